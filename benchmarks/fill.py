@@ -25,9 +25,9 @@ from portal.dynamo.client import Item
 from portal.errors import NotFound
 from portal.schema import registry
 from tenants.audit_trail.recording import SYSTEM
-from tenants.identity import accounts
-from tenants.identity.models import User
 from tenants.provisioning import tenant_lifecycle
+from tenants.sign_in import accounts
+from tenants.sign_in.accounts import User
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tickets.desk.history import History, PastEntry, changed, collection, opened

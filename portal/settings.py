@@ -168,8 +168,8 @@ FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 # --- accounts, sessions, mail ---
 
 AUTH_USER_MODEL = "tenants.User"
-AUTHENTICATION_BACKENDS = ["tenants.identity.auth_backend.EmailBackend"]
-PASSWORD_HASHERS = ["tenants.identity.hashers.BoundedArgon2PasswordHasher"]
+AUTHENTICATION_BACKENDS = ["tenants.sign_in.passwords.EmailBackend"]
+PASSWORD_HASHERS = ["tenants.sign_in.passwords.BoundedArgon2PasswordHasher"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
@@ -178,7 +178,7 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "tenants:login"
 LOGIN_REDIRECT_URL = "tickets:queue"
 PASSWORD_RESET_TIMEOUT = 3600  # seconds
-# Wrong passwords allowed per window; see tenants/identity/throttle.py.
+# Wrong passwords allowed per window; see tenants/sign_in/attempt_limits.py.
 SIGN_IN_ATTEMPTS: int = env.int("SIGN_IN_ATTEMPTS", default=8)
 SIGN_IN_ATTEMPTS_PER_NETWORK: int = env.int("SIGN_IN_ATTEMPTS_PER_NETWORK", default=40)
 SIGN_IN_ATTEMPTS_PER_ACCOUNT: int = env.int("SIGN_IN_ATTEMPTS_PER_ACCOUNT", default=200)

@@ -1,5 +1,5 @@
 """Name the models of this app where Django looks for them."""
 
-from tenants.identity.models import User
+from tenants.sign_in.accounts import User
 
 __all__ = ["User"]

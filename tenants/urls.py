@@ -4,14 +4,23 @@ from portal.web.desk_prefix import desk_pages
 from tenants.api_keys import views as api_key_views
 from tenants.audit_trail import views as audit_views
 from tenants.closing import views as closing_views
-from tenants.identity import session_views, views
 from tenants.impersonation import views as impersonation_views
 from tenants.membership import accepting_views, inviting_views, member_views
 from tenants.past_members import views as past_member_views
 from tenants.provisioning import sign_in_views, usage_views
 from tenants.provisioning import views as desk_views
-from tenants.second_factors import second_step_views
-from tenants.second_factors import views as security_views
+from tenants.sign_in import entering_views, views
+from tenants.sign_in import views as session_views
+from tenants.sign_in.security_views import (
+    authenticator_add,
+    authenticator_remove,
+    codes_renew,
+    confirm,
+    passkey_add,
+    passkey_options,
+    passkey_remove,
+    security,
+)
 
 app_name = "tenants"
 
@@ -25,27 +34,27 @@ _api_key_pages = [
 ]
 
 _security_pages = [
-    path("", security_views.security, name="security"),
-    path("confirm/", security_views.confirm, name="security_confirm"),
-    path("authenticator/", security_views.authenticator_add, name="authenticator_add"),
-    path("authenticator/remove/", security_views.authenticator_remove, name="authenticator_remove"),
-    path("passkeys/", security_views.passkey_add, name="passkey_add"),
-    path("passkeys/options/", security_views.passkey_options, name="passkey_options"),
-    path("passkeys/<str:passkey>/remove/", security_views.passkey_remove, name="passkey_remove"),
-    path("codes/", security_views.codes_renew, name="recovery_codes"),
+    path("", security, name="security"),
+    path("confirm/", confirm, name="security_confirm"),
+    path("authenticator/", authenticator_add, name="authenticator_add"),
+    path("authenticator/remove/", authenticator_remove, name="authenticator_remove"),
+    path("passkeys/", passkey_add, name="passkey_add"),
+    path("passkeys/options/", passkey_options, name="passkey_options"),
+    path("passkeys/<str:passkey>/remove/", passkey_remove, name="passkey_remove"),
+    path("codes/", codes_renew, name="recovery_codes"),
 ]
 
 urlpatterns = [
     path("login/", views.login, name="login"),
-    path("login/second-step/", second_step_views.second_step, name="second_step"),
-    path("login/passkey/", second_step_views.passkey_sign_in, name="passkey_sign_in"),
-    path("login/passkey/challenge/", second_step_views.passkey_challenge, name="passkey_challenge"),
+    path("login/second-step/", entering_views.second_step, name="second_step"),
+    path("login/passkey/", entering_views.passkey_sign_in, name="passkey_sign_in"),
+    path("login/passkey/challenge/", entering_views.passkey_challenge, name="passkey_challenge"),
     path("logout/", views.logout, name="logout"),
     path("logout/everywhere/", views.logout_everywhere, name="logout_everywhere"),
     path("account/", views.account, name="account"),
     path("account/password/", views.password_change, name="password_change"),
     path("account/sessions/", session_views.sessions_page, name="sessions"),
-    path("account/sessions/<str:session>/end/", session_views.end, name="session_end"),
+    path("account/sessions/<str:session>/end/", session_views.session_end, name="session_end"),
     path("account/security/", include(_security_pages)),
     path("password/reset/", views.password_reset, name="password_reset"),
     path("password/reset/sent/", views.password_reset_sent, name="password_reset_sent"),

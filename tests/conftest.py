@@ -69,7 +69,7 @@ SLOW = {
     "dynamo/test_schema.py",
     "following/test_placed_tenants.py",
     "holdings/test_inventory.py",
-    "identity/test_throttle.py",
+    "sign_in/test_throttle.py",
     "isolation/test_guard_conditions.py",
     "isolation/test_iam.py",
     "isolation/test_outsider.py",

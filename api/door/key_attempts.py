@@ -19,7 +19,7 @@ from django.conf import settings
 from portal.errors import LimitReached
 from portal.tenant_buckets import RecentTenants, TokenBucket
 from tenants.api_keys.calling import KeyRefused
-from tenants.identity import throttle
+from tenants.sign_in import attempt_limits
 
 PER_SECOND: Final = 1.0  # that an address may try in vain for good; API_KEY_ATTEMPTS may come at once
 
@@ -51,7 +51,7 @@ class KeyAttempts:
 
         It is counted before it is looked at, so that many at once are many; what was no KeyRefused is taken off again.
         """
-        bucket = None if self.knows(digest) else self._take(throttle.network_of(address))
+        bucket = None if self.knows(digest) else self._take(attempt_limits.network_of(address))
         try:
             yield
         except KeyRefused:

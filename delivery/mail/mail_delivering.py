@@ -21,8 +21,8 @@ from delivery.outbox.destinations import Outcome, Work
 from portal import clock
 from portal.mailing import mail_transport
 from portal.mailing.mail_transport import HandOver
-from tenants.identity import suppressed_addresses
-from tenants.identity.suppressed_addresses import BOUNCED
+from tenants.sign_in import suppressed_addresses
+from tenants.sign_in.suppressed_addresses import BOUNCED
 
 log = logging.getLogger("pooldesk.mail")
 

@@ -14,8 +14,8 @@ from delivery.mail import undelivered_mail
 from portal import clock
 from portal.errors import Invalid
 from portal.schema import keys
-from tenants.identity import suppressed_addresses
-from tenants.identity.suppressed_addresses import BOUNCED, COMPLAINED
+from tenants.sign_in import suppressed_addresses
+from tenants.sign_in.suppressed_addresses import BOUNCED, COMPLAINED
 
 _TAGGED: Final = undelivered_mail.INVITATION.replace("/", "_")  # a tag's value has no slash
 _IS_WANTED: Final = "not-spam"  # the feedback of somebody who took a mail out of the spam folder

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from delivery.outbox.tables import OUTBOX
 from portal.schema.registry import Grant, QueueGrant, declare
-from tenants.identity.keys import ANY_SUPPRESSED
-from tenants.identity.tables import USERS
+from tenants.sign_in.stored import ANY_SUPPRESSED, USERS
 
 BOUNCES = "bounces"  # the queue in which SES tells what bounced
 

@@ -25,8 +25,8 @@ from portal.schema.tables import Table
 from portal.streams.tables import LEASES
 from tenants.api_keys.tables import API_KEYS
 from tenants.audit_trail.tables import AUDIT, CHAINS
-from tenants.identity.tables import USERS
 from tenants.membership.tables import INVITES, MEMBERS
+from tenants.sign_in.stored import USERS
 from tenants.tenancy.tables import MEMBERSHIPS, TENANTS
 from tickets.counting.tables import DEAD_LETTERS
 from tickets.ticket.tables import TICKETS

@@ -22,9 +22,8 @@ from portal.schema.tables import Table
 from portal.streams.tables import LEASES
 from tenants.api_keys.tables import API_KEYS
 from tenants.audit_trail.tables import AUDIT, CHAINS
-from tenants.identity.tables import THROTTLES, USERS
 from tenants.membership.tables import INVITES, MEMBERS
-from tenants.second_factors.tables import FACTORS
+from tenants.sign_in.stored import FACTORS, THROTTLES, USERS
 from tenants.tenancy.tables import DIRECTORY, MEMBERSHIPS, TENANTS
 from tickets.counting import keys as aggregate_keys
 from tickets.counting.tables import DEAD_LETTERS

@@ -14,10 +14,10 @@ from portal.schema import keys, tables
 from tenants.api_keys import key_changes
 from tenants.audit_trail import keys as audit_keys
 from tenants.audit_trail.tables import AUDIT_ACTOR
-from tenants.identity import accounts
-from tenants.identity.models import User
 from tenants.membership import members
 from tenants.membership.members import Member
+from tenants.sign_in import accounts
+from tenants.sign_in.accounts import User
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import TenantItem

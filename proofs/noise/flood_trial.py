@@ -26,6 +26,7 @@ from portal.engines.endpoint import point_at
 from portal.engines.engine_process import start_engine
 from portal.engines.ports import LOOPBACK, free_port
 from portal.engines.processes import Child
+from tenants.sign_in import accounts
 
 _START_SECONDS: Final = 120.0
 _LOOK_SECONDS: Final = 0.05
@@ -67,7 +68,6 @@ def _desks(*, noisy_rate: int) -> dict[int, _Desk]:
     from proofs.isolation.visits import visitors
     from proofs.noise.workload import NOISY, TENANTS
     from tenants.audit_trail.recording import SYSTEM
-    from tenants.identity import accounts
     from tenants.provisioning import tenant_lifecycle
     from tenants.tenancy import context, page_mark, session_cookie
     from tickets.desk import creating

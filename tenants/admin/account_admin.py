@@ -17,12 +17,11 @@ from portal import clock
 from portal.nosql import session_store
 from portal.nosql.admin import DynamoAdmin, ObjectAction
 from tenants.admin.named_columns import with_id
-from tenants.identity import accounts, session_lifecycle, suppressed_addresses
 from tenants.membership import mails
 from tenants.operators import password_links
 from tenants.operators.account_facades import Account
 from tenants.operators.operator_site import actor
-from tenants.second_factors import factor_changes
+from tenants.sign_in import accounts, factors, session_lifecycle, suppressed_addresses
 from tenants.tenancy.request import absolute_url
 
 
@@ -141,7 +140,7 @@ class AccountAdmin(DynamoAdmin):
             accounts.sign_out_everywhere(obj.user_id, by=by)
             return f"{obj} is signed out on every device."
         if action == "_reset_factors":
-            factor_changes.reset(obj.user_id, reason=reason, by=by)
+            factors.reset(obj.user_id, reason=reason, by=by)
             return f"{obj} has no second factor any more."
         if action == "_mail":
             suppressed_addresses.clear(obj.address, by=by)

@@ -21,12 +21,13 @@ from portal.nosql.admin.stale_forms import SeenForm
 from portal.web import desk_prefix
 from tenants.admin.named_columns import NamedColumns
 from tenants.admin.partition_filters import TenantInput, UserInput
-from tenants.identity import accounts, impersonation_session
-from tenants.identity.forms import UnambiguousAddressField
 from tenants.impersonation import access_mails, impersonating
 from tenants.membership import mails, member_changes, members
 from tenants.operators.facades import Invitation, Membership
 from tenants.operators.operator_site import actor
+from tenants.sign_in import accounts
+from tenants.sign_in.forms import UnambiguousAddressField
+from tenants.sign_in.impersonation_session import VISIT
 from tenants.tenancy import refusal_views, tenant_directory
 from tenants.tenancy.roles import Role
 
@@ -127,7 +128,7 @@ class MembershipAdmin(NamedColumns, DynamoAdmin):
             write=partial(access_mails.to_owners, request=request),
         )
         request.acting_cookie, request.acting_slug = begun.cookie, begun.tenant.slug
-        request.session[impersonation_session.VISIT] = asdict(begun.impersonation)
+        request.session[VISIT] = asdict(begun.impersonation)
         return f"You act as {begun.impersonation.member_name} now."
 
     def performed_url(self, request: Any) -> str:

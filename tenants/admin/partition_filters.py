@@ -10,8 +10,8 @@ from portal.errors import Invalid
 from portal.nosql.admin import InputFilter
 from portal.schema import keys
 from tenants.audit_trail import browsing
-from tenants.identity import accounts
 from tenants.operators.facades import Tenant
+from tenants.sign_in import accounts
 from tenants.tenancy import tenant_directory
 
 

@@ -10,9 +10,9 @@ from django.contrib import admin
 from portal.nosql.admin import DynamoAdmin
 from tenants.admin.named_columns import NamedColumns, with_id
 from tenants.admin.partition_filters import UserInput
-from tenants.identity import session_lifecycle
 from tenants.operators.account_facades import Session
 from tenants.operators.operator_site import actor
+from tenants.sign_in import session_lifecycle
 
 
 @admin.register(Session)

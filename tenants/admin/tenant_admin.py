@@ -23,12 +23,12 @@ from portal.nosql.admin.stale_forms import SeenForm
 from tenants.admin.named_columns import with_id
 from tenants.admin.partition_filters import NameInput
 from tenants.closing import closing_mails, desk_closing
-from tenants.identity.forms import UnambiguousAddressField
 from tenants.membership import invite_storage, inviting, mails
 from tenants.operators.facades import Tenant
 from tenants.operators.operator_site import OperatorSite, actor
 from tenants.provisioning import tenant_lifecycle
 from tenants.provisioning.tenant_lifecycle import TenantLimits
+from tenants.sign_in.forms import UnambiguousAddressField
 from tenants.tenancy import context, placements, slugs, tenant_directory
 
 NOTICED = 5  # suspended tenants that the front page names

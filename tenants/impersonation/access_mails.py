@@ -11,8 +11,8 @@ from django.urls import reverse
 from portal import plain_text
 from portal.mailing.outgoing import OutgoingMail
 from portal.web import desk_prefix
-from tenants.identity.impersonation_session import Impersonation
 from tenants.membership import members
+from tenants.sign_in.impersonation_session import Impersonation
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import page_for_mail
 

@@ -21,11 +21,10 @@ from portal.nosql.items import SessionItem
 from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.identity import accounts, impersonation_session
-from tenants.identity import keys as identity_keys
-from tenants.identity.impersonation_session import ActingIds, Impersonation
-from tenants.identity.items import AccountItem
-from tenants.identity.models import User
+from tenants.sign_in import accounts, impersonation_session
+from tenants.sign_in.accounts import User
+from tenants.sign_in.impersonation_session import ActingIds, Impersonation
+from tenants.sign_in.stored import AccountItem, user_key
 from tenants.tenancy import context
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import MembershipItem, TenantItem
@@ -99,11 +98,11 @@ def begin(
 def _member(tenant_id: str, member_id: str, *, may_write: bool) -> tuple[User, TenantContext]:
     """Return the person and their context in the tenant: one consistent BatchGetItem."""
     try:
-        tenant_key, user_key = keys.tenant(tenant_id), identity_keys.user(member_id)
+        tenant_key, account_key = keys.tenant(tenant_id), user_key(member_id)
     except ValueError as error:
         raise NotFound("There is no such member.") from error
     wanted: list[Any] = [
-        (AccountItem, user_key, None),
+        (AccountItem, account_key, None),
         (MembershipItem, member_id, tenant_key),
         (TenantItem, tenant_key, None),
     ]

@@ -9,8 +9,8 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
 from portal.web.access import leads_out, member, public, unlimited
-from tenants.identity import impersonation_session
 from tenants.impersonation import access_log
+from tenants.sign_in import impersonation_session
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 

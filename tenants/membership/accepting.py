@@ -16,12 +16,12 @@ from portal.errors import Conflict, Forbidden, NotFound, TransactionRefused
 from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.identity import accounts
-from tenants.identity.models import User
 from tenants.membership import invite_storage, invite_tokens, member_changes, seats
 from tenants.membership import keys as membership_keys
 from tenants.membership.inviting import GONE
 from tenants.membership.items import InvitedItem, InviteItem, InviteLinkItem
+from tenants.sign_in import accounts
+from tenants.sign_in.accounts import User
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.items import MembershipItem, TenantItem
 from tenants.tenancy.roles import Role

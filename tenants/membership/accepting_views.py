@@ -15,11 +15,11 @@ from django.views.decorators.http import require_http_methods, require_POST
 from portal.errors import Conflict, NotFound
 from portal.web.access import public, signed_in
 from portal.web.client_address import client_address
-from tenants.identity import accounts
-from tenants.identity.forms import NewAccountForm
-from tenants.identity.models import User
 from tenants.membership import accepting
 from tenants.membership.accepting import InviteOffer
+from tenants.sign_in import accounts
+from tenants.sign_in.accounts import User
+from tenants.sign_in.forms import NewAccountForm
 from tenants.tenancy import context
 from tenants.tenancy.request import actor_of, enter_desk, start_session
 

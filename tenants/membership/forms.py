@@ -11,8 +11,8 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
 from portal import plain_text
-from tenants.identity.keys import folded
 from tenants.membership import inviting
+from tenants.sign_in.stored import folded
 from tenants.tenancy.roles import Role
 
 

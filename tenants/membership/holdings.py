@@ -12,12 +12,11 @@ from portal.schema import row_forms
 from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding
 from portal.schema.row_forms import Check, RowForm
 from tenants.audit_trail.tables import AUDIT
-from tenants.identity import impersonation_session
-from tenants.identity import keys as identity_keys
-from tenants.identity.tables import USERS
 from tenants.membership import keys
 from tenants.membership.items import MemberItem
 from tenants.membership.tables import INVITES, MEMBERS, UNREACHED
+from tenants.sign_in import impersonation_session
+from tenants.sign_in.stored import USERS, email_key
 from tenants.tenancy.roles import Role
 from tenants.tenancy.tables import MEMBERSHIPS
 
@@ -77,7 +76,7 @@ def _wrong(tenant_id: str, item: Raw) -> str:
     """Say what is wrong with a member. A role that nobody knows would keep the person out of all their desks."""
     if item["user_id"]["S"] == tenant_id:
         return "names nobody"
-    identity_keys.email(item["email"]["S"])
+    email_key(item["email"]["S"])
     return "" if item["role"]["S"] in list(Role) else "has a role that nobody has"
 
 

@@ -24,12 +24,11 @@ from portal.mailing.outgoing import OutgoingMail
 from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.identity import accounts, suppressed_addresses
-from tenants.identity import keys as identity_keys
-from tenants.identity.items import ThrottleItem
-from tenants.identity.suppressed_addresses import Suppression
 from tenants.membership import invite_storage, member_changes, members, seats, undelivered_invites
 from tenants.membership.items import InviteItem
+from tenants.sign_in import accounts, suppressed_addresses
+from tenants.sign_in.stored import ThrottleItem, attempts_key
+from tenants.sign_in.suppressed_addresses import Suppression
 from tenants.tenancy.context import TenantContext, for_system
 from tenants.tenancy.items import TenantItem
 from tenants.tenancy.roles import Role
@@ -195,7 +194,7 @@ def _send(
 def _count_mail(transaction: Transaction, tenant_id: str) -> None:
     """Count one more mail of the tenant in this hour, on condition that there is room: the part _MAILS."""
     now = int(time.time())
-    counter = ThrottleItem(identity_keys.throttle("invitations", tenant_id, now // _HOUR))
+    counter = ThrottleItem(attempts_key("invitations", tenant_id, now // _HOUR))
     actions: list[Action] = [ThrottleItem.attempts.add(1), ThrottleItem.expires_at.set(now + 2 * _HOUR)]
     has_room = ThrottleItem.attempts.does_not_exist() | (ThrottleItem.attempts < MAILS_PER_HOUR)
     transaction.update(counter, actions, condition=has_room, name=_MAILS)

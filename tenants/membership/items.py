@@ -5,8 +5,8 @@ from __future__ import annotations
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
 from portal.dynamo.client import Item
-from tenants.identity.tables import USERS
 from tenants.membership.tables import INVITES, MEMBERS, UNREACHED
+from tenants.sign_in.stored import USERS
 from tenants.tenancy.tables import MEMBERSHIPS
 
 

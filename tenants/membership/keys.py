@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from portal.schema import keys
-from tenants.identity.keys import folded
+from tenants.sign_in.stored import folded
 
 
 def invite_link(hashed_token: str) -> str:

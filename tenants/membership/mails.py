@@ -24,12 +24,12 @@ from django.utils.http import urlsafe_base64_encode
 from portal import clock, plain_text
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
-from tenants.identity import accounts
-from tenants.identity.models import User
-from tenants.identity.reset_links import RESET_LINKS
 from tenants.membership import invite_tokens
 from tenants.membership.items import InviteItem
 from tenants.membership.members import Member
+from tenants.sign_in import accounts
+from tenants.sign_in.accounts import User
+from tenants.sign_in.passwords import RESET_LINKS
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import TenantItem
 from tenants.tenancy.request import page_for_mail

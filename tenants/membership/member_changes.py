@@ -22,10 +22,10 @@ from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.identity.models import User
 from tenants.membership import members, seats
 from tenants.membership.items import MemberItem
 from tenants.membership.members import Member
+from tenants.sign_in.accounts import User
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import MembershipItem, TenantItem
 from tenants.tenancy.roles import Role

@@ -8,9 +8,9 @@ from __future__ import annotations
 from portal.dynamo import platform
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, TransactionRefused
-from tenants.identity.models import User
 from tenants.membership import member_changes
 from tenants.membership.items import MemberItem
+from tenants.sign_in.accounts import User
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import MembershipItem, TenantItem
 from tenants.tenancy.roles import Role

@@ -15,10 +15,8 @@ from portal.nosql.planner.patterns import Get, Lookup, Query
 from portal.nosql.tables import SESSIONS_BY_USER
 from portal.schema import keys
 from tenants.audit_trail import recording
-from tenants.identity import accounts, session_lifecycle
-from tenants.identity import keys as identity_keys
-from tenants.identity.items import AccountItem
-from tenants.identity.tables import DISABLED_ACCOUNTS
+from tenants.sign_in import accounts, session_lifecycle
+from tenants.sign_in.stored import DISABLED_ACCOUNTS, AccountItem, user_key
 
 if TYPE_CHECKING:  # only the stubs know what it is generic in
     _EmailField = models.EmailField[str, str]
@@ -68,7 +66,7 @@ class Account(Facade):
 
     patterns = (
         Lookup("by e-mail", "email", accounts.id_of),
-        Get(AccountItem, ("user_id",), identity_keys.user),
+        Get(AccountItem, ("user_id",), user_key),
         Query("if they may not sign in", AccountItem, ("disabled",), _disabled, "email", index=DISABLED_ACCOUNTS),
     )
     content = ("email", "name")

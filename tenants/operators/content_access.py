@@ -21,11 +21,11 @@ from portal.dynamo.repository import Transaction
 from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.identity import accounts
 from tenants.impersonation.impersonating import ENTITY
 from tenants.membership import members
 from tenants.operators.account_facades import Account, Session
 from tenants.operators.facades import AuditRow
+from tenants.sign_in import accounts
 from tenants.tenancy.items import TenantItem
 
 SECONDS: Final = 15 * 60

@@ -17,9 +17,9 @@ from portal.nosql.admin import AuditedChange, DynamoAdminSite
 from portal.web.access import operator
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.identity import impersonation_session
-from tenants.identity.impersonation_session import Impersonation
 from tenants.operators import content_access
+from tenants.sign_in import impersonation_session
+from tenants.sign_in.impersonation_session import Impersonation
 
 _VERBS = {
     "added": AuditAction.RECORD_ADDED,

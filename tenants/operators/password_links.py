@@ -11,9 +11,9 @@ from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.identity import accounts
-from tenants.identity.models import User
 from tenants.membership import members
+from tenants.sign_in import accounts
+from tenants.sign_in.accounts import User
 
 _ROWS: Final = 20  # of a transaction: a person may be in more desks than one can hold
 

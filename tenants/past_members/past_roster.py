@@ -19,10 +19,10 @@ from tenants.audit_trail import browsing
 from tenants.audit_trail.browsing import TrailFilter, TrailRow
 from tenants.audit_trail.erased_people import ErasedPeople
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.identity import accounts
-from tenants.identity.models import User
 from tenants.membership import member_changes, members, roster, seats
 from tenants.membership.members import Member
+from tenants.sign_in import accounts
+from tenants.sign_in.accounts import User
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 

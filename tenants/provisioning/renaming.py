@@ -18,9 +18,9 @@ from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, TransactionRefused
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.identity.items import UniqueItem
 from tenants.membership import member_changes, members
 from tenants.provisioning import tenant_lifecycle
+from tenants.sign_in.stored import UniqueItem
 from tenants.tenancy import keys, slugs, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import DirectoryItem, MembershipItem, TenantItem

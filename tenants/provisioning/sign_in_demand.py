@@ -8,8 +8,8 @@ from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, TransactionRefused
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.identity import accounts
 from tenants.membership import member_changes
+from tenants.sign_in import accounts
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import TenantItem

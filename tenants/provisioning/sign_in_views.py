@@ -9,10 +9,10 @@ from django.views.decorators.http import require_http_methods
 
 from portal.errors import Conflict
 from portal.web.access import member
-from tenants.identity import accounts
 from tenants.membership import members
 from tenants.provisioning import sign_in_demand
 from tenants.provisioning.forms import SignInDemandForm
+from tenants.sign_in import accounts
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 

@@ -19,11 +19,11 @@ from portal.limits import rates
 from portal.mailing import outgoing
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.identity import accounts
-from tenants.identity.items import UniqueItem
-from tenants.identity.models import User
 from tenants.membership import member_changes
 from tenants.membership.inviting import FirstOwner
+from tenants.sign_in import accounts
+from tenants.sign_in.accounts import User
+from tenants.sign_in.stored import UniqueItem
 from tenants.tenancy import keys as tenancy_keys
 from tenants.tenancy import placements, slugs, tenant_directory
 from tenants.tenancy.items import DirectoryItem, TenantItem

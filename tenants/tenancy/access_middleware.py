@@ -22,8 +22,8 @@ from django.urls import Resolver404, resolve
 
 from portal.web.access import SAFE, Access, does_lead_out, is_in_person, is_open_while_closing
 from portal.web.stash import PAGE_MARK, Stash
-from tenants.identity.impersonation_session import Impersonation
-from tenants.identity.models import User
+from tenants.sign_in.accounts import User
+from tenants.sign_in.impersonation_session import Impersonation
 from tenants.tenancy import page_mark, refusal_views
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import note_let_in

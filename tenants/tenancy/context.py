@@ -17,7 +17,7 @@ from portal.dynamo.repository import TenantRepository, Transaction
 from portal.dynamo.whereabouts import Whereabouts
 from portal.limits import rates
 from portal.schema import keys
-from tenants.identity.models import User
+from tenants.sign_in.accounts import User
 from tenants.tenancy import page_mark, tenant_directory
 from tenants.tenancy.items import MembershipItem, TenantItem
 from tenants.tenancy.places import tenant_moves

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from portal.schema import row_forms
 from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, TenantArrival, declare_holding
 from portal.schema.row_forms import RowForm
-from tenants.identity.tables import USERS
+from tenants.sign_in.stored import USERS
 from tenants.tenancy import keys, tenant_directory
 from tenants.tenancy.items import TenantItem
 from tenants.tenancy.shard_layout import MOST_SHARDS

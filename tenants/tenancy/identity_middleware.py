@@ -14,10 +14,10 @@ from django.utils.cache import patch_vary_headers
 
 from portal.errors import PortalError
 from portal.web import desk_prefix, error_pages
-from tenants.identity import impersonation_session
-from tenants.identity.impersonation_session import ActingIds
-from tenants.identity.models import User
 from tenants.membership import members
+from tenants.sign_in import impersonation_session
+from tenants.sign_in.accounts import User
+from tenants.sign_in.impersonation_session import ActingIds
 from tenants.tenancy import context, pinned_tenant, session_cookie
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import actor_of, enter_desk

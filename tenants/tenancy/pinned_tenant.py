@@ -20,11 +20,10 @@ from portal.nosql import keys as session_keys
 from portal.nosql import session_store
 from portal.nosql.items import SessionItem
 from portal.schema import keys
-from tenants.identity import accounts, impersonation_session
-from tenants.identity import keys as identity_keys
-from tenants.identity.impersonation_session import ActingIds, Impersonation
-from tenants.identity.items import AccountItem
-from tenants.identity.models import User
+from tenants.sign_in import accounts, impersonation_session
+from tenants.sign_in.accounts import User
+from tenants.sign_in.impersonation_session import ActingIds, Impersonation
+from tenants.sign_in.stored import AccountItem, user_key
 from tenants.tenancy import context
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import MembershipItem, TenantItem
@@ -77,9 +76,9 @@ def resolve_acting(ids: Ids | None, acting: ActingIds, path: str) -> Identity:
         tenant_key = keys.tenant(acting.tenant_id)
         wanted: list[Any] = [
             (SessionItem, session_keys.session(ids.session_key), None),
-            (AccountItem, identity_keys.user(ids.user_id), None),
+            (AccountItem, user_key(ids.user_id), None),
             (SessionItem, session_keys.session(acting.session_key), None),
-            (AccountItem, identity_keys.user(acting.member_id), None),
+            (AccountItem, user_key(acting.member_id), None),
             (MembershipItem, acting.member_id, tenant_key),
             (TenantItem, tenant_key, None),
         ]
@@ -114,7 +113,7 @@ def _signed_in(session: SessionBase, user: User) -> bool:
 def _read(ids: Ids, tenant_id: str) -> tuple[SessionItem | None, AccountItem | None, TenantContext | None]:
     wanted: list[Any] = [
         (SessionItem, session_keys.session(ids.session_key), None),
-        (AccountItem, identity_keys.user(ids.user_id), None),
+        (AccountItem, user_key(ids.user_id), None),
     ]
     if tenant_id:
         tenant_key = keys.tenant(tenant_id)

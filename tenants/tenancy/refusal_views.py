@@ -16,17 +16,17 @@ from portal.web import error_pages
 from portal.web.access import SAFE
 from portal.web.client_address import client_address
 from portal.web.stash import Stash
-from tenants.identity import impersonation_session
-from tenants.identity.impersonation_session import Impersonation
 from tenants.impersonation import impersonating
 from tenants.membership import members
+from tenants.sign_in import impersonation_session
+from tenants.sign_in.forms import SignInForm
+from tenants.sign_in.impersonation_session import Impersonation
 from tenants.tenancy import page_mark
 from tenants.tenancy.context import TenantContext
 
 
 def ask_to_sign_in(request: HttpRequest) -> HttpResponse:
     """Send to the sign-in page; a form that was sent is kept in it and offered again afterwards."""
-    from tenants.identity.forms import SignInForm
 
     stash = Stash.of(request)
     if stash is None:

@@ -14,9 +14,9 @@ from portal.nosql.session_store import TENANT_KEY, SessionStore
 from portal.web import desk_prefix
 from portal.web.client_address import client_address
 from tenants.audit_trail.recording import Actor
-from tenants.identity import session_lifecycle
-from tenants.identity.impersonation_session import Impersonation
-from tenants.identity.models import User
+from tenants.sign_in import session_lifecycle
+from tenants.sign_in.accounts import User
+from tenants.sign_in.impersonation_session import Impersonation
 from tenants.tenancy import session_cookie
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.session_cookie import Pin

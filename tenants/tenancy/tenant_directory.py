@@ -9,7 +9,7 @@ from portal.dynamo import platform
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, NotFound
 from portal.schema import keys
-from tenants.identity.items import UniqueItem
+from tenants.sign_in.stored import UniqueItem
 from tenants.tenancy import keys as tenancy_keys
 from tenants.tenancy.items import DirectoryItem, TenantItem
 

@@ -12,9 +12,9 @@ from portal.dynamo.repository import Transaction
 from portal.errors import Conflict
 from portal.schema.holdings import Raw
 from tenants.audit_trail.recording import Actor
-from tenants.identity import accounts
-from tenants.identity.models import User
 from tenants.membership.items import MemberItem
+from tenants.sign_in import accounts
+from tenants.sign_in.accounts import User
 from tenants.tenancy.items import MembershipItem, TenantItem
 
 

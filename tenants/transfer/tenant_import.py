@@ -28,8 +28,8 @@ from portal.schema.holdings import Holding, Raw, TenantArrival
 from portal.schema.tables import Table
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.identity import accounts
 from tenants.provisioning import tenant_lifecycle
+from tenants.sign_in import accounts
 from tenants.tenancy import slugs, tenant_directory
 from tenants.tenancy.items import DirectoryItem, TenantItem
 from tenants.transfer import arriving_people, arriving_trail, import_notes, tenant_file

@@ -16,8 +16,8 @@ from django.conf import settings
 from portal.dynamo import client
 from portal.streams import leases, poller
 from tenants.audit_trail.recording import Actor
-from tenants.identity.accounts import new_id
 from tenants.membership import inviting
+from tenants.sign_in.accounts import new_id
 from tenants.tenancy.roles import Role
 from tests.support.api_client import api_client
 from tests.support.operators import Operator, make_operator

@@ -18,7 +18,7 @@ from tenants.audit_trail import keys as audit_keys
 from tenants.audit_trail.items import AuditItem
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.audit_trail.tables import AUDIT, AUDIT_ACTOR, CHAINS
-from tenants.identity.items import UniqueItem
+from tenants.sign_in.stored import UniqueItem
 from tenants.tenancy import keys as tenancy_keys
 from tests.support import stored
 from tests.support.commands import everything, run

@@ -13,9 +13,9 @@ from django.utils.http import urlsafe_base64_encode
 from playwright.sync_api import Page, expect
 
 from tenants.audit_trail.recording import SYSTEM, Actor
-from tenants.identity import accounts, throttle
 from tenants.membership import inviting, seeding
 from tenants.provisioning import tenant_lifecycle as tenants
+from tenants.sign_in import accounts, attempt_limits
 from tenants.tenancy.roles import Role
 from tests.browser.conftest import NewPage, Witness
 from tests.browser.page_audit import audit
@@ -99,7 +99,7 @@ def test_signing_in(world: World, browse: NewPage, auditor: Auditor, witness: Wi
     page.get_by_role("button", name="Sign in").click()
     auditor.look(page, "sign in, refused", shows=REFUSED, within="#main")
     for _ in range(9):
-        throttle.begin(throttle.sign_in("bob@example.com", address="127.0.0.1"))
+        attempt_limits.begin(attempt_limits.sign_in("bob@example.com", address="127.0.0.1"))
     page.get_by_label("Password", exact=True).fill("wrong again")
     page.get_by_role("button", name="Sign in").click()
     auditor.look(page, "sign in, 429", shows="text=too many attempts", within="#main")

@@ -10,8 +10,8 @@ from playwright.sync_api import Page, expect
 
 from portal import clock
 from portal.streams import watermark
-from tenants.identity import accounts
 from tenants.membership import members
+from tenants.sign_in import accounts
 from tenants.tenancy import context
 from tests.browser.conftest import NewPage, Witness, sign_in
 from tests.browser.page_audit import NARROW

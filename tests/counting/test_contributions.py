@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from portal import clock
-from tenants.identity.accounts import new_id
+from tenants.sign_in.accounts import new_id
 from tests.support import fakes
 from tests.support.folding import apply, contribution, created, image, record, stored
 from tickets.counting import aggregate_store, coding, contributions, dead_letters, keys

@@ -32,7 +32,7 @@ from portal import clock
 from portal.isolation import iam, policies, request_parser
 from portal.schema.tables import Table
 from tenants.audit_trail.recording import SYSTEM
-from tenants.identity import suppressed_addresses
+from tenants.sign_in import suppressed_addresses
 from tenants.tenancy import tenant_directory
 from tests.mail.test_ses import NORA, bounce
 from tests.moving import moves

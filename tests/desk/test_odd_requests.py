@@ -11,7 +11,7 @@ import pytest
 from django.conf import LazySettings
 
 from portal.web.request_limits import CLIENT_FAULTS
-from tenants.identity import views as identity_views
+from tenants.sign_in import views as identity_views
 from tests.desk.test_outage import engine_down
 from tests.support.world import Browser, World
 

@@ -20,8 +20,8 @@ from portal.errors import ConditionFailed, Conflict, PortalError, Throttled, Tra
 from portal.nosql.items import SessionItem
 from portal.schema import tables
 from portal.tenant_buckets import RecentTenants, TokenBucket
-from tenants.identity.items import AccountItem
 from tenants.membership.items import MemberItem
+from tenants.sign_in.stored import AccountItem
 from tenants.tenancy.items import MembershipItem
 from tests.support.fakes import answering, refusal
 from tests.support.waiting import wait_until

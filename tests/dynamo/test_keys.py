@@ -26,7 +26,7 @@ from portal.dynamo import keys as move_keys
 from portal.schema import keys
 from proofs.isolation import keys as proof_keys
 from tenants.audit_trail import keys as audit_keys
-from tenants.identity import keys as identity_keys
+from tenants.sign_in.stored import attempts_key, email_key, user_key
 from tenants.tenancy import keys as tenancy_keys
 from tickets.counting import keys as aggregate_keys
 from tickets.importing import keys as import_keys
@@ -255,7 +255,7 @@ def test_no_part_can_bring_a_delimiter_of_its_own(text: Any) -> None:
         (ticket_keys.activity, (text, "e1")),
         (ticket_keys.activity, ("2026-01-31T12:00:00.000000Z", text)),
         (tenancy_keys.slug, (text,)),
-        (identity_keys.throttle, (text, "somebody", 1)),
+        (attempts_key, (text, "somebody", 1)),
     ):
         with pytest.raises(ValueError, match="cannot stand in a key"):
             build(*args)
@@ -397,7 +397,7 @@ addresses = st.emails() | st.ip_addresses().map(str) | parts
 @example("account", "alice@example.com", 1)
 @example("address", "192.0.2.7", 1)
 def test_a_sign_in_counter_holds_no_address(kind: str, subject: str, window: int) -> None:
-    key = identity_keys.throttle(kind, subject, window)
+    key = attempts_key(kind, subject, window)
     assert re.fullmatch(rf"{kind}#[0-9a-f]{{32}}#{window}", key)
     if len(subject) > 3:
         assert subject.casefold() not in key
@@ -406,36 +406,34 @@ def test_a_sign_in_counter_holds_no_address(kind: str, subject: str, window: int
 
 def test_a_sign_in_counter_is_one_per_kind_subject_and_window() -> None:
     counters = {
-        identity_keys.throttle(kind, subject, window)
+        attempts_key(kind, subject, window)
         for kind in ("account", "address")
         for subject in ("alice@example.com", "bob@example.com")
         for window in (1, 2)
     }
     assert len(counters) == 8
-    assert identity_keys.throttle("account", " Alice@Example.COM ", 1) == identity_keys.throttle(
-        "account", "alice@example.com", 1
-    )
+    assert attempts_key("account", " Alice@Example.COM ", 1) == attempts_key("account", "alice@example.com", 1)
 
 
 @quick
 @given(st.emails(), st.sampled_from(["", " ", "\t", "\n "]))
 def test_an_address_is_the_same_in_any_case(address: str, space: str) -> None:
-    folded = identity_keys.email(address)
-    assert identity_keys.email(space + address.swapcase() + space) == folded
+    folded = email_key(address)
+    assert email_key(space + address.swapcase() + space) == folded
     assert folded.startswith("EMAIL#")
-    assert identity_keys.email(folded.removeprefix("EMAIL#")) == folded
+    assert email_key(folded.removeprefix("EMAIL#")) == folded
 
 
 @pytest.mark.parametrize("address", ["", "  ", "a\0@b.c", "a\nb@c.d", "a" * 321, "\u00e9" * 161, "\ud800@b.c"])
 def test_what_is_no_address_makes_no_key(address: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  # a lone surrogate's is Python's own
-        identity_keys.email(address)
+        email_key(address)
 
 
 def test_a_user_id_is_held_to_the_same_form() -> None:
     for user_id in NOT_TENANT_IDS:
         with pytest.raises(ValueError, match="32 lower-case hex"):
-            identity_keys.user(user_id)
+            user_key(user_id)
 
 
 @quick
@@ -444,10 +442,10 @@ def test_accounts_addresses_and_slugs_never_meet_in_their_table(user_id: str, sl
     assert (
         len(
             {
-                identity_keys.user(user_id),
+                user_key(user_id),
                 tenancy_keys.slug(slug),
-                identity_keys.email(address),
-                identity_keys.email(user_id),
+                email_key(address),
+                email_key(user_id),
             }
         )
         == 4
@@ -467,17 +465,16 @@ _UNFILLED = re.compile(r"(%s|%d|\{\w*\})[#|]|\w[#|](%s|%d|\{\w*\})")
 _FILLED = re.compile(r"\0#|\0\|(\0|[A-Z]|$)|\w[#|]\0")
 
 ALLOWED = {
-    ("tenants/identity/models.py", "\0|\0"): "what a session's MAC is made over; never stored",
+    ("tenants/sign_in/accounts.py", "\0|\0"): "what a session's MAC is made over; never stored",
     ("tenants/tenancy/page_mark.py", "\0|\0"): "what a page mark's MAC is made over; never stored",
-    ("tenants/identity/reset_links.py", "|"): "what a reset link's MAC is made over; never stored",
+    ("tenants/sign_in/passwords.py", "|"): "what a reset link's MAC is made over; never stored",
     ("tickets/admin/ticket_admin.py", "#"): "what people write before a ticket's number",
     ("tickets/templatetags/tickets.py", "#"): "what people write before a ticket's number",
     ("portal/isolation/request_parser.py", "#"): "what the names in a DynamoDB expression begin with",
     ("tickets/search/query_parser.py", "#"): "what people write before a ticket's number",
-    ("tenants/second_factors/half_signed_in.py", "|"): "what the MAC of half a sign-in is made over; never stored",
-    ("tenants/second_factors/recovery_codes.py", "\0|\0"): "what a code's hash is made over; never stored",
-    ("tenants/second_factors/sealing.py", "\0|\0"): "whose a sealed text is, inside of the seal",
-    ("tenants/second_factors/sealing.py", "|"): "whose a sealed text is, inside of the seal",
+    ("tenants/sign_in/entering_views.py", "|"): "what the MAC of half a sign-in is made over; never stored",
+    ("tenants/sign_in/factor_secrets.py", "\0|\0"): "a hash of a code, and the owner inside a sealed text; no keys",
+    ("tenants/sign_in/factor_secrets.py", "|"): "whose a sealed text is, inside of the seal",
     ("tickets/moving/placed_store.py", "#"): "what the names in a DynamoDB expression begin with",
     ("tickets/search/text_match.py", "|"): "what joins the alternatives of a pattern",
 }

@@ -16,10 +16,9 @@ from portal.dynamo.repository import TenantRepository, Transaction
 from portal.dynamo.transaction import write
 from portal.errors import ConditionFailed, TransactionRefused, Unavailable
 from portal.schema import keys, tables
-from tenants.identity import keys as identity_keys
-from tenants.identity.items import AccountItem, UniqueItem
 from tenants.membership.items import MemberItem
 from tenants.membership.tables import MEMBERS
+from tenants.sign_in.stored import AccountItem, UniqueItem, user_key
 from tenants.tenancy import keys as tenancy_keys
 from tenants.tenancy.items import MembershipItem, TenantItem
 from tests.support.fakes import answering
@@ -425,7 +424,7 @@ FOREIGN: list[Callable[[], Any]] = [
     lambda: DetailItem(f"TENANT#{ACME}0|TICKET#1", ticket_keys.DETAIL),
     lambda: DetailItem("", ticket_keys.DETAIL),
     # The platform's tables are nobody's.
-    lambda: AccountItem(identity_keys.user(BOB), user_id=BOB, email="b@x.y", name="B", password="", created_at="2026"),
+    lambda: AccountItem(user_key(BOB), user_id=BOB, email="b@x.y", name="B", password="", created_at="2026"),
     lambda: MembershipItem(BOB, ACME, role="owner", tenant_name="Acme", tenant_slug="acme", created_at="2026"),
     lambda: UniqueItem(tenancy_keys.slug("acme"), owner=ACME),
 ]

@@ -15,10 +15,10 @@ from tenants.audit_trail import browsing
 from tenants.audit_trail.browsing import TrailFilter
 from tenants.audit_trail.recording import SYSTEM
 from tenants.audit_trail.tables import AUDIT
-from tenants.identity import accounts, impersonation_session
-from tenants.identity.impersonation_session import COOKIE
 from tenants.membership import members
 from tenants.provisioning import tenant_lifecycle
+from tenants.sign_in import accounts
+from tenants.sign_in.impersonation_session import COOKIE, VISIT, item_of, read, read_cookie
 from tenants.tenancy import page_mark
 from tests.support.commands import everything
 from tests.support.mailing import AT_ONCE
@@ -295,12 +295,12 @@ def test_beginning_and_end_stand_in_the_trail_and_on_the_owners_page(world: Worl
 
 def test_the_time_is_limited_by_what_is_stored(world: World, root: ActingOperator) -> None:
     root.begin(world)
-    ids = impersonation_session.read_cookie(root.cookies[COOKIE].value)
+    ids = read_cookie(root.cookies[COOKIE].value)
     assert ids is not None
-    found = impersonation_session.read(ids)
+    found = read(ids)
     assert found is not None
     assert found.until <= time.time() + 30 * 60
-    impersonation_session.item_of(ids.session_key, replace(found, until=int(time.time()) - 1)).save()
+    item_of(ids.session_key, replace(found, until=int(time.time()) - 1)).save()
     page = root.get("/acme/tickets/")
     assert (page.status_code, "You no longer act as a member" in text_of(page)) == (403, True)
     assert trail(world)[0][0] == "impersonation.ended"
@@ -358,9 +358,9 @@ def test_a_visit_that_ran_out_has_its_end_in_the_trail_at_the_operators_next_cli
     world: World, root: ActingOperator
 ) -> None:
     root.begin(world)
-    del root.cookies[impersonation_session.COOKIE]  # it dies with the visit
+    del root.cookies[COOKIE]  # it dies with the visit
     session = SessionStore(root.session_key)
-    session[impersonation_session.VISIT] = {**session[impersonation_session.VISIT], "until": 0}
+    session[VISIT] = {**session[VISIT], "until": 0}
     session.save()
     for _ in range(2):
         root.get("/admin/")

@@ -10,8 +10,7 @@ import pytest
 
 from portal.isolation import policies
 from portal.isolation.guard import IsolationError
-from tenants.identity import keys as identity_keys
-from tenants.identity.tables import USERS
+from tenants.sign_in.stored import USERS, user_key
 from tenants.tenancy.tables import TENANTS
 from tests.support.guarded import (
     FOREIGN,
@@ -116,7 +115,7 @@ REFUSED: dict[str, tuple[str, Params]] = {
     "an ARN for a name": ("GetItem", get() | {"TableName": policies.table_arn(TICKETS)}),
     "an unknown table": ("GetItem", get() | {"TableName": "Other.Support.Tickets"}),
     "a table that is no text": ("GetItem", get() | {"TableName": [TICKETS]}),
-    "a table of the platform": ("GetItem", {"TableName": USERS.full_name, "Key": {"pk": {"S": identity_keys.user(A)}}}),
+    "a table of the platform": ("GetItem", {"TableName": USERS.full_name, "Key": {"pk": {"S": user_key(A)}}}),
     "the tenant's settings": ("GetItem", {"TableName": TENANTS.full_name, "Key": {"tenant_id": {"S": A}}}),
     "a write among the members": ("PutItem", {"TableName": MEMBERS, "Item": {"tenant_id": {"S": A}}}),
     "an unknown index": ("Query", query(OWN_STATUS, name="tenant_status", IndexName="gsi-other")),

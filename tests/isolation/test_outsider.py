@@ -20,8 +20,8 @@ from portal.nosql import keys
 from portal.nosql import session_store as stored
 from portal.web.access import Access
 from tenants.audit_trail.recording import SYSTEM, Actor
-from tenants.identity import accounts
 from tenants.membership import invite_storage, inviting
+from tenants.sign_in import accounts
 from tenants.tenancy.roles import Role
 from tests.desk.test_cost import _watching
 from tests.support import embedded

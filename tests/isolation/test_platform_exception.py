@@ -19,9 +19,16 @@ from portal.noise.items import NoiseItem
 from portal.nosql.items import SessionItem
 from tenants.audit_trail.items import ChainItem
 from tenants.certificates.items import CertificateItem
-from tenants.identity.items import AccountItem, SuppressedItem, ThrottleItem, UniqueItem
 from tenants.membership.items import InvitedItem, InviteLinkItem
-from tenants.second_factors.items import AuthenticatorItem, PasskeyItem, RecoveryItem
+from tenants.sign_in.stored import (
+    AccountItem,
+    AuthenticatorItem,
+    PasskeyItem,
+    RecoveryItem,
+    SuppressedItem,
+    ThrottleItem,
+    UniqueItem,
+)
 from tenants.tenancy.items import DirectoryItem, MembershipItem
 from tenants.transfer.items import ArrivingItem
 from tests.architecture.test_layers import imports, modules, name
@@ -45,12 +52,12 @@ PLATFORM = {
     "delivery.holding.hold_changes",
     # The sessions of one person, by their index.
     "portal.nosql.session_store",
-    "tenants.identity.accounts",
-    "tenants.identity.throttle",
+    "tenants.sign_in.accounts",
+    "tenants.sign_in.attempt_limits",
     # What second factors a person has.
-    "tenants.second_factors.factor_store",
+    "tenants.sign_in.factors",
     # Which addresses mail does not reach, whoever mails them; and the mail to somebody who forgot a password.
-    "tenants.identity.suppressed_addresses",
+    "tenants.sign_in.suppressed_addresses",
     "delivery.mail.outbox_backend",
     "tenants.audit_trail.recording",
     "tenants.audit_trail.chain",
@@ -111,7 +118,6 @@ CONNECTION = {
 }
 # The proof asks for accounts that it must not get, and removes the one that it made.
 PROOF = {"proofs.isolation.attempts.repository_calls", "proofs.isolation.visits.visitors"}
-FACTORS = {"tenants.second_factors." + name for name in ("factor_changes", "factor_checking", "factor_store")}
 # Who knows what is stored in the platform's tables.
 ITEMS: dict[type[Item], set[str]] = {
     GivenItem: {"delivery.queues.allocation"},
@@ -119,23 +125,22 @@ ITEMS: dict[type[Item], set[str]] = {
     QueueSetItem: {"delivery.queues.allocation"},
     AccountItem: {
         *PROOF,
-        "tenants.identity.accounts",
+        "tenants.sign_in.accounts",
         "tenants.tenancy.pinned_tenant",
         "tenants.operators.account_facades",
-        "tenants.identity.models",
         "tenants.impersonation.impersonating",
     },
     UniqueItem: {
-        "tenants.identity.accounts",
+        "tenants.sign_in.accounts",
         "tenants.provisioning.renaming",
         "tenants.provisioning.tenant_lifecycle",
         "tenants.tenancy.tenant_directory",
     },
-    AuthenticatorItem: {*FACTORS},
-    PasskeyItem: {*FACTORS, "tenants.second_factors.factor_questions", "tenants.second_factors.views"},
-    RecoveryItem: {*FACTORS},
-    SuppressedItem: {"tenants.identity.suppressed_addresses"},
-    ThrottleItem: {"tenants.identity.throttle", "tenants.membership.inviting"},
+    AuthenticatorItem: {"tenants.sign_in.factors"},
+    PasskeyItem: {"tenants.sign_in.factors", "tenants.sign_in.security_views"},
+    RecoveryItem: {"tenants.sign_in.factors"},
+    SuppressedItem: {"tenants.sign_in.suppressed_addresses"},
+    ThrottleItem: {"tenants.sign_in.attempt_limits", "tenants.membership.inviting"},
     DirectoryItem: {
         "delivery.queues.queue_survey",
         "tenants.operators.facades",
@@ -228,8 +233,8 @@ ITEMS: dict[type[Item], set[str]] = {
         "portal.nosql.session_store",
         "tenants.tenancy.pinned_tenant",
         "tenants.operators.account_facades",
-        "tenants.identity.session_lifecycle",
-        "tenants.identity.impersonation_session",
+        "tenants.sign_in.session_lifecycle",
+        "tenants.sign_in.impersonation_session",
         "tenants.impersonation.impersonating",
         "proofs.isolation.attempts.repository_calls",
     },

@@ -21,8 +21,8 @@ from tenants.membership import accepting, inviting
 from tenants.membership.tables import MEMBERS
 from tenants.provisioning import tenant_lifecycle
 from tenants.provisioning.tenant_lifecycle import TenantLimits
-from tenants.second_factors import factor_changes
-from tenants.second_factors.tables import FACTORS
+from tenants.sign_in import factors
+from tenants.sign_in.stored import FACTORS
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role
 from tenants.tenancy.tables import DIRECTORY
@@ -165,5 +165,5 @@ def test_signing_in_with_a_second_factor_and_changing_it_is_allowed(world: World
         browser = Browser()
         browser.sign_in("bob@example.com")
         assert browser.post("/login/second-step/", {"one_time_code": text}).status_code == 302
-    factor_changes.remove_authenticator(world.users["bob"].id, by=SYSTEM)
+    factors.remove_authenticator(world.users["bob"].id, by=SYSTEM)
     assert {f"{action} {FACTORS.full_name}" for action in ("Query", "PutItem", "UpdateItem", "DeleteItem")} <= held

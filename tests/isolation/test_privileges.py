@@ -21,8 +21,7 @@ from portal.isolation import guard, iam, policies
 from portal.schema import registry
 from portal.schema.registry import ROLES
 from tenants.audit_trail.tables import AUDIT
-from tenants.identity import keys as identity_keys
-from tenants.identity.tables import USERS
+from tenants.sign_in.stored import USERS, suppressed_key, user_key
 from tests.support.guarded import OWN, OWN_STATUS, A, B, Caught, batch, key, put, query
 from tests.support.stored import client
 from tickets.counting import keys as aggregate_keys
@@ -54,8 +53,8 @@ def places() -> Iterator[tuple[str, str, tuple[str, ...]]]:
             yield table.name, arn, (queue_keys.SETS, queue_keys.GIVEN)
             yield f"{table.name}: depths", arn, (queue_keys.DEPTHS,)
         elif table.name == USERS.name:
-            yield table.name, arn, (identity_keys.user(A),)
-            yield f"{table.name}: suppressed addresses", arn, (identity_keys.suppressed("nora@example.org"),)
+            yield table.name, arn, (user_key(A),)
+            yield f"{table.name}: suppressed addresses", arn, (suppressed_key("nora@example.org"),)
         else:
             yield table.name, arn, (leading(table.leading_keys) if table.scope == "tenant" else "x",)
         for index in table.indexes:

@@ -12,9 +12,8 @@ from portal.errors import NotFound
 from portal.isolation import guard, iam, policies
 from portal.streams import worker
 from portal.streams.tables import LEASES
-from tenants.identity import keys as identity_keys
-from tenants.identity.tables import USERS
 from tenants.membership.tables import MEMBERS
+from tenants.sign_in.stored import USERS, user_key
 from tests.support.world import World
 from tickets.counting import aggregate_store
 from tickets.counting import keys as aggregate_keys
@@ -69,7 +68,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
     "members": ("Query", query(A) | {"TableName": MEMBERS.full_name}),
-    "accounts": ("Query", query(identity_keys.user(A)) | {"TableName": USERS.full_name}),
+    "accounts": ("Query", query(user_key(A)) | {"TableName": USERS.full_name}),
     "an index": ("Query", query(ticket_keys.tenant_status(A, "OPEN", 0)) | {"IndexName": STATUS_UPDATED.name}),
     "a scan": ("Scan", {"TableName": TICKETS}),
     "the search index of another tenant": ("Query", query(search_keys.directory(B)) | {"TableName": SEARCH}),

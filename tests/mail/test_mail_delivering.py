@@ -19,9 +19,9 @@ from portal import clock
 from portal.errors import NotFound, Rejected, Throttled
 from portal.mailing import mail_transport
 from tenants.audit_trail.recording import SYSTEM
-from tenants.identity import suppressed_addresses
-from tenants.identity.suppressed_addresses import BOUNCED
 from tenants.membership import inviting, undelivered_invites
+from tenants.sign_in import suppressed_addresses
+from tenants.sign_in.suppressed_addresses import BOUNCED
 from tests.support import commands, mailing
 from tests.support.mailing import MailServer, RefusingBackend, mail_server
 from tests.support.operators import Operator, make_operator

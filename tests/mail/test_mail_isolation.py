@@ -13,8 +13,7 @@ from delivery.outbox.tables import OUTBOX
 from portal.isolation import guard, iam, policies
 from portal.isolation.guard import IsolationError
 from portal.schema.registry import Role
-from tenants.identity import keys as identity_keys
-from tenants.identity.tables import USERS
+from tenants.sign_in.stored import USERS, email_key, suppressed_key, user_key
 from tests.support import mailing
 from tests.support.guarded import A
 from tests.support.outbox import rows
@@ -64,13 +63,13 @@ def test_the_platform_writes_mail_down_and_cannot_read_it() -> None:
 
 
 @pytest.mark.parametrize("operation", ["BatchGetItem", "PutItem", "GetItem", "UpdateItem", "DeleteItem"])
-@pytest.mark.parametrize("key", [identity_keys.user(A), identity_keys.email(ADDRESS), "SUPPRESSED", "SUPPRESSEDX#1"])
+@pytest.mark.parametrize("key", [user_key(A), email_key(ADDRESS), "SUPPRESSED", "SUPPRESSEDX#1"])
 def test_a_worker_reaches_no_account(operation: str, key: str) -> None:
     assert not allowed("worker", operation, USERS, key)
 
 
 def test_a_worker_notes_and_reads_suppressed_addresses_and_clears_none() -> None:
-    key = identity_keys.suppressed(ADDRESS)
+    key = suppressed_key(ADDRESS)
     assert {o for o in ("BatchGetItem", "PutItem", "DeleteItem") if allowed("worker", o, USERS, key)} == {
         "BatchGetItem",
         "PutItem",

@@ -25,8 +25,8 @@ from portal import clock
 from portal.dynamo import meter
 from portal.errors import Conflict, Invalid, Rejected, Unavailable
 from tenants.audit_trail.recording import SYSTEM
-from tenants.identity import accounts
 from tenants.membership import mails
+from tenants.sign_in import accounts
 from tests.support import deliveries, mailing
 from tests.support.operators import Operator, calls, make_operator
 from tests.support.outbox import pending, rows

@@ -23,8 +23,8 @@ from portal import aws_session
 from portal.errors import Invalid, PortalError, Rejected, Throttled, Unavailable
 from portal.mailing import mail_transport, ses_backend
 from portal.queueing import sqs_client
-from tenants.identity import suppressed_addresses
-from tenants.identity.suppressed_addresses import BOUNCED, COMPLAINED
+from tenants.sign_in import suppressed_addresses
+from tenants.sign_in.suppressed_addresses import BOUNCED, COMPLAINED
 from tests.support import commands, fakes, mailing
 from tests.support.outbox import rows
 from tests.support.stacks import PRODUCTION, WITH_FUNCTION, Stack, committed

@@ -15,12 +15,11 @@ import pytest
 from portal import clock, plain_text
 from portal.errors import Conflict, Forbidden, NotFound
 from tenants.audit_trail.recording import SYSTEM, Actor
-from tenants.identity import accounts
-from tenants.identity import keys as identity_keys
-from tenants.identity.items import AccountItem
-from tenants.identity.models import User
 from tenants.membership import accepting, invite_storage, inviting, mails, member_changes, members
 from tenants.membership.inviting import SentInvite
+from tenants.sign_in import accounts
+from tenants.sign_in.accounts import User
+from tenants.sign_in.stored import AccountItem, user_key
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tests.support.commands import run
@@ -105,7 +104,7 @@ def test_a_name_with_dots_and_signs_is_one(name: str) -> None:
     "name", [*LINKS, "Booking.com", "evil\u3002example", "\uff57ww.evil.example", "a\r\nb.example"]
 )
 def test_a_name_stored_before_is_no_link_in_a_mail(world: World, mailoutbox: list[Any], name: str) -> None:
-    tenant, account = world.tenants["acme"], AccountItem.get(identity_keys.user(world.users["alice"].id))
+    tenant, account = world.tenants["acme"], AccountItem.get(user_key(world.users["alice"].id))
     tenant.name = account.name = name
     put_all([tenant, account])
     world.browser("alice", "acme").send("/desk/invitations/", {"addresses": "nora@example.org", "role": "agent"})

@@ -17,13 +17,13 @@ from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Invalid, Reason, Throttled, TransactionRefused
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import SYSTEM, Actor
-from tenants.identity import accounts
 from tenants.membership import accepting, invite_storage, invite_tokens, inviting, member_changes, members, seats
 from tenants.membership.accepting import InviteOffer
 from tenants.membership.inviting import InviteOutcome
 from tenants.operators.facades import AuditRow
 from tenants.provisioning import tenant_lifecycle
 from tenants.provisioning.tenant_lifecycle import TenantLimits
+from tenants.sign_in import accounts
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role
 from tests.support.operators import Operator, make_operator, tenant_url, text_of

@@ -23,6 +23,7 @@ from portal.nosql.planner.planning import Unplannable
 from tenants.audit_trail import recording
 from tenants.operators.account_facades import Account
 from tenants.operators.facades import AuditRow, Membership, Tenant
+from tenants.sign_in.accounts import User
 from tests.support.admin_example import code, example, in_the_admin
 from tests.support.operators import IDENTITY, Operator, calls, make_operator, text_of
 from tests.support.stored import put_all
@@ -247,7 +248,6 @@ def test_an_option_that_cannot_work_is_an_error(option: str, value: Any, number:
 
 
 def test_a_model_without_patterns_is_an_error() -> None:
-    from tenants.identity.models import User
 
     assert [error.id for error in DynamoAdmin(User, admin.site).check()] == ["nosql_admin.E001"]
 

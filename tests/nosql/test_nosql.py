@@ -25,7 +25,7 @@ from portal.dynamo import meter
 from portal.nosql import keys
 from portal.nosql.items import SessionItem
 from portal.nosql.session_store import SessionStore, read
-from tenants.identity.models import User
+from tenants.sign_in.accounts import User
 from tests.support.commands import run
 
 # --- SQL ---

@@ -10,8 +10,8 @@ from portal.nosql import keys
 from portal.nosql import session_store as stored
 from portal.nosql.items import SessionItem
 from tenants.audit_trail.recording import SYSTEM
-from tenants.identity import accounts, session_lifecycle
 from tenants.operators.facades import AuditRow
+from tenants.sign_in import accounts, session_lifecycle
 from tenants.tenancy import session_cookie
 from tests.desk.test_cost import _watching
 from tests.support.operators import Operator, calls, make_operator, text_of, user_url
@@ -85,7 +85,7 @@ def test_signing_in_costs_one_write_unit_more_than_without_the_list(world: World
     with meter.measure() as bare:
         session.create()
     session["_auth_user_id"] = bob.id
-    session["_auth_user_hash"], session["_auth_user_backend"] = "f" * 64, "tenants.identity.auth_backend.EmailBackend"
+    session["_auth_user_hash"], session["_auth_user_backend"] = "f" * 64, "tenants.sign_in.passwords.EmailBackend"
     session[stored.TENANT_KEY] = world.tenants["acme"].tenant_id
     session.begin(address="2001:0db8:85a3:0000:0000:8a2e:0370:7334", agent="x" * 500)
     with meter.measure() as listed:

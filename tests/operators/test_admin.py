@@ -11,10 +11,10 @@ import pytest
 from portal import clock
 from portal.dynamo.repository import TenantRepository
 from tenants.audit_trail import recording
-from tenants.identity import accounts
 from tenants.membership import members
 from tenants.operators.facades import AuditRow
 from tenants.provisioning import renaming, tenant_lifecycle
+from tenants.sign_in import accounts
 from tenants.tenancy import tenant_directory
 from tests.support.operators import Operator, make_operator, membership_url, tenant_url, text_of, user_url
 from tests.support.world import PASSWORD, Browser, World

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from tenants.audit_trail import recording
-from tenants.identity import accounts
 from tenants.operators.facades import AuditRow
+from tenants.sign_in import accounts
 from tenants.tenancy import tenant_directory
 from tests.support.operators import Operator, make_operator, tenant_url, text_of, user_url
 from tests.support.world import World

@@ -18,8 +18,8 @@ from django.core.management import get_commands, load_command_class
 
 from portal.dynamo import client
 from tenants.audit_trail.tables import AUDIT
-from tenants.identity import accounts
 from tenants.membership import invite_storage, members
+from tenants.sign_in import accounts
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role
 from tests.engine_plugin import NOWHERE

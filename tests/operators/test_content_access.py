@@ -18,11 +18,11 @@ from portal.schema import keys
 from portal.schema.holdings import StoredItem
 from tenants.audit_trail.recording import Actor
 from tenants.audit_trail.tables import AUDIT
-from tenants.identity import accounts
-from tenants.identity.tables import USERS
 from tenants.impersonation import access_log
 from tenants.membership import mails, seeding
 from tenants.operators import content_access, password_links
+from tenants.sign_in import accounts
+from tenants.sign_in.stored import USERS
 from tenants.tenancy.roles import Role
 from tests.isolation.test_outsider import OPERATOR_ROUTES
 from tests.support import used_desk

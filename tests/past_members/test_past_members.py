@@ -9,11 +9,11 @@ import pytest
 from portal import clock
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.identity import accounts
 from tenants.membership import member_changes, members, roster
 from tenants.past_members import past_roster
 from tenants.provisioning import tenant_lifecycle
 from tenants.provisioning.tenant_lifecycle import TenantLimits
+from tenants.sign_in import accounts
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tests.desk.test_cost import spent

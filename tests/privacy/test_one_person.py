@@ -12,8 +12,8 @@ import pytest
 from portal.schema import registry
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import SYSTEM, Actor, AuditAction, AuditEntry
-from tenants.identity import accounts
 from tenants.membership import member_changes
+from tenants.sign_in import accounts
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role
 from tests.support import used_desk

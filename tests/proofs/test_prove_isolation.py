@@ -28,7 +28,7 @@ from proofs.isolation.schedule import AttackPlan
 from proofs.isolation.visits import attack, tricks, visitors
 from proofs.isolation.visits.routes import routes
 from proofs.isolation.visits.tricks import PASSES
-from tenants.identity.models import User
+from tenants.sign_in.accounts import User
 from tenants.tenancy import context, pinned_tenant, session_cookie, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import MembershipItem, TenantItem

@@ -28,8 +28,8 @@ from proofs.isolation.schedule import AttackPlan
 from proofs.isolation.targets import SCRATCH_ADDRESS
 from proofs.isolation.transport import Wire
 from proofs.isolation.visits import attack
-from tenants.identity import accounts
 from tenants.membership import seeding
+from tenants.sign_in import accounts
 from tenants.tenancy.roles import Role
 from tests.support import commands
 from tests.support.proving import plan, prove, quick, reported, stored, three

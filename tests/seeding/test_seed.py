@@ -17,9 +17,9 @@ from portal import clock
 from portal.dynamo import meter
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Unavailable
-from tenants.identity import accounts
-from tenants.identity.tables import USERS
 from tenants.membership import members
+from tenants.sign_in import accounts
+from tenants.sign_in.stored import USERS
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.tables import MEMBERSHIPS

@@ -23,9 +23,9 @@ from portal.dynamo import client, provisioning
 from portal.engines.engine_process import dynamodb_local_available, start_engine
 from portal.schema import registry, tables
 from tenants.audit_trail.recording import SYSTEM
-from tenants.identity import accounts
-from tenants.identity.models import User
 from tenants.provisioning import tenant_lifecycle
+from tenants.sign_in import accounts
+from tenants.sign_in.accounts import User
 from tenants.tenancy.items import TenantItem
 from tenants.tenancy.roles import Role
 from tests.support import embedded

@@ -8,7 +8,7 @@ from typing import Any
 import pyotp
 
 from tenants.audit_trail.recording import Actor
-from tenants.second_factors import authenticator, factor_changes
+from tenants.sign_in import factor_secrets, factors
 from tests.support.soft_passkey import SoftPasskey
 from tests.support.world import PASSWORD, Browser, World
 
@@ -17,7 +17,7 @@ SECURITY = "/account/security/"
 
 def code(secret: str, *, later: int = 0) -> str:
     """The code of an app, so many steps from now."""
-    return str(pyotp.TOTP(secret).generate_otp(authenticator.current_step() + later))
+    return str(pyotp.TOTP(secret).generate_otp(factor_secrets.current_step() + later))
 
 
 def wrong(secret: str) -> str:
@@ -28,9 +28,9 @@ def wrong(secret: str) -> str:
 
 def give_app(world: World, who: str) -> tuple[str, list[str]]:
     """An authenticator app for somebody, whose code of now was used; its secret and the recovery codes."""
-    user, secret = world.users[who], authenticator.new_secret()
+    user, secret = world.users[who], factor_secrets.new_secret()
     by = Actor(user.id, user.email)
-    change = factor_changes.add_authenticator(user.id, secret=secret, code=code(secret), by=by)
+    change = factors.add_authenticator(user.id, secret=secret, code=code(secret), by=by)
     world.users[who] = change.user
     return secret, list(change.codes)
 

@@ -11,8 +11,8 @@ from typing import Any
 from django.contrib.auth.hashers import make_password
 
 from portal.dynamo import meter
-from tenants.identity import accounts
-from tenants.identity.models import User
+from tenants.sign_in import accounts
+from tenants.sign_in.accounts import User
 from tests.desk.test_cost import _watching
 from tests.support.world import PASSWORD, Browser, World
 

@@ -16,10 +16,10 @@ from django.test import Client
 from portal.dynamo.placement import Placement
 from proofs.isolation.visits import visitors
 from tenants.audit_trail.recording import SYSTEM
-from tenants.identity import accounts
-from tenants.identity.models import User
 from tenants.membership import members, seeding
 from tenants.provisioning import tenant_lifecycle
+from tenants.sign_in import accounts
+from tenants.sign_in.accounts import User
 from tenants.tenancy import context, page_mark, session_cookie
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import TenantItem

@@ -19,7 +19,7 @@ from tenants.operators.facades import AuditRow
 from tenants.provisioning import renaming, sign_in_demand, tenant_lifecycle
 from tenants.tenancy import session_cookie, slugs, tenant_directory
 from tests.desk.test_cost import _watching
-from tests.second_factors.test_changing import add_app
+from tests.sign_in.test_changing import add_app
 from tests.support.commands import run
 from tests.support.factors import code, give_app
 from tests.support.world import Browser, World

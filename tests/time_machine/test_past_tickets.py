@@ -14,8 +14,8 @@ from portal.errors import Invalid, NotFound
 from tenants.audit_trail import browsing
 from tenants.audit_trail.browsing import TrailFilter
 from tenants.audit_trail.recording import Actor
-from tenants.identity import accounts
 from tenants.membership import member_changes, roster
+from tenants.sign_in import accounts
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tests.support import embedded

@@ -21,7 +21,7 @@ from tenants.audit_trail import browsing, chain
 from tenants.audit_trail.recording import SYSTEM
 from tenants.certificates.keys import CERTIFICATES
 from tenants.closing import closing_mails, desk_closing
-from tenants.identity import accounts
+from tenants.sign_in import accounts
 from tenants.tenancy import tenant_directory
 from tenants.transfer import tenant_file, tenant_import
 from tenants.transfer.keys import ARRIVING

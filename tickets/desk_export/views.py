@@ -14,7 +14,7 @@ from portal import clock
 from portal.errors import Conflict, NotFound
 from portal.web.access import in_person, member, open_while_closing
 from portal.web.heavy_work import heavy
-from tenants.second_factors import answer_views
+from tenants.sign_in import security_views
 from tenants.tenancy.request import TenantRequest, actor_of, is_confirmed
 from tenants.tenancy.roles import Role
 from tickets.desk_export import export_requests
@@ -43,7 +43,7 @@ def export_page(request: TenantRequest) -> HttpResponse:
 def ask(request: TenantRequest) -> HttpResponse:
     """Ask for an export, once the person has proved a moment ago to be who they are."""
     if not is_confirmed(request):
-        return answer_views.ask_first(request)
+        return security_views.ask_first(request)
     return _done(request, export_requests.ask, "The export has begun. You get a mail when it is ready.")
 
 
@@ -64,7 +64,7 @@ def cancel(request: TenantRequest) -> HttpResponse:
 def download(request: TenantRequest) -> HttpResponseBase:
     """Send the file as it is read, to an owner who has proved a moment ago to be who they are."""
     if not is_confirmed(request):
-        return answer_views.ask_first(request)
+        return security_views.ask_first(request)
     try:
         item, content = export_requests.fetch(request.tenant, by=actor_of(request))
     except NotFound as error:

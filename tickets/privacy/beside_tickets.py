@@ -16,9 +16,9 @@ from portal.errors import ConditionFailed, Conflict, TransactionRefused
 from tenants.api_keys import key_changes
 from tenants.api_keys.items import ApiKeyItem
 from tenants.audit_trail import recording
-from tenants.identity.keys import folded
 from tenants.membership import invite_storage, members, undelivered_invites
 from tenants.membership.items import InviteItem
+from tenants.sign_in.stored import folded
 from tenants.tenancy.context import TenantContext
 from tickets.counting import keys
 from tickets.counting.items import VerifiedItem, VerifyLeaseItem

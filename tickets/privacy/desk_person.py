@@ -18,8 +18,8 @@ from tenants.audit_trail import keys as audit_keys
 from tenants.audit_trail.erased_people import ErasedPeople, label
 from tenants.audit_trail.recording import AuditAction
 from tenants.audit_trail.tables import AUDIT
-from tenants.identity import accounts
-from tenants.identity.keys import folded
+from tenants.sign_in import accounts
+from tenants.sign_in.stored import folded
 from tenants.tenancy.context import TenantContext
 from tickets.privacy.mail_addresses import MailAddress
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from django import forms
 
-from tenants.identity.forms import UnambiguousAddressField
-from tenants.identity.keys import folded
+from tenants.sign_in.forms import UnambiguousAddressField
+from tenants.sign_in.stored import folded
 
 
 class PersonForm(forms.Form):

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from portal import clock
-from tenants.identity.keys import folded
 from tenants.membership import invite_storage, members
+from tenants.sign_in.stored import folded
 from tenants.tenancy.context import TenantContext
 from tickets.privacy import beside_tickets, desk_person, person_finding, personal_places
 from tickets.privacy.desk_person import DeskPerson, Raw

@@ -11,10 +11,10 @@ from django.contrib.auth.hashers import make_password
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Conflict, NotFound
 from tenants.audit_trail.recording import SYSTEM
-from tenants.identity import accounts
-from tenants.identity.models import User
 from tenants.membership import members, seeding
 from tenants.provisioning import tenant_lifecycle
+from tenants.sign_in import accounts
+from tenants.sign_in.accounts import User
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.items import TenantItem
 from tickets.seeding.cast import CastDesk, Person

@@ -20,10 +20,9 @@ from proofs.isolation import keys as proof_keys
 from proofs.isolation.attempts.attempt import SCRATCH_SORT, AttackAttempt, as_json, typed_key
 from proofs.isolation.attempts.fuzzers import KEYS, Draw
 from proofs.isolation.targets import Cursor
-from tenants.identity.items import AccountItem
-from tenants.identity.tables import USERS
 from tenants.membership.items import MemberItem
 from tenants.membership.tables import MEMBERS
+from tenants.sign_in.stored import USERS, AccountItem
 from tenants.tenancy.items import TenantItem
 from tickets.desk import lists, shard_merge, timelines
 from tickets.ticket import keys as ticket_keys

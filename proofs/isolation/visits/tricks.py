@@ -16,8 +16,8 @@ from proofs.isolation.targets import Target
 from proofs.isolation.visits.routes import Route
 from proofs.isolation.visits.visit import Visit, aimed, person
 from proofs.isolation.visits.visitors import Visitor, Visitors
-from tenants.identity import impersonation_session
-from tenants.identity.impersonation_session import ActingIds
+from tenants.sign_in import impersonation_session
+from tenants.sign_in.impersonation_session import ActingIds
 from tenants.tenancy import page_mark, session_cookie
 from tenants.tenancy.session_cookie import Ids, Pin
 from tickets.ticket import keys

@@ -19,11 +19,10 @@ from portal.nosql.session_store import TENANT_KEY, SessionStore
 from proofs import cleanup
 from proofs.isolation import keys as proof_keys
 from proofs.isolation.targets import SCRATCH_ADDRESS, Target, person_of
-from tenants.identity import accounts
-from tenants.identity import keys as identity_keys
-from tenants.identity.items import AccountItem
-from tenants.identity.models import User
 from tenants.membership import members, seeding
+from tenants.sign_in import accounts
+from tenants.sign_in.accounts import User
+from tenants.sign_in.stored import AccountItem, email_key, user_key
 from tenants.tenancy import session_cookie
 from tenants.tenancy.roles import Role
 from tickets.ticket.tables import TICKETS
@@ -114,8 +113,8 @@ def remove_scratch(targets: Sequence[Target]) -> None:
         for membership in members.memberships_of(user.id):
             with suppress(Conflict):
                 seeding.remove_member(user.id, membership.tenant_id)
-        AccountItem(identity_keys.user(user.id)).delete()
-        AccountItem(identity_keys.email(SCRATCH_ADDRESS)).delete()
+        AccountItem(user_key(user.id)).delete()
+        AccountItem(email_key(SCRATCH_ADDRESS)).delete()
     for target in targets:
         left = target.tenant.repository.query_all(TICKETS, proof_keys.proof, consistent=True)
         cleanup.delete_scratch(target.tenant.repository, [item["sk"]["S"] for item in left])

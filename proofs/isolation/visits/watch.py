@@ -22,7 +22,7 @@ from portal.nosql.tables import SESSIONS
 from proofs.isolation.oracle import Oracle
 from proofs.isolation.transport import Crossed, hooks_of, listening
 from tenants.audit_trail.tables import AUDIT
-from tenants.identity.tables import THROTTLES
+from tenants.sign_in.stored import THROTTLES
 from tickets.ticket.keys import COUNTER_TICKET
 from tickets.ticket.tables import TICKETS
 

@@ -8,8 +8,8 @@ from django.core.management.base import CommandParser
 
 from portal.errors import Conflict
 from tenants.audit_trail.recording import Actor
-from tenants.identity import accounts
 from tenants.management.commands import create_user
+from tenants.sign_in import accounts
 
 
 class Command(create_user.Command):

@@ -11,10 +11,10 @@ from django.core.management.base import CommandParser
 from portal.errors import NotFound
 from portal.management.command import PortalCommand
 from tenants.audit_trail.recording import Actor
-from tenants.identity import accounts
-from tenants.identity.models import User
 from tenants.membership import inviting, mails
 from tenants.provisioning import tenant_lifecycle
+from tenants.sign_in import accounts
+from tenants.sign_in.accounts import User
 from tenants.tenancy import placements
 
 

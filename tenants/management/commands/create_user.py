@@ -16,8 +16,8 @@ from portal import plain_text
 from portal.errors import Conflict, Invalid
 from portal.management.command import PortalCommand
 from tenants.audit_trail.recording import Actor
-from tenants.identity import accounts
-from tenants.identity.models import User
+from tenants.sign_in import accounts
+from tenants.sign_in.accounts import User
 
 ATTEMPTS: Final = 3
 NAME_LIMIT: Final = 100  # characters

@@ -8,7 +8,7 @@ from django.core.management.base import CommandParser
 
 from portal.management.command import PortalCommand
 from tenants.audit_trail.recording import Actor
-from tenants.identity import suppressed_addresses
+from tenants.sign_in import suppressed_addresses
 
 BY = Actor(origin="mail_address")
 

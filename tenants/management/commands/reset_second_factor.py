@@ -9,8 +9,7 @@ from django.core.management.base import CommandParser
 from portal.errors import NotFound
 from portal.management.command import PortalCommand
 from tenants.audit_trail.recording import Actor
-from tenants.identity import accounts
-from tenants.second_factors import factor_changes
+from tenants.sign_in import accounts, factors
 
 
 class Command(PortalCommand):
@@ -28,5 +27,5 @@ class Command(PortalCommand):
         user_id = accounts.id_of(options["address"])
         if user_id is None:
             raise NotFound(f"{options['address']} has no account.")
-        change = factor_changes.reset(user_id, reason=options["reason"], by=Actor(origin="reset_second_factor"))
+        change = factors.reset(user_id, reason=options["reason"], by=Actor(origin="reset_second_factor"))
         self.stdout.write(f"{change.user.email} has no second factor any more.")

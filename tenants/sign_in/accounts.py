@@ -1,0 +1,322 @@
+"""Accounts: people who can sign in. Each write is one transaction that keeps the e-mail address unique."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, ClassVar, Final
+
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.hashers import make_password
+from django.db import models
+from django.utils.crypto import salted_hmac
+
+from portal import clock, plain_text
+from portal.dynamo import platform
+from portal.dynamo.repository import BATCH_GET_LIMIT, Condition, Transaction
+from portal.dynamo.repository import Action as UpdateAction
+from portal.errors import ConditionFailed, Conflict, Invalid, NotFound, TransactionRefused
+from portal.nosql import session_store
+from portal.nosql.planner.facade import Facade, FacadeManager
+from tenants.audit_trail import recording
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
+from tenants.sign_in.stored import AccountItem, UniqueItem, email_key, folded, user_key
+
+
+class User(AbstractBaseUser, Facade):
+    """The account as Django's auth sees it: a facade over `AccountItem`."""
+
+    id = models.CharField(primary_key=True, max_length=32)
+    email = models.EmailField(unique=True)
+    name = models.CharField(max_length=100)
+    is_active = models.BooleanField(default=True)
+    is_operator = models.BooleanField(default=False)
+    session_epoch = models.PositiveIntegerField(default=0)
+    signed_in_at = models.CharField(max_length=40, default="")
+    second_factors = models.CharField(max_length=40, default="")
+    # Removes the field: `signed_in_at` stands for it, and is written by accounts.py.
+    last_login = None
+
+    objects: ClassVar[FacadeManager] = FacadeManager()
+    stored_password = ""  # as it was read, while `password` may be made anew
+
+    USERNAME_FIELD = "email"
+    EMAIL_FIELD = "email"
+    REQUIRED_FIELDS: ClassVar[list[str]] = ["name"]
+
+    class Meta:
+        managed = False
+
+    @classmethod
+    def from_item(cls, item: AccountItem) -> User:
+        user = cls(
+            id=item.user_id,
+            email=item.email,
+            name=item.name,
+            password=item.password,
+            is_active=item.is_active,
+            is_operator=item.is_operator,
+            session_epoch=int(item.session_epoch),
+            signed_in_at=item.signed_in_at or "",
+            second_factors=item.second_factors or "",
+        )
+        user._state.adding = False
+        user.stored_password = item.password
+        return user
+
+    def save(self, *args: object, **kwargs: object) -> None:
+        # check_password() saves a hash made with outdated parameters; whatever else changes is written by accounts.py.
+        if kwargs.get("update_fields") == ["password"]:
+            # A password that was changed meanwhile stays: the hash is of the one before.
+            with suppress(ConditionFailed):
+                AccountItem(user_key(self.id)).update(
+                    actions=[AccountItem.password.set(self.password)],
+                    condition=AccountItem.password == self.stored_password,
+                )
+                self.stored_password = self.password
+            return
+        Facade.save(self)
+
+    def _get_session_auth_hash(self, secret: str | None = None) -> str:
+        # The epoch makes "sign out everywhere" one write: sessions made before it no longer match.
+        return salted_hmac(
+            "tenants.User.session", f"{self.password}|{self.session_epoch}", secret=secret, algorithm="sha256"
+        ).hexdigest()
+
+
+DISABLED: Final = "DISABLED"  # the partition of the index that lists accounts which may not sign in
+_NOBODY: Final = "0" * 32  # an id that no account has
+ACCOUNT: Final = "account"  # names the members of a transaction that are about the account itself
+
+
+def new_id() -> str:
+    """Return a fresh user or tenant id: 32 lower-case hex digits."""
+    return uuid.uuid4().hex
+
+
+def normal_address(address: str) -> str:
+    """Return an address as it is stored and compared. Raises Invalid, at the field "email", for what is none."""
+    try:
+        return folded(address)
+    except ValueError as error:
+        raise Invalid(str(error), field="email") from error
+
+
+def find_by_id(user_id: str) -> User | None:
+    try:
+        item = AccountItem.get(user_key(user_id), consistent_read=True)
+    except (AccountItem.DoesNotExist, ValueError):
+        return None
+    return User.from_item(item)
+
+
+def find_by_email(address: str) -> User | None:
+    """Find an account by two GetItems, one after the other, whether there is such an account or not."""
+    return find_by_id(id_of(address) or _NOBODY)
+
+
+def id_of(address: str) -> str | None:
+    """Return the id of the account that has this address: one GetItem."""
+    try:
+        found: str = UniqueItem.get(email_key(address), consistent_read=True).owner
+    except (UniqueItem.DoesNotExist, ValueError):
+        return None
+    return found
+
+
+def with_second_factor(user_ids: Sequence[str]) -> set[str]:
+    """Return those of these accounts that have a second factor: a BatchGetItem for every hundred."""
+    return {user.id for user in find_all(user_ids).values() if user.second_factors}
+
+
+def find_all(user_ids: Sequence[str]) -> dict[str, User]:
+    """Return those of these accounts that there are, by id: a BatchGetItem for every hundred."""
+    found: list[Any] = []
+    for begin in range(0, len(user_ids), BATCH_GET_LIMIT):
+        some: list[Any] = [(AccountItem, user_key(one), None) for one in user_ids[begin : begin + BATCH_GET_LIMIT]]
+        found += platform.get_all(some)
+    return {item.user_id: User.from_item(item) for item in found if item is not None}
+
+
+def create(
+    *, email: str, name: str, password: str | None, is_operator: bool = False, user_id: str | None = None, by: Actor
+) -> User:
+    """Create an account, with a new id if none is given, and its row in the platform's audit trail.
+
+    Raises Conflict when the address or the id is taken, Invalid when it is not an address.
+    """
+    unique, account = draft(email=email, name=name, password=password, is_operator=is_operator, user_id=user_id)
+    after = {"name": account.name, "operator": is_operator}
+    return _commit_new(unique, account, [_entry(account, AuditAction.USER_CREATED, by, after=after)])
+
+
+def seed(*, email: str, name: str, password_hash: str, user_id: str | None = None, is_operator: bool = False) -> User:
+    """Create an account of sample data: without an audit row, and with a hash that many share. Raises as `create`."""
+    unique, account = draft(
+        email=email, name=name, password=None, password_hash=password_hash, user_id=user_id, is_operator=is_operator
+    )
+    return _commit_new(unique, account, [])
+
+
+def _commit_new(unique: UniqueItem, account: AccountItem, entries: list[AuditEntry]) -> User:
+    transaction = Transaction()
+    add_to(transaction, unique, account)
+    try:
+        recording.commit(transaction, entries)
+    except TransactionRefused as error:
+        raise Conflict(f"{account.email} has an account already.", field="email") from error
+    return User.from_item(account)
+
+
+def draft(
+    *,
+    email: str,
+    name: str,
+    password: str | None,
+    is_operator: bool = False,
+    user_id: str | None = None,
+    password_hash: str | None = None,
+) -> tuple[UniqueItem, AccountItem]:
+    """Return the two items of an account, not yet written. Raises Invalid for an address or a name that cannot
+    be one."""
+    address = normal_address(email)
+    name = " ".join(name.split()) or email.split("@")[0]
+    if fault := plain_text.name_fault(name):
+        raise Invalid(fault, field="name")
+    user_id = user_id or new_id()
+    account = AccountItem(
+        user_key(user_id),
+        user_id=user_id,
+        email=address,
+        name=name,
+        password=password_hash or make_password(password),
+        is_active=True,
+        is_operator=is_operator,
+        session_epoch=0,
+        created_at=clock.stamp(),
+    )
+    return UniqueItem(email_key(address), owner=account.user_id), account
+
+
+def add_to(transaction: Transaction, unique: UniqueItem, account: AccountItem) -> None:
+    """Write what `draft` made, if neither the address nor the id is taken."""
+    transaction.put(unique, name=ACCOUNT, condition=UniqueItem.pk.does_not_exist())
+    transaction.put(account, name=ACCOUNT, condition=AccountItem.pk.does_not_exist())
+
+
+def set_password(user_id: str, password: str, *, by: Actor, instead_of: str | None = None) -> User:
+    """Store a new password. Every session of the account ends, because sessions carry a hash of the password.
+
+    `instead_of` is the stored hash that the new one replaces; raises Conflict where another one has replaced it.
+    """
+    user = _update(
+        user_id,
+        [AccountItem.password.set(make_password(password))],
+        AuditAction.USER_PASSWORD_SET,
+        by,
+        condition=None if instead_of is None else AccountItem.password == instead_of,
+        already="changed",
+    )
+    session_store.forget(user_id)
+    return user
+
+
+def note_sign_in(user_id: str) -> None:
+    """Remember that the person signed in just now, which ends the reset links sent before: one update."""
+    with suppress(ConditionFailed):  # the account was removed meanwhile
+        AccountItem(user_key(user_id)).update(
+            actions=[AccountItem.signed_in_at.set(clock.stamp())], condition=AccountItem.pk.exists()
+        )
+
+
+def sign_out_everywhere(user_id: str, *, by: Actor) -> User:
+    """End every session of the account with one write; afterwards their items are cleared away."""
+    user = _update(user_id, [AccountItem.session_epoch.add(1)], AuditAction.USER_SIGNED_OUT_EVERYWHERE, by)
+    session_store.forget(user_id)
+    return user
+
+
+def add_factor_change(transaction: Transaction, user: User, *, kinds: str) -> None:
+    """Note in a transaction which kinds of second factors an account has now, and end every session of it.
+
+    The part is named ACCOUNT, and refused where sessions have been ended since the account was read.
+    """
+    noted = AccountItem.second_factors.set(kinds) if kinds else AccountItem.second_factors.remove()
+    unchanged = AccountItem.session_epoch == user.session_epoch
+    item = AccountItem(user_key(user.id))
+    transaction.update(item, [noted, AccountItem.session_epoch.add(1)], name=ACCOUNT, condition=unchanged)
+
+
+def set_active(user_id: str, active: bool, *, by: Actor, reason: str = "") -> User:
+    """Disable an account, which ends at the person's next click, or enable it again; the audit row keeps the reason.
+
+    Raises NotFound, and Conflict where it is so already or the account is the actor's own.
+    """
+    if user_id == by.id:
+        raise Conflict("Nobody disables their own account.")
+    action = AuditAction.USER_ENABLED if active else AuditAction.USER_DISABLED
+    state = "enabled" if active else "disabled"
+    listed = AccountItem.disabled.remove() if active else AccountItem.disabled.set(DISABLED)
+    user = _switch(user_id, AccountItem.is_active, active, action, by, reason, state, listed)
+    if not active:
+        session_store.forget(user_id)
+    return user
+
+
+def set_operator(user_id: str, operator: bool, *, by: Actor, reason: str = "") -> User:
+    """Make somebody an operator, or end it. Raises NotFound, and Conflict as `set_active` does."""
+    if user_id == by.id:
+        raise Conflict("Nobody ends their own operatorship.")
+    action = AuditAction.USER_MADE_OPERATOR if operator else AuditAction.USER_OPERATOR_ENDED
+    return _switch(user_id, AccountItem.is_operator, operator, action, by, reason, "so" if operator else "no operator")
+
+
+def _switch(
+    user_id: str,
+    attribute: Any,
+    to: bool,
+    action: AuditAction,
+    by: Actor,
+    reason: str,
+    state: str,
+    *others: UpdateAction,
+) -> User:
+    """Turn an attribute and write what else follows from it. `state` names the account's state if it is so already."""
+    after = {"reason": reason} if reason else {}
+    actions = [attribute.set(to), *others]
+    return _update(user_id, actions, action, by, condition=attribute == (not to), already=state, after=after)
+
+
+def _update(
+    user_id: str,
+    actions: list[UpdateAction],
+    action: AuditAction,
+    by: Actor,
+    *,
+    condition: Condition | None = None,
+    already: str = "",
+    after: Mapping[str, object] | None = None,
+) -> User:
+    item = AccountItem(user_key(user_id))
+    stands = AccountItem.pk.exists()
+    (stored,) = platform.get_all([(AccountItem, item.pk, None)], consistent=True)
+    if stored is None:
+        raise NotFound("This account no longer exists.")
+    transaction = Transaction()
+    transaction.update(item, actions, name=ACCOUNT, condition=stands & condition if condition is not None else stands)
+    try:
+        recording.commit(transaction, [_entry(stored, action, by, after=after)])
+    except TransactionRefused as error:
+        refused = error.reason(ACCOUNT)
+        if condition is None or refused is None or refused.item is None:
+            raise NotFound("This account no longer exists.") from error
+        raise Conflict(f"The account is {already} already.") from error
+    return User.from_item(platform.get_all([(AccountItem, item.pk, None)], consistent=True)[0])
+
+
+def _entry(
+    account: AccountItem, action: AuditAction, by: Actor, *, after: Mapping[str, object] | None = None
+) -> AuditEntry:
+    """Return an entry of the platform's own trail: an account belongs to no tenant."""
+    return AuditEntry(recording.PLATFORM, action, by, "user", account.user_id, account.email, {}, after or {})

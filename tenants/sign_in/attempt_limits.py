@@ -1,0 +1,191 @@
+"""Slow down guessing of passwords, for all web processes together.
+
+An attempt is counted before the password is looked at, so that a hundred parallel guesses are a hundred attempts; a
+right password is taken off again. Windows are fixed slots of SIGN_IN_WINDOW seconds, and the previous one counts with
+the share of it that is not yet a window ago, so that no edge between two slots allows twice the limit.
+
+Sign-in counts by account and network together: a stranger's wrong passwords do not keep the owner out. A network's
+limit stops one that tries many accounts, and an account's own, far higher, many networks that try one account. A
+browser in which this account was signed in before (tenants/sign_in/attempt_limits.py) has a counter of its own and
+none of those. Networks are IPv4 addresses and /64 prefixes of IPv6, which is what one customer has.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+import secrets
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from django.conf import settings
+from django.core import signing
+
+from portal.dynamo import platform
+from portal.dynamo.client import fan_out
+from portal.errors import Throttled
+from portal.schema import keys
+from tenants.sign_in.stored import ThrottleItem, attempts_key, folded
+
+
+@dataclass(frozen=True)
+class AttemptLimit:
+    """Attempts that one subject has in a window. `kind` keeps subjects of different sorts apart."""
+
+    kind: str
+    subject: str
+    most: int
+
+
+@dataclass(frozen=True)
+class CountedAttempt:
+    """A counted attempt. `wait_minutes` is None when it may go on."""
+
+    buckets: tuple[str, ...]
+    wait_minutes: int | None
+
+
+def network_of(address: str) -> str:
+    """Return the network that an address counts for: itself for IPv4, its /64 for IPv6. Anything else stands for
+    itself."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv6Address):
+        if parsed.ipv4_mapped:
+            return str(parsed.ipv4_mapped)
+        return str(ipaddress.ip_network((int(parsed), 64), strict=False))
+    return str(parsed)
+
+
+def sign_in(email: str, *, address: str, browser: str = "") -> tuple[AttemptLimit, ...]:
+    """Return the limits of signing in. `browser` names a known browser of this account, "" for none."""
+    if browser:
+        return (AttemptLimit("browser", browser, settings.SIGN_IN_ATTEMPTS),)
+    network = network_of(address)
+    return (
+        AttemptLimit("account and network", f"{network} {email.strip().casefold()}", settings.SIGN_IN_ATTEMPTS),
+        AttemptLimit("network", network, settings.SIGN_IN_ATTEMPTS_PER_NETWORK),
+        AttemptLimit("account", email, settings.SIGN_IN_ATTEMPTS_PER_ACCOUNT),
+    )
+
+
+def reset_mail(email: str, *, address: str) -> tuple[AttemptLimit, ...]:
+    """Return the limits of asking for a reset link: so many mails for one account, and requests of one network."""
+    return (
+        AttemptLimit("reset account", email, settings.SIGN_IN_ATTEMPTS),
+        AttemptLimit("reset network", network_of(address), settings.SIGN_IN_ATTEMPTS_PER_NETWORK),
+    )
+
+
+def old_password(user_id: str) -> tuple[AttemptLimit, ...]:
+    """Return the limit of guessing the password of somebody whose session one has."""
+    return (AttemptLimit("old password", user_id, settings.SIGN_IN_ATTEMPTS),)
+
+
+def second_step(user_id: str, *, browser: str = "") -> tuple[AttemptLimit, ...]:
+    """Return the limit of guessing codes for somebody whose password one has: for all networks together, because a code
+    has six digits. `browser` is as in `sign_in`."""
+    kind, subject = ("second step, browser", browser) if browser else ("second step", user_id)
+    return (AttemptLimit(kind, subject, settings.SIGN_IN_ATTEMPTS),)
+
+
+def passkey(*, address: str) -> tuple[AttemptLimit, ...]:
+    """Return the limit of passkeys that one network tries: they cannot be guessed, and each costs a signature's
+    check."""
+    return (AttemptLimit("passkey network", network_of(address), settings.SIGN_IN_ATTEMPTS_PER_NETWORK),)
+
+
+def begin(limits: Sequence[AttemptLimit]) -> CountedAttempt:
+    """Count an attempt: an update for each limit and one BatchGetItem of the previous window, sent together."""
+    now = time.time()
+    window, passed = divmod(now, settings.SIGN_IN_WINDOW)
+    share = passed / settings.SIGN_IN_WINDOW
+    buckets, earlier = ([attempts_key(n.kind, n.subject, int(w)) for n in limits] for w in (window, window - 1))
+    wanted: list[tuple[Any, str, None]] = [(ThrottleItem, bucket, None) for bucket in earlier]
+    work: list[Any] = [partial(_count, bucket, 1) for bucket in buckets]
+    *counts, stored = fan_out([*work, lambda: platform.get_all(wanted)])
+    waits = [
+        _wait(count, int(before.attempts) if before else 0, share, limit.most)
+        for count, before, limit in zip(counts, stored, limits, strict=True)
+    ]
+    longest = max(waits)
+    return CountedAttempt(tuple(buckets), math.ceil(longest * settings.SIGN_IN_WINDOW / 60) if longest else None)
+
+
+def succeeded(attempt: CountedAttempt) -> None:
+    """Take an attempt with the right password off its counters."""
+    fan_out([partial(_count, bucket, -1) for bucket in attempt.buckets])
+
+
+def count_refusal() -> int:
+    """Count a refused sign-in of the whole platform in this window; where that counter is busy, there are very many."""
+    window = int(time.time() // settings.SIGN_IN_WINDOW)
+    try:
+        return _count(attempts_key("refusals", "all", window), 1)
+    except Throttled:
+        return sys.maxsize
+
+
+def _wait(current: int, previous: int, share: float, most: int) -> float:
+    """Return after how many windows one more attempt is within the limit, 0 where this one is.
+
+    `share` is how much of the current window is over.
+    """
+    if current + previous * (1 - share) <= most:
+        return 0
+    if current < most:
+        return 1 - (most - current) / previous - share
+    return 1 - share + (1 - (most - 1) / current)
+
+
+def _count(bucket: str, by: int) -> int:
+    item = ThrottleItem(bucket)
+    expires = int(time.time()) + 2 * settings.SIGN_IN_WINDOW
+    item.update(actions=[ThrottleItem.attempts.add(by), ThrottleItem.expires_at.set(expires)])
+    return int(item.attempts)
+
+
+KNOWN_COOKIE: Final = "pooldesk_known"
+KNOWN_LIFETIME: Final = 180 * 24 * 3600  # seconds after the last sign-in
+ACCOUNTS: Final = 5  # remembered in one browser; the one that signed in longest ago is forgotten
+_SALT: Final = "tenants.identity.known-browsers"
+
+
+def browser_name(cookie: str, email: str) -> str:
+    """Return the name of the browser with this cookie for this account, "" where it is not known."""
+    return _read_cookie(cookie).get(_account(email), "")
+
+
+def browser_name_since(cookie: str, email: str, *, epoch: int) -> str:
+    """Return the name as `name_of`, "" where the account signed in here last before its sessions were ended all at
+    once."""
+    name = browser_name(cookie, email)
+    return name if name.endswith(f".{epoch}") else ""
+
+
+def remembered_cookie(cookie: str, email: str, *, epoch: int) -> str:
+    """Return the cookie after this account has signed in, with a fresh name of the browser."""
+    account = _account(email)
+    others = [pair for pair in _read_cookie(cookie).items() if pair[0] != account]
+    pairs = [(account, f"{secrets.token_hex(8)}.{epoch}"), *others][:ACCOUNTS]
+    return signing.dumps(dict(pairs), salt=_SALT)
+
+
+def _account(email: str) -> str:
+    return keys.anonymous(folded(email))
+
+
+def _read_cookie(cookie: str) -> dict[str, str]:
+    if not cookie or len(cookie) > 1000:
+        return {}
+    try:
+        stored: dict[str, str] = signing.loads(cookie, salt=_SALT, max_age=KNOWN_LIFETIME)
+    except signing.BadSignature:
+        return {}
+    return stored

@@ -1,0 +1,107 @@
+"""Know the addresses that mail does not reach: it bounced for good, or somebody there reported it as unwanted.
+
+Nothing is mailed to such an address until an operator clears it. What is kept is a hash of the address, with when and
+why: whoever has the address can ask, and nobody can list them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from portal import clock
+from portal.dynamo import batches, platform
+from portal.dynamo.repository import Transaction
+from portal.errors import Invalid, NotFound, TransactionRefused
+from portal.schema import keys as schema_keys
+from portal.streams import worker
+from tenants.audit_trail import recording
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
+from tenants.sign_in.stored import SuppressedItem, folded, suppressed_key
+
+BOUNCED, COMPLAINED = "bounced", "complained"
+WHY_LIMIT: Final = 300  # characters
+_ADDRESS: Final = "address"  # names a member of a transaction
+_WHAT: Final = {
+    BOUNCED: "Mail to this address bounced on {on}, and none is sent to it since.",
+    COMPLAINED: "Mail to this address was reported as unwanted on {on}, and none is sent to it since.",
+}
+
+
+@dataclass(frozen=True)
+class Suppression:
+    """Hold what is known of an address that mail does not reach. `why` is what the mail server said, or ""."""
+
+    kind: str
+    why: str
+    at: str
+
+    @property
+    def sentence(self) -> str:
+        """Say it to a person."""
+        return sentence(self.kind, self.at)
+
+    @property
+    def in_full(self) -> str:
+        """Say it to an operator, with what the mail server said."""
+        return f"{self.sentence} {self.why}".strip()
+
+
+def sentence(kind: str, at: str) -> str:
+    """Say to a person that mail does not reach an address. `at` is a stamp."""
+    return _WHAT[kind].format(on=f"{clock.parse(at):%-d %B %Y}")
+
+
+def of(addresses: Iterable[str]) -> dict[str, Suppression]:
+    """Return what is known of these addresses, up to 100, by address as given: one BatchGetItem."""
+    return _read(list(addresses), platform.get_all)
+
+
+def read_by_worker(addresses: Iterable[str]) -> dict[str, Suppression]:
+    """Do the same as who carries mail, consistently."""
+    return _read(list(addresses), partial(batches.batch_get, worker.connection(), consistent=True))
+
+
+def _read(addresses: Sequence[str], get_all: Callable[[list[Any]], Iterable[Any]]) -> dict[str, Suppression]:
+    keyed = {address: key for address in addresses if (key := _key(address))}
+    wanted = list(dict.fromkeys(keyed.values()))
+    if not wanted:
+        return {}
+    stored = dict(zip(wanted, get_all([(SuppressedItem, key, None) for key in wanted]), strict=True))
+    return {
+        address: Suppression(item.kind, item.why, item.at)
+        for address, key in keyed.items()
+        if (item := stored[key]) is not None
+    }
+
+
+def note(address: str, *, kind: str, why: str, at: str = "") -> bool:
+    """Send nothing more to an address, as who carries mail: one PutItem. False for what is no address."""
+    key = _key(address)
+    if key:
+        worker.put(SuppressedItem(key, kind=kind, why=why[:WHY_LIMIT], at=at or clock.stamp()))
+    return bool(key)
+
+
+def clear(address: str, *, by: Actor) -> None:
+    """Let mail go to an address again, which an operator does. Raises Invalid, and NotFound where it goes anyway."""
+    key = _key(address)
+    if not key:
+        raise Invalid("That is not an e-mail address.", field="email")
+    transaction = Transaction()
+    transaction.delete(SuppressedItem(key), condition=SuppressedItem.pk.exists(), name=_ADDRESS)
+    entity_id = schema_keys.anonymous(folded(address))
+    entry = AuditEntry(recording.PLATFORM, AuditAction.ADDRESS_CLEARED, by, "address", entity_id, folded(address))
+    try:
+        recording.commit(transaction, [entry])
+    except TransactionRefused as refused:
+        raise NotFound("Nothing keeps mail from this address.") from refused
+
+
+def _key(address: str) -> str:
+    try:
+        return suppressed_key(address)
+    except ValueError:
+        return ""

@@ -1,0 +1,328 @@
+"""Adding and removing second factors: who may, what it ends, and what is told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+from django.core import mail
+from django.test import Client
+
+from portal.errors import Conflict
+from tenants.audit_trail import recording
+from tenants.audit_trail.recording import Actor
+from tenants.operators.facades import AuditRow
+from tenants.sign_in import factors, security_views
+from tenants.tenancy import request as tenancy_request
+from tests.support import mailing
+from tests.support.factors import SECURITY, add_passkey, code, codes_in, confirmed, give_app
+from tests.support.soft_passkey import SoftPasskey
+from tests.support.world import PASSWORD, Browser, World
+
+APP = f"{SECURITY}authenticator/"
+
+
+def text_of(response: Any) -> str:
+    return " ".join(response.content.decode().split())
+
+
+def secret_on(page: Any) -> str:
+    found = re.search(r'<code class="desk-secret"[^>]*>([A-Z2-7 ]+)</code>', page.content.decode())
+    assert found is not None
+    return found[1].replace(" ", "")
+
+
+def setup_on(page: Any) -> str:
+    found = re.search(r'name="setup" value="([^"]+)"', page.content.decode())
+    assert found is not None
+    return found[1]
+
+
+def add_app(browser: Browser, **extra: str) -> tuple[str, Any]:
+    """An app that is set up by the page, as a person does it: the secret, and the answer."""
+    page = browser.get(APP)
+    secret = secret_on(page)
+    return secret, browser.send(APP, {"one_time_code": code(secret), "setup": setup_on(page), **extra})
+
+
+def is_signed_in(browser: Client) -> bool:
+    return browser.get("/account/").status_code == 200
+
+
+def told() -> list[tuple[str, str]]:
+    """What the platform's trail tells of second factors, the last first."""
+    rows = AuditRow.objects.filter(tenant_id=recording.PLATFORM)[:50]
+    return [(row.action, row.after) for row in rows if "factor" in row.action or "recovery" in row.action]
+
+
+CHANGES: dict[str, Callable[[Browser], Any]] = {
+    "add an app": lambda browser: browser.send(APP, {"one_time_code": "000000", "setup": "x"}),
+    "see a secret": lambda browser: browser.get(APP),
+    "remove the app": lambda browser: browser.send(f"{APP}remove/"),
+    "make a passkey": lambda browser: browser.get(f"{SECURITY}passkeys/options/"),
+    "add a passkey": lambda browser: browser.send(f"{SECURITY}passkeys/", {"name": "x", "credential": "{}"}),
+    "remove a passkey": lambda browser: browser.send(f"{SECURITY}passkeys/{'a' * 32}/remove/"),
+    "renew the codes": lambda browser: browser.send(f"{SECURITY}codes/"),
+    "ask about the app": lambda browser: browser.get(f"{APP}remove/"),
+    "ask about the codes": lambda browser: browser.get(f"{SECURITY}codes/"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_no_factor_changes_before_the_password_was_asked_again(world: World, change: str) -> None:
+    give_app(world, "bob")
+    browser = world.browser("bob")
+    answer = CHANGES[change](browser)
+    assert (answer.status_code, answer.get("Location", SECURITY)) in ((302, SECURITY), (403, SECURITY))
+    assert "Remove" not in browser.get(SECURITY).content.decode()
+    assert told() == [("user.factor_added", "factor: authenticator app")]
+
+
+def test_a_wrong_password_opens_no_changes(world: World) -> None:
+    browser = world.browser("bob")
+    answer: Any = browser.send(f"{SECURITY}confirm/", {"password": "wrong"})
+    assert answer.status_code == 422
+    assert browser.get(APP).status_code == 302
+
+
+def test_guessing_the_password_of_an_open_session_is_slowed_down(world: World) -> None:
+    browser = world.browser("bob")
+    answers = [browser.send(f"{SECURITY}confirm/", {"password": "wrong"}).status_code for _ in range(9)]  # type: ignore[attr-defined]
+    assert answers == [422] * 8 + [429]
+
+
+def test_changes_are_open_for_some_minutes_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    browser = confirmed(world, "bob")
+    assert browser.get(APP).status_code == 200
+    monkeypatch.setattr(tenancy_request, "CONFIRMED_SECONDS", -1)
+    assert browser.get(APP).status_code == 302
+
+
+def test_who_has_just_signed_in_is_not_asked_again(world: World) -> None:
+    browser = Browser()
+    browser.sign_in("bob@example.com")
+    assert browser.get(APP).status_code == 200
+
+
+def test_an_app_is_added_by_a_code_of_the_secret_that_was_shown(world: World) -> None:
+    browser = confirmed(world, "bob")
+    _, answer = add_app(browser)
+    assert len(set(codes_in(answer))) == 10
+    assert "Added just now" in re.sub(r"<[^>]+>", "", text_of(browser.get(SECURITY)))
+
+
+def test_the_qr_code_holds_the_secret_and_needs_no_exception_from_the_policy(world: World) -> None:
+    page = confirmed(world, "bob").get(APP)
+    drawn = page.content.decode().split('class="qr-code"')[1].split("</div>")[0]
+    assert "<svg" in drawn
+    assert "style" not in drawn
+    assert page.context["address"].startswith("otpauth://totp/Pooldesk:bob%40example.com?secret=" + secret_on(page))
+
+
+def test_a_wrong_code_adds_nothing_and_shows_the_same_secret_again(world: World) -> None:
+    browser = confirmed(world, "bob")
+    page = browser.get(APP)
+    answer: Any = browser.send(APP, {"one_time_code": "12 34", "setup": setup_on(page)})
+    assert (answer.status_code, secret_on(answer)) == (422, secret_on(page))
+    assert told() == []
+
+
+def test_a_secret_of_somebody_elses_page_is_not_taken(world: World) -> None:
+    page = confirmed(world, "vera").get(APP)
+    answer: Any = confirmed(world, "bob").send(APP, {"one_time_code": code(secret_on(page)), "setup": setup_on(page)})
+    assert answer.status_code == 302
+    assert told() == []
+
+
+def test_a_secret_that_was_shown_long_ago_is_not_taken(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    browser = confirmed(world, "bob")
+    monkeypatch.setattr(security_views, "SETUP_SECONDS", -1)
+    _, answer = add_app(browser)
+    assert answer.status_code == 302
+    assert told() == []
+
+
+def test_recovery_codes_are_shown_once(world: World) -> None:
+    browser = confirmed(world, "bob")
+    _, answer = add_app(browser)
+    assert "no-store" in answer["Cache-Control"]
+    assert codes_in(browser.get(SECURITY)) == []
+
+
+def test_recovery_codes_can_be_downloaded_as_a_file_that_says_whose_they_are(world: World) -> None:
+    _, answer = add_app(confirmed(world, "bob"))
+    found = re.search(r'href="data:text/plain;charset=utf-8,([^"]+)" download="', answer.content.decode())
+    assert found is not None
+    first, *lines = unquote(found[1]).strip().splitlines()
+    assert "bob@example.com" in first
+    assert [line for line in lines if line] == codes_in(answer)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_the_page_of_the_codes_says_where_they_went_when_it_is_loaded_again(world: World, method: str) -> None:
+    browser = confirmed(world, "bob")
+    secret, _ = add_app(browser)
+    again: Any = browser.get(APP) if method == "GET" else browser.send(APP, {"one_time_code": code(secret)})
+    assert again["Location"] == SECURITY
+    page = text_of(browser.get(SECURITY))
+    assert "Its recovery codes were shown once: if you did not keep them, replace them." in page
+    assert 'href="/account/security/codes/"' in page
+
+
+def first_removal(browser: Browser) -> str:
+    found = re.search(r"passkeys/[0-9a-f]{32}/remove/", browser.get(SECURITY).content.decode())
+    assert found is not None
+    return SECURITY + found[0]
+
+
+def test_removing_and_replacing_say_what_follows_and_wait_for_an_answer(world: World) -> None:
+    here = confirmed(world, "bob")
+    add_app(here)
+    assert "your only second factor: your recovery codes go with it" in text_of(here.get(f"{APP}remove/"))
+    add_passkey(here, SoftPasskey(), "Laptop")
+    assert "Your other second factors stay" in text_of(here.get(f"{APP}remove/"))
+    assert "Remove the passkey “Laptop”?" in text_of(here.get(first_removal(here)))
+    assert "The 10 codes that are left stop working." in text_of(here.get(f"{SECURITY}codes/"))
+    assert [action for action, _ in told()] == ["user.factor_added"] * 2
+
+
+def test_what_is_not_there_is_not_asked_about(world: World) -> None:
+    here = confirmed(world, "bob")
+    assert "has no authenticator app" in text_of(here.get(f"{APP}remove/", follow=True))
+    assert "no such passkey" in text_of(here.get(f"{SECURITY}passkeys/{'a' * 32}/remove/", follow=True))
+
+
+def test_who_removes_the_last_factor_reads_that_the_recovery_codes_went_too(world: World) -> None:
+    give_app(world, "bob")
+    page: Any = confirmed(world, "bob").send(f"{APP}remove/", follow=True)
+    assert "The authenticator app is removed, and your recovery codes with it." in text_of(page)
+
+
+def test_a_second_factor_beside_the_first_brings_no_new_codes(world: World) -> None:
+    give_app(world, "bob")
+    answer = add_passkey(confirmed(world, "bob"), SoftPasskey())
+    assert (answer.status_code, codes_in(answer)) == (302, [])
+
+
+def test_new_recovery_codes_void_the_former(world: World) -> None:
+    _, former = give_app(world, "bob")
+    new = codes_in(confirmed(world, "bob").send(f"{SECURITY}codes/"))
+    browser = Browser()
+    browser.sign_in("bob@example.com")
+    assert browser.post("/login/second-step/", {"one_time_code": former[0]}).status_code == 422
+    assert browser.post("/login/second-step/", {"one_time_code": new[0]}).status_code == 302
+
+
+def test_codes_without_a_factor_are_refused(world: World) -> None:
+    answer: Any = confirmed(world, "bob").send(f"{SECURITY}codes/", follow=True)
+    assert "Add one first" in text_of(answer)
+
+
+def test_each_change_ends_all_sessions_but_this_one(world: World) -> None:
+    here = confirmed(world, "bob")
+    passkey = SoftPasskey()
+    steps: list[Callable[[], Any]] = [
+        lambda: add_app(here)[1],
+        lambda: add_passkey(here, passkey),
+        lambda: here.send(f"{SECURITY}codes/"),
+        lambda: here.send(first_removal(here)),
+        lambda: here.send(f"{APP}remove/"),
+    ]
+    for step in steps:
+        there = world.browser("bob")
+        assert is_signed_in(there)
+        assert step().status_code in (200, 302)
+        assert (is_signed_in(here), is_signed_in(there)) == (True, False)
+        world.users["bob"] = factors.accounts.find_by_id(world.users["bob"].id)
+
+
+def test_the_trail_and_a_mail_tell_of_each_change(world: World) -> None:
+    mail.outbox.clear()
+    here = confirmed(world, "bob")
+    add_app(here)
+    add_passkey(here, SoftPasskey(), "Laptop")
+    here.send(f"{SECURITY}codes/")
+    here.send(f"{APP}remove/")
+    assert told() == [
+        ("user.factor_removed", "factor: authenticator app"),
+        ("user.recovery_codes_renewed", ""),
+        ("user.factor_added", "factor: passkey, name: Laptop"),
+        ("user.factor_added", "factor: authenticator app"),
+    ]
+    said = [str(letter.body) for letter in mail.outbox if letter.to == ["bob@example.com"]]
+    parts = ("authenticator app was added", "passkey “Laptop” was added", "codes were replaced", "app was removed")
+    assert [part in text for part, text in zip(parts, said, strict=True)] == [True] * 4
+
+
+def test_the_mail_about_a_change_is_in_its_transaction(world: World, settings: Any) -> None:
+    settings.EMAIL_BACKEND = mailing.OUTBOX
+    give_app(world, "bob")
+    (row,) = mailing.waiting()
+    assert mailing.content(row)["to"] == ["bob@example.com"]
+
+
+def test_of_two_changes_at_the_same_moment_one_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    give_app(world, "bob")
+    user_id, by = world.users["bob"].id, Actor()
+    commit = recording.commit
+
+    def overtaken(*args: Any, **values: Any) -> None:
+        monkeypatch.undo()
+        factors.renew_codes(user_id, by=by)
+        commit(*args, **values)
+
+    monkeypatch.setattr(recording, "commit", overtaken)
+    with pytest.raises(Conflict):
+        factors.remove_authenticator(user_id, by=by)
+    assert told()[0] == ("user.recovery_codes_renewed", "")
+
+
+def test_nobody_removes_anothers_passkey(world: World) -> None:
+    add_passkey(confirmed(world, "bob"), SoftPasskey())
+    bobs = re.findall(r"passkeys/[0-9a-f]{32}/remove/", confirmed_again(world, "bob").get(SECURITY).content.decode())
+    answer: Any = confirmed(world, "vera").send(SECURITY + bobs[0], follow=True)
+    assert "no such passkey" in text_of(answer)
+    assert len(told()) == 1
+
+
+def confirmed_again(world: World, who: str) -> Browser:
+    """The same of somebody whose factors have changed since the world was made."""
+    found = factors.accounts.find_by_id(world.users[who].id)
+    assert found is not None
+    world.users[who] = found
+    return confirmed(world, who)
+
+
+def test_no_more_than_twenty_passkeys_are_kept(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(factors, "PASSKEY_LIMIT", 1)
+    browser = confirmed(world, "bob")
+    add_passkey(browser, SoftPasskey())
+    assert "up to 1 passkeys" in text_of(add_passkey(browser, SoftPasskey()))
+
+
+@pytest.mark.parametrize("name", ["", "  ", "x" * 61, "\u202ereversed"])
+def test_a_passkey_has_a_name_that_can_be_seen(world: World, name: str) -> None:
+    assert add_passkey(confirmed(world, "bob"), SoftPasskey(), name).status_code == 422
+    assert told() == []
+
+
+def test_a_password_change_keeps_the_factors(world: World) -> None:
+    give_app(world, "bob")
+    new = "another long password"
+    browser = world.browser("bob")
+    browser.send("/account/password/", {"old_password": PASSWORD, "new_password1": new, "new_password2": new})
+    page: Any = Browser().sign_in("bob@example.com", new)
+    assert "One more step" in page.content.decode()
+
+
+def test_the_security_page_costs_one_query(world: World) -> None:
+    from tests.desk.test_cost import _watching
+
+    give_app(world, "bob")
+    browser = world.browser("bob", "acme")
+    with _watching() as bills:
+        browser.get(SECURITY)
+    assert [call.operation for bill in bills for call in bill.calls] == ["BatchGetItem", "Query"]

@@ -1,0 +1,233 @@
+"""Where a second factor is demanded: the operators' admin, and desks whose owners wish so. And its reset."""
+
+from __future__ import annotations
+
+import runpy
+from typing import Any
+
+import pytest
+from django.core import mail
+
+from tenants.audit_trail import recording
+from tenants.audit_trail.recording import Actor
+from tenants.operators.facades import AuditRow
+from tenants.provisioning import sign_in_demand
+from tenants.sign_in import accounts, factors
+from tests.sign_in.test_changing import add_app, is_signed_in, text_of
+from tests.support import commands
+from tests.support.api_client import api_client
+from tests.support.factors import SECURITY, code, confirmed, give_app
+from tests.support.operators import Operator, make_operator, user_url
+from tests.support.world import Browser, World
+
+PAGE = "/desk/settings/sign-in/"
+
+
+@pytest.fixture
+def demanding(world: World) -> World:
+    """Acme demands a second factor; Alice, who owns it, has one."""
+    give_app(world, "alice")
+    alice = world.users["alice"]
+    assert sign_in_demand.change(world.context("alice", "acme"), demanded=True, by=Actor(alice.id, alice.email))
+    return world
+
+
+# --- desks ---
+
+
+def test_an_owner_demands_a_second_factor_and_the_trail_tells(world: World) -> None:
+    give_app(world, "alice")
+    browser = world.browser("alice", "acme")
+    assert browser.send(PAGE, {"demanded": "on"}).status_code == 302  # type: ignore[attr-defined]
+    assert browser.get("/tickets/").status_code == 200
+    (row,) = [
+        r
+        for r in AuditRow.objects.filter(tenant_id=world.tenants["acme"].tenant_id)[:50]
+        if r.action == "tenant.sign_in_changed"
+    ]
+    assert (row.before, row.after) == ("second factor: not demanded", "second factor: demanded")
+
+
+def test_an_owner_without_one_cannot_demand_it(world: World) -> None:
+    browser = world.browser("alice", "acme")
+    answer: Any = browser.send(PAGE, {"demanded": "on"})
+    assert answer.status_code == 422
+    assert "your own account first" in text_of(answer)
+    assert browser.get("/tickets/").status_code == 200
+
+
+def test_the_settings_name_who_has_none(world: World) -> None:
+    give_app(world, "alice")
+    text = text_of(world.browser("alice", "acme").get(PAGE)).split("Without a second factor")[1]
+    assert ("bob@example.com" in text, "vera@example.com" in text, "alice@example.com" in text) == (True, True, False)
+
+
+def test_a_member_without_one_is_led_to_add_it_and_goes_on_from_there(demanding: World) -> None:
+    browser = demanding.browser("bob", "acme")
+    asked = browser.get("/tickets/?status=closed")
+    assert asked["Location"] == f"{SECURITY}?next=/acme/tickets/%3Fstatus%3Dclosed"
+    assert "Acme asks for a second factor, and your account has none." in text_of(browser.get(asked["Location"]))
+    browser = confirmed(demanding, "bob", "acme")
+    _, codes = add_app(browser, next="/acme/tickets/?status=closed")
+    assert 'href="/acme/tickets/?status=closed"' in codes.content.decode()
+    assert browser.get("/tickets/?status=closed").status_code == 200
+
+
+def test_who_removes_the_last_factor_is_warned_of_the_desk_that_asks_for_one(demanding: World) -> None:
+    give_app(demanding, "bob")
+    page = text_of(confirmed(demanding, "bob", "acme").get(f"{SECURITY}authenticator/remove/"))
+    assert "Acme asks for a second factor: you get in there again once you have added one." in page
+
+
+def sign_ins(world: World, who: str) -> int:
+    rows = AuditRow.objects.filter(tenant_id=world.tenants["acme"].tenant_id)[:50]
+    return sum((row.action, row.actor_email) == ("session.started", f"{who}@example.com") for row in rows)
+
+
+def test_the_trail_tells_of_a_sign_in_once_the_desk_has_let_the_member_in(demanding: World) -> None:
+    browser = Browser()
+    browser.sign_in("bob@example.com")
+    browser.get("/acme/tickets/")
+    assert sign_ins(demanding, "bob") == 0
+    add_app(browser)
+    browser.get("/acme/tickets/")
+    browser.get("/acme/tickets/")
+    assert sign_ins(demanding, "bob") == 1
+
+
+def test_a_partial_request_moves_the_whole_page_there(demanding: World) -> None:
+    answer = demanding.browser("bob", "acme").get("/tickets/", headers={"HX-Request": "true"})
+    assert (answer.status_code, answer["HX-Redirect"][: len(SECURITY)]) == (204, SECURITY)
+
+
+def test_a_form_of_a_member_without_one_changes_nothing_and_is_kept(demanding: World) -> None:
+    browser = demanding.browser("bob", "acme")
+    answer: Any = browser.send("/tickets/new/", {"title": "Nearly lost", "description": "x"})
+    assert (answer.status_code, "Nearly lost" in text_of(answer)) == (403, True)
+
+
+def test_other_desks_of_the_same_person_stay_open(demanding: World) -> None:
+    from tenants.tenancy.roles import Role
+
+    demanding.join("bob", "globex", Role.AGENT)
+    assert demanding.browser("bob", "globex").get("/tickets/").status_code == 200
+
+
+def test_members_with_a_second_factor_do_not_notice(demanding: World) -> None:
+    give_app(demanding, "bob")
+    assert demanding.browser("bob", "acme").get("/tickets/").status_code == 200
+
+
+def test_who_removes_the_last_factor_is_out_of_the_desk(demanding: World) -> None:
+    give_app(demanding, "bob")
+    browser = confirmed(demanding, "bob", "acme")
+    browser.send(f"{SECURITY}authenticator/remove/")
+    assert browser.get("/tickets/")["Location"].startswith(SECURITY)
+
+
+def test_api_keys_go_on_working(demanding: World) -> None:
+    client = api_client(demanding, where="acme")
+    assert client.call("GET", "/api/v1/tickets", {}, api="").status_code == 200
+
+
+def test_an_owner_ends_the_demand(demanding: World) -> None:
+    browser = demanding.browser("alice", "acme")
+    assert browser.send(PAGE, {}).status_code == 302  # type: ignore[attr-defined]
+    assert demanding.browser("bob", "acme").get("/tickets/").status_code == 200
+
+
+# --- operators ---
+
+
+def test_an_operator_without_one_is_led_to_add_it_before_the_admin_opens(world: World, settings: Any) -> None:
+    settings.OPERATOR_SECOND_FACTOR = True
+    make_operator()
+    browser = Operator.signed_in()
+    assert browser.get("/admin/")["Location"] == f"{SECURITY}?next=/admin/"
+    assert browser.post("/admin/tenants/tenant/add/", {"name": "x"}).status_code == 403
+    assert "The operators&#x27; admin asks for a second factor" in text_of(browser.get(f"{SECURITY}?next=/admin/"))
+    _, codes = add_app(browser, next="/admin/")
+    assert 'href="/admin/"' in codes.content.decode()
+    assert browser.get("/admin/").status_code == 200
+
+
+def test_in_development_the_admin_opens_by_the_password(world: World) -> None:
+    make_operator()
+    assert Operator.signed_in().get("/admin/").status_code == 200
+
+
+@pytest.mark.parametrize(("debug", "demanded"), [("true", False), ("false", True)])
+def test_it_is_demanded_wherever_debug_is_off(monkeypatch: pytest.MonkeyPatch, debug: str, demanded: bool) -> None:
+    monkeypatch.setenv("DEBUG", debug)
+    monkeypatch.delenv("OPERATOR_SECOND_FACTOR", raising=False)
+    assert runpy.run_path("portal/settings.py")["OPERATOR_SECOND_FACTOR"] is demanded
+
+
+# --- who has lost them ---
+
+
+def test_an_operator_resets_the_factors_of_who_has_lost_them(world: World) -> None:
+    give_app(world, "bob")
+    mail.outbox.clear()
+    bobs = world.browser("bob")
+    make_operator()
+    root = Operator.signed_in()
+    assert "authenticator" in root.says(user_url(world, "bob"))
+    answer = root.act(user_url(world, "bob"), "_reset_factors", reason="Showed an id card.", follow=True)
+    assert "has no second factor any more" in text_of(answer)
+    assert not is_signed_in(bobs)
+    assert Browser().sign_in("bob@example.com").status_code == 302  # type: ignore[attr-defined]
+    assert "operator of the platform removed all second factors" in str(mail.outbox[-1].body)
+    assert reset_rows() == [("root@example.com", "admin", "reason: Showed an id card.")]
+
+
+def test_the_mail_about_a_reset_says_why_and_what_is_open_now(world: World) -> None:
+    give_app(world, "bob")
+    mail.outbox.clear()
+    factors.reset(world.users["bob"].id, reason="Showed an id card.", by=Actor())
+    said = str(mail.outbox[-1].body)
+    for words in ("Showed an id card.", "your password alone signs you in", "If you did not ask for this"):
+        assert words in said
+    assert "If it was you" not in said
+
+
+def reset_rows() -> list[tuple[str, str, str]]:
+    rows = AuditRow.objects.filter(tenant_id=recording.PLATFORM)[:50]
+    return [(row.actor_email, row.origin, row.after) for row in rows if row.action == "user.factors_reset"]
+
+
+def test_an_operator_does_not_reset_their_own(world: World) -> None:
+    root = make_operator()
+    world.users["root"] = root
+    secret, _ = give_app(world, "root")
+    browser = Operator.signed_in()
+    browser.post("/login/second-step/", {"one_time_code": code(secret, later=1)})
+    browser.act(user_url(world, "root"), "_reset_factors")
+    found = accounts.find_by_id(root.id)
+    assert found is not None
+    assert found.second_factors == "authenticator"
+
+
+def test_the_command_resets_them_too(world: World) -> None:
+    give_app(world, "bob")
+    refused = commands.run("reset_second_factor", "bob@example.com", "--reason", "\u200b")
+    assert (refused.status, refused.err) == (1, "Say why: the audit trail keeps it.")
+    ended = commands.run("reset_second_factor", "Bob@example.com", "--reason", "Lost the phone.")
+    assert (ended.status, ended.out) == (0, "bob@example.com has no second factor any more.\n")
+    assert reset_rows() == [("", "reset_second_factor", "reason: Lost the phone.")]
+    assert Browser().sign_in("bob@example.com").status_code == 302  # type: ignore[attr-defined]
+
+
+def test_the_command_says_that_there_is_nothing_to_reset(world: World) -> None:
+    ended = commands.run("reset_second_factor", "bob@example.com", "--reason", "x")
+    assert (ended.status, ended.err) == (1, "This account has no second factor.")
+    assert commands.run("reset_second_factor", "who@example.com", "--reason", "x").status == 1
+
+
+def test_a_reset_ends_the_recovery_codes(world: World) -> None:
+    _, codes = give_app(world, "bob")
+    factors.reset(world.users["bob"].id, reason="x", by=Actor())
+    give_app(world, "bob")
+    browser = Browser()
+    browser.sign_in("bob@example.com")
+    assert browser.post("/login/second-step/", {"one_time_code": codes[0]}).status_code == 422
