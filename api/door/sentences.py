@@ -14,7 +14,7 @@ _PATTERN: Final = "string_pattern_mismatch"
 # By pydantic's name of what is wrong; in braces its values.
 _SENTENCES: Final = {
     "missing": "This is missing.",
-    "extra_forbidden": "There is no such member here.",
+    "extra_forbidden": "Unknown field.",
     "string_type": "This needs a text.",
     "string_unicode": "This text holds a character that UTF-8 does not have.",
     "string_too_long": "This is too long: {max_length:,} characters are allowed.",

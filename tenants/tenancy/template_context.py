@@ -53,7 +53,7 @@ DESK_PAGES: Final[dict[str, tuple[DeskPage, ...]]] = {
     ),
     "Data": (
         DeskPage(
-            "past", "Past", "tickets:past",
+            "past", "Time machine", "tickets:past",
             ("tickets:past_restore", "tenants:past_members", "tenants:past_members_restore"),
         ),
         DeskPage(

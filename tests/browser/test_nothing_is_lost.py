@@ -228,7 +228,7 @@ def test_two_people_edit_one_ticket(desks: World, person: NewPage, witness: Witn
     expect(title).to_contain_text("Bob's title")
     expect(title).to_contain_text("Alice's title")
     expect(alice.get_by_role("row", name="Description")).to_contain_text("Alice knows more.")
-    alice.get_by_role("button", name="Save my version").click()
+    alice.get_by_role("button", name="Save mine").click()
     expect(alice.get_by_role("heading", level=1)).to_have_text("Alice's title")
     expect(alice.locator("#activity")).to_contain_text("title from Bob's title to Alice's title")
 
@@ -243,7 +243,7 @@ def test_two_versions_are_combined_by_hand(desks: World, person: NewPage, witnes
     page.get_by_role("button", name="Save changes").click()
     page.get_by_text("Combine both versions by hand").click()
     page.get_by_label("Title").fill("Bob's and Alice's title")
-    page.get_by_role("button", name="Save my version").click()
+    page.get_by_role("button", name="Save mine").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Bob's and Alice's title")
     page.get_by_role("link", name="Edit").click()
     expect(page.get_by_label("Title")).to_have_value("Bob's and Alice's title")
@@ -279,7 +279,7 @@ def test_a_quick_change_on_an_old_page_shows_both_versions(desks: World, person:
     expect(page.get_by_role("heading", level=1)).to_be_focused()
     expect(page.get_by_role("row", name="Status")).to_have_text(re.compile("Pending.*Closed", re.DOTALL))
     expect(page.locator("#messages")).to_be_attached()
-    page.get_by_role("link", name="Keep their version").click()
+    page.get_by_role("link", name="Discard mine").click()
     expect(page.locator(".ticket-facts .badge")).to_have_text("Pending")
 
 

@@ -53,7 +53,7 @@ def test_an_admin_goes_back_in_time_and_restores_a_ticket(world: World, person: 
     expect(page.get_by_text("1 member was restored: Vera Example is a viewer.")).to_be_visible()
 
     page.goto("/acme/tickets/2/")
-    page.get_by_role("link", name="Earlier").click()
+    page.get_by_role("link", name="Version history").click()
     page.get_by_role("link", name="Before").first.click()
     expect(page.get_by_text("Ticket #2 as it was on")).to_be_visible()
     assert audit(page, "a ticket as it was") == []

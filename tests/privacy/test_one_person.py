@@ -121,7 +121,7 @@ def test_a_name_that_only_a_later_ticket_teaches_is_found_in_the_tickets_before_
             unguarded().dispatch("PutItem", {"TableName": TICKETS.full_name, "Item": item})
     browser = desk.browser("alice", "acme")
     page: Any = browser.send("/desk/settings/person/", {"address": BOB})
-    assert "0 of 2 tickets are looked through" in text_of(page), "the page begins once more"
+    assert "0 of 2 tickets searched" in text_of(page), "the page begins once more"
     so_far = re.search(r'name="so_far" value="([^"]*)"', page.content.decode())
     assert so_far is not None
     page = browser.send("/desk/settings/person/", {"so_far": so_far[1]})

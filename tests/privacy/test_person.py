@@ -226,7 +226,7 @@ def test_an_address_that_nobody_here_has_is_refused_and_leaves_no_record(desk: W
     for address, options in (("mistyped@example.org", ("--texts",)), ("charlie@example.com", ())):
         ended = run("erase_person", "acme", address, *options)
         assert (ended.status, ended.out) == (1, "")
-        assert f"This desk knows nobody with the address {address}. Nothing was erased." in ended.err
+        assert f"This desk stores nothing about the address {address}. Nothing was erased." in ended.err
     assert {table.name: everything(table) for table in registry.tables()} == before
     creating.create(desk.context("alice", "acme"), title="Ask mistyped@example.org")
     assert "occurs here in texts alone" in run("erase_person", "acme", "mistyped@example.org").err
@@ -253,7 +253,7 @@ def test_an_address_that_the_desk_does_not_know_is_not_exported_no_file_and_no_r
     for address in ("mistyped@example.org", "charlie@example.com"):
         ended = run("export_person", "acme", address, tmp_path / "nobody.json")
         assert (ended.status, ended.out) == (1, "")
-        assert f"This desk knows nobody with the address {address}. Nothing was exported." in ended.err
+        assert f"This desk stores nothing about the address {address}. Nothing was exported." in ended.err
     assert [*tmp_path.iterdir()] == []
     assert {table.name: everything(table) for table in registry.tables()} == before
 

@@ -69,7 +69,7 @@ def _go_back(request: HttpRequest, tenant: TenantItem) -> str:
 
 def _discard(request: HttpRequest, tenant: TenantItem) -> str:
     if "sure" not in request.POST:
-        raise Invalid("Tick that the old copy is to go: nobody can go back to it then.")
+        raise Invalid("Tick that you understand the old copy cannot be restored.")
     move_requests.discard(tenant, early=True, by=actor(request))
     return "The old copy is compared once more, and deleted then."
 

@@ -153,7 +153,8 @@ def _refuse_unknown(found: PersonFound, *, texts: bool) -> None:
     if not found.is_to_be_erased:
         if person.erased_as:
             raise Invalid(f"{person.address} was erased before, as {person.erased_as}. Nothing is left to be erased.")
-        raise Invalid(f"This desk knows nobody with the address {person.address}. Nothing was erased.", field="address")
+        said = f"This desk stores nothing about the address {person.address}. Nothing was erased."
+        raise Invalid(said, field="address")
     if found.has_texts_alone and not texts:
         raise Invalid(
             f"{person.address} occurs here in texts alone, and texts were not to be changed. Nothing was erased.",

@@ -98,7 +98,8 @@ class PersonFound:
         one."""
         if not self.is_known:
             address = self.person.address
-            raise Invalid(f"This desk knows nobody with the address {address}. Nothing was exported.", field="address")
+            said = f"This desk stores nothing about the address {address}. Nothing was exported."
+            raise Invalid(said, field="address")
 
     @property
     def has_texts_alone(self) -> bool:

@@ -176,5 +176,5 @@ def outcome(done: list[restoring.Restored], at: str) -> tuple[str, list[str]]:
         more = [number for numbers in list(reasons.values())[REASONS:] for number in numbers]
         others[REASONS:] = [f"{len(more)} more were not restored whole, for other reasons: {', '.join(more)}."]
     if any(lack.of_member for one in done for lack in one.lacks):
-        others.append("Restore the members first, under Past, Members; then these tickets can be restored whole.")
+        others.append("Restore the members first, under Time machine, Members; then restore these tickets.")
     return said, others

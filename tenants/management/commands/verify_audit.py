@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
+from django.template.defaultfilters import pluralize
 
 from portal.management.command import PortalCommand, Progress
 from tenants.audit_trail import chain, recording
@@ -34,9 +35,10 @@ class Command(PortalCommand):
                     place = f"chain partition {finding.partition}, row {finding.sequence}"
                     progress.say(f"{name}: {place}: {finding.kind} {finding.where}".rstrip())
                 faults += len(verified.findings)
-                plural = "" if len(verified.findings) == 1 else "s"
-                state = f"{len(verified.findings)} fault{plural}" if verified.findings else "intact"
-                self.stdout.write(f"{name}: {verified.rows:,} rows, {state}, fingerprint {verified.fingerprint}")
+                faulty = len(verified.findings)
+                state = f"{faulty} fault{pluralize(faulty)}" if faulty else "chain intact"
+                entries = f"{verified.rows:,} entr{pluralize(verified.rows, 'y,ies')}"
+                self.stdout.write(f"{name}: {entries}, {state}, fingerprint {verified.fingerprint}")
         if faults:
             raise CommandError("The audit trail was tampered with, or is damaged.")
 
