@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+_Model = TypeVar("_Model")
 
 TRANSACTION_CONFLICT: Final = "TransactionConflict"  # DynamoDB's code: another transaction holds the item
 
@@ -104,6 +106,10 @@ class ConditionFailed(PortalError):
         super().__init__(message)
         self.item = item
 
+    def stored(self, model: type[_Model]) -> _Model | None:
+        """Return the stored item as an instance of its model, None where there is none."""
+        return _made(model, self.item)
+
 
 class Rejected(PortalError):
     """The engine can never take this request, however often it is sent: an item would become too large, say."""
@@ -116,6 +122,10 @@ class Reason:
     code: str
     message: str
     item: dict[str, Any] | None
+
+    def stored(self, model: type[_Model]) -> _Model | None:
+        """Return the stored item as an instance of its model, None where there is none."""
+        return _made(model, self.item)
 
 
 class TransactionRefused(PortalError):
@@ -146,3 +156,7 @@ class TransactionRefused(PortalError):
             reason is None or reason.code == TRANSACTION_CONFLICT or name in moving
             for name, reason in zip_longest(self.names, self.reasons)
         )
+
+
+def _made(model: type[_Model], raw: dict[str, Any] | None) -> _Model | None:
+    return model.from_raw_data(raw) if raw else None  # type: ignore[attr-defined]  # of a model

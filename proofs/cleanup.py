@@ -12,7 +12,7 @@ from django.conf import settings
 
 from portal.dynamo import client, placement
 from portal.dynamo.batches import batch_write
-from portal.dynamo.pages import Page, all_pages, query_request
+from portal.dynamo.paging import Page, all_pages, query_request
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Forbidden
 from portal.isolation import guard
@@ -94,7 +94,7 @@ def _delete_partition(table: Table, partition: str) -> int:
 
 
 def _keys(table: Table, partition: str) -> Iterator[dict[str, Any]]:
-    def read(start: dict[str, Any] | None) -> Page:
+    def read(start: dict[str, Any] | None) -> Page[dict[str, Any]]:
         answer = _dispatch("Query", query_request(table, partition, start=start))
         return Page(answer["Items"], answer.get("LastEvaluatedKey"))
 

@@ -26,8 +26,8 @@ from api.door import keys, problems
 from api.door.items import AnswerItem
 from api.door.problems import RequestProblem
 from api.door.routing import ApiRequest
-from portal.dynamo.companions import Companion
 from portal.dynamo.repository import Action, Condition, TenantRepository, Transaction
+from portal.dynamo.transaction import Companion
 from portal.errors import ConditionFailed, PortalError, TransactionRefused
 
 log = logging.getLogger("pooldesk.api")

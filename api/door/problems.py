@@ -14,7 +14,7 @@ from typing import Any, Final
 from django.http import HttpResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from portal.dynamo.cursor import BadCursor
+from portal.dynamo.paging import BadCursor
 from portal.errors import (
     Conflict,
     Forbidden,

@@ -13,7 +13,7 @@ from api.door.routing import ApiRequest, ApiRouter
 from api.v1.activity_schemas import ActivityEntry, ActivityList, ActivityQuery
 from api.v1.ticket_inputs import CommentToAdd, NoteToAdd
 from api.v1.ticket_schemas import Number
-from portal.dynamo.companions import Companion
+from portal.dynamo.transaction import Companion
 from tenants.api_keys.scopes import Scope
 from tickets.desk import commenting, timelines
 from tickets.desk.timelines import Activity

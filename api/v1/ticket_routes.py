@@ -23,7 +23,7 @@ from api.v1.ticket_schemas import (
     TicketListQuery,
     TicketSearchQuery,
 )
-from portal.dynamo.companions import Companion, beside
+from portal.dynamo.transaction import Companion, beside
 from portal.errors import Invalid
 from portal.web.heavy_work import heavy
 from tenants.api_keys.scopes import Scope

@@ -17,7 +17,7 @@ from delivery.outbox.tables import OUTBOX, PENDING
 from portal.dynamo import placement
 from portal.dynamo.batches import BATCH_GET_LIMIT, batch_get
 from portal.dynamo.client import fan_out
-from portal.dynamo.pages import query_request
+from portal.dynamo.paging import query_request
 from portal.dynamo.placement import POOL, Placement, at
 from portal.isolation import guard
 from portal.streams import worker

@@ -29,7 +29,7 @@ CERTAINLY_ANSWERED: Final = timedelta(minutes=15)
 _ATTEMPTS: Final = 8
 
 # Sends one update of the row, by whichever role; raises ConditionFailed with the stored item.
-_Write = Callable[[OutboxItem, list[Action], Any], dict[str, Any]]
+_Write = Callable[[OutboxItem, list[Action], Any], OutboxItem]
 
 
 # --- by the dispatcher ---
@@ -85,7 +85,7 @@ def answered(repository: TenantRepository, row: OutboxItem, member: str) -> None
     try:
         if row.open and row.open != {member}:
             left = repository.update(_key_of(row), [OutboxItem.open.delete({member})], condition=_is_pending())
-            if "open" in left:
+            if left.open:
                 return
             done = OutboxItem.open.does_not_exist()
         repository.update(_key_of(row), _closing(), condition=done & _is_pending())
@@ -269,7 +269,7 @@ def _by(repository: TenantRepository) -> _Write:
     return lambda item, actions, condition: repository.update(item, actions, condition=condition)
 
 
-def _by_worker(item: OutboxItem, actions: list[Action], condition: Any) -> dict[str, Any]:
+def _by_worker(item: OutboxItem, actions: list[Action], condition: Any) -> OutboxItem:
     with guard.acting_for(keys.row_parts(item.event_id)[0]):
         return worker.change(item, actions, condition=condition)
 
@@ -288,4 +288,4 @@ def _key_of(row: OutboxItem) -> OutboxItem:
 
 
 def _stored(failed: ConditionFailed) -> OutboxItem | None:
-    return OutboxItem.from_raw_data(failed.item) if failed.item else None
+    return failed.stored(OutboxItem)

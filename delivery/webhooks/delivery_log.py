@@ -24,7 +24,7 @@ from delivery.webhooks.tables import DELIVERIES
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.library_errors import is_missing
-from portal.dynamo.pager import Pager
+from portal.dynamo.paging import Pager
 from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import Action, TenantRepository
 from portal.errors import ConditionFailed, NotFound, Unavailable

@@ -15,8 +15,8 @@ from typing import Any, Final, TypeVar
 
 from delivery.webhooks.items import EndpointItem
 from portal.dynamo.client import fan_out
-from portal.dynamo.companions import Companion, beside
 from portal.dynamo.repository import Transaction
+from portal.dynamo.transaction import Companion, beside
 from portal.errors import Overtaken, TransactionRefused
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import AuditEntry, ReadChange

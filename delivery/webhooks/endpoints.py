@@ -19,8 +19,8 @@ from delivery.webhooks.endpoint_changes import CHANGED, ENDPOINT, ChangedEndpoin
 from delivery.webhooks.items import EndpointItem, SecretItem
 from delivery.webhooks.tables import ENDPOINTS
 from portal import clock, plain_text
-from portal.dynamo.companions import Companion
 from portal.dynamo.repository import TenantRepository, Transaction
+from portal.dynamo.transaction import Companion
 from portal.errors import Conflict, Invalid, NotFound
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail

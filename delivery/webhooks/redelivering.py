@@ -21,11 +21,11 @@ from delivery.webhooks.endpoint_changes import ChangedEndpoint
 from delivery.webhooks.items import DeliveryItem, EndpointItem
 from portal import clock
 from portal.dynamo.client import fan_out
-from portal.dynamo.companions import Companion, beside
 from portal.dynamo.library_errors import is_missing
 from portal.dynamo.placement import POOL
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.dynamo.retry import retrying
+from portal.dynamo.transaction import Companion, beside
 from portal.errors import Conflict, TransactionRefused, Unavailable
 from tenants.tenancy.context import TenantContext
 

@@ -13,7 +13,7 @@ from delivery.webhooks.endpoint_changes import ChangedEndpoint, Planned, commit,
 from delivery.webhooks.items import EndpointItem, SecretItem
 from portal import clock
 from portal.dynamo.client import fan_out
-from portal.dynamo.companions import Companion
+from portal.dynamo.transaction import Companion
 from portal.errors import Conflict, NotFound
 from portal.schema import keys
 from tenants.audit_trail.recording import Actor, AuditAction

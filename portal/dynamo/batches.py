@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, Final, TypeVar
 
 from portal.dynamo import client
 from portal.dynamo.client import Item
@@ -14,6 +15,16 @@ BATCH_GET_LIMIT: Final = 100  # keys of one BatchGetItem; AWS, "Quotas in Amazon
 BATCH_WRITE_LIMIT: Final = 25  # members of one BatchWriteItem
 _READS: Final = 5
 _WRITES: Final = 9
+
+
+_T = TypeVar("_T")
+
+
+def chunked(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
+    """Yield the items in lists of `size`, the last one shorter."""
+    rest = iter(items)
+    while chunk := list(islice(rest, size)):
+        yield chunk
 
 
 class _Unprocessed(Throttled):
@@ -84,8 +95,8 @@ def batch_write(connection: client.SharedConnection, members: Sequence[tuple[str
 
     Raises Throttled where the engine leaves members of a group unprocessed again and again.
     """
-    for start in range(0, len(members), BATCH_WRITE_LIMIT):
-        _write_group(connection, members[start : start + BATCH_WRITE_LIMIT])
+    for group in chunked(members, BATCH_WRITE_LIMIT):
+        _write_group(connection, group)
 
 
 def _write_group(connection: client.SharedConnection, group: Sequence[tuple[str, dict[str, Any]]]) -> None:

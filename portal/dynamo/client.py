@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import botocore.config
 from django.conf import settings
@@ -28,6 +28,7 @@ from pynamodb.models import Model
 
 from portal import aws_session
 from portal.dynamo import item_protocol, meter, placement, retry
+from portal.dynamo.compiled_reader import reader_of
 from portal.dynamo.library_errors import LIBRARY_ERRORS, may_pass, translate
 from portal.isolation import credentials, guard
 from portal.schema import tables
@@ -215,11 +216,18 @@ class Item(Model):
     A subclass names its declared table as `table`; `Meta.table_name` follows from it.
     """
 
-    table: tables.Table
+    table: ClassVar[tables.Table]
+    gsi: ClassVar[tables.Index | None] = None  # of the rows of an index
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls.Meta = type("Meta", (), {"table_name": cls.table.full_name})  # type: ignore[assignment]  # PynamoDB wants a class
+        if hasattr(cls, "table"):  # else a base of models
+            cls.Meta = type("Meta", (), {"table_name": cls.table.full_name})  # type: ignore[assignment]  # PynamoDB wants a class
+
+    @classmethod
+    def from_raw_data(cls, data: dict[str, Any]) -> Self:
+        """Return an instance made of a raw item; by a function compiled for the model."""
+        return reader_of(cls)(data)  # type: ignore[no-any-return]
 
     @classmethod
     def _get_connection(cls) -> TableConnection:

@@ -11,7 +11,7 @@ from typing import Any
 
 from portal.dynamo import client
 from portal.dynamo.batches import BATCH_GET_LIMIT, batch_get_raw
-from portal.dynamo.pages import Page, all_pages, query_request
+from portal.dynamo.paging import Page, all_pages, query_request
 from portal.dynamo.placement import POOL, Placement, at
 from portal.isolation import guard
 from portal.schema import keys
@@ -53,7 +53,7 @@ class TenantReader:
     ) -> Iterator[StoredItem]:
         """Read one partition: a Query for each megabyte of it, consistent where it is the table's own."""
 
-        def read(start: dict[str, Any] | None) -> Page:
+        def read(start: dict[str, Any] | None) -> Page[dict[str, Any]]:
             self._between()
             request = query_request(
                 table, hash_key, index=index, begins_with=begins_with, start=start, consistent=index is None

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
 from portal.dynamo import client
-from portal.dynamo.client import Item
+from portal.dynamo.client import Item, fan_out
 from portal.errors import TransactionRefused
+
+_T = TypeVar("_T")
+_Told = TypeVar("_Told", contravariant=True)
 
 TRANSACTION_LIMIT: Final = 100  # members of one TransactWriteItems; AWS, "Quotas in Amazon DynamoDB"
 
@@ -74,3 +78,28 @@ def write(connection: client.SharedConnection, transaction: Transaction, *, toke
     except TransactionRefused as refused:
         refused.names = tuple(transaction.names)
         raise
+
+
+class Companion(Protocol[_Told]):
+    """Add what a rule's caller has to a change: the record of an answer, say, which is written with it or not at all.
+
+    Its errors end the rule. It takes one member of the transaction.
+    """
+
+    def meanwhile(self) -> None:
+        """Do what has to be done before the change is written; called beside the rule's first reads, once."""
+
+    def join(self, transaction: Transaction, told: _Told) -> None:
+        """Add its member to the transaction, anew for each attempt. `told` is what the change makes."""
+
+    def blame(self, refused: TransactionRefused) -> None:
+        """Raise what the caller is to be told, where its own member was what refused the transaction."""
+
+
+def beside(companion: Companion[Any] | None, read: Callable[[], _T]) -> _T:
+    """Read, and let the companion do its part at the same time: one round trip for both."""
+    if companion is None:
+        return read()
+    found: list[_T] = []
+    fan_out([companion.meanwhile, lambda: found.append(read())])
+    return found[0]

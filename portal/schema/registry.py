@@ -95,12 +95,12 @@ def queues() -> tuple[str, ...]:
 
 
 def discover(app: str) -> None:
-    """Import the declarations of every package of an app: `stored` (or `tables` and `holdings`) and `deployment`.
+    """Import what every package of an app declares: `stored` (or `tables`, `items`, `holdings`) and `deployment`.
 
     A room that declares nothing is not imported: the operators' pages would take a third of a worker's start.
     """
     for room in iter_modules(import_module(app).__path__, f"{app}."):
         spec = find_spec(room.name) if room.ispkg else None
         for module in iter_modules((spec.submodule_search_locations if spec else None) or []):
-            if module.name in ("stored", "tables", "holdings", "deployment"):
+            if module.name in ("stored", "tables", "items", "holdings", "deployment"):
                 import_module(f"{room.name}.{module.name}")

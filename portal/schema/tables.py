@@ -10,7 +10,7 @@ need beside the streams.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from django.conf import settings
@@ -71,7 +71,7 @@ class Table:
     scope: Scope
     hash: str
     range: str | None = None
-    indexes: tuple[Index, ...] = ()
+    indexes: tuple[Index, ...] = field(default=(), compare=False)
     ttl: str | None = None
     stream: bool = False
     # For tenant tables: the pattern of every partition key.
@@ -95,6 +95,12 @@ class Table:
     def key_names(self) -> tuple[str, ...]:
         """The attributes of the primary key."""
         return (self.hash, self.range) if self.range else (self.hash,)
+
+    def add_index(self, index: Index) -> None:
+        """Add an index, which the model of its rows declares. Raises ValueError where its label is taken."""
+        if any(other.label == index.label for other in self.indexes):
+            raise ValueError(f"the index {index.label} of {self.name} is declared twice")
+        object.__setattr__(self, "indexes", (*self.indexes, index))
 
     def definition(self) -> dict[str, Any]:
         """Return the arguments of CreateTable: on-demand billing, encryption at rest is AWS's default."""

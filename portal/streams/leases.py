@@ -109,7 +109,7 @@ def take(lease: LeaseItem, *, me: str) -> LeaseItem | None:
         return _change(lease, actions, condition=LeaseItem.counter == counter)
     except ConditionFailed as failed:
         # A lost answer makes the client send it again, and the second time it meets what the first has written.
-        now = LeaseItem.from_raw_data(failed.item) if failed.item else None
+        now = failed.stored(LeaseItem)
         return now if now is not None and now.owner == me else None
 
 
@@ -205,7 +205,7 @@ def _if_mine(lease: LeaseItem, me: str, actions: list[Action]) -> bool:
 
 
 def _change(lease: LeaseItem, actions: list[Action], *, condition: Condition) -> LeaseItem:
-    return LeaseItem.from_raw_data(worker.change(lease, actions, condition=condition))
+    return worker.change(lease, actions, condition=condition)
 
 
 # --- streams that are followed no more ---

@@ -6,17 +6,21 @@ Errors: those of `portal.errors`, here also Rejected.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final, TypeVar
 
-from botocore.exceptions import ClientError
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
 from portal.dynamo import client
 from portal.dynamo.client import Item
-from portal.dynamo.transaction import Transaction, write
-from portal.errors import Rejected
+from portal.dynamo.models import RawItems
+from portal.dynamo.store import Store
+from portal.dynamo.transaction import Transaction
 from portal.schema.tables import Index
+
+_I = TypeVar("_I", bound=Item)
+
+WORKER: Final = Store("worker")
 
 
 def connection() -> client.SharedConnection:
@@ -25,53 +29,29 @@ def connection() -> client.SharedConnection:
 
 def commit(transaction: Transaction) -> None:
     """Write all of the transaction or nothing. Raises TransactionRefused."""
-    write(connection(), transaction)
+    WORKER.transact(transaction)
 
 
 def put(item: Item) -> None:
     """Write an item, whatever is there."""
-    dispatch("PutItem", {"TableName": item.table.full_name, "Item": item.serialize()})
+    WORKER.put(item)
 
 
-def change(item: Item, actions: list[Action], *, condition: Condition | None = None) -> dict[str, Any]:
-    """Update the stored item that has this item's key and return it, raw. Raises ConditionFailed with the stored."""
-    request = item.get_update_kwargs_from_instance(actions=actions, condition=condition)
-    if condition is not None:
-        request["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
-    attributes: dict[str, Any] = dispatch("UpdateItem", {**request, "ReturnValues": "ALL_NEW"})["Attributes"]
-    return attributes
+def change(item: _I, actions: list[Action], *, condition: Condition | None = None) -> _I:
+    """Update the stored item that has this item's key; see `Store.update`."""
+    return WORKER.update(item, actions, condition=condition)
 
 
 def remove(item: Item, *, condition: Condition | None = None) -> None:
     """Delete an item of no tenant, if it is there. Raises ConditionFailed."""
-    dispatch("DeleteItem", item.get_delete_kwargs_from_instance(condition=condition))
+    WORKER.delete(item, condition=condition)
 
 
-def items(model: type[Item], partition: str, *, index: Index | None = None, consistent: bool = False) -> Iterator[Any]:
-    """Yield all items of one partition of a worker's table, or of an index, in key order, page by page."""
-    request: dict[str, Any] = {
-        "TableName": model.table.full_name,
-        "KeyConditionExpression": "#h = :h",
-        "ExpressionAttributeNames": {"#h": index.hash if index else model.table.hash},
-        "ExpressionAttributeValues": {":h": {"S": partition}},
-        "ConsistentRead": consistent,
-        **({"IndexName": index.name} if index else {}),
-    }
-    while True:
-        answer = dispatch("Query", request)
-        for raw in answer["Items"]:
-            yield model.from_raw_data(raw)
-        if not answer.get("LastEvaluatedKey"):
-            return
-        request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+def items(model: type[_I], partition: str, *, index: Index | None = None, **how: Any) -> Iterator[_I]:
+    """Yield all items of one partition of a worker's table, or of an index, page by page; see `Store.query_all`."""
+    return map(model.from_raw_data, WORKER.query_all(RawItems(model.table, index), partition, **how))
 
 
 def dispatch(operation: str, request: dict[str, Any]) -> dict[str, Any]:
     """Send a request of the worker. Raises Rejected where no repetition can succeed."""
-    try:
-        answer: dict[str, Any] = connection().dispatch(operation, request)
-    except ClientError as error:
-        if error.response.get("Error", {}).get("Code") == "ValidationException":
-            raise Rejected(error.response["Error"].get("Message", "The database refused it.")) from error
-        raise
-    return answer
+    return WORKER.send(operation, request)

@@ -14,8 +14,7 @@ from typing import Any, Final
 
 from portal import clock
 from portal.dynamo.client import fan_out
-from portal.dynamo.pager import Pager
-from portal.dynamo.pages import all_pages
+from portal.dynamo.paging import Pager, all_pages
 from portal.dynamo.repository import Page, TenantRepository
 from portal.errors import Invalid
 from portal.schema import keys, tables
@@ -268,7 +267,7 @@ def _query(
     start: dict[str, Any] | None,
     *,
     descending: bool = True,
-) -> Page:
+) -> Page[dict[str, Any]]:
     index, build, args = _partition(repository, only)
     return repository.query(
         AUDIT, build, *args, index=index, between=only.bounds(), descending=descending, limit=limit, start=start

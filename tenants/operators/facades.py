@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 from django.db import models
 
 from portal import clock
-from portal.dynamo.pager import Pager
+from portal.dynamo.paging import Pager
 from portal.dynamo.repository import BATCH_GET_LIMIT
 from portal.nosql.planner.facade import Facade
 from portal.nosql.planner.patterns import CustomListing, Get, Query, ResultPage

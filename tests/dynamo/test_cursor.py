@@ -13,7 +13,7 @@ from django.core import signing
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from portal.dynamo import cursor
+from portal.dynamo import paging
 from portal.errors import Invalid
 from tests.support.fakes import index_row, tenant_in_memory
 from tickets.desk import lists
@@ -42,7 +42,7 @@ def readable(text: str) -> str:
 
 def refused(text: str, *, tenant_id: str = ACME, query: tuple[object, ...] = QUERY) -> bool:
     try:
-        cursor.load(text, tenant_id=tenant_id, query=query)
+        paging.load(text, tenant_id=tenant_id, query=query)
     except Invalid:
         return True
     return False
@@ -51,19 +51,19 @@ def refused(text: str, *, tenant_id: str = ACME, query: tuple[object, ...] = QUE
 @quick
 @given(positions, queries_)
 def test_a_position_comes_back_as_it_went_in(position: list[Any], query: tuple[Any, ...]) -> None:
-    text = cursor.dump(position, tenant_id=ACME, query=query)
-    assert cursor.load(text, tenant_id=ACME, query=query) == position
+    text = paging.dump(position, tenant_id=ACME, query=query)
+    assert paging.load(text, tenant_id=ACME, query=query) == position
 
 
 @quick
 @given(positions)
 def test_a_cursor_can_stand_in_an_address_as_it_is(position: list[Any]) -> None:
-    text = cursor.dump(position, tenant_id=ACME, query=QUERY)
+    text = paging.dump(position, tenant_id=ACME, query=QUERY)
     assert set(text) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.:")
 
 
 def test_no_character_of_a_cursor_can_be_changed() -> None:
-    text = cursor.dump(POSITION, tenant_id=ACME, query=QUERY)
+    text = paging.dump(POSITION, tenant_id=ACME, query=QUERY)
     for place in range(len(text)):
         for other in "A0_:. \n\u0663" + chr(ord(text[place]) ^ 1):
             changed = text[:place] + other + text[place + 1 :]
@@ -73,7 +73,7 @@ def test_no_character_of_a_cursor_can_be_changed() -> None:
 @quick
 @given(st.data())
 def test_no_character_can_be_left_out_or_added(data: st.DataObject) -> None:
-    text = cursor.dump(POSITION, tenant_id=ACME, query=QUERY)
+    text = paging.dump(POSITION, tenant_id=ACME, query=QUERY)
     place = data.draw(st.integers(0, len(text)))
     added = data.draw(st.text(min_size=1, max_size=3))
     assert refused(text[:place] + added + text[place:])
@@ -85,7 +85,7 @@ def test_no_character_can_be_left_out_or_added(data: st.DataObject) -> None:
 @given(st.integers(0, 2**128 - 1).map("{:032x}".format))
 def test_a_cursor_of_another_tenant_is_refused(other: str) -> None:
     assume(other != ACME)
-    assert refused(cursor.dump(POSITION, tenant_id=other, query=QUERY))
+    assert refused(paging.dump(POSITION, tenant_id=other, query=QUERY))
 
 
 @quick
@@ -96,7 +96,7 @@ def test_a_cursor_of_another_tenant_is_refused(other: str) -> None:
 @example(("open", "', '", ""), ("open', '", "", ""))
 def test_a_cursor_of_another_query_is_refused(query: tuple[Any, ...], other: tuple[Any, ...]) -> None:
     assume(repr(query) != repr(other))
-    assert refused(cursor.dump(POSITION, tenant_id=ACME, query=query), query=other)
+    assert refused(paging.dump(POSITION, tenant_id=ACME, query=query), query=other)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_cursor_of_another_query_is_refused(query: tuple[Any, ...], other: tup
     ],
 )
 def test_a_cursor_of_another_filter_or_shard_layout_is_refused(other: tuple[Any, ...]) -> None:
-    assert refused(cursor.dump(POSITION, tenant_id=ACME, query=other))
+    assert refused(paging.dump(POSITION, tenant_id=ACME, query=other))
 
 
 @quick
@@ -141,14 +141,14 @@ def test_what_is_far_too_long_is_refused(length: int) -> None:
 def test_a_position_that_is_no_list_is_refused() -> None:
     # Ours, but not made by dump.
     for value in ({"a": 1}, "text", 7, None):
-        signed = signing.dumps(value, salt=cursor._salt(ACME, QUERY))
+        signed = signing.dumps(value, salt=paging._salt(ACME, QUERY))
         assert refused(signed)
 
 
 def test_a_cursor_outlives_a_change_of_the_secret_key(settings: LazySettings) -> None:
-    text = cursor.dump(POSITION, tenant_id=ACME, query=QUERY)
+    text = paging.dump(POSITION, tenant_id=ACME, query=QUERY)
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "n" * 60, [settings.SECRET_KEY]
-    assert cursor.load(text, tenant_id=ACME, query=QUERY) == POSITION
+    assert paging.load(text, tenant_id=ACME, query=QUERY) == POSITION
     settings.SECRET_KEY_FALLBACKS = []
     assert refused(text)
 
@@ -178,6 +178,6 @@ def test_the_cursors_of_a_list_hold_no_tenant_and_no_key(resolver: str | None, s
 
 
 def test_a_compressed_cursor_is_readable_to_these_tests_too() -> None:
-    text = cursor.dump([keys.ticket(ACME, 7)] * 5, tenant_id=ACME, query=QUERY)
+    text = paging.dump([keys.ticket(ACME, 7)] * 5, tenant_id=ACME, query=QUERY)
     assert text.startswith(".")
     assert ACME in readable(text)

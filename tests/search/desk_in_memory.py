@@ -8,7 +8,7 @@ from typing import Any
 
 from portal.dynamo import meter
 from portal.dynamo.meter import Call, item_size, read_units
-from portal.dynamo.pages import Page
+from portal.dynamo.paging import Page
 from portal.schema import keys as portal_keys
 from tenants.membership.items import MemberItem
 from tenants.tenancy.context import TenantContext

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from portal.dynamo import meter
-from portal.dynamo.cursor import BadCursor
+from portal.dynamo.paging import BadCursor
 from portal.errors import Invalid
 from tests.search.desk_in_memory import ALICE, BOB, MemoryDesk
 from tickets.desk.filters import TicketFilter

@@ -9,7 +9,7 @@ from django.db import models
 
 from portal import clock
 from portal.dynamo import platform
-from portal.dynamo.pager import Pager
+from portal.dynamo.paging import Pager
 from portal.nosql.planner.facade import Facade
 from portal.nosql.planner.patterns import CustomListing, Get, Query, ResultPage
 from portal.schema import keys

@@ -21,9 +21,9 @@ from typing import Any, Final, TypeVar
 from delivery.events.event_types import Event
 from delivery.outbox.telling import tell
 from portal import clock
-from portal.dynamo import cursor
-from portal.dynamo.companions import Companion
+from portal.dynamo import paging
 from portal.dynamo.repository import TRANSACTION_LIMIT, Transaction
+from portal.dynamo.transaction import Companion
 from portal.errors import TRANSACTION_CONFLICT, Conflict, Invalid, TransactionRefused
 from tenants.tenancy.context import TenantContext
 from tickets.counting import contributions
@@ -140,7 +140,7 @@ def change_status(
 
 def take_back(tenant: TenantContext, receipt: str) -> TakenBack:
     """Undo a bulk change, for all its tickets that are still as it left them. Raises Invalid for any other receipt."""
-    to, begun, *moved = cursor.load(receipt, tenant_id=tenant.tenant_id, query=_purpose(tenant))
+    to, begun, *moved = paging.load(receipt, tenant_id=tenant.tenant_id, query=_purpose(tenant))
     rows = [(position, *row) for position, row in enumerate(moved)]
 
     def add(transaction: Transaction, row: tuple[int, int, int, str, str]) -> list[Event]:
@@ -199,7 +199,7 @@ def _receipt(tenant: TenantContext, tickets: list[TicketState], to: Status, begu
     if contributions.is_unresolved(to) and not all(contributions.is_unresolved(t.status) for t in tickets):
         return ""
     moved = [[t.number, t.version, t.status.value, t.resolver] for t in tickets]
-    receipt = cursor.dump([to.value, begun, *moved], tenant_id=tenant.tenant_id, query=_purpose(tenant))
+    receipt = paging.dump([to.value, begun, *moved], tenant_id=tenant.tenant_id, query=_purpose(tenant))
     return receipt if len(receipt) <= _RECEIPT_LIMIT else ""
 
 

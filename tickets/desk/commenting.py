@@ -11,9 +11,9 @@ from typing import Any, Final
 from delivery.events.event_types import Event
 from delivery.outbox.telling import tell
 from portal import clock
-from portal.dynamo.companions import Companion, beside
 from portal.dynamo.repository import Action, Transaction
 from portal.dynamo.retry import retrying
+from portal.dynamo.transaction import Companion, beside
 from portal.errors import Conflict, Invalid, Overtaken, TransactionRefused
 from tenants.tenancy.context import TenantContext
 from tickets.counting import contributions

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from portal import clock
-from portal.dynamo.pager import Links
+from portal.dynamo.paging import Links
 from portal.errors import Invalid
 from tenants.tenancy.context import TenantContext
 from tickets.desk.filters import EVERYTHING, TicketFilter

@@ -26,7 +26,7 @@ from functools import partial
 from typing import Any, Final
 
 from portal.dynamo.client import fan_out
-from portal.dynamo.pager import Pager, Place
+from portal.dynamo.paging import Pager, Place
 from portal.errors import Invalid
 from portal.schema import keys
 from portal.schema.tables import Index

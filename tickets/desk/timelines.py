@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from portal.dynamo import cursor
+from portal.dynamo import paging
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import Page
 from portal.errors import NotFound
@@ -89,7 +89,7 @@ def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> 
         heads = [i for i in found.items if not _is_activity(i)]
         rows = [i for i in found.items if _is_activity(i)]
     else:
-        (sort,) = cursor.load(before, tenant_id=tenant.tenant_id, query=("activity", number)) or [""]
+        (sort,) = paging.load(before, tenant_id=tenant.tenant_id, query=("activity", number)) or [""]
         head, found = fan_out(
             [
                 lambda: _collection(tenant, number, 2),
@@ -116,7 +116,7 @@ def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> 
         summary=SummaryItem.from_raw_data(by_sort_key[keys.SUMMARY]),
         description=detail.get("description", _NOTHING)["S"] if detail else "",
         activity=activity,
-        earlier=cursor.dump(earlier, tenant_id=tenant.tenant_id, query=("activity", number)) if earlier else None,
+        earlier=paging.dump(earlier, tenant_id=tenant.tenant_id, query=("activity", number)) if earlier else None,
     )
 
 
@@ -174,7 +174,7 @@ def changes_since(tenant: TenantContext, summary: SummaryItem, version: int) -> 
 
 def _collection(
     tenant: TenantContext, number: int, limit: int, *, before: str | None = None, consistent: bool = False
-) -> Page:
+) -> Page[dict[str, Any]]:
     """Return a ticket's item collection, newest first. Consistent reading doubles the price; pages can do without."""
     pk = tenant.repository.key(keys.ticket, number)
     start = {"pk": {"S": pk}, "sk": {"S": before}} if before is not None else None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from portal.dynamo import client
-from portal.dynamo.pages import Page, all_pages, query_request
+from portal.dynamo.paging import Page, all_pages, query_request
 from portal.dynamo.repository import Action, Condition
 from portal.errors import ConditionFailed, Conflict
 from portal.schema.registry import Role
@@ -48,7 +48,7 @@ class JobNotes(Generic[I]):
         """Return the last job of each tenant that has one noted, newest first: one consistent Query."""
         request = query_request(DIRECTORY, self.partition, consistent=True)
 
-        def page(start: dict[str, Any] | None) -> Page:
+        def page(start: dict[str, Any] | None) -> Page[dict[str, Any]]:
             answer = self._send("Query", request | ({"ExclusiveStartKey": start} if start else {}))
             return Page(answer["Items"], answer.get("LastEvaluatedKey"))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from portal.dynamo import client, fencing
-from portal.dynamo.pages import Page, all_pages, query_request
+from portal.dynamo.paging import Page, all_pages, query_request
 from portal.dynamo.placement import Placement, at
 from portal.dynamo.transaction import Transaction, write
 from portal.isolation import guard
@@ -30,7 +30,7 @@ class PlacedStore:
         """Return the raw items of a partition, consistently; with a limit, of its first page alone."""
         table = _table_of(partition)
 
-        def page(start: Raw | None) -> Page:
+        def page(start: Raw | None) -> Page[dict[str, Any]]:
             request = query_request(
                 table, partition, begins_with=begins_with, limit=limit, start=start, consistent=True
             )

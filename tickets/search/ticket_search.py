@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from portal import clock
-from portal.dynamo import cursor
+from portal.dynamo import paging
 from portal.dynamo.client import fan_out
 from tenants.membership.members import Member
 from tenants.tenancy.context import TenantContext
@@ -73,7 +73,7 @@ def find(
     binding = ("search", text, newest_first, repr(within))
     position = None
     if further:
-        rank, left = cursor.load(further, tenant_id=tenant.tenant_id, query=binding)
+        rank, left = paging.load(further, tenant_id=tenant.tenant_id, query=binding)
         position = PagePosition(rank, tuple(left))
     newest_first = newest_first or not query.phrases
     proposed = search.propose(newest_first=newest_first)
@@ -91,7 +91,7 @@ def find(
     end = page.end(tuple(match.text.number for match in matches[SHOWN:]))
     return Found(
         hits=tuple(search.hit(match) for match in matches[:SHOWN]),
-        further=cursor.dump(end, tenant_id=tenant.tenant_id, query=binding) if end else "",
+        further=paging.dump(end, tenant_id=tenant.tenant_id, query=binding) if end else "",
         explanations=(*explanations, *search.explanations),
         about=len(proposed.best) if proposed.is_complete else None,
         query=query,

@@ -83,7 +83,7 @@ def _rebuild(repository: TenantRepository, *, timeout: float, advance: Advance, 
         CounterItem(repository.key(ticket_keys.counter), ticket_keys.COUNTER_TICKET),
         [CounterItem.epoch.add(1), CounterItem.last.add(0)],
     )
-    epoch = int(raised["epoch"]["N"])
+    epoch = int(raised.epoch)
     wait = partial(barrier.wait_until_applied, repository, timeout=timeout, say=say)
     moved = _look(repository, epoch, advance)
     removed: list[Difference] = []

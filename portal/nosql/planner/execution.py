@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from django.core.exceptions import ValidationError
 
-from portal.dynamo.pager import Pager
+from portal.dynamo.paging import Pager
 from portal.dynamo.repository import BATCH_GET_LIMIT
 from portal.errors import NotFound
 from portal.nosql.planner import planning

@@ -120,7 +120,7 @@ class Query:
         descending: bool,
         limit: int,
         start: dict[str, Any] | None,
-    ) -> Page:
+    ) -> Page[dict[str, Any]]:
         """Send one Query."""
         how: dict[str, Any] = {"begins_with": begins_with, "descending": descending, "limit": limit, "start": start}
         if _is_tenants(self):

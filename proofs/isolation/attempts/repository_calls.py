@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from django.core import signing
 
-from portal.dynamo import client, cursor
+from portal.dynamo import client, paging
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.nosql.items import SessionItem
 from portal.schema import keys, registry
@@ -246,7 +246,7 @@ def _bent(draw: Draw, kind: str, theirs: Cursor) -> str:
             salt = "cursor:" + repr((tenant.tenant_id, bound))
             return signing.dumps(position, key="not the key " * 4, salt=salt, compress=True)
         case "bound to the other":
-            return cursor.dump(position, tenant_id=draw.other.id, query=bound)
+            return paging.dump(position, tenant_id=draw.other.id, query=bound)
         case "invented position":
-            return cursor.dump(position, tenant_id=draw.me.id, query=bound)
+            return paging.dump(position, tenant_id=draw.me.id, query=bound)
     return text

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from tickets.search import keys
-from tickets.search.index.index_store import MissingBlock, Raw, RowWrite, Store
+from tickets.search.index.index_store import IndexStorage, MissingBlock, Raw, RowWrite
 
 log = logging.getLogger("pooldesk.stream")
 
@@ -27,7 +27,7 @@ class DamagedSource(Exception):
         self.source = source
 
 
-def note(store: Store, sort_key: str) -> None:
+def note(store: IndexStorage, sort_key: str) -> None:
     """Keep a row out of all merges from now on, and say so in the log. Raises Throttled, Unavailable."""
     if not next(iter(store.rows(sort_key, sort_key)), None):  # it has gone meanwhile, and its blocks with it
         return

@@ -13,7 +13,7 @@ from typing import Final
 
 from portal import clock
 from portal.errors import Throttled
-from tickets.search.index.index_store import Store
+from tickets.search.index.index_store import IndexStorage
 
 SECONDS: Final = 60.0  # without a sign of life, after which another process may merge
 
@@ -25,7 +25,7 @@ class LockLost(Throttled):
 class IndexLock:
     """The right to merge one tenant's segments, to be kept from time to time. As a context it ends with it."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: IndexStorage) -> None:
         self._store = store
         self._me = uuid.uuid4().hex
         self._renew_at = ""

@@ -46,7 +46,7 @@ class RowWrite:
     is_check: bool = False
 
 
-class Store(Protocol):
+class IndexStorage(Protocol):
     """One tenant's index, as what writes it needs it."""
 
     @property

@@ -24,7 +24,7 @@ from tickets.search import keys
 from tickets.search.index import blocks, damage, postings, publishing
 from tickets.search.index.damage import DamagedSource
 from tickets.search.index.index_lock import IndexLock, LockLost
-from tickets.search.index.index_store import Raw, Store
+from tickets.search.index.index_store import IndexStorage, Raw
 from tickets.search.index.segment_writing import SegmentWriter
 from tickets.search.index.segments import Header
 
@@ -73,7 +73,7 @@ class StoredIndex:
     unreadable: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, store: Store) -> StoredIndex:
+    def of(cls, store: IndexStorage) -> StoredIndex:
         rows = list(store.rows(*keys.STATE_AND_DAMAGE))
         noted, found = damage.noted(rows), cls()
         for row in rows:
@@ -124,7 +124,7 @@ def size_class(size: int) -> int:
 
 
 def merge_due(
-    store: Store,
+    store: IndexStorage,
     again: Callable[[], bool] = lambda: True,
     *,
     largest: float = math.inf,
@@ -161,7 +161,7 @@ def merge_due(
     return done
 
 
-def clear_up(store: Store) -> int:
+def clear_up(store: IndexStorage) -> int:
     """Delete what nobody reads any more, where its time has come. Return how many graves are left, all of them where
     another process is at it. Raises Throttled, Unavailable."""
     graves = len(list(store.rows(*keys.GRAVES)))
@@ -172,31 +172,31 @@ def clear_up(store: Store) -> int:
         return publishing.clear(store)
 
 
-def merge_new(store: Store, lock: IndexLock) -> None:
+def merge_new(store: IndexStorage, lock: IndexLock) -> None:
     """Make a segment of all that is new and not damaged, however little. Only for who has the lock."""
     while new := StoredIndex.of(store).new:
         if _merge(store, DueMerge(new), lock):
             break
 
 
-def frozen(store: Store) -> Raw | None:
+def frozen(store: IndexStorage) -> Raw | None:
     """Return the note of the rebuild that is going on, None where there is none."""
     return next(iter(store.rows(keys.FROZEN, keys.FROZEN)), None)
 
 
-def frozen_through(store: Store) -> str:
+def frozen_through(store: IndexStorage) -> str:
     """Return the id of the last segment that a rebuild will remove: those up to it are merged no more."""
     note = frozen(store)
     return str(note["through"]["S"]) if note else ""
 
 
-def _planned(store: Store, frozen: str, *, largest: float) -> DueMerge | None:
+def _planned(store: IndexStorage, frozen: str, *, largest: float) -> DueMerge | None:
     stored = StoredIndex.of(store)
     return plan(stored.new, [header for header in stored.headers if header.segment > frozen], largest=largest)
 
 
 def _merge(
-    store: Store, due: DueMerge, lock: IndexLock, pause: Callable[[DueMerge], object] = lambda at_work: None
+    store: IndexStorage, due: DueMerge, lock: IndexLock, pause: Callable[[DueMerge], object] = lambda at_work: None
 ) -> bool:
     """Merge these. False where one turned out to be damaged, and is noted now."""
     segment = publishing.begin(store, "merge")
@@ -216,7 +216,7 @@ def _merge(
 
 
 def _write(
-    store: Store, due: DueMerge, writer: SegmentWriter, lock: IndexLock, pause: Callable[[DueMerge], object]
+    store: IndexStorage, due: DueMerge, writer: SegmentWriter, lock: IndexLock, pause: Callable[[DueMerge], object]
 ) -> None:
     sources = [blocks.entries(bytes(row["d"]["B"])) for row in due.new]
     sources += [entries_of(store, header) for header in due.headers]
@@ -230,7 +230,7 @@ def _write(
                 paused_at = time.monotonic()
 
 
-def entries_of(store: Store, header: Header) -> Iterator[Entry]:
+def entries_of(store: IndexStorage, header: Header) -> Iterator[Entry]:
     """Yield all entries of a segment in order, reading a few blocks at a time. Raises MissingBlock."""
     for first in range(0, header.blocks, _READ_AT_ONCE):
         numbers = range(first, min(first + _READ_AT_ONCE, header.blocks))

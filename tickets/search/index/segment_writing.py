@@ -7,7 +7,7 @@ from typing import Final
 
 from portal import clock
 from tickets.search.index import blocks
-from tickets.search.index.index_store import Store, block_overhead
+from tickets.search.index.index_store import IndexStorage, block_overhead
 from tickets.search.index.segments import Header
 
 # Bytes of a block's item, its key included, by the bytes that the segment will have at most. Large blocks keep the
@@ -27,7 +27,7 @@ def block_limit(expected: int) -> int:
 class SegmentWriter:
     """Write one segment to a store, term by term, and then say what its header is. Nobody reads it before that."""
 
-    def __init__(self, store: Store, segment: str, *, expected: int) -> None:
+    def __init__(self, store: IndexStorage, segment: str, *, expected: int) -> None:
         self._store, self._segment, self._limit = store, segment, block_limit(expected)
         self._held: list[tuple[bytes, bytes]] = []
         self._held_bytes = 0

@@ -1,0 +1,152 @@
+"""Read one partition page by page, and link the pages of a list by opaque, signed cursors.
+
+A cursor is a page's position, bound to the tenant and the query that it was made for. One that was altered, made for
+another tenant, another filter or another shard layout, raises Invalid. It holds sort keys and ticket numbers, never a
+partition key: the tenant is put in front again by the store.
+
+A list is read in one direction or the other, and each of its pages has a row at which reading began and one at which
+it ended. The next page begins at the end, where there is more; the previous page begins at the beginning, where a page
+came before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from django.core import signing
+
+from portal.errors import Invalid
+from portal.schema import tables
+
+_T = TypeVar("_T")
+
+
+class BadCursor(Invalid):
+    """No position of this list stands in the text. The edge knows the name of the parameter that it came in."""
+
+
+def _salt(tenant_id: str, query: tuple[object, ...]) -> str:
+    return "cursor:" + repr((tenant_id, query))
+
+
+def dump(position: list[Any], *, tenant_id: str, query: tuple[object, ...]) -> str:
+    """Sign a position (a short list of JSON values) for this tenant and this query."""
+    return signing.dumps(position, salt=_salt(tenant_id, query), compress=True)
+
+
+def load(cursor: str, *, tenant_id: str, query: tuple[object, ...]) -> list[Any]:
+    """Return the position in a cursor. Raises Invalid for what `dump` did not make for the same tenant and query."""
+    if len(cursor) > 2000:
+        raise BadCursor("This page link is damaged.")
+    try:
+        position = signing.loads(cursor, salt=_salt(tenant_id, query))
+    except (signing.BadSignature, ValueError, UnicodeError) as error:
+        raise BadCursor("This page link is damaged, or was made for another list.") from error
+    if not isinstance(position, list):
+        raise BadCursor("This page link is damaged.")
+    return position
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a page begins: behind a position of the list or, read backwards, before it."""
+
+    position: list[Any]
+    backwards: bool
+
+
+@dataclass(frozen=True)
+class Links:
+    """The cursors of the neighbouring pages, None where there is none."""
+
+    next: str | None = None
+    previous: str | None = None
+
+
+@dataclass(frozen=True)
+class Pager:
+    """The cursors of one list, bound to its tenant ("" for lists of operators) and to `query`."""
+
+    tenant_id: str
+    query: tuple[object, ...]
+
+    def place(self, text: str, *, size: int) -> Place:
+        """Read a cursor whose position has `size` values. Raises Invalid for what is not a cursor of this list."""
+        backwards, *position = load(text, tenant_id=self.tenant_id, query=self.query) or [None]
+        if backwards not in (0, 1) or len(position) != size:
+            raise BadCursor("This page link is damaged.")
+        return Place(position, bool(backwards))
+
+    def links(self, place: Place | None, *, begin: Sequence[Any], end: Sequence[Any], more: bool) -> Links:
+        """Link a page that was read from `place`, None for the first, to its neighbours.
+
+        `begin` and `end` are the positions at which reading began and ended; `more` says that the list goes on there.
+        """
+        backwards = place is not None and place.backwards
+        onwards = self._cursor(end, backwards) if more else None
+        back = self._cursor(begin, not backwards) if place is not None else None
+        return Links(back, onwards) if backwards else Links(onwards, back)
+
+    def _cursor(self, position: Sequence[Any], backwards: bool) -> str:
+        return dump([int(backwards), *position], tenant_id=self.tenant_id, query=self.query)
+
+
+@dataclass(frozen=True)
+class Page(Generic[_T]):
+    """The items of one Query in key order, and where the next one starts (None at the end)."""
+
+    items: list[_T]
+    last_key: dict[str, Any] | None
+
+
+def all_pages(read: Callable[[dict[str, Any] | None], Page[_T]]) -> Iterator[Page[_T]]:
+    """Call `read` with each page's start, None for the first, until the last page; one Query for each, when needed."""
+    page = read(None)
+    yield page
+    while page.last_key is not None:
+        page = read(page.last_key)
+        yield page
+
+
+def query_request(
+    table: tables.Table,
+    partition: str,
+    *,
+    index: tables.Index | None = None,
+    begins_with: str | None = None,
+    between: tuple[str, str] | None = None,
+    descending: bool = False,
+    limit: int | None = None,
+    start: dict[str, Any] | None = None,
+    consistent: bool = False,
+) -> dict[str, Any]:
+    """Return the parameters of one Query of one partition; see `Store.query`."""
+    hash_name, range_name = (index.hash, index.range) if index else (table.hash, table.range)
+    names = {"#h": hash_name}
+    values = {":h": {"S": partition}}
+    condition = "#h = :h"
+    if begins_with is not None:
+        condition += " AND begins_with (#r, :r)"
+        names["#r"], values[":r"] = range_name or "", {"S": begins_with}
+    elif between is not None:
+        condition += " AND #r BETWEEN :lo AND :hi"
+        names["#r"] = range_name or ""
+        values[":lo"], values[":hi"] = {"S": between[0]}, {"S": between[1]}
+    request: dict[str, Any] = {
+        "TableName": table.full_name,
+        "KeyConditionExpression": condition,
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": values,
+        "ScanIndexForward": not descending,
+    }
+    if index:
+        request["IndexName"] = index.name
+    if limit is not None:
+        request["Limit"] = limit
+    if start is not None:
+        request["ExclusiveStartKey"] = start
+    if consistent:
+        request["ConsistentRead"] = True
+    return request
