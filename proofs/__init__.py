@@ -1,4 +1,5 @@
 """Prove what the product promises, on a running engine. A development app: the product runs without it.
 
-Each room attacks one promise, and has a command of its own. Begin with `isolation/proof.py`.
+`harness.py` kills processes and starts them again for the scenarios of each subsystem, `isolation/proof.py` attacks the
+layers between tenants, and `noise/` floods shared queues. Each has a command.
 """

@@ -86,7 +86,6 @@ SLOW = {
     "search/test_index_weight.py",
     "search/test_prove_search.py",
     "search/test_rebuild_search.py",
-    "search/test_torture_search.py",
     "search/test_write_costs.py",
     "tenancy/test_limits_at_the_door.py",
     "transfer/test_damaged_rows.py",

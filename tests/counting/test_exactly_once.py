@@ -14,7 +14,7 @@ import pytest
 from portal.errors import Throttled, Unavailable
 from portal.streams import worker
 from portal.streams.batch import Batch, BatchResult
-from proofs.counting.redelivery import Hostile
+from proofs.scenarios.hostile_poller import Hostile
 from tenants.tenancy.context import TenantContext
 from tests.support import engine_memory, fakes, folding
 from tests.support.folding import Follower, apply, created, recounted, stored

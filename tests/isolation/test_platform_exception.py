@@ -160,7 +160,7 @@ ITEMS: dict[type[Item], set[str]] = {
     NoiseItem: {"portal.noise.noise_board", "portal.noise.noise_teller"},
     HeatItem: {"tickets.sharding.hot_partitions"},
     MoveItem: {
-        "proofs.moving.move_torture",
+        "proofs.scenarios.move",
         "tickets.admin.move_presenters",
         "tickets.management.commands.place_tenant",
         "tickets.moving.discarding",

@@ -7,16 +7,24 @@ import json
 import signal
 import sys
 import threading
+from argparse import Namespace
 from pathlib import Path
 from typing import cast
 
 import pytest
 
-from proofs.outages import outage_trial, persistent_people
-from proofs.outages.outage_trial import CHILD, TrialOptions, TrialOutcome, misplaced
-from proofs.outages.own_demo import ENGINE, WEB, WORKER, OwnDemo
-from proofs.outages.persistent_people import PeopleTally, PersistentPerson, PromiseBroken, Written, typed
-from proofs.outages.plain_browser import PageAnswer, PageForm, form_with
+from proofs.scenarios import outage, persistent_people
+from proofs.scenarios.outage import CHILD, ENGINE, WEB, WORKER, Outage, OwnDemo, misplaced
+from proofs.scenarios.persistent_people import (
+    PageAnswer,
+    PageForm,
+    PeopleTally,
+    PersistentPerson,
+    PromiseBroken,
+    Written,
+    form_with,
+    typed,
+)
 from tests.support import commands
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="finds the processes in /proc")
@@ -58,11 +66,11 @@ def test_each_kind_of_process_is_killed_in_turn_but_an_engine_that_does_not_save
     engine: str, kinds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     killed: list[tuple[int, int]] = []
-    monkeypatch.setattr(outage_trial.os, "kill", lambda *what: killed.append(what))
-    options = TrialOptions(engine, seconds=0, kills=2 * kinds, people=1, seed=1)
-    outcome = TrialOutcome(options)
-    outage_trial._kill(options, cast("OwnDemo", StandingDemo()), outcome)
-    assert outcome.kills == dict.fromkeys([WEB, WORKER, CHILD, ENGINE][:kinds], 2)
+    monkeypatch.setattr(outage.os, "kill", lambda *what: killed.append(what))
+    plan = Namespace(engine=engine, seconds=0, kills=2 * kinds, people=1, seed=1)
+    run = Outage(plan, Path(), lambda *_: pytest.fail("no stage"))
+    run.kill_in_turn(cast("OwnDemo", StandingDemo()))
+    assert run.kills == dict.fromkeys([WEB, WORKER, CHILD, ENGINE][:kinds], 2)
     assert {number for _, number in killed} == {signal.SIGKILL}
     of_kinds = {"child" if pid in (11, 12) else pid for pid, _ in killed}
     assert of_kinds == {10, 20, "child"} | ({30} if kinds == 4 else set())
@@ -96,11 +104,11 @@ def test_what_is_lost_doubled_or_elsewhere_is_named(pages: dict[int, str], sente
 def test_what_an_engine_answered_right_before_it_was_killed_is_not_judged(
     before_the_kill: float, judged: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outage_trial, "signed_in", lambda *_: None)
-    monkeypatch.setattr(outage_trial, "read_back", lambda _: PAGES)
+    monkeypatch.setattr(outage, "signed_in", lambda *_: None)
+    monkeypatch.setattr(outage, "read_back", lambda _: PAGES)
     tally = PeopleTally([TITLE, Written("P0-00009.", 1, is_ticket=False, at=100.0 - before_the_kill)])
     demo = cast("OwnDemo", StandingDemo())
-    found = outage_trial._lost_or_doubled(demo, tally, [100.0])
+    found = outage.lost_or_doubled(demo, tally, [100.0])
     assert found == ["the comment P0-00009. of #1 is in no ticket"] * judged
 
 
@@ -110,7 +118,7 @@ def test_what_an_engine_answered_right_before_it_was_killed_is_not_judged(
 @pytest.fixture
 def person(monkeypatch: pytest.MonkeyPatch) -> PersistentPerson:
     monkeypatch.setattr(persistent_people, "signed_in", lambda *_: None)
-    return PersistentPerson(0, "P0", "", "", PeopleTally(), threading.Event())
+    return PersistentPerson(0, "P0", PeopleTally(), threading.Event())
 
 
 def page(value: str, shown: str) -> PageAnswer:

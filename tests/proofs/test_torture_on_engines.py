@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from portal.streams import leases, shards
-from proofs.counting import resharding
-from proofs.counting.resharding import SplitStream
+from proofs.scenarios import split_stream
+from proofs.scenarios.split_stream import SplitStream
 from tests.support import commands, folding
 from tests.support.engines import AnyEngine
 from tests.support.waiting import wait_until
@@ -51,6 +51,6 @@ def test_a_small_torture_does_no_harm_and_leaves_nothing(tables: AnyEngine, tmp_
 def test_shards_are_left_alone_while_somebody_follows_the_stream(tables: AnyEngine, tmp_path: Path) -> None:
     with folding.poller() as poller:
         wait_until(lambda: poller.held)
-        stream, why = resharding.present(tmp_path / "cuts.jsonl")
+        stream, why = split_stream.present(tmp_path / "cuts.jsonl")
     assert (stream, why) == (None, "another poller follows the stream")
-    assert isinstance(resharding.present(tmp_path / "cuts.jsonl")[0], SplitStream)
+    assert isinstance(split_stream.present(tmp_path / "cuts.jsonl")[0], SplitStream)

@@ -1,23 +1,27 @@
-"""A small `prove_search`: over made-up tickets always, and over a real archive where SEARCH_ARCHIVE names one."""
+"""A small `prove_search` over made-up tickets, and what its recount and its judge say."""
 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support import archives, commands
+from proofs.search_proof import KINDS, Proved, Question, Questions, SearchedTicket, WordRecount
+from tests.support import commands
 from tests.support.world import World
 from tickets.desk import commenting, creating
 from tickets.search import ticket_search
 from tickets.search.care import index_rebuild
 from tickets.search.results import Found
 
-ROWS = 120  # of the real archive: the whole of it takes a quarter of an hour
 MANY = ("--words=25", "--prefixes=8", "--phrases=8", "--mixed=12", "--seed=7")
+TICKETS = {
+    1: SearchedTicket(["Printer offline", "The printers answer again", "hardware"], ["hardware"]),
+    2: SearchedTicket(["Cannot print invoices", "Try another printer", "offline since Monday. That's late."]),
+    3: SearchedTicket(["HelloRetryRequest is Größe", "printer of the boss"]),
+}
 
 
 def prove(*more: object) -> commands.Ended:
@@ -44,7 +48,7 @@ def test_everything_that_is_asked_for_is_found_and_nothing_else(tmp_path: Path) 
     ended = prove("--json", figures)
     assert ended.status == 0, ended.out + ended.err
     found = json.loads(figures.read_text())
-    assert all(found["asked"][kind] for kind in ("words", "prefixes", "phrases", "mixed"))
+    assert all(found["asked"][kind] for kind in KINDS)
     assert found["wanted"] == found["found"]
     assert found["wrong"] == []
 
@@ -61,33 +65,38 @@ def test_a_search_that_leaves_a_ticket_out_is_called_wrong(monkeypatch: pytest.M
     monkeypatch.setattr(ticket_search, "find", forgetful)
     ended = prove()
     assert ended.status == 1
-    assert "missing (2,), ghosts ()" in ended.out
+    assert "missing [2], ghosts []" in ended.out
 
 
-@pytest.mark.usefixtures("tickets")
-def test_the_order_is_held_against_the_judgments_of_an_archive(world: World, tmp_path: Path) -> None:
-    path = archives.write(
-        tmp_path / "archive.json",
-        archives.issue(1, title="Zeppelin landing"),
-        archives.issue(2, title="About balloons", body="No zeppelin here"),
-    )
-    assert archives.imported(path).status == 0
-    index_rebuild.rebuild(world.context("alice", "acme").repository)
-    judged = tmp_path / "judged.json"
-    judged.write_text(json.dumps({"queries": [{"query": "zeppelin", "3": [1], "2": [], "1": [2]}]}))
-    ended = prove("--archive", path, "--judgments", judged)
-    assert ended.status == 0, ended.out + ended.err
-    assert "NDCG@10 over 1 judged queries: 1.000; FTS5's bm25 1.000" in ended.out
+@pytest.mark.parametrize(
+    ("numbers", "wrong"),
+    [([1, 2], None), ([2], ([1], [], [])), ([1, 3], ([], [3], [])), ([1, 2, 1], ([], [], [1]))],
+    ids=["right", "a miss", "a ghost", "a repetition"],
+)
+def test_a_miss_a_ghost_and_a_repetition_are_wrong(numbers: list[int], wrong: tuple[list[int], ...] | None) -> None:
+    proved = Proved()
+    proved.judge(Question("words", "printer", frozenset({1}), frozenset({1, 2})), numbers)
+    assert [(one["missing"], one["ghosts"], one["twice"]) for one in proved.wrong] == ([wrong] if wrong else [])
 
 
-@pytest.mark.timeout(1800)
-@pytest.mark.skipif(not os.environ.get("SEARCH_ARCHIVE"), reason="SEARCH_ARCHIVE names no archive to search")
-def test_a_real_archive_is_found_by_its_words(world: World, tmp_path: Path) -> None:
-    whole = json.loads(Path(os.environ["SEARCH_ARCHIVE"]).read_text())
-    rows = {kind: whole[kind][:ROWS] for kind in ("issues", "pulls")}
-    path = tmp_path / "archive.json"
-    path.write_text(json.dumps(whole | rows))
-    assert archives.imported(path).status == 0
-    index_rebuild.rebuild(world.context("alice", "acme").repository)
-    ended = prove()
-    assert ended.status == 0, ended.out + ended.err
+def test_the_recount_knows_words_forms_humps_and_other_spellings_of_letters() -> None:
+    recount = WordRecount(TICKETS)
+    assert recount.exact("printers") == {1}
+    assert recount.exact("printer") == {1, 2, 3}
+    assert recount.inflected("printers") == {1, 2, 3}
+    assert recount.loose("prin") == {1, 2, 3}
+    assert recount.in_a_row(["another", "printer"], loosely=False) == {2}
+    assert recount.in_a_row(["retry", "request", "is"], loosely=False) == set()
+    assert recount.in_a_row(["retry", "is"], loosely=True) == {3}
+    assert recount.in_a_row(["that", "late"], loosely=True) == {2}
+    assert not recount.in_a_row(["printer", "offline", "since"], loosely=True), "two comments are two texts"
+    assert recount.inflected("retry") == recount.exact("helloretryrequest") == recount.exact("grosse") == {3}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_questions_demand_no_more_than_they_allow_and_repeat_with_the_seed(kind: str) -> None:
+    asked = list(Questions(TICKETS, seed=3).some(kind, 8))
+    assert asked
+    assert all(question.must <= question.may for question in asked)
+    assert len({question.query for question in asked}) == len(asked)
+    assert asked == list(Questions(TICKETS, seed=3).some(kind, 8))

@@ -1,4 +1,0 @@
-"""Kill, repeat and reorder what maintains the aggregates, then recount.
-
-Begin with `experiment.py`.
-"""

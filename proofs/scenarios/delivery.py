@@ -1,0 +1,291 @@
+"""Kill writers, dispatchers and consumers anywhere, and ask whether every event has arrived at a receiver.
+
+The expected events follow from the tickets' timelines, which a transaction writes together with the outbox. Three
+things are asked: has each event arrived; do those that arrived twice have the same id; is anything still pending.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar, Final
+
+from django.core.management import call_command
+
+from delivery.consuming import receipts
+from delivery.consuming.consumer import Consumer
+from delivery.consuming.message_handling import MessageHandler
+from delivery.dispatching import outbox_reader
+from delivery.events import event_types
+from delivery.outbox import destinations, keys, telling
+from delivery.outbox.destinations import Outcome, Work
+from delivery.outbox.progress import CERTAINLY_ANSWERED
+from delivery.queues.queue_transport import QueueTransport
+from portal import clock
+from portal.dynamo.repository import TenantRepository
+from proofs import stored
+from proofs.forked import Journal
+from proofs.harness import STEP, Torture, TortureFailed, count, patiently
+from proofs.scenarios import load
+from proofs.scenarios.hostile_poller import LEASE_SECONDS
+from tickets.ticket import keys as ticket_keys
+
+EventKey = tuple[str, int, str, str]  # tenant id, ticket, type, and the version or the moment that tells it from others
+
+DESTINATION: Final = "torture_receiver"
+ROLES: Final = ("writer", "dispatcher", "consumer")
+SLOTS: Final = 8  # deliveries of one consumer at a time
+# Seconds without any progress, after which it is given up. An event whose message failed comes again from its row.
+PATIENCE: Final = CERTAINLY_ANSWERED.total_seconds() + 120.0
+REFUSED: Final = 0.01  # share of deliveries that the receiver answers with an error, and does not remember
+_VISIBLE_AGAIN: Final = 12  # seconds after which another consumer sees what a killed one had
+_PENDING_LOOK: Final = 1000  # keys of each shard of the index that are looked at
+_OF_ONE_FIELD: Final = {"status": "ticket.status_changed", "resolver": "ticket.assigned"}
+_OF_TEXTS: Final = {"comment": "ticket.commented", "note": "ticket.note_added"}
+
+
+def write(told: Journal, seed: int, *, tenants: list[str], events: int) -> None:
+    """Change tickets until so many have been changed, each change announced to the receiver."""
+    subscribed = {kind.name: (DESTINATION,) for kind in event_types.declared()}
+    desks = load.desks(tenants)
+    for desk in desks:
+        desk.customer, desk.agent = (replace(who, subscriptions=subscribed) for who in (desk.customer, desk.agent))
+    writer = load.Writer(random.Random(seed), desks)  # noqa: S311  # it has to be repeatable
+    writer.run(events, lambda: told.write(events=writer.events))
+
+
+def dispatch(told: Journal, seed: int) -> None:
+    """Send what the outbox holds to the queues, until it is killed."""
+    call_command("run_dispatch", "--lease", str(LEASE_SECONDS), "--metrics", "0")
+
+
+def consume(told: Journal, seed: int, *, address: str) -> None:
+    """Deliver what the queues bring, until it is killed."""
+    receipts.VISIBILITY_SECONDS = _VISIBLE_AGAIN  # type: ignore[misc]
+
+    def deliver(work: Work) -> Outcome:
+        body = json.dumps(telling.envelope(work.row, work.index)).encode()
+        request = urllib.request.Request(address, body, {"Content-Type": "application/json"})  # noqa: S310  # ours
+        try:
+            urllib.request.urlopen(request, timeout=10).close()  # noqa: S310
+        except (urllib.error.URLError, OSError) as error:
+            return Outcome("failed", retry_after=1.0, note=str(error))
+        return Outcome("answered")
+
+    destinations.declare_destination(DESTINATION, deliver)
+    transport = QueueTransport()
+    consumer = Consumer(transport, MessageHandler().handle, range(transport.queues), slots=SLOTS, poll_seconds=1)
+    consumer.start()
+    consumer.failed.wait()
+
+
+class EventReceiver:
+    """Receive events as a system outside would: count arrivals by id, and collect the ids of each event."""
+
+    def __init__(self) -> None:
+        self.arrivals: Counter[str] = Counter()
+        self.ids: dict[EventKey, set[str]] = defaultdict(set)
+        self.refused = 0
+        self._chance = random.Random()  # noqa: S311  # which delivery fails is no secret
+        self._lock = threading.Lock()
+
+    def take(self, event: dict[str, Any]) -> bool:
+        """Remember an event. False where it is refused, now and then, as receivers do."""
+        with self._lock:
+            if self._chance.random() < REFUSED:
+                self.refused += 1
+                return False
+            self.arrivals[event["id"]] += 1
+            self.ids[key_of(event)].add(event["id"])
+            return True
+
+    @contextmanager
+    def serving(self) -> Iterator[str]:
+        """Serve on this machine while the context lasts. Yields the address."""
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                length = int(self.headers["Content-Length"])
+                body = self.rfile.read(length)
+                if len(body) < length:  # its sender has been killed
+                    self.close_connection = True
+                    return
+                self.send_response(204 if receiver.take(json.loads(body)) else 503)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *args: object) -> None:
+                """Say nothing."""
+
+        with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+            server.daemon_threads = True
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            try:
+                yield f"http://127.0.0.1:{server.server_port}/"
+            finally:
+                server.shutdown()
+
+
+def key_of(event: dict[str, Any]) -> EventKey:
+    """Return what identifies an event: of a change its version, of a comment its moment."""
+    data = event["data"]
+    return event["tenant"]["id"], int(data["number"]), event["type"], str(data.get("at") or event["sequence"])
+
+
+def expected(tenant_id: str) -> set[EventKey]:
+    """Return the events of a tenant's tickets, from their timelines alone: the outbox has no part in it."""
+    found: set[EventKey] = set()
+    for number, items in stored.collections(TenantRepository(tenant_id)):
+        version = 1
+        for raw in items:  # the timeline's oldest first
+            if raw["sk"]["S"].startswith(ticket_keys.ACTIVITY_PREFIX):
+                changed = {change["M"]["field"]["S"] for change in raw["changes"]["L"]}
+                version += bool(changed)
+                found |= {(tenant_id, number, kind, what) for kind, what in _announced(raw, changed, version)}
+    return found
+
+
+def _announced(raw: dict[str, Any], changed: set[str], version: int) -> Iterator[tuple[str, str]]:
+    kind = raw["kind"]["S"]
+    if kind in _OF_TEXTS:
+        yield _OF_TEXTS[kind], raw["at"]["S"]
+    elif not changed:
+        yield "ticket.created", str(version)
+    else:
+        for name in {_OF_ONE_FIELD.get(field, "ticket.changed") for field in changed}:
+            yield name, str(version)
+
+
+class Delivery(Torture):
+    help = (
+        "Torture what leaves the desks, on the running engine: writers change the tickets of temporary tenants, "
+        "dispatchers and consumers bring what they tell to a receiver on this machine, and all three are killed at any "
+        "moment. Then each event that the tickets' timelines know of must have arrived, under one id, and nothing may "
+        "be pending. Needs DEBUG=1 and a local engine. What each writer does follows from --seed; how the processes "
+        "meet does not. Tenants and tickets are removed in the end; rows of the outbox stay until their TTL. "
+        "Exit status: 0 all arrived; 1 something was lost, came under two ids or too often, or is pending."
+    )
+    options: ClassVar = {
+        "events": count(2_000, "N", "to write"),
+        "kills": count(12, "K", "of all processes", 0),
+        "tenants": count(6, "T", "to write in"),
+        "writers": count(2, "W", "at a time"),
+        "dispatchers": count(2, "D", "at a time"),
+        "consumers": count(2, "C", "at a time"),
+    }
+    must_be_empty = ("lost", "unexpected", "under_two_ids", "pending", "doubles_too_many")
+    kept = "Each event has arrived, and nothing is pending."
+    environ: ClassVar = {"DELIVERY_IN_FLIGHT": "100000", "DELIVERY_PER_SECOND": "100000", "DELIVERY_BURST": "100000"}
+
+    def work(self) -> None:
+        self.receiver, self.pending = EventReceiver(), 0
+        QueueTransport().create_all()
+        self.make_tenants(self.plan.tenants)
+        with self.receiver.serving() as address:
+            with self.stage("Writing", self.plan.events) as progress:
+                self._write(address, progress.advance)
+                self._wait_until_delivered(progress.label)
+            for role in ROLES:
+                self.end(role)
+        told = [patiently(partial(expected, tenant.tenant_id)) for tenant in self.tenants]
+        self.expected = set[EventKey]().union(*told)
+
+    def _start(self, role: str, address: str) -> None:
+        if role == "writer":
+            left = max(1, (self.plan.events - self.last_told("writer", "events")) // self.plan.writers)
+            self.start(role, write, tenants=[tenant.tenant_id for tenant in self.tenants], events=left)
+        elif role == "dispatcher":
+            self.start(role, dispatch)
+        else:
+            self.start(role, consume, address=address)
+
+    def _write(self, address: str, advance: Callable[[int], object]) -> None:
+        """Let all processes work, and kill them, until all is written."""
+        plan, rng, seen = self.plan, self.rng(), 0
+        todo = sorted((rng.randrange(plan.events), ROLES[n % len(ROLES)]) for n in range(plan.kills))
+        for role, many in zip(ROLES, (plan.writers, plan.dispatchers, plan.consumers), strict=True):
+            for _ in range(many):
+                self._start(role, address)
+        while seen < plan.events or todo or any(one.poll() is None for one in self.running["writer"]):
+            time.sleep(rng.uniform(0, 2 * STEP))
+            written = self.last_told("writer", "events")  # a killed one has written a few more
+            advance(written - seen)
+            seen = written
+            while todo and (seen >= todo[0][0] or seen >= plan.events):
+                self._kill_one(todo.pop(0)[1], rng, address)
+            if all(one.poll() is not None for one in self.running["writer"]):
+                if any(one.poll() for one in self.running["writer"]):
+                    raise TortureFailed(f"A writer failed: {self.printed('writer')}")
+                if seen < plan.events:
+                    self._start("writer", address)
+            self.replace_dead("dispatcher", "consumer")
+
+    def _kill_one(self, role: str, rng: random.Random, address: str) -> None:
+        """Kill a process of a role, and start another. Where all have ended, one that has just begun."""
+        living = [one for one in self.running[role] if one.poll() is None]
+        if not living:
+            self._start(role, address)
+            living = self.running[role][-1:]
+        victim = rng.choice(living)
+        victim.kill()
+        self.running[role].remove(victim)
+        self.kills[role] += 1
+        self._start(role, address)
+
+    def _wait_until_delivered(self, say: Callable[[str], object]) -> None:
+        """Wait until nothing is pending; end, too, when nothing moves any more."""
+        moved, before = time.monotonic(), (-1, -1)
+        while time.monotonic() - moved < PATIENCE:
+            self.pending, arrived = patiently(self._pending), self.receiver.arrivals.total()
+            if not self.pending:
+                return
+            say(f"{self.pending} rows are pending")
+            if (self.pending, arrived) != before:
+                before, moved = (self.pending, arrived), time.monotonic()
+            self.replace_dead("dispatcher", "consumer")
+            time.sleep(1.0)
+
+    def _pending(self) -> int:
+        ours = {tenant.tenant_id for tenant in self.tenants}
+        far = clock.stamp(clock.now().replace(year=9999))
+        found = [key for n in range(keys.SHARDS) for key in outbox_reader.due(n, until=far, limit=_PENDING_LOOK)]
+        return sum(keys.row_parts(key.event_id)[0] in ours for key in found)
+
+    def figures(self) -> dict[str, Any]:
+        ids, arrivals = self.receiver.ids, self.receiver.arrivals
+        doubles = arrivals.total() - len(arrivals)
+        # 1 %; in a small torture what the killed consumers had in hand, and a batch of each dispatcher.
+        allowed = max(len(self.expected) // 100, (self.kills["consumer"] + self.kills["dispatcher"]) * 10 * SLOTS)
+        return {
+            "events": len(self.expected),
+            "arrivals": arrivals.total(),
+            "refused_by_the_receiver": self.receiver.refused,
+            "doubles": doubles,
+            "doubles_too_many": max(0, doubles - allowed),
+            "lost": sorted(map(list, self.expected - ids.keys()))[:100],
+            "unexpected": sorted(map(list, ids.keys() - self.expected))[:100],
+            "under_two_ids": sorted(list(key) for key, several in ids.items() if len(several) > 1)[:100],
+            "pending": self.pending,
+            "kills": dict(self.kills),
+        }
+
+    def sentences(self, found: Mapping[str, Any]) -> Iterable[str]:
+        kills = ", ".join(f"{many} of a {role}" for role, many in sorted(found["kills"].items())) or "none"
+        yield (
+            f"{found['events']} events, {found['arrivals']} arrivals, {found['doubles']} of them again under the same "
+            f"id; {found['refused_by_the_receiver']} refused by the receiver and tried again; kills: {kills}; "
+            f"{found['seconds']:g} s."
+        )

@@ -1,0 +1,225 @@
+"""Write and search tickets while two workers index the same stream and are killed.
+
+Each ticket has a word that no other has, and a comment with another one. A word that a search has found once must be
+found ever after, whatever is merged, repeated or killed meanwhile. In the end the index is compared with the stored
+texts: nothing may be missing, and nothing may be in it that no text has.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from portal.errors import Throttled
+from portal.streams import shards
+from portal.streams.batch import Batch, Record
+from proofs.forked import Journal, lines
+from proofs.harness import STEP, Torture, TortureFailed, count
+from tenants.tenancy import context
+from tickets.desk import commenting, creating
+from tickets.search import ticket_search
+from tickets.search.care import index_check, index_state
+from tickets.search.index import index_lock, indexing, merging
+from tickets.search.index.index_store import IndexStore
+from tickets.ticket.tables import TICKETS
+
+WORKERS: Final = 2
+_PATIENCE: Final = 120.0  # seconds, for a worker that reads what is left
+_LETTERS: Final = "bcdfghjklmnpqrstvwz"
+_AGAIN: Final = 0.3  # share of batches that come again
+_LARGEST: Final = 12  # records of a batch
+_REPEATED: Final = 40  # of the newest records, from which those that come again are taken
+_NEW_ITEMS: Final = 4  # and two segments of a class are merged, so that merges are many
+_LOCK_SECONDS: Final = 3.0  # so that what somebody was killed over is merged in the same torture
+
+
+def index(told: Journal, seed: int, *, tenant_id: str, before: Path, end: Path) -> None:
+    """Index one tenant's changes until the file `end` exists, nothing is left to read, and no merge is due.
+
+    It reads every shard of the stream for itself, so each record is indexed by all workers; in batches of any size,
+    some of them again later and in other bounds; and merges at every turn. The journal `before` says where a worker
+    that was killed had come to.
+    """
+    merging.NEW_ITEMS, merging.SEGMENTS = _NEW_ITEMS, 2  # type: ignore[misc]
+    index_lock.SECONDS = _LOCK_SECONDS  # type: ignore[misc]
+    rng = random.Random(seed)  # noqa: S311  # it has to be repeatable
+    positions = {line["shard"]: line["sequence"] for line in lines(before) if "shard" in line}
+    seen: list[Record] = []
+    for arn, shard, left in _read(tenant_id, end, positions):
+        while left:
+            size = rng.randint(1, _LARGEST)
+            some, left = left[:size], left[size:]
+            seen = [*seen, *some][-_REPEATED:]
+            batches = [some]
+            if rng.random() < _AGAIN:
+                start = rng.randrange(len(seen))
+                batches.append(seen[start : start + rng.randint(1, _LARGEST)])
+            for batch in batches:
+                indexing._last.clear()  # another process would remember nothing of what it has indexed
+                outcome = indexing.index(Batch(arn, shard, tuple(batch)))
+                if outcome.failed:
+                    raise next(iter(outcome.failed.values()))
+            told.write(shard=shard, sequence=some[-1].checkpoint, indexed=len(some), repeated=len(batches) - 1)
+            told.write(merges=_merge(tenant_id))
+    stored = merging.StoredIndex.of(IndexStore(tenant_id))
+    while merging.plan(stored.new, stored.headers) is not None:
+        told.write(merges=_merge(tenant_id))
+        time.sleep(STEP)
+        stored = merging.StoredIndex.of(IndexStore(tenant_id))
+
+
+def _merge(tenant_id: str) -> int:
+    """Merge what is due, and return how many merges were done; one that was overtaken is due still."""
+    try:
+        return merging.merge_due(IndexStore(tenant_id))
+    except Throttled:
+        return 0
+
+
+def _read(tenant_id: str, end: Path, positions: Mapping[str, str]) -> Iterator[tuple[str, str, list[Record]]]:
+    """Read what the stream brings of this tenant, shard by shard, until the end."""
+    arn = shards.arn(TICKETS)
+    iterators: dict[str, str | None] = {}
+    while True:
+        ends, brought = end.exists(), False
+        for shard in shards.listing(arn).shards:
+            if shard.id not in iterators:
+                iterators[shard.id] = shards.iterator(arn, shard.id, after=positions.get(shard.id, ""))
+            if (iterator := iterators[shard.id]) is None:
+                continue
+            answer = shards.read(iterator)
+            iterators[shard.id] = answer.next
+            brought |= bool(answer.records)
+            if mine := [record for record in answer.records if tenant_id in str(record.keys.get("pk", ""))]:
+                yield arn, shard.id, mine
+        if ends and not brought:
+            return
+        time.sleep(0 if brought else STEP)
+
+
+class SearchTorture(Torture):
+    help = (
+        "Write tickets and comments in a throw-away tenant of the running engine while two workers index the same "
+        "stream, in batches of any size and many of them twice, merge all the time, and are killed at any moment. "
+        "Somebody searches meanwhile: what was found once must be found ever after. In the end the index is held "
+        "against the stored texts. Needs DEBUG=1 and a local engine. Exit status: 0 nothing is wrong; 1 something "
+        "is, or it failed."
+    )
+    options: ClassVar = {"tickets": count(1000, "N", "to write"), "kills": count(30, "K", "of workers", 0)}
+    must_be_empty = ("lost", "ghosts", "unfound", "missing", "foreign", "damage")
+    kept = "Everything is found, and was found at every moment since it first was."
+    environ: ClassVar = {"LOG_LEVEL": "ERROR"}
+
+    def work(self) -> None:
+        self.wanted: dict[str, int] = {}  # ticket by word
+        self.found: set[str] = set()
+        self.lost: list[str] = []  # words that were found and are not any more
+        self.ghosts: list[str] = []  # words that found another ticket
+        self.searches = 0
+        self.make_tenants()
+        self.tenant = context.for_system(self.tenants[0])
+        with self.stage("Writing", self.plan.tickets) as progress:
+            for _ in self._write():
+                progress.advance()
+        self._drain()
+
+    def _write(self) -> Iterator[int]:
+        """Write tickets and comments and search them, and kill a worker as often as is planned, evenly spread."""
+        rng, plan = random.Random(self.plan.seed), self.plan  # noqa: S311  # it has to be repeatable
+        for n in range(WORKERS):
+            self._start(self.folder / f"worker-{n}.jsonl")
+        due = Counter(round((n + 1) * plan.tickets / (plan.kills + 1)) for n in range(plan.kills))
+        for n in range(1, plan.tickets + 1):
+            one, other = _word(rng, n), _word(rng, n)
+            number = creating.create(self.tenant, title=f"About {one}", description="The printer is offline again.")
+            commenting.comment(self.tenant, number, body=f"It has to do with {other}.")
+            self.wanted |= {one: number, other: number}
+            self._look(rng)
+            for _ in range(due[n]):
+                self._kill_one(rng)
+            yield n
+
+    def _start(self, journal: Path) -> None:
+        """Start a worker that goes on where its journal ends."""
+        end = self.folder / "end"
+        self.start("worker", index, journal=journal, tenant_id=self.tenant_id, before=journal, end=end)
+
+    def _kill_one(self, rng: random.Random) -> None:
+        """Kill a worker that has begun to work, at any moment, and start another one in its place."""
+        worker = rng.choice(self.running["worker"])
+        until = time.monotonic() + _PATIENCE
+        while not any(lines(worker.journal)):
+            self.refuse_dead("worker")
+            if time.monotonic() > until:
+                raise TortureFailed("A worker does not begin.")
+            self._look(rng)
+            time.sleep(STEP)
+        time.sleep(rng.random() * STEP)
+        worker.kill()
+        self.running["worker"].remove(worker)
+        self.kills["worker"] += 1
+        self._start(worker.journal)
+
+    def _look(self, rng: random.Random) -> None:
+        """Search a word: one that was found before, mostly."""
+        word = rng.choice(sorted(self.found) if self.found and rng.random() < 0.7 else sorted(self.wanted))
+        numbers = self._numbers(word)
+        self.searches += 1
+        if self.wanted[word] in numbers:
+            self.found.add(word)
+        elif word in self.found:
+            self.lost.append(word)
+        if numbers - {self.wanted[word]}:
+            self.ghosts.append(word)
+
+    def _numbers(self, word: str) -> set[int]:
+        return {int(hit.summary.number) for hit in ticket_search.find(self.tenant, word).hits}
+
+    def _drain(self) -> None:
+        """Let the workers read to the end, killed no more, and search meanwhile. Raises TortureFailed."""
+        (self.folder / "end").touch()
+        rng, workers = self.rng(), self.running["worker"]
+        until = time.monotonic() + _PATIENCE
+        while any(worker.poll() is None for worker in workers):
+            self._look(rng)
+            if time.monotonic() > until:
+                raise TortureFailed("The workers came to no end.")
+            time.sleep(STEP)
+        if any(worker.poll() for worker in workers):
+            raise TortureFailed(f"A worker failed: {self.printed('worker')}")
+
+    def figures(self) -> dict[str, Any]:
+        verdict = index_check.check(self.tenant.repository, settle=1)
+        done: Counter[str] = Counter()
+        for line in self.told("worker"):
+            done.update({name: value for name, value in line.items() if isinstance(value, int)})
+        return {
+            "searches": self.searches,
+            "kills": self.kills["worker"],
+            "indexed": done["indexed"],
+            "merges": done["merges"],
+            "repeated": done["repeated"],
+            "segments": index_state.report(self.tenant.repository).segments,
+            "lost": self.lost,
+            "ghosts": self.ghosts,
+            "unfound": [word for word, number in self.wanted.items() if number not in self._numbers(word)],
+            "missing": [str(one) for one in verdict.missing],
+            "foreign": [str(one) for one in verdict.foreign],
+            "damage": verdict.damage + ([verdict.why] if verdict.why else []),
+        }
+
+    def sentences(self, found: Mapping[str, Any]) -> Iterable[str]:
+        yield (
+            f"{self.plan.tickets:,} tickets, {found['indexed']:,} records indexed, {found['repeated']:,} batches "
+            f"repeated, {found['merges']:,} merges, {found['kills']} kills, {found['searches']:,} searches, "
+            f"{found['seconds']:g} s."
+        )
+
+
+def _word(rng: random.Random, number: int) -> str:
+    """Return a word that nothing else begins with, and that no language has forms of."""
+    return "".join(rng.choice(_LETTERS) for _ in range(9)) + "q" + "".join(_LETTERS[int(c)] for c in f"{number:05}")

@@ -1,0 +1,281 @@
+"""Torture the workers that count, with hostile pollers, kills and thefts; then ask whether every number is right."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from statistics import median
+from typing import Any, ClassVar, Final
+
+from django.core.management.base import CommandError
+
+from portal.dynamo.client import fan_out
+from portal.dynamo.repository import TenantRepository
+from portal.streams import leases, shards
+from proofs import cleanup
+from proofs.forked import Process, lines
+from proofs.harness import STEP, Torture, TortureCommand, TortureFailed, count, decimal, signalled
+from proofs.scenarios import hostile_poller, load, split_stream
+from proofs.scenarios.hostile_poller import LEASE_SECONDS
+from tickets.ticket.tables import TICKETS
+from tickets.verification import verify
+from tickets.verification.verify import Verdict
+
+LARGE: Final = 100  # events of a batch from which on its cost per event is counted
+FROZEN: Final = LEASE_SECONDS + 1.0  # seconds; a poller sleeps so long that another one takes its shards
+CANNOT_TELL: Final = 3
+_PATIENCE: Final = 10.0  # for a poller that was told to die between two writes
+_REPAIR_SECONDS: Final = 120.0  # to end the rebuild that is going on
+
+
+class Stream(Torture):
+    help = (
+        "Torture the stream's workers on the running engine: writers in processes of their own change the tickets of "
+        "throw-away tenants; pollers get batches again, in parts and overlapping, are killed at any moment and between "
+        "two writes, lose their leases and go on without; shards are split, merged and rolled over, unless others "
+        "follow the stream. Then all is recounted, and recounted once more when every "
+        "ticket has been deleted. Needs DEBUG=1 and a local engine; while it runs, its pollers take the stream from "
+        "others. What each writer does follows from --seed; how the processes meet does not. Tenants and tickets are "
+        "removed in the end; records of idempotency stay until their TTL. "
+        "Exit status: 0 no drift; 1 drift, or it failed; 3 it could not be told."
+    )
+    options: ClassVar = {
+        "events": count(20_000, "N", "to write"),
+        "redeliver": decimal(0.3, "P", "share of batches that come again", 0, 1),
+        "kills": count(10, "K", "of pollers", 0),
+        "tenants": count(12, "T", "to write in"),
+        "writers": count(3, "W", "at a time"),
+        "pollers": count(3, "P", "at a time"),
+        "cuts": count(9, "C", "splits, merges and rollovers", 0),
+    }
+    must_be_empty = ("taken_away_or_called_wrong", "drift")
+    kept = "No drift."
+    follower = "poller"
+
+    def work(self) -> None:
+        self.killed_between_writes = self.thefts = 0
+        self.spent: dict[str, float] = {}
+        self.left: dict[str, Verdict] = {}  # after everything was deleted
+        self.applied = ""  # a record up to which everything is applied
+        path = self.folder / "cuts.jsonl"
+        self.stream, self.uncut = split_stream.present(path) if self.plan.cuts else (None, "")
+        self._uninstall = self.stream.install() if self.stream else lambda: None
+        self.make_tenants(self.plan.tenants)
+        # The tenant that is throttled now and then is the last one, so that others can be seen to go on.
+        self.hostile = {"redeliver": self.plan.redeliver, "throttled": self.tenants[-1].tenant_id}
+        with self.stage("Writing", self.plan.events) as progress, self._timed("writing"):
+            self._write(progress.advance)
+        with self.stage("Recounting", len(self.tenants)) as progress:
+            self._drain(progress.label)
+            with self._timed("recounting"):
+                self.verdicts = self._check()
+        with self.stage("Removing", len(self.tenants)), self._timed("removing"):
+            fan_out([lambda one=one: cleanup.delete_content(one.tenant_id) for one in self.tenants])  # type: ignore[misc]
+        self._drain(lambda _: None)
+        self.left = self._check()
+
+    @contextmanager
+    def _timed(self, name: str) -> Any:
+        began = time.monotonic()
+        yield
+        self.spent[name] = self.spent.get(name, 0) + time.monotonic() - began
+
+    def remove(self) -> None:
+        super().remove()
+        if getattr(self, "stream", None):
+            self.stream.give_back(self.applied)  # type: ignore[union-attr]
+            self._uninstall()
+
+    def _write(self, advance: Callable[[int], object]) -> None:
+        """Let the writers write and the pollers follow, and inject the faults that are due, until all is written."""
+        plan, todo, seen = self.plan, self._schedule(), 0
+        ids = [tenant.tenant_id for tenant in self.tenants]
+        for n in range(plan.writers):
+            events = plan.events // plan.writers + (n < plan.events % plan.writers)
+            self.start("writer", load.write, tenants=ids, events=events)
+        for _ in range(plan.pollers):
+            self.start("poller", hostile_poller.poll, stream=self.stream, **self.hostile)
+        self.start("repairs", hostile_poller.repair, tenants=ids, stream=self.stream)
+        while todo or any(writer.poll() is None for writer in self.running["writer"]):
+            time.sleep(STEP)
+            written = self.last_told("writer", "events")
+            advance(written - seen)
+            seen = written
+            ended = all(writer.poll() is not None for writer in self.running["writer"])
+            while todo and (ended or written >= todo[0][0]):
+                todo.pop(0)[1]()
+            self.replace_dead("poller")
+        self._end_repairs()
+        if any(writer.poll() for writer in self.running["writer"]) or self.last_told("writer", "events") < plan.events:
+            raise TortureFailed(f"A writer failed: {self.printed('writer')}")
+
+    def _end_repairs(self) -> None:
+        """Let the rebuild end that is going on; it needs pollers for that."""
+        (repairs,), until = self.running["repairs"], time.monotonic() + _REPAIR_SECONDS
+        signalled(repairs, signal.SIGTERM)
+        while repairs.poll() is None and time.monotonic() < until:
+            self.replace_dead("poller")
+            time.sleep(STEP)
+        self.end("repairs")
+
+    def _drain(self, say: Callable[[str], object]) -> None:
+        """Wait until everything written so far is counted."""
+
+        def waiting(sentence: str) -> None:
+            say(sentence)
+            self.replace_dead("poller")
+
+        with self._timed("draining"):
+            self.drain(waiting)
+            self.end("zombie", seconds=30)
+            if self.stream:
+                self.applied = self.stream.mark_now(self.tenant_id)[1]
+
+    def _check(self) -> dict[str, Verdict]:
+        return {tenant.slug: verify.verify(TenantRepository(tenant.tenant_id)) for tenant in self.tenants}
+
+    # --- faults ---
+
+    def _schedule(self) -> list[tuple[int, Callable[[], None]]]:
+        """Plan kills, a third as many thefts, and cuts, in order, each at a number of events."""
+        rng, plan = self.rng(), self.plan
+        faults = [(self._kill_between_writes, self._kill_anywhere)[n % 2] for n in range(plan.kills)]
+        faults += [(self._freeze, self._start_zombie)[n % 2] for n in range((plan.kills + 1) // 3)]
+        faults += [self._cut] * (plan.cuts if self.stream else 0)
+        return sorted(((rng.randint(plan.events // 20, plan.events), fault) for fault in faults), key=lambda p: p[0])
+
+    def _holder(self) -> Process | None:
+        """Return the poller of ours that holds a shard. One that was killed just now is waited for."""
+        end = time.monotonic() + 4 * LEASE_SECONDS
+        while time.monotonic() < end:
+            owners = {lease.owner for lease in leases.stored(shards.arn(TICKETS))}
+            for poller in self.running["poller"]:
+                if next(lines(poller.journal), {}).get("me") in owners and poller.poll() is None:
+                    return poller
+            self.replace_dead("poller")
+            time.sleep(2 * STEP)
+        return None
+
+    def _kill_anywhere(self) -> None:
+        if poller := self._holder():
+            time.sleep(self.rng().uniform(0, 0.3))
+            self.kill(poller)
+
+    def _kill_between_writes(self) -> None:
+        """Kill behind one of the writes of a batch, so that some aggregates have it and others do not."""
+        if poller := self._holder():
+            end = time.monotonic() + _PATIENCE
+            signalled(poller, signal.SIGUSR1)
+            while poller.poll() is None and time.monotonic() < end:
+                time.sleep(STEP / 2)
+            self.killed_between_writes += poller.poll() is not None
+            self.kill(poller)
+
+    def _freeze(self) -> None:
+        """Let the holder sleep until another one has its shards, and go on as if nothing had happened."""
+        if poller := self._holder():
+            signalled(poller, signal.SIGSTOP)
+            time.sleep(FROZEN)
+            signalled(poller, signal.SIGCONT)
+            self.thefts += 1
+
+    def _start_zombie(self) -> None:
+        """Work beside the holder, without a lease."""
+        self.start("zombie", hostile_poller.haunt, stream=self.stream, **self.hostile)
+        self.thefts += 1
+
+    def _cut(self) -> None:
+        """Split a shard, roll one over, or merge two, whatever the pollers are at."""
+        if stream := self.stream:
+            ways, rng = (stream.split, stream.split, stream.roll_over, stream.merge), self.rng()
+            ways[stream.cuts.total() % len(ways)](rng.choice(self.tenants).tenant_id, rng)
+
+    # --- what came of it ---
+
+    def figures(self) -> dict[str, Any]:
+        batches = [line for role in ("poller", "zombie") for line in self.told(role) if "way" in line]
+        repaired, written = self.told("repairs"), self.last_told("writer", "events")
+        first = [b for b in batches if b["way"] == "first"]
+        again = [b for b in batches if b["way"] not in ("first", "zombie")]
+        # What a batch cost, by the changes that it was the first to count.
+        costs = [(b["applied"], b["units"]) for b in batches]
+        of_one = [(n, units) for b in first if b["applied"] == b["events"] for n, units in b["large"]]
+        lags = sorted(lag for b in first for lag in b["lags"])
+        verdicts = {**self.verdicts, **{f"{slug} (emptied)": v for slug, v in self.left.items()}}
+        return {
+            "tickets": sum(v.tickets for v in self.verdicts.values()),
+            "events": written,
+            "events_written_per_second": round(written / (self.spent.get("writing") or 1)),
+            "events_applied": sum(b["events"] for b in batches),
+            "events_applied_per_second": round(
+                sum(b["events"] for b in batches) / (sum(b["seconds"] for b in batches) or 1)
+            ),
+            "batches": len(first),
+            "redeliveries": len(again),
+            "events_redelivered": sum(b["events"] for b in again),
+            "batches_of_zombies": sum(b["way"] == "zombie" for b in batches),
+            "kills": self.kills["poller"],
+            "killed_between_writes": self.killed_between_writes,
+            "thefts": self.thefts,
+            "cuts": dict(self.stream.cuts) if self.stream else {},
+            "shards_left_alone": self.uncut,
+            "rebuilds": sum("removed" in line for line in repaired),
+            "verifications": sum("state" in line for line in repaired),
+            "repairs_that_gave_up": [line["failed"] for line in repaired if "failed" in line],
+            "taken_away_or_called_wrong": [
+                one for line in repaired for one in (*line.get("removed", ()), *line.get("differences", ()))
+            ],
+            "dead_letters": sum(b["dead"] for b in first),
+            "write_units_per_event": _per_event(costs),
+            "write_units_per_event_in_batches_of_100": _per_event([pair for pair in costs if pair[0] >= LARGE]),
+            "write_units_per_event_of_one_tenant_with_100_in_a_batch": _per_event(of_one),
+            "lag_ms": {"median": round(median(lags)), "max": lags[-1]} if lags else None,
+            "spent": {name: round(seconds, 1) for name, seconds in self.spent.items()},
+            "cannot_be_told": {slug: v.why for slug, v in verdicts.items() if v.state == verify.UNKNOWN},
+            "drift": {s: [asdict(d) for d in v.differences] for s, v in verdicts.items() if v.state == verify.DRIFT},
+        }
+
+    def sentences(self, found: Mapping[str, Any]) -> Iterable[str]:
+        lag, cuts = found["lag_ms"], ", ".join(f"{kind} {n}" for kind, n in sorted(found["cuts"].items()))
+        yield (
+            f"{found['events']:,} events on {found['tickets']:,} tickets of {len(self.tenants)} tenants, "
+            f"{found['events_written_per_second']:,}/s written; "
+            f"{', '.join(f'{name} {seconds:g} s' for name, seconds in found['spent'].items())}."
+        )
+        yield (
+            f"{found['events_applied']:,} applied in {found['batches']:,} batches and {found['redeliveries']:,} "
+            f"redeliveries of {found['events_redelivered']:,} events, {found['events_applied_per_second']:,}/s."
+        )
+        yield (
+            f"{found['kills']} kills, {found['killed_between_writes']} of them between two writes of a batch; "
+            f"{found['rebuilds']} rebuilds and {found['verifications']} verifications while all of that went on, "
+            f"{len(found['repairs_that_gave_up'])} gave up, {len(found['taken_away_or_called_wrong'])} counts touched; "
+            f"{found['thefts']} thefts, {found['batches_of_zombies']:,} batches applied without a lease."
+        )
+        why = f", because {found['shards_left_alone']}" if found["shards_left_alone"] else ""
+        yield f"Of the stream's shards: {cuts or 'none cut'}{why}."
+        yield (
+            f"Write units per event: {found['write_units_per_event']}; in batches of 100 and more "
+            f"{found['write_units_per_event_in_batches_of_100']}; of one tenant with 100 and more in a batch "
+            f"{found['write_units_per_event_of_one_tenant_with_100_in_a_batch']}."
+        )
+        yield f"Lag: median {lag['median']:,} ms, maximum {lag['max']:,} ms." if lag else "Lag: nothing was applied."
+        yield f"Dead letters: {found['dead_letters']}. Drift: {sum(map(len, found['drift'].values()))} counts."
+
+
+def _per_event(pairs: list[tuple[int, float]]) -> float | None:
+    """Return write units by events, of pairs of both."""
+    events = sum(n for n, _ in pairs)
+    return round(sum(units for _, units in pairs) / events, 3) if events else None
+
+
+class StreamCommand(TortureCommand):
+    scenario = Stream
+
+    def conclude(self, run: Torture, found: dict[str, Any], options: dict[str, Any]) -> None:
+        if found["cannot_be_told"] and not run.broken(found):
+            raise CommandError(f"It could not be told: {found['cannot_be_told']}", returncode=CANNOT_TELL)
+        super().conclude(run, found, options)
