@@ -1,8 +1,11 @@
-"""Make the template of one tenant's own tables: those of the installation's template under the tenant's names.
+"""Make the templates beside the installation's: of one tenant's own tables, and of a site at which silos lie.
 
-It is deployed before the tenant is placed there: who places a tenant makes what is missing and leaves what is there. So
-its tables are encrypted, kept and restorable like those of all. What reads their streams belongs to the stack of the
-installation, whose functions, queues and key are parameters here, called as they are called there.
+That of a tenant is deployed before the tenant is placed there: a placement makes the tables that are missing and
+leaves those that exist. They are kept and restorable like those of all, and encrypted with a key of the tenant's own
+unless the installation's is given. What reads their streams belongs to the stack of the installation, whose functions,
+queues, roles and key are parameters here, called as they are called there.
+
+That of a site has the key of the tables that are made there.
 """
 
 from __future__ import annotations
@@ -11,12 +14,17 @@ import copy
 from collections.abc import Iterator
 from typing import Any, Final
 
-from portal.deployment.stack_roles import sub
-from portal.deployment.template import OWN_KEY, PRODUCTION, Json, logical_id, template
+from portal.deployment import data_events
+from portal.deployment.stack_roles import BY_NAME, arn, sub
+from portal.deployment.template import KEY, OWN_KEY, PRODUCTION, Json, logical_id, table_key, template
 from portal.schema import keys, placed_names
 
 _PARAMETERS: Final = ("Environment", "TablePrefix", "Encryption", "WorkerService")
 _MAPPING: Final = "AWS::Lambda::EventSourceMapping"
+_GIVEN_KEY: Final = f"{KEY}Arn"
+_MAKES_KEY: Final = "HasTenantKey"
+_TENANT_KEY: Final = "TenantKey"
+_SITE_CALLERS: Final = "RoleArns"
 
 
 def placed_template(tenant_id: str) -> Json:
@@ -25,19 +33,71 @@ def placed_template(tenant_id: str) -> Json:
     tables = {logical_id(table): table for table in placed_names.placed_tables()}
     resources = {name: copy.deepcopy(whole["Resources"][name]) for name in tables}
     for name, table in tables.items():
-        resources[name]["Properties"]["TableName"] = sub(f"${{TablePrefix}}.{keys.tenant(tenant_id)}.{table.name}")
+        properties = resources[name]["Properties"]
+        properties["TableName"] = sub(f"${{TablePrefix}}.{keys.tenant(tenant_id)}.{table.name}")
+        key = {"Fn::If": [_MAKES_KEY, arn(_TENANT_KEY), {"Ref": _GIVEN_KEY}]}
+        properties["SSESpecification"]["KMSMasterKeyId"]["Fn::If"][1] = key
+    resources[_TENANT_KEY] = _key_of(tenant_id)
     for name, resource in whole["Resources"].items():
         if resource["Type"] == _MAPPING and resource["Properties"]["EventSourceArn"]["Fn::GetAtt"][0] in tables:
             resources[name] = copy.deepcopy(resource)
-    conditions = {PRODUCTION, OWN_KEY, *(r["Condition"] for r in resources.values() if "Condition" in r)}
-    lent = {name: _lent(name) for name in sorted(set(_borrow(resources, {*tables, *_PARAMETERS})))}
+    conditions = {PRODUCTION, OWN_KEY, *(r["Condition"] for r in resources.values() if "Condition" in r)} - {_MAKES_KEY}
+    lent = {name: _lent(name) for name in sorted({*_borrow(resources, {*resources, *_PARAMETERS}), _GIVEN_KEY})}
+    no_key = {"Fn::Equals": [{"Ref": _GIVEN_KEY}, ""]}
     return {
         "AWSTemplateFormatVersion": "2010-09-09",
         "Transform": "AWS::LanguageExtensions",
         "Description": f"Pooldesk: the tables of the tenant {tenant_id}",
         "Parameters": {name: whole["Parameters"][name] for name in _PARAMETERS} | lent,
-        "Conditions": {name: whole["Conditions"][name] for name in sorted(conditions)},
+        "Rules": {"KeyHasCallers": _callers_rule(no_key)},
+        "Conditions": {name: whole["Conditions"][name] for name in sorted(conditions)}
+        | {_MAKES_KEY: {"Fn::And": [{"Condition": OWN_KEY}, no_key]}},
         "Resources": resources,
+        "Outputs": {f"{_TENANT_KEY}Arn": {"Condition": _MAKES_KEY, "Value": arn(_TENANT_KEY)}},
+    }
+
+
+def _key_of(tenant_id: str) -> Json:
+    key = table_key([arn(role) for role in BY_NAME.values()])
+    key["Properties"]["Description"] = f"Encrypts the DynamoDB tables of the tenant {tenant_id}"
+    return key | {"Condition": _MAKES_KEY}
+
+
+def _callers_rule(no_key: Json) -> Json:
+    """Refuse a stack whose key nobody could use, before anything is made."""
+    makes = {"Fn::And": [{"Fn::Equals": [{"Ref": "Encryption"}, "customer-managed"]}, no_key]}
+    return {
+        "RuleCondition": makes,
+        "Assertions": [
+            {
+                "Assert": {"Fn::Not": [{"Fn::Equals": [{"Ref": f"{role}Arn"}, ""]}]},
+                "AssertDescription": f"A key of the tenant's own needs {role}Arn of the installation's stack",
+            }
+            for role in BY_NAME.values()
+        ],
+    }
+
+
+def site_template() -> Json:
+    """Return the template of a site's account: its key for tables, and the record of requests where it is asked for."""
+    whole = template()
+    key = table_key({"Ref": _SITE_CALLERS})
+    del key["Condition"]
+    callers = {
+        "Type": "CommaDelimitedList",
+        "Description": "The ARNs of the roles that SILOS names for this site, which may read and write its tables",
+    }
+    names = ("Environment", "TablePrefix")
+    return {
+        "AWSTemplateFormatVersion": "2010-09-09",
+        "Transform": "AWS::LanguageExtensions",
+        "Description": "Pooldesk: the encryption key of a site, and the record of requests to its tables",
+        "Parameters": {name: whole["Parameters"][name] for name in names}
+        | {_SITE_CALLERS: callers}
+        | data_events.PARAMETER,
+        "Conditions": {PRODUCTION: whole["Conditions"][PRODUCTION]} | data_events.CONDITIONS,
+        "Resources": {KEY: key} | data_events.resources(),
+        "Outputs": {_GIVEN_KEY: {"Description": "table_key_arn of the site in SILOS", "Value": arn(KEY)}},
     }
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from portal.deployment import lambda_functions, parts, stack_roles
+from portal.deployment import data_events, lambda_functions, parts, stack_roles
 from portal.deployment.stack_roles import (
     DELIVERY,
     HAS_SITES,
@@ -92,7 +92,7 @@ def template() -> Json:
         "AWSTemplateFormatVersion": "2010-09-09",
         "Transform": "AWS::LanguageExtensions",
         "Description": "Pooldesk: DynamoDB tables, their encryption key and the roles that use them",
-        "Parameters": _parameters() | _of_rooms("parameters"),
+        "Parameters": _parameters() | data_events.PARAMETER | _of_rooms("parameters"),
         "Rules": _of_rooms("rules"),
         "Conditions": {
             PRODUCTION: {"Fn::Equals": [{"Ref": "Environment"}, "prod"]},
@@ -100,13 +100,15 @@ def template() -> Json:
             HAS_SITES: {
                 "Fn::Not": [{"Fn::Equals": [{"Fn::Join": ["", {"Ref": SITE_ROLES}]}, lambda_functions.NOT_GIVEN]}]
             },
+            **data_events.CONDITIONS,
             **_of_rooms("conditions"),
         },
         "Resources": {
-            KEY: _key(),
+            KEY: table_key([arn(role) for role in (WEB, TENANT, WORKER, DELIVERY, SEED, LIFECYCLE)]),
             **{logical_id(table): _table(table) for table in registry.tables()},
             **stack_roles.roles(),
             **stack_roles.managed_policies(),
+            **data_events.resources(),
             **_resources_of_rooms(),
         },
         "Outputs": _outputs(),
@@ -192,9 +194,9 @@ def _table(table: Table) -> Json:
     return {"Type": "AWS::DynamoDB::Table", **_kept(), "Properties": properties}
 
 
-def _key() -> Json:
-    """Return the rights to the key. DynamoDB uses it on behalf of who calls it, so the callers are named here; nobody
-    may use it directly."""
+def table_key(callers: Any) -> Json:
+    """Declare a key for tables. DynamoDB uses it on behalf of the callers, roles by their ARNs; nobody may use it
+    directly."""
     account = sub("arn:${AWS::Partition}:iam::${AWS::AccountId}:root")
     statements = [
         {
@@ -208,7 +210,7 @@ def _key() -> Json:
         {
             "Sid": "RolesUseItThroughDynamoDB",
             "Effect": "Allow",
-            "Principal": {"AWS": [arn(role) for role in (WEB, TENANT, WORKER, DELIVERY, SEED, LIFECYCLE)]},
+            "Principal": {"AWS": callers},
             "Action": [
                 "kms:CreateGrant",
                 "kms:Decrypt",

@@ -272,6 +272,31 @@ def test_the_own_key_is_rotated_kept_and_used_only_through_dynamodb(production: 
     assert roles["Condition"] == {"StringEquals": {"kms:ViaService": f"dynamodb.{REGION}.amazonaws.com"}}
 
 
+@pytest.mark.parametrize(("option", "kinds"), [("off", []), ("tables", ["Table"]), ("all", ["Table", "Stream"])])
+def test_cloudtrail_records_requests_to_the_tables_where_that_is_asked_for(
+    written: Json, option: str, kinds: list[str]
+) -> None:
+    stack = Stack(written, **PRODUCTION, DataEvents=option)
+    trails = [r["Properties"] for r in stack.resources.values() if r["Type"] == "AWS::CloudTrail::Trail"]
+    selectors = [selector for trail in trails for selector in trail["AdvancedEventSelectors"] if selector]
+    fields = [{f["Field"]: f.get("Equals") or f["StartsWith"] for f in one["FieldSelectors"]} for one in selectors]
+    assert fields == [
+        {
+            "eventCategory": ["Data"],
+            "resources.type": [f"AWS::DynamoDB::{kind}"],
+            "resources.ARN": [f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/Pooldesk.Prod."],  # tenants' own tables too
+        }
+        for kind in kinds
+    ]
+    service = {"Service": "cloudtrail.amazonaws.com"}
+    writers = [s for s in statements_in(stack.resources) if s.get("Principal") == service]
+    assert {s["Action"] for s in writers} == ({"s3:GetBucketAcl", "s3:PutObject"} if kinds else set())
+    for trail in trails:
+        assert trail["IsLogging"] is trail["EnableLogFileValidation"] is True
+        source = f"arn:aws:cloudtrail:{REGION}:{ACCOUNT}:trail/{trail['TrailName']}"
+        assert all(s["Condition"] == {"StringEquals": {"aws:SourceArn": source}} for s in writers)
+
+
 # --- roles ---
 
 
@@ -346,7 +371,7 @@ def test_nothing_in_the_template_allows_scan_partiql_or_a_wildcard_action(writte
         if statement.get("Sid") != "AccountAdministersTheKey"  # a key that nobody could administer cannot be made
         for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
     ]
-    allowed = re.compile(r"(dynamodb|kms|logs|sqs|sts):[A-Za-z]+|kms:(GenerateDataKey|ReEncrypt)\*")
+    allowed = re.compile(r"(dynamodb|kms|logs|s3|sqs|sts):[A-Za-z]+|kms:(GenerateDataKey|ReEncrypt)\*")
     assert len(actions) > 40
     assert [a for a in actions if not allowed.fullmatch(a)] == []
     assert [a for a in actions if "Scan" in a or "PartiQL" in a] == []

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from portal.deployment import placed_template, template
+from portal.deployment import placed_template, stack_roles, template
 from portal.schema import placed_names
 from tests.support.commands import run
+from tests.support.stacks import PRODUCTION, Stack
 
 TENANT = "a" * 32
 
@@ -34,7 +35,8 @@ def test_own_tables_are_declared_like_those_of_all_but_for_name_and_key() -> Non
         theirs, mine = whole[name]["Properties"], own[name]["Properties"]
         assert mine["TableName"] == {"Fn::Sub": f"${{TablePrefix}}.{TENANT}.{table.name}"}
         assert {**mine, "TableName": 0, "SSESpecification": 0} == {**theirs, "TableName": 0, "SSESpecification": 0}
-        assert mine["SSESpecification"]["KMSMasterKeyId"]["Fn::If"][1] == {"Ref": "TableKeyArn"}
+        key = mine["SSESpecification"]["KMSMasterKeyId"]["Fn::If"][1]
+        assert key == {"Fn::If": ["HasTenantKey", {"Fn::GetAtt": ["TenantKey", "Arn"]}, {"Ref": "TableKeyArn"}]}
 
 
 def test_functions_of_the_installation_follow_the_streams_of_own_tables() -> None:
@@ -46,7 +48,47 @@ def test_functions_of_the_installation_follow_the_streams_of_own_tables() -> Non
 def test_whatever_the_template_names_is_in_it() -> None:
     made = placed_template.placed_template(TENANT)
     known = {*made["Parameters"], *made["Resources"], "AWS::NoValue"}
-    assert {*named_in(made["Resources"]), *named_in(made["Conditions"])} <= known
+    assert {*named_in([made[part] for part in ("Resources", "Conditions", "Rules", "Outputs")])} <= known
+
+
+ROLE_ARNS = {f"{role}Arn": f"arn:aws:iam::1:role/{role}" for role in stack_roles.BY_NAME.values()}
+
+
+@pytest.mark.parametrize(
+    ("given", "key"),
+    [
+        ({}, "TenantKey.Arn"),
+        ({"TableKeyArn": "arn:of:all"}, "arn:of:all"),
+        ({"Encryption": "aws-managed"}, None),
+    ],
+)
+def test_own_tables_have_a_key_of_their_own_unless_the_pools_is_given(given: dict[str, str], key: str | None) -> None:
+    stack = Stack(placed_template.placed_template(TENANT), **PRODUCTION | ROLE_ARNS | given)
+    tables = [r["Properties"] for r in stack.resources.values() if r["Type"] == "AWS::DynamoDB::Table"]
+    assert len(tables) == len(placed_names.placed_tables())
+    assert {one["SSESpecification"].get("KMSMasterKeyId") for one in tables} == {key}
+    keys = {name: r["Properties"] for name, r in stack.resources.items() if r["Type"] == "AWS::KMS::Key"}
+    assert [*keys] == (["TenantKey"] if key == "TenantKey.Arn" else [])
+    for own in keys.values():
+        (callers,) = (s for s in own["KeyPolicy"]["Statement"] if s["Sid"] == "RolesUseItThroughDynamoDB")
+        assert sorted(callers["Principal"]["AWS"]) == sorted(ROLE_ARNS.values())
+
+
+def test_a_key_that_nobody_could_use_is_refused_before_it_is_made() -> None:
+    rule = placed_template.placed_template(TENANT)["Rules"]["KeyHasCallers"]
+    named = {assertion["Assert"]["Fn::Not"][0]["Fn::Equals"][0]["Ref"] for assertion in rule["Assertions"]}
+    assert named == set(ROLE_ARNS)
+
+
+def test_a_site_has_a_key_of_its_own_for_the_roles_that_work_there() -> None:
+    made = placed_template.site_template()
+    key = made["Resources"]["TableKey"]["Properties"]["KeyPolicy"]["Statement"][1]
+    assert key["Principal"] == {"AWS": {"Ref": "RoleArns"}}
+    assert made["Outputs"]["TableKeyArn"]["Value"] == {"Fn::GetAtt": ["TableKey", "Arn"]}
+    assert "AWS::CloudTrail::Trail" in {resource["Type"] for resource in made["Resources"].values()}
+    known = {*made["Parameters"], *made["Resources"], "AWS::NoValue"}
+    assert {*named_in([made[part] for part in ("Resources", "Conditions", "Outputs")])} <= known
+    assert "table_key_arn of the site in SILOS" in run("infra_template", "--site").out
 
 
 def test_the_command_prints_it_for_an_id_alone() -> None:

@@ -21,16 +21,20 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--check", action="store_true", help=f"print nothing, fail if {PATH} differs")
+        other = parser.add_mutually_exclusive_group()
+        other.add_argument("--placed", metavar="TENANT_ID", help="print that of a tenant's own tables instead")
+        other.add_argument("--site", action="store_true", help="print that of the account of a site of SILOS instead")
 
-        parser.add_argument("--placed", metavar="TENANT_ID", help="print that of a tenant's own tables instead")
-
-    def handle(self, *args: Any, check: bool, placed: str | None, **options: Any) -> None:
+    def handle(self, *args: Any, check: bool, placed: str | None, site: bool, **options: Any) -> None:
         if placed is not None:
             try:
                 found = placed_template.placed_template(placed)
             except ValueError as error:
                 raise CommandError(f"{error}.") from error
             self.stdout.write(cfn_yaml.dump(found), ending="")
+            return
+        if site:
+            self.stdout.write(cfn_yaml.dump(placed_template.site_template()), ending="")
             return
         wanted = template.HEADER + "\n" + cfn_yaml.dump(template.template())
         if not check:
