@@ -2,6 +2,7 @@
 """Django's command line for Pooldesk."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -34,7 +35,13 @@ def main() -> None:
     try:
         from django.core.management import execute_from_command_line
 
-        execute_from_command_line(sys.argv)
+        try:
+            execute_from_command_line(sys.argv)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # `head`, or another program that reads the output, has ended
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)
     except KeyboardInterrupt:  # while its modules are loaded; a command at work says itself how to go on
         _tell("Stopped.")
         sys.exit(130)

@@ -68,6 +68,11 @@ def name_fault(text: str) -> str:
     return ""
 
 
+def amount(number: int, one: str, many: str = "") -> str:
+    """Return a number with its noun: "1 tenant", "2,000 tenants", "0 entries"."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
 def named(text: str, *, limit: int) -> str:
     """Return a name for a mail: one line of at most `limit` characters, of which no mail program makes a link."""
     return without_controls(unlinked(text), limit=limit)

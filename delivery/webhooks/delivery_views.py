@@ -16,6 +16,7 @@ from delivery.webhooks import delivery_log, endpoints, presenters, redelivering
 from delivery.webhooks.forms import SendSinceForm
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict
+from portal.plain_text import amount
 from portal.web.access import member
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
@@ -69,7 +70,7 @@ def redeliver_since(request: TenantRequest, endpoint: str) -> HttpResponse:
     except Conflict as error:
         messages.error(request, error.message)
         return redirect(address)
-    count = f"{sent.count} deliver{'y is' if sent.count == 1 else 'ies are'} being sent again."
+    count = f"{amount(sent.count, 'delivery is', 'deliveries are')} being sent again."
     if sent.more_from:
         query = {"more": sent.more_from} | ({"all": "1"} if values["also_answered"] else {})
         messages.success(request, f"{count} There are later ones: go on below.")

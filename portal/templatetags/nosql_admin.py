@@ -11,6 +11,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from portal.dynamo import meter
+from portal.plain_text import amount
 
 register = template.Library()
 
@@ -25,8 +26,8 @@ def cost() -> str:
         return ""
     calls = len(bill.calls)
     return (
-        f"This page took {bill.trips} round trip{'s' * (bill.trips != 1)}, {calls} call{'s' * (calls != 1)}, "
-        f"{bill.items} item{'s' * (bill.items != 1)}, {bill.read_units:g} read and {bill.write_units:g} write units."
+        f"This page took {amount(bill.trips, 'round trip')}, {amount(calls, 'call')}, "
+        f"{amount(bill.items, 'item')}, {bill.read_units:g} read and {bill.write_units:g} write units."
     )
 
 

@@ -16,6 +16,7 @@ from django.utils.html import format_html_join
 from portal import clock
 from portal.nosql import session_store
 from portal.nosql.admin import DynamoAdmin, ObjectAction
+from portal.plain_text import amount
 from tenants.admin.named_columns import with_id
 from tenants.membership import mails
 from tenants.operators import password_links
@@ -127,7 +128,7 @@ class AccountAdmin(DynamoAdmin):
             return
         sessions = session_store.of_user(obj.pk)
         if obj.is_hidden:
-            yield f"It ends {len(sessions)} session{'s' * (len(sessions) != 1)}."
+            yield f"It ends {amount(len(sessions), 'session')}."
             return
         for item in sessions:
             origin = f" from {item.address}" if item.address else ""

@@ -18,6 +18,7 @@ from portal.nosql import session_store
 from portal.nosql.admin import DynamoAdmin, ObjectAction
 from portal.nosql.admin.object_actions import ReasonField
 from portal.nosql.admin.stale_forms import SeenForm
+from portal.plain_text import amount
 from portal.web import desk_prefix
 from tenants.admin.named_columns import NamedColumns
 from tenants.admin.partition_filters import TenantInput, UserInput
@@ -144,12 +145,12 @@ class MembershipAdmin(NamedColumns, DynamoAdmin):
         yield "Tickets that are assigned to them stay assigned to them; what they wrote stays under their name."
         here = [item for item in session_store.of_user(obj.user_id) if item.tenant_id == obj.tenant_id]
         if here:
-            yield f"They are in it now in {len(here)} browser{'s' * (len(here) != 1)}."
+            yield f"They are in it now in {amount(len(here), 'browser')}."
         if obj.role == Role.OWNER:
             others = members.owners_of(TenantRepository(obj.tenant_id), but=obj.user_id)
             names = ", ".join(f"{owner.name} ({owner.email})" for owner in others)
             if obj.is_hidden and others:
-                names = f"{len(others)} other{'s' * (len(others) != 1)}"
+                names = amount(len(others), "other")
             yield f"Owners are then: {names}." if others else member_changes.ONLY_OWNER
 
 

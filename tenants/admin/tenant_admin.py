@@ -20,6 +20,7 @@ from portal.limits import rates
 from portal.mailing import outgoing
 from portal.nosql.admin import DynamoAdmin, Notice, ObjectAction
 from portal.nosql.admin.stale_forms import SeenForm
+from portal.plain_text import amount
 from tenants.admin.named_columns import with_id
 from tenants.admin.partition_filters import NameInput
 from tenants.closing import closing_mails, desk_closing
@@ -193,7 +194,7 @@ class TenantAdmin(DynamoAdmin):
         if action == "_close":
             days = settings.CLOSING_DAYS
             until = clock.now() + timedelta(days=days)
-            yield f"It may be deleted from {until:%-d %B %Y, %H:%M} UTC on: the grace is {days} day{'s' * (days != 1)}."
+            yield f"It may be deleted from {until:%-d %B %Y, %H:%M} UTC on: the grace is {amount(days, 'day')}."
             yield "Its owners get a mail with the reason. They can read everything, and undo the closing."
 
     def perform(self, request: Any, obj: Any, action: str, *, reason: str) -> str:

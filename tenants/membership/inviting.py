@@ -21,6 +21,7 @@ from portal.dynamo.repository import Action, Transaction
 from portal.errors import Conflict, Forbidden, Invalid, NotFound, TransactionRefused
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
+from portal.plain_text import amount
 from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
@@ -236,7 +237,7 @@ def _refuse_above(tenant: TenantContext, role: Role) -> None:
 
 def _minutes(seconds: float) -> str:
     minutes = math.ceil(seconds / 60)
-    return f"{minutes} minute{'s' * (minutes != 1)}"
+    return amount(minutes, "minute")
 
 
 def _entry(invite: InviteItem, action: AuditAction, by: Actor, **values: Any) -> AuditEntry:

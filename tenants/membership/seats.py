@@ -22,6 +22,7 @@ from portal import clock
 from portal.dynamo import platform
 from portal.dynamo.repository import Condition, TenantRepository, Transaction
 from portal.errors import Conflict, NotFound
+from portal.plain_text import amount
 from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import AuditEntry
@@ -125,7 +126,7 @@ def _refuse_if_full(limit: int, stored: _Stored, seat: Seat, instead_of: Seat | 
         if len(people | {seat}) > limit:
             raise Conflict(f"This desk is full ({_members(limit)}). Ask the person who invited you to make room.")
     elif len(people | invited | {seat}) > limit:
-        pending = f" and {len(invited)} pending invitation{'s' * (len(invited) != 1)}" if invited else ""
+        pending = f" and {amount(len(invited), 'pending invitation')}" if invited else ""
         raise Conflict(
             f"This desk may have {_members(limit)} and has {len(people)}{pending}. Remove a member, revoke an "
             "invitation, or ask your Pooldesk provider for a higher limit."
@@ -144,7 +145,7 @@ def _check_as_counted(transaction: Transaction, tenant_id: str, last: Seat, stor
 
 
 def _members(number: int) -> str:
-    return f"{number} member{'s' * (number != 1)}"
+    return amount(number, "member")
 
 
 def _stored(tenant_id: str) -> dict[Seat, str]:

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from portal import clock
 from portal.errors import Invalid
+from portal.plain_text import amount
 from portal.web import moments
 from portal.web.access import member
 from tenants.past_members import past_roster
@@ -84,8 +85,8 @@ def _tell(request: TenantRequest, done: list[RestoredMember]) -> None:
     some = [f"{one.called} is {one.then.with_article}" for one in restored[:_NAMED] if one.then]
     more = [f"{len(restored) - _NAMED} more"] if len(restored) > _NAMED else []
     if restored:
-        plural = "s were" if len(restored) != 1 else " was"
-        messages.success(request, f"{len(restored)} member{plural} restored: {', '.join(some + more)}.")
+        many = amount(len(restored), "member was", "members were")
+        messages.success(request, f"{many} restored: {', '.join(some + more)}.")
     else:
         messages.warning(request, "Nobody was restored.")
     left = [one for one in done if one.left]

@@ -61,6 +61,12 @@ def test_no_function_is_longer_than_50_lines() -> None:
     assert long == []
 
 
+def test_a_number_and_its_noun_are_formed_by_one_function() -> None:
+    """`plain_text.amount`: "1 tenants" was said by commands that each formed their own."""
+    own = re.compile(r"""import pluralize|(["'])s\1 \* \(|["']s?["'] if [^"'\n]{1,40}[!=]= 1 else""")
+    assert [f"{said(path)}: {found[0]}" for path in modules() for found in own.finditer(text(path))] == []
+
+
 def test_no_folder_holds_more_than_20_modules() -> None:
     folders = Counter(said(path.parent) for path in modules() if path.stem != "__init__")
     assert [folder for folder, count in folders.items() if count > 20] == []

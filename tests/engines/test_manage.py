@@ -75,6 +75,18 @@ def test_help_knows_each_command_without_debug_too() -> None:
     assert said("torture_move", "--help").startswith("usage: manage.py torture_move")
 
 
+@pytest.mark.parametrize("command", ["help", "infra_template"])
+def test_a_command_whose_output_nobody_reads_any_further_ends_quietly(command: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)  # as `head` does when it has seen enough
+    ended = subprocess.run(
+        [sys.executable, "manage.py", command],
+        cwd=settings.BASE_DIR, stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (141, "")
+
+
 @pytest.fixture
 def bare_checkout(tmp_path: Path) -> Callable[[Path | str], subprocess.CompletedProcess[str]]:
     """A checkout, and `python manage.py seed --tenants 2` in it by a Python without any packages."""

@@ -91,7 +91,7 @@ def test_a_merged_pull_request_is_closed_by_who_merged_it(world: World, path: Pa
     ended = imported(archives.write(path, pulls=(pull(8),)))
 
     assert ticket(world).activity[-1].author_name == "erin"
-    assert "1 reviews of code were left out" in ended.out
+    assert "Left out: 1 review of code" in ended.out
 
 
 def test_labels_become_tags(world: World, path: Path) -> None:

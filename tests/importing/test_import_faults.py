@@ -198,7 +198,7 @@ def test_a_row_that_cannot_be_taken_is_refused_by_name_and_the_others_are_taken(
     lines = ended.err.splitlines()
     assert ended.status == 3
     assert [says for says in expected if not any(line.startswith(says) for line in lines)] == []
-    assert f"{len(REFUSED)} of {len(rows)} rows are not in Acme as the archive has them" in ended.err
+    assert f"{len(REFUSED)} of {len(rows)} rows did not arrive in Acme as the archive has" in ended.err
     assert [*sound(world)] == [f"issue-{n:012d}" for n in (1, *range(1000, 1000 + len(REFUSED)))]
 
 

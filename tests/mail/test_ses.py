@@ -230,7 +230,7 @@ def test_the_command_that_waits_for_more_notes_what_it_has_read_and_ends_when_it
     monkeypatch.setattr(bounce_queue, "note", note)
     queue(json.dumps(bounce()))
     ended = commands.run("note_bounces", "--follow")
-    assert (ended.status, ended.out) == (0, "1 notifications: 1 bounced, 0 complained, 0 other, 0 refused.\n")
+    assert (ended.status, ended.out) == (0, "1 notification: 1 bounced, 0 complained, 0 other, 0 refused.\n")
     assert set(suppressed_addresses.of([NORA])) == {NORA}
 
 

@@ -273,7 +273,7 @@ def test_long_work_shows_a_bar_on_a_terminal(engine: None, settings: Any, monkey
     assert ended.status == 0
     assert "Seeding" in shown.getvalue()
     assert "\x1b[" in shown.getvalue()
-    assert "3 new tickets" in ended.out
+    assert "3 tickets" in ended.out
 
 
 # --- operators ---

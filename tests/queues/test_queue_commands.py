@@ -26,16 +26,16 @@ def store(tenant: TenantItem, action: Action) -> None:
 
 
 def test_create_queues_makes_them_and_again_does_nothing(engine: None) -> None:
-    assert "8 queues created, 0 were there." in run("create_queues", "--wait").out
+    assert "8 queues created, 0 there before." in run("create_queues", "--wait").out
     assert QueueTransport().missing() == []
-    assert "0 queues created, 8 were there." in run("create_queues").out
+    assert "0 queues created, 8 there before." in run("create_queues").out
 
 
 def test_queues_show_says_who_has_which_and_who_shares_most(world: World) -> None:
     out = run("queues", "show").out
     assert f"acme: {said(queue_sets.nth(0, 8))}\n" in out
     assert f"globex: {said(queue_sets.nth(1, 8))}\n" in out
-    assert "queue 0: 1 tenants\n" in out
+    assert "queue 0: 1 tenant\n" in out
     assert "share" not in out  # these two have nothing in common
     tenant_lifecycle.create(name="Initech", by=SYSTEM)
     assert "acme and initech share" in run("queues", "show").out

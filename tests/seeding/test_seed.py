@@ -17,6 +17,8 @@ from portal import clock
 from portal.dynamo import meter
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Unavailable
+from tenants.audit_trail.recording import SYSTEM
+from tenants.closing import closing_mails, desk_closing
 from tenants.membership import members
 from tenants.sign_in import accounts
 from tenants.sign_in.stored import USERS
@@ -31,7 +33,10 @@ from tests.support.kills import Killed, killed_at
 from tests.support.world import World
 from tickets.dashboards import dashboard
 from tickets.desk import changing, commenting, creating, lists, summaries, timelines
+from tickets.importing import keys as import_keys
+from tickets.purging import purge_requests, tenant_purge
 from tickets.seeding import cast, demonstration, people
+from tickets.seeding.holdings import SOURCE
 from tickets.seeding.items import SeedItem
 from tickets.ticket import fields, keys
 from tickets.ticket.fields import MOVES, Status
@@ -75,7 +80,7 @@ def test_the_people_of_the_demonstration_can_sign_in_and_are_where_they_belong(e
     ended = seeded("--tickets", 1, "--users", 1)
 
     assert (ended.status, ended.err) == (0, "")
-    assert ended.out.startswith("5 tenants, 10 new accounts and 5 new tickets in")
+    assert ended.out.startswith("Added 5 tickets and 10 accounts to 5 tenants in")
     where = {}
     for name in ("alice", "bob", "charlie", "vera", "root"):
         user = authenticate(email=f"{name}@example.com", password="demo-pass-123")
@@ -207,12 +212,42 @@ def test_if_empty_finishes_what_was_interrupted(engine: None) -> None:
     assert counter() == 7
 
 
+def test_if_empty_leaves_out_a_desk_that_was_purged_also_while_it_is(
+    engine: None, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.CERTIFICATE_KEY = "11" * 32
+    monkeypatch.setattr(tenant_purge, "_LOOK_SECONDS", 0)
+    seeded("--tenants", 2, "--tickets", 2, "--users", 0)
+    tenant_id = tenant_directory.find("acme").tenant_id
+    desk_closing.close(tenant_id, by=SYSTEM, write=closing_mails.to_owners, days=0)
+    purging = purge_requests.begin(tenant_directory.get(tenant_id), by=SYSTEM, reason="They left.")
+    assert demonstration.purged() == {tenant_id}
+    now: dict[str, Any] = {"settle": 0, "unfollow": 0, "sleep": lambda seconds: None}
+    tenant_purge.TenantPurge(purging, by=SYSTEM, caught_up=lambda repository: None, **now).run()
+    before = everything()
+    for _ in range(2):
+        ended = seeded("--tenants", 2, "--tickets", 2, "--users", 0, "--if-empty")
+        assert (ended.status, ended.out) == (0, "All of it is there already; nothing was written.\n")
+    assert tenant_directory.with_slug("acme") is None
+    assert len(everything()) == len(before)
+
+
+def test_one_whose_tickets_are_there_says_so(engine: None) -> None:
+    small()
+    repository = TenantRepository(acme().tenant_id)
+    record = repository.get(SeedItem, import_keys.import_source, SOURCE, sort=SOURCE)
+    assert record is not None
+    record.written = 0
+    repository.put_all([record])
+    assert small().out == "All tickets and accounts are there already.\n"
+
+
 def test_a_larger_one_adds_to_a_smaller_one_and_to_what_people_did(engine: None) -> None:
     small()
     number = creating.create(acme(), title="A ticket of mine")
     ended = seeded("--tenants", 1, "--tickets", 12, "--users", 4)
 
-    assert "4 new tickets" in ended.out
+    assert "Added 4 tickets" in ended.out
     assert (number, counter()) == (8, 12)
     assert summaries.read(acme(), 8).title == "A ticket of mine"
     assert len(members.members_of(acme().repository)) == 7

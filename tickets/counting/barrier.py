@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from portal.dynamo.repository import TenantRepository
 from portal.errors import PortalError
+from portal.plain_text import amount
 from portal.streams import positions, shards, watermark
 from portal.streams.shards import Shard
 from tickets.counting import keys
@@ -106,7 +107,7 @@ def _wait_until_noted(repository: TenantRepository, arn: str, barrier: str, *, t
     while left := {(shard, sequence) for shard, sequence in left if positions.read(arn, shard) < sequence}:
         if time.monotonic() - since > timeout:
             raise WorkerAway(_AWAY)
-        say(f"waiting for the stream worker to note its position in {len(left):,} shards")
+        say(f"waiting for the stream worker to note its position in {amount(len(left), 'shard')}")
         time.sleep(_LOOK_EVERY)
 
 

@@ -10,6 +10,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
 from portal.errors import Invalid
+from portal.plain_text import amount
 from portal.web.access import member
 from portal.web.heavy_work import heavy
 from tenants.tenancy.request import TenantRequest
@@ -81,7 +82,7 @@ def bulk_change(request: TenantRequest) -> HttpResponse:
     except Invalid as error:
         messages.error(request, error.message)
         return redirect(back)
-    text = f"{change.count} ticket{'s are' if change.count != 1 else ' is'} now {to.value}."
+    text = f"{amount(change.count, 'ticket is', 'tickets are')} now {to.value}."
     # The notice of such a message has a button that takes the change back; see templates/portal/_notice.html.
     messages.success(request, text, extra_tags=change.receipt)
     return redirect(back)
@@ -103,7 +104,10 @@ def bulk_undo(request: TenantRequest) -> HttpResponse:
     if taken.left == 1:
         messages.warning(request, "1 ticket has been changed again since and was left as it is.")
     elif taken.left:
-        messages.warning(request, f"{taken.left} tickets have been changed again since and were left as they are.")
+        messages.warning(
+            request,
+            f"{amount(taken.left, 'ticket has', 'tickets have')} been changed again since and stayed as before.",
+        )
     return redirect(_back(request))
 
 

@@ -10,6 +10,7 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
 from portal.errors import Invalid
+from portal.plain_text import amount
 from portal.web.access import get_or_post, member
 from portal.web.heavy_work import heavy
 from tenants.tenancy.request import TenantRequest, actor_of
@@ -45,5 +46,5 @@ def hand_on(request: TenantRequest, user: str) -> HttpResponse:
         return redirect("tickets:handover", user)
     name = next((member.name for member in found.to if member.id == to), "")
     said = f"reassigned to {name}" if name else "unassigned"
-    messages.success(request, f"{moved} ticket{'s were' if moved != 1 else ' was'} {said}.")
+    messages.success(request, f"{amount(moved, 'ticket was', 'tickets were')} {said}.")
     return redirect(f"{reverse('tickets:handovers')}?{urlencode({'of': user})}")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from portal import clock
 from portal.errors import Invalid
+from portal.plain_text import amount
 from tenants.tenancy.context import TenantContext
 from tickets.desk.history import History
 from tickets.importing import archive_rows, export_reader, export_rows, ticket_writer
@@ -91,9 +92,8 @@ class Import:
                 self.advance(archive.consumed - reported)
                 reported = archive.consumed
         if archive.lone_surrogates:
-            self.say(
-                f"The archive holds {archive.lone_surrogates:,} halves of characters; each became a question mark."
-            )
+            halves = amount(archive.lone_surrogates, "half of a character", "halves of characters")
+            self.say(f"The archive holds {halves}; each became a question mark.")
         return self.outcome
 
     def _file_name(self) -> str:

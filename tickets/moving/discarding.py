@@ -13,6 +13,7 @@ from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.dynamo.tenant_reader import TenantReader
 from portal.errors import Conflict
+from portal.plain_text import amount
 from portal.schema import holdings
 from portal.schema.holdings import Holding, Raw, Stage, StoredItem
 from tenants.audit_trail import recording
@@ -59,7 +60,8 @@ class CopyDiscard(LeasedJob[MoveItem]):
         if trouble:
             trouble += f" To delete it in spite of that: place_tenant {self.item.slug} --discard --unchecked."
         if not trouble and (waiting := _waiting(tenant_id, self._left)):
-            trouble = f"{waiting:,} events of the old copy are still to be delivered. Discard it after that."
+            events = amount(waiting, "event of the old copy is", "events of the old copy are")
+            trouble = f"{events} still to be delivered. Discard it after that."
         if trouble:
             self._note(state=move_notes.KEPT, trouble=trouble)
             raise Conflict(trouble)

@@ -13,6 +13,7 @@ from delivery.webhooks import endpoints
 from delivery.webhooks.items import EndpointItem
 from portal.dynamo.repository import Action, Transaction
 from portal.errors import ConditionFailed, Conflict, TransactionRefused
+from portal.plain_text import amount
 from tenants.api_keys import key_changes
 from tenants.api_keys.items import ApiKeyItem
 from tenants.audit_trail import recording
@@ -62,7 +63,7 @@ def places(tenant: TenantContext, person: DeskPerson, names: Collection[str]) ->
         yield from _in_lease(names, lease)
     if rows := person.trail_rows:
         shown = f", {person.trail_shown:,} of them since the erasure" * bool(person.erased_as and person.trail_shown)
-        yield PersonalPlace(f"audit trail, {rows:,} row{'s' * (rows != 1)}{shown}", stays=True)
+        yield PersonalPlace(f"audit trail, {amount(rows, 'row')}{shown}", stays=True)
 
 
 def _in_invitation(person: DeskPerson, invite: InviteItem) -> Iterator[PersonalPlace]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
+from portal.plain_text import amount
 from tenants.tenancy.context import TenantContext
 from tickets.privacy.desk_person import DeskPerson, Raw
 from tickets.ticket import keys
@@ -43,11 +44,11 @@ class PersonalPlace:
 def counted(*, named: int, texts: int, tickets: int, beside: int) -> str:
     """Return in words how often a person was found or replaced: "the name 9 times and the address in 1 text, in 4
     tickets and beside them"."""
-    parts = [f"the name {named:,} time{'s' * (named != 1)}"] if named else []
-    parts += [f"the address in {texts:,} text{'s' * (texts != 1)}"] if texts else []
+    parts = [f"the name {amount(named, 'time')}"] if named else []
+    parts += [f"the address in {amount(texts, 'text')}"] if texts else []
     if not parts:
         return "nothing"
-    where = [f"in {tickets:,} ticket{'s' * (tickets != 1)}"] if tickets else []
+    where = [f"in {amount(tickets, 'ticket')}"] if tickets else []
     where += [("beside them" if tickets else "beside the tickets")] if beside else []
     return f"{' and '.join(parts)}, {' and '.join(where)}"
 

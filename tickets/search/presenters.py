@@ -13,6 +13,7 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 from portal.errors import Invalid
+from portal.plain_text import amount
 from tenants.tenancy.context import TenantContext
 from tickets.dashboards.freshness import Freshness
 from tickets.desk import filter_presenters, filters, queue_presenters
@@ -240,9 +241,9 @@ def _tag(name: str) -> dict[str, str]:
 
 def _summary(found: Found, after: str) -> str:
     count = len(found.hits)
-    many = f"{count} ticket{'' if count == 1 else 's'}"
+    many = amount(count, "ticket")
     if after:
-        return f"{count} more ticket{'' if count == 1 else 's'}"
+        return amount(count, "more ticket")
     if not found.further:
         return f"{many} found"
     if found.is_counted and found.about and found.about > count:

@@ -19,7 +19,8 @@ from django.conf import settings
 from portal.dynamo.client import Item, fan_out
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Forbidden
-from tenants.tenancy import context, placements
+from tenants.certificates import certificate_chain
+from tenants.tenancy import context, placements, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tickets.desk.history import TicketItems, collection
 from tickets.importing import keys as import_keys
@@ -55,6 +56,14 @@ def is_complete(desk: CastDesk) -> bool:
     """Tell whether the demonstration that begins with this desk was finished once, of whatever size: two reads."""
     record = _read(placements.repository(desk.tenant_id))
     return record is not None and bool(record.complete)
+
+
+def purged() -> set[str]:
+    """Return the ids of tenants that were purged, or whose purge runs: two Queries."""
+    certified = certificate_chain.last_issued(certificate_chain.LOOKED_THROUGH)
+    closing = tenant_directory.closing_tenants(certificate_chain.LOOKED_THROUGH)
+    running = {item.tenant_id for item in closing if item.status == tenant_directory.PURGING}
+    return running | {certificate.tenant_id for certificate in certified}
 
 
 def run(

@@ -8,6 +8,7 @@ from portal import clock
 from portal.dynamo import platform
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Invalid, TransactionRefused
+from portal.plain_text import amount
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import tenant_directory
@@ -84,7 +85,7 @@ def history(tenant_id: str) -> list[ReshardItem]:
 
 def said(shards: int) -> str:
     """Return "1 shard", "4 shards"."""
-    return f"{shards} shard{'s' if shards != 1 else ''}"
+    return amount(shards, "shard")
 
 
 def duration(item: ReshardItem) -> float:

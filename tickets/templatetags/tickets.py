@@ -14,6 +14,7 @@ from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
+from portal.plain_text import amount
 from portal.templatetags.portal import hue, icon, initials, markdown, when
 from tickets.desk.ticket_presenters import ListedTicket, TimelineEntry, tickets_url
 
@@ -208,10 +209,10 @@ def _row_tags(tags: tuple[str, ...], tag_url: str) -> SafeString:
 def _row_count(comments: int) -> SafeString | str:
     if not comments:
         return ""
-    plural = "" if comments == 1 else "s"
+    noun = amount(comments, "comment").partition(" ")[2]
     return format_html(
-        '<span class="count">{}{}<span class="visually-hidden"> comment{}</span></span>',
+        '<span class="count">{}{}<span class="visually-hidden"> {}</span></span>',
         icon("comment"),
         comments,
-        plural,
+        noun,
     )

@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from portal import clock
+from portal.plain_text import amount
 from portal.web import moments
 from tickets.desk import changing, ticket_presenters
 from tickets.desk.summaries import TicketState
@@ -163,7 +164,7 @@ def outcome(done: list[restoring.Restored], at: str) -> tuple[str, list[str]]:
     Tickets for one reason are named together, for up to REASONS of them.
     """
     changed = [one for one in done if one.is_changed]
-    count = f"{len(changed)} ticket{'s were' if len(changed) != 1 else ' was'}" if changed else "No ticket was"
+    count = amount(len(changed), "ticket was", "tickets were") if changed else "No ticket was"
     partly = sum(not one.is_whole for one in changed)
     rest = f", {partly} of them in part" if partly and len(changed) > 1 else " in part" * bool(partly)
     said = f"{count} restored to {clock.parse(at):%-d %B %Y, %H:%M:%S} UTC{rest}."

@@ -14,6 +14,7 @@ from typing import Final
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid, NotFound, PortalError
+from portal.plain_text import amount
 from tenants.audit_trail import recording
 from tenants.audit_trail.erased_people import ErasedPeople
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
@@ -172,7 +173,7 @@ def _unable(then: PastTicket, people: Recipients) -> Lack | None:
 def _record(tenant: TenantContext, numbers: list[int], at: str, by: Actor) -> None:
     if not numbers:
         return
-    name = f"{len(numbers)} ticket{'s' * (len(numbers) != 1)}"
+    name = amount(len(numbers), "ticket")
     after = {"as of": at, "tickets": ", ".join(map(str, numbers))}
     recording.record(
         AuditEntry(tenant.tenant_id, AuditAction.TICKETS_RESTORED, by, "tickets", "past", name, after=after)

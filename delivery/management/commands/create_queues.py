@@ -8,6 +8,7 @@ from django.core.management.base import CommandParser
 
 from delivery.queues.queue_transport import QueueTransport
 from portal.management.command import PortalCommand
+from portal.plain_text import amount
 
 
 class Command(PortalCommand):
@@ -22,4 +23,4 @@ class Command(PortalCommand):
             if options["verbosity"] > 1:
                 self.stdout.write(f"{name}: {'created' if is_new else 'exists'}")
         created = sum(outcome.values())
-        self.stdout.write(f"{created} queues created, {len(outcome) - created} were there.")
+        self.stdout.write(f"{amount(created, 'queue')} created, {len(outcome) - created} there before.")

@@ -9,6 +9,7 @@ from django.core.management.base import CommandParser
 from delivery.holding import hold_changes
 from delivery.holding.hold_keeper import HoldKeeper
 from portal.management.command import PortalCommand
+from portal.plain_text import amount
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import tenant_directory
 
@@ -39,7 +40,7 @@ class Command(PortalCommand):
         if options["action"] != "show":
             _ACTS[options["action"]](tenant, by=BY, reason=options["reason"])
             changed = HoldKeeper().step()
-            self.stdout.write(f"{changed:,} events were moved or dropped.")
+            self.stdout.write(f"{amount(changed, 'event was', 'events were')} moved or dropped.")
         self.stdout.write(
             f"Deliveries of {tenant.name} are {hold_changes.said(hold_changes.hold_of(tenant.tenant_id))}."
         )

@@ -9,6 +9,7 @@ from django.core.management.base import CommandParser
 
 from delivery.mail import bounce_queue
 from portal.management.worker_command import WorkerCommand
+from portal.plain_text import amount
 
 _POLL_SECONDS = 5  # a poll is not cancelled, so stopping takes as long
 
@@ -37,4 +38,4 @@ class Command(WorkerCommand):
 
     def _say(self, counts: Counter[str]) -> None:
         words = ", ".join(f"{counts[kind]:,} {kind}" for kind in ("bounced", "complained", "other", "refused"))
-        self.stdout.write(f"{counts.total():,} notifications: {words}.")
+        self.stdout.write(f"{amount(counts.total(), 'notification')}: {words}.")

@@ -11,6 +11,7 @@ from delivery.queues import allocation, blast_radius, depths, queue_sets, queue_
 from delivery.queues.allocation import said
 from delivery.queues.queue_transport import QueueTransport
 from portal.management.command import PortalCommand
+from portal.plain_text import amount
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import tenant_directory
 
@@ -43,7 +44,7 @@ class Command(PortalCommand):
         seen = depths.read()
         for number, tenants in enumerate(blast_radius.load(survey.sets, survey.queues)):
             held = f", {seen.queues[number].total} messages" if seen and number < len(seen.queues) else ""
-            self.stdout.write(f"queue {number}: {tenants} tenants{held}")
+            self.stdout.write(f"queue {number}: {amount(tenants, 'tenant')}{held}")
         if worst := blast_radius.worst_pair(survey.named()):
             self.stdout.write(f"{worst.one} and {worst.other} share {said(worst.shared)}; no two share more.")
 

@@ -20,7 +20,7 @@ class Command(PortalCommand):
         "Receive webhooks on this machine, at WEBHOOK_RECEIVER: show what arrives, check the signatures by the secrets "
         "that its page is told, answer slowly or with errors on wish. Runs until it is stopped; for development."
     )
-    again = "What had arrived is forgotten."
+    again = "The requests that it received are not stored."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--secret", action="append", default=[], help="a secret to check with, any number of times")

@@ -10,6 +10,7 @@ from django.core.management.base import CommandError
 
 from portal.dynamo import provisioning
 from portal.management.command import PortalCommand
+from portal.plain_text import amount
 from portal.schema import placed_names, registry
 from portal.schema.tables import Table
 from portal.streams import stream_source
@@ -40,7 +41,7 @@ class Command(PortalCommand):
             if is_new or options["verbosity"] > 1:
                 self.stdout.write(f"{name}: {'created' if is_new else 'exists'}")
         created = sum(outcome.values())
-        self.stdout.write(f"{created} tables created, {len(outcome) - created} were there.")
+        self.stdout.write(f"{amount(created, 'table')} created, {len(outcome) - created} there before.")
         if created == len(outcome) and not options["upgrade"]:
             return
         found = self._work_on(registry.tables(), options)

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
-from django.template.defaultfilters import pluralize
 
 from portal.management.command import PortalCommand, Progress
+from portal.plain_text import amount
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import tenant_directory
 from tenants.transfer import tenant_export
@@ -54,6 +54,5 @@ class Command(PortalCommand):
                 self.stdout.write(f"{entry.lines:>9,} {entry.holding}")
         secrets = "with" if manifest.with_secrets else "without"
         self.stderr.write(
-            f"{manifest.lines:,} item{pluralize(manifest.lines)} of {manifest.name}, {secrets} secrets, "
-            f"in {options['file']}."
+            f"{amount(manifest.lines, 'item')} of {manifest.name}, {secrets} secrets, in {options['file']}."
         )

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
-from django.template.defaultfilters import pluralize
 
 from portal.management.command import PortalCommand, Progress
+from portal.plain_text import amount
 from tenants.audit_trail import chain, recording
 from tenants.tenancy import tenant_directory
 
@@ -35,10 +35,9 @@ class Command(PortalCommand):
                     place = f"chain partition {finding.partition}, row {finding.sequence}"
                     progress.say(f"{name}: {place}: {finding.kind} {finding.where}".rstrip())
                 faults += len(verified.findings)
-                faulty = len(verified.findings)
-                state = f"{faulty} fault{pluralize(faulty)}" if faulty else "chain intact"
-                entries = f"{verified.rows:,} entr{pluralize(verified.rows, 'y,ies')}"
-                self.stdout.write(f"{name}: {entries}, {state}, fingerprint {verified.fingerprint}")
+                state = amount(len(verified.findings), "fault") if verified.findings else "chain intact"
+                rows = amount(verified.rows, "entry", "entries")
+                self.stdout.write(f"{name}: {rows}, {state}, fingerprint {verified.fingerprint}")
         if faults:
             raise CommandError("The audit trail was tampered with, or is damaged.")
 

@@ -9,6 +9,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from portal.errors import Invalid
 from portal.management.command import PortalCommand
+from portal.plain_text import amount
 from tenants.certificates import certificate_chain, signed_certificate, signing_keys
 
 
@@ -37,9 +38,9 @@ class Command(PortalCommand):
             raise CommandError(f"{options['keys']} is no file of keys.") from error
         certificate_chain.refuse_gap(verified)
         for _, said in verified:
-            tenant, items = said["tenant"], sum(one["deleted"] for one in said["holdings"])
+            tenant, items = said["tenant"], amount(sum(one["deleted"] for one in said["holdings"]), "item")
             self.stdout.write(
-                f"Certificate {said['number']} is good: {tenant['slug']} ({tenant['id']}), {items:,} items deleted, "
+                f"Certificate {said['number']} is good: {tenant['slug']} ({tenant['id']}), {items} deleted, "
                 f"issued {said['issued_at']}, signed by the key {said['key']}."
             )
 

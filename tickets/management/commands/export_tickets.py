@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import codecs
-import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
 from django.core.management.base import CommandError, CommandParser
-from django.template.defaultfilters import pluralize
 
 from portal import whole_file
 from portal.management.command import PortalCommand, Progress
+from portal.plain_text import amount
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import context, tenant_directory
@@ -49,8 +47,7 @@ class Command(PortalCommand):
                     place.write(text + "\n")
                     written, entries = written + 1, entries + len(one.activity)
         self.stderr.write(
-            f"{written:,} ticket{pluralize(written)} of {tenant.name} with {entries:,} "
-            f"entr{pluralize(entries, 'y,ies')} in their history."
+            f"{amount(written, 'ticket')} of {tenant.name} with {amount(entries, 'entry', 'entries')} in their history."
         )
 
 
@@ -58,12 +55,7 @@ class Command(PortalCommand):
 def _place(path: Path | None, stdout: Any) -> Iterator[TextIO | codecs.StreamWriter]:
     """Open where the lines go: a file under another name until it is whole, or standard output."""
     if path is None:
-        try:
-            yield stdout
-        except BrokenPipeError:
-            # Whoever reads has enough. Python would complain again when it ends.
-            sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # for the rest of the process
-            raise CommandError("Nobody reads any further.") from None
+        yield stdout
         return
     try:
         with whole_file.writing(path) as file:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
-from django.template.defaultfilters import pluralize
 
 from portal.errors import Invalid
 from portal.management.command import PortalCommand, Progress
+from portal.plain_text import amount
 from tenants.tenancy import context, tenant_directory
 from tickets.importing.archive_reader import size_of
 from tickets.importing.archive_texts import short
@@ -80,7 +80,8 @@ class Command(PortalCommand):
         if not run.outcome.complete:
             left = run.outcome.refused + run.outcome.changed
             message = (
-                f"{left:,} of {run.outcome.rows:,} rows are not in {tenant.name} as the archive has them; see above."
+                f"{left:,} of {amount(run.outcome.rows, 'row')} did not arrive in {tenant.name} as the archive has "
+                "it; see above."
             )
             raise CommandError(message, returncode=INCOMPLETE)
 
@@ -104,19 +105,21 @@ def _numbers_file(path: Path | None) -> Iterator[Callable[[str, int, int], objec
 def _summary(outcome: ImportResult, *, seconds: float, dry_run: bool) -> str:
     new = "would be new" if dry_run else "new"
     lines = [
-        f"{outcome.rows:,} row{pluralize(outcome.rows)} read in {seconds:.1f} s: {outcome.new:,} "
-        f"ticket{pluralize(outcome.new)} {new} with {outcome.comments:,} comment{pluralize(outcome.comments)}, "
+        f"{amount(outcome.rows, 'row')} read in {seconds:.1f} s: "
+        f"{amount(outcome.new, 'ticket')} {new} with {amount(outcome.comments, 'comment')}, "
         f"{outcome.unchanged:,} unchanged, {outcome.changed:,} changed since their import, {outcome.refused:,} refused."
     ]
     if outcome.reviews:
-        lines.append(f"{outcome.reviews:,} reviews of code were left out: their remarks need a diff that is not here.")
+        lines.append(
+            f"Left out: {amount(outcome.reviews, 'review')} of code, whose remarks need a diff that is not here."
+        )
     if outcome.renumbered:
         lines.append(
-            f"{outcome.renumbered:,} ticket{pluralize(outcome.renumbered, ' has,s have')} another number than in the "
+            f"{amount(outcome.renumbered, 'ticket has', 'tickets have')} another number than in the "
             "export, whose numbers were given out here before; --numbers writes which."
         )
     lines += [
-        f"{many:,} ticket{pluralize(many, ' was,s were')} assigned to {short(name)}, a name that none, or several, of "
+        f"{amount(many, 'ticket was', 'tickets were')} assigned to {short(name)}, a name that none, or several, of "
         f"the agents here have; each gets the tag “{assignee_tag(name)}”."
         for name, many in outcome.strangers.most_common(STRANGERS_NAMED)
     ]

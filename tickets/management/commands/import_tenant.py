@@ -7,13 +7,13 @@ from typing import Any
 
 from django.core.management import call_command
 from django.core.management.base import CommandError, CommandParser
-from django.template.defaultfilters import pluralize
 
 from portal.dynamo import provisioning
 from portal.dynamo.placement import POOL, Placement
 from portal.errors import Conflict
 from portal.mailing.outgoing import OutgoingMail
 from portal.management.command import PortalCommand, Progress
+from portal.plain_text import amount
 from tenants.audit_trail.recording import Actor
 from tenants.closing import desk_closing
 from tenants.tenancy import placements, tenant_directory
@@ -90,7 +90,7 @@ class Command(PortalCommand):
                 slug=options["slug"],
                 new_id=options["new_id"],
                 placement=placements.chosen(options["on"]),
-                begun=lambda step, lines: progress.label(f"Importing: {step}, {lines:,} items"),
+                begun=lambda step, lines: progress.label(f"Importing: {step}, {amount(lines, 'item')}"),
                 advance=progress.advance,
                 refuse=_refuse_purged,
             )
@@ -105,8 +105,7 @@ class Command(PortalCommand):
         for holding, many in arrived.left_out.items():
             self.stdout.write(f"Left out: {many:,} of the {holding}.")
         self.stderr.write(
-            f"{arrived.items:,} item{pluralize(arrived.items)}. The stream worker (manage.py run_stream) counts and "
-            "indexes the tickets."
+            f"{amount(arrived.items, 'item')}. The stream worker (manage.py run_stream) counts and indexes the tickets."
         )
 
 

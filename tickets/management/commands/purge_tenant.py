@@ -11,6 +11,7 @@ from portal.dynamo.placement import Placement
 from portal.errors import Conflict, Unavailable
 from portal.management.command import PortalCommand, Progress
 from portal.management.option_types import number
+from portal.plain_text import amount
 from tenants.audit_trail.recording import Actor
 from tenants.certificates import certificate_chain, signed_certificate, signing_keys
 from tenants.tenancy import tenant_directory
@@ -109,7 +110,7 @@ class Command(PortalCommand):
             purge.run()
         kept = self._keep(purge.certificate, options)
         total = sum(one.deleted for one in purge.counts.values())
-        self.stdout.write(f"{item.slug} is purged: {total:,} items deleted, none found again. {kept}")
+        self.stdout.write(f"{item.slug} is purged: {amount(total, 'item')} deleted, none found again. {kept}")
 
     def _keep(self, content: bytes, options: dict[str, Any]) -> str:
         """Write the certificate where it is wanted, and return a sentence that says where it is."""

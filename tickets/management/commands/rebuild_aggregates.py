@@ -9,6 +9,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from portal.management.command import PortalCommand, Progress
 from portal.management.option_types import seconds
+from portal.plain_text import amount
 from tickets.management import tenant_option
 from tickets.management.tenant_option import Chosen
 from tickets.verification import rebuild, recount
@@ -60,12 +61,14 @@ def run_rebuild(command: PortalCommand, tenant: Chosen, *, timeout: float, write
         wrong = f"{abs(one.stored):,} too {'many' if one.stored > 0 else 'few'}"
         write(f"{slug}: {one.item} {one.count}: {wrong}, corrected")
     if len(done.removed) > SHOWN:
-        write(f"{slug}: and {len(done.removed) - SHOWN:,} more counts")
+        write(f"{slug}: and {amount(len(done.removed) - SHOWN, 'more count')}")
     dropped = (
-        f", {done.dead_letters:,} dead letters of tickets that are counted now dropped" if done.dead_letters else ""
+        f", {amount(done.dead_letters, 'dead letter')} of tickets that are counted now dropped"
+        if done.dead_letters
+        else ""
     )
     found = {0: "nothing was wrong", 1: "1 count was wrong"}.get(
-        len(done.removed), f"{len(done.removed):,} counts were wrong"
+        len(done.removed), amount(len(done.removed), "count was wrong", "counts were wrong")
     )
-    write(f"{slug}: {done.tickets:,} tickets counted anew, {found}{dropped}.")
+    write(f"{slug}: {amount(done.tickets, 'ticket')} counted anew, {found}{dropped}.")
     return done

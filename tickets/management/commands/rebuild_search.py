@@ -8,6 +8,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from portal.management.command import PortalCommand, Progress
 from portal.management.option_types import seconds
+from portal.plain_text import amount
 from tickets.management import tenant_option
 from tickets.management.tenant_option import Chosen
 from tickets.search.care import index_check, index_rebuild
@@ -66,9 +67,10 @@ class Command(PortalCommand):
                 advance=progress.advance,
                 say=lambda what: progress.wait(f"{slug}: {what}"),
             )
-        swept = f", {done.swept:,} blocks of dead writers deleted" if done.swept else ""
+        swept = f", {amount(done.swept, 'block')} of dead writers deleted" if done.swept else ""
         self.stdout.write(
-            f"{slug}: {done.tickets:,} tickets read into {done.segments:,} new segments, {done.removed:,} old ones "
+            f"{slug}: {amount(done.tickets, 'ticket')} read into "
+            f"{amount(done.segments, 'new segment')}, {amount(done.removed, 'old one')} "
             f"removed{swept}."
         )
 

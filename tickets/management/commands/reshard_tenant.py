@@ -10,6 +10,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from portal.errors import Conflict
 from portal.management.option_types import whole_number
+from portal.plain_text import amount
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.items import TenantItem
@@ -58,10 +59,11 @@ class Command(JobCommand):
         self._begin(tenant, options, actor)
         job = partial(Mover, rate=options["rate"], settle_seconds=options["settle"])
         item = self.carried_out(RESHARDINGS, tenant.tenant_id, UNFINISHED, job)
+        moved = amount(int(item.moved), "ticket was moved", "tickets were moved")
         if item.state == reshard_notes.STOPPED:
-            raise CommandError(f"{tenant.slug}: somebody has stopped it, {int(item.moved):,} tickets were moved.")
+            raise CommandError(f"{tenant.slug}: somebody has stopped it, {moved}.")
         shards = reshard_requests.said(int(item.to_shards))
-        self.stdout.write(f"{tenant.slug}: {shards} now, {int(item.moved):,} tickets were moved.")
+        self.stdout.write(f"{tenant.slug}: {shards} now, {moved}.")
 
     def _begin(self, tenant: TenantItem, options: dict[str, Any], actor: Actor) -> None:
         """Ask for it, unless the same is running already."""

@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from portal.management.worker_command import WorkerCommand
+from portal.plain_text import amount
 from tickets.following import lifecycle_work
 
 
@@ -26,7 +27,7 @@ class Command(WorkerCommand):
     def work(self, options: dict[str, Any]) -> None:
         if options["once"]:
             ended = sum(follower.turn() for follower in lifecycle_work.followers())
-            self.stdout.write(f"{ended:,} {'job has' if ended == 1 else 'jobs have'} ended.")
+            self.stdout.write(f"{amount(ended, 'job has', 'jobs have')} ended.")
             return
         with self.working(options), lifecycle_work.running():
             self.wait_for_signal()

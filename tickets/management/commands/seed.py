@@ -13,6 +13,7 @@ from django.core.management.base import CommandParser
 from portal import clock
 from portal.management.command import PortalCommand, Progress
 from portal.management.option_types import whole_number
+from portal.plain_text import amount
 from tickets.seeding import cast, demonstration
 
 
@@ -51,7 +52,9 @@ class Command(PortalCommand):
             "--today", type=_day, metavar="DATE", help="the day before which everything happened (today, UTC)"
         )
         parser.add_argument(
-            "--if-empty", action="store_true", help="do nothing where a demonstration of any size is complete"
+            "--if-empty",
+            action="store_true",
+            help="do nothing where a demonstration of any size is complete, and leave out tenants that were purged",
         )
 
     def work(self, options: dict[str, Any]) -> None:
@@ -61,10 +64,13 @@ class Command(PortalCommand):
         if options["if_empty"] and demonstration.is_complete(next(cast.desks(**wanted))):
             self.stdout.write("The demonstration is there already.")
             return
+        # A desk that was purged stays so, however often the demonstration starts again.
+        purged = demonstration.purged() if options["if_empty"] else set()
+        desks = [desk for desk in cast.desks(**wanted) if desk.tenant_id not in purged]
         started = time.monotonic()
-        with Progress(self, "Seeding", sum(desk.tickets for desk in cast.desks(**wanted))) as progress:
+        with Progress(self, "Seeding", sum(desk.tickets for desk in desks)) as progress:
             outcome = demonstration.run(
-                cast.desks(**wanted),
+                desks,
                 seed=seed,
                 users=users,
                 day=options["today"] or clock.now().date(),
@@ -74,11 +80,12 @@ class Command(PortalCommand):
         seconds = time.monotonic() - started
         if not outcome.tenants:
             self.stdout.write("All of it is there already; nothing was written.")
-            return
-        self.stdout.write(
-            f"{outcome.tenants:,} tenants, {outcome.accounts:,} new accounts and {outcome.tickets:,} new tickets "
-            f"in {seconds:.1f} s ({outcome.tickets / max(seconds, 0.001):,.0f} tickets/s)."
-        )
+        elif not outcome.tickets and not outcome.accounts:
+            self.stdout.write("All tickets and accounts are there already.")
+        else:
+            added = f"{amount(outcome.tickets, 'ticket')} and {amount(outcome.accounts, 'account')}"
+            speed = f"{outcome.tickets / max(seconds, 0.001):,.0f} tickets/s"
+            self.stdout.write(f"Added {added} to {amount(outcome.tenants, 'tenant')} in {seconds:.1f} s ({speed}).")
 
 
 def _day(text: str) -> date:

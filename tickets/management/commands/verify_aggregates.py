@@ -12,6 +12,7 @@ from django.core.management.base import CommandError, CommandParser
 from portal.errors import Conflict
 from portal.management.command import PortalCommand, Progress
 from portal.management.option_types import seconds
+from portal.plain_text import amount
 from tickets.management import tenant_option
 from tickets.management.commands.rebuild_aggregates import run_rebuild
 from tickets.management.tenant_option import Chosen
@@ -65,7 +66,7 @@ class Command(PortalCommand):
         self._write = self.stderr.write if options["json"] else self.stdout.write
         tenants = list(tenant_option.chosen(options))
         price = sum(verify.price(tenant.repository) for tenant in tenants)
-        self._write(f"{_tenants(len(tenants))}: up to {price:,.0f} read units for each recount.")
+        self._write(f"{amount(len(tenants), 'tenant')}: up to {price:,.0f} read units for each recount.")
         if options["price"]:
             return
         checked = [self._check(tenant, options) for tenant in tenants]
@@ -85,11 +86,11 @@ class Command(PortalCommand):
             raise CommandError(f"{_names(unknown)} cannot be verified now.", returncode=CANNOT_TELL)
         uncountable = sum(len(one.verdict.uncountable) for one in checked)
         if uncountable:
-            raise CommandError(f"{uncountable:,} tickets cannot be counted, and are in no number.")
+            raise CommandError(f"{amount(uncountable, 'ticket')} cannot be counted, and in no number.")
         tickets = sum(one.verdict.tickets for one in checked)
         repaired = [one.slug for one in checked if one.wrong]
         state = f"{_names(repaired)} had drifted and are right now" if repaired else "nothing is wrong"
-        self._write(f"{_tenants(len(checked))}, {tickets:,} tickets: {state}.")
+        self._write(f"{amount(len(checked), 'tenant')}, {amount(tickets, 'ticket')}: {state}.")
 
     def _check(self, tenant: Chosen, options: dict[str, Any]) -> Checked:
         """Verify a tenant, and where that is wanted rebuild it and verify it again."""
@@ -147,7 +148,3 @@ def _document(checked: Checked) -> dict[str, Any]:
 
 def _names(slugs: list[str]) -> str:
     return ", ".join(slugs[:10]) + (f" and {len(slugs) - 10} more" if len(slugs) > 10 else "")
-
-
-def _tenants(number: int) -> str:
-    return f"{number:,} tenant{'' if number == 1 else 's'}"

@@ -10,6 +10,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from portal.management.command import PortalCommand, Progress
 from portal.management.option_types import seconds
+from portal.plain_text import amount
 from tickets.management import tenant_option
 from tickets.management.tenant_option import Chosen
 from tickets.search.care import index_check, index_state
@@ -59,7 +60,7 @@ class Command(PortalCommand):
         if unknown:
             raise CommandError(f"{', '.join(unknown)} cannot be verified now.", returncode=CANNOT_TELL)
         tickets = sum(verdict.tickets for verdict in checked.values())
-        self._write(f"{len(checked):,} tenants, {tickets:,} tickets: everything is found.")
+        self._write(f"{amount(len(checked), 'tenant')}, {amount(tickets, 'ticket')}: everything is found.")
 
     def _check(self, tenant: Chosen, settle: float) -> IndexVerdict:
         slug, stands = tenant.slug, index_state.report(tenant.repository)
@@ -97,7 +98,8 @@ def _described(stands: IndexReport) -> str:
     if not stands.was_built:
         return "nothing was indexed yet"
     return (
-        f"{stands.segments:,} segments of {stands.blocks:,} blocks, {stands.bytes:,} bytes; "
-        f"{stands.tail_items:,} items of {stands.tail_bytes:,} bytes are newer"
+        f"{amount(stands.segments, 'segment')} of {amount(stands.blocks, 'block')}, "
+        f"{amount(stands.bytes, 'byte')}; "
+        f"{amount(stands.tail_items, 'newer item')} of {amount(stands.tail_bytes, 'byte')}"
         + (f"; damaged are {', '.join(stands.damaged)}" if stands.damaged else "")
     )
