@@ -190,16 +190,18 @@ def _history(filled: Filled, user: User, number: int) -> History:
     entries = tuple(_talk(filled, number, place, at)) if _has_talk(layout, number, rank) else ()
     return History(
         identity=f"{filled.slug}/{number}",
-        title=f"{_SUBJECTS[place % len(_SUBJECTS)]} {_WHERE[place // len(_SUBJECTS) % len(_WHERE)]}",
-        description=f"Since yesterday. {_TALK[place % len(_TALK)]} What else do you need from us?",
-        status=Status.PENDING if layout.pending(number) else Status.OPEN,
+        values={
+            "title": f"{_SUBJECTS[place % len(_SUBJECTS)]} {_WHERE[place // len(_SUBJECTS) % len(_WHERE)]}",
+            "description": f"Since yesterday. {_TALK[place % len(_TALK)]} What else do you need from us?",
+            "status": Status.PENDING if layout.pending(number) else Status.OPEN,
+            "priority": list(Priority)[place % len(Priority)],
+            "tags": _TAGS[place % len(_TAGS)],
+            "resolver": resolver,
+        },
         created_at=at,
         updated_at=max((e.at for e in entries if e.kind != "note"), default=at),
         requester="",
         requester_name=_PEOPLE[place // 2 % len(_PEOPLE)],
-        priority=list(Priority)[place % len(Priority)],
-        tags=_TAGS[place % len(_TAGS)],
-        resolver=resolver,
         resolver_name=name,
         entries=entries,
     )

@@ -9,7 +9,6 @@ from pydantic import ConfigDict, Field, Strict, model_validator
 from api.door.answers import ApiInput
 from api.door.sentences import TextPattern
 from portal.errors import Invalid
-from tickets.desk.changing import Wishes
 from tickets.ticket import fields
 from tickets.ticket.fields import COMMENT_LIMIT, DESCRIPTION_LIMIT, TAG_LIMIT, TAGS_LIMIT, TITLE_LIMIT, Priority, Status
 
@@ -34,7 +33,20 @@ _Priority = Annotated[Priority, Strict(False)]
 _Status = Annotated[Status, Strict(False)]
 
 
-class TicketToCreate(ApiInput):
+class _TicketValues(ApiInput):
+    """Values of a ticket's fields."""
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Return the values that are given, as the rules take them: null empties a field. Raises Invalid."""
+        given: dict[str, Any] = {}
+        for name in self.model_fields_set - {"version"}:
+            value = getattr(self, name)
+            given[name.removesuffix("_id")] = tag_list(value) if name == "tags" else value or ""
+        return given
+
+
+class TicketToCreate(_TicketValues):
     """A new ticket. Its requester is the API key."""
 
     model_config = ConfigDict(
@@ -55,7 +67,7 @@ class TicketToCreate(ApiInput):
     resolver_id: _UserId | None = Field(None, description="a member who is an agent or above, or null for nobody")
 
 
-class TicketToChange(ApiInput):
+class TicketToChange(_TicketValues):
     """The fields that are to change, at least one; the others stay."""
 
     model_config = ConfigDict(
@@ -77,16 +89,6 @@ class TicketToChange(ApiInput):
         if not self.model_fields_set - {"version"}:
             raise ValueError("Name at least one field that is to change.")
         return self
-
-    @property
-    def wishes(self) -> Wishes:
-        """Return what it asks for as the rules take it. Raises Invalid."""
-        given = {name: getattr(self, name) for name in self.model_fields_set - {"version", "resolver_id", "tags"}}
-        if "tags" in self.model_fields_set:
-            given["tags"] = tag_list(self.tags)
-        if "resolver_id" in self.model_fields_set:
-            given["resolver"] = self.resolver_id or ""
-        return Wishes(**given)
 
 
 class CommentToAdd(ApiInput):

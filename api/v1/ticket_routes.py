@@ -11,7 +11,7 @@ from ninja import Query
 from api.door import answers, idempotency
 from api.door.problems import RequestProblem
 from api.door.routing import ApiRequest, ApiRouter
-from api.v1.ticket_inputs import StatusOfMany, TicketToChange, TicketToCreate, tag_list
+from api.v1.ticket_inputs import StatusOfMany, TicketToChange, TicketToCreate
 from api.v1.ticket_schemas import (
     ChangedTickets,
     FoundTicket,
@@ -29,7 +29,7 @@ from portal.web.heavy_work import heavy
 from tenants.api_keys.scopes import Scope
 from tickets.desk import bulk, changing, creating, filters, lists, timelines
 from tickets.desk.bulk import BulkRefused
-from tickets.desk.changing import EditConflict, Present
+from tickets.desk.changing import EditConflict, Present, Wishes
 from tickets.search import query_parser, ticket_conditions, ticket_search
 from tickets.search.parsed_query import Filters
 from tickets.search.views import place_for_a_search
@@ -114,15 +114,7 @@ def create_ticket(request: ApiRequest, ticket: TicketToCreate) -> HttpResponse:
     """Create a ticket. Its requester is the API key."""
 
     def write(companion: Companion[tuple[SummaryItem, str]]) -> None:
-        creating.create(
-            request.acting,
-            title=ticket.title,
-            description=ticket.description,
-            priority=ticket.priority,
-            tags=tag_list(ticket.tags),
-            resolver=ticket.resolver_id or "",
-            companion=companion,
-        )
+        creating.create(request.acting, companion=companion, **ticket.values)
 
     def render(made: tuple[SummaryItem, str]) -> HttpResponse:
         shown = TicketInFull.whole(request.tenant, *made)
@@ -154,7 +146,7 @@ def change_ticket(request: ApiRequest, number: Number, ticket: TicketToChange) -
 
     try:
         written = changing.change(
-            request.acting, number, ticket.wishes, version=ticket.version, whole=True, check=check
+            request.acting, number, Wishes(**ticket.values), version=ticket.version, whole=True, check=check
         )
     except EditConflict as conflict:
         stored = TicketInFull.whole(request.tenant, conflict.stored, conflict.description)

@@ -14,7 +14,7 @@ from tickets.desk.filters import TicketFilter
 from tickets.desk.ticket_rows import TicketRow
 from tickets.search.query_parser import TEXT_LIMIT
 from tickets.search.results import Hit, Where
-from tickets.ticket.fields import TAG_LIMIT, Priority, Status
+from tickets.ticket.fields import FIELDS, OPTIONAL, TAG_LIMIT, Priority, Status
 from tickets.ticket.items import SummaryItem
 
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2026-11-20T09:30:00.000000Z"])]
@@ -79,13 +79,11 @@ class TicketInList(ApiModel):
     @classmethod
     def of(cls, stored: TicketRow | SummaryItem, updated_at: str = "", **more: Any) -> Self:
         """Make it of a list's row, or of a ticket's summary and what of it depends on the caller."""
+        assignee = PersonOut(id=stored.resolver, name=stored.resolver_name) if stored.resolver else None
+        values = {field.name: getattr(stored, field.name) for field in FIELDS if field.is_listed}
         return cls(
             number=int(stored.number),
-            title=stored.title,
-            status=Status(stored.status),
-            priority=Priority(stored.priority),
-            tags=list(stored.tags),
-            resolver=PersonOut(id=stored.resolver, name=stored.resolver_name) if stored.resolver else None,
+            **(values | {name: values[name] or None for name in OPTIONAL} | {"resolver": assignee}),
             requester_name=stored.requester_name,
             created_at=stored.created_at,
             updated_at=updated_at or stored.updated_at,

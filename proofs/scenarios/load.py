@@ -128,7 +128,7 @@ class Writer:
 
     def _prioritise(self, desk: Desk) -> int:
         mine, to = self.rng.choice(desk.mine), self.rng.choice(list(Priority))
-        changing.change_priority(desk.agent, mine.number, to=to, version=mine.version)
+        changing.change(desk.agent, mine.number, changing.Wishes(priority=to), version=mine.version)
         self._learn(desk, mine)
         return 1
 

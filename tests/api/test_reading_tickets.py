@@ -24,7 +24,7 @@ def acme(world: World) -> World:
     creating.create(alice, title="Ticket 5")
     changing.assign(alice, 1, to=world.users["bob"].id, version=1)
     changing.change_status(alice, 2, to=Status.CLOSED, version=1)
-    changing.change_priority(alice, 3, to=Priority.URGENT, version=1)
+    changing.edit(alice, 3, priority=Priority.URGENT, version=1)
     commenting.comment(alice, 5, body="Have you tried it off and on?")
     commenting.comment(alice, 5, body="Nobody has.", internal=True)
     return world
@@ -138,7 +138,7 @@ def test_who_has_the_newest_state_is_not_sent_it_again(client: ApiClient) -> Non
 
 def test_the_tag_changes_with_a_change_and_with_a_comment(acme: World, client: ApiClient) -> None:
     alice, tags = acme.context("alice", "acme"), [client.ask("/tickets/1")["ETag"]]
-    changing.change_priority(alice, 1, to=Priority.LOW, version=2)
+    changing.edit(alice, 1, priority=Priority.LOW, version=2)
     tags.append(client.ask("/tickets/1")["ETag"])
     commenting.comment(alice, 1, body="Done.")
     tags.append(client.ask("/tickets/1")["ETag"])

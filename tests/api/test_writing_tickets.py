@@ -223,7 +223,7 @@ def test_neither_viewers_nor_keys_can_be_given_tickets(world: World, client: Api
 
 def test_a_change_of_what_is_another_by_now_gets_412_and_the_present_state(world: World, client: ApiClient) -> None:
     seen = client.ask("/tickets/1")["ETag"]
-    changing.change_priority(world.context("bob", "acme"), 1, to=Priority.LOW, version=1)
+    changing.edit(world.context("bob", "acme"), 1, priority=Priority.LOW, version=1)
     response = client.call("PATCH", "/tickets/1", {"title": "Mine"}, If_Match=seen)
     assert problem(response) == (412, "precondition_failed")
     now = client.ask("/tickets/1")
@@ -234,7 +234,7 @@ def test_a_change_of_what_is_another_by_now_gets_412_and_the_present_state(world
 
 
 def test_with_a_version_other_fields_are_merged_and_the_same_one_is_a_conflict(world: World, client: ApiClient) -> None:
-    changing.change_priority(world.context("bob", "acme"), 1, to=Priority.LOW, version=1)
+    changing.edit(world.context("bob", "acme"), 1, priority=Priority.LOW, version=1)
     merged = told(client.call("PATCH", "/tickets/1", {"title": "Mine", "version": 1}))
     assert (merged["title"], merged["priority"]) == ("Mine", "low")
     response = client.call("PATCH", "/tickets/1", {"priority": "high", "version": 1})
@@ -252,7 +252,7 @@ def test_a_change_that_is_overtaken_holds_for_what_the_ticket_is_then(
 
     def overtaken(*args: Any) -> Any:
         monkeypatch.setattr(timelines, "changes_since", read)
-        changing.change_priority(bob, 1, to=Priority.LOW, version=1)
+        changing.edit(bob, 1, priority=Priority.LOW, version=1)
         return read(*args)
 
     monkeypatch.setattr(timelines, "changes_since", overtaken)

@@ -253,7 +253,7 @@ def test_two_versions_are_combined_by_hand(desks: World, person: NewPage, witnes
 def test_one_edits_the_title_while_another_changes_the_priority(desks: World, person: NewPage) -> None:
     page = person("alice", "acme")
     page.goto("/tickets/1/edit/")
-    changing.change_priority(desks.context("bob", "acme"), 1, to=Priority.URGENT, version=1)
+    changing.edit(desks.context("bob", "acme"), 1, priority=Priority.URGENT, version=1)
     page.get_by_label("Title").fill("Alice's title")
     page.get_by_role("button", name="Save changes").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Alice's title")

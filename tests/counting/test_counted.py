@@ -154,7 +154,7 @@ def test_an_edit_of_priority_and_tags(alice: TenantContext, at: At) -> None:
     found = counted(alice)
     assert (found["open.urgent"], found["tag open.mail"], found["tag open.wifi"]) == (1, 1, 1)
     assert not {"open.normal", "tag open.vpn"} & found.keys()
-    changing.change_priority(alice, 1, to=Priority.LOW, version=2)
+    changing.edit(alice, 1, priority=Priority.LOW, version=2)
     assert counted(alice)["open.low"] == 1
 
 

@@ -249,7 +249,7 @@ def test_merging_with_what_others_changed_reads_one_page_of_the_timeline_more(wo
     for to in (Priority.HIGH, Priority.LOW):
         changing.change_status(bob, number, to=Status.PENDING, version=1)
         with meter.measure() as bill:
-            changing.change_priority(bob, number, to=to, version=2 if to is Priority.HIGH else 3)
+            changing.edit(bob, number, priority=to, version=2 if to is Priority.HIGH else 3)
         operations.append([c.operation for c in bill.calls])
     with meter.measure() as bill:
         changing.assign(bob, number, to=bob.user_id, version=2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest import mock
@@ -128,12 +128,9 @@ def picked(pile: list[Ticket], statuses: tuple[Status, ...], resolver: str | Non
         for t in pile
         if t.status in statuses
         and resolver in (None, t.resolver)
-        and only.priority in (None, t.priority)
-        and (not only.tag or only.tag in t.tags)
-        and in_days(only.created, t.created)
-        and in_days(only.resolved, t.resolved)
-        and in_days(only.reopened, t.reopened)
-        and in_days(only.commented, t.commented)
+        and only.get("priority") in (None, t.priority)
+        and (not only.get("tag") or only.get("tag") in t.tags)
+        and all(in_days(only.get(name), getattr(t, name)) for name in ("created", "resolved", "reopened", "commented"))
     ]
 
 
@@ -286,7 +283,7 @@ def test_a_page_of_two_statuses_costs_one_round_of_one_query_for_each_status_and
 @given(questions)
 def test_a_filter_survives_its_own_words(only: TicketFilter) -> None:
     assert TicketFilter.parse({"status": "open", **only.params}) == only
-    assert bool(only) == any(getattr(only, f.name) for f in fields(only))
+    assert bool(only) == bool(only.params)
 
 
 @pytest.mark.parametrize(
@@ -327,7 +324,7 @@ def test_a_word_that_no_ticket_can_have_is_refused(params: dict[str, str]) -> No
 
 
 def test_a_tag_is_found_however_it_is_typed() -> None:
-    assert TicketFilter.parse({"tag": " Printer Room "}).tag == "printer-room"
+    assert TicketFilter.parse({"tag": " Printer Room "}).get("tag") == "printer-room"
 
 
 def test_a_ticket_is_in_a_day_by_its_utc_date_both_ends_included() -> None:

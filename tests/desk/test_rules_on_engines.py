@@ -131,7 +131,7 @@ def test_an_edit_changes_what_differs_and_says_so(alice: TenantContext) -> None:
 
 def test_an_edit_of_an_older_version_changes_nothing(alice: TenantContext, bob: TenantContext) -> None:
     number = creating.create(alice, title="Printer")
-    changing.change_priority(bob, number, to=Priority.HIGH, version=1)
+    changing.edit(bob, number, priority=Priority.HIGH, version=1)
     with pytest.raises(EditConflict) as caught:
         changing.edit(alice, number, version=1, title="X", description="", priority=Priority.LOW, tags=[])
     assert (caught.value.stored.title, caught.value.stored.priority) == ("Printer", "high")
@@ -142,9 +142,9 @@ def test_a_change_that_loses_the_race_for_its_field_carries_the_winners_ticket(
     alice: TenantContext, bob: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     number = creating.create(alice, title="Printer")
-    overtaken(monkeypatch, lambda: changing.change_priority(bob, number, to=Priority.URGENT, version=1))
+    overtaken(monkeypatch, lambda: changing.edit(bob, number, priority=Priority.URGENT, version=1))
     with pytest.raises(EditConflict) as caught:
-        changing.change_priority(alice, number, to=Priority.HIGH, version=1)
+        changing.edit(alice, number, priority=Priority.HIGH, version=1)
     assert (caught.value.stored.priority, caught.value.stored.version) == ("urgent", 2)
     assert [entry.author_name for entry in caught.value.since.entries] == ["Bob Example"]
     assert history(alice, number)[1:] == [("event", "priority: normal > urgent")]
@@ -206,7 +206,7 @@ def test_one_ticket_that_changed_stops_them_all_and_is_named(
 ) -> None:
     numbers = any_world.tickets("acme", 5)
     selected = seen(alice)
-    changing.change_priority(bob, numbers[0], to=Priority.HIGH, version=1)
+    changing.edit(bob, numbers[0], priority=Priority.HIGH, version=1)
     changing.change_status(bob, numbers[1], to=Status.PENDING, version=1)
     changing.assign(alice, numbers[2], to=bob.user_id, version=1)
     missing = TicketState(999, 1, Status.OPEN, "")
@@ -248,7 +248,7 @@ def test_what_changed_in_a_list_since_it_was_read_is_counted(any_world: World, a
     which = {"status": (Status.OPEN,), "seen": rows[0].updated_at}
     assert lists.changed_since(alice, **which) == 0
     commenting.comment(alice, 1, body="Again.")
-    changing.change_priority(alice, 2, to=Priority.HIGH, version=1)
+    changing.edit(alice, 2, priority=Priority.HIGH, version=1)
     assert lists.changed_since(alice, **which) == 2
     assert lists.changed_since(alice, **which, only=TicketFilter(priority=Priority.HIGH)) == 1
     assert lists.changed_since(alice, **which, resolver="") == 2

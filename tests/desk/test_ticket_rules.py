@@ -145,7 +145,7 @@ def test_changes_of_different_fields_are_merged_even_in_a_race(
 ) -> None:
     number = creating.create(alice, title="Printer")
     overtaken(monkeypatch, lambda: changing.change_status(bob, number, to=Status.PENDING, version=1))
-    changing.change_priority(alice, number, to=Priority.HIGH, version=1)
+    changing.edit(alice, number, priority=Priority.HIGH, version=1)
     changing.assign(bob, number, to=bob.user_id, version=1)
     stored = summaries.read(alice, number)
     assert (stored.status, stored.priority, stored.resolver, stored.version) == ("pending", "high", bob.user_id, 4)
@@ -173,7 +173,7 @@ def test_a_version_that_never_was_or_is_too_old_is_a_conflict(
         changing.change_status(bob, number, to=(Status.PENDING, Status.OPEN)[version % 2 == 0], version=version)
     for version in (1, 7):
         with pytest.raises(EditConflict):
-            changing.change_priority(alice, number, to=Priority.HIGH, version=version)
+            changing.edit(alice, number, priority=Priority.HIGH, version=version)
     assert summaries.read(alice, number).priority == "normal"
 
 

@@ -162,7 +162,7 @@ def test_a_new_ticket_is_given_to_whom_the_form_names(world: World) -> None:
     ]
     assert numbers(world.browser("alice", "acme").get("/tickets/?resolver=me")) == [1]
     # Somebody who opened it before that sees the change as any other.
-    changing.change_priority(world.context("bob", "acme"), 1, to=Priority.LOW, version=1)
+    changing.edit(world.context("bob", "acme"), 1, priority=Priority.LOW, version=1)
 
 
 @pytest.mark.parametrize("who", ["vera", "charlie"])
@@ -426,7 +426,7 @@ def test_a_quick_change_of_a_changed_ticket_asks_first(
 ) -> None:
     world.tickets("acme", 1)
     alice = world.context("alice", "acme")
-    changing.change_priority(alice, 1, to=Priority.LOW, version=1)
+    changing.edit(alice, 1, priority=Priority.LOW, version=1)
     changing.change_status(alice, 1, to=Status.PENDING, version=2)
     changing.assign(alice, 1, to=alice.user_id, version=3)
     browser = world.browser("bob")
@@ -485,7 +485,7 @@ def test_a_comment_that_cannot_be_added_keeps_its_text_and_says_so(
 
 def test_a_comment_never_conflicts(world: World) -> None:
     world.tickets("acme", 1)
-    changing.change_priority(world.context("alice", "acme"), 1, to=Priority.LOW, version=1)
+    changing.edit(world.context("alice", "acme"), 1, priority=Priority.LOW, version=1)
     response = world.browser("bob").send("/tickets/1/comment/", {"body": "still here", "request_id": REQUEST})
     assert response.status_code == 302
 
@@ -703,7 +703,7 @@ def test_a_comment_that_was_added_is_not_asked_about_when_it_is_sent_again(world
     assert bob.send("/tickets/1/comment/", form).status_code == 302
     # Of one's own changes nobody has to be told.
     other = form | {"body": "twice", "request_id": "b" * 32, "seen_at": seen_at(bob.get("/tickets/1/"))}
-    changing.change_priority(world.context("bob", "acme"), 1, to=Priority.LOW, version=1)
+    changing.edit(world.context("bob", "acme"), 1, priority=Priority.LOW, version=1)
     assert bob.send("/tickets/1/comment/", other).status_code == 302
     assert [entry[0] for entry in history(world, 1)] == ["event", "comment", "comment", "event", "comment"]
 

@@ -62,8 +62,8 @@ def test_every_row_comes_once_and_a_ticket_that_is_changed_meanwhile_comes_last(
     rows = list_rows.everything(alice, statuses=[Status.OPEN])
 
     first = next(rows)
-    changing.change_priority(alice, 2, to=Priority.HIGH, version=1)  # read later, and now before all others
-    changing.change_priority(alice, first.number, to=Priority.LOW, version=1)  # read before
+    changing.edit(alice, 2, priority=Priority.HIGH, version=1)  # read later, and now before all others
+    changing.edit(alice, first.number, priority=Priority.LOW, version=1)  # read before
     others = list(rows)
 
     assert sorted(row.number for row in [first, *others]) == numbers

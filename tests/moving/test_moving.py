@@ -263,7 +263,7 @@ def test_who_stood_still_while_another_carried_on_writes_nothing_over_what_is_ne
     def stand_still(phase: str) -> None:
         if phase == "catching":
             mover(world).run()
-            changing.change_priority(alice(world), 1, to=Priority.URGENT, version=1)
+            changing.edit(alice(world), 1, priority=Priority.URGENT, version=1)
 
     stale._say = stand_still
     with pytest.raises(TakenOver):

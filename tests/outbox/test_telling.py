@@ -45,7 +45,7 @@ def everything(tenant: TenantContext) -> None:
     number = creating.create(tenant, title="Printer", description="It *broke*.", tags=["vip"])
     changing.change_status(tenant, number, to=Status.PENDING, version=1)
     changing.assign(tenant, number, to=tenant.user_id, version=2)
-    changing.change_priority(tenant, number, to=Priority.HIGH, version=3)
+    changing.edit(tenant, number, priority=Priority.HIGH, version=3)
     changing.edit(
         tenant, number, version=4, title="Printer 3", description="New.", priority=Priority.LOW, tags=["vip", "paper"]
     )
@@ -152,7 +152,7 @@ def test_the_sequence_tells_the_order_of_a_tickets_changes(alice: TenantContext)
 def test_a_change_that_changes_nothing_tells_nothing(alice: TenantContext) -> None:
     number = creating.create(alice, title="Printer")
     changing.change_status(alice, number, to=Status.OPEN, version=1)
-    changing.change_priority(alice, number, to=Priority.NORMAL, version=1)
+    changing.edit(alice, number, priority=Priority.NORMAL, version=1)
     assert [e["type"] for e in told()] == ["ticket.created"]
 
 

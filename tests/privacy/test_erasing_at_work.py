@@ -39,14 +39,14 @@ def test_a_form_from_before_an_erasure_meets_a_conflict_and_brings_no_address_ba
     title, description = f"Call {ANNA}", f"She is {ANNA}"
     creating.create(alice, title=title, description=description)
     # The latest entry tells of another field than the erasure replaces.
-    changing.change_priority(alice, 1, to=Priority.HIGH, version=1)
+    changing.edit(alice, 1, priority=Priority.HIGH, version=1)
     erase(ANNA)
     form = {"version": 2, "title": title, "description": description, "priority": "high", "tags": ""}
     form |= {"request_id": "0123456789abcdef" * 2}
     answer = world.browser("alice", "acme").send("/tickets/1/edit/", form)
     assert answer.status_code == 409
     assert ANNA not in told(world)
-    changing.change_priority(alice, 1, to=Priority.LOW, version=3)
+    changing.edit(alice, 1, priority=Priority.LOW, version=3)
     assert read(alice, 1).version == 4
 
 
@@ -65,7 +65,7 @@ def test_an_erasure_in_a_comment_alone_is_a_version_too_and_the_ticket_adds_up(w
         assert len(list(exported(TenantReader(alice.tenant_id)))) == 4
     assert len(bill.calls) == 2, "the counter, and the ticket once"
     with pytest.raises(EditConflict):
-        changing.change_priority(alice, 1, to=Priority.LOW, version=1)
+        changing.edit(alice, 1, priority=Priority.LOW, version=1)
 
 
 def test_of_two_erasures_that_meet_in_a_ticket_none_undoes_the_other(

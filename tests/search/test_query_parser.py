@@ -66,7 +66,11 @@ def test_every_operator() -> None:
     assert [p.text for p in query.without] == ["paid", "all of it"]
     assert query.statuses == (Status.OPEN, Status.PENDING, Status.CLOSED)
     assert (query.assignee, query.requester, query.tags) == (ME, "carol jones", ("money", "late"))
-    assert (query.priority, query.after, query.before) == (Priority.HIGH, date(2026, 11, 1), date(2027, 1, 1))
+    assert (query.choices["priority"], query.after, query.before) == (
+        Priority.HIGH,
+        date(2026, 11, 1),
+        date(2027, 1, 1),
+    )
     assert {parse(f"x assignee:{word}")[0].assignee for word in ("nobody", "None", "unassigned")} == {NOBODY}
 
 

@@ -136,7 +136,7 @@ def test_the_address_says_order_and_filters(world: World, bob: Browser, finds: A
     bob.get("/search/?q=x&order=newest&status=unresolved&resolver=me&priority=high&tag=billing&created=2026-01-01..")
     assert [a["newest_first"] for a in asked] == [False, True]
     mine = world.users["bob"].id
-    only = TicketFilter(Priority.HIGH, "billing", Days("2026-01-01", ""))
+    only = TicketFilter(priority=Priority.HIGH, tag="billing", created=Days("2026-01-01", ""))
     assert [a["within"] for a in asked] == [None, Filters(UNRESOLVED, mine, only)]
 
 

@@ -126,7 +126,7 @@ def test_the_password_comes_from_the_settings_and_is_hashed_once(
 
 def test_the_lists_show_every_ticket_under_its_status(engine: None) -> None:
     seeded("--tenants", 1, "--tickets", 90)
-    expected = Counter(h.status for h in histories(90, users=cast.DEFAULT_USERS))
+    expected = Counter(h.values["status"] for h in histories(90, users=cast.DEFAULT_USERS))
 
     for status in Status:
         found, after = 0, None
@@ -320,7 +320,7 @@ def test_an_interrupted_one_leaves_tickets_alone_that_people_changed_since(
         assert small().status == 1
     assert writes[-2:] == ["BatchWriteItem", "BatchWriteItem"]
     summary = summaries.read(acme(), 2)
-    changing.change_priority(acme(), 2, to=fields.Priority.LOW, version=int(summary.version))
+    changing.edit(acme(), 2, priority=fields.Priority.LOW, version=int(summary.version))
     changed = summaries.read(acme(), 2)
 
     assert small().status == 0

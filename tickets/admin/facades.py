@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from django.db import models
 
@@ -21,17 +21,14 @@ from tickets.counting.items import DeadLetterItem
 from tickets.counting.tables import DEAD_LETTERS
 from tickets.desk import lists
 from tickets.ticket import keys as ticket_keys
-from tickets.ticket.fields import Priority, Status, status
+from tickets.ticket.fields import PRIORITY, STATUS
 from tickets.ticket.items import SummaryItem
-
-_STATUSES: Final = [(s.value, s.label) for s in Status]
-_PRIORITIES: Final = [(p.value, p.label) for p in Priority]
 
 
 def _of_tenant(values: dict[str, Any], *, after: str | None, size: int) -> ResultPage:
     """List tickets of one status as a viewer of the tenant: a GetItem for its shards, then one Query for each."""
     tenant = replace(context.for_system(tenant_directory.get(values["tenant_id"]), name=""), role=Role.VIEWER)
-    page = lists.page(tenant, status=status(values["status"]), after=after, size=size)
+    page = lists.page(tenant, status=STATUS.clean(values["status"]), after=after, size=size)
     return ResultPage([Ticket.from_item(row) for row in page.rows], page.looked_at, page.next, page.previous)
 
 
@@ -42,8 +39,8 @@ class Ticket(Facade):
     tenant_id = models.CharField("tenant", max_length=32)
     number = models.PositiveIntegerField()
     title = models.CharField(max_length=200)
-    status = models.CharField(max_length=10, choices=_STATUSES)
-    priority = models.CharField(max_length=10, choices=_PRIORITIES)
+    status = models.CharField(max_length=10, choices=STATUS.choices)
+    priority = models.CharField(max_length=10, choices=PRIORITY.choices)
     requester_name = models.CharField("requester", max_length=100)
     resolver_name = models.CharField("assignee", max_length=100)
     created_at = models.DateTimeField("created")

@@ -10,21 +10,26 @@ from portal.nosql.admin import DynamoAdmin
 from tenants.admin.named_columns import NamedColumns
 from tenants.admin.partition_filters import TenantInput
 from tickets.admin.facades import Ticket
+from tickets.ticket.fields import ASSIGNEE, FIELDS, TAGS
 
+_LISTED = (
+    "number",
+    *(field.name for field in FIELDS if field.is_listed and field not in (TAGS, ASSIGNEE)),
+    "resolver_name",
+    "requester_name",
+    "updated_at",
+)
 NUMBER_DIGITS = 15  # a number with more digits is no ticket's
 
 
 @admin.register(Ticket)
 class TicketAdmin(NamedColumns, DynamoAdmin):
-    list_display = ("number", "title", "status", "priority", "resolver_name", "requester_name", "updated_at")
+    list_display = _LISTED
     list_display_links = ("number", "title")
     list_filter = (TenantInput, "status")
     search_fields = ("=number",)
     search_help_text = "The number of a ticket of the chosen tenant, whatever its status."
-    fields = (
-        "number", "title", "status", "priority", "resolver_name", "requester_name", "created_at", "updated_at",
-        "comment_count", "version", "tenant",
-    )  # fmt: skip
+    fields = (*_LISTED[:-1], "created_at", "updated_at", "comment_count", "version", "tenant")
 
     def get_search_results(self, request: Any, queryset: Any, search_term: str) -> tuple[Any, bool]:
         """Find one ticket by its number, with or without "#". The status beside the list does not count then."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Final
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -15,10 +15,11 @@ from tenants.membership import members
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.desk import changing, conflict_presenters, summaries, ticket_presenters
-from tickets.desk.changing import EditConflict
+from tickets.desk.changing import EditConflict, Wishes
 from tickets.desk.forms import ChangeForm, TicketForm
 from tickets.desk.people_views import people_page
-from tickets.ticket.fields import Priority, Status
+
+_INCOMPLETE: Final = "This change is incomplete. Reload the ticket and try again."
 
 
 @member(Role.AGENT)
@@ -47,18 +48,11 @@ def edit(request: TenantRequest, number: int) -> HttpResponse:
 @member(Role.AGENT)
 @require_POST
 def change(request: TenantRequest, number: int) -> HttpResponse:
-    """Make one of the quick changes: status or priority."""
-    form = _change_form(request, "status", "priority")
-    version = form.cleaned_data["version"]
-    if form.cleaned_data["status"]:
-        to = Status(form.cleaned_data["status"])
-        return _attempt(
-            request, number, form, lambda: changing.change_status(request.tenant, number, to=to, version=version)
-        )
-    priority = Priority(form.cleaned_data["priority"])
-    return _attempt(
-        request, number, form, lambda: changing.change_priority(request.tenant, number, to=priority, version=version)
-    )
+    """Make a quick change of fields that have a few values, such as status or priority."""
+    form = ChangeForm(request.POST)
+    if not form.is_valid() or not form.values:
+        raise Invalid(_INCOMPLETE)
+    return _attempt(request, number, form, Wishes(**form.values))
 
 
 @member(Role.AGENT)
@@ -68,26 +62,16 @@ def assign(request: TenantRequest, number: int) -> HttpResponse:
         stored = summaries.read(request.tenant, number)
         return people_page(request, {"ticket": ticket_presenters.listed(request.tenant, stored)})
     # Without a name it is not "nobody": a request that lost a field must not take a ticket from somebody.
-    form = _change_form(request, "resolver")
-    who = form.cleaned_data["resolver"]
-    resolver = {"me": request.tenant.user_id, "none": ""}.get(who, who)
-    version = form.cleaned_data["version"]
-    return _attempt(
-        request, number, form, lambda: changing.assign(request.tenant, number, to=resolver, version=version)
-    )
-
-
-def _change_form(request: TenantRequest, *names: str) -> ChangeForm:
-    """Return the form with one of these fields filled. Raises Invalid."""
     form = ChangeForm(request.POST)
-    if not form.is_valid() or not any(form.cleaned_data[name] for name in names):
-        raise Invalid("This change is incomplete. Reload the ticket and try again.")
-    return form
+    if not form.is_valid() or not form.cleaned_data["resolver"]:
+        raise Invalid(_INCOMPLETE)
+    who = form.cleaned_data["resolver"]
+    return _attempt(request, number, form, Wishes(resolver={"me": request.tenant.user_id, "none": ""}.get(who, who)))
 
 
-def _attempt(request: TenantRequest, number: int, form: ChangeForm, change: Callable[[], None]) -> HttpResponse:
+def _attempt(request: TenantRequest, number: int, form: ChangeForm, wishes: Wishes) -> HttpResponse:
     try:
-        change()
+        changing.change(request.tenant, number, wishes, version=form.cleaned_data["version"])
     except EditConflict as conflict:
         return _conflict_page(request, conflict, form)
     except Invalid as error:
@@ -97,18 +81,15 @@ def _attempt(request: TenantRequest, number: int, form: ChangeForm, change: Call
 
 def _conflict_page(request: TenantRequest, conflict: EditConflict, form: TicketForm | ChangeForm) -> HttpResponse:
     """Show both versions side by side, and the person's own ready to be sent again on top of the newer one."""
-    theirs, data = conflict_presenters.stored_texts(conflict.stored), request.POST.copy()
+    data = request.POST.copy()
     data["version"] = str(int(conflict.stored.version))
     if isinstance(form, TicketForm):
-        theirs["description"] = conflict.description = summaries.read_description(
-            request.tenant, int(conflict.stored.number)
-        )
+        conflict.description = summaries.read_description(request.tenant, int(conflict.stored.number))
         for name, value in conflict_presenters.left_alone(form, conflict).items():
             data[name] = value
         form = form.again(data)
-        mine = conflict_presenters.edited_texts(form)
-    else:
-        mine = conflict_presenters.changed_text(form, _person(request, form.cleaned_data["resolver"]))
+    mine = conflict_presenters.sent_texts(form) or {"resolver": _person(request, form.cleaned_data["resolver"])}
+    theirs = conflict_presenters.stored_texts(conflict.stored, conflict.description)
     context = conflict_presenters.conflict_page(request.tenant, conflict, mine=mine, theirs=theirs)
     return render(
         request, "tickets/conflict.html", context | {"form": form.again(data), "action": request.path}, status=409

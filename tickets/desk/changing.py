@@ -8,7 +8,7 @@ another value, `EditConflict` carries the stored ticket and nothing is written.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from delivery.outbox.telling import tell
@@ -24,17 +24,9 @@ from tickets.desk import summaries, timelines
 from tickets.desk.summaries import FieldChange, TicketState
 from tickets.desk.timelines import ChangesSince
 from tickets.ticket import fields, keys, ticket_events
-from tickets.ticket.fields import MOVES, Priority, Status
+from tickets.ticket.fields import ASSIGNEE, BY_NAME, DESCRIPTION, MOVES, STATUS, SUMMARISED, Status, Values
 from tickets.ticket.items import DetailItem, SummaryItem
 
-LABELS: Final = {
-    "title": "Title",
-    "description": "Description",
-    "status": "Status",
-    "priority": "Priority",
-    "tags": "Tags",
-    "resolver": "Assignee",
-}
 _ATTEMPTS: Final = 6  # of a change that loses the race against changes of other fields
 
 
@@ -51,29 +43,22 @@ class EditConflict(Conflict):
         self.stored, self.since, self.description = stored, since, description or ""
 
 
-@dataclass(frozen=True)
 class Wishes:
-    """Hold what somebody wants a ticket's fields to be, None for those that stay. `resolver` is "" for nobody.
+    """Hold the values that somebody wants a ticket's fields to have, by name. `resolver` is "" for nobody.
 
-    `restoring` is for a ticket that is to be as it was: what the history says of it. Then every status may follow the
-    present one.
+    None leaves a field as it is. `restoring` is for a ticket that is to be as it was: what the history says of it. Then
+    every status may follow the present one.
     """
 
-    title: str | None = None
-    description: str | None = None
-    priority: Priority | None = None
-    tags: list[str] | None = None
-    status: Status | None = None
-    resolver: str | None = None
-    restoring: str = ""
+    def __init__(self, *, restoring: str = "", **values: Any) -> None:
+        fields.known(values)
+        self.restoring = restoring
+        self.values: Values = {name: value for name, value in values.items() if value is not None}
 
     def cleaned(self) -> Wishes:
-        """Return them as texts are stored. Raises Invalid."""
-        return replace(
-            self,
-            title=None if self.title is None else fields.title(self.title),
-            description=None if self.description is None else fields.description(self.description),
-        )
+        """Return them as tickets hold them. Raises Invalid."""
+        values = {name: BY_NAME[name].clean(value) for name, value in self.values.items()}
+        return Wishes(restoring=self.restoring, **values)
 
 
 @dataclass(frozen=True)
@@ -90,32 +75,17 @@ def change_status(tenant: TenantContext, number: int, *, to: Status, version: in
     change(tenant, number, Wishes(status=to), version=version)
 
 
-def change_priority(tenant: TenantContext, number: int, *, to: Priority, version: int) -> None:
-    """Change the priority. Raises NotFound, EditConflict."""
-    change(tenant, number, Wishes(priority=to), version=version)
-
-
 def assign(tenant: TenantContext, number: int, *, to: str, version: int) -> None:
     """Give a ticket to a member, or to nobody with "". Raises NotFound, EditConflict, and Invalid for non-agents."""
     change(tenant, number, Wishes(resolver=to), version=version)
 
 
-def edit(
-    tenant: TenantContext,
-    number: int,
-    *,
-    version: int,
-    title: str,
-    description: str,
-    priority: Priority,
-    tags: list[str],
-) -> None:
+def edit(tenant: TenantContext, number: int, *, version: int, **values: Any) -> None:
     """Change what the form of a ticket holds. Raises NotFound, Invalid, EditConflict.
 
     A field that the author left as it was keeps what others made of it meanwhile.
     """
-    wishes = Wishes(title=title, description=description, priority=priority, tags=tags)
-    change(tenant, number, wishes, version=version, of_form=True)
+    change(tenant, number, Wishes(**values), version=version, of_form=True)
 
 
 def change(
@@ -164,10 +134,10 @@ def change(
 def _read(tenant: TenantContext, number: int, wishes: Wishes, *, whole: bool) -> Present:
     """Read what a change needs, at the same time."""
     reads: dict[str, Callable[[], Any]] = {"summary": lambda: summaries.read(tenant, number)}
-    if whole or wishes.description is not None:
+    if whole or DESCRIPTION.name in wishes.values:
         reads["description"] = lambda: summaries.read_description(tenant, number)
-    if wishes.resolver:
-        reads["name"] = lambda: resolver_name(tenant, wishes.resolver or "")
+    if resolver := wishes.values.get(ASSIGNEE.name):
+        reads["name"] = lambda: resolver_name(tenant, resolver)
     found = dict(zip(reads, fan_out(list(reads.values())), strict=True))
     return Present(found["summary"], found.get("description"), found.get("name", ""))
 
@@ -181,12 +151,12 @@ class _Revision:
         self.tenant, self.wishes, self.present, self.since, self.of_form = tenant, wishes, present, since, of_form
         self.state = TicketState.of(present.summary)
         self.at = max(clock.stamp(), present.summary.updated_at)
-        self.values: dict[str, str | list[str] | None] = {}  # attributes of the summary, beside those that follow
+        self.values: dict[str, Any] = {}  # attributes of the summary, beside those that follow
         self.changes: list[FieldChange] = []
         self.counts: list[Action] = []
         self.status: Status | None = None
         self.resolver: str | None = None
-        self._texts()
+        self._edit()
         self._describe()
         self._move()
         self._assign()
@@ -199,45 +169,44 @@ class _Revision:
             raise EditConflict(self.present.summary, self.since, description=self.present.description)
         return True
 
-    def _texts(self) -> None:
-        summary, wishes = self.present.summary, self.wishes
-        for name, wanted in (("title", wishes.title), ("priority", wishes.priority), ("tags", wishes.tags)):
-            if wanted is None:
+    def _edit(self) -> None:
+        for field in SUMMARISED:
+            if (wanted := self.wishes.values.get(field.name)) is None:
                 continue
-            text, stored = _text(wanted), _text(getattr(summary, name))
-            if self._is_wished(name, text, stored):
-                self.values[name] = list(wanted) if name == "tags" else str(wanted)
-                self.changes.append((name, stored, text))
+            text, stored = field.text(wanted), field.text(getattr(self.present.summary, field.name))
+            if self._is_wished(field.name, text, stored):
+                self.values[field.name] = field.stored(wanted)
+                self.changes.append((field.name, stored, text))
 
     def _describe(self) -> None:
-        wanted, stored = self.wishes.description, self.present.description or ""
-        if wanted is not None and self._is_wished("description", wanted, stored):
-            self.changes.append(("description", _size(stored), _size(wanted)))
+        wanted, stored = self.wishes.values.get(DESCRIPTION.name), self.present.description or ""
+        if wanted is not None and self._is_wished(DESCRIPTION.name, wanted, stored):
+            self.changes.append((DESCRIPTION.name, DESCRIPTION.text(stored), DESCRIPTION.text(wanted)))
 
     def _move(self) -> None:
-        before, to = self.state.status, self.wishes.status
-        if to is None or not self._is_wished("status", to.value, before.value):
+        before, to = self.state.status, self.wishes.values.get(STATUS.name)
+        if to is None or not self._is_wished(STATUS.name, to.value, before.value):
             return
         if to not in MOVES[before] and not self.wishes.restoring:
-            raise Invalid(f"A {before.value} ticket cannot become {to.value}.", field="status")
+            raise Invalid(f"A {before.value} ticket cannot become {to.value}.", field=STATUS.name)
         self.status = to
-        self.changes.append(("status", before.value, to.value))
+        self.changes.append((STATUS.name, before.value, to.value))
         self.values |= summaries.dates(before, to, self.at)
         self.counts += summaries.dates_counted(before, to, self.at)
 
     def _assign(self) -> None:
-        to = self.wishes.resolver
-        if to is None or not self._is_wished("resolver", to, self.state.resolver):
+        to = self.wishes.values.get(ASSIGNEE.name)
+        if to is None or not self._is_wished(ASSIGNEE.name, to, self.state.resolver):
             return
         self.resolver = to
-        self.changes.append(("resolver", self.present.summary.resolver_name, self.present.resolver_name))
+        self.changes.append((ASSIGNEE.name, self.present.summary.resolver_name, self.present.resolver_name))
         self.values["resolver_name"] = self.present.resolver_name
 
     def write(self, transaction: Transaction) -> Present:
         """Add it to the transaction, and return the ticket that it makes."""
         tenant, summary = self.tenant, self.present.summary
-        described = any(name == "description" for name, _, _ in self.changes)
-        description = self.wishes.description if described else self.present.description
+        described = any(name == DESCRIPTION.name for name, _, _ in self.changes)
+        description = self.wishes.values[DESCRIPTION.name] if described else self.present.description
         told = summaries.revise(
             tenant,
             transaction,
@@ -273,13 +242,3 @@ def resolver_name(tenant: TenantContext, user_id: str) -> str:
     if member is None or not member.role.at_least(Role.AGENT):
         raise Invalid("Only agents, admins and owners of this desk can be assigned.", field="resolver")
     return member.name
-
-
-def _text(value: str | list[str]) -> str:
-    """Return a field's value in the timeline."""
-    return ", ".join(value) if isinstance(value, list) else str(value)
-
-
-def _size(text: str) -> str:
-    """Return a description in the timeline: its length, not its text, which would double the item."""
-    return f"{len(text):,} characters" if text else ""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tenants.tenancy.context import TenantContext
-from tickets.desk import changing, ticket_presenters
+from tickets.desk import ticket_presenters
 from tickets.desk.changing import EditConflict
 from tickets.desk.forms import ChangeForm, TicketForm
-from tickets.ticket.fields import Priority, Status
+from tickets.ticket.fields import BY_NAME, EDITED, LABELS
 from tickets.ticket.items import SummaryItem
 
 Texts = dict[str, str]  # by field, as a person reads them
@@ -23,13 +23,13 @@ def conflict_page(tenant: TenantContext, conflict: EditConflict, *, mine: Texts,
         "ticket": ticket_presenters.listed(tenant, conflict.stored),
         "fields": [
             {
-                "label": changing.LABELS[name],
+                "label": LABELS[name],
                 "mine": mine[name],
                 "theirs": theirs[name],
                 "differs": mine[name] != theirs[name]
                 and (not conflict.since.is_known or name in conflict.since.before),
             }
-            for name in changing.LABELS
+            for name in LABELS
             if name in mine
         ],
         "by_oneself": authors == {tenant.user_id},
@@ -40,43 +40,21 @@ def conflict_page(tenant: TenantContext, conflict: EditConflict, *, mine: Texts,
 
 def left_alone(form: TicketForm, conflict: EditConflict) -> dict[str, str]:
     """Return what others made of the fields that the author of this form left as they were."""
-    typed = form.cleaned_data | {"tags": ", ".join(form.cleaned_data["tags"])}
-    stored = conflict.stored
-    now = {
-        "title": stored.title,
-        "description": conflict.description,
-        "priority": stored.priority,
-        "tags": ", ".join(stored.tags),
-    }
-    before = conflict.since.before
-    return {name: value for name, value in now.items() if name in before and typed[name] == before[name]}
-
-
-def stored_texts(stored: SummaryItem) -> Texts:
+    before, now = conflict.since.before, ticket_presenters.values_of(conflict.stored, conflict.description)
     return {
-        "title": stored.title,
-        "status": Status(stored.status).label,
-        "priority": Priority(stored.priority).label,
-        "tags": ", ".join(stored.tags),
-        "resolver": stored.resolver_name or "Unassigned",
+        field.name: field.typed(now[field.name])
+        for field in EDITED
+        if field.name in before and field.typed(form.cleaned_data[field.name]) == before[field.name]
     }
 
 
-def edited_texts(form: TicketForm) -> Texts:
-    data = form.cleaned_data
+def stored_texts(stored: SummaryItem, description: str = "") -> Texts:
+    """Return all fields of the stored ticket."""
     return {
-        "title": data["title"],
-        "description": data["description"],
-        "priority": Priority(data["priority"]).label,
-        "tags": ", ".join(data["tags"]),
+        name: BY_NAME[name].shown(value) for name, value in ticket_presenters.values_of(stored, description).items()
     }
 
 
-def changed_text(form: ChangeForm, person: str) -> Texts:
-    """Return the one field of a quick change; `person` is the name of the new assignee."""
-    data = form.cleaned_data
-    if data["status"]:
-        return {"status": Status(data["status"]).label}
-    if data["priority"]:
-        return {"priority": Priority(data["priority"]).label}
-    return {"resolver": person}
+def sent_texts(form: TicketForm | ChangeForm) -> Texts:
+    """Return the fields that a form changes, of an assignee the id."""
+    return {name: BY_NAME[name].shown(value) for name, value in form.values.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 import uuid
+from collections.abc import Iterator
 from typing import Any, Final
 
 from delivery.events.event_types import Event
@@ -18,7 +19,18 @@ from tenants.tenancy.context import TenantContext
 from tickets.desk import summaries
 from tickets.desk.changing import resolver_name
 from tickets.ticket import fields, keys, ticket_events
-from tickets.ticket.fields import Priority, Status
+from tickets.ticket.fields import (
+    ASSIGNEE,
+    DESCRIPTION,
+    EDITED,
+    FIELDS,
+    STATUS,
+    SUMMARISED,
+    TAGS,
+    Choice,
+    Status,
+    Values,
+)
 from tickets.ticket.items import CounterItem, DetailItem, RequestItem, SummaryItem
 
 REQUEST: Final = "request"  # the name of the record in a transaction
@@ -49,22 +61,19 @@ def put_record(tenant: TenantContext, transaction: Transaction, what: str, diges
 def create(
     tenant: TenantContext,
     *,
-    title: str,
-    description: str = "",
-    priority: Priority = Priority.NORMAL,
-    tags: list[str] | None = None,
-    resolver: str = "",
     request_id: str | None = None,
     companion: Companion[tuple[SummaryItem, str]] | None = None,
+    **values: Any,
 ) -> int:
     """Create a ticket and return its number. The same request again returns the number that it made before.
 
-    `resolver` is the id of the member who gets it, "" for nobody. Two writes: the counter, then one transaction of
-    request record, summary, detail, first events, and where somebody subscribed the row that tells of them. A number is
-    lost, never given twice, when the second fails. A `companion` is told the summary and the description, and sees to
-    repetitions in place of the request record. Raises Invalid, Throttled.
+    The values of fields are given by name; `resolver` is the id of the member who gets it. Two writes: the counter,
+    then one transaction of request record, summary, detail, first events, and where somebody subscribed the row that
+    tells of them. A number is lost, never given twice, when the second fails. A `companion` is told the summary and the
+    description, and sees to repetitions in place of the request record. Raises Invalid, Throttled.
     """
-    title, description = fields.title(title), fields.description(description)
+    made = _made_of(values)
+    resolver, description = made[ASSIGNEE.name], made[DESCRIPTION.name]
     assigned = resolver_name(tenant, resolver)
     counter = beside(companion, lambda: _next_number(tenant))
     number, at = int(counter.last), clock.stamp()
@@ -73,9 +82,7 @@ def create(
         pk,
         keys.SUMMARY,
         number=number,
-        title=title,
-        priority=priority.value,
-        tags=tags or [],
+        **{field.name: field.stored(made[field.name]) for field in SUMMARISED},
         requester=tenant.user_id,
         requester_name=tenant.user_name,
         created_at=at,
@@ -85,17 +92,42 @@ def create(
     transaction, digest = Transaction(), None
     told = _assign(tenant, transaction, summary, assigned)
     if companion is None:
-        texts = (title, description, priority.value, ",".join(tags or []), *filter(None, [resolver]))
-        digest = request_digest(request_id or new_request_id(), *texts)
+        digest = request_digest(request_id or new_request_id(), *_told_by_form(made))
         put_record(tenant, transaction, keys.MADE_TICKET, digest, number=number)
     else:
         companion.join(transaction, (summary, description))
     transaction.put(summary, condition=SummaryItem.pk.does_not_exist())
     transaction.put(DetailItem(pk, keys.DETAIL, description=description, request=digest))
     transaction.put(summaries.event(tenant, pk, at, verb="opened the ticket"))
-    made = ticket_events.created(tenant, number=number, description=description, summary=summary.attribute_values)
-    tell(tenant, transaction, made, *told, subject=ticket_events.subject(number), at=at)
+    tell(
+        tenant,
+        transaction,
+        ticket_events.created(tenant, number, made),
+        *told,
+        subject=ticket_events.subject(number),
+        at=at,
+    )
     return _write_once(tenant, transaction, number, companion)
+
+
+def _made_of(values: Values) -> dict[str, Any]:
+    """Return the values of all fields of a new ticket, as tickets hold them. Raises Invalid."""
+    fields.known(values)
+    return {field.name: field.clean(values.get(field.name) or field.initial) for field in FIELDS} | {
+        STATUS.name: Status.OPEN
+    }
+
+
+def _told_by_form(made: Values) -> Iterator[str]:
+    """Yield the values that tell a form from the same one filled in otherwise; an id says itself what it is of."""
+    for field in EDITED:
+        text = ",".join(made[field.name]) if field is TAGS else str(made[field.name])
+        if not isinstance(field, Choice) or not field.is_optional:
+            yield text
+        elif text:
+            yield f"{field.name}={text}"
+    if made[ASSIGNEE.name]:
+        yield made[ASSIGNEE.name]
 
 
 def _next_number(tenant: TenantContext) -> CounterItem:
@@ -107,7 +139,7 @@ def _assign(tenant: TenantContext, transaction: Transaction, summary: SummaryIte
     if not summary.resolver:
         return []
     summary.resolver_name, summary.version = name, 2
-    changes = [("resolver", "", name)]
+    changes = [(ASSIGNEE.name, "", name)]
     at = clock.stamp(clock.parse(summary.created_at), offset=1)
     entry = summaries.event(tenant, summary.pk, at, verb="changed", changes=changes)
     entry.former_resolver = ""

@@ -18,7 +18,8 @@ from tenants.tenancy.context import TenantContext
 from tickets.desk import filters
 from tickets.desk.filters import Days, TicketFilter
 from tickets.desk.ticket_presenters import queue_url
-from tickets.ticket.fields import Priority, Status
+from tickets.ticket import fields
+from tickets.ticket.fields import Status
 
 NAME_LIMIT: Final = 100  # characters of a name in an address
 _MEANT: Final = {
@@ -120,12 +121,14 @@ def chips(address: QueueAddress) -> list[dict[str, str]]:
 
 def _words(only: TicketFilter) -> list[tuple[str, str, str]]:
     words = []
-    if only.priority:
-        words.append(("priority", f"priority: {only.priority}", f"Only tickets with {only.priority} priority"))
-    if only.tag:
-        words.append(("tag", f"tag: {only.tag}", f"Only tickets with the tag {only.tag}"))
+    for name, choice in fields.FILTERS.items():
+        if value := only.get(name):
+            label = choice.label.lower()
+            words.append((name, f"{label}: {value}", f"Only tickets with {value} {label}"))
+    if tag := only.get("tag"):
+        words.append(("tag", f"tag: {tag}", f"Only tickets with the tag {tag}"))
     for name, said in filters.EVENTS.items():
-        days: Days | None = getattr(only, name)
+        days: Days | None = only.get(name)
         if days:
             label = f"{said} {in_words(days)}"
             words.append((name, label, f"Only tickets {_MEANT[name]} {in_words(days)}, UTC"))
@@ -164,9 +167,8 @@ def form(
     With a problem: what was typed, and beside its field the sentence that says what is wrong.
     """
     typed = typed or {}
-    created = address.only.created
+    created: Days | None = address.only.get("created")
     offered = {**{s.value: s.label for s in Status}, "unresolved": "Unresolved", "any": "Any"}
-    chosen = address.only.priority or ""
     kept = ("resolver", "name", "resolved", "reopened", "commented")
     return {
         "url": reverse("tickets:queue"),
@@ -174,8 +176,8 @@ def form(
         "home": "queue-title",
         "hidden": [(name, address.params[name]) for name in kept if address.params.get(name)],
         "statuses": [{"value": v, "label": label, "current": v == address.status} for v, label in offered.items()],
-        "priorities": [{"value": p.value, "label": p.label, "current": p == chosen} for p in Priority],
-        "tag": typed.get("tag") or address.only.tag,
+        "choices": {name: choice.offered(address.only.get(name) or "") for name, choice in fields.FILTERS.items()},
+        "tag": typed.get("tag") or address.only.get("tag") or "",
         "created_from": typed.get("created_from") or (created.first if created else ""),
         "created_to": typed.get("created_to") or (created.last if created else ""),
         "problem": {"field": problem.field, "text": problem.message} if problem else None,

@@ -6,15 +6,16 @@ Keys serve status and resolver. Priority, tag and days are asked of each row tha
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from portal.errors import Invalid
 from tickets.counting.contributions import UNRESOLVED
 from tickets.ticket import fields
-from tickets.ticket.fields import Priority, Status
+from tickets.ticket.fields import STATUS, Choice, Status
 
 if TYPE_CHECKING:
     from tickets.desk.ticket_rows import TicketRow
@@ -36,7 +37,7 @@ _LAST_OF_ALL: Final = "~"
 
 def statuses(word: str) -> tuple[Status, ...]:
     """Return the statuses that a word stands for: a status itself, "unresolved" or "any". Raises Invalid."""
-    return GROUPS.get(word) or (fields.status(word),)
+    return GROUPS.get(word) or (STATUS.clean(word),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,36 +69,44 @@ class Days:
         return self.first <= stamp[:10] <= (self.last or _LAST_OF_ALL) if stamp else False
 
 
-@dataclass(frozen=True, slots=True)
 class TicketFilter:
-    """Hold what a row must be. None and "" ask nothing."""
+    """Hold what a row must be, by the names of filters in addresses; one that is not there asks nothing."""
 
-    priority: Priority | None = None
-    tag: str = ""
-    created: Days | None = None
-    resolved: Days | None = None
-    reopened: Days | None = None
-    commented: Days | None = None
+    def __init__(self, **asked: Any) -> None:
+        if unknown := asked.keys() - FILTERS.keys():
+            raise TypeError(f"there is no filter {sorted(unknown)}")
+        self._asked: dict[str, Any] = {name: asked[name] for name in FILTERS if asked.get(name)}
 
     @classmethod
     def parse(cls, params: Mapping[str, str]) -> TicketFilter:
         """Read a filter from an address's parameters, whatever else is among them. Raises Invalid with the field."""
-        priority = params.get("priority", "")
-        days = {name: Days.parse(params[name], field=name) for name in EVENTS if params.get(name)}
-        return cls(
-            priority=fields.priority(priority) if priority else None,
-            tag=_tag(params.get("tag", "")),
-            **days,
-        )
+        given = {name: params[name] for name in FILTERS if params.get(name)}
+        return cls(**{name: FILTERS[name].parse(text) for name, text in given.items()})
+
+    def get(self, name: str) -> Any:
+        """Return what is asked by this filter, None for nothing."""
+        return self._asked.get(name)
+
+    def without(self, name: str) -> TicketFilter:
+        """Return the other filters."""
+        return TicketFilter(**(self._asked | {name: None}))
 
     @property
     def params(self) -> dict[str, str]:
         """The parameters that `parse` makes this filter of, in one spelling, without those that ask nothing."""
-        given = {name: getattr(self, name) for name in self.__slots__}
-        return {name: str(value) for name, value in given.items() if value}
+        return {name: str(value) for name, value in self._asked.items()}
 
     def __bool__(self) -> bool:
-        return bool(self.params)
+        return bool(self._asked)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TicketFilter) and self._asked == other._asked
+
+    def __repr__(self) -> str:
+        return f"TicketFilter({self.params})"
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._asked.items()))
 
     @property
     def since(self) -> str:
@@ -105,25 +114,15 @@ class TicketFilter:
 
         To be opened, resolved, reopened and commented on are changes, each of which sets `updated_at`.
         """
-        return max((days.first for name in EVENTS if (days := getattr(self, name))), default="")
+        return max((days.first for name in EVENTS if (days := self.get(name))), default="")
 
     def possible(self, among: tuple[Status, ...]) -> tuple[Status, ...]:
         """Return the statuses that can match at all: what is open or pending has lost the day on which it was
         resolved."""
-        return tuple(s for s in among if s not in UNRESOLVED) if self.resolved else among
+        return tuple(s for s in among if s not in UNRESOLVED) if self.get("resolved") else among
 
     def matches(self, row: TicketRow) -> bool:
-        return (
-            (self.priority is None or row.priority == self.priority)
-            and (not self.tag or self.tag in row.tags)
-            and (self.created is None or self.created.hold(row.created_at))
-            and (self.resolved is None or self.resolved.hold(row.resolved_at))
-            and (self.reopened is None or self.reopened.hold(row.reopened_at))
-            and (self.commented is None or self.commented.hold(row.commented_at))
-        )
-
-
-EVERYTHING: Final = TicketFilter()
+        return all(FILTERS[name].takes(row, value) for name, value in self._asked.items())
 
 
 def _is_day(text: str) -> bool:
@@ -146,3 +145,28 @@ def _tag(text: str) -> str:
     if len(tags) > 1:
         raise Invalid("Filter by one tag at a time.", field="tag")
     return tags[0] if tags else ""
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Read one filter's text, raising Invalid, and tell whether a row is what it asks for."""
+
+    parse: Callable[[str], Any]
+    takes: Callable[[TicketRow, Any], bool]
+
+
+def _choice(choice: Choice) -> Filter:
+    return Filter(choice.clean, lambda row, value: getattr(row, choice.name) == value)
+
+
+def _days(name: str) -> Filter:
+    return Filter(partial(Days.parse, field=name), lambda row, days: days.hold(getattr(row, f"{name}_at")))
+
+
+# In the order in which they stand in an address.
+FILTERS: Final[dict[str, Filter]] = {
+    **{name: _choice(choice) for name, choice in fields.FILTERS.items()},
+    "tag": Filter(_tag, lambda row, tag: tag in row.tags),
+    **{name: _days(name) for name in EVENTS},
+}
+EVERYTHING: Final = TicketFilter()

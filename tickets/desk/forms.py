@@ -12,8 +12,7 @@ from django.http import QueryDict
 from portal.errors import Invalid
 from tickets.desk import creating
 from tickets.ticket import fields
-
-_PRIORITIES = [(p.value, p.label) for p in fields.Priority]
+from tickets.ticket.fields import Choice, LongText, Text, TicketField
 
 
 class WrittenField(forms.Field):
@@ -48,42 +47,37 @@ class Resendable(forms.Form):
         return form
 
 
+def _of(field: TicketField) -> forms.Field:
+    """Return the form field that edits a field of tickets."""
+    if isinstance(field, Choice):
+        return forms.ChoiceField(choices=field.choices, initial=str(field.initial), required=not field.is_optional)
+    line = forms.TextInput(attrs={"autocomplete": "off"})
+    if isinstance(field, LongText):
+        area = forms.Textarea(attrs={"rows": 12})
+        return WrittenField(
+            field.rule, limit=field.limit, required=False, help_text="You can use Markdown.", widget=area
+        )
+    if isinstance(field, Text):
+        required = {"required": f"Enter a {field.label.lower()}."}
+        return WrittenField(field.rule, limit=field.limit, error_messages=required, widget=line)
+    many = f"Separate them with commas. At most {fields.TAGS_LIMIT}."
+    return WrittenField(fields.tag_list, required=False, help_text=many, widget=line)
+
+
 class TicketForm(Resendable):
     """A new ticket, or the editable part of one. `version` is empty for a new one."""
 
-    title = WrittenField(
-        fields.title,
-        limit=fields.TITLE_LIMIT,
-        error_messages={"required": "Enter a title."},
-        widget=forms.TextInput(attrs={"autocomplete": "off"}),
-    )
-    description = WrittenField(
-        fields.description,
-        limit=fields.DESCRIPTION_LIMIT,
-        required=False,
-        help_text="You can use Markdown.",
-        widget=forms.Textarea(attrs={"rows": 12}),
-    )
-    priority = forms.ChoiceField(choices=_PRIORITIES, initial=fields.Priority.NORMAL.value)
-    tags = WrittenField(
-        fields.tag_list,
-        required=False,
-        help_text=f"Separate them with commas. At most {fields.TAGS_LIMIT}.",
-        widget=forms.TextInput(attrs={"autocomplete": "off"}),
-    )
     version = forms.IntegerField(required=False, min_value=1, widget=forms.HiddenInput)
     request_id = forms.RegexField(r"^[0-9a-f]{32}$", widget=forms.HiddenInput, initial=creating.new_request_id)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields = {field.name: _of(field) for field in fields.EDITED} | self.fields
 
     @property
     def values(self) -> dict[str, Any]:
         """The cleaned fields as the rules take them."""
-        data = self.cleaned_data
-        return {
-            "title": data["title"],
-            "description": data["description"],
-            "priority": fields.Priority(data["priority"]),
-            "tags": data["tags"],
-        }
+        return {field.name: self.cleaned_data[field.name] for field in fields.EDITED}
 
 
 class NewTicketForm(TicketForm):
@@ -119,11 +113,21 @@ class CommentForm(forms.Form):
 
 
 class ChangeForm(Resendable):
-    """A quick change from the ticket's side bar: one of the fields, on the version that the person saw."""
+    """A quick change from the ticket's side bar, on the version that the person saw: an assignee, or of the fields that
+    have a few values those that the form names."""
 
     version = forms.IntegerField(min_value=1, widget=forms.HiddenInput)
-    status = forms.ChoiceField(
-        required=False, choices=[(s.value, s.label) for s in fields.Status], widget=forms.HiddenInput
-    )
-    priority = forms.ChoiceField(required=False, choices=_PRIORITIES, widget=forms.HiddenInput)
     resolver = forms.CharField(required=False, max_length=32, widget=forms.HiddenInput)
+
+    def __init__(self, data: QueryDict) -> None:
+        super().__init__(data)
+        self.chosen = [choice for choice in fields.CHOICES if choice.name in data]
+        for choice in self.chosen:
+            self.fields[choice.name] = forms.ChoiceField(
+                required=not choice.is_optional, choices=choice.choices, widget=forms.HiddenInput
+            )
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The chosen fields as the rules take them."""
+        return {choice.name: self.cleaned_data[choice.name] for choice in self.chosen}

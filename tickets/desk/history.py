@@ -18,7 +18,7 @@ from tenants.tenancy.context import TenantContext
 from tickets.counting import contributions
 from tickets.desk.summaries import derived
 from tickets.ticket import keys
-from tickets.ticket.fields import Priority, Status
+from tickets.ticket.fields import ASSIGNEE, DESCRIPTION, FIELDS, STATUS, SUMMARISED, Values
 from tickets.ticket.items import ActivityItem, ChangeMap, DetailItem, SummaryItem
 
 
@@ -44,22 +44,18 @@ class PastEntry:
 class History:
     """A ticket as it is now and how it came to be so. `entries` are oldest first; the first opens the ticket.
 
-    `identity` is any text that no other ticket of the tenant has: the ids of the entries are made from it, so
-    that writing the same history again writes the same items. `remembered` is what the ticket remembers for the
-    aggregates, where that is known; otherwise it follows from the entries.
+    `values` are those of its fields by name; the others are as in a new ticket. `identity` is any text that no other
+    ticket of the tenant has: the ids of the entries are made from it, so that writing the same history again writes the
+    same items. `remembered` is what the ticket remembers for the aggregates, where that is known; otherwise it follows
+    from the entries.
     """
 
     identity: str
-    title: str
-    description: str
-    status: Status
+    values: Values
     created_at: datetime
     updated_at: datetime
     requester: str
     requester_name: str
-    priority: Priority = Priority.NORMAL
-    tags: tuple[str, ...] = ()
-    resolver: str = ""
     resolver_name: str = ""
     entries: tuple[PastEntry, ...] = field(default=(), repr=False)
     remembered: Mapping[str, Any] | None = None
@@ -125,14 +121,12 @@ def collection(tenant: TenantContext, number: int, history: History, *, epoch: i
     """Return the items of this history under this number, counted in this epoch of aggregates."""
     pk = tenant.repository.key(keys.ticket, number)
     digest = hashlib.blake2b(history.identity.encode(), digest_size=16).hexdigest()
-    facts = history.facts
+    values, facts = {field.name: field.initial for field in FIELDS} | dict(history.values), history.facts
     summary = SummaryItem(
         pk,
         keys.SUMMARY,
         number=number,
-        title=history.title,
-        priority=history.priority.value,
-        tags=list(history.tags),
+        **{field.name: field.stored(values[field.name]) for field in SUMMARISED},
         resolver_name=history.resolver_name,
         requester=history.requester,
         requester_name=history.requester_name,
@@ -144,14 +138,14 @@ def collection(tenant: TenantContext, number: int, history: History, *, epoch: i
         **derived(
             tenant,
             number,
-            status=history.status.value,
-            resolver=history.resolver,
+            status=str(values[STATUS.name]),
+            resolver=values[ASSIGNEE.name],
             updated_at=clock.stamp(history.updated_at),
             noted_at=facts.get("noted_at") or "",
         ),
     )
     activity = [_activity(pk, digest, position, entry) for position, entry in enumerate(history.entries)]
-    return TicketItems(summary, DetailItem(pk, keys.DETAIL, description=history.description), activity)
+    return TicketItems(summary, DetailItem(pk, keys.DETAIL, description=values[DESCRIPTION.name]), activity)
 
 
 def _activity(pk: str, digest: str, position: int, entry: PastEntry) -> ActivityItem:

@@ -19,8 +19,7 @@ from tickets.desk import bulk, filter_presenters, lists, queue_presenters
 from tickets.desk.bulk import BulkRefused
 from tickets.desk.filter_presenters import QueueAddress
 from tickets.desk.summaries import TicketState
-from tickets.ticket import fields
-from tickets.ticket.fields import Status
+from tickets.ticket.fields import STATUS, Status
 
 HANDFUL = 5  # as many are closed together without a question
 
@@ -68,7 +67,7 @@ def queue_updates(request: TenantRequest) -> HttpResponse:
 def bulk_change(request: TenantRequest) -> HttpResponse:
     """Set all selected tickets of a list to one status, or none of them. Closing many is asked about first."""
     back = _back(request)
-    to = fields.status(request.POST.get("to", ""))
+    to = STATUS.clean(request.POST.get("to", ""))
     try:
         selected = [TicketState.parse(text) for text in request.POST.getlist("tickets")]
         many = HANDFUL < len(selected) <= bulk.limit(request.tenant)

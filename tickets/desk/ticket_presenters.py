@@ -13,12 +13,13 @@ from django.urls import get_script_prefix, reverse
 from portal import clock
 from portal.web import desk_prefix
 from tenants.tenancy.context import TenantContext
-from tickets.desk import changing, summaries
+from tickets.desk import summaries
+from tickets.desk.filters import FILTERS
 from tickets.desk.summaries import TicketState
 from tickets.desk.ticket_rows import TicketRow
 from tickets.desk.timelines import Activity, TicketTimeline
-from tickets.ticket import keys
-from tickets.ticket.fields import MOVES, Priority, Status
+from tickets.ticket import fields, keys
+from tickets.ticket.fields import ASSIGNEE, CHOICES, DESCRIPTION, EDITED, FIELDS, LABELS, MOVES, Status
 from tickets.ticket.items import SummaryItem
 
 
@@ -29,9 +30,8 @@ class ListedTicket:
     number: int
     title: str
     status: str
-    status_label: str
     priority: str
-    priority_label: str
+    labels: dict[str, str]  # of the fields that have a few values
     tags: list[str]
     resolver: str
     resolver_name: str
@@ -47,14 +47,12 @@ class ListedTicket:
 
 
 def listed(tenant: TenantContext, item: SummaryItem | TicketRow, *, description: str = "") -> ListedTicket:
-    status, priority = Status(item.status), Priority(item.priority)
     return ListedTicket(
         number=int(item.number),
         title=item.title,
-        status=status.value,
-        status_label=status.label,
-        priority=priority.value,
-        priority_label=priority.label,
+        status=item.status,
+        priority=item.priority,
+        labels={choice.name: choice.shown(getattr(item, choice.name)) for choice in CHOICES},
         tags=list(item.tags),
         resolver=item.resolver,
         resolver_name=item.resolver_name,
@@ -86,9 +84,7 @@ class TimelineEntry:
 
 
 def timeline_entry(item: Activity) -> TimelineEntry:
-    changes = [
-        {"label": changing.LABELS.get(c.field, c.field), "before": c.before, "after": c.after} for c in item.changes
-    ]
+    changes = [{"label": LABELS.get(c.field, c.field), "before": c.before, "after": c.after} for c in item.changes]
     at = clock.parse(item.at)
     return TimelineEntry(keys.entry_id(item.sk), item.kind, item.author_name, at, item.body, item.verb, changes)
 
@@ -105,7 +101,7 @@ def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: boo
         **(_seen(tenant, summary, stored.activity[-1].at if stored.activity else "") if is_latest else {}),
         "statuses": _statuses(summary),
         "can_resolve": Status.RESOLVED in MOVES[Status(summary.status)],
-        "priorities": [{"value": p.value, "label": p.label, "current": p.value == summary.priority} for p in Priority],
+        "choices": {name: choice.offered(getattr(summary, name)) for name, choice in fields.FILTERS.items()},
         "can_write": tenant.is_agent,
     }
 
@@ -139,28 +135,18 @@ def _seen(tenant: TenantContext, summary: SummaryItem, last: str, since: str = "
 
 def editable(summary: SummaryItem, description: str) -> dict[str, Any]:
     """Return what the form of a ticket begins with."""
-    return {
-        "title": summary.title,
-        "description": description,
-        "priority": summary.priority,
-        "tags": ", ".join(summary.tags),
-        "version": int(summary.version),
-    }
+    values = values_of(summary, description)
+    return {field.name: field.typed(values[field.name]) for field in EDITED} | {"version": int(summary.version)}
+
+
+def values_of(summary: SummaryItem, description: str) -> dict[str, Any]:
+    """Return the stored values of a ticket by the names of its fields, of the assignee the name."""
+    stored = {field.name: getattr(summary, field.name) for field in FIELDS if field is not DESCRIPTION}
+    return stored | {DESCRIPTION.name: description, ASSIGNEE.name: summary.resolver_name}
 
 
 # In the order in which they stand in an address.
-_QUEUE_PARAMS: Final = (
-    "status",
-    "resolver",
-    "name",
-    "priority",
-    "tag",
-    "created",
-    "resolved",
-    "reopened",
-    "commented",
-    "after",
-)
+_QUEUE_PARAMS: Final = ("status", "resolver", "name", *FILTERS, "after")
 
 
 def ticket_url(number: int) -> str:

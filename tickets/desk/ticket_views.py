@@ -18,8 +18,7 @@ from tickets.desk import commenting, creating, summaries, ticket_presenters, tim
 from tickets.desk.forms import CommentForm, NewTicketForm
 from tickets.desk.people_views import people_choices
 from tickets.desk.ticket_presenters import ticket_url
-from tickets.ticket import fields
-from tickets.ticket.fields import Status
+from tickets.ticket.fields import STATUS, Status
 
 
 @member(Role.AGENT)
@@ -72,7 +71,7 @@ def comment(request: TenantRequest, number: int) -> HttpResponse:
             number,
             body=data["body"],
             internal=data["internal"],
-            then=fields.status(then) if then else None,
+            then=STATUS.clean(then) if then else None,
             seen=data["seen_at"] if clock.is_stamp(data["seen_at"]) else "",
             request_id=data["request_id"],
         )

@@ -12,6 +12,7 @@ from portal.dynamo.repository import Page
 from portal.errors import NotFound
 from tenants.tenancy.context import TenantContext
 from tickets.ticket import keys
+from tickets.ticket.fields import DESCRIPTION
 from tickets.ticket.items import SummaryItem
 from tickets.ticket.tables import TICKETS
 
@@ -167,8 +168,8 @@ def changes_since(tenant: TenantContext, summary: SummaryItem, version: int) -> 
     before: dict[str, str] = {}
     for entry, item in events[:missing]:
         before |= {c.field: c.before for c in entry.changes}
-        if "former_description" in item:  # of a description the changes tell the length
-            before["description"] = item["former_description"]["S"]
+        if DESCRIPTION.kept_as in item:  # of a description the changes tell the length
+            before[DESCRIPTION.name] = item[DESCRIPTION.kept_as]["S"]
     return ChangesSince(True, before, tuple(a for a, _ in events[:missing]))
 
 

@@ -11,14 +11,12 @@ from tickets.desk import lists
 from tickets.desk.filters import EVERYTHING, TicketFilter
 from tickets.desk.shard_merge import MergedList
 from tickets.desk.ticket_rows import TicketRow
-from tickets.ticket.fields import Status
+from tickets.ticket.fields import ASSIGNEE, FIELDS, Status
 
+_LISTED: Final = [field for field in FIELDS if field.is_listed and field is not ASSIGNEE]
 COLUMNS: Final = (
     "number",
-    "title",
-    "status",
-    "priority",
-    "tags",
+    *(field.name for field in _LISTED),
     "requester",
     "assignee",
     "comments",
@@ -67,10 +65,7 @@ def cells(row: TicketRow) -> tuple[str, ...]:
     """Return a row of the table, in the order of COLUMNS."""
     return (
         str(row.number),
-        row.title,
-        row.status,
-        row.priority,
-        ", ".join(row.tags),
+        *(field.text(getattr(row, field.name)) for field in _LISTED),
         row.requester_name,
         row.resolver_name,
         str(row.comment_count),

@@ -14,6 +14,7 @@ from typing import Any
 from tickets.counting import contributions
 from tickets.desk.timelines import Activity
 from tickets.ticket import keys
+from tickets.ticket.fields import ASSIGNEE, FIELDS
 from tickets.ticket.items import SummaryItem
 
 Json = dict[str, Any]
@@ -32,11 +33,7 @@ def ticket(summary: SummaryItem, description: str) -> Json:
     """Return what a ticket is now."""
     return {
         "number": int(summary.number),
-        "title": summary.title,
-        "description": description,
-        "status": summary.status,
-        "priority": summary.priority,
-        "tags": list(summary.tags),
+        **{field.name: getattr(summary, field.name, description) for field in FIELDS if field is not ASSIGNEE},
         "requester_id": summary.requester or None,
         "requester_name": summary.requester_name,
         "resolver": person(summary.resolver, summary.resolver_name) if summary.resolver else None,

@@ -24,6 +24,7 @@ from tickets.importing.archive_texts import short, tag_list, type_name
 from tickets.importing.row_values import NAME_LIMIT, Refused, RowValues, is_number
 from tickets.importing.ticket_people import TicketPeople
 from tickets.ticket import fields, texts
+from tickets.ticket.fields import ASSIGNEE, FIELDS, OPTIONAL, TAGS, Choice, LongText, Tags, TicketField
 
 CHANGES_LIMIT: Final = 20  # fields that one event changes
 WORDS_LIMIT: Final = 200  # characters of a verb
@@ -64,18 +65,23 @@ class ExportedTicket:
     @property
     def digest(self) -> str:
         """Equal as long as nothing has changed in the line."""
-        return hashlib.blake2b(repr(sorted(asdict(self.told).items())).encode(), digest_size=16).hexdigest()
+        told = asdict(self.told)
+        told |= {name: value for name, value in told.pop("values").items() if value or name not in OPTIONAL}
+        return hashlib.blake2b(repr(sorted(told.items())).encode(), digest_size=16).hexdigest()
 
     def history(self, identity: str, people: TicketPeople) -> tuple[History, list[str]]:
         """Return the ticket for this desk, and what could not be kept of it, each as the end of a sentence."""
-        made = replace(self.told, identity=identity)
-        if not made.resolver or people.has(made.resolver):
-            return made, []
-        if found := people.find(made.resolver_name):
-            return replace(made, resolver=found.id, resolver_name=found.name), []
-        tags, left = tag_list([*made.tags, people.tag_for(made.resolver_name)])
-        remarks = [f"has no room for the tag “{name}”" for name in left]
-        return replace(made, resolver="", resolver_name="", tags=tuple(tags)), remarks
+        told, values = self.told, self.told.values
+        assignee, name = values[ASSIGNEE.name], told.resolver_name
+        left: list[str] = []
+        if assignee and not people.has(assignee):
+            found = people.find(name)
+            values = {**values, ASSIGNEE.name: found.id if found else ""}
+            if found is None:
+                values[TAGS.name], left = tag_list([*values[TAGS.name], people.tag_for(name)])
+            name = found.name if found else ""
+        made = replace(told, identity=identity, values=values, resolver_name=name)
+        return made, [f"has no room for the tag “{one}”" for one in left]
 
 
 def read(raw: RawRow, now: datetime) -> ExportedTicket:
@@ -97,18 +103,17 @@ class _LineReader(RowValues):
         if updated_at < created_at:
             raise Refused("was changed before it was created")
         entries = self._entries()
-        resolver = self.value.get("resolver")
+        requester = self._person("requester", {n: self.value.get(f"requester_{n}") for n in ("id", "name")})
+        resolver = ("", "") if self.value.get("resolver") is None else self._person("resolver", self.value["resolver"])
         told = History(
             identity="",
-            title=fields.title(self.text(self.value.get("title"), "title")),
-            description=self.text(self.value.get("description"), "description"),
-            status=fields.status(self._word(self.value, "status")),
-            priority=fields.priority(self._word(self.value, "priority")),
-            tags=self._tags(),
+            values={field.name: self._value(field) for field in FIELDS if field is not ASSIGNEE}
+            | {ASSIGNEE.name: resolver[0]},
             created_at=created_at,
             updated_at=updated_at,
-            **self._named("requester", {n: self.value.get(f"requester_{n}") for n in ("id", "name")}),
-            **({} if resolver is None else self._named("resolver", resolver)),
+            requester=requester[0],
+            requester_name=requester[1],
+            resolver_name=resolver[1],
             entries=entries,
             remembered=self._remembered(len(entries)),
         )
@@ -117,9 +122,14 @@ class _LineReader(RowValues):
                 self.remarks.append(f"says another {name.replace('_', ' ')} than its history, which has {counted}")
         return ExportedTicket(number, told, tuple(self.remarks))
 
-    def _named(self, what: str, value: Any) -> dict[str, str]:
-        user_id, name = self._person(what, value)
-        return {what: user_id, f"{what}_name": name}
+    def _value(self, field: TicketField) -> Any:
+        if isinstance(field, Tags):
+            return self._tags()
+        if isinstance(field, Choice):
+            is_missing = field.is_optional and not self.value.get(field.name)
+            return "" if is_missing else field.clean(self._word(self.value, field.name))
+        text = self.text(self.value.get(field.name), field.name)
+        return text if isinstance(field, LongText) else field.clean(text)
 
     def _person(self, what: str, value: Any) -> tuple[str, str]:
         if not isinstance(value, dict):

@@ -58,15 +58,17 @@ def history(row: ArchivedTicket, *, identity: str, people: TicketPeople, closer:
         entries = sorted([*entries, closing], key=_at)
     made = History(
         identity=identity,
-        title=row.title,
-        description=row.body,
-        status=Status.CLOSED if row.closed_at else Status.OPEN,
+        values={
+            "title": row.title,
+            "description": row.body,
+            "status": Status.CLOSED if row.closed_at else Status.OPEN,
+            "tags": tags,
+            "resolver": resolver.id if resolver else "",
+        },
         created_at=row.created_at,
         updated_at=row.updated_at,
         requester="",
         requester_name=row.author,
-        tags=tuple(tags),
-        resolver=resolver.id if resolver else "",
         resolver_name=resolver.name if resolver else "",
         entries=tuple(entries),
     )
@@ -124,7 +126,7 @@ def _marker(
 
 
 def _fits(made: History) -> bool:
-    texts = [made.description, *(entry.body for entry in made.entries)]
+    texts = [made.values["description"], *(entry.body for entry in made.entries)]
     size = sum(len(text.encode()) for text in texts) + len(texts) * ITEM_BYTES
     return len(texts) + 2 <= TRANSACTION_LIMIT and size <= TRANSACTION_BYTES
 

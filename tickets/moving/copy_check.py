@@ -19,12 +19,13 @@ from portal.dynamo.client import fan_out
 from portal.dynamo.placement import Placement
 from tickets.moving.placed_store import PlacedStore, Raw
 from tickets.ticket import keys
+from tickets.ticket.fields import BY_NAME
 from tickets.ticket.tables import TICKETS
 
 _AT_ONCE: Final = 8
 NAMED: Final = 20  # tickets that are named in a sentence
 _GROWING: Final = ("version", "comment_count", "updated_at", "noted_at", "epoch")
-_OF_VERSION: Final = ("title", "status", "priority", "tags", "resolver", "requester", "created_at")  # of a summary
+_OF_VERSION: Final = (*BY_NAME, "requester", "created_at")  # of a summary
 _SHARD: Final = "tenant_status"  # all that a resharding changes
 _ERASED: Final = "erased_versions"
 _NEVER_ERASED: Final = ("kind", "at", "verb", "request")  # of an entry of the history

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 from portal import clock
 from tenants.membership import invite_storage, members
@@ -14,9 +14,12 @@ from tickets.privacy import beside_tickets, desk_person, person_finding, persona
 from tickets.privacy.desk_person import DeskPerson, Raw
 from tickets.privacy.personal_places import Advance
 from tickets.ticket import keys
+from tickets.ticket.fields import CHOICES
 from tickets.verification.recount import last_number
 
 Json = dict[str, Any]
+
+_CHOICES: Final = [choice.name for choice in CHOICES]
 
 
 def pieces(tenant: TenantContext, person: DeskPerson, *, advance: Advance = lambda numbers: None) -> Iterator[str]:
@@ -86,7 +89,7 @@ def _told(person: DeskPerson, names: set[str], number: int, raw: Raw) -> Json | 
     roles = [name for name in ("requester", "resolver", "author") if person.is_who(plain.get(name, ""))]
     mentions = {name: text for name, text in personal_places.texts_of(raw).items() if person.mail.is_in(text)}
     wrote = personal_places.texts_of(raw) if roles and roles != ["resolver"] else {}
-    kept = ("kind", "at", "status", "priority", "created_at", "verb", "changes", *(f"{role}_name" for role in roles))
+    kept = ("kind", "at", *_CHOICES, "created_at", "verb", "changes", *(f"{role}_name" for role in roles))
     what = "ticket" if raw["sk"]["S"] in (keys.SUMMARY, keys.DETAIL) else "history"
     told = {"of": what, "as": roles} | {name: plain[name] for name in kept if plain.get(name)} | wrote | mentions
     return told | {"tags": tags} if (tags := personal_places.tags_of(raw)) else told

@@ -14,8 +14,13 @@ from portal.plain_text import amount
 from tenants.tenancy.context import TenantContext
 from tickets.privacy.desk_person import DeskPerson, Raw
 from tickets.ticket import keys
+from tickets.ticket.fields import DESCRIPTION, SUMMARISED, Text
 from tickets.ticket.tables import TICKETS
 
+_WRITTEN: Final = {
+    keys.SUMMARY: [field.name for field in SUMMARISED if isinstance(field, Text)],
+    keys.DETAIL: [DESCRIPTION.name],
+}
 Advance = Callable[[int], object]
 
 _PARTS: Final = ("author", "requester", "resolver")  # of an item: each an id, with a name beside it
@@ -60,8 +65,7 @@ def items_of(tenant: TenantContext, number: int) -> list[Raw]:
 
 def texts_of(raw: Raw) -> dict[str, str]:
     """Return the texts of an item of a ticket that people wrote, by the names of their attributes."""
-    own = {keys.SUMMARY: ("title",), keys.DETAIL: ("description",)}
-    names = own.get(raw["sk"]["S"], ("body", "former_description"))
+    names = _WRITTEN.get(raw["sk"]["S"], ("body", DESCRIPTION.kept_as))
     return {name: _text(raw, name) for name in names}
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Final
 
 from tickets.desk.filters import EVERYTHING, TicketFilter
-from tickets.ticket.fields import Priority, Status
+from tickets.ticket.fields import Status
 
 ME: Final = "me"
 NOBODY: Final = "nobody"
@@ -31,8 +32,8 @@ class SearchQuery:
     """Hold what tickets have (`phrases`) and do not have (`without`), and what they are besides.
 
     None and "" ask nothing. `number` stands for the ticket of this number, which is found beside what has it as a word.
-    `assignee` is ME, NOBODY, or (a part of) a name or mail address; so is `requester`, but for NOBODY. Days are in UTC:
-    tickets were opened before `before`, and on the day `after` or later.
+    `assignee` is ME, NOBODY, or (a part of) a name or mail address; so is `requester`, but for NOBODY. `choices` are
+    words by the names of fields. Days are in UTC: tickets were opened before `before`, and on the day `after` or later.
     """
 
     text: str
@@ -43,7 +44,7 @@ class SearchQuery:
     assignee: str = ""
     tags: tuple[str, ...] = ()
     requester: str = ""
-    priority: Priority | None = None
+    choices: Mapping[str, str] = field(default_factory=dict)
     before: date | None = None
     after: date | None = None
 

@@ -293,8 +293,8 @@ def _listing(query: SearchQuery, address: SearchAddress) -> str | None:
     asked = {
         "status": words.get(frozenset(query.statuses), "") if query.statuses else "any",
         "resolver": {ME: "me", NOBODY: "none"}.get(query.assignee, query.assignee),
-        "priority": query.priority.value if query.priority else "",
         "created": days,
+        **query.choices,
     }
     here = {name: value for name, value in address.params.items() if value and name not in ("q", "order")}
     both = [name for name, value in asked.items() if value not in ("", "any") and here.get(name, value) != value]

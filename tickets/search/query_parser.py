@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
 from typing import Any, Final
 
 from portal.errors import Invalid
@@ -22,7 +23,7 @@ from tickets.desk import filters
 from tickets.search import tokenizer
 from tickets.search.parsed_query import NOBODY, Phrase, SearchQuery
 from tickets.ticket import fields, texts
-from tickets.ticket.fields import Status
+from tickets.ticket.fields import Choice, Status
 
 TEXT_LIMIT: Final = 2_000  # characters that are looked at
 PHRASES_LIMIT: Final = 24  # words and phrases that are searched for, and as many that are left out
@@ -230,12 +231,18 @@ def _operate(reading: _Reading, name: str, value: str, match: re.Match[str]) -> 
         reading.asked["tags"] = (*reading.asked.get("tags", ()), found)
     elif name == "status":
         reading.asked["statuses"] = tuple(dict.fromkeys((*reading.asked.get("statuses", ()), *found)))
+    elif name in fields.FILTERS:
+        reading.asked["choices"] = {**reading.asked.get("choices", {}), name: found}
     else:
         reading.asked[_SINGLE[name]] = found
 
 
 def _statuses(value: str) -> tuple[Status, ...]:
     return tuple(status for word in value.lower().split(",") if word for status in filters.statuses(word))
+
+
+def _word(choice: Choice, value: str) -> str:
+    return str(choice.clean(value.lower()))
 
 
 def _assignee(value: str) -> str | None:
@@ -258,7 +265,7 @@ def _day(value: str) -> date | None:
 
 _OPERATORS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "status": ("open, pending, resolved, closed, unresolved or any", _statuses),
-    "priority": ("urgent, high, normal or low", lambda value: fields.priority(value.lower())),
+    **{name: (choice.about, partial(_word, choice)) for name, choice in fields.FILTERS.items()},
     "assignee": ("me, nobody, a name or a mail address", _assignee),
     "from": ("me, a name or a mail address", _name),
     "tag": ("a tag", lambda value: texts.word(value) or None),
@@ -268,7 +275,7 @@ _OPERATORS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
 
 
 # Operators that are given once, and what of a query each one sets.
-_SINGLE: Final = {name: name for name in ("priority", "assignee", "before", "after")} | {"from": "requester"}
+_SINGLE: Final = {name: name for name in ("assignee", "before", "after", *fields.FILTERS)} | {"from": "requester"}
 
 
 def _shown(text: str) -> str:

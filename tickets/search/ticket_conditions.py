@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
@@ -40,7 +40,7 @@ class Conditions:
             and (self.resolvers is None or row.resolver in self.resolvers)
             and self._is_requested(text)
             and all(tag in row.tags for tag in query.tags)
-            and (query.priority is None or row.priority == query.priority)
+            and all(getattr(row, name) == word for name, word in query.choices.items())
             and (query.before is None or opened < query.before)
             and (query.after is None or opened >= query.after)
             and self.within.only.matches(row)
@@ -48,8 +48,8 @@ class Conditions:
 
     def are_known(self, *, by_list: bool) -> bool:
         """Tell whether the index and, `by_list`, what `listing` read leave nothing to ask of each ticket."""
-        query, only = self.query, replace(self.within.only, tag="")
-        if query.priority or query.before or query.after or only or (query.requester and self.requesters is None):
+        query, only = self.query, self.within.only.without("tag")
+        if query.choices or query.before or query.after or only or (query.requester and self.requesters is None):
             return False
         if self.statuses is None and self.resolvers is None:
             return True

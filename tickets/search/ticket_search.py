@@ -117,8 +117,8 @@ class Search:
         also: Sequence[AskedTerm] = (),
         places: Places | None = None,
     ) -> None:
-        if within.only.tag and within.only.tag not in query.tags:  # the index knows them
-            query = replace(query, tags=(*query.tags, within.only.tag))
+        if (tag := within.only.get("tag")) and tag not in query.tags:  # the index knows them
+            query = replace(query, tags=(*query.tags, tag))
         self.tenant, self.query, self._within, self._also, self._places = tenant, query, within, also, places
         self._with_notes = tenant.is_agent and (places is None or Places.COMMENT in places)
         self._conditions = Conditions(query, within)

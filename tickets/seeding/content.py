@@ -74,16 +74,18 @@ class _Play:
         entries = [opened(self.created_at, *self.requester), *self._timed()]
         return History(
             identity=self.identity,
-            title=title,
-            description=self._called() + self._fill(self.scenario.descriptions[self.way]),
-            status=self.status,
+            values={
+                "title": title,
+                "description": self._called() + self._fill(self.scenario.descriptions[self.way]),
+                "status": self.status,
+                "priority": self.priority,
+                "tags": tags,
+                "resolver": self.agent.id if self.taken else "",
+            },
             created_at=self.created_at,
             updated_at=max(e.at for e in entries if e.kind != "note"),
             requester=self.requester[0],
             requester_name=self.requester[1],
-            priority=self.priority,
-            tags=tuple(tags),
-            resolver=self.agent.id if self.taken else "",
             resolver_name=self.agent.name if self.taken else "",
             entries=tuple(entries),
         )

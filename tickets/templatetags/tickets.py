@@ -170,8 +170,8 @@ def ticket_row(row: ListedTicket, can_write: bool, is_mixed: bool, tag_url: str)
     cells = [
         format_html(_CHECK, row.select_value, row.number) if can_write else "",
         format_html('<td class="cell-number" role="cell">#{}</td>', row.number),
-        format_html(_STATUS, icon(row.status), row.status_label) if is_mixed else "",
-        format_html('<td class="cell-priority" role="cell">{}</td>', priority(row.priority, row.priority_label)),
+        format_html(_STATUS, icon(row.status), row.labels["status"]) if is_mixed else "",
+        format_html('<td class="cell-priority" role="cell">{}</td>', priority(row.priority, row.labels["priority"])),
         format_html(_TITLE, row.url, row.title, _row_tags(tuple(row.tags), tag_url) if row.tags else ""),
         format_html('<td class="cell-requester clip" role="cell" dir="auto">{}</td>', row.requester_name),
         format_html('<td class="cell-resolver" role="cell">{}</td>', person(row.resolver_name, row.is_mine, True)),

@@ -1,9 +1,20 @@
-"""The words of a ticket: statuses and how they follow each other, priorities, tags, and their limits."""
+"""Declare the fields of a ticket: each once, with its type, label and limits, and where it is shown.
+
+Everything that handles tickets goes by FIELDS: index projections and rows, forms, filters, search operators, events,
+export and import, the time machine, the check of a moved copy, a person's document, tables of tickets and the admin.
+Templates and the schemas of the API name the fields themselves; tests/desk/test_every_field.py takes a ticket with all
+fields through all of these, and fails where one is left out.
+
+A field's attribute in SummaryItem has the field's name; only the description is stored in DetailItem.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any, Final
 
 from portal import plain_text
 from portal.errors import Invalid
@@ -17,18 +28,24 @@ TAGS_LIMIT = 12
 # A ticket of an archive keeps its number across a hole of so many; whoever counts all tickets reads those in it, too.
 NUMBER_GAP = 1000
 
+Values = Mapping[str, Any]  # of a ticket, by the names of its fields
+
 _TAG = re.compile(r"[^\s,#|<>]+\Z")
 
 
-class Status(StrEnum):
-    OPEN = "open"  # needs an answer from us
-    PENDING = "pending"  # waits for somebody else
-    RESOLVED = "resolved"  # answered, may come back
-    CLOSED = "closed"  # done; can only be reopened
+class Word(StrEnum):
+    """A value of a field that has a few."""
 
     @property
     def label(self) -> str:
         return self.value.capitalize()
+
+
+class Status(Word):
+    OPEN = "open"  # needs an answer from us
+    PENDING = "pending"  # waits for somebody else
+    RESOLVED = "resolved"  # answered, may come back
+    CLOSED = "closed"  # done; can only be reopened
 
 
 MOVES: dict[Status, tuple[Status, ...]] = {
@@ -39,29 +56,14 @@ MOVES: dict[Status, tuple[Status, ...]] = {
 }
 
 
-class Priority(StrEnum):
+class Priority(Word):
     URGENT = "urgent"
     HIGH = "high"
     NORMAL = "normal"
     LOW = "low"
 
-    @property
-    def label(self) -> str:
-        return self.value.capitalize()
 
-
-def status(value: str) -> Status:
-    try:
-        return Status(value)
-    except ValueError as error:
-        raise Invalid("There is no such status.", field="status") from error
-
-
-def priority(value: str) -> Priority:
-    try:
-        return Priority(value)
-    except ValueError as error:
-        raise Invalid("There is no such priority.", field="priority") from error
+# --- texts ---
 
 
 def title(text: str) -> str:
@@ -116,3 +118,201 @@ def tag_list(text: str) -> list[str]:
     if len(tags) > TAGS_LIMIT:
         raise Invalid(f"A ticket can have at most {TAGS_LIMIT} tags; these are {len(tags)}.", field="tags")
     return tags
+
+
+# --- kinds of fields ---
+
+
+@dataclass(frozen=True, kw_only=True)
+class TicketField:
+    """A field, and the base of its kinds.
+
+    `about` says in a few words what it may hold, `example` is a value for documents, `initial` the value of a new
+    ticket for which none is given. A field that is listed is projected into the indexes and shown by lists. Where the
+    history does not tell all of a former value, `kept_as` is the attribute of its entries that does.
+    """
+
+    name: str
+    label: str
+    about: str
+    example: Any
+    initial: Any = ""
+    is_listed: bool = True
+    kept_as: str = ""
+    told_as: str = "text"  # its type in events
+
+    def clean(self, value: Any) -> Any:
+        """Return a value as tickets hold it. Raises Invalid."""
+        return value
+
+    def stored(self, value: Any) -> Any:
+        """Return a value of `clean` as the summary stores it."""
+        return value
+
+    def text(self, value: Any) -> str:
+        """Return a value as the history of a ticket holds it."""
+        return str(value)
+
+    def from_text(self, text: str) -> Any:
+        """Return the stored value that `text` made this of."""
+        return text
+
+    def typed(self, value: Any) -> str:
+        """Return a value as people type it into a form."""
+        return self.text(value)
+
+    def shown(self, value: Any) -> str:
+        """Return a value as pages show it."""
+        return self.text(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text(TicketField):
+    """A text that people write, of up to `limit` characters. `rule` brings it into its stored form."""
+
+    rule: Callable[[str], str]
+    limit: int
+
+    def clean(self, value: Any) -> str:
+        return self.rule(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LongText(Text):
+    """A text of several lines, stored beside the summary. The history has its length."""
+
+    is_listed: bool = False
+
+    def text(self, value: Any) -> str:
+        return f"{len(value):,} characters" if value else ""
+
+    def typed(self, value: Any) -> str:
+        return str(value)
+
+    def shown(self, value: Any) -> str:
+        return str(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice(TicketField):
+    """One of a few words, or "" where it is optional. All but the status are filters and search operators, too."""
+
+    words: type[Word]
+    is_optional: bool = False
+    none: str = "None"  # as pages show ""
+
+    def clean(self, value: Any) -> Any:
+        if not value and self.is_optional:
+            return ""
+        try:
+            return self.words(value)
+        except ValueError as error:
+            raise Invalid(f"There is no such {self.label.lower()}.", field=self.name) from error
+
+    def stored(self, value: Any) -> str:
+        return str(value)
+
+    def shown(self, value: Any) -> str:
+        return self.words(value).label if value else self.none
+
+    @property
+    def choices(self) -> list[tuple[str, str]]:
+        """Return the values with their labels."""
+        return [("", self.none)] * self.is_optional + [(word.value, word.label) for word in self.words]
+
+    def offered(self, current: str) -> list[dict[str, Any]]:
+        """Return the values as a template offers them, this one chosen."""
+        return [{"value": value, "label": label, "current": value == current} for value, label in self.choices]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tags(TicketField):
+    """A list of words."""
+
+    initial: Any = ()
+    told_as: str = "list of texts"
+
+    def clean(self, value: Any) -> list[str]:
+        return list(value)
+
+    stored = clean
+
+    def text(self, value: Any) -> str:
+        return ", ".join(value)
+
+    def from_text(self, text: str) -> list[str]:
+        return text.split(", ") if text else []
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member(TicketField):
+    """Somebody of the desk: a user id, "" for nobody, with the name beside it. The history has the name."""
+
+    def shown(self, value: Any) -> str:
+        return value or "Unassigned"
+
+
+# --- the fields ---
+
+TITLE: Final = Text(
+    name="title",
+    label="Title",
+    about="one line",
+    example="The printer on the third floor",
+    rule=title,
+    limit=TITLE_LIMIT,
+)
+DESCRIPTION: Final = LongText(
+    name="description",
+    label="Description",
+    about="in Markdown, perhaps empty",
+    example="It prints *every* page twice.",
+    kept_as="former_description",
+    rule=description,
+    limit=DESCRIPTION_LIMIT,
+)
+STATUS: Final = Choice(
+    name="status",
+    label="Status",
+    about="open, pending, resolved or closed",
+    example="open",
+    initial=Status.OPEN,
+    words=Status,
+)
+PRIORITY: Final = Choice(
+    name="priority",
+    label="Priority",
+    about="urgent, high, normal or low",
+    example="normal",
+    initial=Priority.NORMAL,
+    words=Priority,
+)
+TAGS: Final = Tags(name="tags", label="Tags", about="perhaps empty", example=["printer"])
+ASSIGNEE: Final = Member(
+    name="resolver",
+    label="Assignee",
+    about="an agent, or nobody",
+    example=None,
+    kept_as="former_resolver",
+    told_as="person or null",
+)
+
+# In the order of documents, of pages that compare two versions, and of columns.
+FIELDS: Final[tuple[TicketField, ...]] = (TITLE, DESCRIPTION, STATUS, PRIORITY, TAGS, ASSIGNEE)
+BY_NAME: Final = {field.name: field for field in FIELDS}
+LABELS: Final = {field.name: field.label for field in FIELDS}
+CHOICES: Final = tuple(field for field in FIELDS if isinstance(field, Choice))
+# Fields that came later: what was made before has none of them.
+OPTIONAL: Final = frozenset(field.name for field in CHOICES if field.is_optional)
+# The choices that are asked of rows. Lists of a status are served by a key.
+FILTERS: Final = {field.name: field for field in CHOICES if field is not STATUS}
+# The fields that the form of a ticket edits; status and assignee have rules of their own.
+EDITED: Final = tuple(field for field in FIELDS if field not in (STATUS, ASSIGNEE))
+# Those of them that are attributes of the summary.
+SUMMARISED: Final = tuple(field for field in EDITED if field is not DESCRIPTION)
+
+
+def known(names: Iterable[str]) -> None:
+    """Raise TypeError where one of these is no field's name."""
+    if unknown := set(names) - BY_NAME.keys():
+        raise TypeError(f"a ticket has no field {sorted(unknown)}")

@@ -11,7 +11,7 @@ from portal.schema import row_forms
 from portal.schema.holdings import FilePlace, Holding, Raw, Reader, Stage, StoredItem, TenantArrival, declare_holding
 from portal.schema.row_forms import Check, RowForm
 from tickets.ticket import keys
-from tickets.ticket.fields import NUMBER_GAP, Priority, Status
+from tickets.ticket.fields import CHOICES, NUMBER_GAP, TAGS
 from tickets.ticket.items import ActivityItem, CounterItem, DetailItem, SummaryItem
 from tickets.ticket.tables import TICKETS
 
@@ -117,9 +117,8 @@ def _days(values: Raw) -> bool:
 def _forms() -> tuple[RowForm, ...]:
     of_request = {"request": all_keys.part}
     summary: dict[str, Check] = {
-        "status": row_forms.one_of(*Status),
-        "priority": row_forms.one_of(*Priority),
-        "tags": row_forms.texts,
+        **{choice.name: row_forms.one_of(*(value for value, _ in choice.choices)) for choice in CHOICES},
+        TAGS.name: row_forms.texts,
         "erased_versions": _numbers_in,
         "days": _days,
         **row_forms.moments("created_at", "updated_at"),

@@ -5,17 +5,14 @@ from __future__ import annotations
 from portal.schema import keys
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Index, Table
+from tickets.ticket.fields import FIELDS
 
-# What a list row shows, and nothing else: each projected attribute is written to both indexes on every change.
+# A list row, and nothing else: each projected attribute is written to both indexes on every change.
 # An index always carries the base table's keys and its own; the other index's key is listed because a row's
 # select box states its resolver.
-_LIST_ROW = (
+LIST_ROW = (
+    *(field.name for field in FIELDS if field.is_listed),
     "number",
-    "title",
-    "status",
-    "priority",
-    "tags",
-    "resolver",
     "resolver_name",
     "requester_name",
     "created_at",
@@ -27,14 +24,14 @@ _LIST_ROW = (
     "commented_at",
 )
 
-STATUS_UPDATED = Index("gsi-status-updated", "tenant_status", "updated_at", (*_LIST_ROW, "raised_at"))
+STATUS_UPDATED = Index("gsi-status-updated", "tenant_status", "updated_at", (*LIST_ROW, "raised_at"))
 STATUS_RESOLVER = Index(
-    "gsi-status-resolver", "tenant_status", "resolver_updated", (*_LIST_ROW, "updated_at", "raised_at")
+    "gsi-status-resolver", "tenant_status", "resolver_updated", (*LIST_ROW, "updated_at", "raised_at")
 )
 # Sparse: the tickets whose last change is an internal note, in the order that agents see. See ADR 30.
-STATUS_RAISED = Index("gsi-raised", "raised_status", "raised_at", (*_LIST_ROW, "tenant_status"))
+STATUS_RAISED = Index("gsi-raised", "raised_status", "raised_at", (*LIST_ROW, "tenant_status"))
 RESOLVER_RAISED = Index(
-    "gsi-raised-resolver", "raised_status", "resolver_raised", (*_LIST_ROW, "tenant_status", "raised_at")
+    "gsi-raised-resolver", "raised_status", "resolver_raised", (*LIST_ROW, "tenant_status", "raised_at")
 )
 
 TICKETS = Table(

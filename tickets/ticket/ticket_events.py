@@ -7,14 +7,17 @@ by the timestamp of their event.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final
 
 from delivery.events.event_types import Event, EventField, EventType, declare_event
 from delivery.outbox import telling
 from tenants.tenancy.context import TenantContext
+from tickets.ticket.fields import ASSIGNEE, BY_NAME, DESCRIPTION, EDITED, FIELDS, STATUS, Values
 
 Json = dict[str, Any]
+
+_EDITED: Final = [EDITED[0].label, *(field.label.lower() for field in EDITED[1:])]
 
 _ALICE: Final = {"id": "5f0c1d2e3a4b4c5d8e6f708192a3b4c5", "name": "Alice Example"}
 _BOB: Final = {"id": "0a1b2c3d4e5f40718293a4b5c6d7e8f9", "name": "Bob Example"}
@@ -30,11 +33,11 @@ CREATED: Final = declare_event(
         "Somebody opened a ticket.",
         (
             _NUMBER,
-            EventField("title", "text", "one line", "The printer on the third floor"),
-            EventField("description", "text", "in Markdown, perhaps empty", "It prints *every* page twice."),
-            EventField("status", "text", "open", "open"),
-            EventField("priority", "text", "urgent, high, normal or low", "normal"),
-            EventField("tags", "list of texts", "perhaps empty", ["printer"]),
+            *(
+                EventField(field.name, field.told_as, field.about, field.example)
+                for field in FIELDS
+                if field is not ASSIGNEE
+            ),
             EventField("requester", "person", "for whom it was opened", _ALICE),
             EventField("by", "person", "who opened it", _ALICE),
         ),
@@ -44,7 +47,7 @@ CHANGED: Final = declare_event(
     EventType(
         "ticket.changed",
         1,
-        "Title, description, priority or tags were changed.",
+        f"{', '.join(_EDITED[:-1])} or {_EDITED[-1]} were changed.",
         (
             _NUMBER,
             EventField(
@@ -91,11 +94,10 @@ NOTE_ADDED: Final = declare_event(
 )
 
 
-def created(tenant: TenantContext, *, number: int, description: str, summary: Mapping[str, Any]) -> Event:
-    """Tell of a new ticket. `summary` holds its title, status, priority and tags."""
-    me = _me(tenant)
-    told = {name: summary[name] for name in ("title", "status", "priority", "tags")}
-    return Event(CREATED, {"number": number, **told, "description": description, "requester": me, "by": me}, 1)
+def created(tenant: TenantContext, number: int, values: Values) -> Event:
+    """Tell of a new ticket that has these values. Its assignment has an event of its own."""
+    told = {field.name: values[field.name] for field in FIELDS if field is not ASSIGNEE}
+    return Event(CREATED, {"number": number, **told, "requester": _me(tenant), "by": _me(tenant)}, 1)
 
 
 def commented(tenant: TenantContext, number: int, *, kind: str, body: str, at: str, version: int) -> Event:
@@ -120,9 +122,9 @@ def revised(
     events, others = [], []
     for name, before, after in changes:
         told: Json = {"number": number, "before": before, "after": after, "by": _me(tenant)}
-        if name == "status":
+        if name == STATUS.name:
             events.append(Event(STATUS_CHANGED, told, version))
-        elif name == "resolver":
+        elif name == ASSIGNEE.name:
             people = {"before": _person(resolver[0], before), "after": _person(resolver[1], after)}
             events.append(Event(ASSIGNED, told | people, version))
         else:
@@ -143,15 +145,9 @@ def are_told(tenant: TenantContext) -> bool:
 
 
 def _change(name: str, before: str, after: str, description: str | None) -> Json:
-    if name == "description":
+    if name == DESCRIPTION.name:
         return {"field": name, "before": None, "after": description}
-    if name == "tags":
-        return {"field": name, "before": _tags(before), "after": _tags(after)}
-    return {"field": name, "before": before, "after": after}
-
-
-def _tags(text: str) -> list[str]:
-    return text.split(", ") if text else []
+    return {"field": name, "before": BY_NAME[name].from_text(before), "after": BY_NAME[name].from_text(after)}
 
 
 def _person(user_id: str, name: str) -> Json | None:

@@ -42,9 +42,9 @@ class PastFilter:
     def takes(self, found: ThenAndNow) -> bool:
         """Tell whether a ticket was like this. One that did not exist was not."""
         then = found.then
-        if then is None or (self.status and then.status != self.status):
+        if then is None or (self.status and then.values["status"] != self.status):
             return False
         if self.changed and not found.differing:
             return False
         is_theirs = self.assignee.casefold() in then.resolver_name.casefold()
-        return is_theirs and (not self.tag or self.tag in then.tags)
+        return is_theirs and (not self.tag or self.tag in then.values["tags"])

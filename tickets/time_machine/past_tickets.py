@@ -17,9 +17,11 @@ from portal.errors import NotFound
 from tenants.tenancy.context import TenantContext
 from tickets.desk.timelines import Activity
 from tickets.ticket import keys
+from tickets.ticket.fields import ASSIGNEE, BY_NAME, FIELDS, TITLE, TicketField, Values
 from tickets.ticket.items import CounterItem, SummaryItem
 from tickets.ticket.tables import TICKETS
 
+_UNKNOWN: Final = "(not kept)"
 PAGE_SIZE: Final = 25  # numbers of a page: each ticket that has changed since costs a Query
 LOOKED: Final = 8  # such groups of numbers that are looked through for a page of tickets of one kind
 PROBES: Final = 50  # tickets that are read at once to find where a moment lies among the numbers
@@ -28,38 +30,39 @@ ENTRIES_SHOWN: Final = 50  # of the history until then
 
 @dataclass(frozen=True)
 class PastTicket:
-    """A ticket as it was. `description` and `resolver` (a user id, "" for nobody) are None where they were not kept."""
+    """A ticket as it was. `values` are those of its fields by name, None for a description or an assignee's id that was
+    not kept."""
 
     number: int
-    title: str
-    status: str
-    priority: str
-    tags: tuple[str, ...]
-    resolver: str | None
+    values: Values
     resolver_name: str
     requester_name: str
     created_at: str
     comment_count: int
     version: int
-    description: str | None = None
 
     @classmethod
     def of(cls, summary: SummaryItem, description: str | None = None) -> PastTicket:
         """Return the ticket as it is now."""
         return cls(
             number=int(summary.number),
-            title=summary.title,
-            status=summary.status,
-            priority=summary.priority,
-            tags=tuple(summary.tags),
-            resolver=summary.resolver,
+            values={field.name: getattr(summary, field.name, description) for field in FIELDS},
             resolver_name=summary.resolver_name,
             requester_name=summary.requester_name,
             created_at=summary.created_at,
             comment_count=int(summary.comment_count),
             version=summary.version_told,
-            description=description,
         )
+
+    @property
+    def title(self) -> str:
+        return str(self.values[TITLE.name])
+
+    @property
+    def shown(self) -> dict[str, str]:
+        """Return the fields as pages show them, "(not kept)" where nobody knows."""
+        values = {**self.values, ASSIGNEE.name: self.resolver_name}
+        return {name: _UNKNOWN if value is None else BY_NAME[name].shown(value) for name, value in values.items()}
 
 
 @dataclass(frozen=True)
@@ -85,9 +88,10 @@ class ThenAndNow:
         then, now = self.then, self.now
         if then is None:
             return frozenset()
-        told = "resolver" if then.resolver is not None else "resolver_name"
-        compared = {name: name for name in ("title", "description", "status", "priority", "tags")} | {"resolver": told}
-        return frozenset(name for name, kept in compared.items() if getattr(then, kept) != getattr(now, kept))
+        differing = {name for name, value in then.values.items() if value != now.values[name]}
+        if then.values[ASSIGNEE.name] is None and then.resolver_name == now.resolver_name:
+            differing.discard(ASSIGNEE.name)
+        return frozenset(differing)
 
 
 def read(tenant: TenantContext, number: int, at: str) -> ThenAndNow:
@@ -116,31 +120,32 @@ def _then_and_now(number: int, newer: Sequence[Mapping[str, Any]], at: str) -> T
 
 def taken_back(now: PastTicket, entries: Iterable[Mapping[str, Any]]) -> PastTicket:
     """Return the ticket as it was before these entries of its history, raw items, newest first."""
-    found: dict[str, Any] = {}
+    values, resolver_name = dict(now.values), now.resolver_name
     comments = changes = 0
     for raw in entries:
         comments += raw["kind"]["S"] == "comment"
         made = [change["M"] for change in raw["changes"]["L"]] if "changes" in raw else []
         changes += bool(made)
         for change in made:
-            found |= _before(change["field"]["S"], change.get("before", {"S": ""})["S"], raw)
-    return replace(now, comment_count=now.comment_count - comments, version=now.version - changes, **found)
+            name, text = change["field"]["S"], change.get("before", {"S": ""})["S"]
+            if name in values:
+                values[name] = _before(BY_NAME[name], text, raw)
+            if name == ASSIGNEE.name:
+                resolver_name = text
+    return replace(
+        now,
+        values=values,
+        resolver_name=resolver_name,
+        comment_count=now.comment_count - comments,
+        version=now.version - changes,
+    )
 
 
-def _before(field: str, text: str, raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes of a PastTicket that a change takes back: `text` is the field's before it."""
-    if field == "tags":
-        return {"tags": tuple(text.split(", ")) if text else ()}
-    if field == "description":
-        return {"description": _kept(raw, "former_description", text)}
-    if field == "resolver":
-        return {"resolver": _kept(raw, "former_resolver", text), "resolver_name": text}
-    return {field: text} if field in ("title", "status", "priority") else {}
-
-
-def _kept(raw: Mapping[str, Any], name: str, text: str) -> str | None:
-    """Return what was kept of before, "" where the change says that there was nothing, None where nobody knows."""
-    stored = raw.get(name, {}).get("S")
+def _before(field: TicketField, text: str, raw: Mapping[str, Any]) -> Any:
+    """Return the value before a change: `text` in the history, or what the entry keeps of it, None for neither."""
+    if not field.kept_as:
+        return field.from_text(text)
+    stored = raw.get(field.kept_as, {}).get("S")
     return str(stored) if stored is not None else None if text else ""
 
 

@@ -11,16 +11,15 @@ from django.utils.http import urlencode
 from portal import clock
 from portal.plain_text import amount
 from portal.web import moments
-from tickets.desk import changing, ticket_presenters
+from tickets.desk import ticket_presenters
 from tickets.desk.summaries import TicketState
 from tickets.desk.timelines import Activity
-from tickets.ticket.fields import Priority, Status
+from tickets.ticket.fields import LABELS
 from tickets.time_machine import past_filters, restoring
 from tickets.time_machine.forms import PastFilterForm
 from tickets.time_machine.past_filters import PastFilter
-from tickets.time_machine.past_tickets import PastPage, PastTicket, ThenAndNow
+from tickets.time_machine.past_tickets import PastPage, ThenAndNow
 
-_UNKNOWN = "(not kept)"
 REASONS = 10  # for which tickets were left, that are said one by one
 MOMENTS_SHOWN = 20  # changes that a ticket's page offers to look behind
 
@@ -30,26 +29,14 @@ def past_url(number: int, at: str) -> str:
     return f"{reverse('tickets:past_ticket', args=[number])}?{urlencode({'at': at})}"
 
 
-def texts(ticket: PastTicket) -> dict[str, str]:
-    """Return a ticket's fields by name as people read them."""
-    return {
-        "title": ticket.title,
-        "description": _UNKNOWN if ticket.description is None else ticket.description,
-        "status": Status(ticket.status).label,
-        "priority": Priority(ticket.priority).label,
-        "tags": ", ".join(ticket.tags),
-        "resolver": ticket.resolver_name or "Unassigned",
-    }
-
-
 def differences(found: ThenAndNow) -> list[dict[str, Any]]:
     """Return the fields then and now, in their order. A description that was not kept differs."""
     if found.then is None:
         return []
-    then, now = texts(found.then), texts(found.now)
+    then, now = found.then.shown, found.now.shown
     return [
         {"name": name, "label": label, "then": then[name], "now": now[name], "differs": name in found.differing}
-        for name, label in changing.LABELS.items()
+        for name, label in LABELS.items()
     ]
 
 
@@ -80,7 +67,7 @@ def _moments(number: int, entries: Iterable[Activity]) -> list[dict[str, Any]]:
             "url": past_url(number, clock.stamp(clock.parse(a.at), offset=-1)),
             "at": clock.parse(a.at),
             "by": a.author_name,
-            "labels": ", ".join(changing.LABELS.get(c.field, c.field).lower() for c in a.changes),
+            "labels": ", ".join(LABELS.get(c.field, c.field).lower() for c in a.changes),
         }
         for a in changes
     ]
@@ -91,9 +78,6 @@ def queue_page(page: PastPage, at: str, only: PastFilter) -> dict[str, Any]:
     rows = [
         {
             "ticket": found.then,
-            "texts": texts(found.then),
-            "status_label": Status(found.then.status).label,
-            "priority_label": Priority(found.then.priority).label,
             "differs": bool(found.differing),
             "has_changed": any(entry.changes for entry in found.since),
             "url": past_url(found.now.number, at),

@@ -25,7 +25,7 @@ from tenants.tenancy.roles import Role
 from tickets.desk import changing
 from tickets.desk.changing import Wishes
 from tickets.desk.summaries import TicketState
-from tickets.ticket.fields import Priority, Status
+from tickets.ticket.fields import ASSIGNEE, DESCRIPTION, LABELS
 from tickets.time_machine import past_tickets
 from tickets.time_machine.past_tickets import PastTicket, ThenAndNow
 
@@ -52,7 +52,7 @@ class Lack:
 
     @property
     def label(self) -> str:
-        return changing.LABELS[self.field]
+        return LABELS[self.field]
 
 
 @dataclass(frozen=True)
@@ -140,33 +140,26 @@ def wishes_for(
     then: PastTicket, differing: Collection[str], at: str, people: Recipients
 ) -> tuple[Wishes, tuple[Lack, ...]]:
     """Return the change that restores this, and of the fields that differ those that it has to leave out."""
-    lacks = [Lack("description", "only its length was kept")] if then.description is None else []
-    if "resolver" in differing and (unable := _unable(then, people)):
+    lacks = [Lack(DESCRIPTION.name, "only its length was kept")] if then.values[DESCRIPTION.name] is None else []
+    if ASSIGNEE.name in differing and (unable := _unable(then, people)):
         lacks.append(unable)
-    is_given_back = "resolver" in differing and all(lack.field != "resolver" for lack in lacks)
-    wishes = Wishes(
-        title=then.title,
-        description=then.description,
-        priority=Priority(then.priority),
-        tags=list(then.tags),
-        status=Status(then.status),
-        resolver=then.resolver if is_given_back else None,
-        restoring=f"restored the ticket as of {clock.parse(at):%-d %B %Y, %H:%M:%S} UTC:",
-    )
+    is_given_back = ASSIGNEE.name in differing and all(lack.field != ASSIGNEE.name for lack in lacks)
+    values = then.values if is_given_back else {**then.values, ASSIGNEE.name: None}
+    wishes = Wishes(**values, restoring=f"restored the ticket as of {clock.parse(at):%-d %B %Y, %H:%M:%S} UTC:")
     return wishes, tuple(lacks)
 
 
 def _unable(then: PastTicket, people: Recipients) -> Lack | None:
     """Return why the assignee of then cannot have the ticket again, None where they can and for nobody."""
-    name = then.resolver_name
-    if then.resolver is None:
-        return Lack("resolver", f"of {name} only the name was kept")
-    if then.resolver in people.erased:
-        return Lack("resolver", f"{name} is no longer known")
-    if then.resolver and then.resolver not in people.members:
-        return Lack("resolver", f"{name} is no longer a member", of_member=True)
-    if then.resolver and not people.members[then.resolver].role.at_least(Role.AGENT):
-        return Lack("resolver", f"{name} is {people.members[then.resolver].role.with_article} now", of_member=True)
+    name, assignee = then.resolver_name, then.values[ASSIGNEE.name]
+    if assignee is None:
+        return Lack(ASSIGNEE.name, f"of {name} only the name was kept")
+    if assignee in people.erased:
+        return Lack(ASSIGNEE.name, f"{name} is no longer known")
+    if assignee and assignee not in people.members:
+        return Lack(ASSIGNEE.name, f"{name} is no longer a member", of_member=True)
+    if assignee and not people.members[assignee].role.at_least(Role.AGENT):
+        return Lack(ASSIGNEE.name, f"{name} is {people.members[assignee].role.with_article} now", of_member=True)
     return None
 
 
