@@ -1,0 +1,358 @@
+"""A ticket with another than the usual value in every declared field goes through all that handles tickets, and comes
+out equal. A field that one of these places leaves out fails here."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import html
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from api.v1.ticket_inputs import TicketToChange, TicketToCreate
+from api.v1.ticket_schemas import TicketInFull, TicketInList, TicketListQuery, TicketSearchQuery
+from portal import clock
+from portal.schema import holdings, row_forms
+from tenants.audit_trail.recording import Actor
+from tenants.tenancy import context, tenant_directory
+from tenants.tenancy.context import TenantContext
+from tests.moving.moves import BRIDGE, move
+from tests.support import outbox
+from tests.support.api_client import api_client
+from tests.support.commands import run
+from tests.support.operators import Operator, make_operator
+from tests.support.searching import index_all
+from tests.support.world import Browser, World
+from tickets.desk import changing, creating, lists, timelines
+from tickets.desk.changing import EditConflict, Wishes
+from tickets.desk.filters import TicketFilter
+from tickets.desk.summaries import TicketState
+from tickets.importing import export_rows
+from tickets.importing.archive_reader import RawRow
+from tickets.importing.export_rows import ExportedTicket
+from tickets.moving import copy_check
+from tickets.ticket import keys
+from tickets.ticket.fields import (
+    ASSIGNEE,
+    CHOICES,
+    DESCRIPTION,
+    EDITED,
+    FIELDS,
+    FILTERS,
+    MOVES,
+    OPTIONAL,
+    STATUS,
+    TAGS,
+    Choice,
+    Member,
+    Status,
+    Tags,
+    TicketField,
+)
+from tickets.ticket.tables import TICKETS
+from tickets.time_machine import past_tickets, restoring
+from tickets.time_machine.past_tickets import PastTicket
+
+NAMES = [field.name for field in FIELDS]
+LISTED = [field for field in FIELDS if field.is_listed]
+Values = dict[str, Any]
+
+
+@pytest.fixture
+def alice(world: World) -> TenantContext:
+    return world.context("alice", "acme")
+
+
+def sample(world: World, field: TicketField, turn: int) -> Any:
+    """A value of this field that no new ticket has by itself, another one for each turn (0 or 1)."""
+    if isinstance(field, Choice):
+        return [word.value for word in field.words if word != field.initial][turn]
+    if isinstance(field, Tags):
+        return [f"{field.name}-{turn}", "vip"]
+    if isinstance(field, Member):
+        return world.users[("bob", "alice")[turn]].id
+    return f"Sample {field.name}, {'first' if turn == 0 else 'second'}"
+
+
+def samples(world: World, turn: int) -> Values:
+    return {field.name: sample(world, field, turn) for field in FIELDS}
+
+
+def read(tenant: TenantContext, number: int) -> Values:
+    return dict(PastTicket.of(*timelines.head(tenant, number)).values)
+
+
+def made(world: World, tenant: TenantContext) -> int:
+    """A ticket with the first sample of each field, beside one that has none."""
+    creating.create(tenant, title="Plain")
+    values = samples(world, 0)
+    number = creating.create(tenant, **{name: value for name, value in values.items() if name != STATUS.name})
+    changing.change(tenant, number, Wishes(status=values[STATUS.name]))
+    assert read(tenant, number) == values
+    return number
+
+
+def typed(world: World, turn: int, *fields: TicketField) -> dict[str, Any]:
+    return {field.name: field.typed(sample(world, field, turn)) for field in fields}
+
+
+def inputs(page: Any) -> dict[str, str]:
+    """The names of the inputs on a page, with their values where these are in the tag."""
+    tags = re.findall(r"<(?:input|select|textarea)\b[^>]*>", page.content.decode())
+    told = ({name: html.unescape(value) for name, value in re.findall(r'(\w+)="([^"]*)"', tag)} for tag in tags)
+    return {tag["name"]: tag.get("value", "") for tag in told if "name" in tag}
+
+
+def row_of(browser: Browser, number: int) -> str:
+    """The text of a ticket's row in the queue."""
+    page = browser.get("/tickets/?status=any").content.decode()
+    (row,) = [row for row in re.findall(r'<tr class="row".*?</tr>', page, re.DOTALL) if f"/tickets/{number}/" in row]
+    return html.unescape(re.sub(r"<[^>]+>", " ", row))
+
+
+def _third(field: TicketField) -> Any:
+    return {"title": "Third", "description": "Third", "tags": ["third"]}.get(field.name, field.initial)
+
+
+def shown(world: World, field: TicketField, turn: int) -> str:
+    value = sample(world, field, turn)
+    return {user.id: user.name for user in world.users.values()}[value] if field is ASSIGNEE else field.shown(value)
+
+
+def test_a_form_creates_and_edits_every_field_and_each_one_makes_it_another_form(world: World, alice: Any) -> None:
+    browser = world.browser("alice", "acme")
+    form = inputs(browser.get("/tickets/new/"))
+    assert form.keys() >= {field.name for field in (*EDITED, ASSIGNEE)}
+    data: dict[str, object] = {**form, **typed(world, 0, *EDITED), ASSIGNEE.name: world.users["bob"].id}
+    for _ in range(2):
+        assert browser.send("/tickets/new/", data).status_code == 302  # type: ignore[attr-defined]
+    assert read(alice, 1) == samples(world, 0) | {STATUS.name: Status.OPEN}
+    for field in (*EDITED, ASSIGNEE):
+        other = sample(world, field, 1)
+        browser.send("/tickets/new/", data | {field.name: other if field is ASSIGNEE else field.typed(other)})
+        newest = lists.page(alice, status=Status.OPEN).rows[0].number
+        assert read(alice, newest)[field.name] == other, f"a form that differs in {field.name} was taken for the same"
+    page = browser.get("/tickets/1/edit/")
+    assert inputs(page).keys() >= {field.name for field in EDITED}
+    assert {name: page.context["form"][name].value() for name in typed(world, 0, *EDITED)} == typed(world, 0, *EDITED)
+    version = inputs(page)["version"]
+    browser.send("/tickets/1/edit/", {**typed(world, 1, *EDITED), "version": version, "request_id": form["request_id"]})
+    assert read(alice, 1) == samples(world, 1) | {STATUS.name: Status.OPEN, ASSIGNEE.name: world.users["bob"].id}
+
+
+def test_the_page_of_a_ticket_shows_every_field_and_changes_those_with_a_few_values(world: World, alice: Any) -> None:
+    number = made(world, alice)
+    browser = world.browser("alice", "acme")
+    page = browser.get(f"/tickets/{number}/")
+    article = page.content.decode().split('id="ticket"')[1]
+    for field in FIELDS:
+        texts = field.shown(sample(world, field, 0)).split(", ") if field is not ASSIGNEE else ["Bob Example"]
+        assert all(text in html.unescape(article) for text in texts), field.name
+    for choice in FILTERS.values():
+        assert re.search(rf'<option value="{sample(world, choice, 0)}" selected', article), choice.name
+    for field in CHOICES:
+        wish = sample(world, field, 1)
+        version = str(timelines.head(alice, number)[0].version)
+        assert f'name="{field.name}"' in article
+        browser.send(f"/tickets/{number}/change/", {"version": version, field.name: wish})
+        assert read(alice, number)[field.name] == wish
+    for name in OPTIONAL:
+        version = str(timelines.head(alice, number)[0].version)
+        browser.send(f"/tickets/{number}/change/", {"version": version, name: ""})
+        assert read(alice, number)[name] == ""
+
+
+def test_lists_show_every_listed_field_and_filter_by_those_with_a_few_values(world: World, alice: Any) -> None:
+    number = made(world, alice)
+    browser = world.browser("alice", "acme")
+    row = row_of(browser, number)
+    for field in LISTED:
+        assert all(text in row for text in shown(world, field, 0).split(", ")), field.name
+    form = inputs(browser.get("/tickets/?status=any"))
+    index_all()
+    help_text = browser.get("/search/").content.decode()
+    for name, choice in FILTERS.items():
+        value = sample(world, choice, 0)
+        only = TicketFilter.parse({name: value})
+        assert [one.number for one in lists.page(alice, status=list(Status), only=only).rows] == [number]
+        assert name in form
+        assert (
+            f"{choice.label.lower()}: {value}" in browser.get(f"/tickets/?status=any&{name}={value}").content.decode()
+        )
+        for typed_text, count in ((f"sample {name}:{value}", 1), (f"sample {name}:{sample(world, choice, 1)}", 0)):
+            found = browser.get("/search/", {"q": typed_text})
+            assert found.content.decode().count('class="row-link"') == count, typed_text
+        assert f"<code>{name}:" in help_text
+
+
+def test_two_who_change_the_same_field_are_told_and_two_who_change_others_are_not(world: World, alice: Any) -> None:
+    for field in (*EDITED, ASSIGNEE):
+        number = made(world, alice)
+        seen = int(timelines.head(alice, number)[0].version)
+        changing.change(alice, number, Wishes(**{field.name: sample(world, field, 1)}), version=seen)
+        with pytest.raises(EditConflict):
+            changing.change(alice, number, Wishes(**{field.name: _third(field)}), version=seen)
+        changing.change(alice, number, Wishes(status=MOVES[Status.PENDING][1]), version=seen)
+    number = creating.create(alice, title="Plain")
+    browser = world.browser("alice", "acme")
+    left = {field.name: field.typed(field.initial) for field in EDITED}  # as it was
+    changing.edit(alice, number, version=1, **{field.name: sample(world, field, 0) for field in EDITED})
+    sent = {"version": "1", "request_id": "0" * 32, "title": "Mine"}
+    form = browser.send(f"/tickets/{number}/edit/", left | sent).context["form"]  # type: ignore[attr-defined]
+    for field in EDITED[1:]:
+        assert form[field.name].value() == field.typed(sample(world, field, 0)), "what others changed would be undone"
+    page: Any = browser.send(f"/tickets/{number}/edit/", typed(world, 1, *EDITED) | sent)
+    text = html.unescape(page.content.decode())
+    for field in EDITED:
+        assert field.shown(sample(world, field, 0)) in text, f"of {field.name} the stored version is not shown"
+        mine = "Mine" if field is EDITED[0] else field.shown(sample(world, field, 1))
+        assert mine in text, f"of {field.name} one's own version is not shown"
+
+
+def test_events_tell_every_field(world: World) -> None:
+    outbox.subscribe(world, "acme")
+    alice = world.context("alice", "acme")
+    number = made(world, alice)
+    changing.edit(alice, number, version=3, **{field.name: sample(world, field, 1) for field in EDITED})
+    events = [event for event in outbox.told() if event["data"]["number"] == number]
+    (opened,) = [event["data"] for event in events if event["type"] == "ticket.created"]
+    assert {name: opened[name] for name in NAMES if name != ASSIGNEE.name} == {
+        name: value for name, value in (samples(world, 0) | {STATUS.name: "open"}).items() if name != ASSIGNEE.name
+    }
+    (changed,) = [event["data"]["changes"] for event in events if event["type"] == "ticket.changed"]
+    assert {change["field"]: change["after"] for change in changed} == {
+        field.name: sample(world, field, 1) for field in EDITED
+    }
+    assert {event["type"] for event in events} >= {"ticket.status_changed", "ticket.assigned"}
+
+
+def test_an_export_takes_every_field_along_and_an_import_brings_it_back(
+    world: World, alice: Any, tmp_path: Path
+) -> None:
+    number, path = made(world, alice), tmp_path / "acme.jsonl"
+    assert run("export_tickets", "--tenant", "acme", "--output", path).status == 0
+    assert run("import_archive", "--tenant", "globex", path).status == 0
+    there = world.context("alice", "globex")
+    expected = samples(world, 0)
+    found = read(there, number)
+    assert found | {ASSIGNEE.name: "", TAGS.name: []} == expected | {ASSIGNEE.name: "", TAGS.name: []}
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for name in OPTIONAL:  # an export of before the field was there
+        assert read_line(lines[-1] | {name: None}).told.values[name] == ""
+
+
+def test_a_tenants_file_takes_every_field_along_and_is_checked(world: World, alice: Any, tmp_path: Path) -> None:
+    number, path = made(world, alice), tmp_path / "acme.zip"
+    assert run("export_tenant", "acme", path).status == 0
+    assert run("import_tenant", path, "--as", "copy", "--new-id").status == 0
+    copied = context.enter(world.users["alice"], tenant_directory.find("copy").tenant_id)
+    assert copied is not None
+    assert read(copied, number) == samples(world, 0)
+    (forms,) = [holding.forms() for holding in holdings.holdings() if holding.name == "tickets" and holding.forms]
+    raw = summary_of(alice, number)
+    assert row_forms.fault(forms, TICKETS, alice.tenant_id, raw) == ""
+    for field in LISTED:
+        wrong = {"S": "no such word"} if isinstance(field, Choice) else {"N": "1"}
+        assert field.name in row_forms.fault(forms, TICKETS, alice.tenant_id, {**raw, field.name: wrong})
+
+
+def test_a_move_takes_every_field_along_and_its_check_misses_none(world: World, alice: Any) -> None:
+    number = made(world, alice)
+    left = collection_of(alice, number)
+    move(world, BRIDGE)
+    assert read(world.context("alice", "acme"), number) == samples(world, 0)
+    for field in FIELDS:
+        present = copy.deepcopy(left)
+        held_by = keys.DETAIL if field is DESCRIPTION else keys.SUMMARY
+        summary, holder = (next(raw for raw in present if raw["sk"]["S"] == sort) for sort in (keys.SUMMARY, held_by))
+        summary["comment_count"] = {"N": "9"}  # commented on since, which changes no field
+        assert copy_check.is_later(left, present)
+        holder[field.name] = {"S": "lost"}
+        assert not copy_check.is_later(left, present), field.name
+
+
+def test_the_past_has_every_field_and_gives_it_back(world: World, alice: Any) -> None:
+    number, then = made(world, alice), clock.stamp()
+    changing.change(alice, number, Wishes(**samples(world, 1)))
+    found = past_tickets.read(alice, number, then)
+    assert found.then is not None
+    assert dict(found.then.values) == samples(world, 0)
+    assert found.differing == set(NAMES)
+    page = world.browser("alice", "acme").get(f"/tickets/{number}/past/", {"at": then})
+    text = html.unescape(page.content.decode())
+    assert all(shown(world, field, turn) in text for field in FIELDS for turn in (0, 1))
+    state = TicketState.of(timelines.head(alice, number)[0])
+    assert [one.is_whole for one in restoring.restore(alice, [state], then, by=Actor(alice.user_id, "Alice"))] == [True]
+    assert read(alice, number) == samples(world, 0)
+
+
+def test_a_table_of_tickets_has_every_listed_field(world: World, alice: Any) -> None:
+    made(world, alice)
+    answer: Any = world.browser("alice", "acme").send("/tickets/export/", {"status": "any"})
+    rows = list(csv.DictReader(io.StringIO(b"".join(answer.streaming_content).decode("utf-8-sig"))))
+    for field in LISTED:
+        column = "assignee" if field is ASSIGNEE else field.name
+        assert rows[0][column] == ("Bob Example" if field is ASSIGNEE else field.text(sample(world, field, 0)))
+
+
+def test_the_api_takes_and_gives_every_field(world: World, alice: Any) -> None:
+    api, names = api_client(world), {name: f"{name}_id" if name == ASSIGNEE.name else name for name in NAMES}
+    assert TicketToCreate.model_fields.keys() >= {names[name] for name in NAMES if name != STATUS.name}
+    assert TicketToChange.model_fields.keys() >= set(names.values())
+    assert TicketInFull.model_fields.keys() >= set(NAMES)
+    assert TicketInList.model_fields.keys() >= {field.name for field in LISTED}
+    for query in (TicketListQuery, TicketSearchQuery):
+        assert query.model_fields.keys() >= FILTERS.keys()
+    first, second = ({names[name]: value for name, value in samples(world, turn).items()} for turn in (0, 1))
+    body = {name: value for name, value in first.items() if name != STATUS.name}
+    number = api.send("/tickets", body, Idempotency_Key="once").json()["number"]
+    assert read(alice, number) == samples(world, 0) | {STATUS.name: Status.OPEN}
+    answer = api.call("PATCH", f"/tickets/{number}", second)
+    assert answer.status_code == 200, answer.content
+    assert read(alice, number) == samples(world, 1)
+    (listed,) = api.ask("/tickets?status=any").json()["data"]
+    for told, fields in ((api.ask(f"/tickets/{number}").json(), FIELDS), (listed, LISTED)):
+        found = told | {ASSIGNEE.name: told[ASSIGNEE.name]["id"]}
+        assert {field.name: found[field.name] for field in fields} == {
+            field.name: sample(world, field, 1) for field in fields
+        }
+    for name in FILTERS:
+        assert len(api.ask(f"/tickets?status=any&{name}={second[name]}").json()["data"]) == 1
+        assert len(api.ask(f"/tickets?status=any&{name}={first[name]}").json()["data"]) == 0
+    for name in OPTIONAL:
+        assert api.call("PATCH", f"/tickets/{number}", {name: None}).json()[name] is None
+
+
+def test_the_document_of_a_person_and_the_admin_have_every_field(world: World, alice: Any, tmp_path: Path) -> None:
+    number, path = made(world, alice), tmp_path / "person.json"
+    assert run("export_person", "acme", "alice@example.com", path).status == 0
+    told: Values = {}
+    for one in json.loads(path.read_text())["tickets"]:
+        for item in one["items"] if one["number"] == number else ():
+            told = item | told
+    for field in (field for field in LISTED if field is not ASSIGNEE):
+        assert told[field.name] == sample(world, field, 0), field.name
+    make_operator()
+    root = Operator.signed_in().open("acme")
+    page = root.says(f"/admin/tickets/ticket/{alice.tenant_id}_2F{number}/change/")
+    rows = root.says(f"/admin/tickets/ticket/?tenant_id={alice.tenant_id}&status__exact={Status.PENDING}")
+    for field in LISTED:
+        for text in (page, rows) if not isinstance(field, Tags) else ():
+            assert shown(world, field, 0) in text, field.name
+
+
+def summary_of(tenant: TenantContext, number: int) -> dict[str, Any]:
+    return next(raw for raw in collection_of(tenant, number) if raw["sk"]["S"] == keys.SUMMARY)
+
+
+def collection_of(tenant: TenantContext, number: int) -> list[dict[str, Any]]:
+    return [*tenant.repository.query_all(TICKETS, keys.ticket, number)]
+
+
+def read_line(line: dict[str, Any]) -> ExportedTicket:
+    return export_rows.read(RawRow("ticket", 1, line), clock.now())
