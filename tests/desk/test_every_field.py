@@ -173,7 +173,9 @@ def test_lists_show_every_listed_field_and_filter_by_those_with_a_few_values(wor
     row = row_of(browser, number)
     for field in LISTED:
         assert all(text in row for text in shown(world, field, 0).split(", ")), field.name
-    form = inputs(browser.get("/tickets/?status=any"))
+    queue = browser.get("/tickets/?status=any")
+    heads, form = re.findall(r'role="columnheader"[^>]*>(.*?)</th>', queue.content.decode()), inputs(queue)
+    assert {choice.label for choice in CHOICES} <= set(heads)
     index_all()
     help_text = browser.get("/search/").content.decode()
     for name, choice in FILTERS.items():

@@ -23,6 +23,7 @@ from tests.support.operators import text_of
 from tests.support.world import World
 from tickets.dashboards import verify_runs
 from tickets.desk import changing, commenting, creating
+from tickets.ticket.fields import Priority
 from tickets.verification import verify_lease
 
 BOB = "bob@example.com"
@@ -67,7 +68,7 @@ def _as_requester_assignee_and_author(world: World) -> None:
     bob, alice = world.context("bob", "acme"), world.context("alice", "acme")
     creating.create(bob, title=f"Write to {BOB}", description=f"It is {BOB}.", tags=["vip", BOB])
     for version, title, tags in ((1, f"{BOB} and others", [BOB, "two"]), (2, "Now without", [])):
-        told = {"title": title, "description": f"Not {title}", "priority": changing.Priority.LOW, "tags": tags}
+        told = {"title": title, "description": f"Not {title}", "priority": Priority.LOW, "tags": tags}
         changing.edit(alice, 1, version=version, **told)
     changing.assign(alice, 1, to=bob.user_id, version=3)
     changing.assign(bob, 1, to=alice.user_id, version=4)

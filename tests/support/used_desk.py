@@ -65,7 +65,7 @@ from tickets.seeding.items import SeedItem
 from tickets.sharding import keys as sharding_keys
 from tickets.sharding import reshard_requests
 from tickets.sharding.items import HeatItem, ReshardItem
-from tickets.ticket.fields import Status
+from tickets.ticket.fields import Priority, Status
 from tickets.ticket.tables import TICKETS
 
 BEGAN: Final = time.time()
@@ -141,7 +141,7 @@ def _tickets(world: World, where: str) -> None:
     commenting.comment(person, number, body="Let us not tell them.", internal=True)
     changing.edit(
         person, number, version=1, title="The printer", description="It smells of smoke.",
-        priority=changing.Priority.HIGH, tags=["vip"],
+        priority=Priority.HIGH, tags=["vip"],
     )  # fmt: skip
     changing.change_status(person, number, to=Status.RESOLVED, version=2)
 

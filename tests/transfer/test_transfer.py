@@ -40,6 +40,7 @@ from tickets.moving import place_changes
 from tickets.moving.items import MoveItem
 from tickets.purging import purge_requests, tenant_purge
 from tickets.sharding import hot_tenants, reshard_requests
+from tickets.ticket.fields import Priority
 
 SLUG = used_desk.SLUG
 
@@ -293,7 +294,7 @@ def test_an_import_goes_on_only_into_a_tenant_that_it_has_made_itself(
     used.tenants["acme"] = tenant_directory.get(acme)
     alice = used.context("alice", "acme")
     changing.edit(
-        alice, 1, version=read(alice, 1).version, title="Since", description="", priority=changing.Priority.LOW, tags=[]
+        alice, 1, version=read(alice, 1).version, title="Since", description="", priority=Priority.LOW, tags=[]
     )
     assert all_items_but("one") != without_note
     before = all_items()
