@@ -402,9 +402,11 @@ def _quiet(tenant: TenantContext, number: int, tickets: int) -> list[Any]:
         entries.append(changed(at + timedelta(seconds=30), "", "Somebody", ("status", "open", "closed")))
     history = History(
         identity=f"quiet {number}",
-        title=f"Quiet {number}",
-        description=f"What ticket {number} is about.",
-        status=Status.CLOSED if closed else Status.OPEN,
+        values={
+            "title": f"Quiet {number}",
+            "description": f"What ticket {number} is about.",
+            "status": Status.CLOSED if closed else Status.OPEN,
+        },
         created_at=at,
         updated_at=entries[-1].at,
         requester="",
