@@ -48,10 +48,10 @@ from tickets.ticket.fields import (
     OPTIONAL,
     STATUS,
     TAGS,
-    Choice,
-    Member,
+    ChoiceField,
+    PersonField,
     Status,
-    Tags,
+    TagsField,
     TicketField,
 )
 from tickets.ticket.tables import TICKETS
@@ -70,11 +70,11 @@ def alice(world: World) -> TenantContext:
 
 def sample(world: World, field: TicketField, turn: int) -> Any:
     """A value of this field that no new ticket has by itself, another one for each turn (0 or 1)."""
-    if isinstance(field, Choice):
+    if isinstance(field, ChoiceField):
         return [word.value for word in field.words if word != field.initial][turn]
-    if isinstance(field, Tags):
+    if isinstance(field, TagsField):
         return [f"{field.name}-{turn}", "vip"]
-    if isinstance(field, Member):
+    if isinstance(field, PersonField):
         return world.users[("bob", "alice")[turn]].id
     return f"Sample {field.name}, {'first' if turn == 0 else 'second'}"
 
@@ -259,7 +259,7 @@ def test_a_tenants_file_takes_every_field_along_and_is_checked(world: World, ali
     raw = summary_of(alice, number)
     assert row_forms.fault(forms, TICKETS, alice.tenant_id, raw) == ""
     for field in LISTED:
-        wrong = {"S": "no such word"} if isinstance(field, Choice) else {"N": "1"}
+        wrong = {"S": "no such word"} if isinstance(field, ChoiceField) else {"N": "1"}
         assert field.name in row_forms.fault(forms, TICKETS, alice.tenant_id, {**raw, field.name: wrong})
 
 
@@ -344,7 +344,7 @@ def test_the_document_of_a_person_and_the_admin_have_every_field(world: World, a
     page = root.says(f"/admin/tickets/ticket/{alice.tenant_id}_2F{number}/change/")
     rows = root.says(f"/admin/tickets/ticket/?tenant_id={alice.tenant_id}&status__exact={Status.PENDING}")
     for field in LISTED:
-        for text in (page, rows) if not isinstance(field, Tags) else ():
+        for text in (page, rows) if not isinstance(field, TagsField) else ():
             assert shown(world, field, 0) in text, field.name
 
 

@@ -27,7 +27,7 @@ from tickets.ticket.fields import (
     STATUS,
     SUMMARISED,
     TAGS,
-    Choice,
+    ChoiceField,
     Status,
     Values,
 )
@@ -122,7 +122,7 @@ def _told_by_form(made: Values) -> Iterator[str]:
     """Yield the values that tell a form from the same one filled in otherwise; an id says itself what it is of."""
     for field in EDITED:
         text = ",".join(made[field.name]) if field is TAGS else str(made[field.name])
-        if not isinstance(field, Choice) or not field.is_optional:
+        if not isinstance(field, ChoiceField) or not field.is_optional:
             yield text
         elif text:
             yield f"{field.name}={text}"

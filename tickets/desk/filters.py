@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from portal.errors import Invalid
 from tickets.counting.contributions import UNRESOLVED
 from tickets.ticket import fields
-from tickets.ticket.fields import STATUS, Choice, Status
+from tickets.ticket.fields import STATUS, ChoiceField, Status
 
 if TYPE_CHECKING:
     from tickets.desk.ticket_rows import TicketRow
@@ -155,7 +155,7 @@ class Filter:
     takes: Callable[[TicketRow, Any], bool]
 
 
-def _choice(choice: Choice) -> Filter:
+def _choice(choice: ChoiceField) -> Filter:
     return Filter(choice.clean, lambda row, value: getattr(row, choice.name) == value)
 
 

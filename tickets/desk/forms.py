@@ -12,7 +12,7 @@ from django.http import QueryDict
 from portal.errors import Invalid
 from tickets.desk import creating
 from tickets.ticket import fields
-from tickets.ticket.fields import Choice, LongText, Text, TicketField
+from tickets.ticket.fields import ChoiceField, LongTextField, TextField, TicketField
 
 
 class WrittenField(forms.Field):
@@ -49,15 +49,15 @@ class Resendable(forms.Form):
 
 def _of(field: TicketField) -> forms.Field:
     """Return the form field that edits a field of tickets."""
-    if isinstance(field, Choice):
+    if isinstance(field, ChoiceField):
         return forms.ChoiceField(choices=field.choices, initial=str(field.initial), required=not field.is_optional)
     line = forms.TextInput(attrs={"autocomplete": "off"})
-    if isinstance(field, LongText):
+    if isinstance(field, LongTextField):
         area = forms.Textarea(attrs={"rows": 12})
         return WrittenField(
             field.rule, limit=field.limit, required=False, help_text="You can use Markdown.", widget=area
         )
-    if isinstance(field, Text):
+    if isinstance(field, TextField):
         required = {"required": f"Enter a {field.label.lower()}."}
         return WrittenField(field.rule, limit=field.limit, error_messages=required, widget=line)
     many = f"Separate them with commas. At most {fields.TAGS_LIMIT}."

@@ -24,7 +24,7 @@ from tickets.importing.archive_texts import short, tag_list, type_name
 from tickets.importing.row_values import NAME_LIMIT, Refused, RowValues, is_number
 from tickets.importing.ticket_people import TicketPeople
 from tickets.ticket import fields, texts
-from tickets.ticket.fields import ASSIGNEE, FIELDS, OPTIONAL, TAGS, Choice, LongText, Tags, TicketField
+from tickets.ticket.fields import ASSIGNEE, FIELDS, OPTIONAL, TAGS, ChoiceField, LongTextField, TagsField, TicketField
 
 CHANGES_LIMIT: Final = 20  # fields that one event changes
 WORDS_LIMIT: Final = 200  # characters of a verb
@@ -123,13 +123,13 @@ class _LineReader(RowValues):
         return ExportedTicket(number, told, tuple(self.remarks))
 
     def _value(self, field: TicketField) -> Any:
-        if isinstance(field, Tags):
+        if isinstance(field, TagsField):
             return self._tags()
-        if isinstance(field, Choice):
+        if isinstance(field, ChoiceField):
             is_missing = field.is_optional and not self.value.get(field.name)
             return "" if is_missing else field.clean(self._word(self.value, field.name))
         text = self.text(self.value.get(field.name), field.name)
-        return text if isinstance(field, LongText) else field.clean(text)
+        return text if isinstance(field, LongTextField) else field.clean(text)
 
     def _person(self, what: str, value: Any) -> tuple[str, str]:
         if not isinstance(value, dict):

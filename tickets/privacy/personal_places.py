@@ -14,11 +14,11 @@ from portal.plain_text import amount
 from tenants.tenancy.context import TenantContext
 from tickets.privacy.desk_person import DeskPerson, Raw
 from tickets.ticket import keys
-from tickets.ticket.fields import DESCRIPTION, SUMMARISED, Text
+from tickets.ticket.fields import DESCRIPTION, SUMMARISED, TextField
 from tickets.ticket.tables import TICKETS
 
 _WRITTEN: Final = {
-    keys.SUMMARY: [field.name for field in SUMMARISED if isinstance(field, Text)],
+    keys.SUMMARY: [field.name for field in SUMMARISED if isinstance(field, TextField)],
     keys.DETAIL: [DESCRIPTION.name],
 }
 Advance = Callable[[int], object]

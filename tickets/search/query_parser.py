@@ -23,7 +23,7 @@ from tickets.desk import filters
 from tickets.search import tokenizer
 from tickets.search.parsed_query import NOBODY, Phrase, SearchQuery
 from tickets.ticket import fields, texts
-from tickets.ticket.fields import Choice, Status
+from tickets.ticket.fields import ChoiceField, Status
 
 TEXT_LIMIT: Final = 2_000  # characters that are looked at
 PHRASES_LIMIT: Final = 24  # words and phrases that are searched for, and as many that are left out
@@ -241,7 +241,7 @@ def _statuses(value: str) -> tuple[Status, ...]:
     return tuple(status for word in value.lower().split(",") if word for status in filters.statuses(word))
 
 
-def _word(choice: Choice, value: str) -> str:
+def _word(choice: ChoiceField, value: str) -> str:
     return str(choice.clean(value.lower()))
 
 

@@ -33,7 +33,7 @@ Values = Mapping[str, Any]  # of a ticket, by the names of its fields
 _TAG = re.compile(r"[^\s,#|<>]+\Z")
 
 
-class Word(StrEnum):
+class ChoiceValue(StrEnum):
     """A value of a field that has a few."""
 
     @property
@@ -41,7 +41,7 @@ class Word(StrEnum):
         return self.value.capitalize()
 
 
-class Status(Word):
+class Status(ChoiceValue):
     OPEN = "open"  # needs an answer from us
     PENDING = "pending"  # waits for somebody else
     RESOLVED = "resolved"  # answered, may come back
@@ -56,7 +56,7 @@ MOVES: dict[Status, tuple[Status, ...]] = {
 }
 
 
-class Priority(Word):
+class Priority(ChoiceValue):
     URGENT = "urgent"
     HIGH = "high"
     NORMAL = "normal"
@@ -167,7 +167,7 @@ class TicketField:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Text(TicketField):
+class TextField(TicketField):
     """A text that people write, of up to `limit` characters. `rule` brings it into its stored form."""
 
     rule: Callable[[str], str]
@@ -178,7 +178,7 @@ class Text(TicketField):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LongText(Text):
+class LongTextField(TextField):
     """A text of several lines, stored beside the summary. The history has its length."""
 
     is_listed: bool = False
@@ -194,10 +194,10 @@ class LongText(Text):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice(TicketField):
+class ChoiceField(TicketField):
     """One of a few words, or "" where it is optional. All but the status are filters and search operators, too."""
 
-    words: type[Word]
+    words: type[ChoiceValue]
     is_optional: bool = False
     none: str = "None"  # as pages show ""
 
@@ -226,7 +226,7 @@ class Choice(TicketField):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tags(TicketField):
+class TagsField(TicketField):
     """A list of words."""
 
     initial: Any = ()
@@ -245,7 +245,7 @@ class Tags(TicketField):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Member(TicketField):
+class PersonField(TicketField):
     """Somebody of the desk: a user id, "" for nobody, with the name beside it. The history has the name."""
 
     def shown(self, value: Any) -> str:
@@ -254,7 +254,7 @@ class Member(TicketField):
 
 # --- the fields ---
 
-TITLE: Final = Text(
+TITLE: Final = TextField(
     name="title",
     label="Title",
     about="one line",
@@ -262,7 +262,7 @@ TITLE: Final = Text(
     rule=title,
     limit=TITLE_LIMIT,
 )
-DESCRIPTION: Final = LongText(
+DESCRIPTION: Final = LongTextField(
     name="description",
     label="Description",
     about="in Markdown, perhaps empty",
@@ -271,7 +271,7 @@ DESCRIPTION: Final = LongText(
     rule=description,
     limit=DESCRIPTION_LIMIT,
 )
-STATUS: Final = Choice(
+STATUS: Final = ChoiceField(
     name="status",
     label="Status",
     about="open, pending, resolved or closed",
@@ -279,7 +279,7 @@ STATUS: Final = Choice(
     initial=Status.OPEN,
     words=Status,
 )
-PRIORITY: Final = Choice(
+PRIORITY: Final = ChoiceField(
     name="priority",
     label="Priority",
     about="urgent, high, normal or low",
@@ -287,8 +287,8 @@ PRIORITY: Final = Choice(
     initial=Priority.NORMAL,
     words=Priority,
 )
-TAGS: Final = Tags(name="tags", label="Tags", about="perhaps empty", example=["printer"])
-ASSIGNEE: Final = Member(
+TAGS: Final = TagsField(name="tags", label="Tags", about="perhaps empty", example=["printer"])
+ASSIGNEE: Final = PersonField(
     name="resolver",
     label="Assignee",
     about="an agent, or nobody",
@@ -301,7 +301,7 @@ ASSIGNEE: Final = Member(
 FIELDS: Final[tuple[TicketField, ...]] = (TITLE, DESCRIPTION, STATUS, PRIORITY, TAGS, ASSIGNEE)
 BY_NAME: Final = {field.name: field for field in FIELDS}
 LABELS: Final = {field.name: field.label for field in FIELDS}
-CHOICES: Final = tuple(field for field in FIELDS if isinstance(field, Choice))
+CHOICES: Final = tuple(field for field in FIELDS if isinstance(field, ChoiceField))
 # Fields that came later: what was made before has none of them.
 OPTIONAL: Final = frozenset(field.name for field in CHOICES if field.is_optional)
 # The choices that are asked of rows. Lists of a status are served by a key.
