@@ -94,9 +94,16 @@ def test_every_pinned_requirement_is_explained() -> None:
 
 @pytest.mark.parametrize("page", ["README.md", *(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/**/*.md"))])
 def test_every_link_to_a_file_leads_somewhere(page: str) -> None:
-    text = (ROOT / page).read_text()
-    for target in re.findall(r"\]\(([^)#:]+)\)", text):
-        assert ((ROOT / page).parent / target).exists(), target
+    for target, heading in re.findall(r"\]\(([^)#:]*)(?:#([^)]+))?\)", (ROOT / page).read_text()):
+        led_to = (ROOT / page).parent / target if target else ROOT / page
+        assert led_to.exists(), target
+        assert not heading or heading in headings(led_to), f"{target}#{heading}"
+
+
+def headings(page: Path) -> set[str]:
+    """The headings of a page, as links name them."""
+    found = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
 
 
 def test_every_file_that_the_architecture_names_exists() -> None:
@@ -160,8 +167,10 @@ def test_each_room_begins_with_a_file_that_it_has() -> None:
 
 
 def test_each_row_of_the_sources_says_where_it_stands_and_which_test_holds_it() -> None:
-    rows = re.findall(
-        r"^\| (?!it asks|-)(.+?) \| (.+?) \| (.+?) \|$", (ROOT / "docs" / "sources.md").read_text(), re.MULTILINE
-    )
-    assert len(rows) == 149 + 8  # of the articles and of the card
-    assert [asks for asks, here, held in rows if not here.strip() or "`test_" not in held] == []
+    parts = (ROOT / "docs" / "sources.md").read_text().split("\n## ")[1:]
+    rows = [re.findall(r"^\| (?!it asks|-)(.+?) \| (.+?) \| (.+?) \|$", part, re.MULTILINE) for part in parts]
+    assert [len(part) for part in rows] == [23, 37, 21, 52, 33, 8]  # of the five articles and of the card
+    assert [row for part in rows for row in part if not row[1].strip() or "`test_" not in row[2]] == []
+    assert {name for part in rows for row in part for name in re.findall(r"`(\w+\.py)`", row[2])} <= {
+        path.name for path in (ROOT / "tests").rglob("test_*.py")
+    }

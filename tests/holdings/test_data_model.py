@@ -136,6 +136,36 @@ def test_each_example_is_an_item_of_its_table_as_its_keys_are_formed_now(rows: R
             assert {data_model.key_shape(model, item) for model in models} <= shapes, item
 
 
+def named(key: dict[str, Any]) -> list[tuple[str, str]]:
+    assert key.keys() <= {"PartitionKey", "SortKey"}
+    return [(one["AttributeName"], one["AttributeType"]) for one in key.values()]
+
+
+def test_the_model_has_the_form_of_what_nosql_workbench_exports() -> None:
+    # By models that it exported: aws-samples/aws-dynamodb-examples, schema_design/SchemaExamples.
+    model = json.loads(MODEL.read_text())
+    assert model.keys() == {"ModelName", "ModelMetadata", "DataModel"}
+    metadata = {"Author", "DateCreated", "DateLastModified", "Description", "AWSService", "Version"}
+    assert model["ModelMetadata"].keys() == metadata
+    assert (model["ModelMetadata"]["AWSService"], model["ModelMetadata"]["Version"]) == ("Amazon DynamoDB", "3.0")
+    assert [table["TableName"] for table in model["DataModel"]] == [table.name for table in registry.tables()]
+    for table in model["DataModel"]:
+        types = dict(named(table["KeyAttributes"])) | {
+            one["AttributeName"]: one["AttributeType"] for one in table["NonKeyAttributes"]
+        }
+        keys = {name for name, _ in named(table["KeyAttributes"])}
+        assert not keys & {one["AttributeName"] for one in table["NonKeyAttributes"]}
+        for facet in table["TableFacets"]:
+            assert set(facet["KeyAttributeAlias"].values()) == keys, facet
+            assert set(facet["NonKeyAttributes"]) <= types.keys(), facet
+        for index in table["GlobalSecondaryIndexes"]:
+            assert all(types[name] == kind for name, kind in named(index["KeyAttributes"])), index
+            assert set(index["Projection"].get("NonKeyAttributes", [])) <= types.keys(), index
+        for item in table["TableData"]:
+            assert keys <= item.keys(), item
+            assert all({*value} <= {types[name], "NULL"} for name, value in item.items()), item
+
+
 def test_each_entity_has_an_example_or_is_of_those_that_a_used_desk_does_not_have(rows: Rows) -> None:
     names = {model.__name__ for model in data_model.models()}
     assert names - data_model.examples_of(rows).keys() == WITHOUT_EXAMPLE

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from portal.dynamo.client import Item, SharedConnection
+from portal.dynamo.models import IndexModel
 from portal.schema import registry
 from portal.schema.tables import Index, Table
 
@@ -28,14 +29,14 @@ _ID: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{8,64}(?![0-9a-f])|[0-9a-zA-Z+_-]
 
 
 def models() -> list[type[Item]]:
-    """Every PynamoDB model, by table and name."""
+    """Every PynamoDB model of a table's items, by table and name; those of an index's rows are no entities."""
 
     def below(cls: type[Item]) -> Iterator[type[Item]]:
         for sub in cls.__subclasses__():
             yield sub
             yield from below(sub)
 
-    own = {model for model in below(Item) if not model.__module__.startswith("tests.")}
+    own = {m for m in below(Item) if not m.__module__.startswith("tests.") and not issubclass(m, IndexModel)}
     return sorted(own, key=lambda model: (model.table.name, model.__module__, model.__name__))
 
 
@@ -177,7 +178,9 @@ _HEAD: Final = """# The data model
 
 Made from the declarations in `tables.py` and `items.py`, from the items of a desk that was used, and from what pages
 ask of the engine (`test_data_model.py`). [`data-model.json`](data-model.json) is the same for NoSQL Workbench: *Import
-data model*. In keys, `<id>` is a tenant's or another id; capitals stand there as they are.
+data model*. In keys, `<id>` is a tenant's or another id; capitals stand there as they are. The end of an index's name
+is a digest of its keys and attributes ([operations](operations.md#upgrading)): `gsi-actor-05893f` is the sources'
+`gsi-actor`.
 
 ## Entities
 
@@ -212,7 +215,7 @@ def _table_lines(table: Table, stored: list[dict[str, Any]], examples: dict[str,
 
 
 def _index_line(index: Index) -> str:
-    include = ", ".join(f"`{name}`" for name in index.include) or "keys only"
+    include = ", ".join(f"`{name}`" for name in sorted(index.include)) or "keys only"
     return f"- index `{index.name}`: `{index.hash}`, `{index.range}`; projects {include}"
 
 
@@ -244,6 +247,8 @@ def workbench(rows: Rows) -> str:
                 "ModelName": "Pooldesk",
                 "ModelMetadata": {
                     "Author": "Pooldesk",
+                    "DateCreated": "Jan 05, 2026, 09:00 AM",
+                    "DateLastModified": "Jan 05, 2026, 09:00 AM",
                     "Description": "A support desk of many tenants in pooled tables. A facet is an entity.",
                     "AWSService": "Amazon DynamoDB",
                     "Version": "3.0",
@@ -270,7 +275,9 @@ def _workbench_table(table: Table, examples: dict[str, dict[str, Any]]) -> dict[
         "TableFacets": [
             {
                 "FacetName": model.__name__,
-                "KeyAttributeAlias": {"PartitionKeyAlias": table.hash, "SortKeyAlias": table.range or ""},
+                "KeyAttributeAlias": {"PartitionKeyAlias": table.hash}
+                | ({"SortKeyAlias": table.range} if table.range else {}),
+                "TableData": [],
                 "NonKeyAttributes": sorted(
                     a.attr_name for a in model.get_attributes().values() if a.attr_name not in table.key_names
                 ),
@@ -282,7 +289,7 @@ def _workbench_table(table: Table, examples: dict[str, dict[str, Any]]) -> dict[
             {
                 "IndexName": index.name,
                 "KeyAttributes": _key(index.hash, index.range),
-                "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(index.include)}
+                "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": sorted(index.include)}
                 if index.include
                 else {"ProjectionType": "KEYS_ONLY"},
             }
