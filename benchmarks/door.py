@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from tenants.tenancy import request_identity
+
 LIMIT_US: Final = 20.0
 DECISIONS: Final = 20_000
 ROUNDS: Final = 7
@@ -31,12 +33,13 @@ def main() -> int:
     from portal.dynamo import meter
     from portal.limits.tenant_limiter import TenantLimiter
     from tenants.api_keys import calling, key_text
-    from tenants.tenancy import session_cookie
 
     limiter = TenantLimiter()
     chance = random.Random(7)  # noqa: S311  # repeatable
     tenants = [f"{chance.randrange(TENANTS):032x}" for _ in range(DECISIONS)]
-    cookie = session_cookie.write(session_cookie.Ids("s" * 32, "a" * 32, (session_cookie.Pin("acme", "b" * 32),)))
+    cookie = request_identity.write_cookie(
+        request_identity.Ids("s" * 32, "a" * 32, (request_identity.Pin("acme", "b" * 32),))
+    )
 
     def decide() -> None:
         for tenant in tenants:
@@ -50,7 +53,7 @@ def main() -> int:
 
     def check() -> None:
         for _ in tenants:
-            session_cookie.read(cookie)
+            request_identity.read_cookie(cookie)
 
     text = key_text.new("b" * 32, "0aZ9bY8c")
     stored = key_text.digest(text)

@@ -28,8 +28,8 @@ from tenants.audit_trail.recording import SYSTEM
 from tenants.provisioning import tenant_lifecycle
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
-from tenants.tenancy import context, tenant_directory
-from tenants.tenancy.context import TenantContext
+from tenants.tenancy import tenant_directory
+from tenants.tenancy.context import TenantContext, enter
 from tickets.desk.history import History, PastEntry, changed, collection, opened
 from tickets.desk.summaries import TicketState
 from tickets.ticket import keys
@@ -139,7 +139,7 @@ def tenant(user: User, *, size: int, shards: int, advance: Callable[[int], objec
     except NotFound:
         name = f"Bench {size:,}" + (f" / {shards}" if shards > 1 else "")
         item = tenant_lifecycle.create(name=name, slug=slug, owner=user, shards=shards, by=SYSTEM)
-    entered = context.enter(user, item.tenant_id)
+    entered = enter(user, item.tenant_id)
     if entered is None:
         raise BenchmarkError(f"{EMAIL} is not a member of {slug}.")
     filled = Filled(slug, size, shards, Layout(size), entered, clock.parse(item.created_at))

@@ -140,8 +140,7 @@ MIDDLEWARE = [
     "portal.web.middleware.ErrorPageMiddleware",
     # Before the identity, which needs the engine: the page of an outage carries a form, and the form a token.
     "django.middleware.csrf.CsrfViewMiddleware",
-    "tenants.tenancy.limit_middleware.TenantLimitMiddleware",
-    "tenants.tenancy.identity_middleware.IdentityMiddleware",
+    "tenants.tenancy.tenant_middleware.TenantMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",

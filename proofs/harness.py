@@ -31,7 +31,7 @@ from proofs.forked import Process, Work, lines
 from tenants.audit_trail.recording import SYSTEM
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import context, tenant_directory
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy.stored import TenantItem
 from tickets.counting import barrier
 from tickets.counting.barrier import WorkerAway
 

@@ -8,6 +8,7 @@ from django.contrib.admin.checks import check_admin_app
 from django.core import checks
 
 from portal.apps import RoomsConfig
+from tenants.tenancy import placements
 
 
 class TenantsConfig(RoomsConfig):
@@ -16,7 +17,6 @@ class TenantsConfig(RoomsConfig):
     def ready(self) -> None:
         super().ready()
         from portal.streams import stream_source
-        from tenants.tenancy import placements
 
         stream_source.declare_listing(placements.sources)
 

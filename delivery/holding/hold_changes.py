@@ -18,8 +18,7 @@ from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, TransactionRefused
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.tenancy.items import TenantItem
-from tenants.tenancy.tables import DIRECTORY
+from tenants.tenancy.stored import DIRECTORY, TenantItem
 
 GOING: Final = "going out"
 _CHANGED: Final = "Somebody else has just changed this. Please look again."

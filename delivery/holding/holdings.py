@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from delivery.holding.keys import HOLDS
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
-from tenants.tenancy.tables import DIRECTORY
+from tenants.tenancy.stored import DIRECTORY
 
 
 def _hold(reader: Reader) -> Iterator[StoredItem]:

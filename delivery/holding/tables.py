@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from delivery.holding.keys import HOLDS
 from portal.schema.registry import Grant, declare
-from tenants.tenancy.tables import DIRECTORY
+from tenants.tenancy.stored import DIRECTORY
 
 declare(
     grants=(

@@ -22,7 +22,7 @@ from portal.errors import Conflict, Invalid, TransactionRefused
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy.stored import TenantItem
 
 PLACE: Final = "place in the list of sets"  # the member that somebody else's allocation refuses
 _TENANT: Final = "the tenant's queues"

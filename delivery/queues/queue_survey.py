@@ -15,7 +15,7 @@ from delivery.queues.queue_sets import QueueSet
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import BATCH_GET_LIMIT
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.items import DirectoryItem
+from tenants.tenancy.stored import DirectoryItem
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from tenants.audit_trail.recording import AuditEntry, ReadChange
 from tenants.membership import member_changes
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy.stored import TenantItem
 
 CHANGED: Final = "Somebody else has just changed this endpoint. Please check and try again."
 ENDPOINT: Final = "endpoint"  # names of members of a transaction

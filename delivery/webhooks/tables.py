@@ -11,7 +11,7 @@ from portal.schema import keys
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
 from tenants.audit_trail.tables import AUDIT, CHAINS
-from tenants.tenancy.tables import TENANTS
+from tenants.tenancy.stored import TENANTS
 
 ENDPOINTS = Table("Events.Endpoints", "tenant", "tenant_id", "endpoint_id")
 SECRETS = Table("Events.Secrets", "tenant", "tenant_id", "endpoint_id")

@@ -27,7 +27,7 @@ from tenants.api_keys.tables import API_KEYS
 from tenants.audit_trail.tables import AUDIT, CHAINS
 from tenants.membership.tables import INVITES, MEMBERS
 from tenants.sign_in.stored import USERS
-from tenants.tenancy.tables import MEMBERSHIPS, TENANTS
+from tenants.tenancy.stored import MEMBERSHIPS, TENANTS
 from tickets.counting.tables import DEAD_LETTERS
 from tickets.ticket.tables import TICKETS
 

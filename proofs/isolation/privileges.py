@@ -24,7 +24,7 @@ from tenants.api_keys.tables import API_KEYS
 from tenants.audit_trail.tables import AUDIT, CHAINS
 from tenants.membership.tables import INVITES, MEMBERS
 from tenants.sign_in.stored import FACTORS, THROTTLES, USERS
-from tenants.tenancy.tables import DIRECTORY, MEMBERSHIPS, TENANTS
+from tenants.tenancy.stored import DIRECTORY, MEMBERSHIPS, TENANTS
 from tickets.counting import keys as aggregate_keys
 from tickets.counting.tables import DEAD_LETTERS
 from tickets.ticket import keys

@@ -20,8 +20,8 @@ from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.items import TenantItem
 from tenants.tenancy.roles import Role
+from tenants.tenancy.stored import TenantItem, TenantStatus
 from tickets.desk import lists, timelines
 from tickets.desk.ticket_rows import TicketRow
 from tickets.ticket import keys as ticket_keys
@@ -113,7 +113,7 @@ def find(slugs: Sequence[str], limit: int | None) -> list[Target]:
             if slugs:
                 raise
             continue
-        if tenant.status == tenant_directory.ACTIVE:
+        if tenant.status == TenantStatus.ACTIVE:
             found[tenant.tenant_id] = tenant
     return [_sample(context.for_system(tenant)) for tenant in [*found.values()][:limit]]
 

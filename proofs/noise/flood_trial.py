@@ -27,6 +27,7 @@ from portal.engines.engine_process import start_engine
 from portal.engines.ports import LOOPBACK, free_port
 from portal.engines.processes import Child
 from tenants.sign_in import accounts
+from tenants.tenancy import context, request_identity
 
 _START_SECONDS: Final = 120.0
 _LOOK_SECONDS: Final = 0.05
@@ -69,7 +70,6 @@ def _desks(*, noisy_rate: int) -> dict[int, _Desk]:
     from proofs.noise.workload import NOISY, TENANTS
     from tenants.audit_trail.recording import SYSTEM
     from tenants.provisioning import tenant_lifecycle
-    from tenants.tenancy import context, page_mark, session_cookie
     from tickets.desk import creating
 
     provisioning.create_all()
@@ -83,8 +83,8 @@ def _desks(*, noisy_rate: int) -> dict[int, _Desk]:
         tenant = context.for_system(made)
         for ticket in range(_TICKETS):
             creating.create(tenant, title=f"Ticket {ticket}", description="It broke.")
-        cookie = session_cookie.write(visitors.mint(owner, made.tenant_id))
-        desks[number] = _Desk(made.slug, cookie, page_mark.make(owner.id, made.tenant_id))
+        cookie = request_identity.write_cookie(visitors.mint(owner, made.tenant_id))
+        desks[number] = _Desk(made.slug, cookie, context.page_mark_of(owner.id, made.tenant_id))
     return desks
 
 

@@ -17,8 +17,8 @@ from proofs.scenarios import hostile_poller
 from proofs.scenarios.load import Desk, Writer, desks
 from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy import context, shard_layout, tenant_directory
-from tenants.tenancy.items import TenantItem
 from tenants.tenancy.shard_layout import ShardLayout
+from tenants.tenancy.stored import TenantItem
 from tickets.desk import creating, lists
 from tickets.sharding import reshard_notes, reshard_requests
 from tickets.sharding.mover import Mover

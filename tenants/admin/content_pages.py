@@ -17,7 +17,7 @@ from portal.schema import keys
 from tenants.operators import content_access
 from tenants.operators.operator_site import OperatorSite, actor
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy.stored import TenantItem
 
 
 class ContentAccessForm(forms.Form):

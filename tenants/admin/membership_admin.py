@@ -29,7 +29,7 @@ from tenants.operators.operator_site import actor
 from tenants.sign_in import accounts
 from tenants.sign_in.forms import UnambiguousAddressField
 from tenants.sign_in.impersonation_session import VISIT
-from tenants.tenancy import refusal_views, tenant_directory
+from tenants.tenancy import access_middleware, tenant_directory
 from tenants.tenancy.roles import Role
 
 
@@ -118,7 +118,7 @@ class MembershipAdmin(NamedColumns, DynamoAdmin):
         yield f"It ends after {settings.IMPERSONATION_MINUTES} minutes, or when you stop. You stay signed in here."
 
     def perform(self, request: Any, obj: Any, action: str, *, reason: str) -> str:
-        refusal_views.end_acting(request, why="began to act as somebody else")
+        access_middleware.end_acting(request, why="began to act as somebody else")
         begun = impersonating.begin(
             obj.tenant_id,
             obj.user_id,

@@ -30,7 +30,8 @@ from tenants.operators.operator_site import OperatorSite, actor
 from tenants.provisioning import tenant_lifecycle
 from tenants.provisioning.tenant_lifecycle import TenantLimits
 from tenants.sign_in.forms import UnambiguousAddressField
-from tenants.tenancy import context, placements, slugs, tenant_directory
+from tenants.tenancy import context, placements, tenant_directory
+from tenants.tenancy.stored import TenantStatus
 
 NOTICED = 5  # suspended tenants that the front page names
 
@@ -53,7 +54,7 @@ class NewTenantForm(SeenForm):
         """Refuse a slug together with what else is wrong."""
         slug: str = self.cleaned_data["slug"]
         try:
-            return slugs.valid_slug(slug) if slug else ""
+            return tenant_directory.valid_slug(slug) if slug else ""
         except Invalid as error:
             raise forms.ValidationError(error.message) from error
 
@@ -158,9 +159,9 @@ class TenantAdmin(DynamoAdmin):
     def offered_actions(self, request: Any, obj: Any) -> list[ObjectAction]:
         suspend, resume, close, invite, reopen, *_ = self.object_actions
         offered = {
-            tenant_directory.ACTIVE: [suspend, close, *([invite] if _waits_for_owner(obj) else [])],
-            tenant_directory.SUSPENDED: [resume, close],
-            tenant_directory.CLOSING: [reopen],
+            TenantStatus.ACTIVE: [suspend, close, *([invite] if _waits_for_owner(obj) else [])],
+            TenantStatus.SUSPENDED: [resume, close],
+            TenantStatus.CLOSING: [reopen],
         }
         return offered.get(obj.status, [])
 
@@ -232,13 +233,13 @@ def closing_tenants() -> list[Notice]:
         for item in closing[:NOTICED]
     ]
     if len(closing) > NOTICED:
-        url = reverse("admin:tenants_tenant_changelist") + f"?status__exact={tenant_directory.CLOSING}"
+        url = reverse("admin:tenants_tenant_changelist") + f"?status__exact={TenantStatus.CLOSING}"
         notices.append(Notice(29, "More tenants are closing.", url, "info"))
     return notices
 
 
 def _closing(item: Any) -> str:
-    if not item.closes_at or item.status == tenant_directory.PURGING:
+    if not item.closes_at or item.status == TenantStatus.PURGING:
         return f"{item.title} is being deleted."
     if clock.parse(item.closes_at) <= clock.now():
         return f"{item.title} is closed, and its grace is over."
@@ -254,6 +255,6 @@ def suspended_tenants() -> list[Notice]:
         for item in suspended[:NOTICED]
     ]
     if len(suspended) > NOTICED:
-        url = reverse("admin:tenants_tenant_changelist") + f"?status__exact={tenant_directory.SUSPENDED}"
+        url = reverse("admin:tenants_tenant_changelist") + f"?status__exact={TenantStatus.SUSPENDED}"
         notices.append(Notice(31, "More tenants are suspended.", url, "info"))
     return notices

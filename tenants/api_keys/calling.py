@@ -25,7 +25,7 @@ from tenants.api_keys.scopes import Scope
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import context
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy.stored import TenantItem
 
 _REFUSALS: Final = {
     "key_missing": (401, "Send an API key in the header Authorization: Bearer sk_…"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pynamodb.attributes import UnicodeAttribute
 
 from portal.dynamo.client import Item
-from tenants.tenancy.tables import DIRECTORY
+from tenants.tenancy.stored import DIRECTORY
 
 
 class CertificateItem(Item):

@@ -16,8 +16,8 @@ from portal.mailing.outgoing import OutgoingMail
 from portal.web import desk_prefix
 from tenants.audit_trail.recording import Actor
 from tenants.membership.members import Member
-from tenants.tenancy.items import TenantItem
 from tenants.tenancy.request import page_for_mail
+from tenants.tenancy.stored import TenantItem
 
 NAME_LIMIT: Final = 60  # characters of a tenant's name in a subject
 REASON_LIMIT: Final = 500  # characters of what an operator wrote

@@ -25,10 +25,10 @@ from tenants.membership import member_changes, members
 from tenants.membership.members import Member
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy.stored import TenantItem, TenantStatus
 
 MOST_DAYS: Final = 366
-_OPEN: Final = (tenant_directory.ACTIVE, tenant_directory.SUSPENDED)
+_OPEN: Final = (TenantStatus.ACTIVE, TenantStatus.SUSPENDED)
 _CHANGED: Final = "Somebody else has just changed this desk. Please check and try again."
 
 
@@ -68,18 +68,18 @@ def close(
         tenant_directory.refuse_arriving(tenant)
     until = clock.now() + timedelta(days=days)
     actions: list[UpdateAction] = [
-        TenantItem.status.set(tenant_directory.CLOSING),
+        TenantItem.status.set(TenantStatus.CLOSING),
         TenantItem.status_before.set(tenant.status),
         TenantItem.closes_at.set(clock.stamp(until)),
     ]
-    after = {"status": tenant_directory.CLOSING, "may_be_deleted_from": clock.stamp(until)}
+    after = {"status": TenantStatus.CLOSING, "may_be_deleted_from": clock.stamp(until)}
     _commit(
         tenant,
         actions,
         AuditAction.TENANT_CLOSED,
         by,
         write,
-        to=tenant_directory.CLOSING,
+        to=TenantStatus.CLOSING,
         closes_at=clock.stamp(until),
         after=after | ({"reason": reason} if reason else {}),
         at_work=at_work,
@@ -93,9 +93,9 @@ def reopen(tenant_id: str, *, by: Actor, write: Write, reason: str = "", at_work
     Raises NotFound, and Conflict where it is not closing, its purge has begun, or somebody else was faster.
     """
     tenant = tenant_directory.get(tenant_id)
-    if tenant.status != tenant_directory.CLOSING:
+    if tenant.status != TenantStatus.CLOSING:
         raise Conflict(f"{tenant.name} is {tenant.status}: there is no closing to undo.")
-    status = tenant.status_before or tenant_directory.ACTIVE
+    status = tenant.status_before or TenantStatus.ACTIVE
     actions: list[UpdateAction] = [
         TenantItem.status.set(status),
         TenantItem.status_before.remove(),

@@ -27,7 +27,7 @@ from tenants.sign_in.impersonation_session import ActingIds, Impersonation
 from tenants.sign_in.stored import AccountItem, user_key
 from tenants.tenancy import context
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.items import MembershipItem, TenantItem
+from tenants.tenancy.stored import MembershipItem, TenantItem
 
 # What the rows of the audit trail are about, so that one Query finds all of a tenant's.
 ENTITY: Final = ("access", "platform")

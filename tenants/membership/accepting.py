@@ -22,9 +22,8 @@ from tenants.membership.inviting import GONE
 from tenants.membership.items import InvitedItem, InviteItem, InviteLinkItem
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
-from tenants.tenancy import tenant_directory
-from tenants.tenancy.items import MembershipItem, TenantItem
 from tenants.tenancy.roles import Role
+from tenants.tenancy.stored import MembershipItem, TenantItem, TenantStatus
 
 _INVITER: Final = "right of the inviter"  # names a member of a transaction
 _UNKNOWN: Final = "It has been used, revoked, or replaced by a newer one. If you got several e-mails, use the latest."
@@ -49,9 +48,9 @@ class InviteOffer:
             return f"This invitation has expired. Ask {self.invite.invited_by_name} to send it again."
         if self.inviter_role is None or not invite_storage.may_invite(self.inviter_role, self.role):
             return self.inviter_left
-        if self.tenant.status in (tenant_directory.CLOSING, tenant_directory.PURGING):
+        if self.tenant.status in (TenantStatus.CLOSING, TenantStatus.PURGING):
             return "This desk is being closed."
-        if self.tenant.status != tenant_directory.ACTIVE:
+        if self.tenant.status != TenantStatus.ACTIVE:
             return "This desk is suspended at the moment. Please try again later."
         return ""
 
@@ -146,7 +145,7 @@ def _admit(offer: InviteOffer, user: User, by: Actor, transaction: Transaction, 
         tenant_id=tenant_id,
         seat=seats.member(user.id),
         instead_of=seats.invite(invite.invite_id),
-        status=tenant_directory.ACTIVE,
+        status=TenantStatus.ACTIVE,
     )
 
 

@@ -18,7 +18,7 @@ from tenants.membership.tables import INVITES, MEMBERS, UNREACHED
 from tenants.sign_in import impersonation_session
 from tenants.sign_in.stored import USERS, email_key
 from tenants.tenancy.roles import Role
-from tenants.tenancy.tables import MEMBERSHIPS
+from tenants.tenancy.stored import MEMBERSHIPS
 
 
 def _members(reader: Reader) -> Iterator[StoredItem]:

@@ -18,8 +18,8 @@ from tenants.membership import invite_tokens
 from tenants.membership import keys as membership_keys
 from tenants.membership.items import InvitedItem, InviteItem, InviteLinkItem
 from tenants.membership.tables import INVITES
-from tenants.tenancy.items import MembershipItem
 from tenants.tenancy.roles import Role
+from tenants.tenancy.stored import MembershipItem
 
 # Names of members of a transaction.
 ADDRESS: Final = "one invitation per address"

@@ -31,8 +31,8 @@ from tenants.sign_in import accounts, suppressed_addresses
 from tenants.sign_in.stored import ThrottleItem, attempts_key
 from tenants.sign_in.suppressed_addresses import Suppression
 from tenants.tenancy.context import TenantContext, for_system
-from tenants.tenancy.items import TenantItem
 from tenants.tenancy.roles import Role
+from tenants.tenancy.stored import TenantItem
 
 MOST_AT_ONCE: Final = 50  # addresses in one pasted list
 MAILS_PER_HOUR: Final = 100  # of one tenant

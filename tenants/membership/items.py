@@ -7,7 +7,7 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 from portal.dynamo.client import Item
 from tenants.membership.tables import INVITES, MEMBERS, UNREACHED
 from tenants.sign_in.stored import USERS
-from tenants.tenancy.tables import MEMBERSHIPS
+from tenants.tenancy.stored import MEMBERSHIPS
 
 
 class MemberItem(Item):

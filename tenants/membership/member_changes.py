@@ -27,8 +27,8 @@ from tenants.membership.items import MemberItem
 from tenants.membership.members import Member
 from tenants.sign_in.accounts import User
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.items import MembershipItem, TenantItem
 from tenants.tenancy.roles import Role
+from tenants.tenancy.stored import MembershipItem, TenantItem
 
 # Names of members of a transaction.
 MEMBERSHIP: Final = "membership"

@@ -8,8 +8,8 @@ from portal.dynamo.repository import TenantRepository
 from portal.schema import keys
 from tenants.membership.items import MemberItem
 from tenants.membership.tables import MEMBERS
-from tenants.tenancy.items import MembershipItem
 from tenants.tenancy.roles import Role
+from tenants.tenancy.stored import MembershipItem
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import AuditEntry
 from tenants.membership.items import InviteItem, MemberItem
 from tenants.membership.tables import INVITES, MEMBERS
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy.stored import TenantItem
 
 # Members of the transaction that depend on what was counted.
 _LIMIT, _LAST_SEAT = "limit", "last seat"

@@ -12,8 +12,8 @@ from tenants.membership import member_changes
 from tenants.membership.items import MemberItem
 from tenants.sign_in.accounts import User
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.items import MembershipItem, TenantItem
 from tenants.tenancy.roles import Role
+from tenants.tenancy.stored import MembershipItem, TenantItem
 
 
 def add_member(user: User, tenant: TenantItem | TenantContext, role: Role) -> None:

@@ -26,7 +26,7 @@ from tenants.membership import members
 from tenants.operators.account_facades import Account, Session
 from tenants.operators.facades import AuditRow
 from tenants.sign_in import accounts
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy.stored import TenantItem
 
 SECONDS: Final = 15 * 60
 _KEY: Final = "content_access"  # in an operator's session

@@ -26,17 +26,17 @@ from tenants.membership.items import InviteItem, MemberItem
 from tenants.operators.account_facades import valid_id
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import placements, tenant_directory
-from tenants.tenancy.items import DirectoryItem, MembershipItem, TenantItem
 from tenants.tenancy.roles import Role
+from tenants.tenancy.stored import DirectoryItem, MembershipItem, TenantItem, TenantStatus
 
 _ROLES: Final = [(role.value, role.label) for role in Role]
 _STATUSES: Final = [
     (status, status)
     for status in (
-        tenant_directory.ACTIVE,
-        tenant_directory.SUSPENDED,
-        tenant_directory.CLOSING,
-        tenant_directory.PURGING,
+        TenantStatus.ACTIVE,
+        TenantStatus.SUSPENDED,
+        TenantStatus.CLOSING,
+        TenantStatus.PURGING,
     )
 ]
 
@@ -66,7 +66,7 @@ class Tenant(Facade):
     tenant_id = models.CharField("id", primary_key=True, max_length=32)
     slug = models.CharField(max_length=40, blank=True)
     name = models.CharField(max_length=80)
-    status = models.CharField(max_length=10, choices=_STATUSES, default=tenant_directory.ACTIVE)
+    status = models.CharField(max_length=10, choices=_STATUSES, default=TenantStatus.ACTIVE)
     plan = models.CharField(max_length=40, default=tenant_lifecycle.STANDARD, help_text="a-z, 0-9 and hyphens")
     member_limit = models.PositiveIntegerField(
         "limit of members",

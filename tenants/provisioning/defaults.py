@@ -18,7 +18,7 @@ from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import member_changes
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy.stored import TenantItem
 
 
 @dataclass(frozen=True)

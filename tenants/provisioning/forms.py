@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 
 from tenants.provisioning import defaults
-from tenants.tenancy import slugs
+from tenants.tenancy import tenant_directory
 
 
 class DeskForm(forms.Form):
@@ -18,7 +18,7 @@ class DeskForm(forms.Form):
         label="Short name",
         max_length=40,
         help_text="Lowercase letters, digits and hyphens. It appears in web addresses.",
-        error_messages={"invalid": slugs.SLUG_RULE},
+        error_messages={"invalid": tenant_directory.SLUG_RULE},
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -21,9 +21,9 @@ from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import member_changes, members
 from tenants.provisioning import tenant_lifecycle
 from tenants.sign_in.stored import UniqueItem
-from tenants.tenancy import keys, slugs, tenant_directory
+from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.items import DirectoryItem, MembershipItem, TenantItem
+from tenants.tenancy.stored import DirectoryItem, MembershipItem, TenantItem, slug_key
 
 COPIES: Final = 50  # members whose copy changes in one transaction
 _SLUG: Final = "slug"
@@ -35,7 +35,7 @@ def rename(tenant: TenantContext, *, name: str, slug: str, by: Actor) -> None:
 
     Raises Invalid, and Conflict if the slug is taken or somebody else was faster; `field` names the field at fault.
     """
-    name, slug = tenant_lifecycle.valid_name(name), slugs.valid_slug(slug)
+    name, slug = tenant_lifecycle.valid_name(name), tenant_directory.valid_slug(slug)
     stored = tenant_directory.get(tenant.tenant_id)
     if (name, slug) != (stored.name, stored.slug):
         _rename(tenant, stored, name, slug, by)
@@ -58,8 +58,8 @@ def _rename(tenant: TenantContext, stored: TenantItem, name: str, slug: str, by:
     transaction.update(stored, renamed, condition=unchanged)
     if slug != stored.slug:
         taken = UniqueItem.pk.does_not_exist()
-        transaction.put(UniqueItem(keys.slug(slug), owner=tenant.tenant_id), name=_SLUG, condition=taken)
-        transaction.delete(UniqueItem(keys.slug(stored.slug)))
+        transaction.put(UniqueItem(slug_key(slug), owner=tenant.tenant_id), name=_SLUG, condition=taken)
+        transaction.delete(UniqueItem(slug_key(stored.slug)))
         transaction.delete(DirectoryItem(tenant_directory.TENANTS, stored.slug))
     transaction.put(
         DirectoryItem(

@@ -12,7 +12,7 @@ from tenants.membership import member_changes
 from tenants.sign_in import accounts
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy.stored import TenantItem
 
 _WORDS: Final = {True: "demanded", False: "not demanded"}
 

@@ -24,11 +24,10 @@ from tenants.membership.inviting import FirstOwner
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
 from tenants.sign_in.stored import UniqueItem
-from tenants.tenancy import keys as tenancy_keys
-from tenants.tenancy import placements, slugs, tenant_directory
-from tenants.tenancy.items import DirectoryItem, TenantItem
+from tenants.tenancy import placements, tenant_directory
 from tenants.tenancy.roles import Role
 from tenants.tenancy.shard_layout import MOST_SHARDS
+from tenants.tenancy.stored import DirectoryItem, TenantItem, TenantStatus, slug_key
 
 _PLAN = re.compile(r"[a-z0-9-]{1,40}\Z")
 
@@ -71,7 +70,7 @@ def create(
     """
     placement = placements.of_plan(_plan(plan)) if placement is None else placement
     name = valid_name(name)
-    slug = slugs.valid_slug(slug or slugs.slug_of(name))
+    slug = tenant_directory.valid_slug(slug or tenant_directory.slug_of(name))
     if tenant_id == recording.PLATFORM:
         raise Invalid("This id is reserved for the platform.")
     shards = _shards(settings.TICKET_SHARDS if shards is None else shards)
@@ -79,7 +78,7 @@ def create(
         tenant_id or accounts.new_id(),
         name=name,
         slug=slug,
-        status=tenant_directory.ACTIVE,
+        status=TenantStatus.ACTIVE,
         plan=_plan(plan),
         shards=shards,
         shard_epoch=0,
@@ -123,9 +122,7 @@ def write_new(
 
 def _creation(tenant: TenantItem, owner: User | None, beside: Sequence[Addition]) -> Transaction:
     transaction = Transaction()
-    transaction.put(
-        UniqueItem(tenancy_keys.slug(tenant.slug), owner=tenant.tenant_id), condition=UniqueItem.pk.does_not_exist()
-    )
+    transaction.put(UniqueItem(slug_key(tenant.slug), owner=tenant.tenant_id), condition=UniqueItem.pk.does_not_exist())
     for addition in (*_additions, *beside):
         addition(transaction, tenant)
     transaction.put(tenant, condition=TenantItem.tenant_id.does_not_exist())
@@ -149,20 +146,20 @@ def suspend(tenant_id: str, *, by: Actor, reason: str = "") -> None:
 
     Raises NotFound, and Conflict if the tenant is suspended already, is closing, or was changed at the same moment.
     """
-    _set_status(tenant_id, tenant_directory.SUSPENDED, AuditAction.TENANT_SUSPENDED, by, reason)
+    _set_status(tenant_id, TenantStatus.SUSPENDED, AuditAction.TENANT_SUSPENDED, by, reason)
 
 
 def resume(tenant_id: str, *, by: Actor, reason: str = "") -> None:
     """Let the members of a suspended tenant in again. Raises what `suspend` does."""
-    _set_status(tenant_id, tenant_directory.ACTIVE, AuditAction.TENANT_RESUMED, by, reason)
+    _set_status(tenant_id, TenantStatus.ACTIVE, AuditAction.TENANT_RESUMED, by, reason)
 
 
 def _set_status(tenant_id: str, status: str, action: AuditAction, by: Actor, reason: str) -> None:
     tenant = tenant_directory.get(tenant_id)
-    if tenant.status not in (tenant_directory.ACTIVE, tenant_directory.SUSPENDED):
+    if tenant.status not in (TenantStatus.ACTIVE, TenantStatus.SUSPENDED):
         raise Conflict(f"{tenant.name} is {tenant.status}.")
     transaction = Transaction()
-    other = tenant_directory.SUSPENDED if status == tenant_directory.ACTIVE else tenant_directory.ACTIVE
+    other = TenantStatus.SUSPENDED if status == TenantStatus.ACTIVE else TenantStatus.ACTIVE
     transaction.update(
         tenant,
         [TenantItem.status.set(status)],
@@ -176,7 +173,7 @@ def _set_status(tenant_id: str, status: str, action: AuditAction, by: Actor, rea
         for kind in (tenant_directory.TENANTS, tenant_directory.SUSPENDED_TENANTS)
     )
     transaction.put(listed)
-    if status == tenant_directory.SUSPENDED:
+    if status == TenantStatus.SUSPENDED:
         transaction.put(apart)
     else:
         transaction.delete(apart)
@@ -265,7 +262,7 @@ def valid_name(name: str) -> str:
 
 def _plan(plan: str) -> str:
     if not _PLAN.match(plan):
-        raise Invalid(slugs.SLUG_RULE, field="plan")
+        raise Invalid(tenant_directory.SLUG_RULE, field="plan")
     return plan
 
 

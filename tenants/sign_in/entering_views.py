@@ -37,7 +37,7 @@ from tenants.sign_in.accounts import User
 from tenants.sign_in.attempt_limits import CountedAttempt
 from tenants.sign_in.forms import SecondStepForm, SignInForm
 from tenants.sign_in.passkey_ceremony import PasskeySite
-from tenants.tenancy import context, page_mark
+from tenants.tenancy import context
 from tenants.tenancy.request import enter_desk, start_session
 
 
@@ -71,7 +71,7 @@ def _enter(request: HttpRequest, user: User, stash: Stash | None, next_url: str)
     named = desk_of(next_url)
     chosen = mine[0] if len(mine) == 1 else next((m for m in mine if m.slug == named), None)
     for membership in mine:
-        if interrupted and page_mark.matches(interrupted, user.id, membership.tenant_id):
+        if interrupted and context.is_page_mark(interrupted, user.id, membership.tenant_id):
             chosen = membership
     tenant = context.enter(user, chosen.tenant_id) if chosen else None
     if tenant is not None:

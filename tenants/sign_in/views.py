@@ -32,10 +32,8 @@ from tenants.sign_in import accounts, attempt_limits, entering_views, session_li
 from tenants.sign_in.accounts import User
 from tenants.sign_in.forms import NewPasswordForm, PasswordChangeForm, PasswordResetForm, SignInForm
 from tenants.sign_in.passwords import RESET_LINKS
-from tenants.tenancy import context, refusal_views
-from tenants.tenancy.context import TenantContext
+from tenants.tenancy import access_middleware, context
 from tenants.tenancy.request import SignedInRequest, absolute_url, actor_of, enter_desk, pin_tenant
-from tenants.tenancy.session_cookie import Pin
 
 get_or_post = require_http_methods(["GET", "HEAD", "POST"])
 
@@ -82,8 +80,8 @@ def logout(request: HttpRequest) -> HttpResponse:
 @unlimited
 @signed_in
 @require_POST
-def logout_everywhere(request: HttpRequest) -> HttpResponse:
-    accounts.sign_out_everywhere(str(request.user.pk), by=actor_of(request))
+def logout_everywhere(request: SignedInRequest) -> HttpResponse:
+    accounts.sign_out_everywhere(request.user.id, by=actor_of(request))
     end_session(request)
     messages.success(request, "You are signed out on every device.")
     return redirect("tenants:login")
@@ -91,10 +89,10 @@ def logout_everywhere(request: HttpRequest) -> HttpResponse:
 
 @signed_in
 @require_safe
-def account(request: HttpRequest) -> HttpResponse:
-    tenant: TenantContext | None = request.tenant  # type: ignore[attr-defined]
+def account(request: SignedInRequest) -> HttpResponse:
+    tenant = request.tenant
     page = {
-        "password_form": PasswordChangeForm(request.user),  # type: ignore[arg-type]
+        "password_form": PasswordChangeForm(request.user),
         "is_only_owner": tenant is not None and roster.is_only_owner(tenant),
     }
     return render(request, "tenants/account.html", page)
@@ -103,8 +101,8 @@ def account(request: HttpRequest) -> HttpResponse:
 @signed_in
 @get_or_post
 @heavy
-def password_change(request: HttpRequest) -> HttpResponse:
-    user: User = request.user  # type: ignore[assignment]  # signed in: our User
+def password_change(request: SignedInRequest) -> HttpResponse:
+    user = request.user
     if request.method != "POST":
         return render(request, "tenants/password_change.html", {"password_form": PasswordChangeForm(user)})
     attempt = attempt_limits.begin(attempt_limits.old_password(user.id))
@@ -179,18 +177,17 @@ def _reset_link_is_void(request: HttpRequest) -> HttpResponse:
 @unlimited
 @signed_in
 @require_safe
-def pick(request: HttpRequest) -> HttpResponse:
+def pick(request: SignedInRequest) -> HttpResponse:
     """Show the caller's tenants, and the invitations that wait for the caller: two Queries at the same time, whatever
     their number; the search looks through what they brought."""
-    user: User = request.user  # type: ignore[assignment]  # signed in: our User
+    user = request.user
     queries: list[Callable[[], Any]] = [
         lambda: members.memberships_of(user.id),
         lambda: invite_storage.waiting_for(user.email),
     ]
     everything, waiting = fan_out(queries)
     search = request.GET.get("q", "").strip()
-    pins: tuple[Pin, ...] = request.pins  # type: ignore[attr-defined]  # ours
-    current = request.tenant.tenant_id if request.tenant else ""  # type: ignore[attr-defined]
+    current = request.tenant.tenant_id if request.tenant else ""
     found = [
         {
             "tenant_id": m.tenant_id,
@@ -204,7 +201,7 @@ def pick(request: HttpRequest) -> HttpResponse:
     ]
     page = {
         "memberships": found,
-        "is_out": bool(pins) and pins[0].tenant_id not in {m.tenant_id for m in everything},
+        "is_out": bool(request.pins) and request.pins[0].tenant_id not in {m.tenant_id for m in everything},
         "q": search,
         "total": len(everything),
         "waiting": [w for w in waiting if w.tenant_id not in {m.tenant_id for m in everything}],
@@ -217,16 +214,15 @@ def pick(request: HttpRequest) -> HttpResponse:
 @unlimited
 @signed_in
 @require_POST
-def switch(request: HttpRequest) -> HttpResponse:
+def switch(request: SignedInRequest) -> HttpResponse:
     """Pin the session to one of the caller's tenants; the membership is looked up, whatever the form says."""
-    user: User = request.user  # type: ignore[assignment]  # signed in: our User
+    user = request.user
     tenant = context.enter(user, request.POST.get("tenant", ""))
     if tenant is None:
         raise NotFound("You are not a member of this tenant.")
     if tenant.where.purged:
-        return refusal_views.being_deleted(request, tenant.name)
-    pins: tuple[Pin, ...] = request.pins  # type: ignore[attr-defined]  # ours
-    if tenant.tenant_id in {pin.tenant_id for pin in pins}:
+        return access_middleware.being_deleted(request, tenant.name)
+    if tenant.tenant_id in {pin.tenant_id for pin in request.pins}:
         pin_tenant(request, tenant)
     else:
         enter_desk(request, tenant, by=actor_of(request))

@@ -6,27 +6,40 @@ of keys: whatever they say, a view gets that tenant's data or none.
 
 An operator who acts as a member reads what the member reads. Where that was chosen, tickets may be changed too. What
 concerns the person or the desk itself (the account, members, keys, settings) is refused whatever was chosen.
+
+Each refusal is a page with a way on and with what was typed.
 """
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from html import unescape
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.core.exceptions import ImproperlyConfigured
-from django.http import HttpRequest, HttpResponse
-from django.urls import Resolver404, resolve
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.urls import Resolver404, resolve, reverse
+from django.utils.http import escape_leading_slashes
 
+from portal.web import error_pages
 from portal.web.access import SAFE, Access, does_lead_out, is_in_person, is_open_while_closing
+from portal.web.client_address import client_address
 from portal.web.stash import PAGE_MARK, Stash
+from tenants.impersonation import impersonating
+from tenants.membership import members
+from tenants.sign_in import impersonation_session
 from tenants.sign_in.accounts import User
+from tenants.sign_in.forms import SignInForm
 from tenants.sign_in.impersonation_session import Impersonation
-from tenants.tenancy import page_mark, refusal_views
+from tenants.tenancy import context
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.request import note_let_in
+from tenants.tenancy.request import IdentifiedRequest, note_let_in
 from tenants.tenancy.roles import Role
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
@@ -38,15 +51,15 @@ class AccessMiddleware:
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
 
-    def __call__(self, request: HttpRequest) -> HttpResponse:
+    def __call__(self, request: IdentifiedRequest) -> HttpResponse:
         response = self.get_response(request)
-        acting: Impersonation | None = request.acting  # type: ignore[attr-defined]  # ours
+        acting = request.acting
         if acting is not None and not response.streaming and "text/html" in response.get("Content-Type", ""):
             response.content = _without_refused_forms(response.content.decode(), request.path, acting).encode()
         return response
 
     def process_view(
-        self, request: HttpRequest, view: Callable[..., HttpResponse], args: Any, kwargs: dict[str, Any]
+        self, request: IdentifiedRequest, view: Callable[..., HttpResponse], args: Any, kwargs: dict[str, Any]
     ) -> HttpResponse | None:
         access: Access | None = getattr(view, "access", None)
         if access is None:
@@ -56,49 +69,49 @@ class AccessMiddleware:
                 f"{request.path} is the API's: only api/door/door_middleware.py lets anybody in."
             )
         desk: str | None = kwargs.pop("desk", None)  # no view gets it
-        refusal_views.note_run_out(request)
-        if access.level in ("member", "signed_in") and request.acting_has_ended:  # type: ignore[attr-defined]  # ours
-            return refusal_views.impersonation_is_over(request)
-        acting: Impersonation | None = request.acting  # type: ignore[attr-defined]  # ours
+        note_run_out(request)
+        if access.level in ("member", "signed_in") and request.acting_has_ended:
+            return impersonation_is_over(request)
+        acting = request.acting
         if (refusal := _refusal_while_acting(acting, request.method in SAFE, view, access)) is not None:
-            return refusal_views.forbidden(request, refusal)
-        if request.acting is not None and request.method not in SAFE and does_lead_out(view):  # type: ignore[attr-defined]
-            refusal_views.end_acting(request, why="stopped")
+            return forbidden(request, refusal)
+        if request.acting is not None and request.method not in SAFE and does_lead_out(view):
+            end_acting(request, why="stopped")
         if access.level == "public":
             return None
         if not request.user.is_authenticated:
-            return refusal_views.ask_to_sign_in(request)
+            return ask_to_sign_in(request)
         if access.level == "operator" and not request.user.is_operator:
-            return refusal_views.forbidden(request, "This is for the platform's operators.")
+            return forbidden(request, "This is for the platform's operators.")
         has_factor = bool(request.user.second_factors)
         if access.level == "operator" and settings.OPERATOR_SECOND_FACTOR and not has_factor:
-            return refusal_views.ask_for_second_factor(request, "The operators' admin")
+            return ask_for_second_factor(request, "The operators' admin")
         return self._check_member(request, view, access, desk) if access.level == "member" else None
 
     def _check_member(
-        self, request: HttpRequest, view: Callable[..., HttpResponse], access: Access, desk: str | None
+        self, request: IdentifiedRequest, view: Callable[..., HttpResponse], access: Access, desk: str | None
     ) -> HttpResponse | None:
-        tenant: TenantContext | None = request.tenant  # type: ignore[attr-defined]
+        tenant = request.tenant
         if tenant is None:
-            return refusal_views.ask_for_tenant(request)
+            return ask_for_tenant(request)
         if tenant.where.purged:
-            return refusal_views.being_deleted(request, tenant.name)
+            return being_deleted(request, tenant.name)
         if tenant.suspended and not (tenant.acted_by and request.method in SAFE):
-            return refusal_views.suspended(request, tenant)
+            return suspended(request, tenant)
         user: User = request.user  # type: ignore[assignment]  # signed in: our User
         if tenant.needs_second_factor and not (user.second_factors or tenant.acted_by):
-            return refusal_views.ask_for_second_factor(request, tenant.name)
+            return ask_for_second_factor(request, tenant.name)
         if request.method not in SAFE:
             if tenant.closes_at and not is_open_while_closing(view):
-                return refusal_views.closing(request, tenant)
+                return closing(request, tenant)
             mark = request.POST.get(PAGE_MARK, "")
-            if not page_mark.matches(mark, tenant.user_id, tenant.tenant_id):
-                return refusal_views.wrong_tenant(request, Stash.of(request))
+            if not context.is_page_mark(mark, tenant.user_id, tenant.tenant_id):
+                return wrong_tenant(request, Stash.of(request))
         if desk is not None and desk != tenant.slug:
-            return refusal_views.address_of_another_desk(request, tenant, desk)
+            return address_of_another_desk(request, tenant, desk)
         note_let_in(request, tenant)
         if not tenant.role.at_least(Role(access.role)):
-            return refusal_views.forbidden(request, f"This needs the role {_roles_from(Role(access.role))}.")
+            return forbidden(request, f"This needs the role {_roles_from(Role(access.role))}.")
         return None
 
 
@@ -141,3 +154,123 @@ def _without_refused_forms(page: str, path: str, acting: Impersonation) -> str:
 
 def _roles_from(role: Role) -> str:
     return role.label if role is Role.OWNER else f"{role.label} or above"
+
+
+def ask_to_sign_in(request: IdentifiedRequest) -> HttpResponse:
+    """Send to the sign-in page; a form that was sent is kept in it and offered again afterwards."""
+    stash = Stash.of(request)
+    if stash is None:
+        return _go(request, reverse("tenants:login"))
+    form = SignInForm(initial={"next": ""})
+    return render(request, "tenants/login.html", {"form": form, "resume": stash}, status=401)
+
+
+def ask_for_tenant(request: IdentifiedRequest) -> HttpResponse:
+    """Send to the choice of desks; a form that was sent is kept."""
+    stash = Stash.of(request)
+    if stash is None:
+        return _go(request, reverse("tenants:pick"))
+    return wrong_tenant(request, stash)
+
+
+def ask_for_second_factor(request: IdentifiedRequest, where: str) -> HttpResponse:
+    """Send to the page where a second factor is added, which this place asks for; a form that was sent is shown."""
+    stash = Stash.of(request)
+    if stash is None and request.method in SAFE:
+        return _go(request, reverse("tenants:security"))
+    return render(request, "tenants/second_factor_needed.html", {"where": where, "stash": stash}, status=403)
+
+
+def forbidden(request: IdentifiedRequest, reason: str) -> HttpResponse:
+    """Answer 403 with the reason."""
+    return render(request, "portal/403.html", {"reason": reason}, status=403)
+
+
+def impersonation_is_over(request: IdentifiedRequest) -> HttpResponse:
+    """Answer 403 with the way back to the admin, for an operator who acted as a member until now; nothing was done."""
+    end_acting(request, why="the time was up, or it was not allowed any more")
+    return render(request, "tenants/impersonation_over.html", {"stash": Stash.of(request)}, status=403)
+
+
+def note_run_out(request: IdentifiedRequest) -> None:
+    """Write the row that ends a visit whose time ran out, at the operator's next click of any kind in this browser.
+
+    The operator's own session remembers the visit: its cookie and its item may be gone by then.
+    """
+    kept: dict[str, Any] | None = request.session.get(impersonation_session.VISIT)
+    if kept is not None and kept["until"] <= time.time():
+        del request.session[impersonation_session.VISIT]
+        ids = impersonation_session.read_cookie(request.COOKIES.get(impersonation_session.COOKIE, ""))
+        why, origin = "its time was over", client_address(request)
+        if ids is None or impersonating.end(ids, origin=origin, why=why) is None:
+            impersonating.note_end(Impersonation(**kept), origin=origin, why=why)
+
+
+def end_acting(request: IdentifiedRequest, *, why: str) -> None:
+    """End what the cookie of an operator who acts as a member names, where it still exists."""
+    ids = impersonation_session.read_cookie(request.COOKIES.get(impersonation_session.COOKIE, ""))
+    if ids is not None:
+        if impersonating.end(ids, origin=client_address(request), why=why):
+            request.session.pop(impersonation_session.VISIT, None)
+        request.acting_cookie = ""
+
+
+def suspended(request: IdentifiedRequest, tenant: TenantContext) -> HttpResponse:
+    """Answer 403: nobody gets in at the moment."""
+    return render(request, "tenants/suspended.html", {"tenant_name": tenant.name}, status=403)
+
+
+def being_deleted(request: IdentifiedRequest, name: str) -> HttpResponse:
+    """Answer 403: the purge of the desk has begun, and operators are shut out as well."""
+    return render(request, "tenants/being_deleted.html", {"tenant_name": name}, status=403)
+
+
+def closing(request: IdentifiedRequest, tenant: TenantContext) -> HttpResponse:
+    """Answer 403: a desk that is closing can only be read. What was typed is shown, so that it can be taken
+    elsewhere."""
+    return render(request, "tenants/closing_refused.html", {"stash": Stash.of(request), "closing": tenant}, status=403)
+
+
+def wrong_tenant(request: IdentifiedRequest, stash: Stash | None) -> HttpResponse:
+    """Answer 409: the page was made for another tenant, or for another person.
+
+    Whose it was is looked for among the caller's own memberships by comparing marks, so the answer never names a
+    tenant that the caller is not in.
+    """
+    page_tenant = None
+    if stash is not None and stash.page_mark:
+        for membership in members.memberships_of(str(request.user.pk)):
+            if context.is_page_mark(stash.page_mark, str(request.user.pk), membership.tenant_id):
+                page_tenant = {"id": membership.tenant_id, "name": membership.name}
+                break
+    return render(request, "portal/409_tenant.html", {"page_tenant": page_tenant, "stash": stash}, status=409)
+
+
+def address_of_another_desk(request: IdentifiedRequest, tenant: TenantContext, desk: str) -> HttpResponse:
+    """Answer a page's address that names none of the caller's desks: by a redirect where the caller's desk had this
+    name before, else by 404, whether there is such a desk or not.
+
+    A form is sent on by 307: its page's mark is that of the caller's desk, so it was made before that was renamed.
+    """
+    if request.method in SAFE and desk != tenant.former_slug:
+        return error_pages.not_found(request)
+    address = request.get_full_path().removeprefix(f"/{desk}/")
+    return redirect(f"/{tenant.slug}/{address}", preserve_request=request.method not in SAFE)
+
+
+def _shown_address(request: IdentifiedRequest) -> str:
+    """Return the address of the page that a partial request leads to or was made from, on this site."""
+    current = urlsplit(request.headers.get("HX-Current-URL", ""))
+    if "HX-Boosted" in request.headers or not current.path:
+        return request.get_full_path()
+    return f"{escape_leading_slashes(current.path)}?{current.query}".rstrip("?")
+
+
+def _go(request: IdentifiedRequest, url: str) -> HttpResponse:
+    """Redirect there, with the way back. A partial request must move the whole page, not swap a page into a part."""
+    partial = "HX-Request" in request.headers
+    if request.method in SAFE:
+        query = QueryDict(mutable=True)
+        query[REDIRECT_FIELD_NAME] = _shown_address(request) if partial else request.get_full_path()
+        url = f"{url}?{query.urlencode(safe='/')}"
+    return HttpResponse(status=204, headers={"HX-Redirect": url}) if partial else redirect(url)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Protocol
+
+from django.utils.crypto import constant_time_compare, salted_hmac
 
 from portal import clock
 from portal.dynamo import platform
@@ -18,11 +20,10 @@ from portal.dynamo.whereabouts import Whereabouts
 from portal.limits import rates
 from portal.schema import keys
 from tenants.sign_in.accounts import User
-from tenants.tenancy import page_mark, tenant_directory
-from tenants.tenancy.items import MembershipItem, TenantItem
-from tenants.tenancy.places import tenant_moves
+from tenants.tenancy import placements, tenant_directory
 from tenants.tenancy.roles import Role
-from tenants.tenancy.shard_layout import LayoutLease, ShardLayout
+from tenants.tenancy.shard_layout import FreshRead, ShardLayout
+from tenants.tenancy.stored import MembershipItem, TenantItem, TenantStatus
 
 
 class Standing(Protocol):
@@ -75,15 +76,14 @@ class TenantContext:
         return self._layout_lease.current()
 
     @cached_property
-    def _layout_lease(self) -> LayoutLease:
-        def read() -> ShardLayout:
-            return ShardLayout.of(tenant_directory.get(self.tenant_id))
-
-        return LayoutLease(ShardLayout.of(self), self.entered_at, read)
+    def _layout_lease(self) -> FreshRead[ShardLayout]:
+        return FreshRead(
+            ShardLayout.of(self), lambda: ShardLayout.of(tenant_directory.get(self.tenant_id)), self.entered_at
+        )
 
     @cached_property
     def repository(self) -> TenantRepository:
-        return TenantRepository(self.tenant_id, tenant_moves.MoveLease(self.tenant_id, self.where, self.entered_at))
+        return TenantRepository(self.tenant_id, placements.MoveLease(self.tenant_id, self.where, self.entered_at))
 
     @property
     def placement(self) -> Placement:
@@ -123,15 +123,14 @@ class TenantContext:
 
     @cached_property
     def page_mark(self) -> str:
-        return page_mark.make(self.user_id, self.tenant_id)
+        return page_mark_of(self.user_id, self.tenant_id)
 
 
 def of_items(user: User, membership: Any, tenant: Any, *, acted_by: str = "") -> TenantContext | None:
     """Make the context of what was read, or None where the person is no member or the tenant is gone."""
     if membership is None or tenant is None:
         return None
-    context = of_tenant(tenant, role=Role(membership.role), user_id=user.id, user_name=user.name)
-    return replace(context, acted_by=acted_by) if acted_by else context
+    return of_tenant(tenant, role=Role(membership.role), user_id=user.id, user_name=user.name, acted_by=acted_by)
 
 
 def of_tenant(
@@ -140,9 +139,12 @@ def of_tenant(
     role: Role,
     user_id: str,
     user_name: str,
+    acted_by: str = "",
     standing: Standing | None = None,
 ) -> TenantContext:
     """Make the context of a tenant as stored, for whoever the caller has found to be at work in it."""
+    layout = ShardLayout.of(tenant)
+    subscriptions = json.loads(tenant.subscriptions) if tenant.subscriptions else {}
     return TenantContext(
         tenant_id=tenant.tenant_id,
         name=tenant.name,
@@ -151,41 +153,28 @@ def of_tenant(
         role=role,
         user_id=user_id,
         user_name=user_name,
+        acted_by=acted_by,
         standing=standing,
         suspended=_keeps_people_out(tenant),
-        closes_at=(tenant.closes_at or "") if tenant.status == tenant_directory.CLOSING else "",
+        closes_at=(tenant.closes_at or "") if tenant.status == TenantStatus.CLOSING else "",
         needs_second_factor=bool(tenant.needs_second_factor),
         defaults=tenant.defaults,
         erased=tenant.erased,
-        **_of_layout(tenant),
+        shards=layout.readers,
+        shard_epoch=layout.epoch,
+        write_shards=layout.writers,
+        moving_to=layout.moving_to,
         units_per_second=rates.of(tenant.plan, tenant.request_rate),
-        **_of_delivery(tenant),
-        where=tenant_moves.whereabouts(tenant),
+        subscriptions={kind: tuple(destinations) for kind, destinations in subscriptions.items()},
+        queues=tuple(json.loads(tenant.queues)) if tenant.queues else (),
+        where=placements.whereabouts(tenant),
     )
 
 
 def _keeps_people_out(tenant: TenantItem) -> bool:
     """Tell whether nobody gets in. A desk that was suspended does not open by being closed."""
-    status = tenant.status_before if tenant.status == tenant_directory.CLOSING else tenant.status
-    return status != tenant_directory.ACTIVE
-
-
-def _of_layout(tenant: Any) -> dict[str, Any]:
-    layout = ShardLayout.of(tenant)
-    return {
-        "shards": layout.readers,
-        "shard_epoch": layout.epoch,
-        "write_shards": layout.writers,
-        "moving_to": layout.moving_to,
-    }
-
-
-def _of_delivery(tenant: TenantItem) -> dict[str, Any]:
-    subscriptions = json.loads(tenant.subscriptions) if tenant.subscriptions else {}
-    return {
-        "subscriptions": {kind: tuple(destinations) for kind, destinations in subscriptions.items()},
-        "queues": tuple(json.loads(tenant.queues)) if tenant.queues else (),
-    }
+    status = tenant.status_before if tenant.status == TenantStatus.CLOSING else tenant.status
+    return status != TenantStatus.ACTIVE
 
 
 def enter(user: User, tenant_id: str) -> TenantContext | None:
@@ -200,16 +189,14 @@ def enter(user: User, tenant_id: str) -> TenantContext | None:
 
 def for_system(tenant: TenantItem, *, name: str = "Pooldesk") -> TenantContext:
     """Return the context in which a command writes: no person, the tenant as stored."""
-    return TenantContext(
-        tenant_id=tenant.tenant_id,
-        name=tenant.name,
-        slug=tenant.slug,
-        role=Role.OWNER,
-        user_id="",
-        user_name=name,
-        defaults=tenant.defaults,
-        erased=tenant.erased,
-        **_of_layout(tenant),
-        **_of_delivery(tenant),
-        where=tenant_moves.whereabouts(tenant),
-    )
+    return of_tenant(tenant, role=Role.OWNER, user_id="", user_name=name)
+
+
+def page_mark_of(user_id: str, tenant_id: str) -> str:
+    """Return the mark of pages made for this person in this tenant. It can be compared, not read back."""
+    return salted_hmac("tenants.page-mark", f"{user_id}|{tenant_id}", algorithm="sha256").hexdigest()[:24]
+
+
+def is_page_mark(mark: str, user_id: str, tenant_id: str) -> bool:
+    """Tell whether a mark is that of pages made for this person in this tenant."""
+    return constant_time_compare(mark, page_mark_of(user_id, tenant_id))

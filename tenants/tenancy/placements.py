@@ -1,4 +1,7 @@
-"""List the placements whose tables are there beside the pool: what follows streams, and what is periodic, serves each.
+"""Where a tenant's content lies, whether it is being moved, and which placements beside the pool have tables.
+
+A move stands in the tenant's own item, which each request reads anyway, as JSON of fixed form: a change of it can
+demand that it is what was seen.
 
 A placement is listed in the transaction that changes where a tenant's content lies, and stays listed while an old copy
 is kept. The listing is a partition of the directory, so that all of them are found by one Query.
@@ -6,7 +9,10 @@ is kept. The listing is a partition of the directory, so that all of them are fo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 from django.conf import settings
 
@@ -14,13 +20,72 @@ from portal import clock
 from portal.dynamo import platform
 from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import TenantRepository, Transaction
-from portal.errors import Invalid
+from portal.dynamo.whereabouts import Move, Whereabouts
+from portal.errors import Invalid, TransactionRefused
 from portal.streams import worker
 from portal.streams.stream_source import StreamSource
-from tenants.tenancy import keys, tenant_directory
-from tenants.tenancy.items import DirectoryItem
-from tenants.tenancy.places import tenant_moves
-from tenants.tenancy.tables import PLACED
+from tenants.tenancy import tenant_directory
+from tenants.tenancy.shard_layout import FreshRead
+from tenants.tenancy.stored import PLACED, DirectoryItem, TenantItem, TenantStatus, placed_key
+
+
+def whereabouts(tenant: Any) -> Whereabouts:
+    """Return where the content of a tenant as stored lies."""
+    return Whereabouts(
+        placement=Placement.parse(tenant.placement),
+        former=Placement.parse(tenant.former_placement) if tenant.former_placement else None,
+        epoch=int(tenant.placement_epoch or 0),
+        move=_decoded(tenant.move) if tenant.move else None,
+        purged=tenant.status == TenantStatus.PURGING,
+    )
+
+
+def encoded(move: Move) -> str:
+    """Return a move as the tenant's item has it."""
+    return json.dumps({"id": move.id, "to": str(move.to), "attempt": move.attempt})
+
+
+def _decoded(text: str) -> Move:
+    stored_whereabouts = json.loads(text)
+    return Move(stored_whereabouts["id"], Placement.parse(stored_whereabouts["to"]), int(stored_whereabouts["attempt"]))
+
+
+def stored_whereabouts(tenant_id: str) -> Whereabouts:
+    """Return where a tenant's content lies now: one consistent read. Raises NotFound, Unavailable."""
+    return whereabouts(tenant_directory.get(tenant_id))
+
+
+def repository_of(tenant: TenantItem) -> TenantRepository:
+    """Return the repository of a tenant as it has just been read."""
+    return TenantRepository(tenant.tenant_id, MoveLease(tenant.tenant_id, whereabouts(tenant)))
+
+
+def break_hold(tenant_id: str, move: Move) -> bool:
+    """Let writes pass that this attempt of a move holds, which then cannot come to its end. Tell whether it stood."""
+    transaction = Transaction()
+    transaction.update(
+        TenantItem(tenant_id),
+        [TenantItem.move.set(encoded(replace(move, attempt=move.attempt + 1)))],
+        condition=TenantItem.move == encoded(move),
+    )
+    try:
+        platform.transact(transaction)
+    except TransactionRefused:
+        return False
+    return True
+
+
+class MoveLease(FreshRead[Whereabouts]):
+    """Where a tenant's content lies, and whether it is being moved."""
+
+    def __init__(self, tenant_id: str, known: Whereabouts, read_at: float | None = None) -> None:
+        super().__init__(known, partial(stored_whereabouts, tenant_id), read_at)
+        self._tenant_id = tenant_id
+
+    def break_hold(self, seen: Whereabouts) -> None:
+        """Let writes pass that the move that was seen holds, unless it has ended."""
+        if seen.move is not None:
+            break_hold(self._tenant_id, seen.move)
 
 
 @dataclass(frozen=True)
@@ -37,7 +102,7 @@ def repository(tenant_id: str) -> TenantRepository:
     That of a tenant which is not there yet lies in the pool.
     """
     stored = tenant_directory.get_many([tenant_id])
-    return tenant_moves.repository(stored[0]) if stored else TenantRepository(tenant_id)
+    return repository_of(stored[0]) if stored else TenantRepository(tenant_id)
 
 
 def listed() -> list[PlacedTenant]:
@@ -47,7 +112,7 @@ def listed() -> list[PlacedTenant]:
 
 def is_listed(tenant_id: str, placement: Placement) -> bool:
     """Tell whether a tenant's tables at this placement are followed: one consistent read."""
-    (item,) = platform.get_all([(DirectoryItem, PLACED, keys.placed(tenant_id, str(placement)))], consistent=True)
+    (item,) = platform.get_all([(DirectoryItem, PLACED, placed_key(tenant_id, str(placement)))], consistent=True)
     return item is not None
 
 
@@ -90,5 +155,5 @@ def unlist_it(transaction: Transaction, tenant_id: str, placement: Placement) ->
 
 
 def _item(tenant_id: str, placement: Placement) -> DirectoryItem:
-    name = keys.placed(tenant_id, str(placement))
+    name = placed_key(tenant_id, str(placement))
     return DirectoryItem(PLACED, name, tenant_id=tenant_id, title=str(placement), created_at=clock.stamp())

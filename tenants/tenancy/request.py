@@ -7,9 +7,11 @@ from typing import Final
 
 from django.conf import settings
 from django.contrib.auth import login
+from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest
 
+from portal.limits.tenant_limiter import RateAnswer
 from portal.nosql.session_store import TENANT_KEY, SessionStore
 from portal.web import desk_prefix
 from portal.web.client_address import client_address
@@ -17,20 +19,31 @@ from tenants.audit_trail.recording import Actor
 from tenants.sign_in import session_lifecycle
 from tenants.sign_in.accounts import User
 from tenants.sign_in.impersonation_session import Impersonation
-from tenants.tenancy import session_cookie
+from tenants.tenancy import request_identity
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.session_cookie import Pin
+from tenants.tenancy.request_identity import Pin
 
 CONFIRMED_SECONDS: Final = 600  # for which it holds that the person has just proved to be who they are
 _CONFIRMED_KEY: Final = "confirmed_at"  # in a session
 _WAITING_KEY: Final = "enters_later"  # in a session: the tenants that were opened and do not let the person in by now
 
 
-class SignedInRequest(HttpRequest):
+class IdentifiedRequest(HttpRequest):
+    """A request as the middlewares make it. `acting_cookie` is set where an impersonation begins or ends."""
+
+    user: User | AnonymousUser
+    tenant: TenantContext | None
+    pins: tuple[Pin, ...]
+    acting: Impersonation | None
+    acting_has_ended: bool
+    acting_cookie: str
+    rate_answer: RateAnswer | None
+
+
+class SignedInRequest(IdentifiedRequest):
     """Somebody is signed in; a tenant may be pinned."""
 
     user: User
-    tenant: TenantContext | None
 
 
 class TenantRequest(SignedInRequest):
@@ -99,7 +112,7 @@ def is_confirmed(request: HttpRequest) -> bool:
 def pin_tenant(request: HttpRequest, tenant: TenantContext) -> None:
     """Pin a tenant to the session, as the last used one. The caller has looked the membership up."""
     pins: tuple[Pin, ...] = request.pins  # type: ignore[attr-defined]  # ours
-    request.pins = session_cookie.used(pins, tenant.slug, tenant.tenant_id)  # type: ignore[attr-defined]  # ours
+    request.pins = request_identity.used(pins, tenant.slug, tenant.tenant_id)  # type: ignore[attr-defined]  # ours
     request.session[TENANT_KEY] = tenant.tenant_id  # for the person's list of sessions
     desk_prefix.use(tenant.slug)
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
+_T = TypeVar("_T")
 MOST_SHARDS: Final = 16
 CONTEXT_SECONDS: float = 20.0  # a torture shortens it
 
@@ -44,17 +45,20 @@ class ShardLayout:
         return self.readers == self.writers and not self.moving_to
 
 
-class LayoutLease:
-    """A layout as it was read at a moment of the monotonic clock, read anew when it is too old to be used."""
+class FreshRead(Generic[_T]):
+    """A value as it was read at a moment of the monotonic clock, read anew once it is older than CONTEXT_SECONDS."""
 
-    def __init__(self, layout: ShardLayout, read_at: float, read: Callable[[], ShardLayout]) -> None:
-        self._known, self._read = (layout, read_at), read
+    def __init__(self, known: _T, read: Callable[[], _T], read_at: float | None = None) -> None:
+        self._known, self._read = (known, time.monotonic() if read_at is None else read_at), read
 
-    def current(self) -> ShardLayout:
-        """Return the layout, at most CONTEXT_SECONDS old. Raises Unavailable, and NotFound without a tenant."""
-        layout, read_at = self._known
-        now = time.monotonic()
-        if now - read_at > CONTEXT_SECONDS:
-            layout = self._read()
-            self._known = layout, now
-        return layout
+    def current(self) -> _T:
+        """Return it, at most CONTEXT_SECONDS old. Raises Unavailable, and NotFound without a tenant."""
+        known, read_at = self._known
+        return self.again() if time.monotonic() - read_at > CONTEXT_SECONDS else known
+
+    def again(self) -> _T:
+        """Read it, and return it. Raises Unavailable, and NotFound without a tenant."""
+        began = time.monotonic()
+        known = self._read()
+        self._known = known, began
+        return known

@@ -1,26 +1,27 @@
-"""Find tenants: by slug, by id, or all of them in the order of their slugs."""
+"""Find tenants: by slug, by id, or all of them in the order of their slugs; and check slugs."""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from portal.dynamo import platform
 from portal.dynamo.repository import Transaction
-from portal.errors import Conflict, NotFound
+from portal.errors import Conflict, Invalid, NotFound
 from portal.schema import keys
 from tenants.sign_in.stored import UniqueItem
-from tenants.tenancy import keys as tenancy_keys
-from tenants.tenancy.items import DirectoryItem, TenantItem
+from tenants.tenancy.stored import DirectoryItem, TenantItem, TenantStatus, slug_key
 
-ACTIVE = "active"
-SUSPENDED = "suspended"
-CLOSING = "closing"  # it can be read until it is purged, or until somebody thinks better of it
-PURGING = "purging"  # what it had is being deleted
 TENANTS = "TENANT"  # the directory's partition that lists them
 SUSPENDED_TENANTS = "SUSPENDED"  # the partition of those that are suspended
 CLOSING_TENANTS = "CLOSING"  # the partition of those that are closing or purged
-_PARTITIONS = {SUSPENDED: SUSPENDED_TENANTS, CLOSING: CLOSING_TENANTS, PURGING: CLOSING_TENANTS}
+_PARTITIONS: dict[str, str] = {
+    TenantStatus.SUSPENDED: SUSPENDED_TENANTS,
+    TenantStatus.CLOSING: CLOSING_TENANTS,
+    TenantStatus.PURGING: CLOSING_TENANTS,
+}
 
 
 def find(slug: str) -> TenantItem:
@@ -42,7 +43,7 @@ def with_slug(slug: str) -> TenantItem | None:
 def id_of(slug: str) -> str | None:
     """Return the id of the tenant that has this slug: one read."""
     try:
-        (named,) = platform.get_all([(UniqueItem, tenancy_keys.slug(slug), None)], consistent=True)
+        (named,) = platform.get_all([(UniqueItem, slug_key(slug), None)], consistent=True)
     except ValueError:
         return None
     return named.owner if named else None
@@ -83,7 +84,7 @@ def refuse_arriving(tenant: TenantItem) -> None:
 
 def refuse_closed(tenant: TenantItem) -> None:
     """Raise Conflict for a tenant that is closed or being purged: nothing is added to it, by operators either."""
-    if tenant.status in (CLOSING, PURGING):
+    if tenant.status in (TenantStatus.CLOSING, TenantStatus.PURGING):
         raise Conflict(f"{tenant.name} is {tenant.status}: nothing can be written to it.")
 
 
@@ -122,3 +123,33 @@ def list_as(transaction: Transaction, tenant: TenantItem, status: str, *, closes
 def _listed(partition: str, limit: int) -> list[DirectoryItem]:
     page = platform.query(DirectoryItem.table, partition, limit=limit)
     return [DirectoryItem.from_raw_data(raw) for raw in page.items]
+
+
+_SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?\Z")
+# What stands at the beginning of other addresses, now or perhaps one day.
+_RESERVED_WORDS: Final = """
+    about account admin api app assets auth billing blog callback contact dashboard desk desks docs download events
+    health healthz help hooks impersonation inbound invitation invitations legal login logout mail media metrics new
+    oauth operator operators password pooldesk portal pricing privacy public robots search security session sessions
+    settings sign-in sign-out sign-up signin signout signup sso static status support switch teams tenant tenants terms
+    tickets user users webhook webhooks well-known www
+"""
+SLUG_RULE: Final = "Use 1-40 lowercase letters, digits or hyphens."
+RESERVED: Final = frozenset(_RESERVED_WORDS.split())
+
+
+def slug_of(name: str) -> str:
+    """Return a slug for a name: "Müller & Söhne" gives "muller-sohne"."""
+    ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", ascii_name).strip("-")[:40].strip("-")
+
+
+def valid_slug(slug: str) -> str:
+    """Return the slug. Raises Invalid where it has the wrong form or is reserved."""
+    if slug.startswith("-") or slug.endswith("-"):
+        raise Invalid("Begin and end with a letter or digit.", field="slug")
+    if not _SLUG.match(slug):
+        raise Invalid(SLUG_RULE, field="slug")
+    if slug in RESERVED:
+        raise Invalid(f"The name {slug} is reserved. Choose another one.", field="slug")
+    return slug

@@ -15,7 +15,7 @@ from tenants.audit_trail.recording import Actor
 from tenants.membership.items import MemberItem
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
-from tenants.tenancy.items import MembershipItem, TenantItem
+from tenants.tenancy.stored import MembershipItem, TenantItem
 
 
 def account_of(member: Raw, *, by: Actor) -> tuple[User, bool]:

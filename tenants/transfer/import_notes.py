@@ -9,7 +9,7 @@ from portal.dynamo import platform
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, TransactionRefused
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy.stored import TenantItem
 from tenants.transfer.items import ArrivingItem
 from tenants.transfer.keys import ARRIVING
 

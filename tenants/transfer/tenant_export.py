@@ -15,7 +15,7 @@ from portal.schema.holdings import Holding, Raw
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy.stored import TenantItem, TenantStatus
 from tenants.transfer import tenant_file
 from tenants.transfer.tenant_file import Manifest
 
@@ -79,7 +79,7 @@ def _check_place(tenant: TenantItem) -> None:
 
 
 def _refuse_purged(tenant: TenantItem) -> None:
-    if tenant.status == tenant_directory.PURGING:
+    if tenant.status == TenantStatus.PURGING:
         raise Conflict(f"{tenant.name} is being deleted: what is left of it is not the whole desk. There is no file.")
 
 

@@ -30,8 +30,8 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.provisioning import tenant_lifecycle
 from tenants.sign_in import accounts
-from tenants.tenancy import slugs, tenant_directory
-from tenants.tenancy.items import DirectoryItem, TenantItem
+from tenants.tenancy import tenant_directory
+from tenants.tenancy.stored import DirectoryItem, TenantItem, TenantStatus
 from tenants.transfer import arriving_people, arriving_trail, import_notes, tenant_file
 from tenants.transfer.foreign_rows import KEYS, MEMBERS, TENANT, TRAIL, RowCheck, holding_of
 from tenants.transfer.items import ArrivingItem
@@ -104,7 +104,7 @@ class TenantImport:
 
     def _begin(self) -> ArrivingItem:
         """Return the note of this import: a new one, or that of one which was broken off."""
-        slug = slugs.valid_slug(self.slug or self._manifest.slug)
+        slug = tenant_directory.valid_slug(self.slug or self._manifest.slug)
         digest = _digest(self._manifest)
         if (known := import_notes.under_way(slug)) is not None:
             if known.abandoned:
@@ -262,7 +262,7 @@ class TenantImport:
         transaction.update(
             tenant, [TenantItem.arriving.remove()], condition=TenantItem.arriving == self._note.import_id
         )
-        if tenant.status != tenant_directory.ACTIVE:
+        if tenant.status != TenantStatus.ACTIVE:
             for kind in (tenant_directory.TENANTS, tenant_directory.SUSPENDED_TENANTS):
                 transaction.put(_listed(kind, tenant))
         try:

@@ -26,7 +26,7 @@ from tenants.audit_trail.recording import AuditAction, AuditEntry
 from tenants.membership import member_changes
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy.roles import Role
-from tenants.tenancy.tables import TENANTS
+from tenants.tenancy.stored import TENANTS
 from tests.desk.test_cost import _watching
 from tests.support.api_client import ApiClient
 from tests.support.api_keys import alter, make_key

@@ -19,7 +19,7 @@ from tenants.audit_trail.items import AuditItem
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.audit_trail.tables import AUDIT, AUDIT_ACTOR, CHAINS
 from tenants.sign_in.stored import UniqueItem
-from tenants.tenancy import keys as tenancy_keys
+from tenants.tenancy.stored import slug_key
 from tests.support import stored
 from tests.support.commands import everything, run
 
@@ -35,7 +35,7 @@ def entry(number: int = 1, tenant_id: str = TENANT, **more: Any) -> AuditEntry:
 def unique(value: str) -> Transaction:
     """A change that can take place once."""
     transaction = Transaction()
-    slug = UniqueItem(tenancy_keys.slug(value), owner=TENANT)
+    slug = UniqueItem(slug_key(value), owner=TENANT)
     transaction.put(slug, name="slug", condition=UniqueItem.pk.does_not_exist())
     return transaction
 
@@ -60,7 +60,7 @@ def test_a_change_and_its_row_are_written_together(engine: None) -> None:
         "tenant.renamed", "alice@example.com", "192.0.2.7",
     )  # fmt: skip
     assert row["after"]["S"] == '{"name": "Name 1"}'
-    assert platform.get_all([(UniqueItem, tenancy_keys.slug("acme"), None)])[0] is not None
+    assert platform.get_all([(UniqueItem, slug_key("acme"), None)])[0] is not None
 
 
 def test_a_refused_change_leaves_no_row_and_tells_the_callers_own_reason(engine: None) -> None:

@@ -22,7 +22,7 @@ from portal.schema import tables
 from portal.tenant_buckets import RecentTenants, TokenBucket
 from tenants.membership.items import MemberItem
 from tenants.sign_in.stored import AccountItem
-from tenants.tenancy.items import MembershipItem
+from tenants.tenancy.stored import MembershipItem
 from tests.support.fakes import answering, refusal
 from tests.support.waiting import wait_until
 from tickets.ticket import keys

@@ -27,7 +27,7 @@ from portal.schema import keys
 from proofs.isolation import keys as proof_keys
 from tenants.audit_trail import keys as audit_keys
 from tenants.sign_in.stored import attempts_key, email_key, user_key
-from tenants.tenancy import keys as tenancy_keys
+from tenants.tenancy.stored import placed_key, slug_key
 from tickets.counting import keys as aggregate_keys
 from tickets.importing import keys as import_keys
 from tickets.search import keys as search_keys
@@ -77,7 +77,7 @@ TENANT_READERS = {
     import_keys.import_source_listed: (import_keys.listed_source("x"),),
     ticket_keys.ticket_number: ("x",),
     aggregate_keys.marker_met: ("MET#b#0",),
-    tenancy_keys.placed: ("bridge",),
+    placed_key: ("bridge",),
     keys.belongs_to: ("x",),
 }
 
@@ -129,12 +129,13 @@ def sample(build: Callable[..., str], tenant_id: Any) -> Any:
 
 
 def modules_of_keys() -> list[ModuleType]:
-    """The kernel's machinery and the `keys.py` of every room."""
+    """The kernel's machinery and the `keys.py` or `stored.py` of every package."""
     root = Path(django_settings.BASE_DIR)
     paths = [
         p
         for app in ("portal", "tenants", "delivery", "tickets", "api", "proofs")
-        for p in sorted((root / app).rglob("keys.py"))
+        for name in ("keys.py", "stored.py")
+        for p in sorted((root / app).rglob(name))
     ]
     return [import_module(".".join(path.relative_to(root).with_suffix("").parts)) for path in paths]
 
@@ -174,11 +175,11 @@ def test_any_text_that_is_not_a_tenant_id_is_refused(tenant_id: str, call: tuple
 @pytest.mark.parametrize("nowhere", ["7", GLOBEX, "", "silo", "silo/", "silo/7", "bridge/x", "bridge\n", None, 7])
 def test_what_is_no_placement_stands_in_no_key(nowhere: Any) -> None:
     with pytest.raises(ValueError, match="placement"):
-        tenancy_keys.placed(ACME, nowhere)
+        placed_key(ACME, nowhere)
 
 
 def test_a_tenants_own_tables_are_listed_by_its_id_and_where_they_are() -> None:
-    assert [tenancy_keys.placed(ACME, where) for where in ("bridge", "silo/there")] == [
+    assert [placed_key(ACME, where) for where in ("bridge", "silo/there")] == [
         f"{ACME}/bridge", f"{ACME}/silo/there",
     ]  # fmt: skip
 
@@ -254,7 +255,7 @@ def test_no_part_can_bring_a_delimiter_of_its_own(text: Any) -> None:
         (ticket_keys.tenant_status, (ACME, text, 0)),
         (ticket_keys.activity, (text, "e1")),
         (ticket_keys.activity, ("2026-01-31T12:00:00.000000Z", text)),
-        (tenancy_keys.slug, (text,)),
+        (slug_key, (text,)),
         (attempts_key, (text, "somebody", 1)),
     ):
         with pytest.raises(ValueError, match="cannot stand in a key"):
@@ -443,7 +444,7 @@ def test_accounts_addresses_and_slugs_never_meet_in_their_table(user_id: str, sl
         len(
             {
                 user_key(user_id),
-                tenancy_keys.slug(slug),
+                slug_key(slug),
                 email_key(address),
                 email_key(user_id),
             }
@@ -466,7 +467,7 @@ _FILLED = re.compile(r"\0#|\0\|(\0|[A-Z]|$)|\w[#|]\0")
 
 ALLOWED = {
     ("tenants/sign_in/accounts.py", "\0|\0"): "what a session's MAC is made over; never stored",
-    ("tenants/tenancy/page_mark.py", "\0|\0"): "what a page mark's MAC is made over; never stored",
+    ("tenants/tenancy/context.py", "\0|\0"): "what a page mark's MAC is made over; never stored",
     ("tenants/sign_in/passwords.py", "|"): "what a reset link's MAC is made over; never stored",
     ("tickets/admin/ticket_admin.py", "#"): "what people write before a ticket's number",
     ("tickets/templatetags/tickets.py", "#"): "what people write before a ticket's number",

@@ -14,7 +14,7 @@ from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import Conflict, Unavailable
 from portal.isolation import guard
 from portal.schema import placed_names
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy.stored import TenantItem
 from tests.support.engine_memory import wire
 from tickets.ticket import keys
 from tickets.ticket.items import CounterItem

@@ -19,8 +19,7 @@ from portal.schema import keys, tables
 from tenants.membership.items import MemberItem
 from tenants.membership.tables import MEMBERS
 from tenants.sign_in.stored import AccountItem, UniqueItem, user_key
-from tenants.tenancy import keys as tenancy_keys
-from tenants.tenancy.items import MembershipItem, TenantItem
+from tenants.tenancy.stored import MembershipItem, TenantItem, slug_key
 from tests.support.fakes import answering
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.items import ActivityItem, ChangeMap, CounterItem, DetailItem, RequestItem, SummaryItem
@@ -268,9 +267,9 @@ def test_nothing_is_sent_for_no_items(any_tables: AnyEngine, bill: meter.Meter) 
 
 def test_a_batch_reads_items_of_several_tables_in_one_call_and_in_the_order_asked(any_tables: AnyEngine) -> None:
     tenant = TenantItem(ACME, name="Acme", slug="acme", created_at="2026")
-    put(member(BOB), tenant, UniqueItem(tenancy_keys.slug("acme"), owner=ACME))
+    put(member(BOB), tenant, UniqueItem(slug_key("acme"), owner=ACME))
     wanted: list[Any] = [
-        (UniqueItem, tenancy_keys.slug("acme"), None),
+        (UniqueItem, slug_key("acme"), None),
         (MemberItem, ACME, "0" * 32),
         (MemberItem, ACME, BOB),
         (TenantItem, GLOBEX, None),
@@ -407,10 +406,10 @@ def request_record(number: int) -> RequestItem:
 
 
 def test_a_single_write_whose_condition_fails_is_told_so(any_tables: AnyEngine) -> None:
-    UniqueItem(tenancy_keys.slug("acme"), owner=ACME).save()
+    UniqueItem(slug_key("acme"), owner=ACME).save()
     with pytest.raises(ConditionFailed):
-        UniqueItem(tenancy_keys.slug("acme"), owner=GLOBEX).save(condition=UniqueItem.pk.does_not_exist())
-    assert UniqueItem.get(tenancy_keys.slug("acme")).owner == ACME
+        UniqueItem(slug_key("acme"), owner=GLOBEX).save(condition=UniqueItem.pk.does_not_exist())
+    assert UniqueItem.get(slug_key("acme")).owner == ACME
 
 
 # --- another tenant's keys ---
@@ -426,7 +425,7 @@ FOREIGN: list[Callable[[], Any]] = [
     # The platform's tables are nobody's.
     lambda: AccountItem(user_key(BOB), user_id=BOB, email="b@x.y", name="B", password="", created_at="2026"),
     lambda: MembershipItem(BOB, ACME, role="owner", tenant_name="Acme", tenant_slug="acme", created_at="2026"),
-    lambda: UniqueItem(tenancy_keys.slug("acme"), owner=ACME),
+    lambda: UniqueItem(slug_key("acme"), owner=ACME),
 ]
 
 

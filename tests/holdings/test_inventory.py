@@ -12,7 +12,7 @@ import pytest
 from portal.dynamo.tenant_reader import TenantReader
 from portal.schema import holdings, registry
 from portal.schema.holdings import StoredItem
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy.stored import TenantItem
 from tests.support import used_desk
 from tests.support.commands import everything
 from tests.support.world import World

@@ -19,7 +19,7 @@ from tenants.membership import members
 from tenants.provisioning import tenant_lifecycle
 from tenants.sign_in import accounts
 from tenants.sign_in.impersonation_session import COOKIE, VISIT, item_of, read, read_cookie
-from tenants.tenancy import page_mark
+from tenants.tenancy import context
 from tests.support.commands import everything
 from tests.support.mailing import AT_ONCE
 from tests.support.operators import IDENTITY, Operator, calls, make_operator, membership_url, text_of
@@ -35,7 +35,7 @@ class ActingOperator(Operator):
 
     def begin(self, world: World, who: str = "bob", *, write: bool = False) -> Any:
         action = "_act_writing" if write else "_act_reading"
-        self.as_mark = page_mark.make(world.users[who].id, world.tenants["acme"].tenant_id)
+        self.as_mark = context.page_mark_of(world.users[who].id, world.tenants["acme"].tenant_id)
         return self.act(membership_url(world, who, "acme"), action, reason=REASON)
 
     def mark(self) -> str:
@@ -221,7 +221,7 @@ def test_another_desk_of_the_member_is_not_there(world: World, root: ActingOpera
 
 def test_a_form_without_the_members_mark_is_refused(world: World, root: ActingOperator) -> None:
     root.begin(world, write=True)
-    root.as_mark = page_mark.make(world.users["alice"].id, world.tenants["acme"].tenant_id)
+    root.as_mark = context.page_mark_of(world.users["alice"].id, world.tenants["acme"].tenant_id)
     assert root.send(CHANGE, {"status": "closed", "version": "1"}).status_code == 409  # type: ignore[attr-defined]
 
 

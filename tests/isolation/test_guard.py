@@ -11,7 +11,7 @@ import pytest
 from portal.isolation import policies
 from portal.isolation.guard import IsolationError
 from tenants.sign_in.stored import USERS, user_key
-from tenants.tenancy.tables import TENANTS
+from tenants.tenancy.stored import TENANTS
 from tests.support.guarded import (
     FOREIGN,
     FOREIGN_STATUS,

@@ -29,7 +29,7 @@ from tenants.sign_in.stored import (
     ThrottleItem,
     UniqueItem,
 )
-from tenants.tenancy.items import DirectoryItem, MembershipItem
+from tenants.tenancy.stored import DirectoryItem, MembershipItem
 from tenants.transfer.items import ArrivingItem
 from tests.architecture.test_layers import imports, modules, name
 from tickets.desk_export.items import ExportItem
@@ -62,7 +62,7 @@ PLATFORM = {
     "tenants.audit_trail.recording",
     "tenants.audit_trail.chain",
     "tenants.tenancy.context",
-    "tenants.tenancy.pinned_tenant",
+    "tenants.tenancy.request_identity",
     # A key is read before it is known who calls, and noted after that.
     "tenants.api_keys.calling",
     "tenants.api_keys.key_uses",
@@ -86,8 +86,7 @@ PLATFORM = {
     # The reshardings of all tenants, which operators ask for and see.
     "tickets.sharding.reshard_requests",
     # Where a tenant's content lies, and the moves of all tenants.
-    "tenants.tenancy.places.tenant_moves",
-    "tenants.tenancy.placements",  # whether own tables are followed
+    "tenants.tenancy.placements",
     "tickets.moving.move_notes",
     "tickets.moving.place_changes",
     # What is deleted with its tenant, and what certifies it.
@@ -126,7 +125,7 @@ ITEMS: dict[type[Item], set[str]] = {
     AccountItem: {
         *PROOF,
         "tenants.sign_in.accounts",
-        "tenants.tenancy.pinned_tenant",
+        "tenants.tenancy.request_identity",
         "tenants.operators.account_facades",
         "tenants.impersonation.impersonating",
     },
@@ -216,7 +215,7 @@ ITEMS: dict[type[Item], set[str]] = {
     InviteLinkItem: {"tenants.membership.accepting", "tenants.membership.invite_storage"},
     MembershipItem: {
         "tenants.tenancy.context",
-        "tenants.tenancy.pinned_tenant",
+        "tenants.tenancy.request_identity",
         "tenants.operators.facades",
         "tenants.membership.accepting",
         "tenants.membership.member_changes",
@@ -231,7 +230,7 @@ ITEMS: dict[type[Item], set[str]] = {
     SessionItem: {
         "tenants.membership.holdings",
         "portal.nosql.session_store",
-        "tenants.tenancy.pinned_tenant",
+        "tenants.tenancy.request_identity",
         "tenants.operators.account_facades",
         "tenants.sign_in.session_lifecycle",
         "tenants.sign_in.impersonation_session",

@@ -25,7 +25,7 @@ from tenants.sign_in import factors
 from tenants.sign_in.stored import FACTORS
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role
-from tenants.tenancy.tables import DIRECTORY
+from tenants.tenancy.stored import DIRECTORY
 from tests.operators.test_admin_pages import paths
 from tests.support.admin_example import in_the_admin
 from tests.support.factors import code, give_app
@@ -59,7 +59,7 @@ def test_the_example_of_the_manual_needs_the_one_right_that_the_manual_names(eng
     policy = iam.Policy(policies.document("platform"))
     refused = {one for one in asked if not policy.allows(iam.Request(*one, (), None))}
     assert refused == {("dynamodb:BatchGetItem", policies.table_arn(DIRECTORY.full_name))}
-    assert "`BatchGetItem`, which `tenants/tenancy/tables.py` does not grant on the directory yet" in MANUAL.read_text()
+    assert "`BatchGetItem`, which `tenants/tenancy/stored.py` does not grant on the directory yet" in MANUAL.read_text()
 
 
 @pytest.fixture

@@ -9,15 +9,17 @@ import pytest
 from portal.nosql.planner.planning import ReadLimitReached, Unplannable
 from tenants.operators.account_facades import Account
 from tenants.operators.facades import Tenant
-from tenants.tenancy.items import DirectoryItem
-from tenants.tenancy.tenant_directory import ACTIVE, SUSPENDED, TENANTS
+from tenants.tenancy.stored import DirectoryItem, TenantStatus
+from tenants.tenancy.tenant_directory import TENANTS
 from tests.support.stored import put_all
 from tests.support.world import World
 
 
 def directory(*, active: int, suspended: int) -> None:
     """Tenants a-0000 ... that are active, and behind them z-0000 ... that are suspended."""
-    names = [(f"a-{n:04}", ACTIVE) for n in range(active)] + [(f"z-{n:04}", SUSPENDED) for n in range(suspended)]
+    names = [(f"a-{n:04}", TenantStatus.ACTIVE) for n in range(active)] + [
+        (f"z-{n:04}", TenantStatus.SUSPENDED) for n in range(suspended)
+    ]
     put_all(
         DirectoryItem(
             TENANTS, slug, tenant_id=f"{n:032}", title=f"Firm {slug}", created_at="2026-11-20T00:00:00Z", status=status
@@ -30,7 +32,7 @@ def slugs(tenants: Any) -> list[str]:
     return [tenant.slug for tenant in tenants]
 
 
-SUSPENDED_ONES = Tenant.objects.filter(status=SUSPENDED)
+SUSPENDED_ONES = Tenant.objects.filter(status=TenantStatus.SUSPENDED)
 
 
 def test_the_first_match_behind_the_read_limit_is_not_reported_as_missing(engine: None) -> None:
@@ -42,7 +44,7 @@ def test_the_first_match_behind_the_read_limit_is_not_reported_as_missing(engine
 
 def test_a_match_before_the_read_limit_is_the_first_whatever_lies_behind_it(engine: None) -> None:
     directory(active=600, suspended=1)
-    assert Tenant.objects.filter(status=ACTIVE).first().slug == "a-0000"
+    assert Tenant.objects.filter(status=TenantStatus.ACTIVE).first().slug == "a-0000"
 
 
 def test_nothing_is_missing_once_all_rows_were_read(engine: None) -> None:
@@ -88,7 +90,7 @@ def test_a_slice_of_a_slice_is_the_smaller_one(engine: None) -> None:
 
 def test_a_query_is_not_narrowed_after_its_slice(engine: None) -> None:
     with pytest.raises(TypeError, match="slice"):
-        Tenant.objects.all()[:2].filter(status=ACTIVE)
+        Tenant.objects.all()[:2].filter(status=TenantStatus.ACTIVE)
 
 
 def test_a_name_is_found_by_a_part_of_it_in_either_case(world: World) -> None:

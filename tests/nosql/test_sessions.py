@@ -12,7 +12,7 @@ from portal.nosql.items import SessionItem
 from tenants.audit_trail.recording import SYSTEM
 from tenants.operators.facades import AuditRow
 from tenants.sign_in import accounts, session_lifecycle
-from tenants.tenancy import session_cookie
+from tenants.tenancy import request_identity
 from tests.desk.test_cost import _watching
 from tests.support.operators import Operator, calls, make_operator, text_of, user_url
 from tests.support.world import PASSWORD, Browser, World
@@ -59,8 +59,8 @@ def test_no_item_holds_the_key_that_signs_in(world: World, bob: Browser) -> None
     item = SessionItem.get(id_of(bob))
     assert bob.session_key not in str(item.serialize())
     thief = Browser()
-    ids = session_cookie.Ids(item.session_key, world.users["bob"].id, world.browser("bob").pins)
-    thief.cookies[settings.SESSION_COOKIE_NAME] = session_cookie.write(ids)
+    ids = request_identity.Ids(item.session_key, world.users["bob"].id, world.browser("bob").pins)
+    thief.cookies[settings.SESSION_COOKIE_NAME] = request_identity.write_cookie(ids)
     assert not signed_in(thief)
 
 

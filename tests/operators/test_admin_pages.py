@@ -24,8 +24,8 @@ from portal.streams.tables import LEASES
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import AuditAction
 from tenants.membership import inviting
-from tenants.tenancy.items import DirectoryItem
 from tenants.tenancy.roles import Role
+from tenants.tenancy.stored import DirectoryItem
 from tenants.tenancy.tenant_directory import TENANTS
 from tests.isolation.test_outsider import OPERATOR_ROUTES, filled
 from tests.support.folding import Follower, put_aside

@@ -15,7 +15,7 @@ from portal.dynamo.repository import Transaction
 from tenants.audit_trail.recording import Actor
 from tenants.membership import member_changes
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy.stored import TenantItem
 from tests.support import used_desk
 from tests.support.api_client import api_client
 from tests.support.commands import run

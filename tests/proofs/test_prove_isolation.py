@@ -29,11 +29,11 @@ from proofs.isolation.visits import attack, tricks, visitors
 from proofs.isolation.visits.routes import routes
 from proofs.isolation.visits.tricks import PASSES
 from tenants.sign_in.accounts import User
-from tenants.tenancy import context, pinned_tenant, session_cookie, tenant_directory
+from tenants.tenancy import context, request_identity, tenant_directory
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.items import MembershipItem, TenantItem
+from tenants.tenancy.request_identity import Ids
 from tenants.tenancy.roles import Role
-from tenants.tenancy.session_cookie import Ids
+from tenants.tenancy.stored import MembershipItem, TenantItem
 from tests.support.commands import Ended
 from tests.support.proving import other_walls, patterns, plan, prove, quick, reported, stored, three, view
 from tests.support.world import World
@@ -304,15 +304,15 @@ def test_a_portal_that_trusts_the_cookie_is_a_crossing(monkeypatch: pytest.Monke
 def test_a_portal_that_opens_each_desk_that_an_address_names_is_a_crossing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    resolve = pinned_tenant.resolve
+    resolve = request_identity.resolve
 
-    def believing(ids: Ids | None, path: str = "") -> pinned_tenant.Identity:
-        found, named = resolve(ids, path), tenant_directory.with_slug(session_cookie.first_word(path))
+    def believing(ids: Ids | None, path: str = "") -> request_identity.Identity:
+        found, named = resolve(ids, path), tenant_directory.with_slug(request_identity.first_word(path))
         if found.user is None or named is None:
             return found
         return replace(found, tenant=context.for_system(named))
 
-    monkeypatch.setattr(pinned_tenant, "resolve", believing)
+    monkeypatch.setattr(request_identity, "resolve", believing)
     monkeypatch.setattr(proof, "HTTP_SHARE", 1)  # visits only
     ended, report = reported(tmp_path / "proof.json", requests=800)
     assert ended.status == 1

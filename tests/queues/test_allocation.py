@@ -19,7 +19,7 @@ from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.audit_trail.tables import AUDIT
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy.stored import TenantItem
 from tests.support.commands import everything
 from tests.support.world import World
 

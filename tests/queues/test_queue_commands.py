@@ -12,7 +12,7 @@ from portal.dynamo import meter, platform
 from portal.dynamo.repository import Action, Transaction
 from tenants.audit_trail.recording import SYSTEM
 from tenants.provisioning import tenant_lifecycle
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy.stored import TenantItem
 from tests.support.commands import run
 from tests.support.stored import put_all
 from tests.support.world import World

@@ -24,7 +24,7 @@ from tenants.sign_in import accounts
 from tenants.sign_in.stored import USERS
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.tables import MEMBERSHIPS
+from tenants.tenancy.stored import MEMBERSHIPS
 from tests.seeding.test_seed_content import DAY, histories
 from tests.support import embedded, listing
 from tests.support.commands import Ended, broken_at, everything, run

@@ -23,7 +23,7 @@ from tenants.membership.mails import wait_until_sent
 from tenants.operators.facades import AuditRow
 from tenants.sign_in import accounts
 from tenants.sign_in.stored import AccountItem, user_key
-from tenants.tenancy import session_cookie
+from tenants.tenancy import request_identity
 from tests.desk.test_cost import _watching
 from tests.support.commands import run
 from tests.support.hashers import QuickArgon2
@@ -33,7 +33,7 @@ COOKIE = "pooldesk_session"
 
 
 def session_key(browser: Client) -> str:
-    ids = session_cookie.read(browser.cookies[COOKIE].value)
+    ids = request_identity.read_cookie(browser.cookies[COOKIE].value)
     assert ids is not None
     return ids.session_key
 
@@ -181,7 +181,7 @@ def test_a_forged_cookie_is_nobody(world: World, cookie: str) -> None:
 
 def test_a_cookie_of_one_person_cannot_name_another(world: World) -> None:
     browser = world.browser("bob")
-    forged = session_cookie.write(session_cookie.Ids(session_key(browser), world.users["alice"].id))
+    forged = request_identity.write_cookie(request_identity.Ids(session_key(browser), world.users["alice"].id))
     browser.cookies[COOKIE] = forged
     assert not signed_in(browser)
 

@@ -37,7 +37,7 @@ def models() -> list[type[Item]]:
             yield from below(sub)
 
     own = {m for m in below(Item) if not m.__module__.startswith("tests.") and not issubclass(m, IndexModel)}
-    return sorted(own, key=lambda model: (model.table.name, model.__module__, model.__name__))
+    return sorted(own, key=lambda model: (model.table.name, model.__name__))
 
 
 def rows_of(model: type[Item], rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -176,7 +176,7 @@ def examples_of(rows: Rows) -> dict[str, dict[str, Any]]:
 
 _HEAD: Final = """# The data model
 
-Made from the declarations in `tables.py` and `items.py`, from the items of a desk that was used, and from what pages
+Made from the declarations in each `stored.py`, from the items of a desk that was used, and from what pages
 ask of the engine (`test_data_model.py`). [`data-model.json`](data-model.json) is the same for NoSQL Workbench: *Import
 data model*. In keys, `<id>` is a tenant's or another id; capitals stand there as they are. The end of an index's name
 is a digest of its keys and attributes ([operations](operations.md#upgrading)): `gsi-actor-05893f` is the sources'

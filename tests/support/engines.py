@@ -26,8 +26,8 @@ from tenants.audit_trail.recording import SYSTEM
 from tenants.provisioning import tenant_lifecycle
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
-from tenants.tenancy.items import TenantItem
 from tenants.tenancy.roles import Role
+from tenants.tenancy.stored import TenantItem
 from tests.support import embedded
 from tests.support.world import World
 from tickets.ticket.tables import TICKETS

@@ -9,7 +9,7 @@ from typing import Any
 from delivery.outbox import telling
 from delivery.outbox.items import OutboxItem
 from delivery.outbox.tables import OUTBOX, PENDING
-from tenants.tenancy.tables import TENANTS
+from tenants.tenancy.stored import TENANTS
 from tests.support.commands import everything
 from tests.support.stored import send
 from tests.support.world import World

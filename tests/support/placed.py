@@ -14,7 +14,7 @@ from portal.isolation import guard
 from tenants.audit_trail.recording import SYSTEM
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import placements
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy.stored import TenantItem
 from tests.support.world import World
 
 BRIDGE, SILO = Placement("bridge"), Placement("silo", "there")

@@ -36,11 +36,9 @@ from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.membership import member_changes
 from tenants.membership.items import UnreachedItem
 from tenants.provisioning import renaming, tenant_lifecycle
-from tenants.tenancy import keys as tenancy_keys
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.items import DirectoryItem
 from tenants.tenancy.roles import Role
-from tenants.tenancy.tables import PLACED
+from tenants.tenancy.stored import PLACED, DirectoryItem, placed_key
 from tenants.transfer.items import ArrivingItem
 from tenants.transfer.keys import ARRIVING
 from tests.support import archives, embedded, mailing
@@ -201,7 +199,7 @@ def _operators(world: World) -> None:
         )  # fmt: skip
         provisioning.create_placed(tenant.tenant_id, Placement("bridge"))
         own_tables = DirectoryItem(
-            PLACED, tenancy_keys.placed(tenant.tenant_id, "bridge"), tenant_id=tenant.tenant_id, title="bridge",
+            PLACED, placed_key(tenant.tenant_id, "bridge"), tenant_id=tenant.tenant_id, title="bridge",
             created_at=clock.stamp(),
         )  # fmt: skip
         own = StreamSource(tenant.tenant_id, Placement("bridge")).name(TICKETS)

@@ -20,11 +20,10 @@ from tenants.membership import members, seeding
 from tenants.provisioning import tenant_lifecycle
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
-from tenants.tenancy import context, page_mark, session_cookie
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy import request_identity
+from tenants.tenancy.context import TenantContext, enter, page_mark_of
 from tenants.tenancy.roles import Role
-from tenants.tenancy.tables import TENANTS
+from tenants.tenancy.stored import TENANTS, TenantItem
 from tests.support import engine_memory
 from tickets.desk import creating
 
@@ -66,7 +65,7 @@ class World:
         seeding.add_member(self.users[who], self.tenants[where], role)
 
     def context(self, who: str, where: str) -> TenantContext:
-        found = context.enter(self.users[who], self.tenants[where].tenant_id)
+        found = enter(self.users[who], self.tenants[where].tenant_id)
         assert found is not None, f"{who} is not a member of {where}"
         return found
 
@@ -88,7 +87,7 @@ class World:
         only = mine[0] if len(mine) == 1 else ""
         tenant_id = self.tenants[where].tenant_id if where else only
         ids = engine_memory.continued(f"{who}-at-{tenant_id}", lambda: visitors.mint(user, tenant_id))
-        client.cookies[settings.SESSION_COOKIE_NAME] = session_cookie.write(ids)
+        client.cookies[settings.SESSION_COOKIE_NAME] = request_identity.write_cookie(ids)
         return client
 
 
@@ -116,13 +115,13 @@ class Browser(Client):
         return f"/{self.slugs[tenant_id]}{path}"
 
     @property
-    def ids(self) -> session_cookie.Ids | None:
+    def ids(self) -> request_identity.Ids | None:
         """What this browser's cookie holds, None where nobody is signed in."""
         cookie = self.cookies.get(settings.SESSION_COOKIE_NAME)
-        return session_cookie.read(cookie.value) if cookie else None
+        return request_identity.read_cookie(cookie.value) if cookie else None
 
     @property
-    def pins(self) -> tuple[session_cookie.Pin, ...]:
+    def pins(self) -> tuple[request_identity.Pin, ...]:
         """The desks that this browser's cookie names, the last used one first."""
         return self.ids.pins if self.ids else ()
 
@@ -140,7 +139,7 @@ class Browser(Client):
     def mark(self) -> str:
         """The page mark of the pages that this browser is shown now."""
         ids = self.ids
-        return page_mark.make(ids.user_id, ids.tenant_id) if ids and ids.tenant_id else ""
+        return page_mark_of(ids.user_id, ids.tenant_id) if ids and ids.tenant_id else ""
 
     def send(self, path: str, data: dict[str, object] | None = None, **extra: object) -> object:
         """POST from a page of the tenant that is pinned now."""

@@ -17,7 +17,7 @@ from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.membership import seeding
 from tenants.operators.facades import AuditRow
 from tenants.provisioning import renaming, sign_in_demand, tenant_lifecycle
-from tenants.tenancy import session_cookie, slugs, tenant_directory
+from tenants.tenancy import request_identity, tenant_directory
 from tests.desk.test_cost import _watching
 from tests.sign_in.test_changing import add_app
 from tests.support.commands import run
@@ -140,13 +140,13 @@ def test_a_form_whose_page_and_address_disagree_is_refused(desks: World) -> None
 
 def test_many_desks_stay_open_and_the_cookie_stays_small(world: World) -> None:
     alice = world.browser("alice", "acme")
-    names = ["acme", *(f"a-desk-whose-short-name-is-long-{n:02}-{'x' * 5}" for n in range(session_cookie.PINS + 1))]
+    names = ["acme", *(f"a-desk-whose-short-name-is-long-{n:02}-{'x' * 5}" for n in range(request_identity.PINS + 1))]
     for name in names[1:]:
         tenant_lifecycle.create(name=name, slug=name, owner=world.users["alice"], by=SYSTEM)
     for _ in range(2):
         for name in names:
             assert alice.get(f"/{name}/tickets/").context["tenant"].slug == name
-    assert len(alice.pins) == session_cookie.PINS
+    assert len(alice.pins) == request_identity.PINS
     assert len(alice.cookies[settings.SESSION_COOKIE_NAME].value) < 1500
 
 
@@ -217,9 +217,9 @@ def test_a_name_in_the_cookie_makes_nobody_a_member(desks: World) -> None:
     charlie = desks.browser("charlie")
     ids = charlie.ids
     assert ids is not None
-    acme = session_cookie.Pin("acme", desks.tenants["acme"].tenant_id)
-    forged = session_cookie.Ids(ids.session_key, ids.user_id, (*ids.pins, acme))
-    charlie.cookies[settings.SESSION_COOKIE_NAME] = session_cookie.write(forged)
+    acme = request_identity.Pin("acme", desks.tenants["acme"].tenant_id)
+    forged = request_identity.Ids(ids.session_key, ids.user_id, (*ids.pins, acme))
+    charlie.cookies[settings.SESSION_COOKIE_NAME] = request_identity.write_cookie(forged)
     assert "printer" not in text(charlie.get("/acme/tickets/1/", follow=True))
 
 
@@ -228,10 +228,10 @@ def test_the_address_is_compared_with_the_desk_that_was_read(desks: World) -> No
     alice = desks.browser("alice", "acme")
     ids = alice.ids
     assert ids is not None
-    wrong = session_cookie.Ids(
-        ids.session_key, ids.user_id, (session_cookie.Pin("acme", desks.tenants["globex"].tenant_id),)
+    wrong = request_identity.Ids(
+        ids.session_key, ids.user_id, (request_identity.Pin("acme", desks.tenants["globex"].tenant_id),)
     )
-    alice.cookies[settings.SESSION_COOKIE_NAME] = session_cookie.write(wrong)
+    alice.cookies[settings.SESSION_COOKIE_NAME] = request_identity.write_cookie(wrong)
     assert "Acme&#x27;s printer" in text(alice.get("/acme/tickets/1/"))
 
 
@@ -391,7 +391,7 @@ def test_no_desk_can_be_called_like_the_beginning_of_another_address() -> None:
     words = first_words(get_resolver().url_patterns)
     assert {"login", "account", "admin", "tickets", "desk", "invitation"} <= words
     outside = {settings.STATIC_URL.strip("/"), HealthMiddleware.PATH.strip("/"), "api"}
-    assert words | outside <= slugs.RESERVED
+    assert words | outside <= tenant_directory.RESERVED
 
 
 def test_no_tenant_is_created_under_the_beginning_of_another_address(world: World) -> None:
@@ -411,7 +411,7 @@ def test_a_reserved_name_is_refused_where_it_was_typed(desks: World) -> None:
 def test_a_name_with_other_characters_is_refused_with_the_rule_for_names(desks: World) -> None:
     page = desks.browser("alice", "acme").send("/desk/settings/", {"name": "Acme", "slug": "acme support!"})
     assert page.status_code == 422
-    assert page.context["form"].errors == {"slug": [slugs.SLUG_RULE]}
+    assert page.context["form"].errors == {"slug": [tenant_directory.SLUG_RULE]}
 
 
 # --- how addresses are made ---

@@ -19,7 +19,7 @@ from tenants.closing import closing_mails
 from tenants.membership import members
 from tenants.operators.operator_site import OperatorSite, actor
 from tenants.tenancy import context, tenant_directory
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy.stored import TenantItem
 from tenants.transfer import import_notes
 from tickets.admin.forms import PurgeForm
 from tickets.admin.tenant_page import TenantPage

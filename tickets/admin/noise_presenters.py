@@ -14,7 +14,7 @@ from portal.noise.noise_board import NoiseBoard, TenantNoise
 from portal.noise.noise_tally import NoiseTally
 from portal.noise.tenant_notes import MINUTE
 from portal.schema import keys
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy.stored import TenantItem
 from tickets.sharding.items import ReshardItem
 
 NAMED: Final = 10  # tenants in a table

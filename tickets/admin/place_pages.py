@@ -10,8 +10,8 @@ from portal.dynamo import placement, provisioning
 from portal.dynamo.placement import POOL, Placement
 from portal.errors import Invalid, Unavailable
 from tenants.operators.operator_site import OperatorSite, actor
-from tenants.tenancy.items import TenantItem
-from tenants.tenancy.places import tenant_moves
+from tenants.tenancy import placements
+from tenants.tenancy.stored import TenantItem
 from tickets.admin import move_presenters
 from tickets.admin.forms import PlaceForm
 from tickets.admin.tenant_page import TenantPage
@@ -38,7 +38,7 @@ def _account_row(site: str, use: provisioning.TableUse | None) -> dict[str, Any]
 
 def _of_tenant(tenant: TenantItem) -> dict[str, Any]:
     last = move_requests.last_of(tenant.tenant_id)
-    where, kept = tenant_moves.whereabouts(tenant), move_requests.kept_copy(tenant, last)
+    where, kept = placements.whereabouts(tenant), move_requests.kept_copy(tenant, last)
     return {
         "place": where.placement,
         "former": where.former,

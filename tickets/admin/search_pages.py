@@ -17,7 +17,7 @@ from portal.errors import Invalid
 from tenants.operators import content_access
 from tenants.operators.operator_site import OperatorSite
 from tenants.tenancy import context, tenant_directory
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy.stored import TenantItem
 from tickets.dashboards.freshness import Freshness
 from tickets.search import presenters, ticket_search, tokenizer
 from tickets.search.care import index_state

@@ -9,8 +9,8 @@ from django.http import HttpRequest, HttpResponse
 
 from portal.dynamo.client import fan_out
 from tenants.operators.operator_site import OperatorSite, actor
-from tenants.tenancy.items import TenantItem
 from tenants.tenancy.shard_layout import ShardLayout
+from tenants.tenancy.stored import TenantItem
 from tickets.admin import presenters
 from tickets.admin.forms import ReshardForm
 from tickets.admin.tenant_page import TenantPage

@@ -19,7 +19,7 @@ from django.utils.http import urlencode
 from portal.errors import Conflict, Invalid, NotFound
 from tenants.operators.operator_site import OperatorSite
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy.stored import TenantItem
 
 LOOK_AGAIN_SECONDS: Final = 3  # while something is carried out for the tenant
 

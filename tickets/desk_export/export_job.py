@@ -27,7 +27,7 @@ from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import members
 from tenants.membership.members import Member
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy.stored import TenantItem
 from tenants.transfer import tenant_export
 from tickets.desk_export import export_requests, keys
 from tickets.desk_export.items import ExportItem, ExportPartItem

@@ -12,8 +12,8 @@ from portal.mailing.outgoing import OutgoingMail
 from portal.web import desk_prefix
 from tenants.closing.closing_mails import NAME_LIMIT
 from tenants.membership.members import Member
-from tenants.tenancy.items import TenantItem
 from tenants.tenancy.request import page_for_mail
+from tenants.tenancy.stored import TenantItem
 from tickets.desk_export.items import ExportItem
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
-from tenants.tenancy.tables import DIRECTORY
+from tenants.tenancy.stored import DIRECTORY
 from tickets.desk_export.keys import EXPORTS
 from tickets.desk_export.tables import EXPORT_PARTS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
-from tenants.tenancy.tables import DIRECTORY
+from tenants.tenancy.stored import DIRECTORY
 from tickets.desk_export.keys import EXPORTS
 
 EXPORT_PARTS = Table("Support.ExportParts", "tenant", "tenant_id", "part", ttl="expires_at", placed=True)

@@ -13,7 +13,7 @@ from portal.dynamo.paging import Page, all_pages, query_request
 from portal.dynamo.repository import Action, Condition
 from portal.errors import ConditionFailed, Conflict
 from portal.schema.registry import Role
-from tenants.tenancy.tables import DIRECTORY
+from tenants.tenancy.stored import DIRECTORY
 from tickets.jobs.items import JobItem
 
 I = TypeVar("I", bound=JobItem)  # noqa: E741  # an item

@@ -19,7 +19,7 @@ from portal.schema.holdings import Holding, Raw, Stage, StoredItem
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction
 from tenants.tenancy import placements
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy.stored import TenantItem
 from tickets.counting import barrier
 from tickets.jobs.leased_job import LeasedJob
 from tickets.moving import copy_check, move_notes, place_changes

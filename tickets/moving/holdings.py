@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from portal.dynamo import keys as move_keys
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
-from tenants.tenancy.tables import DIRECTORY
+from tenants.tenancy.stored import DIRECTORY
 from tickets.moving import keys
 from tickets.ticket.tables import TICKETS
 

@@ -11,7 +11,7 @@ from typing import Final
 from portal import clock
 from portal.dynamo import platform
 from portal.dynamo.repository import Transaction
-from tenants.tenancy.tables import DIRECTORY
+from tenants.tenancy.stored import DIRECTORY
 from tickets.jobs.job_notes import JobNotes
 from tickets.moving import keys
 from tickets.moving.items import MoveItem

@@ -14,9 +14,8 @@ from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Invalid, NotFound, TransactionRefused, Unavailable
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction
-from tenants.tenancy import tenant_directory
-from tenants.tenancy.items import TenantItem
-from tenants.tenancy.places import tenant_moves
+from tenants.tenancy import placements, tenant_directory
+from tenants.tenancy.stored import TenantItem, TenantStatus
 from tickets.moving import keys, move_notes, place_changes
 from tickets.moving.items import MoveItem
 from tickets.sharding import keys as sharding_keys
@@ -31,10 +30,10 @@ def begin(
     tenant: TenantItem, *, to: Placement, grace_days: int = GRACE_DAYS, reason: str = "", by: Actor, holder: str = ""
 ) -> None:
     """Ask for a move of a tenant as stored. Raises Invalid, and Conflict while something else is under way with it."""
-    where = tenant_moves.whereabouts(tenant)
+    where = placements.whereabouts(tenant)
     for place in (where.placement, to):
         _check_site(place)
-    if tenant.status == tenant_directory.PURGING:
+    if tenant.status == TenantStatus.PURGING:
         raise Conflict(f"{tenant.name} is being purged.")
     tenant_directory.refuse_arriving(tenant)
     if to == where.placement:
@@ -91,7 +90,7 @@ def roll_back(tenant: TenantItem, *, lost: bool = False, reason: str = "", by: A
         raise Conflict(
             f"{tenant.name} has moved already, and both copies are being compared. It can go back when that has ended."
         )
-    former = tenant_moves.whereabouts(tenant).former
+    former = placements.whereabouts(tenant).former
     if former is None:
         raise Conflict(f"There is no old copy of {tenant.name} to go back to.")
     begin(tenant, to=former, reason=reason, by=by, holder=holder)
@@ -156,7 +155,7 @@ def kept_copy(tenant: TenantItem, last: MoveItem | None) -> MoveItem | None:
     """
     if last is None or last.state in (move_notes.KEPT, move_notes.DISCARDING):
         return last
-    where = tenant_moves.whereabouts(tenant)
+    where = placements.whereabouts(tenant)
     if last.state != move_notes.CANCELLED or where.former is None:
         return None
     left = (str(where.former), str(where.placement))

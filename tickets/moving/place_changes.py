@@ -18,9 +18,8 @@ from portal.errors import Conflict, TransactionRefused
 from portal.schema import holdings
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.tenancy import placements, tenant_directory
-from tenants.tenancy.items import TenantItem
-from tenants.tenancy.places import tenant_moves
+from tenants.tenancy import placements
+from tenants.tenancy.stored import TenantItem, TenantStatus
 from tickets.moving import move_notes
 from tickets.moving.items import MoveItem
 from tickets.moving.write_hold import WriteHold
@@ -54,21 +53,21 @@ def lies_at(placement: Placement) -> Condition:
 
 def is_to_stay() -> Condition:
     """Return the condition that there is a whole tenant, and that it is not being purged: a copy would outlive it."""
-    stays: Condition = TenantItem.tenant_id.exists() & (TenantItem.status != tenant_directory.PURGING)
+    stays: Condition = TenantItem.tenant_id.exists() & (TenantItem.status != TenantStatus.PURGING)
     stays &= TenantItem.arriving.does_not_exist()
     return stays
 
 
 def announce(item: MoveItem) -> None:
     """Say in the tenant's item that it is being moved, unless it says so. Raises Conflict where it cannot be."""
-    if (known := tenant_moves.stored(item.tenant_id).move) is not None and known.id == item.move_id:
+    if (known := placements.stored_whereabouts(item.tenant_id).move) is not None and known.id == item.move_id:
         return
     transaction = Transaction()
     move = Move(item.move_id, Placement.parse(item.to_place))
     rests = lies_at(Placement.parse(item.from_place)) & TenantItem.moving_to.does_not_exist() & is_to_stay()
     transaction.update(
         TenantItem(item.tenant_id),
-        [TenantItem.move.set(tenant_moves.encoded(move))],
+        [TenantItem.move.set(placements.encoded(move))],
         condition=TenantItem.move.does_not_exist() & rests,
     )
     try:
@@ -81,7 +80,7 @@ def announce(item: MoveItem) -> None:
 
 def seen(item: MoveItem) -> Whereabouts:
     """Return what the tenant's item says now: one consistent read."""
-    return tenant_moves.stored(item.tenant_id)
+    return placements.stored_whereabouts(item.tenant_id)
 
 
 def move_of(item: MoveItem, known: Whereabouts) -> Move:
@@ -107,7 +106,7 @@ def switch(item: MoveItem, known: Whereabouts, *, me: str, values: dict[str, Any
             TenantItem.placement_epoch.set(known.epoch + 1),
             TenantItem.move.remove(),
         ],
-        condition=TenantItem.move == tenant_moves.encoded(move_of(item, known)),
+        condition=TenantItem.move == placements.encoded(move_of(item, known)),
     )
     mine = (MoveItem.holder == me) & (MoveItem.move_id == item.move_id) & (MoveItem.state == move_notes.RUNNING)
     transaction.update(move_notes.MOVES.of(item.tenant_id), move_notes.MOVES.actions(**values), condition=mine)
@@ -117,14 +116,14 @@ def switch(item: MoveItem, known: Whereabouts, *, me: str, values: dict[str, Any
 
 def call_off(item: MoveItem, hold: WriteHold) -> None:
     """Let the content stay where it lies. Nothing is held any more, and nobody who knows of the move is refused."""
-    known = tenant_moves.stored(item.tenant_id)
+    known = placements.stored_whereabouts(item.tenant_id)
     # The attempt grows first, so that no hold stands; then those pass who know of no move; then nobody knows of one.
-    if known.move is None or known.move.id != item.move_id or not tenant_moves.break_hold(item.tenant_id, known.move):
+    if known.move is None or known.move.id != item.move_id or not placements.break_hold(item.tenant_id, known.move):
         return
     hold.open_counter()
     transaction = Transaction()
     raised = replace(known.move, attempt=known.move.attempt + 1)
-    condition = TenantItem.move == tenant_moves.encoded(raised)
+    condition = TenantItem.move == placements.encoded(raised)
     transaction.update(TenantItem(item.tenant_id), [TenantItem.move.remove()], condition=condition)
     platform.transact(transaction)
 

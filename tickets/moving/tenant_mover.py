@@ -26,7 +26,7 @@ from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import TenantRepository
 from portal.dynamo.whereabouts import Move
 from portal.errors import Conflict, PortalError, Throttled, TransactionRefused, Unavailable
-from tenants.tenancy.places import tenant_moves
+from tenants.tenancy import placements
 from tenants.tenancy.shard_layout import CONTEXT_SECONDS
 from tickets.counting import barrier
 from tickets.counting import keys as counting_keys
@@ -119,7 +119,7 @@ class TenantMover(LeasedJob[MoveItem]):
 
     def _refuse_loss(self) -> None:
         """End the move with Conflict where it goes back to an old copy that has something which is nowhere else."""
-        if tenant_moves.stored(self.item.tenant_id).former == self._to:
+        if placements.stored_whereabouts(self.item.tenant_id).former == self._to:
             checked = copy_check.check(self.item.tenant_id, left=self._to, present=self._from, advance=self._checked)
             if checked.wrong:
                 self._hold.tear_down()
@@ -245,7 +245,7 @@ class TenantMover(LeasedJob[MoveItem]):
         return True
 
     def _give_up(self, move: Move) -> bool:
-        tenant_moves.break_hold(self.item.tenant_id, move)
+        placements.break_hold(self.item.tenant_id, move)
         return False
 
     def _cancel(self) -> None:
@@ -255,7 +255,7 @@ class TenantMover(LeasedJob[MoveItem]):
         place_changes.call_off(self.item, self._hold)
         self._rest(self._settle_seconds)
         self._hold.tear_down()
-        if tenant_moves.stored(self.item.tenant_id).former != self._to:
+        if placements.stored_whereabouts(self.item.tenant_id).former != self._to:
             if not self.item.lost:
                 discarding.clear(self.item.tenant_id, self._to, caught_up=self._caught_up)
             place_changes.follow_no_more(self.item.tenant_id, self._to)

@@ -22,7 +22,7 @@ from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import member_changes, members
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy.stored import TenantItem
 from tickets.privacy import beside_tickets, desk_person, item_replacing, personal_places
 from tickets.privacy.beside_tickets import CHANGED, NewName
 from tickets.privacy.desk_person import DeskPerson, Raw

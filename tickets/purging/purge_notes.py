@@ -12,7 +12,7 @@ from typing import Final
 from portal import clock
 from portal.dynamo.repository import Transaction
 from tenants.audit_trail.recording import Actor
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy.stored import TenantItem
 from tickets.jobs.job_notes import JobNotes
 from tickets.purging import keys
 from tickets.purging.items import PurgeItem

@@ -18,7 +18,7 @@ from tenants.certificates import signing_keys
 from tenants.membership import members
 from tenants.membership.members import Member
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy.stored import TenantItem, TenantStatus
 from tickets.moving import move_notes
 from tickets.moving.items import MoveItem
 from tickets.purging import purge_notes
@@ -85,7 +85,7 @@ def begin_ordered(item: PurgeItem, *, by: Actor) -> PurgeItem | None:
         tenant = tenant_directory.get(item.tenant_id)
     except NotFound:
         tenant = None
-    if tenant is None or tenant.status != tenant_directory.CLOSING or tenant.closes_at != item.closes_at:
+    if tenant is None or tenant.status != TenantStatus.CLOSING or tenant.closes_at != item.closes_at:
         _drop(item)
         return None
     return begin(tenant, by=by)
@@ -125,7 +125,7 @@ def begin(tenant: TenantItem, *, by: Actor, reason: str = "", now: bool = False)
     unchanged = (TenantItem.status == tenant.status) & (TenantItem.slug == tenant.slug) & same_grace
     transaction.update(
         tenant,
-        [TenantItem.status.set(tenant_directory.PURGING)],
+        [TenantItem.status.set(TenantStatus.PURGING)],
         condition=unchanged & TenantItem.move.does_not_exist() & TenantItem.moving_to.does_not_exist(),
     )
     free = PurgeItem.state == purge_notes.ORDERED if ordered else PurgeItem.name.does_not_exist()
@@ -133,8 +133,8 @@ def begin(tenant: TenantItem, *, by: Actor, reason: str = "", now: bool = False)
     # A move that begins, or is called off, has made or left something at a place that the tenant's item does not name.
     rests = MoveItem.state.does_not_exist() | ~MoveItem.state.is_in(*move_notes.UNFINISHED)
     transaction.check(move_notes.MOVES.of(tenant.tenant_id), rests)
-    tenant_directory.list_as(transaction, tenant, tenant_directory.PURGING)
-    after = {"status": tenant_directory.PURGING} | ({"reason": item.reason} if item.reason else {})
+    tenant_directory.list_as(transaction, tenant, TenantStatus.PURGING)
+    after = {"status": TenantStatus.PURGING} | ({"reason": item.reason} if item.reason else {})
     entry = AuditEntry(
         tenant.tenant_id,
         AuditAction.TENANT_PURGE_BEGUN,
@@ -151,9 +151,9 @@ def begin(tenant: TenantItem, *, by: Actor, reason: str = "", now: bool = False)
 
 def refuse_early(tenant: TenantItem, *, now: bool = False) -> None:
     """Raise Conflict unless a tenant is closing and its grace is over. With `now` the grace does not matter."""
-    if tenant.status == tenant_directory.PURGING:
+    if tenant.status == TenantStatus.PURGING:
         raise Conflict(f"The purge of {tenant.name} has begun already.")
-    if tenant.status != tenant_directory.CLOSING:
+    if tenant.status != TenantStatus.CLOSING:
         raise Conflict(
             f"{tenant.name} is {tenant.status}. Close it first, on its page or with close_tenant {tenant.slug}."
         )

@@ -6,7 +6,7 @@ from delivery.queues.tables import QUEUES
 from portal.schema.registry import Grant, declare
 from tenants.audit_trail.tables import CHAINS
 from tenants.certificates.keys import CERTIFICATES
-from tenants.tenancy.tables import DIRECTORY
+from tenants.tenancy.stored import DIRECTORY
 from tickets.purging.keys import PURGES
 
 declare(

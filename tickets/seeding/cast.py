@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tenants.tenancy.roles import Role
-from tenants.tenancy.slugs import slug_of
+from tenants.tenancy.tenant_directory import slug_of
 from tickets.seeding.words import made_id, words
 
 DEFAULT_TENANTS: Final = 5

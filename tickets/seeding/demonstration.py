@@ -22,6 +22,7 @@ from portal.errors import Forbidden
 from tenants.certificates import certificate_chain
 from tenants.tenancy import context, placements, tenant_directory
 from tenants.tenancy.context import TenantContext
+from tenants.tenancy.stored import TenantStatus
 from tickets.desk.history import TicketItems, collection
 from tickets.importing import keys as import_keys
 from tickets.seeding import cast
@@ -62,7 +63,7 @@ def purged() -> set[str]:
     """Return the ids of tenants that were purged, or whose purge runs: two Queries."""
     certified = certificate_chain.last_issued(certificate_chain.LOOKED_THROUGH)
     closing = tenant_directory.closing_tenants(certificate_chain.LOOKED_THROUGH)
-    running = {item.tenant_id for item in closing if item.status == tenant_directory.PURGING}
+    running = {item.tenant_id for item in closing if item.status == TenantStatus.PURGING}
     return running | {certificate.tenant_id for certificate in certified}
 
 

@@ -16,7 +16,7 @@ from tenants.provisioning import tenant_lifecycle
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy.stored import TenantItem
 from tickets.seeding.cast import CastDesk, Person
 
 _STRANGER = " This seed did not make it: use the --seed that did, or an empty database."

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding
-from tenants.tenancy.tables import DIRECTORY
+from tenants.tenancy.stored import DIRECTORY
 from tickets.sharding import keys
 
 _OF_THIS_PLACE = "it is about the partitions of this installation"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
 from portal.dynamo.client import Item
-from tenants.tenancy.tables import DIRECTORY
+from tenants.tenancy.stored import DIRECTORY
 from tickets.jobs.items import JobItem
 
 

@@ -9,9 +9,8 @@ from portal.errors import ConditionFailed, Conflict, NotFound
 from portal.isolation import guard
 from portal.schema import keys
 from portal.streams import worker
-from tenants.tenancy.items import TenantItem
 from tenants.tenancy.shard_layout import ShardLayout
-from tenants.tenancy.tables import TENANTS
+from tenants.tenancy.stored import TENANTS, TenantItem
 
 
 def stored(tenant_id: str) -> TenantItem:

@@ -12,9 +12,8 @@ from portal.plain_text import amount
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.items import TenantItem
 from tenants.tenancy.shard_layout import MOST_SHARDS, ShardLayout
-from tenants.tenancy.tables import DIRECTORY
+from tenants.tenancy.stored import DIRECTORY, TenantItem, TenantStatus
 from tickets.sharding import keys, reshard_notes
 from tickets.sharding.items import ReshardItem
 
@@ -31,7 +30,7 @@ def begin(tenant: TenantItem, *, shards: int, reason: str = "", by: Actor, holde
     layout = ShardLayout.of(tenant)
     if layout.rests and layout.readers == shards:
         raise Conflict(f"{tenant.name} has {said(shards)} already.", field="shards")
-    if tenant.status == tenant_directory.PURGING:
+    if tenant.status == TenantStatus.PURGING:
         raise Conflict(f"{tenant.name} is being purged.")
     tenant_directory.refuse_arriving(tenant)
     item, actions, free = reshard_notes.begun(
@@ -39,7 +38,7 @@ def begin(tenant: TenantItem, *, shards: int, reason: str = "", by: Actor, holde
     )
     transaction = Transaction()
     transaction.update(item, actions, name="resharding", condition=free)
-    to_stay = TenantItem.tenant_id.exists() & (TenantItem.status != tenant_directory.PURGING)
+    to_stay = TenantItem.tenant_id.exists() & (TenantItem.status != TenantStatus.PURGING)
     transaction.check(TenantItem(tenant.tenant_id), TenantItem.move.does_not_exist() & to_stay, name="move")
     after = {"shards": shards} | ({"reason": reason} if reason else {})
     entry = _entry(tenant, AuditAction.TENANT_RESHARDED, by, {"shards": layout.readers}, after)

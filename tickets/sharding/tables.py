@@ -6,7 +6,7 @@ Tickets are moved in their tenant's name.
 from __future__ import annotations
 
 from portal.schema.registry import Grant, declare
-from tenants.tenancy.tables import DIRECTORY, TENANTS
+from tenants.tenancy.stored import DIRECTORY, TENANTS
 from tickets.sharding.keys import ALL_HISTORIES, HEAT, RESHARDINGS
 
 declare(

@@ -23,8 +23,7 @@ from tenants.api_keys.tables import API_KEYS
 from tenants.audit_trail.tables import AUDIT
 from tenants.membership.tables import MEMBERS, UNREACHED
 from tenants.sign_in.stored import USERS, email_key, user_key
-from tenants.tenancy import keys as tenancy_keys
-from tenants.tenancy.tables import MEMBERSHIPS
+from tenants.tenancy.stored import MEMBERSHIPS, slug_key
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.tables import STATUS_UPDATED, TICKETS
 
@@ -93,7 +92,7 @@ def _key_of(draw: Draw, target: Target, table: Table, index: Index | None) -> st
         return webhook_keys.deliveries(target.id, rng.choice(target.endpoints or [_NO_ENDPOINT]))
     person = rng.choice(target.members) if target.members else None
     if table == USERS and person:
-        return rng.choice([user_key(person.id), email_key(person.email), tenancy_keys.slug(target.tenant.slug)])
+        return rng.choice([user_key(person.id), email_key(person.email), slug_key(target.tenant.slug)])
     if table == MEMBERSHIPS and person:
         return person.id
     return target.id

@@ -23,7 +23,7 @@ from proofs.isolation.targets import Cursor
 from tenants.membership.items import MemberItem
 from tenants.membership.tables import MEMBERS
 from tenants.sign_in.stored import USERS, AccountItem
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy.stored import TenantItem
 from tickets.desk import lists, shard_merge, timelines
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status

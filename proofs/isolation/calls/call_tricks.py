@@ -16,7 +16,7 @@ from proofs.isolation.targets import Target
 from proofs.isolation.visits import visit
 from proofs.isolation.visits.visitors import Visitors
 from tenants.api_keys import key_text
-from tenants.tenancy import session_cookie
+from tenants.tenancy import request_identity
 
 _BODY: Final = "POST PATCH PUT DELETE"
 
@@ -150,7 +150,7 @@ def _cookie_alone(play: TrickPlay, made: ApiCall) -> ApiCall:
 
 def _with_cookie(play: TrickPlay, made: ApiCall) -> ApiCall:
     theirs = play.visitors.members.get(made.victim.id)
-    return replace(made, cookie=session_cookie.write(theirs.ids)) if theirs else made
+    return replace(made, cookie=request_identity.write_cookie(theirs.ids)) if theirs else made
 
 
 def _in_headers(play: TrickPlay, made: ApiCall) -> ApiCall:

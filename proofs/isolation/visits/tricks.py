@@ -18,8 +18,8 @@ from proofs.isolation.visits.visit import Visit, aimed, person
 from proofs.isolation.visits.visitors import Visitor, Visitors
 from tenants.sign_in import impersonation_session
 from tenants.sign_in.impersonation_session import ActingIds
-from tenants.tenancy import page_mark, session_cookie
-from tenants.tenancy.session_cookie import Ids, Pin
+from tenants.tenancy import context, request_identity
+from tenants.tenancy.request_identity import Ids, Pin
 from tickets.ticket import keys
 from tickets.ticket.fields import Status
 
@@ -133,9 +133,9 @@ def _spliced(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
             Ids(mine.session_key, theirs.user_id, mine.pins),
         ]
     )
-    signed = session_cookie.write(parts)
+    signed = request_identity.write_cookie(parts)
     if rng.random() < 0.5:
-        signed = signed.rpartition(":")[0] + ":" + session_cookie.write(theirs).rpartition(":")[2]
+        signed = signed.rpartition(":")[0] + ":" + request_identity.write_cookie(theirs).rpartition(":")[2]
     path = v.path if parts.pins == mine.pins or rng.random() < 0.2 else _at_victims_desk(v)
     return replace(v, cookie=signed, homes=v.visitor.homes, path=path)
 
@@ -145,8 +145,8 @@ def _taken_out(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
     stale = next((s for s in visitors.stale if s.target.id == v.victim.id), None)
     if stale is None:
         return v
-    form = v.form | {"_page": page_mark.make(stale.user.id, v.victim.id)}
-    cookie = session_cookie.write(stale.ids)
+    form = v.form | {"_page": context.page_mark_of(stale.user.id, v.victim.id)}
+    cookie = request_identity.write_cookie(stale.ids)
     return replace(v, cookie=cookie, homes=frozenset(), form=form, path=_at_victims_desk(v))
 
 
@@ -157,7 +157,7 @@ def _acted_as(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
     key = rng.choice([theirs.session_key, mine.session_key])
     acting = impersonation_session.write_cookie(ActingIds(key, theirs.user.id, v.victim.id))
     cookies = f"{settings.SESSION_COOKIE_NAME}={v.cookie}; {impersonation_session.COOKIE}={acting}"
-    form = v.form | {"_page": page_mark.make(theirs.user.id, v.victim.id)}
+    form = v.form | {"_page": context.page_mark_of(theirs.user.id, v.victim.id)}
     return replace(v, headers=v.headers | {"HTTP_COOKIE": cookies}, form=form, path=_at_victims_desk(v))
 
 
@@ -165,12 +165,12 @@ def _mark(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
     """Return a page of the victim's: made for its own member, or for this visitor if that were one."""
     theirs = visitors.members.get(v.victim.id, v.visitor)
     user_id = rng.choice([theirs.user.id, v.visitor.user.id])
-    return replace(v, form=v.form | {"_page": page_mark.make(user_id, v.victim.id)})
+    return replace(v, form=v.form | {"_page": context.page_mark_of(user_id, v.victim.id)})
 
 
 def _tokens(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
     """Return a kept form that belongs on the victim's pages, and a way back that leads there."""
-    mark = page_mark.make(visitors.members.get(v.victim.id, v.visitor).user.id, v.victim.id)
+    mark = context.page_mark_of(visitors.members.get(v.victim.id, v.visitor).user.id, v.victim.id)
     with addresses_of(v.victim.tenant.slug):
         kept = [reverse("tickets:new"), [["title", "Proof"]], mark]
     key = rng.choice([None, "a key that is not ours " * 2])

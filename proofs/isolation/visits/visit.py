@@ -14,7 +14,7 @@ from portal.web.desk_prefix import addresses_of
 from proofs.isolation.targets import Target
 from proofs.isolation.visits.routes import Route
 from proofs.isolation.visits.visitors import Visitor, Visitors
-from tenants.tenancy import page_mark, session_cookie
+from tenants.tenancy import context, request_identity
 from tickets.ticket.fields import Priority, Status
 
 _NOBODY: Final = "nobody@proof.invalid"  # no form may send mail to a real person
@@ -55,7 +55,7 @@ def plain(visitor: Visitor) -> Visit:
     """Return the own queue, as anybody asks for it."""
     with addresses_of(visitor.target.tenant.slug):
         path = reverse("tickets:queue")
-    cookie = session_cookie.write(visitor.ids)
+    cookie = request_identity.write_cookie(visitor.ids)
     return Visit(visitor, visitor.target, Route(path), "GET", path, visitor.homes, cookie)
 
 
@@ -70,7 +70,7 @@ def aimed(rng: random.Random, visitor: Visitor, victim: Target, visitors: Visito
         return argument(rng, visitor.target, victim, converter, name)
 
     path = route.filled(value)
-    cookie, form = session_cookie.write(visitor.ids), _form(rng, visitor, victim)
+    cookie, form = request_identity.write_cookie(visitor.ids), _form(rng, visitor, victim)
     return Visit(visitor, victim, route, method, path, visitor.homes, cookie, form=form)
 
 
@@ -112,7 +112,7 @@ def _form(rng: random.Random, visitor: Visitor, victim: Target) -> dict[str, Any
     version = int(stored.version) if stored else 1
     seen = f"{wanted}.{version}.{stored.status if stored else Status.OPEN.value}.{stored.resolver if stored else ''}"
     return {
-        "_page": page_mark.make(visitor.user.id, visitor.target.id),
+        "_page": context.page_mark_of(visitor.user.id, visitor.target.id),
         "title": "Proof",
         "description": "Proof",
         "body": "Proof",

@@ -23,7 +23,7 @@ from tenants.membership import members, seeding
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
 from tenants.sign_in.stored import AccountItem, email_key, user_key
-from tenants.tenancy import session_cookie
+from tenants.tenancy import request_identity
 from tenants.tenancy.roles import Role
 from tickets.ticket.tables import TICKETS
 
@@ -40,9 +40,9 @@ class Visitor:
     homes: frozenset[str]
 
     @property
-    def ids(self) -> session_cookie.Ids:
-        return session_cookie.Ids(
-            self.session_key, self.user.id, (session_cookie.Pin(self.target.tenant.slug, self.target.id),)
+    def ids(self) -> request_identity.Ids:
+        return request_identity.Ids(
+            self.session_key, self.user.id, (request_identity.Pin(self.target.tenant.slug, self.target.id),)
         )
 
 
@@ -68,7 +68,7 @@ def visiting(targets: Sequence[Target]) -> Iterator[Visitors]:
         remove_scratch(targets)
 
 
-def mint(user: User, tenant_id: str, minted: list[SessionStore] | None = None) -> session_cookie.Ids:
+def mint(user: User, tenant_id: str, minted: list[SessionStore] | None = None) -> request_identity.Ids:
     """Return a session as signing in starts one, without a password and without a trace in the audit trail.
 
     It is added to `minted` before it is written: whoever is interrupted meanwhile knows its key.
@@ -83,8 +83,8 @@ def mint(user: User, tenant_id: str, minted: list[SessionStore] | None = None) -
     session.begin(address="", agent="")
     session.set_expiry(_SESSION)
     session.create()
-    pins = (session_cookie.Pin("", tenant_id),) if tenant_id else ()
-    return session_cookie.Ids(session.session_key or "", user.id, pins)
+    pins = (request_identity.Pin("", tenant_id),) if tenant_id else ()
+    return request_identity.Ids(session.session_key or "", user.id, pins)
 
 
 def _visitor(target: Target, user: User, minted: list[SessionStore], homes: frozenset[str] | None = None) -> Visitor:

@@ -11,6 +11,7 @@ from portal.management.command import PortalCommand
 from tenants.audit_trail.recording import Actor
 from tenants.closing import closing_mails, desk_closing
 from tenants.tenancy import tenant_directory
+from tenants.tenancy.stored import TenantStatus
 
 
 class Command(PortalCommand):
@@ -26,7 +27,7 @@ class Command(PortalCommand):
 
     def work(self, options: dict[str, Any]) -> None:
         tenant = tenant_directory.find(options["slug"])
-        if tenant.status == tenant_directory.CLOSING:
+        if tenant.status == TenantStatus.CLOSING:
             stands = clock.parse(tenant.closes_at)
             if options["days"] is not None:
                 raise CommandError(

@@ -10,6 +10,7 @@ from portal.management.command import PortalCommand
 from tenants.audit_trail.recording import Actor
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import tenant_directory
+from tenants.tenancy.stored import TenantStatus
 
 
 class Command(PortalCommand):
@@ -21,7 +22,7 @@ class Command(PortalCommand):
 
     def work(self, options: dict[str, Any]) -> None:
         tenant = tenant_directory.find(options["slug"])
-        if tenant.status == tenant_directory.ACTIVE:
+        if tenant.status == TenantStatus.ACTIVE:
             self.stdout.write(f"{tenant.name} is already active.")
             return
         tenant_lifecycle.resume(tenant.tenant_id, by=Actor(origin="resume_tenant"), reason=options["reason"])

@@ -10,6 +10,7 @@ from portal.management.command import PortalCommand
 from tenants.audit_trail.recording import Actor
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import tenant_directory
+from tenants.tenancy.stored import TenantStatus
 
 
 class Command(PortalCommand):
@@ -24,7 +25,7 @@ class Command(PortalCommand):
 
     def work(self, options: dict[str, Any]) -> None:
         tenant = tenant_directory.find(options["slug"])
-        if tenant.status == tenant_directory.SUSPENDED:
+        if tenant.status == TenantStatus.SUSPENDED:
             self.stdout.write(f"{tenant.name} is already suspended.")
             return
         tenant_lifecycle.suspend(tenant.tenant_id, by=Actor(origin="suspend_tenant"), reason=options["reason"])

@@ -17,6 +17,7 @@ from portal.plain_text import amount
 from tenants.audit_trail.recording import Actor
 from tenants.closing import desk_closing
 from tenants.tenancy import placements, tenant_directory
+from tenants.tenancy.stored import TenantStatus
 from tenants.transfer import import_notes
 from tenants.transfer.tenant_import import TenantImport
 from tickets.purging import purge_notes
@@ -75,7 +76,7 @@ class Command(PortalCommand):
                 )
                 return
             named = tenant.slug
-            if tenant.status not in (tenant_directory.CLOSING, tenant_directory.PURGING):
+            if tenant.status not in (TenantStatus.CLOSING, TenantStatus.PURGING):
                 desk_closing.close(
                     tenant.tenant_id, by=BY, write=_to_nobody, reason=ABANDONED, days=0, given_up=note.import_id
                 )

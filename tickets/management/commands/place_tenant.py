@@ -14,7 +14,7 @@ from portal.errors import Conflict
 from portal.management.option_types import placement, whole_number
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.items import TenantItem
+from tenants.tenancy.stored import TenantItem
 from tickets.management.job_command import JobCommand
 from tickets.moving import move_notes, move_requests, tenant_mover
 from tickets.moving.items import MoveItem

@@ -13,8 +13,8 @@ from portal.management.option_types import whole_number
 from portal.plain_text import amount
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.items import TenantItem
 from tenants.tenancy.shard_layout import MOST_SHARDS
+from tenants.tenancy.stored import TenantItem
 from tickets.management.job_command import JobCommand
 from tickets.sharding import mover, reshard_notes, reshard_requests
 from tickets.sharding.items import ReshardItem

@@ -1,0 +1,226 @@
+"""Resolve who is calling and for which tenant, and hold the tenant to what it may ask for.
+
+It stands in the place of Django's session and authentication middlewares. A request over the tenant's limits is
+answered at once, with 429. It is charged to the pinned tenant that the address names, once it is certain that the
+caller is a member. Before that the cookie names the tenant under our signature: a request that would be refused anyway
+is refused without a read. An old cookie can cause a refusal, and spends nothing. Ways in and out, and operators' pages,
+are never limited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import SESSION_KEY
+from django.contrib.auth.models import AnonymousUser
+from django.contrib.sessions.backends.base import UpdateError
+from django.http import HttpRequest, HttpResponse
+from django.urls import Resolver404, resolve, reverse
+from django.utils.cache import patch_vary_headers
+
+from portal.errors import PortalError
+from portal.limits.tenant_limiter import RateAnswer
+from portal.schema import keys
+from portal.web import desk_prefix, error_pages
+from portal.web.access import SAFE, is_unlimited
+from tenants.membership import members
+from tenants.sign_in import impersonation_session
+from tenants.sign_in.accounts import User
+from tenants.sign_in.impersonation_session import ActingIds
+from tenants.tenancy import admission, context, request_identity
+from tenants.tenancy.admission import NotAdmitted
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.request import IdentifiedRequest, actor_of, enter_desk
+from tenants.tenancy.request_identity import Ids, Pin
+
+GetResponse = Callable[[HttpRequest], HttpResponse]
+
+
+class TenantMiddleware:
+    """Sets request.session, request.user and request.tenant in one round trip; saves a changed session afterwards.
+
+    The tenant is the person's desk that the address names. One that is not pinned yet is looked up among the person's
+    memberships, once. Where the address names none of theirs, the tenant is the one used last.
+    Addresses made during the request are those of the tenant's desk. While an operator acts as a member,
+    request.acting says so, and user and tenant are the member's; the operators' admin takes no notice of it.
+    """
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: IdentifiedRequest) -> HttpResponse:
+        cookie = request.COOKIES.get(settings.SESSION_COOKIE_NAME, "")
+        ids = request_identity.read_cookie(cookie) if cookie else None
+        request.user, request.tenant = AnonymousUser(), None
+        request.acting, request.acting_has_ended = None, False
+        request.pins = ids.pins if ids else ()
+        tenant_id = ids.tenant_at(request.path_info) if ids else ""
+        if not keys.TENANT_ID.match(tenant_id):
+            return self._identified(request, ids, cookie)
+        units = admission.units_of(changes=request.method not in SAFE)
+        try:
+            with admission.admitted(tenant_id, units, is_limited=lambda: _is_limited(request)):
+                return _counted(request, self._identified(request, ids, cookie))
+        except NotAdmitted as refused:
+            return _refused(request, refused)
+
+    def process_view(
+        self, request: IdentifiedRequest, view: Callable[..., HttpResponse], args: Any, kwargs: dict[str, Any]
+    ) -> HttpResponse | None:
+        if is_unlimited(view):
+            return None
+        answer = _charge(request)
+        return None if answer is None or answer.allowed else _refused(request, NotAdmitted(answer))
+
+    def _identified(self, request: IdentifiedRequest, ids: Ids | None, cookie: str) -> HttpResponse:
+        """Find out who calls, pass the request on, and remember session and desks."""
+        with desk_prefix.addresses_of(""):
+            try:
+                acting = _acting_ids(request)
+                path = request.path_info
+                identity = (
+                    request_identity.resolve_acting(ids, acting, path)
+                    if acting
+                    else request_identity.resolve(ids, path)
+                )
+                request.session = identity.session
+                request.acting, request.acting_has_ended = identity.acting, identity.has_ended
+                if identity.user is not None:
+                    request.user = identity.user
+                if identity.tenant is not None:
+                    request.tenant = identity.tenant
+                    desk_prefix.use(identity.tenant.slug)
+                if identity.user is not None and identity.acting is None:
+                    _pin_named(request, identity.user, identity.tenant)
+                return _remember(request, self.get_response(request), cookie)
+            except PortalError as error:
+                return error_pages.error_page(request, error)
+
+
+def _counted(request: IdentifiedRequest, response: HttpResponse) -> HttpResponse:
+    """Charge a request that reached no view, and tell the client what is left."""
+    match = request.resolver_match
+    if not hasattr(request, "rate_answer") and not (match and is_unlimited(match.func)):
+        # There is no such address, or the form is not one of ours.
+        answer = _charge(request)
+        if answer is not None and not answer.allowed:
+            return _refused(request, NotAdmitted(answer))
+    answer = getattr(request, "rate_answer", None)
+    return response if answer is None else _told(response, answer)
+
+
+def _charge(request: IdentifiedRequest) -> RateAnswer | None:
+    tenant = request.tenant
+    if tenant is None or tenant.acted_by:  # an operator's help is nothing that the tenant asks for
+        return None
+    answer = admission.charge(tenant, admission.units_of(changes=request.method not in SAFE))
+    request.rate_answer = answer
+    return answer
+
+
+def _is_limited(request: HttpRequest) -> bool:
+    try:
+        return not is_unlimited(resolve(request.path_info).func)
+    except Resolver404:
+        return True
+
+
+def _refused(request: IdentifiedRequest, refused: NotAdmitted) -> HttpResponse:
+    page = error_pages.error_page(request, refused)
+    return page if refused.answer is None else _told(page, refused.answer)
+
+
+def _told(response: HttpResponse, answer: RateAnswer) -> HttpResponse:
+    for name, value in answer.headers.items():
+        response[name] = value
+    return response
+
+
+def _remember(request: IdentifiedRequest, response: HttpResponse, cookie: str) -> HttpResponse:
+    session = request.session
+    _remember_acting(request, response)
+    # Some addresses answer htmx with a part of their page: the browser must not show that for the page.
+    patch_vary_headers(response, ("Cookie", "HX-Request"))
+    if request.user.is_authenticated:
+        # A page of a signed-in person is never another person's, and never tomorrow's.
+        response.headers.setdefault("Cache-Control", "private, no-store")
+    if session.is_empty():
+        if cookie:
+            response.delete_cookie(settings.SESSION_COOKIE_NAME, samesite="Lax")
+        return response
+    if session.modified and response.status_code < 500:
+        try:
+            session.save()
+        except UpdateError:
+            # Signed out in another tab while this request ran: signed out it stays.
+            response.delete_cookie(settings.SESSION_COOKIE_NAME, samesite="Lax")
+            return response
+    pins = request.pins
+    value = request_identity.write_cookie(
+        request_identity.Ids(session.session_key or "", session.get(SESSION_KEY, ""), pins)
+    )
+    if value != cookie:
+        response.set_cookie(
+            settings.SESSION_COOKIE_NAME,
+            value,
+            max_age=session.get_expiry_age(),
+            secure=settings.SESSION_COOKIE_SECURE,
+            httponly=True,
+            samesite="Lax",
+        )
+    return response
+
+
+def _pin_named(request: IdentifiedRequest, user: User, tenant: TenantContext | None) -> None:
+    """Let the desk that the address names be the one used last; enter it first where it is another of the person's.
+
+    That costs a Query of the person's memberships, whether the name is one of theirs or not, and then one read more.
+    """
+    pins = request.pins
+    if tenant is not None and not pins[0].slug:  # by the cookie of a former version
+        request.pins = pins = (Pin(tenant.slug, tenant.tenant_id),)
+    desk = request_identity.first_word(request.path_info)
+    pinned = next((pin for pin in pins if desk and pin.slug == desk), None)
+    if tenant is None or tenant.slug != desk:
+        if not desk or desk_prefix.desk_of(request.path_info) != desk:
+            return
+        read = tenant.tenant_id if tenant else ""
+        mine = members.memberships_of(user.id)
+        named = next((m for m in mine if m.slug == desk and m.tenant_id != read), None)
+        entered = context.enter(user, named.tenant_id) if named else None
+        if entered is not None:
+            request.tenant = entered
+            enter_desk(request, entered, by=actor_of(request))
+            return
+    now = Pin(tenant.slug, tenant.tenant_id) if tenant else pinned
+    if now is None or (pinned is None and now.slug != desk):
+        return
+    # Parts that a page in the background fetches do not make its desk the last used one.
+    is_page = "HX-Boosted" in request.headers or (
+        "HX-Request" not in request.headers and request.headers.get("Sec-Fetch-Mode", "navigate") == "navigate"
+    )
+    if is_page or now not in pins:
+        request.pins = request_identity.used(pins, now.slug, now.tenant_id)
+
+
+def _acting_ids(request: HttpRequest) -> ActingIds | None:
+    acting = impersonation_session.read_cookie(request.COOKIES.get(impersonation_session.COOKIE, ""))
+    return None if acting is None or request.path.startswith(reverse("admin:index")) else acting
+
+
+def _remember_acting(request: IdentifiedRequest, response: HttpResponse) -> None:
+    """Set the cookie of an impersonation that begins with this request, and remove that of one which is over."""
+    begun: str | None = getattr(request, "acting_cookie", None)
+    if begun:
+        response.set_cookie(
+            impersonation_session.COOKIE,
+            begun,
+            max_age=settings.IMPERSONATION_MINUTES * 60,
+            secure=settings.SESSION_COOKIE_SECURE,
+            httponly=True,
+            samesite="Lax",
+        )
+    elif begun == "" or request.acting_has_ended:
+        response.delete_cookie(impersonation_session.COOKIE, samesite="Lax")
