@@ -15,18 +15,20 @@ from portal.dynamo.placement import at
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Conflict, PortalError
 from portal.isolation import guard
+from portal.schema import registry
 from tenants.audit_trail import browsing
 from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy import placements, tenant_directory
 from tests.moving.moves import BRIDGE, POOL, begin, id_of, is_equal, last, move, mover, ticket
 from tests.support import commands
+from tests.support.api_client import api_client
 from tests.support.endpoints import endpoint, rows
 from tests.support.folding import Follower, numbers
 from tests.support.operators import Operator, make_operator
 from tests.support.stored import put_all
 from tests.support.world import World
 from tickets.counting import barrier
-from tickets.desk import changing, commenting, creating
+from tickets.desk import bulk, changing, commenting, creating
 from tickets.moving import move_requests
 from tickets.moving.discarding import CopyDiscard
 from tickets.moving.placed_store import PlacedStore
@@ -72,22 +74,6 @@ def test_an_old_copy_with_something_more_is_deleted_in_spite_of_it_for_a_reason(
     rows = browsing.page(world.context("alice", "acme").repository, only=browsing.TrailFilter()).rows
     (told,) = [row.after for row in rows if row.action == "tenant.discard_ordered" and row.after]
     assert told == {"given_up": "what it alone has", "reason": "It was a test."}
-
-
-def test_of_an_old_copy_in_the_tables_of_all_the_events_go_too_and_mail_stays(world: World) -> None:
-    endpoint(world.context("alice", "acme"))
-    world.tickets("acme", 1)
-    pool = Follower()
-    pool.fold()
-    told = {"tenant_id": id_of(world), "tenant": "{}", "subject": "desk/x", "sent_until": "", "expires_at": 2**40}
-    mail = OutboxItem(outbox_keys.outbox_row(id_of(world), "a" * 32), clock.stamp(), **told)
-    put_all([mail])
-    for row in rows():
-        row.pending = row.open = row.due_at = None
-        put_all([row])
-    move(world, BRIDGE)
-    discard(world, lambda repository: pool.fold())
-    assert [raw["subject"]["S"] for raw in commands.in_pool(OUTBOX)] == ["desk/x"]
 
 
 def test_when_the_way_back_was_called_off_the_old_copy_is_still_gone_back_to_or_discarded(
@@ -138,6 +124,36 @@ def test_of_an_old_copy_in_the_tables_of_all_nothing_is_left(world: World) -> No
     assert len(PlacedStore(id_of(world, "globex"), POOL).collection(keys.ticket(id_of(world, "globex"), 1))) == 3
     tenant = tenant_directory.get(id_of(world))
     assert (tenant.placement, tenant.former_placement, last(world).state) == ("bridge", None, "done")
+
+
+def test_of_an_old_copy_in_the_tables_of_all_a_scan_finds_mail_and_answers_about_webhooks_alone(world: World) -> None:
+    endpoint(world.context("alice", "acme"), types=("ticket.created", "ticket.status_changed"))
+    tenant_id, alice = id_of(world), world.context("alice", "acme")
+    two = [creating.create(alice, title="One of several") for _ in "ab"]
+    bulk.change_status(alice, bulk.states(alice, dict.fromkeys(two, 1)), to=Status.PENDING)
+    client = api_client(world)
+    assert client.send("/tickets", {"title": "Once"}, Idempotency_Key="a").status_code == 201
+    hook = {"url": "https://hooks.example.com/x", "event_types": ["ticket.created"]}
+    assert client.send("/webhooks", hook, Idempotency_Key="b").status_code == 201
+    pool = Follower()
+    pool.fold()
+    told = {"tenant_id": tenant_id, "tenant": "{}", "subject": "desk/x", "sent_until": "", "expires_at": 2**40}
+    mail = OutboxItem(outbox_keys.outbox_row(tenant_id, "a" * 32), clock.stamp(), **told)
+    for row in (mail, *rows()):
+        row.pending = row.open = row.due_at = None
+        put_all([row])
+    assert (traces(tenant_id)["Api.Answers"], traces(tenant_id)["Events.Outbox"]) == (2, 5)
+    move(world, BRIDGE)
+    discard(world, lambda repository: pool.fold())
+    assert traces(tenant_id) == {"Api.Answers": 1, "Events.Outbox": 1}
+    assert [raw["subject"]["S"] for raw in commands.in_pool(OUTBOX)] == ["desk/x"]
+
+
+def traces(tenant_id: str) -> dict[str, int]:
+    """How many items in the tables of all name the desk, by each table that can be placed."""
+    found = {table.name: commands.in_pool(table) for table in registry.tables() if table.placed}
+    named = {name: sum(tenant_id in repr(raw) for raw in raws) for name, raws in found.items()}
+    return {name: many for name, many in named.items() if many}
 
 
 def test_an_old_copy_in_tables_of_its_own_goes_with_them_and_is_followed_no_more(world: World) -> None:

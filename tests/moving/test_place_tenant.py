@@ -16,6 +16,7 @@ from tickets.counting import barrier
 from tickets.desk import commenting
 from tickets.jobs import lease_watch
 from tickets.jobs.job_follower import JobFollower
+from tickets.management import job_command
 from tickets.moving import move_jobs
 from tickets.moving.items import MoveItem
 from tickets.sharding import layout_changes
@@ -52,6 +53,8 @@ def test_the_command_moves_a_desk_goes_back_and_discards(world: World, followed:
         True,
     )
     assert "acme: tickets are copied" in there.err
+    again = place("--on=bridge", "--grace=3", "--reason=It grows.")
+    assert (again.status, again.out) == (0, "acme lies in tables of its own already.\n")
     assert "The old copy in the pool is kept until you delete it with --discard, from " in there.out
     assert is_equal(world, POOL, BRIDGE, tickets=3)
     early = place("--discard")
@@ -60,6 +63,14 @@ def test_the_command_moves_a_desk_goes_back_and_discards(world: World, followed:
     assert (back.status, "acme lies in the pool now." in back.out) == (0, True)
     assert place("--discard", "--now").out == "acme: the old copy in tables of its own is gone.\n"
     assert "There is no old copy of Acme" in place("--roll-back").err
+
+
+def test_without_a_terminal_the_command_says_now_and_then_how_far_it_is(
+    world: World, followed: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.tickets("acme", 3)
+    monkeypatch.setattr(job_command, "_REPORT_SECONDS", 0)
+    assert "acme: tickets are copied, up to number 3\n" in place("--on=bridge").err
 
 
 def test_the_command_goes_on_with_what_another_one_has_left(world: World, followed: None) -> None:
@@ -76,7 +87,6 @@ def test_the_command_goes_on_with_what_another_one_has_left(world: World, follow
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (["--on=pool"], "Acme lies there already."),
         (["--on=silo/nowhere"], "The settings (SILOS) have no site with the name nowhere."),
         (["--roll-back"], "There is no old copy of Acme to go back to."),
         (["--discard"], "There is no old copy of Acme."),
@@ -152,7 +162,9 @@ def test_an_operator_has_an_old_copy_discarded_when_its_grace_is_over_and_says_s
     assert 'name="to"' not in page.content.decode(), "it moves nowhere else before"
     move(world, POOL, grace_days=0)
     assert "although its grace" not in root.says(PAGE)
-    assert "Tick that the old copy is to go" in text_of(root.post(PAGE, {"discard": "1"}, follow=True))
+    assert "Tick that you understand the old copy cannot be restored." in text_of(
+        root.post(PAGE, {"discard": "1"}, follow=True)
+    )
     assert worker().turn() == 0
     asked = text_of(root.post(PAGE, {"discard": "1", "sure": "on"}, follow=True))
     assert "the old copy is being discarded Step 1 of 2: both copies are compared." in asked

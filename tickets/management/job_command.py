@@ -20,6 +20,7 @@ from tickets.jobs.lease_watch import LeaseWatch
 from tickets.jobs.leased_job import LeasedJob
 
 _LOOK_SECONDS: Final = 0.5
+_REPORT_SECONDS: Final = 15  # between two lines about how far it is, where there is no terminal
 
 
 class JobCommand(PortalCommand):
@@ -31,6 +32,7 @@ class JobCommand(PortalCommand):
     def __init__(self, *args: Any, **how: Any) -> None:
         super().__init__(*args, **how)
         self.me = uuid.uuid4().hex
+        self._reported_at = time.monotonic()
 
     def add_job_arguments(self, parser: CommandParser, *, rate: float, what: str, settle: float) -> None:
         """Add --rate, of tickets a second, and --settle."""
@@ -59,15 +61,30 @@ class JobCommand(PortalCommand):
                 if item.state not in unfinished:
                     return item
                 if item.holder == self.me or watch.is_free(item):
-                    how = {"me": self.me, "say": self._sayer(item, progress), "advance": progress.advance}
                     with suppress(TakenOver):  # another process was faster
-                        job(item, **how).run()
+                        self._run(job, item, progress)
                     continue
                 if not waits:
                     progress.say("Another process carries it out.")
                 waits = True
                 progress.label(f"{self.steps.get(item.phase, item.phase)}, {self.progress(item)}")
+                self._report(item, progress)
                 time.sleep(_LOOK_SECONDS)
+
+    def _run(self, job: Callable[..., LeasedJob[I]], item: I, progress: Progress) -> None:
+        def go_on() -> bool:
+            self._report(work.item, progress)
+            return True
+
+        how = {"me": self.me, "say": self._sayer(item, progress), "advance": progress.advance}
+        work: LeasedJob[I] = job(item, again=go_on, **how)
+        work.run()
+
+    def _report(self, item: I, progress: Progress) -> None:
+        """Say now and then how far it is, where there is no bar that shows it."""
+        if not sys.stderr.isatty() and time.monotonic() - self._reported_at >= _REPORT_SECONDS:
+            progress.say(f"{item.slug}: {self.steps.get(item.phase, item.phase)}, {self.progress(item)}")
+            self._reported_at = time.monotonic()
 
     def progress(self, item: Any) -> str:
         """Return how far it is within its phase."""

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from delivery.outbox.tables import OUTBOX
-from portal.dynamo import provisioning
+from portal.dynamo import fencing, provisioning
 from portal.dynamo.batches import BATCH_WRITE_LIMIT, batch_write
 from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import TenantRepository, Transaction
@@ -26,10 +26,10 @@ from tickets.moving import copy_check, move_notes, place_changes
 from tickets.moving.items import MoveItem
 from tickets.moving.placed_store import PlacedStore
 
-# In the pool this holds some rows of each tenant, wherever its content lies: answers about webhooks. All of its rows go
-# by TTL within a day. So does the outbox, for mail.
+# In the pool this holds some rows of each tenant, wherever its content lies: answers about webhooks, which no move
+# copies. So does the outbox, for mail. All of these rows go by TTL.
 _OF_ALL: Final = "Api.Answers"
-_OF_CONTENT: Final = "ticket/"  # what the rows of an outbox are about that lie where the tickets do
+_OF_CONTENT: Final = "ticket"  # how rows of an outbox begin that are about one ticket, or several
 
 
 class CopyDiscard(LeasedJob[MoveItem]):
@@ -123,7 +123,7 @@ def _stays(stored: StoredItem) -> bool:
     """Tell whether a row in the tables of all would be there as well if the tickets had never been."""
     if stored.table == OUTBOX:
         return not stored.item["subject"]["S"].startswith(_OF_CONTENT)
-    return stored.table.name == _OF_ALL
+    return stored.table.name == _OF_ALL and not fencing.is_copied(stored.table, stored.item[stored.table.hash]["S"])
 
 
 def _placed() -> list[Holding]:

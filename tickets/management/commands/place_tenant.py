@@ -13,7 +13,7 @@ from portal.dynamo.placement import Placement
 from portal.errors import Conflict
 from portal.management.option_types import placement, whole_number
 from tenants.audit_trail.recording import Actor
-from tenants.tenancy import tenant_directory
+from tenants.tenancy import placements, tenant_directory
 from tenants.tenancy.stored import TenantItem
 from tickets.management.job_command import JobCommand
 from tickets.moving import move_notes, move_requests, tenant_mover
@@ -76,22 +76,26 @@ class Command(JobCommand):
             move_requests.discard(tenant, early=options["now"], **gives_up, **how)
         elif options["roll_back"]:
             self._roll_back(tenant, lost=options["lost"], reason=options["reason"], **how)
-        else:
-            self._begin(tenant, options, **how)
+        elif not self._begin(tenant, options, **how):
+            self.stdout.write(f"{tenant.slug} lies {options['on'].in_words} already.")
+            return
         mover = {"rate": options["rate"], "settle_seconds": options["settle"]}
         item = self.carried_out(MOVES, tenant.tenant_id, UNFINISHED, partial(job_of, mover=mover))
         self.stdout.write(f"{tenant.slug}{_said(item)}")
         if item.trouble:
             raise CommandError(item.trouble)
 
-    def _begin(self, tenant: TenantItem, options: dict[str, Any], **how: Any) -> None:
-        """Ask for it, unless the same is running already."""
+    def _begin(self, tenant: TenantItem, options: dict[str, Any], **how: Any) -> bool:
+        """Ask for it, unless the same is running already. Return whether there is anything to do."""
         running = MOVES.last(tenant.tenant_id)
         if running and running.state in UNFINISHED:
             if running.to_place != str(options["on"]) or running.state != move_notes.RUNNING:
                 raise Conflict(f"{tenant.name} is on its way to {running.to_place}. Wait for that, or roll it back.")
-            return
+            return True
+        if placements.whereabouts(tenant).placement == options["on"]:
+            return False
         move_requests.begin(tenant, to=options["on"], grace_days=options["grace"], reason=options["reason"], **how)
+        return True
 
     def _roll_back(self, tenant: TenantItem, *, lost: bool, **how: Any) -> None:
         running = MOVES.last(tenant.tenant_id)

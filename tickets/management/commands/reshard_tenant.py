@@ -13,7 +13,7 @@ from portal.management.option_types import whole_number
 from portal.plain_text import amount
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.shard_layout import MOST_SHARDS
+from tenants.tenancy.shard_layout import MOST_SHARDS, ShardLayout
 from tenants.tenancy.stored import TenantItem
 from tickets.management.job_command import JobCommand
 from tickets.sharding import mover, reshard_notes, reshard_requests
@@ -56,7 +56,9 @@ class Command(JobCommand):
             reshard_requests.stop(tenant, by=actor)
             self.stdout.write(f"{tenant.slug}: whoever carries it out ends it.")
             return
-        self._begin(tenant, options, actor)
+        if not self._begin(tenant, options, actor):
+            self.stdout.write(f"{tenant.slug} has {amount(options['shards'], 'shard')} already.")
+            return
         job = partial(Mover, rate=options["rate"], settle_seconds=options["settle"])
         item = self.carried_out(RESHARDINGS, tenant.tenant_id, UNFINISHED, job)
         moved = amount(int(item.moved), "ticket was moved", "tickets were moved")
@@ -65,15 +67,19 @@ class Command(JobCommand):
         shards = reshard_requests.said(int(item.to_shards))
         self.stdout.write(f"{tenant.slug}: {shards} now, {moved}.")
 
-    def _begin(self, tenant: TenantItem, options: dict[str, Any], actor: Actor) -> None:
-        """Ask for it, unless the same is running already."""
+    def _begin(self, tenant: TenantItem, options: dict[str, Any], actor: Actor) -> bool:
+        """Ask for it, unless the same is running already. Return whether there is anything to do."""
         running = RESHARDINGS.last(tenant.tenant_id)
         if running and running.state in UNFINISHED:
             if int(running.to_shards) != options["shards"] or running.state != reshard_notes.RUNNING:
                 shards = reshard_requests.said(int(running.to_shards))
                 raise Conflict(f"{tenant.name} is being resharded to {shards}. Stop that first, or wait for its end.")
-            return
+            return True
+        layout = ShardLayout.of(tenant)
+        if layout.rests and layout.readers == options["shards"]:
+            return False
         reshard_requests.begin(tenant, shards=options["shards"], reason=options["reason"], by=actor, holder=self.me)
+        return True
 
     def progress(self, item: ReshardItem) -> str:
         return f"{int(item.moved):,} moved"
