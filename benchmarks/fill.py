@@ -32,9 +32,9 @@ from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext, enter
 from tickets.desk.history import History, PastEntry, changed, collection, opened
 from tickets.desk.summaries import TicketState
-from tickets.ticket import keys
+from tickets.ticket import stored
 from tickets.ticket.fields import Priority, Status
-from tickets.ticket.items import ActivityItem, CounterItem, DetailItem, SummaryItem
+from tickets.ticket.stored import ActivityItem, CounterItem, DetailItem, SummaryItem
 
 EMAIL: Final = "measured@example.com"
 NAME: Final = "Mara Measured"
@@ -104,7 +104,7 @@ class Filled:
     def seen(self, numbers: Iterable[int]) -> list[TicketState]:
         """Return these tickets as a list would show them now, consistently read."""
         repository = self.context.repository
-        items = [repository.get(SummaryItem, keys.ticket, n, sort=keys.SUMMARY, consistent=True) for n in numbers]
+        items = [repository.get(SummaryItem, stored.ticket, n, sort=stored.SUMMARY, consistent=True) for n in numbers]
         return [TicketState.of(item) for item in items if item is not None]
 
 
@@ -143,7 +143,7 @@ def tenant(user: User, *, size: int, shards: int, advance: Callable[[int], objec
     if entered is None:
         raise BenchmarkError(f"{EMAIL} is not a member of {slug}.")
     filled = Filled(slug, size, shards, Layout(size), entered, clock.parse(item.created_at))
-    counter = entered.repository.get(CounterItem, keys.counter, sort=keys.COUNTER_TICKET, consistent=True)
+    counter = entered.repository.get(CounterItem, stored.counter, sort=stored.COUNTER_TICKET, consistent=True)
     if counter is None or counter.last < size:
         _fill(filled, user, advance)
     else:
@@ -168,8 +168,8 @@ def _fill(filled: Filled, user: User, advance: Callable[[int], object]) -> None:
             pool.shutdown(cancel_futures=True)
             raise
     # Last: where it is missing, the fill was not finished.
-    pk = repository.key(keys.counter)
-    repository.put_all([CounterItem(pk, keys.COUNTER_TICKET, last=filled.size)])
+    pk = repository.key(stored.counter)
+    repository.put_all([CounterItem(pk, stored.COUNTER_TICKET, last=filled.size)])
 
 
 def _items(filled: Filled, user: User, numbers: range) -> Iterator[Item]:

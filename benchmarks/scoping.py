@@ -49,8 +49,8 @@ def measure(requests: int) -> None:
 
     from portal.dynamo import client, provisioning
     from portal.isolation import guard
-    from tickets.ticket import keys
-    from tickets.ticket.tables import TICKETS
+    from tickets.ticket import stored
+    from tickets.ticket.stored import TICKETS
 
     provisioning.create_all()
     iam = client._create("iam", client._session(settings.DYNAMODB_ENDPOINT_URL), settings.DYNAMODB_ENDPOINT_URL)
@@ -59,7 +59,7 @@ def measure(requests: int) -> None:
     tenants = [f"{n:032x}" for n in range(TENANTS)]
 
     def ask(with_client: Any, tenant: str) -> float:
-        key = {"pk": {"S": keys.ticket(tenant, 1)}, "sk": {"S": keys.SUMMARY}}
+        key = {"pk": {"S": stored.ticket(tenant, 1)}, "sk": {"S": stored.SUMMARY}}
         started = time.perf_counter()
         with guard.acting_for(tenant):
             with_client.get_item(TableName=TICKETS.full_name, Key=key)

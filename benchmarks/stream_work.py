@@ -25,7 +25,7 @@ from tickets.counting import aggregate_store, keys, merge
 from tickets.counting.exactly_once import Recent
 from tickets.counting.stream_handler import Positions
 from tickets.search.care import index_check, index_rebuild
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 from tickets.verification import rebuild
 
 LEAST: Final = 200  # changes that a figure can be made of

@@ -128,8 +128,8 @@ def _fill(prefix: str, options: argparse.Namespace) -> None:
 
 
 def _images(tenant_ids: list[str], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    from tickets.ticket import keys
-    from tickets.ticket.items import SummaryItem
+    from tickets.ticket import stored
+    from tickets.ticket.stored import SummaryItem
 
     for status in ("open", "resolved"):
         for number in range(1, options.tickets + 1):
@@ -145,7 +145,7 @@ def _images(tenant_ids: list[str], options: argparse.Namespace) -> Iterator[dict
                 }
                 values |= {"updated_at": clock.stamp(opened), **resolved}
                 values |= {"tenant_status": tenant_id, "resolver_updated": "x"}  # of indexes that nobody reads here
-                yield SummaryItem(keys.ticket(tenant_id, number), keys.SUMMARY, **values).serialize()
+                yield SummaryItem(stored.ticket(tenant_id, number), stored.SUMMARY, **values).serialize()
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ from portal.schema.holdings import Stage
 from portal.schema.tables import Table
 from proofs.isolation import keys as proof_keys
 from tickets.purging.erasing import Eraser
-from tickets.ticket import keys as ticket_keys
-from tickets.ticket.tables import TICKETS
+from tickets.ticket import stored as ticket_keys
+from tickets.ticket.stored import TICKETS
 
 _connections: list[client.SharedConnection] = []
 

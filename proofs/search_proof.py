@@ -23,7 +23,7 @@ from proofs import stored
 from tenants.tenancy.context import TenantContext
 from tickets.search import ticket_search, tokenizer
 from tickets.search.query_parser import ASKING
-from tickets.ticket import keys
+from tickets.ticket import stored as ticket_stored
 
 KINDS: Final = ("words", "prefixes", "phrases", "mixed")
 _LANGUAGES: Final = ("english", "german", "french")
@@ -56,15 +56,15 @@ def read(repository: TenantRepository) -> dict[int, SearchedTicket]:
 
 def _searched(items: Iterable[stored.Raw]) -> SearchedTicket | None:
     by_key = {raw["sk"]["S"]: raw for raw in items}
-    summary = by_key.get(keys.SUMMARY)
+    summary = by_key.get(ticket_stored.SUMMARY)
     if summary is None:
         return None
     tags = [tag["S"] for tag in summary.get("tags", {}).get("L", [])]
-    texts = [_text(summary, "title"), _text(by_key.get(keys.DETAIL, {}), "description"), *tags]
+    texts = [_text(summary, "title"), _text(by_key.get(ticket_stored.DETAIL, {}), "description"), *tags]
     texts += [
         _text(raw, "body")
         for key, raw in by_key.items()
-        if key.startswith(keys.ACTIVITY_PREFIX) and _text(raw, "kind") in ("comment", "note")
+        if key.startswith(ticket_stored.ACTIVITY_PREFIX) and _text(raw, "kind") in ("comment", "note")
     ]
     return SearchedTicket([*texts, _text(summary, "requester_name")], tags)
 

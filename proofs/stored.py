@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import TenantRepository
-from tickets.ticket import keys
-from tickets.ticket.tables import TICKETS
+from tickets.ticket import stored
+from tickets.ticket.stored import TICKETS
 from tickets.verification import recount
 
 Raw = dict[str, Any]
@@ -20,7 +20,7 @@ def summaries(repository: TenantRepository) -> Iterator[Raw]:
     """Yield the summary of every ticket, which are read in batches."""
     for several in recount.groups(recount.last_number(repository)):
         for numbers in several:
-            yield from repository.get_raw(TICKETS, keys.ticket, numbers, sort=keys.SUMMARY)
+            yield from repository.get_raw(TICKETS, stored.ticket, numbers, sort=stored.SUMMARY)
 
 
 def collections(
@@ -29,7 +29,7 @@ def collections(
     """Yield all items of every number that was given out. `read` reads them elsewhere than where the tenant lies."""
 
     def here(number: int) -> list[Raw]:
-        return list(repository.query_all(TICKETS, keys.ticket, number, consistent=True))
+        return list(repository.query_all(TICKETS, stored.ticket, number, consistent=True))
 
     last = recount.last_number(repository)
     for start in range(1, last + 1, _AT_ONCE):

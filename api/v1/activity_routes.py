@@ -18,7 +18,7 @@ from tenants.api_keys.scopes import Scope
 from tickets.desk import commenting, timelines
 from tickets.desk.timelines import Activity
 from tickets.ticket.fields import Status
-from tickets.ticket.items import ActivityItem
+from tickets.ticket.stored import ActivityItem
 
 router: Final = ApiRouter()
 

@@ -33,7 +33,7 @@ from tickets.desk.changing import EditConflict, Present, Wishes
 from tickets.search import query_parser, ticket_conditions, ticket_search
 from tickets.search.parsed_query import Filters
 from tickets.search.views import place_for_a_search
-from tickets.ticket.items import SummaryItem
+from tickets.ticket.stored import SummaryItem
 
 router: Final = ApiRouter()
 

@@ -15,7 +15,7 @@ from tickets.desk.ticket_rows import TicketRow
 from tickets.search.query_parser import TEXT_LIMIT
 from tickets.search.results import Hit, Where
 from tickets.ticket.fields import FIELDS, OPTIONAL, TAG_LIMIT, Priority, Status
-from tickets.ticket.items import SummaryItem
+from tickets.ticket.stored import SummaryItem
 
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2026-11-20T09:30:00.000000Z"])]
 Number = Annotated[int, Field(ge=1, le=10**15 - 1)]

@@ -29,7 +29,7 @@ from tenants.membership.tables import INVITES, MEMBERS
 from tenants.sign_in.stored import USERS
 from tenants.tenancy.stored import MEMBERSHIPS, TENANTS
 from tickets.counting.tables import DEAD_LETTERS
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 Document = dict[str, Any]
 

@@ -24,8 +24,8 @@ from tenants.audit_trail import keys as audit_keys
 from tenants.audit_trail.tables import AUDIT
 from tenants.membership.tables import INVITES, MEMBERS, UNREACHED
 from tickets.search.tables import SEARCH
-from tickets.ticket import keys as ticket_keys
-from tickets.ticket.tables import TICKETS
+from tickets.ticket import stored as ticket_keys
+from tickets.ticket.stored import TICKETS
 
 # What the repositories of a tenant may do, and the reading half of a transaction, which is the same GetItem.
 _ACTIONS: Final = {

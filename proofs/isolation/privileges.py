@@ -27,11 +27,11 @@ from tenants.sign_in.stored import FACTORS, THROTTLES, USERS
 from tenants.tenancy.stored import DIRECTORY, MEMBERSHIPS, TENANTS
 from tickets.counting import keys as aggregate_keys
 from tickets.counting.tables import DEAD_LETTERS
-from tickets.ticket import keys
-from tickets.ticket.tables import TICKETS
+from tickets.ticket import stored
+from tickets.ticket.stored import TICKETS
 
 _TENANT, _OTHER = "a" * 32, "b" * 32
-_TICKET: Final = {"pk": {"S": keys.ticket(_TENANT, 7)}, "sk": {"S": keys.SUMMARY}}
+_TICKET: Final = {"pk": {"S": stored.ticket(_TENANT, 7)}, "sk": {"S": stored.SUMMARY}}
 _ROW: Final = {"tenant_id": {"S": _TENANT}, "timestamp_event_id": {"S": "2026"}}
 _UPDATE: Final = {"UpdateExpression": "SET title = :t", "ExpressionAttributeValues": {":t": {"S": "x"}}}
 IAM, GUARD = "IAM", "guard"
@@ -170,7 +170,7 @@ def _of_own_tables(role: Role) -> Iterator[Promise]:
     if role == "tenant":
         for operation in (*_READS, "PutItem", "UpdateItem"):
             asked = iam.Request(
-                f"dynamodb:{operation}", policies.table_arn(anothers), (keys.ticket(_TENANT, 7),), _TENANT
+                f"dynamodb:{operation}", policies.table_arn(anothers), (stored.ticket(_TENANT, 7),), _TENANT
             )
             yield Promise("own tables are their tenant's alone", IAM, role, partial(_not_allowed, role, asked))
 
@@ -191,7 +191,7 @@ def _refused(
 ) -> Iterator[Promise]:
     """Yield the promise that the policy has none of these operations on a table, not even with a tenant's own keys."""
     arn = policies.table_arn(table.full_name) + ("/stream/2026" if stream else "")
-    own = () if keyless or stream else (keys.ticket(_TENANT, 7) if table is TICKETS else _TENANT,)
+    own = () if keyless or stream else (stored.ticket(_TENANT, 7) if table is TICKETS else _TENANT,)
     for operation in operations:
         asked = iam.Request(f"dynamodb:{operation}", arn, own, _tag(role))
         yield Promise(words, IAM, role, partial(_not_allowed, role, asked))

@@ -24,9 +24,9 @@ from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import TenantItem, TenantStatus
 from tickets.desk import lists, timelines
 from tickets.desk.ticket_rows import TicketRow
-from tickets.ticket import keys as ticket_keys
+from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
-from tickets.ticket.items import CounterItem, SummaryItem
+from tickets.ticket.stored import CounterItem, SummaryItem
 
 # The people of the demonstration: their memberships lead to its tenants.
 DEMONSTRATION: Final = ("alice@example.com", "bob@example.com", "charlie@example.com", "vera@example.com")

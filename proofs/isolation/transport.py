@@ -25,8 +25,8 @@ from portal.schema.registry import Role
 from proofs.isolation.attempts.attempt import AttackAttempt, as_json, is_harmless
 from proofs.isolation.attempts.repository_calls import HostileInputAccepted
 from proofs.isolation.oracle import Oracle
-from tickets.ticket import keys
-from tickets.ticket.items import CounterItem
+from tickets.ticket import stored
+from tickets.ticket.stored import CounterItem
 
 # What stops an attempt, as the report names it.
 POLICY: Final = "guard: policy"
@@ -94,7 +94,7 @@ class Wire:
             return NOT_SENT
         except Unavailable:
             # Some engines stumble over nonsense. Whether this one is still there, a plain read tells.
-            attempt.draw.me.tenant.repository.get(CounterItem, keys.counter, sort=keys.COUNTER_TICKET)
+            attempt.draw.me.tenant.repository.get(CounterItem, stored.counter, sort=stored.COUNTER_TICKET)
             return "engine: no answer"
         except (ConditionFailed, TransactionRefused):
             return CONDITION

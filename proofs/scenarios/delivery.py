@@ -38,7 +38,7 @@ from proofs.forked import Journal
 from proofs.harness import STEP, Torture, TortureFailed, count, patiently
 from proofs.scenarios import load
 from proofs.scenarios.hostile_poller import LEASE_SECONDS
-from tickets.ticket import keys as ticket_keys
+from tickets.ticket import stored as ticket_keys
 
 EventKey = tuple[str, int, str, str]  # tenant id, ticket, type, and the version or the moment that tells it from others
 

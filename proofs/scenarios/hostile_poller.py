@@ -28,7 +28,7 @@ from proofs.forked import Journal, asked_to_stop
 from proofs.scenarios.split_stream import SplitStream
 from tickets.counting import aggregate_store, record_changes, stream_handler
 from tickets.counting.aggregate_store import Bill, Raw
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 from tickets.verification import rebuild, verify
 
 LEASE_SECONDS: Final = 1.5

@@ -39,9 +39,9 @@ from tickets.moving.discarding import CopyDiscard
 from tickets.moving.items import MoveItem
 from tickets.moving.placed_store import PlacedStore, Raw
 from tickets.moving.tenant_mover import PHASES, TenantMover
-from tickets.ticket import keys
+from tickets.ticket import stored as ticket_stored
 from tickets.ticket.fields import Priority, Status
-from tickets.ticket.items import CounterItem
+from tickets.ticket.stored import CounterItem
 from tickets.verification import verify
 
 _CONTEXT_SECONDS: Final = 0.5  # for which a process trusts what it knows of a tenant
@@ -328,11 +328,11 @@ class DeskMove(Torture):
         store = PlacedStore(self.tenant_id, self.plan.to[-1])
 
         def read_there(number: int) -> list[Raw]:
-            return store.collection(keys.ticket(self.tenant_id, number))
+            return store.collection(ticket_stored.ticket(self.tenant_id, number))
 
         for number, items in stored.collections(self.repository(), read_there):
             for raw in items:
-                if raw["sk"]["S"] == keys.SUMMARY:
+                if raw["sk"]["S"] == ticket_stored.SUMMARY:
                     title = raw["title"]["S"]
                     titles[first_title.get(number, title) if title in given[number] else title] += 1
                 elif raw.get("body", {}).get("S"):
@@ -391,7 +391,9 @@ def fill(tenant: TenantContext, tickets: int, advance: Callable[[int], object]) 
     with ThreadPoolExecutor(4) as pool:
         for done in [pool.submit(copy_context().run, partial(write_block, block)) for block in blocks]:
             advance(done.result())
-    tenant.repository.put_all([CounterItem(tenant.repository.key(keys.counter), keys.COUNTER_TICKET, last=tickets)])
+    tenant.repository.put_all(
+        [CounterItem(tenant.repository.key(ticket_stored.counter), ticket_stored.COUNTER_TICKET, last=tickets)]
+    )
 
 
 def _quiet(tenant: TenantContext, number: int, tickets: int) -> list[Any]:

@@ -22,7 +22,7 @@ from tenants.tenancy.stored import TenantItem
 from tickets.desk import creating, lists
 from tickets.sharding import reshard_notes, reshard_requests
 from tickets.sharding.mover import Mover
-from tickets.ticket import keys as ticket_keys
+from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
 from tickets.verification import verify
 

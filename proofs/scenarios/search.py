@@ -25,7 +25,7 @@ from tickets.search import ticket_search
 from tickets.search.care import index_check, index_state
 from tickets.search.index import index_lock, indexing, merging
 from tickets.search.index.index_store import IndexStore
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 WORKERS: Final = 2
 _PATIENCE: Final = 120.0  # seconds, for a worker that reads what is left

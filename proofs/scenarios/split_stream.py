@@ -33,7 +33,7 @@ from portal.streams.shards import Listing, Shard, ShardAnswer
 from proofs.forked import Journal, lines
 from tickets.counting import keys
 from tickets.counting.items import MarkerItem
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 HASHES: Final = 256
 _PATIENCE: Final = 180.0  # seconds for a marker to come by

@@ -20,7 +20,7 @@ from proofs.forked import Process, lines
 from proofs.harness import STEP, Torture, TortureCommand, TortureFailed, count, decimal, signalled
 from proofs.scenarios import hostile_poller, load, split_stream
 from proofs.scenarios.hostile_poller import LEASE_SECONDS
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 from tickets.verification import verify
 from tickets.verification.verify import Verdict
 

@@ -304,8 +304,8 @@ def complaints(module: str, source: str) -> list[str]:
         ("tickets.desk.bulk", "from django.urls import reverse"),
         ("tickets.desk.bulk", "from django import http"),
         ("tickets.desk.bulk", "from tickets.desk import forms"),
-        ("tickets.ticket.items", "from tickets.ticket import fields"),
-        ("tickets.ticket.items", "import time"),
+        ("tickets.ticket.stored", "from tickets.ticket import fields"),
+        ("tickets.ticket.stored", "import time"),
     ],
 )
 def test_the_rules_know_what_is_wrong(module: str, source: str) -> None:
@@ -323,8 +323,8 @@ def test_the_rules_know_what_is_wrong(module: str, source: str) -> None:
         ("tickets.desk.presenters", "from django.urls import reverse"),
         ("tickets.desk.bulk", "from portal.dynamo import cursor\nfrom portal.errors import Invalid"),
         (
-            "tickets.ticket.items",
-            "from pynamodb.attributes import UnicodeAttribute\nfrom tickets.ticket.tables import T",
+            "tickets.ticket.stored",
+            "from pynamodb.attributes import UnicodeAttribute\nfrom tickets.ticket.stored import T",
         ),
         ("tickets.management.commands.seed", "from tickets.desk import bulk\nfrom tenants.sign_in import accounts"),
     ],

@@ -25,9 +25,9 @@ from tests.support.stored import put_all
 from tests.support.world import PASSWORD, World
 from tickets.desk import changing, commenting, creating, summaries
 from tickets.privacy.views import STEP
-from tickets.ticket import keys as ticket_keys
+from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Priority, Status
-from tickets.ticket.items import CounterItem
+from tickets.ticket.stored import CounterItem
 
 pytestmark = pytest.mark.browser
 

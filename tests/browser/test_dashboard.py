@@ -20,7 +20,7 @@ from tests.support.world import World
 from tickets.counting.histogram import BUCKETS
 from tickets.desk import changing, commenting, creating
 from tickets.ticket.fields import Priority, Status
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 pytestmark = pytest.mark.browser
 

@@ -19,7 +19,7 @@ from tests.support import commands, folding
 from tests.support.searching import index_all
 from tickets.desk import changing, summaries
 from tickets.ticket import fields
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 pytestmark = pytest.mark.browser
 

@@ -19,7 +19,7 @@ from tests.support.world import World
 from tickets.counting import barrier, keys
 from tickets.counting.barrier import WorkerAway
 from tickets.counting.stream_handler import handle
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 
 class Tree:

@@ -20,10 +20,9 @@ from tests.support.folding import Follower, numbers
 from tests.support.world import World
 from tickets.counting import contributions, dead_letters
 from tickets.counting.items import DeadLetterItem
-from tickets.ticket import keys as ticket_keys
+from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
-from tickets.ticket.items import CounterItem
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS, CounterItem
 
 
 @pytest.fixture

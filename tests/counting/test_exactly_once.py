@@ -23,7 +23,7 @@ from tickets.counting import aggregate_store, exactly_once, merge, stream_handle
 from tickets.desk import bulk, changing, commenting, creating
 from tickets.desk.summaries import TicketState
 from tickets.ticket.fields import Status
-from tickets.ticket.keys import owner_of
+from tickets.ticket.stored import owner_of
 
 
 @pytest.fixture

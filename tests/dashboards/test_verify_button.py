@@ -17,8 +17,8 @@ from tenants.tenancy.context import TenantContext
 from tests.support.folding import Follower, plant, recounted, stored
 from tests.support.world import Browser, World
 from tickets.dashboards import verify_runs
-from tickets.ticket import keys as ticket_keys
-from tickets.ticket.items import CounterItem
+from tickets.ticket import stored as ticket_keys
+from tickets.ticket.stored import CounterItem
 from tickets.verification import recount_progress, verify, verify_lease
 from tickets.verification.recount import GROUP
 from tickets.verification.verify import Difference, Verdict

@@ -45,7 +45,7 @@ from tests.support.stacks import ACCOUNT, COMMITTED, WITH_FUNCTION, Json, Stack,
 from tests.support.world import World
 from tickets.desk import creating
 from tickets.moving import move_requests
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 SCHEDULED = {"source": "aws.events", "detail-type": "Scheduled Event"}
 NOWHERE = "https://localhost/in"  # is asked for nothing: it is no host of the internet

@@ -45,7 +45,7 @@ from tests.support.stacks import (
     statements_in,
 )
 from tests.support.world import World
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 DEVELOPMENT = {"Environment": "dev", "TablePrefix": "Pooldesk.Dev", "Encryption": "aws-managed"}
 ROLES = {

@@ -17,9 +17,9 @@ from tests.support import embedded
 from tests.support.world import Browser, World
 from tickets.desk import bulk, changing, commenting, lists, summaries, timelines
 from tickets.desk.summaries import TicketState
-from tickets.ticket import keys
+from tickets.ticket import stored
 from tickets.ticket.fields import Priority, Status
-from tickets.ticket.items import DetailItem, SummaryItem
+from tickets.ticket.stored import DetailItem, SummaryItem
 
 IDENTITY = 2.0  # session, account, membership and tenant: four items of under 4 KB, 0.5 units each
 
@@ -30,12 +30,12 @@ def fill(world: World, where: str, count: int) -> None:
     items: list[SummaryItem | DetailItem] = []
     for number in range(1, count + 1):
         at = clock.stamp(offset=number)
-        pk = tenant.repository.key(keys.ticket, number)
+        pk = tenant.repository.key(stored.ticket, number)
         derived = summaries.derived(tenant, number, status="open", resolver="", updated_at=at)
         items.append(
             SummaryItem(
                 pk,
-                keys.SUMMARY,
+                stored.SUMMARY,
                 number=number,
                 title=f"Ticket {number} " + "x" * 60,
                 priority="normal",
@@ -46,7 +46,7 @@ def fill(world: World, where: str, count: int) -> None:
                 **derived,
             )
         )
-        items.append(DetailItem(pk, keys.DETAIL, description="It broke." * 20))
+        items.append(DetailItem(pk, stored.DETAIL, description="It broke." * 20))
     tenant.repository.put_all(items)
 
 
@@ -278,7 +278,7 @@ def test_one_summary_costs_half_a_unit(world: World) -> None:
     (number,) = world.tickets("acme", 1)
     tenant = world.context("bob", "acme")
     with meter.measure() as bill:
-        tenant.repository.get(SummaryItem, keys.ticket, number, sort=keys.SUMMARY)
+        tenant.repository.get(SummaryItem, stored.ticket, number, sort=stored.SUMMARY)
     assert (bill.trips, bill.read_units) == (1, 0.5)
 
 

@@ -36,7 +36,7 @@ from tickets.importing import export_rows
 from tickets.importing.archive_reader import RawRow
 from tickets.importing.export_rows import ExportedTicket
 from tickets.moving import copy_check
-from tickets.ticket import keys
+from tickets.ticket import stored
 from tickets.ticket.fields import (
     ASSIGNEE,
     CHOICES,
@@ -54,7 +54,7 @@ from tickets.ticket.fields import (
     TagsField,
     TicketField,
 )
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 from tickets.time_machine import past_tickets, restoring
 from tickets.time_machine.past_tickets import PastTicket
 
@@ -270,8 +270,8 @@ def test_a_move_takes_every_field_along_and_its_check_misses_none(world: World, 
     assert read(world.context("alice", "acme"), number) == samples(world, 0)
     for field in FIELDS:
         present = copy.deepcopy(left)
-        held_by = keys.DETAIL if field is DESCRIPTION else keys.SUMMARY
-        summary, holder = (next(raw for raw in present if raw["sk"]["S"] == sort) for sort in (keys.SUMMARY, held_by))
+        held_by = stored.DETAIL if field is DESCRIPTION else stored.SUMMARY
+        summary, holder = (next(raw for raw in present if raw["sk"]["S"] == sort) for sort in (stored.SUMMARY, held_by))
         summary["comment_count"] = {"N": "9"}  # commented on since, which changes no field
         assert copy_check.is_later(left, present)
         holder[field.name] = {"S": "lost"}
@@ -349,11 +349,11 @@ def test_the_document_of_a_person_and_the_admin_have_every_field(world: World, a
 
 
 def summary_of(tenant: TenantContext, number: int) -> dict[str, Any]:
-    return next(raw for raw in collection_of(tenant, number) if raw["sk"]["S"] == keys.SUMMARY)
+    return next(raw for raw in collection_of(tenant, number) if raw["sk"]["S"] == stored.SUMMARY)
 
 
 def collection_of(tenant: TenantContext, number: int) -> list[dict[str, Any]]:
-    return [*tenant.repository.query_all(TICKETS, keys.ticket, number)]
+    return [*tenant.repository.query_all(TICKETS, stored.ticket, number)]
 
 
 def read_line(line: dict[str, Any]) -> ExportedTicket:

@@ -18,7 +18,7 @@ from tickets.counting.contributions import UNRESOLVED
 from tickets.desk import filters, lists, shard_merge
 from tickets.desk.filters import EVERYTHING, Days, TicketFilter
 from tickets.desk.lists import TicketPage
-from tickets.ticket import keys
+from tickets.ticket import stored
 from tickets.ticket.fields import Priority, Status
 
 ACME, BOB = "ac" * 16, "b0" * 16
@@ -338,7 +338,7 @@ def test_a_ticket_is_in_a_day_by_its_utc_date_both_ends_included() -> None:
 def test_what_changed_is_counted_however_much_of_it_a_filter_leaves_out(shards: int) -> None:
     tenant, index = tenant_in_memory(ACME, shards=shards)
     # The five that match changed first; thirty others, most of them in one shard, changed after.
-    crowded = [n for n in range(6, 400) if keys.status_shard(n, shards) == 0][:30]
+    crowded = [n for n in range(6, 400) if stored.status_shard(n, shards) == 0][:30]
     index.rows = [
         index_row(ACME, n, f"2026-01-02T00:00:{at:02}.000000Z", shards=shards, tags=["vip"] if at < 5 else [])
         for at, n in enumerate([*range(1, 6), *crowded])

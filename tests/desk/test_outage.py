@@ -17,7 +17,7 @@ from tests.support.api_client import api_client
 from tests.support.stored import send
 from tests.support.waiting import wait_until
 from tests.support.world import Browser, World
-from tickets.ticket.tables import STATUS_UPDATED, TICKETS
+from tickets.ticket.stored import STATUS_UPDATED, TICKETS
 
 FORM = {"body": "An hour of work", "request_id": "a" * 32}
 

@@ -14,7 +14,7 @@ from portal.errors import Invalid
 from tests.support.fakes import IndexInMemory, index_row, tenant_in_memory
 from tickets.desk import lists
 from tickets.desk.lists import TicketPage
-from tickets.ticket import keys
+from tickets.ticket import stored
 from tickets.ticket.fields import Status
 
 ACME, GLOBEX = "ac" * 16, "9b" * 16
@@ -151,10 +151,10 @@ def test_rows_planted_by_another_tenant_are_never_shown_and_hide_nothing(
     page, index = listing(offsets, shards)
     for number, offset in enumerate(planted, start=1):
         row = index_row(ACME, number, at(offset), shards=shards)
-        index.rows.append(row | {"pk": {"S": keys.ticket(GLOBEX, number)}})
+        index.rows.append(row | {"pk": {"S": stored.ticket(GLOBEX, number)}})
     pages = walk(page, "next", page(size=size), size=size)
     assert sorted(numbers(pages)) == list(range(1, len(offsets) + 1))
-    assert {row.pk for p in pages for row in p.rows} <= {keys.ticket(ACME, n) for n in range(1, len(offsets) + 1)}
+    assert {row.pk for p in pages for row in p.rows} <= {stored.ticket(ACME, n) for n in range(1, len(offsets) + 1)}
     back = walk(page, "previous", pages[-1], size=size)
     assert numbers(back[::-1]) == numbers(pages)
 

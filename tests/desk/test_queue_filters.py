@@ -12,9 +12,9 @@ from portal import clock
 from tests.support.world import Browser, World
 from tickets.desk import changing, filter_presenters, lists, summaries
 from tickets.desk.filters import Days
-from tickets.ticket import keys
+from tickets.ticket import stored
 from tickets.ticket.fields import Priority, Status
-from tickets.ticket.items import SummaryItem
+from tickets.ticket.stored import SummaryItem
 
 # Number, status, priority, tags, and what is known of when.
 NOV_10, NOV_19 = "2026-11-10", "2026-11-19"
@@ -34,8 +34,8 @@ def put(world: World, number: int, status: Status, priority: Priority, tags: lis
     moments = {f"{name}_at": moment for name, moment in at.items() if name != "updated"}
     derived = summaries.derived(tenant, number, status=status.value, resolver="", updated_at=max(at.values()))
     item = SummaryItem(
-        keys.ticket(tenant.tenant_id, number),
-        keys.SUMMARY,
+        stored.ticket(tenant.tenant_id, number),
+        stored.SUMMARY,
         number=number,
         title=f"Ticket {number}",
         priority=priority.value,

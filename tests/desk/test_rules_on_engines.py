@@ -23,9 +23,9 @@ from tickets.desk.changing import EditConflict
 from tickets.desk.filters import TicketFilter
 from tickets.desk.lists import TicketPage
 from tickets.desk.summaries import TicketState
-from tickets.ticket import keys
+from tickets.ticket import stored
 from tickets.ticket.fields import Priority, Status
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 if TYPE_CHECKING:
     from tests.support.engines import AnyEngine
@@ -300,7 +300,7 @@ def test_a_row_planted_in_the_index_by_another_tenant_is_dropped_and_logged(
         fill(tenant, MOMENTS["groups of seven"])
         for number in range(1, 13):
             # Globex's own item as far as its key goes, with the index keys of the other tenant.
-            planted = summary(tenant, number, clock.stamp(START, offset=9), pk=keys.ticket(globex.tenant_id, number))
+            planted = summary(tenant, number, clock.stamp(START, offset=9), pk=stored.ticket(globex.tenant_id, number))
             client.connection("platform").dispatch(
                 "PutItem", {"TableName": TICKETS.full_name, "Item": planted.serialize()}
             )

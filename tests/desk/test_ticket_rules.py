@@ -18,9 +18,9 @@ from tickets.desk.bulk import BulkRefused
 from tickets.desk.changing import EditConflict
 from tickets.desk.commenting import CommentNotAdded
 from tickets.desk.summaries import TicketState
-from tickets.ticket import keys
+from tickets.ticket import stored
 from tickets.ticket.fields import Priority, Status
-from tickets.ticket.items import SummaryItem
+from tickets.ticket.stored import SummaryItem
 
 
 @pytest.fixture
@@ -271,8 +271,8 @@ def fill(tenant: TenantContext, stamps: list[str], **values: Any) -> None:
 
 def summary(tenant: TenantContext, number: int, at: str, *, resolver: str = "", pk: str | None = None) -> SummaryItem:
     return SummaryItem(
-        pk or keys.ticket(tenant.tenant_id, number),
-        keys.SUMMARY,
+        pk or stored.ticket(tenant.tenant_id, number),
+        stored.SUMMARY,
         number=number,
         title=f"Ticket {number}",
         priority="normal",

@@ -9,9 +9,9 @@ import pytest
 
 from tests.support.world import Browser, World
 from tickets.desk import bulk, changing, commenting, creating, lists, summaries, timelines
-from tickets.ticket import keys
+from tickets.ticket import stored as ticket_stored
 from tickets.ticket.fields import Priority, Status
-from tickets.ticket.items import SummaryItem
+from tickets.ticket.stored import SummaryItem
 
 REQUEST = "a" * 32
 
@@ -625,8 +625,8 @@ def test_every_status_partition_is_the_one_of_its_shard(sharded_world: World) ->
     found = lists.page(tenant, status=Status.OPEN, size=50).rows
     assert sorted(int(r.number) for r in found) == list(range(1, 31))
     for row in found:
-        shard = keys.status_shard(int(row.number), 4)
-        assert row.tenant_status == keys.tenant_status(tenant.tenant_id, "OPEN", shard)
+        shard = ticket_stored.status_shard(int(row.number), 4)
+        assert row.tenant_status == ticket_stored.tenant_status(tenant.tenant_id, "OPEN", shard)
 
 
 # --- what others do while somebody writes ---

@@ -25,21 +25,20 @@ from tenants.sign_in.stored import AccountItem
 from tenants.tenancy.stored import MembershipItem
 from tests.support.fakes import answering, refusal
 from tests.support.waiting import wait_until
-from tickets.ticket import keys
-from tickets.ticket.items import CounterItem, DetailItem
-from tickets.ticket.tables import TICKETS
+from tickets.ticket import stored
+from tickets.ticket.stored import TICKETS, CounterItem, DetailItem
 
 ACME = "ac" * 16
 BOB = "b0" * 16
 
 
 def read() -> str:
-    found = TenantRepository(ACME).get(DetailItem, keys.ticket, 1, sort=keys.DETAIL)
+    found = TenantRepository(ACME).get(DetailItem, stored.ticket, 1, sort=stored.DETAIL)
     return found.description if found else "nothing"
 
 
 def detail(text: str = "text") -> DetailItem:
-    return DetailItem(keys.ticket(ACME, 1), keys.DETAIL, description=text)
+    return DetailItem(stored.ticket(ACME, 1), stored.DETAIL, description=text)
 
 
 def transact(*items: DetailItem) -> None:
@@ -174,10 +173,10 @@ def endpoint(settings: LazySettings) -> Iterator[Callable[[str], None]]:
 def every_kind_of_call() -> list[Callable[[], object]]:
     return [
         read,
-        lambda: TenantRepository(ACME).query(TICKETS, keys.ticket, 1),
+        lambda: TenantRepository(ACME).query(TICKETS, stored.ticket, 1),
         lambda: TenantRepository(ACME).put_all([detail()]),
         lambda: transact(detail()),
-        lambda: TenantRepository(ACME).increment(CounterItem, keys.counter, sort=keys.COUNTER_TICKET),
+        lambda: TenantRepository(ACME).increment(CounterItem, stored.counter, sort=stored.COUNTER_TICKET),
         # Through PynamoDB's own methods.
         lambda: SessionItem.get("k", consistent_read=True),
         lambda: SessionItem("k", data="", expires_at=1).save(),

@@ -17,7 +17,7 @@ from portal.dynamo import paging
 from portal.errors import Invalid
 from tests.support.fakes import index_row, tenant_in_memory
 from tickets.desk import lists
-from tickets.ticket import keys
+from tickets.ticket import stored
 from tickets.ticket.fields import Status
 
 # On a busy machine an example may take its time.
@@ -172,12 +172,12 @@ def test_the_cursors_of_a_list_hold_no_tenant_and_no_key(resolver: str | None, s
         assert text is not None
         shown = readable(text)
         assert [type(part) for part in json.loads(shown)] == [int, str, int, int, int, list]
-        for secret in (ACME, "TENANT", "#", "|", BOB, keys.UNASSIGNED, "OPEN"):
+        for secret in (ACME, "TENANT", "#", "|", BOB, stored.UNASSIGNED, "OPEN"):
             assert secret not in shown
             assert secret not in text
 
 
 def test_a_compressed_cursor_is_readable_to_these_tests_too() -> None:
-    text = paging.dump([keys.ticket(ACME, 7)] * 5, tenant_id=ACME, query=QUERY)
+    text = paging.dump([stored.ticket(ACME, 7)] * 5, tenant_id=ACME, query=QUERY)
     assert text.startswith(".")
     assert ACME in readable(text)

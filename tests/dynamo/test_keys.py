@@ -31,7 +31,7 @@ from tenants.tenancy.stored import placed_key, slug_key
 from tickets.counting import keys as aggregate_keys
 from tickets.importing import keys as import_keys
 from tickets.search import keys as search_keys
-from tickets.ticket import keys as ticket_keys
+from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
 from tickets.verification import keys as verification_keys
 

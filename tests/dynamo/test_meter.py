@@ -13,7 +13,7 @@ from portal.dynamo import client, meter
 from portal.dynamo.client import alongside, fan_out
 from portal.errors import ConditionFailed, Throttled, Unavailable
 from tests.support.fakes import answering, refusal
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 TICKETS = TICKETS.full_name
 

@@ -16,9 +16,8 @@ from portal.isolation import guard
 from portal.schema import placed_names
 from tenants.tenancy.stored import TenantItem
 from tests.support.engine_memory import wire
-from tickets.ticket import keys
-from tickets.ticket.items import CounterItem
-from tickets.ticket.tables import TICKETS
+from tickets.ticket import stored
+from tickets.ticket.stored import TICKETS, CounterItem
 
 ACME, GLOBEX = "a" * 32, "b" * 32
 BRIDGE, SILO = Placement("bridge"), Placement("silo", "there")
@@ -32,7 +31,9 @@ def placed(engine: None, request: pytest.FixtureRequest) -> Placement:
 
 
 def numbers(tenant_id: str, where: Placement) -> int:
-    return int(TenantRepository(tenant_id, where).increment(CounterItem, keys.counter, sort=keys.COUNTER_TICKET).last)
+    return int(
+        TenantRepository(tenant_id, where).increment(CounterItem, stored.counter, sort=stored.COUNTER_TICKET).last
+    )
 
 
 @pytest.mark.parametrize("text", ["pool", "bridge", "silo/frankfurt-2"])
@@ -59,10 +60,10 @@ def test_answers_speak_of_the_declared_tables(placed: Placement) -> None:
     repository = TenantRepository(ACME, placed)
     numbers(ACME, placed)
     transaction = Transaction()
-    transaction.update(CounterItem(keys.counter(ACME), keys.COUNTER_TICKET), [CounterItem.last.add(1)])
+    transaction.update(CounterItem(stored.counter(ACME), stored.COUNTER_TICKET), [CounterItem.last.add(1)])
     repository.transact(transaction)
-    (found,) = repository.get_many(CounterItem, [(keys.counter, (), keys.COUNTER_TICKET)])
-    (raw,) = repository.query(TICKETS, keys.counter).items
+    (found,) = repository.get_many(CounterItem, [(stored.counter, (), stored.COUNTER_TICKET)])
+    (raw,) = repository.query(TICKETS, stored.counter).items
     assert found is not None
     assert found.last == int(raw["last"]["N"]) == 2
 
@@ -80,7 +81,7 @@ def test_settings_of_a_placed_tenant_are_at_home(placed: Placement) -> None:
 def test_no_transaction_spans_a_silo_and_home(engine: None) -> None:
     transaction = Transaction()
     transaction.put(TenantItem(ACME, name="Acme", slug="acme", created_at="2026"))
-    transaction.update(CounterItem(keys.counter(ACME), keys.COUNTER_TICKET), [CounterItem.last.add(1)])
+    transaction.update(CounterItem(stored.counter(ACME), stored.COUNTER_TICKET), [CounterItem.last.add(1)])
     with guard.acting_for(ACME), placement.at(SILO), pytest.raises(ValueError, match="not there"):
         client.connection("platform").dispatch("TransactWriteItems", {"TransactItems": transaction.members})
 
@@ -93,7 +94,7 @@ def test_a_site_that_the_settings_do_not_have_is_out_of_reach() -> None:
 @pytest.mark.parametrize("role", ["tenant", "platform", "worker", "seed", "delivery", "lifecycle"])
 def test_no_role_reaches_a_table_that_is_anothers_own(role: Any, engine: None) -> None:
     provisioning.create_placed(ACME, BRIDGE)
-    own = {"pk": {"S": keys.counter(GLOBEX)}, "sk": {"S": keys.COUNTER_TICKET}}
+    own = {"pk": {"S": stored.counter(GLOBEX)}, "sk": {"S": stored.COUNTER_TICKET}}
     name = f"{live.DYNAMODB_TABLE_PREFIX}.{ACME}.{TICKETS.name}"
     with guard.acting_for(GLOBEX), pytest.raises(guard.IsolationError) as refused:
         client.connection(role).client.get_item(TableName=name, Key=own)

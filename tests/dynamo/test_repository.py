@@ -21,9 +21,19 @@ from tenants.membership.tables import MEMBERS
 from tenants.sign_in.stored import AccountItem, UniqueItem, user_key
 from tenants.tenancy.stored import MembershipItem, TenantItem, slug_key
 from tests.support.fakes import answering
-from tickets.ticket import keys as ticket_keys
-from tickets.ticket.items import ActivityItem, ChangeMap, CounterItem, DetailItem, RequestItem, SummaryItem
-from tickets.ticket.tables import RESOLVER_RAISED, STATUS_RESOLVER, STATUS_UPDATED, TICKETS
+from tickets.ticket import stored as ticket_keys
+from tickets.ticket.stored import (
+    RESOLVER_RAISED,
+    STATUS_RESOLVER,
+    STATUS_UPDATED,
+    TICKETS,
+    ActivityItem,
+    ChangeMap,
+    CounterItem,
+    DetailItem,
+    RequestItem,
+    SummaryItem,
+)
 
 if TYPE_CHECKING:
     from tests.support.engines import AnyEngine

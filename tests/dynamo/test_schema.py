@@ -17,7 +17,7 @@ from portal.isolation import policies
 from portal.schema import registry, tables
 from tenants.membership.tables import MEMBERS
 from tests.support.commands import run
-from tickets.ticket.tables import STATUS_RESOLVER, STATUS_UPDATED, TICKETS
+from tickets.ticket.stored import STATUS_RESOLVER, STATUS_UPDATED, TICKETS
 
 if TYPE_CHECKING:
     from tests.support.engines import AnyEngine

@@ -22,9 +22,9 @@ from tickets.importing import export_rows
 from tickets.importing.archive_reader import ArchiveFault, RawRow
 from tickets.importing.export_reader import archive_of
 from tickets.importing.row_values import Refused
-from tickets.ticket import keys
+from tickets.ticket import stored as ticket_stored
 from tickets.ticket.fields import NUMBER_GAP, Priority, Status
-from tickets.ticket.items import CounterItem
+from tickets.ticket.stored import CounterItem
 
 
 @pytest.fixture
@@ -55,7 +55,9 @@ def busy(world: World) -> None:
     creating.create(bob, title="Second")
     receipt = bulk.change_status(alice, [TicketState.of(summaries.read(alice, 2))], to=Status.CLOSED).receipt
     bulk.take_back(alice, receipt)
-    alice.repository.increment(CounterItem, keys.counter, sort=keys.COUNTER_TICKET)  # a number that was lost
+    alice.repository.increment(
+        CounterItem, ticket_stored.counter, sort=ticket_stored.COUNTER_TICKET
+    )  # a number that was lost
     creating.create(alice, title="Fourth")
 
 
@@ -66,7 +68,7 @@ def stored(tenant_id: str) -> list[dict[str, Any]]:
     return [
         {name: value for name, value in raw.items() if name not in untold}
         for raw in everything()
-        if keys.ticket_number(tenant_id, raw["pk"]["S"]) is not None
+        if ticket_stored.ticket_number(tenant_id, raw["pk"]["S"]) is not None
     ]
 
 

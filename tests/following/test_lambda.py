@@ -27,7 +27,7 @@ from tickets.search import keys as search_keys
 from tickets.search.index import merge_follower, merging
 from tickets.search.index.index_store import IndexStore
 from tickets.sharding.reshard_follower import ReshardFollower
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 DONE = {"state": {}, "batchItemFailures": []}
 

@@ -34,7 +34,7 @@ from tickets.desk import creating
 from tickets.following.lambda_entry import stream_handler
 from tickets.following.ticket_stream import handle
 from tickets.search import ticket_search
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 
 @pytest.fixture(autouse=True)

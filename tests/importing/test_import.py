@@ -19,7 +19,7 @@ from tests.support.commands import everything, run
 from tests.support.world import World
 from tickets.desk import changing, commenting, lists, timelines
 from tickets.importing import ledger
-from tickets.ticket import keys
+from tickets.ticket import stored
 from tickets.ticket.fields import Status
 
 REAL = settings.BASE_DIR.parent / "shared" / "data" / "tls13-archive.json"
@@ -168,7 +168,7 @@ def test_an_imported_ticket_has_the_attributes_of_one_that_the_rules_wrote(world
     imported(archives.write(path, issue(7, comments=1, state="CLOSED", closedAt="2024-03-02T08:00:00Z")))
 
     def shape(number: int) -> list[tuple[str, ...]]:
-        pk = keys.ticket(alice.tenant_id, number)
+        pk = stored.ticket(alice.tenant_id, number)
         items = [item for item in everything() if item["pk"]["S"] == pk]
         return sorted((*sorted(f"{n}:{next(iter(v))}" for n, v in i.items() if n != "request"),) for i in items)
 

@@ -21,8 +21,7 @@ from tests.support.kills import Killed, killed_at
 from tests.support.waiting import wait_until
 from tests.support.world import World
 from tickets.importing import keys, ledger, ticket_writer
-from tickets.ticket.keys import SUMMARY
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import SUMMARY, TICKETS
 
 
 @pytest.fixture

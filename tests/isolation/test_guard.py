@@ -33,9 +33,9 @@ from tests.support.guarded import (
 )
 from tests.support.world import World
 from tickets.desk import changing, creating, summaries
-from tickets.ticket import keys as ticket_keys
+from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Priority
-from tickets.ticket.tables import STATUS_RESOLVER, STATUS_UPDATED
+from tickets.ticket.stored import STATUS_RESOLVER, STATUS_UPDATED
 
 
 @pytest.fixture(scope="module")

@@ -21,11 +21,11 @@ from portal.isolation.iam import Policy
 from portal.isolation.policies import document
 from proofs.isolation import conditions
 from tests.support.guarded import A, B
-from tickets.ticket import keys
-from tickets.ticket.tables import TICKETS
+from tickets.ticket import stored
+from tickets.ticket.stored import TICKETS
 
-OWN, FOREIGN = keys.ticket(A, 7), keys.ticket(B, 7)
-TEXTS = (OWN, FOREIGN, keys.ticket(A, 77), "", "SUMMARY", "~")
+OWN, FOREIGN = stored.ticket(A, 7), stored.ticket(B, 7)
+TEXTS = (OWN, FOREIGN, stored.ticket(A, 77), "", "SUMMARY", "~")
 NAMES = {"#h": "pk", "#g": "pk", "#r": "sk", "#t": "title"}
 VALUES = {":o": OWN, ":f": FOREIGN, ":x": "SUMMARY", ":e": ""}
 

@@ -18,8 +18,8 @@ from portal.isolation import guard
 from portal.isolation.guard import IsolationError, acting_for, current_tenant
 from tests.support.guarded import FOREIGN, TICKETS, A, B, Caught, get
 from tests.support.world import World
-from tickets.ticket import keys
-from tickets.ticket.items import SummaryItem
+from tickets.ticket import stored
+from tickets.ticket.stored import SummaryItem
 
 
 def test_without_a_tenant_nothing_is_sent(caplog: pytest.LogCaptureFixture) -> None:
@@ -73,9 +73,9 @@ def test_sixteen_threads_are_never_taken_for_another_tenant() -> None:
 
     def ask(number: int) -> bool:
         mine, other = tenants[number % 40], tenants[(number + 1) % 40]
-        caught.ask("GetItem", get(keys.ticket(mine, 1)), mine)
+        caught.ask("GetItem", get(stored.ticket(mine, 1)), mine)
         with pytest.raises(IsolationError):
-            caught.ask("GetItem", get(keys.ticket(other, 1)), mine)
+            caught.ask("GetItem", get(stored.ticket(other, 1)), mine)
         return True
 
     with ThreadPoolExecutor(16) as pool:
@@ -89,8 +89,8 @@ def test_the_person_sees_that_there_is_nothing(
     world.tickets("globex", 1)
     globex = world.tenants["globex"].tenant_id
     browser = world.browser("bob")
-    real: Callable[[str, int], str] = keys.ticket
-    monkeypatch.setattr(keys, "ticket", lambda tenant_id, number: real(globex, number))
+    real: Callable[[str, int], str] = stored.ticket
+    monkeypatch.setattr(stored, "ticket", lambda tenant_id, number: real(globex, number))
     response = browser.get("/tickets/1/")
     assert response.status_code == 404
     assert "Ticket 1" not in response.content.decode()
@@ -120,7 +120,7 @@ def test_the_guard_is_on_unless_it_is_switched_off(world: World, settings: LazyS
     mine = TenantRepository(world.tenants["acme"].tenant_id)
 
     def steal() -> SummaryItem | None:
-        return mine.get(SummaryItem, lambda tenant_id: keys.ticket(globex, number), sort=keys.SUMMARY)
+        return mine.get(SummaryItem, lambda tenant_id: stored.ticket(globex, number), sort=stored.SUMMARY)
 
     assert settings.DYNAMODB_GUARD
     with pytest.raises(IsolationError):

@@ -16,7 +16,7 @@ from portal.isolation.iam import LEADING_KEYS, TAG, Policy, PolicyError, Request
 from portal.schema import registry
 from portal.schema.registry import ROLES
 from tests.support import commands
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 A, B = "a" * 32, "b" * 32
 TABLE = "arn:aws:dynamodb:eu-central-1:000000000000:table/T"

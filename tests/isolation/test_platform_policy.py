@@ -34,8 +34,8 @@ from tests.support.operators import Operator, make_operator, membership_url, ten
 from tests.support.world import PASSWORD, Browser, World
 from tickets.counting import dead_letters
 from tickets.dashboards import verify_runs
-from tickets.ticket import keys as ticket_keys
-from tickets.ticket.tables import TICKETS
+from tickets.ticket import stored as ticket_keys
+from tickets.ticket.stored import TICKETS
 
 MANUAL = Path(settings.BASE_DIR) / "docs" / "admin.md"
 

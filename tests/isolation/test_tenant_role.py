@@ -17,8 +17,8 @@ from portal.dynamo import client
 from portal.errors import Unavailable
 from tests.support.world import World
 from tickets.desk import creating
-from tickets.ticket import keys
-from tickets.ticket.items import CounterItem
+from tickets.ticket import stored
+from tickets.ticket.stored import CounterItem
 
 ROLE = "arn:aws:iam::000000000000:role/pooldesk-tenant"
 TRUST = {
@@ -103,7 +103,7 @@ def test_sixteen_threads_never_mix_tenants_up(with_role: World) -> None:
     with ThreadPoolExecutor(16) as pool:
         list(
             pool.map(
-                lambda n: contexts[n % 2].repository.increment(CounterItem, keys.counter, sort="TICKET"), range(200)
+                lambda n: contexts[n % 2].repository.increment(CounterItem, stored.counter, sort="TICKET"), range(200)
             )
         )
     assert [len(found) for found in by_tenant.values()] == [1, 1]

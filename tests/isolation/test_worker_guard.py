@@ -21,8 +21,8 @@ from tickets.counting.items import DeadLetterItem
 from tickets.counting.tables import DEAD_LETTERS
 from tickets.search import keys as search_keys
 from tickets.search.tables import SEARCH
-from tickets.ticket import keys as ticket_keys
-from tickets.ticket.tables import STATUS_UPDATED, TICKETS
+from tickets.ticket import stored as ticket_keys
+from tickets.ticket.stored import STATUS_UPDATED, TICKETS
 
 A, B = "a" * 32, "b" * 32
 TICKETS, SEARCH = TICKETS.full_name, SEARCH.full_name

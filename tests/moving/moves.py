@@ -14,7 +14,7 @@ from tickets.moving import copy_check, move_notes, move_requests
 from tickets.moving.items import MoveItem
 from tickets.moving.placed_store import PlacedStore, Raw
 from tickets.moving.tenant_mover import TenantMover
-from tickets.ticket import keys
+from tickets.ticket import stored
 
 BRIDGE = Placement("bridge")
 POOL = Placement()
@@ -54,7 +54,7 @@ def move(
 
 def ticket(world: World, number: int, placement: Placement) -> list[Raw]:
     """A ticket's items as they are stored at a placement."""
-    return PlacedStore(id_of(world), placement).collection(keys.ticket(id_of(world), number))
+    return PlacedStore(id_of(world), placement).collection(stored.ticket(id_of(world), number))
 
 
 def bodies(world: World, numbers: Iterable[int]) -> list[str]:

@@ -18,8 +18,8 @@ from tickets.counting.keys import VERIFIED, VERIFYING, aggregate
 from tickets.desk import commenting, creating
 from tickets.moving import copy_check
 from tickets.moving.placed_store import PlacedStore
-from tickets.ticket import keys
-from tickets.ticket.tables import TICKETS
+from tickets.ticket import stored
+from tickets.ticket.stored import TICKETS
 
 ANNA = "anna@example.net"
 NAME = "Bob Example"
@@ -40,7 +40,7 @@ def known_to(world: World, text: str) -> int:
 def late(world: World, sort: str, name: str) -> None:
     """Somebody writes into the old copy of the second ticket, where no later version tells of it."""
     store = PlacedStore(id_of(world), POOL)
-    store.update(keys.ticket(id_of(world), 2), sort, f"SET #{name} = :late", values={"late": {"S": "late"}})
+    store.update(stored.ticket(id_of(world), 2), sort, f"SET #{name} = :late", values={"late": {"S": "late"}})
 
 
 def wrong(world: World) -> list[int]:
@@ -86,13 +86,13 @@ def test_a_resharding_at_the_new_place_lets_the_desk_go_back(world: World) -> No
 def test_what_was_written_late_is_told_after_a_resharding_as_well(world: World) -> None:
     world.tickets("acme", 6)
     move(world, BRIDGE)
-    late(world, keys.DETAIL, "description")
+    late(world, stored.DETAIL, "description")
     reshard(world, 4)
     with pytest.raises(Conflict, match=r"in tickets: 2\."):
         discard(world)
 
 
-@pytest.mark.parametrize(("sort", "name"), [(keys.DETAIL, "description"), (keys.SUMMARY, "title")])
+@pytest.mark.parametrize(("sort", "name"), [(stored.DETAIL, "description"), (stored.SUMMARY, "title")])
 def test_what_was_written_late_is_told_although_somebody_has_commented_since(
     world: World, sort: str, name: str
 ) -> None:

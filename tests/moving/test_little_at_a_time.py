@@ -12,7 +12,7 @@ from tickets.desk import commenting
 from tickets.jobs import leased_job
 from tickets.moving import tenant_mover
 from tickets.moving.ticket_copies import TicketCopies
-from tickets.ticket import keys
+from tickets.ticket import stored
 
 Written = list[list[str]]  # the partition keys of each transaction at the destination
 
@@ -31,7 +31,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> Written:
 
 
 def records(keys_written: list[str]) -> int:
-    return sum(map(keys.is_request, keys_written))
+    return sum(map(stored.is_request, keys_written))
 
 
 def test_a_ticket_is_copied_behind_the_records_of_its_forms_and_later_only_what_is_new(

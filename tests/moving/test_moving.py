@@ -37,9 +37,9 @@ from tickets.moving.placed_store import PlacedStore
 from tickets.moving.tenant_mover import TenantMover
 from tickets.moving.ticket_copies import TicketCopies
 from tickets.sharding import reshard_requests
-from tickets.ticket import keys
+from tickets.ticket import stored
 from tickets.ticket.fields import Priority, Status
-from tickets.ticket.items import SummaryItem
+from tickets.ticket.stored import SummaryItem
 
 FAR = 60  # seconds that only a failure reaches
 
@@ -152,7 +152,7 @@ def test_a_comparison_that_was_killed_goes_on_behind_what_it_noted_and_keeps_wha
 
     def lose(phase: str) -> None:
         if phase == "verifying":
-            PlacedStore(id_of(world), BRIDGE).delete(keys.ticket(id_of(world), 2), keys.DETAIL)
+            PlacedStore(id_of(world), BRIDGE).delete(stored.ticket(id_of(world), 2), stored.DETAIL)
 
     with monkeypatch.context() as patch:
         patch.setattr(copy_check, "_compare", noted)
@@ -352,10 +352,10 @@ def test_a_rebuild_of_the_numbers_meanwhile_is_copied_too(world: World) -> None:
         if phase == "catching":
             repository = alice(world).repository
             for number in (1, 2):
-                summary = SummaryItem(repository.key(keys.ticket, number), keys.SUMMARY)
+                summary = SummaryItem(repository.key(stored.ticket, number), stored.SUMMARY)
                 condition = SummaryItem.epoch < 1
-                stored = repository.update(summary, [SummaryItem.epoch.set(1)], condition=condition)
-                assert stored["epoch"] == {"N": "1"}
+                written = repository.update(summary, [SummaryItem.epoch.set(1)], condition=condition)
+                assert written["epoch"] == {"N": "1"}
                 with pytest.raises(ConditionFailed):
                     repository.update(summary, [SummaryItem.epoch.set(1)], condition=condition)
 

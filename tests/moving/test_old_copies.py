@@ -32,9 +32,9 @@ from tickets.desk import bulk, changing, commenting, creating
 from tickets.moving import move_requests
 from tickets.moving.discarding import CopyDiscard
 from tickets.moving.placed_store import PlacedStore
-from tickets.ticket import keys
+from tickets.ticket import stored
 from tickets.ticket.fields import Status
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 
 def discard(world: World, caught_up: Callable[[TenantRepository], object] = lambda repository: None) -> None:
@@ -117,11 +117,11 @@ def test_of_an_old_copy_in_the_tables_of_all_nothing_is_left(world: World) -> No
     changing.change_status(world.context("alice", "acme"), 1, to=Status.PENDING, version=1)
     discard(world, lambda repository: pool.fold())
     store = PlacedStore(id_of(world), POOL)
-    partitions = [keys.ticket(id_of(world), 1), keys.counter(id_of(world)), move_keys.move(id_of(world))]
+    partitions = [stored.ticket(id_of(world), 1), stored.counter(id_of(world)), move_keys.move(id_of(world))]
     assert [store.collection(partition) for partition in partitions] == [[], [], []]
     left = [raw for raw in commands.in_pool(TICKETS) if id_of(world) in raw["pk"]["S"]]
     assert left == []
-    assert len(PlacedStore(id_of(world, "globex"), POOL).collection(keys.ticket(id_of(world, "globex"), 1))) == 3
+    assert len(PlacedStore(id_of(world, "globex"), POOL).collection(stored.ticket(id_of(world, "globex"), 1))) == 3
     tenant = tenant_directory.get(id_of(world))
     assert (tenant.placement, tenant.former_placement, last(world).state) == ("bridge", None, "done")
 

@@ -25,8 +25,8 @@ from portal.noise.noise_tally import NoiseTally
 from portal.noise.noise_teller import NoiseTeller
 from portal.noise.tenant_notes import TOLD, TenantNotes
 from tests.support.noise import telling
-from tickets.ticket import keys
-from tickets.ticket.items import SummaryItem
+from tickets.ticket import stored
+from tickets.ticket.stored import SummaryItem
 
 NOW = 1_780_000_020.0  # a minute begins
 ACME, GLOBEX = "a" * 32, "b" * 32
@@ -168,7 +168,7 @@ def test_each_request_that_the_database_throttled_is_noted_for_the_tenant_it_was
     events.register("before-send.dynamodb.GetItem", throttle)
     try:
         with telling(settings) as told, pytest.raises(Throttled):
-            TenantRepository(ACME).get(SummaryItem, keys.ticket, 7, sort=keys.SUMMARY)
+            TenantRepository(ACME).get(SummaryItem, stored.ticket, 7, sort=stored.SUMMARY)
     finally:
         events.unregister("before-send.dynamodb.GetItem", throttle)
     assert told().tenants[ACME].tally.throttles == settings.DYNAMODB_MAX_ATTEMPTS

@@ -42,8 +42,8 @@ from tests.support.operators import (
 from tests.support.stored import put_all
 from tests.support.world import World
 from tickets.counting import dead_letters
-from tickets.ticket import keys as ticket_keys
-from tickets.ticket.tables import TICKETS
+from tickets.ticket import stored as ticket_keys
+from tickets.ticket.stored import TICKETS
 
 LISTS = (
     "tenants/tenant",

@@ -14,7 +14,7 @@ from portal.streams.watermark import Watermark
 from tests.desk.test_outage import engine_down
 from tests.support.commands import run
 from tests.support.engine_memory import wire
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 
 def reported(monkeypatch: pytest.MonkeyPatch, *, as_of: int, written: int) -> None:

@@ -30,7 +30,7 @@ from tests.support.commands import everything
 from tests.support.operators import Operator, calls, make_operator, membership_url, text_of, user_url
 from tests.support.stored import send
 from tests.support.world import PASSWORD, Browser, World
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 MARK = "zqmark"
 MOST_PAGES = 400

@@ -17,7 +17,7 @@ from tests.support import placed
 from tests.support.commands import run
 from tests.support.operators import Operator, make_operator
 from tests.support.world import World
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 
 @pytest.fixture(autouse=True)

@@ -39,7 +39,7 @@ from tests.support.waiting import wait_until
 from tests.support.world import World
 from tickets.following.ticket_stream import handle
 from tickets.moving import move_requests
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 TICKET = {"title": "The lift hums", "description": "All night.", "priority": "normal", "request_id": "a" * 32}
 FAR = Placement("silo", "far")

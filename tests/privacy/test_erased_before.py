@@ -15,7 +15,7 @@ from tests.support.operators import text_of
 from tests.support.world import World
 from tickets.desk import commenting, creating
 from tickets.privacy import person_erasing
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 BOB = "bob@example.com"
 PAGE = "/desk/settings/person/"

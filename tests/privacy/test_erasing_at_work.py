@@ -19,7 +19,7 @@ from tickets.desk.changing import EditConflict
 from tickets.desk.summaries import read
 from tickets.exporting import ticket_lines, whole_tickets
 from tickets.privacy import item_replacing, person_erasing, personal_places
-from tickets.ticket import keys
+from tickets.ticket import stored
 from tickets.ticket.fields import Priority, Status
 
 ANNA, BERT = "anna@example.net", "bert@example.net"
@@ -116,5 +116,5 @@ def test_a_noted_ticket_of_somebody_who_is_erased_keeps_its_place_and_forgets_th
     assert ended.status == 0, ended.err
     summary = read(alice, 1)
     assert bob.id not in json.dumps(summary.serialize())
-    assert summary.resolver_raised == keys.resolver_updated(summary.resolver, summary.raised_at)
+    assert summary.resolver_raised == stored.resolver_updated(summary.resolver, summary.raised_at)
     assert [row.number for row in lists.page(alice, status=Status.OPEN, resolver=summary.resolver).rows] == [1]

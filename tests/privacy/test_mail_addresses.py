@@ -14,7 +14,7 @@ from tests.support.commands import everything, run
 from tests.support.world import World
 from tickets.desk import creating
 from tickets.privacy.mail_addresses import MailAddress
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 BOB = "bob@example.com"
 OF_BOB = (

@@ -22,7 +22,7 @@ from tests.support.operators import text_of
 from tests.support.stored import unguarded
 from tests.support.world import World
 from tickets.desk import changing, commenting, creating
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 BOB = "bob@example.com"
 PASSWORD = "a long enough password"

@@ -21,8 +21,8 @@ from proofs.isolation.transport import IAM, NOT_SENT, Crossed, Wire, hooks_of
 from proofs.isolation.visits import visitors
 from tests.architecture.test_layers import imports
 from tests.support.proving import plan, three
-from tickets.ticket import keys
-from tickets.ticket.tables import TICKETS
+from tickets.ticket import stored
+from tickets.ticket.stored import TICKETS
 
 __all__ = ["plan", "three"]  # fixtures
 
@@ -99,9 +99,9 @@ def key(pk: str, **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("text", "own"),
     [
-        (keys.ticket(A, 1), True),
+        (stored.ticket(A, 1), True),
         (A, True),
-        (keys.ticket(B, 1), False),
+        (stored.ticket(B, 1), False),
         (A + "0", False),
         (f"TENANT#{A}0|", False),
         ("", False),

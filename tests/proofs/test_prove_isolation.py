@@ -37,9 +37,8 @@ from tenants.tenancy.stored import MembershipItem, TenantItem
 from tests.support.commands import Ended
 from tests.support.proving import other_walls, patterns, plan, prove, quick, reported, stored, three, view
 from tests.support.world import World
-from tickets.ticket import keys as ticket_keys
-from tickets.ticket.items import DetailItem
-from tickets.ticket.tables import TICKETS
+from tickets.ticket import stored as ticket_keys
+from tickets.ticket.stored import TICKETS, DetailItem
 
 __all__ = ["other_walls", "plan", "quick", "three"]  # fixtures
 

@@ -35,7 +35,7 @@ from tests.support import commands
 from tests.support.proving import plan, prove, quick, reported, stored, three
 from tests.support.waiting import wait_until
 from tests.support.world import World
-from tickets.ticket.items import DetailItem
+from tickets.ticket.stored import DetailItem
 
 __all__ = ["plan", "quick", "three"]  # fixtures
 

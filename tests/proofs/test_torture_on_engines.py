@@ -13,7 +13,7 @@ from proofs.scenarios.split_stream import SplitStream
 from tests.support import commands, folding
 from tests.support.engines import AnyEngine
 from tests.support.waiting import wait_until
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 pytest_plugins = ["tests.support.engines"]
 # moto is a second opinion on requests, not an engine that anybody runs on.

@@ -20,7 +20,7 @@ from proofs.harness import Torture
 from proofs.scenarios import delivery, move, outage, replay, reshard, search, stream
 from tests.support import commands
 from tests.support.world import World
-from tickets.ticket import keys
+from tickets.ticket import stored
 
 SCENARIOS: dict[str, type[Torture]] = {
     "delivery": delivery.Delivery,
@@ -103,8 +103,8 @@ def test_its_cleanup_deletes_the_content_of_one_tenant(world: World, settings: L
     world.tickets("acme", 2)
     world.tickets("globex", 3)
     assert cleanup.delete_content(world.tenants["acme"].tenant_id) > 0
-    left = {raw["pk"]["S"] for raw in commands.everything() if raw["sk"]["S"] == keys.SUMMARY}
-    assert left == {keys.ticket(world.tenants["globex"].tenant_id, n) for n in (1, 2, 3)}
+    left = {raw["pk"]["S"] for raw in commands.everything() if raw["sk"]["S"] == stored.SUMMARY}
+    assert left == {stored.ticket(world.tenants["globex"].tenant_id, n) for n in (1, 2, 3)}
 
 
 def test_a_journal_is_whole_and_those_of_a_role_come_in_the_order_of_their_starts(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from proofs.isolation.oracle import Oracle
 from proofs.isolation.visits.watch import Watch
 from tests.support.commands import everything
 from tests.support.world import World
-from tickets.ticket import keys
-from tickets.ticket.items import CounterItem, SummaryItem
+from tickets.ticket import stored
+from tickets.ticket.stored import CounterItem, SummaryItem
 
 MOVES = {"nothing moves": None, "a move is under way": Move("m", Placement("bridge"))}
 
@@ -48,7 +48,7 @@ def repository(world: World, move: Move | None) -> TenantRepository:
 @pytest.mark.usefixtures("watch")
 @pytest.mark.parametrize("move", MOVES.values(), ids=MOVES)
 def test_a_number_is_drawn_without_a_wait(world: World, waits: list[float], move: Move | None) -> None:
-    counter = repository(world, move).increment(CounterItem, keys.counter, sort=keys.COUNTER_TICKET)
+    counter = repository(world, move).increment(CounterItem, stored.counter, sort=stored.COUNTER_TICKET)
     assert counter.last > 0
     assert waits == []
 
@@ -57,7 +57,7 @@ def test_a_number_is_drawn_without_a_wait(world: World, waits: list[float], move
 @pytest.mark.parametrize("move", MOVES.values(), ids=MOVES)
 def test_a_transaction_is_refused_without_a_wait(world: World, waits: list[float], move: Move | None) -> None:
     acme, transaction = repository(world, move), Transaction()
-    item = SummaryItem(acme.key(keys.ticket, 1), keys.SUMMARY)
+    item = SummaryItem(acme.key(stored.ticket, 1), stored.SUMMARY)
     transaction.update(item, [SummaryItem.title.set("Proof")], name="it", condition=SummaryItem.pk.exists())
     with pytest.raises(TransactionRefused) as caught:
         acme.transact(transaction)

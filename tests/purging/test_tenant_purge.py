@@ -52,9 +52,8 @@ from tickets.moving.tenant_mover import TenantMover
 from tickets.purging import erasing, purge_notes, purge_requests, tenant_purge
 from tickets.purging.tenant_purge import TenantPurge
 from tickets.sharding import reshard_requests
-from tickets.ticket import keys
-from tickets.ticket.items import CounterItem
-from tickets.ticket.tables import TICKETS
+from tickets.ticket import stored
+from tickets.ticket.stored import TICKETS, CounterItem
 
 UMBRELLA = used_desk.SLUG
 
@@ -357,9 +356,9 @@ def test_who_was_let_in_before_and_writes_on_is_refused_when_what_they_know_of_t
     late: list[Callable[[], object]] = [
         lambda: creating.create(alice, title="Late"),
         lambda: commenting.comment(alice, 1, body="Late."),
-        lambda: alice.repository.increment(CounterItem, keys.counter, sort=keys.COUNTER_TICKET),
+        lambda: alice.repository.increment(CounterItem, stored.counter, sort=stored.COUNTER_TICKET),
         lambda: alice.repository.put_all([]),
-        lambda: alice.repository.update(CounterItem(alice.repository.key(keys.counter), keys.COUNTER_TICKET), []),
+        lambda: alice.repository.update(CounterItem(alice.repository.key(stored.counter), stored.COUNTER_TICKET), []),
     ]
     for write in late:
         with pytest.raises(Conflict, match="This desk is being deleted"):

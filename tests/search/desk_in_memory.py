@@ -19,8 +19,8 @@ from tickets.search.index import blocks, fragments, postings
 from tickets.search.index.fragments import Fragment
 from tickets.search.index.index_store import RowWrite
 from tickets.search.index.segment_writing import SegmentWriter
-from tickets.ticket import keys as ticket_keys
-from tickets.ticket.items import ActivityItem, CounterItem, DetailItem, SummaryItem
+from tickets.ticket import stored as ticket_keys
+from tickets.ticket.stored import ActivityItem, CounterItem, DetailItem, SummaryItem
 
 Raw = dict[str, Any]
 ALICE, BOB = "b" * 32, "c" * 32

@@ -23,10 +23,9 @@ from tickets.desk.filters import Days, TicketFilter
 from tickets.search import ticket_search
 from tickets.search.parsed_query import Filters, SearchQuery
 from tickets.search.results import Found, Hit, Piece, Where
-from tickets.ticket import keys
+from tickets.ticket import stored
 from tickets.ticket.fields import Priority, Status
-from tickets.ticket.items import SummaryItem
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS, SummaryItem
 
 Answer = Callable[..., list[dict[str, Any]]]
 
@@ -63,7 +62,7 @@ def finds(world: World, monkeypatch: pytest.MonkeyPatch) -> Answer:
 
 def hit(world: World, number: int, title: str, snippet: str = "", where: Where = Where.COMMENT) -> Hit:
     """A ticket of Acme's; what stands between asterisks in a text was sought."""
-    summary = world.context("bob", "acme").repository.get(SummaryItem, keys.ticket, number, sort=keys.SUMMARY)
+    summary = world.context("bob", "acme").repository.get(SummaryItem, stored.ticket, number, sort=stored.SUMMARY)
     assert summary is not None
     return Hit(summary, _pieces(title), _pieces(snippet), where)
 

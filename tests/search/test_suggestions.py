@@ -11,13 +11,13 @@ from tests.support.operators import text_of
 from tests.support.world import World
 from tickets.search import suggesting
 from tickets.search.results import FoundPerson, Suggestions
-from tickets.ticket import keys
-from tickets.ticket.items import SummaryItem
+from tickets.ticket import stored
+from tickets.ticket.stored import SummaryItem
 
 
 def test_tickets_tags_and_people_are_options_that_lead_there(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.tickets("acme", 1)
-    summary = world.context("bob", "acme").repository.get(SummaryItem, keys.ticket, 1, sort=keys.SUMMARY)
+    summary = world.context("bob", "acme").repository.get(SummaryItem, stored.ticket, 1, sort=stored.SUMMARY)
     assert summary is not None
     alice = world.users["alice"]
     suggested = Suggestions((summary,), ("bill<ing",), (FoundPerson(alice.id, "Alice Example"),))

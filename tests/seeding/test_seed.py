@@ -38,9 +38,9 @@ from tickets.purging import purge_requests, tenant_purge
 from tickets.seeding import cast, demonstration, people
 from tickets.seeding.holdings import SOURCE
 from tickets.seeding.items import SeedItem
-from tickets.ticket import fields, keys
+from tickets.ticket import fields, stored
 from tickets.ticket.fields import MOVES, Status
-from tickets.ticket.items import CounterItem
+from tickets.ticket.stored import CounterItem
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +69,7 @@ def acme(who: str = "alice@example.com") -> TenantContext:
 
 
 def counter() -> int:
-    item = acme().repository.get(CounterItem, keys.counter, sort=keys.COUNTER_TICKET)
+    item = acme().repository.get(CounterItem, stored.counter, sort=stored.COUNTER_TICKET)
     return int(item.last) if item else 0
 
 
@@ -148,7 +148,7 @@ def test_a_seeded_ticket_has_the_attributes_of_one_that_the_rules_wrote(engine: 
     sometimes = {"commented_at", "noted_at", "request", "resolved_at", "reopened_at", "responded_at"}
 
     def shapes(numbers: range) -> set[tuple[str, ...]]:
-        wanted = {keys.ticket(alice.tenant_id, n) for n in numbers}
+        wanted = {stored.ticket(alice.tenant_id, n) for n in numbers}
         items = [item for item in everything() if item["pk"]["S"] in wanted]
         return {tuple(sorted(f"{n}:{next(iter(v))}" for n, v in item.items() if n not in sometimes)) for item in items}
 
@@ -337,7 +337,7 @@ def test_a_killed_one_is_finished_by_the_next(engine: None, monkeypatch: pytest.
         kills += 1
     assert kills > 2
     assert seeded(*arguments).status == 0
-    assert sum(item["sk"]["S"] == keys.SUMMARY for item in everything()) == 140
+    assert sum(item["sk"]["S"] == stored.SUMMARY for item in everything()) == 140
     assert counter() == 70
     for history in histories(70, users=0)[::20]:
         number = int(history.identity.rsplit("/", 1)[1])
@@ -427,7 +427,7 @@ def test_memory_does_not_grow_with_the_number_of_tickets(engine: None, monkeypat
 
 def test_without_a_day_the_newest_ticket_is_of_the_last_days(engine: None) -> None:
     run("seed", "--tenants", 1, "--tickets", 40, "--users", 0)
-    newest = max(item["updated_at"]["S"] for item in everything() if item["sk"]["S"] == keys.SUMMARY)
+    newest = max(item["updated_at"]["S"] for item in everything() if item["sk"]["S"] == stored.SUMMARY)
     age = clock.now() - clock.parse(newest)
 
     assert 0 < age.total_seconds() < 4 * 24 * 3600

@@ -15,19 +15,19 @@ from tests.support.world import World
 from tickets.sharding import hot_tenants, layout_changes, reshard_notes, reshard_requests
 from tickets.sharding.hot_partitions import HeatWatch
 from tickets.sharding.reshard_follower import ReshardFollower
-from tickets.ticket import keys
+from tickets.ticket import stored
 
 ACME = "ac" * 16
 
 
 def written(tenant_id: str, at: int, *, number: int = 1, shard: int = 0, size: int = 1024) -> Record:
     """A comment on a ticket: its row leaves one place of the partition and comes back at another."""
-    image = {"tenant_status": {"S": keys.tenant_status(tenant_id, "OPEN", shard)}}
+    image = {"tenant_status": {"S": stored.tenant_status(tenant_id, "OPEN", shard)}}
     raw = {
         "eventName": "MODIFY",
         "dynamodb": {
             "ApproximateCreationDateTime": 1_780_000_000 + at,
-            "Keys": {"pk": {"S": keys.ticket(tenant_id, number)}, "sk": {"S": keys.SUMMARY}},
+            "Keys": {"pk": {"S": stored.ticket(tenant_id, number)}, "sk": {"S": stored.SUMMARY}},
             "OldImage": image, "NewImage": image, "SequenceNumber": "1", "SizeBytes": 2 * size,
         },
     }  # fmt: skip

@@ -14,16 +14,16 @@ from portal.dynamo import meter
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tickets.desk import lists, summaries
-from tickets.ticket import keys
+from tickets.ticket import stored
 from tickets.ticket.fields import Priority, Status
-from tickets.ticket.items import SummaryItem
+from tickets.ticket.stored import SummaryItem
 
 IDS = 20_000
 TICKETS = 200
 
 
 def fullest_to_mean(numbers: list[int], shards: int = 200) -> float:
-    counted = Counter(keys.status_shard(number, shards) for number in numbers)
+    counted = Counter(stored.status_shard(number, shards) for number in numbers)
     return max(counted.values()) * shards / len(numbers)
 
 
@@ -39,7 +39,7 @@ def test_with_200_shards_the_fullest_has_at_most_1_35_of_the_mean() -> None:
 
 
 def test_numbers_with_a_step_use_all_shards() -> None:
-    assert len({keys.status_shard(number, 100) for number in range(100, 100 * IDS, 100)}) == 100
+    assert len({stored.status_shard(number, 100) for number in range(100, 100 * IDS, 100)}) == 100
 
 
 def desk(shards: int) -> TenantContext:
@@ -53,8 +53,8 @@ def fill(tenant: TenantContext) -> None:
         at = clock.stamp(offset=rng.randrange(10**9))
         resolver = tenant.user_id if rng.random() < 0.6 else ""
         item = SummaryItem(
-            tenant.repository.key(keys.ticket, number),
-            keys.SUMMARY,
+            tenant.repository.key(stored.ticket, number),
+            stored.SUMMARY,
             number=number,
             title="x" * rng.randint(20, 90),
             priority=Priority.NORMAL.value,

@@ -13,7 +13,7 @@ from tests.desk.test_queries_properties import ACME, at
 from tests.support.fakes import IndexInMemory, index_row, tenant_in_memory
 from tickets.desk import lists
 from tickets.desk.filters import EVERYTHING, TicketFilter
-from tickets.ticket import keys
+from tickets.ticket import stored
 from tickets.ticket.fields import Priority, Status
 
 quick = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
@@ -46,8 +46,8 @@ class MovingIndex(IndexInMemory):
     def move(self) -> None:
         if self.left:
             row = self.rows[self.left.pop()]
-            shard = keys.status_shard(int(row["number"]["N"]), self._to)
-            row["tenant_status"] = {"S": keys.tenant_status(ACME, "OPEN", shard)}
+            shard = stored.status_shard(int(row["number"]["N"]), self._to)
+            row["tenant_status"] = {"S": stored.tenant_status(ACME, "OPEN", shard)}
 
 
 @quick

@@ -28,7 +28,7 @@ from tickets.sharding.items import ReshardItem
 from tickets.sharding.mover import Mover
 from tickets.sharding.reshard_follower import ReshardFollower
 from tickets.sharding.shard_rows import Shelf
-from tickets.ticket import keys
+from tickets.ticket import stored
 from tickets.ticket.fields import Status
 
 SOME = [Status.OPEN, Status.PENDING]
@@ -74,7 +74,7 @@ def shelves(world: World, shards: int = 16) -> dict[int, list[int]]:
 def spread(count: int, shards: int) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
     for number in range(1, count + 1):
-        found.setdefault(keys.status_shard(number, shards), []).append(number)
+        found.setdefault(stored.status_shard(number, shards), []).append(number)
     return found
 
 
@@ -157,7 +157,7 @@ def test_a_stop_leaves_a_layout_in_which_lists_are_whole_and_a_later_one_goes_on
 def test_what_comes_late_is_moved_before_lists_leave_its_partition_and_after(world: World) -> None:
     world.tickets("acme", 12)
     reshard(world, 8)
-    stale, (first, second) = world.context("alice", "acme"), [n for n in range(1, 13) if keys.status_shard(n, 8)][:2]
+    stale, (first, second) = world.context("alice", "acme"), [n for n in range(1, 13) if stored.status_shard(n, 8)][:2]
     whole = []
 
     def late(phase: str) -> None:

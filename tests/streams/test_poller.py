@@ -26,7 +26,7 @@ from tests.support.waiting import wait_until
 from tests.support.world import World
 from tickets.counting.stream_handler import handle
 from tickets.management.commands import run_stream
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 LOOK = polling.LOOK_SECONDS
 

@@ -13,7 +13,7 @@ from portal.streams.shard_lister import ShardLister
 from portal.streams.shards import Listing
 from portal.streams.tables import LEASES
 from tests.support.shard_trees import ARN, START, ShardTree, raw_record
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 
 def finished(shard_id: str, position: str) -> None:

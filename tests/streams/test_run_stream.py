@@ -25,7 +25,7 @@ from tests.support.commands import Ended, finish
 from tests.support.folding import numbers
 from tests.support.waiting import wait_until
 from tests.support.world import World
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 LEASE = 2  # seconds
 LONG_LEASE = 8  # for which no poller that lives is silent, however busy the machine

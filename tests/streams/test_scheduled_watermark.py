@@ -14,7 +14,7 @@ from portal.streams import keys, leases, positions, scheduled_watermark
 from portal.streams.batch import Record, padded
 from portal.streams.items import LeaseItem, WatermarkItem
 from tests.support.shard_trees import ARN, START, ShardTree
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 concerning: set[int] = set()  # the numbers of the records that concern the handler
 

@@ -26,7 +26,7 @@ from portal.streams.items import LeaseItem, WatermarkItem
 from portal.streams.poller import Poller
 from portal.streams.shards import Listing, Shard
 from tests.support.shard_trees import RecordingHandler, ShardTree
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 LEASE_SECONDS = 10
 HOUR = 3600

@@ -15,7 +15,7 @@ from portal.streams import leases, positions, shards, watermark
 from portal.streams.batch import Batch, BatchResult, Record
 from portal.streams.poller import Poller
 from tests.support.waiting import wait_until
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 if TYPE_CHECKING:
     from tests.support.engines import AnyEngine

@@ -10,8 +10,8 @@ from tests.support.commands import Ended, everything, run
 from tests.support.world import World
 from tickets.importing import keys as import_keys
 from tickets.importing.items import ImportItem
-from tickets.ticket import keys as ticket_keys
-from tickets.ticket.items import ActivityItem, DetailItem, SummaryItem
+from tickets.ticket import stored as ticket_keys
+from tickets.ticket.stored import ActivityItem, DetailItem, SummaryItem
 
 
 def comment(position: int, **values: Any) -> dict[str, Any]:

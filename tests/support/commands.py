@@ -22,7 +22,7 @@ from portal.isolation import guard
 from portal.schema import registry, tables
 from portal.streams.tables import LEASES
 from tenants.tenancy import placements
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 
 @dataclass(frozen=True)

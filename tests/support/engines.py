@@ -30,7 +30,7 @@ from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import TenantItem
 from tests.support import embedded
 from tests.support.world import World
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 KINDS = ("ministack", "dynamodb-local", "moto")
 

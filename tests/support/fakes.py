@@ -13,7 +13,7 @@ from portal.dynamo.repository import Page
 from portal.schema import registry, tables
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
-from tickets.ticket import keys
+from tickets.ticket import stored
 from tickets.ticket.fields import Status
 
 Answer = tuple[int, dict[str, Any]]  # HTTP status and parsed body
@@ -126,13 +126,13 @@ def index_row(
     **moments: str,
 ) -> dict[str, Any]:
     """A ticket's row in the indexes, as far as a list needs it. `moments` are created_at and others; "" is left out."""
-    shard = keys.status_shard(number, shards)
+    shard = stored.status_shard(number, shards)
     return {
-        "pk": {"S": keys.ticket(tenant_id, number)},
-        "sk": {"S": keys.SUMMARY},
-        "tenant_status": {"S": keys.tenant_status(tenant_id, status.value.upper(), shard)},
+        "pk": {"S": stored.ticket(tenant_id, number)},
+        "sk": {"S": stored.SUMMARY},
+        "tenant_status": {"S": stored.tenant_status(tenant_id, status.value.upper(), shard)},
         "updated_at": {"S": updated_at},
-        "resolver_updated": {"S": keys.resolver_updated(resolver, updated_at)},
+        "resolver_updated": {"S": stored.resolver_updated(resolver, updated_at)},
         "number": {"N": str(number)},
         "title": {"S": f"Ticket {number}"},
         "status": {"S": status.value},

@@ -23,9 +23,8 @@ from tickets.counting.record_changes import Change
 from tickets.counting.stream_handler import handle
 from tickets.following import ticket_stream
 from tickets.search.index import indexing
-from tickets.ticket import keys as ticket_keys
-from tickets.ticket.items import SummaryItem
-from tickets.ticket.tables import TICKETS
+from tickets.ticket import stored as ticket_keys
+from tickets.ticket.stored import TICKETS, SummaryItem
 from tickets.verification import recount
 
 ARN = "arn:aws:dynamodb:eu-central-1:000000000000:table/made-up/stream/1"

@@ -9,13 +9,13 @@ from typing import Any
 from portal.dynamo import client
 from portal.isolation.guard import acting_for
 from tenants.membership.tables import MEMBERS
-from tickets.ticket import keys
-from tickets.ticket.tables import TICKETS
+from tickets.ticket import stored
+from tickets.ticket.stored import TICKETS
 
 A, B = "a" * 32, "b" * 32
 TICKETS, MEMBERS = TICKETS.full_name, MEMBERS.full_name
-OWN, FOREIGN = keys.ticket(A, 7), keys.ticket(B, 7)
-OWN_STATUS, FOREIGN_STATUS = keys.tenant_status(A, "OPEN", 0), keys.tenant_status(B, "OPEN", 0)
+OWN, FOREIGN = stored.ticket(A, 7), stored.ticket(B, 7)
+OWN_STATUS, FOREIGN_STATUS = stored.tenant_status(A, "OPEN", 0), stored.tenant_status(B, "OPEN", 0)
 SENT = SimpleNamespace(status_code=200, headers={}, content=b"{}", raw=None)
 
 Params = dict[str, Any]

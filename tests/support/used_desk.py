@@ -64,7 +64,7 @@ from tickets.sharding import keys as sharding_keys
 from tickets.sharding import reshard_requests
 from tickets.sharding.items import HeatItem, ReshardItem
 from tickets.ticket.fields import Priority, Status
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 BEGAN: Final = time.time()
 SLUG = "umbrella"  # of the desk that was Acme

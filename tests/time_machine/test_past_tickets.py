@@ -23,9 +23,9 @@ from tests.support.world import World
 from tickets.desk import bulk, changing, commenting, creating, summaries, timelines
 from tickets.desk.changing import Wishes
 from tickets.desk.summaries import TicketState
-from tickets.ticket import keys
+from tickets.ticket import stored
 from tickets.ticket.fields import MOVES, Priority, Status
-from tickets.ticket.items import ActivityItem
+from tickets.ticket.stored import ActivityItem
 from tickets.time_machine import past_tickets, restoring
 from tickets.time_machine.past_tickets import PastTicket
 
@@ -146,7 +146,7 @@ def test_two_assignees_of_one_name_are_two_and_one_whose_id_was_not_kept_is_who_
 def without_what_was_kept(tenant: TenantContext, number: int) -> None:
     """Make the last entry what it was when entries kept less."""
     last = timelines.ticket(tenant, number).activity[-1]
-    entry = ActivityItem(tenant.repository.key(keys.ticket, number), last.sk)
+    entry = ActivityItem(tenant.repository.key(stored.ticket, number), last.sk)
     former = [ActivityItem.former_description.remove(), ActivityItem.former_resolver.remove()]
     tenant.repository.update(entry, former)
 

@@ -18,10 +18,9 @@ from tests.support.folding import Follower, in_background, merge_all, numbers, p
 from tests.support.world import World
 from tickets.counting import aggregate_store, dead_letters, keys
 from tickets.desk import changing, commenting, creating, summaries
-from tickets.ticket import keys as ticket_keys
+from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
-from tickets.ticket.items import CounterItem, SummaryItem
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS, CounterItem, SummaryItem
 from tickets.verification import rebuild, verify
 from tickets.verification.verify import Difference
 

@@ -19,9 +19,9 @@ from tests.support.world import World
 from tickets.counting import aggregate_store, keys
 from tickets.counting.exactly_once import Recent
 from tickets.desk import changing, commenting, creating
-from tickets.ticket import keys as ticket_keys
+from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
-from tickets.ticket.items import CounterItem, SummaryItem
+from tickets.ticket.stored import CounterItem, SummaryItem
 from tickets.verification import rebuild, recount, verify, verify_lease
 from tickets.verification.verify import Difference
 

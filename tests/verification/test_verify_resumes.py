@@ -17,9 +17,9 @@ from tests.support.world import World
 from tickets.counting import contributions
 from tickets.counting.contributions import Part
 from tickets.desk import changing, creating, summaries
-from tickets.ticket import keys as ticket_keys
+from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
-from tickets.ticket.items import CounterItem
+from tickets.ticket.stored import CounterItem
 from tickets.verification import recount, verify
 from tickets.verification.recount import GROUP
 from tickets.verification.verify import Difference, Verdict

@@ -20,9 +20,9 @@ from tickets.counting import keys as counting_keys
 from tickets.counting.items import DeadLetterItem
 from tickets.counting.tables import DEAD_LETTERS
 from tickets.desk import lists
-from tickets.ticket import keys as ticket_keys
+from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import PRIORITY, STATUS
-from tickets.ticket.items import SummaryItem
+from tickets.ticket.stored import SummaryItem
 
 
 def _of_tenant(values: dict[str, Any], *, after: str | None, size: int) -> ResultPage:

@@ -19,7 +19,7 @@ from tenants.operators.operator_site import OperatorSite
 from tenants.tenancy import tenant_directory
 from tickets.admin import noise_presenters as presenters
 from tickets.sharding import reshard_requests
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 SPANS: Final = (5, 15, 30)  # minutes
 _USUAL: Final = 15

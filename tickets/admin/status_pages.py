@@ -19,7 +19,7 @@ from portal.streams.stream_source import StreamSource
 from tenants.operators.operator_site import OperatorSite
 from tenants.tenancy import tenant_directory
 from tickets.dashboards.freshness import Freshness
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 OWN_SHOWN: Final = 100  # streams of tenants' own tables that are looked at
 _SAYS = {

@@ -19,7 +19,7 @@ from portal.errors import Throttled, TransactionRefused
 from portal.isolation import guard
 from portal.streams import worker
 from tickets.counting import keys
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 _TRIES: Final = 6  # for keys that the engine left unprocessed
 

@@ -24,7 +24,7 @@ from portal.streams import positions, shards, watermark
 from portal.streams.shards import Shard
 from tickets.counting import keys
 from tickets.counting.items import MarkerItem
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 TIMEOUT: Final = 120.0  # seconds without any answer of the worker's
 _KEPT_SECONDS: Final = 86400

@@ -44,9 +44,8 @@ from tickets.counting.contributions import Contribution
 from tickets.counting.exactly_once import AT, VERSION
 from tickets.counting.items import DeadLetterItem
 from tickets.counting.record_changes import Change
-from tickets.ticket import keys as ticket_keys
-from tickets.ticket.items import CounterItem
-from tickets.ticket.tables import TICKETS
+from tickets.ticket import stored as ticket_keys
+from tickets.ticket.stored import TICKETS, CounterItem
 
 log = logging.getLogger("pooldesk.stream")
 

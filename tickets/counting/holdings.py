@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
 from tickets.counting import keys
 from tickets.counting.tables import DEAD_LETTERS
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 _COUNTED_AGAIN = "the stream of the imported tickets makes it again"
 

@@ -6,7 +6,7 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
 from portal.dynamo.client import Item
 from tickets.counting.tables import DEAD_LETTERS
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 
 class DeadLetterItem(Item):

@@ -10,7 +10,7 @@ from typing import Final
 from portal.streams.batch import Image, Record, plain
 from tickets.counting import coding, contributions, keys
 from tickets.counting.contributions import Contribution, Counts
-from tickets.ticket.keys import SUMMARY, owner_of
+from tickets.ticket.stored import SUMMARY, owner_of
 
 REASON_LIMIT: Final = 300  # characters
 

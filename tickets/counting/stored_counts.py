@@ -13,7 +13,7 @@ from tickets.counting import coding, contributions, keys, leader_counts, merge, 
 from tickets.counting.contributions import Contribution, Counts, Kind, Part
 from tickets.counting.exactly_once import Recent
 from tickets.counting.leader_counts import Leaders
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 _TRIES: Final = 30  # to read all items between two merges
 

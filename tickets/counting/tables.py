@@ -5,7 +5,7 @@ from __future__ import annotations
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
 from tickets.counting.keys import ALL_AGGREGATES
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 DEAD_LETTERS = Table(
     "Streams.DeadLetters",

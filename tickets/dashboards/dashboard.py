@@ -34,7 +34,7 @@ from tickets.dashboards.durations import Durations
 from tickets.dashboards.freshness import Freshness
 from tickets.dashboards.ticket_loads import Load
 from tickets.ticket.fields import Priority, Status
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 PERIODS: Final = (30, 90)  # days, today among them
 

@@ -29,9 +29,9 @@ from tenants.tenancy.context import TenantContext
 from tickets.counting import contributions
 from tickets.desk import summaries
 from tickets.desk.summaries import ITEMS_PER_REVISION, TicketState
-from tickets.ticket import keys, ticket_events
+from tickets.ticket import stored, ticket_events
 from tickets.ticket.fields import MOVES, Status
-from tickets.ticket.items import SummaryItem
+from tickets.ticket.stored import SummaryItem
 
 _SUBJECT: Final = "tickets"  # of what is told of several together
 _RECEIPT_LIMIT: Final = 1500  # characters, so that it has room in the cookie of a page's messages
@@ -228,7 +228,7 @@ def _titles(tenant: TenantContext, numbers: list[int]) -> dict[int, str]:
 def _stored(tenant: TenantContext, numbers: list[int]) -> dict[int, SummaryItem]:
     if not numbers:
         return {}
-    wanted = [(keys.ticket, (number,), keys.SUMMARY) for number in numbers]
+    wanted = [(stored.ticket, (number,), stored.SUMMARY) for number in numbers]
     return {int(item.number): item for item in tenant.repository.get_many(SummaryItem, wanted) if item}
 
 

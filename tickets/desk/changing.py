@@ -23,9 +23,9 @@ from tenants.tenancy.roles import Role
 from tickets.desk import summaries, timelines
 from tickets.desk.summaries import FieldChange, TicketState
 from tickets.desk.timelines import ChangesSince
-from tickets.ticket import fields, keys, ticket_events
+from tickets.ticket import fields, stored, ticket_events
 from tickets.ticket.fields import ASSIGNEE, BY_NAME, DESCRIPTION, MOVES, STATUS, SUMMARISED, Status, Values
-from tickets.ticket.items import DetailItem, SummaryItem
+from tickets.ticket.stored import DetailItem, SummaryItem
 
 _ATTEMPTS: Final = 6  # of a change that loses the race against changes of other fields
 
@@ -222,7 +222,7 @@ class _Revision:
         )
         if described:
             # An update, because the item says more than this: which request has made the ticket.
-            transaction.update(DetailItem(summary.pk, keys.DETAIL), [DetailItem.description.set(description or "")])
+            transaction.update(DetailItem(summary.pk, stored.DETAIL), [DetailItem.description.set(description or "")])
         tell(tenant, transaction, *told, subject=ticket_events.subject(self.state.number), at=self.at)
         made = SummaryItem.from_raw_data(summary.serialize())
         status, resolver = self.status or self.state.status, self.resolver

@@ -20,9 +20,9 @@ from tickets.counting import contributions
 from tickets.desk import summaries, timelines
 from tickets.desk.creating import REQUEST, new_request_id, put_record, request_digest
 from tickets.desk.summaries import TicketState, counted
-from tickets.ticket import fields, keys, ticket_events
+from tickets.ticket import fields, stored, ticket_events
 from tickets.ticket.fields import MOVES, Status
-from tickets.ticket.items import ActivityItem, RequestItem, SummaryItem
+from tickets.ticket.stored import ActivityItem, RequestItem, SummaryItem
 
 _ATTEMPTS: Final = 6
 _PAUSE: Final = 0.05  # seconds at most before the second attempt
@@ -84,7 +84,7 @@ def comment(
         if seen and summaries.updated_at(tenant, summary) > seen:
             _refuse_unseen(tenant, number, digest, seen)
         transaction = Transaction()
-        put_record(tenant, transaction, keys.MADE_COMMENT, digest, number=number)
+        put_record(tenant, transaction, stored.MADE_COMMENT, digest, number=number)
         try:
             entry = _add(tenant, transaction, summary, kind=kind, body=body, then=then, request=(request_id, digest))
         except Invalid:
@@ -107,7 +107,7 @@ def comment(
 
 
 def _was_added(tenant: TenantContext, digest: str) -> bool:
-    return bool(tenant.repository.get(RequestItem, keys.request, digest, sort=keys.MADE_COMMENT, consistent=True))
+    return bool(tenant.repository.get(RequestItem, stored.request, digest, sort=stored.MADE_COMMENT, consistent=True))
 
 
 def _refuse_unseen(tenant: TenantContext, number: int, digest: str, seen: str) -> None:
@@ -151,8 +151,8 @@ def _add(
     if then is not None and moves:
         actions += summaries.dated(state.status, then, at)
     entry = ActivityItem(
-        tenant.repository.key(keys.ticket, state.number),
-        keys.activity(at, request[0][:12]),
+        tenant.repository.key(stored.ticket, state.number),
+        stored.activity(at, request[0][:12]),
         kind=kind,
         at=at,
         author=tenant.user_id,
@@ -164,7 +164,7 @@ def _add(
     told: list[Event] = []
     if is_note and not moves:
         transaction.update(
-            SummaryItem(tenant.repository.key(keys.ticket, state.number), keys.SUMMARY),
+            SummaryItem(tenant.repository.key(stored.ticket, state.number), stored.SUMMARY),
             actions,
             name=str(state.number),
             condition=state.still_holds,

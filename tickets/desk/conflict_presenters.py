@@ -9,7 +9,7 @@ from tickets.desk import ticket_presenters
 from tickets.desk.changing import EditConflict
 from tickets.desk.forms import ChangeForm, TicketForm
 from tickets.ticket.fields import BY_NAME, EDITED, LABELS
-from tickets.ticket.items import SummaryItem
+from tickets.ticket.stored import SummaryItem
 
 Texts = dict[str, str]  # by field, as a person reads them
 

@@ -18,7 +18,7 @@ from portal.errors import Throttled, TransactionRefused
 from tenants.tenancy.context import TenantContext
 from tickets.desk import summaries
 from tickets.desk.changing import resolver_name
-from tickets.ticket import fields, keys, ticket_events
+from tickets.ticket import fields, stored, ticket_events
 from tickets.ticket.fields import (
     ASSIGNEE,
     DESCRIPTION,
@@ -31,7 +31,7 @@ from tickets.ticket.fields import (
     Status,
     Values,
 )
-from tickets.ticket.items import CounterItem, DetailItem, RequestItem, SummaryItem
+from tickets.ticket.stored import CounterItem, DetailItem, RequestItem, SummaryItem
 
 REQUEST: Final = "request"  # the name of the record in a transaction
 _ATTEMPTS: Final = 6
@@ -53,7 +53,7 @@ def request_digest(request_id: str, *texts: str) -> str:
 
 def put_record(tenant: TenantContext, transaction: Transaction, what: str, digest: str, *, number: int) -> None:
     """Add the record that makes a write happen once to its transaction. TTL removes it after a day."""
-    pk, expires_at = tenant.repository.key(keys.request, digest), int(time.time()) + _REQUEST_TTL
+    pk, expires_at = tenant.repository.key(stored.request, digest), int(time.time()) + _REQUEST_TTL
     record = RequestItem(pk, what, number=number, expires_at=expires_at)
     transaction.put(record, name=REQUEST, condition=RequestItem.pk.does_not_exist())
 
@@ -77,10 +77,10 @@ def create(
     assigned = resolver_name(tenant, resolver)
     counter = beside(companion, lambda: _next_number(tenant))
     number, at = int(counter.last), clock.stamp()
-    pk = tenant.repository.key(keys.ticket, number)
+    pk = tenant.repository.key(stored.ticket, number)
     summary = SummaryItem(
         pk,
-        keys.SUMMARY,
+        stored.SUMMARY,
         number=number,
         **{field.name: field.stored(made[field.name]) for field in SUMMARISED},
         requester=tenant.user_id,
@@ -93,11 +93,11 @@ def create(
     told = _assign(tenant, transaction, summary, assigned)
     if companion is None:
         digest = request_digest(request_id or new_request_id(), *_told_by_form(made))
-        put_record(tenant, transaction, keys.MADE_TICKET, digest, number=number)
+        put_record(tenant, transaction, stored.MADE_TICKET, digest, number=number)
     else:
         companion.join(transaction, (summary, description))
     transaction.put(summary, condition=SummaryItem.pk.does_not_exist())
-    transaction.put(DetailItem(pk, keys.DETAIL, description=description, request=digest))
+    transaction.put(DetailItem(pk, stored.DETAIL, description=description, request=digest))
     transaction.put(summaries.event(tenant, pk, at, verb="opened the ticket"))
     tell(
         tenant,
@@ -131,7 +131,7 @@ def _told_by_form(made: Values) -> Iterator[str]:
 
 
 def _next_number(tenant: TenantContext) -> CounterItem:
-    return tenant.repository.increment(CounterItem, keys.counter, sort=keys.COUNTER_TICKET)
+    return tenant.repository.increment(CounterItem, stored.counter, sort=stored.COUNTER_TICKET)
 
 
 def _assign(tenant: TenantContext, transaction: Transaction, summary: SummaryItem, name: str) -> list[Event]:

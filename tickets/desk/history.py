@@ -17,9 +17,9 @@ from portal import clock
 from tenants.tenancy.context import TenantContext
 from tickets.counting import contributions
 from tickets.desk.summaries import derived
-from tickets.ticket import keys
+from tickets.ticket import stored
 from tickets.ticket.fields import ASSIGNEE, DESCRIPTION, FIELDS, STATUS, SUMMARISED, Values
-from tickets.ticket.items import ActivityItem, ChangeMap, DetailItem, SummaryItem
+from tickets.ticket.stored import ActivityItem, ChangeMap, DetailItem, SummaryItem
 
 
 @dataclass(frozen=True)
@@ -119,12 +119,12 @@ def changed(at: datetime, author: str, author_name: str, *changes: tuple[str, st
 
 def collection(tenant: TenantContext, number: int, history: History, *, epoch: int = 0) -> TicketItems:
     """Return the items of this history under this number, counted in this epoch of aggregates."""
-    pk = tenant.repository.key(keys.ticket, number)
+    pk = tenant.repository.key(stored.ticket, number)
     digest = hashlib.blake2b(history.identity.encode(), digest_size=16).hexdigest()
     values, facts = {field.name: field.initial for field in FIELDS} | dict(history.values), history.facts
     summary = SummaryItem(
         pk,
-        keys.SUMMARY,
+        stored.SUMMARY,
         number=number,
         **{field.name: field.stored(values[field.name]) for field in SUMMARISED},
         resolver_name=history.resolver_name,
@@ -145,7 +145,7 @@ def collection(tenant: TenantContext, number: int, history: History, *, epoch: i
         ),
     )
     activity = [_activity(pk, digest, position, entry) for position, entry in enumerate(history.entries)]
-    return TicketItems(summary, DetailItem(pk, keys.DETAIL, description=values[DESCRIPTION.name]), activity)
+    return TicketItems(summary, DetailItem(pk, stored.DETAIL, description=values[DESCRIPTION.name]), activity)
 
 
 def _activity(pk: str, digest: str, position: int, entry: PastEntry) -> ActivityItem:
@@ -153,7 +153,7 @@ def _activity(pk: str, digest: str, position: int, entry: PastEntry) -> Activity
     return ActivityItem(
         pk,
         # The position comes first: entries of the same moment keep their order.
-        keys.activity(at, entry.id or f"{position:05x}{digest[:7]}"),
+        stored.activity(at, entry.id or f"{position:05x}{digest[:7]}"),
         kind=entry.kind,
         at=at,
         author=entry.author,

@@ -33,9 +33,9 @@ from portal.schema.tables import Index
 from tenants.tenancy.context import TenantContext
 from tickets.desk.filters import EVERYTHING, TicketFilter
 from tickets.desk.ticket_rows import TicketRow
-from tickets.ticket import keys as ticket_keys
+from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
-from tickets.ticket.tables import RESOLVER_RAISED, STATUS_RAISED, STATUS_RESOLVER, STATUS_UPDATED, TICKETS
+from tickets.ticket.stored import RESOLVER_RAISED, STATUS_RAISED, STATUS_RESOLVER, STATUS_UPDATED, TICKETS
 
 log = logging.getLogger("pooldesk.isolation")
 

@@ -18,9 +18,9 @@ from portal.errors import Invalid, NotFound
 from tenants.tenancy.context import TenantContext
 from tickets.counting import contributions
 from tickets.desk.ticket_rows import TicketRow
-from tickets.ticket import keys, ticket_events
+from tickets.ticket import stored, ticket_events
 from tickets.ticket.fields import Status
-from tickets.ticket.items import ActivityItem, ChangeMap, DetailItem, SummaryItem
+from tickets.ticket.stored import ActivityItem, ChangeMap, DetailItem, SummaryItem
 
 FieldChange = tuple[str, str, str]  # a field, its text before and its text after
 
@@ -64,7 +64,7 @@ class TicketState:
 
 def read(tenant: TenantContext, number: int, *, consistent: bool = True) -> SummaryItem:
     """Return the ticket's summary as of now, or for half the price as of a moment ago: one GetItem. Raises NotFound."""
-    item = tenant.repository.get(SummaryItem, keys.ticket, number, sort=keys.SUMMARY, consistent=consistent)
+    item = tenant.repository.get(SummaryItem, stored.ticket, number, sort=stored.SUMMARY, consistent=consistent)
     if item is None:
         raise NotFound(f"There is no ticket {number}.")
     return item
@@ -72,7 +72,7 @@ def read(tenant: TenantContext, number: int, *, consistent: bool = True) -> Summ
 
 def read_description(tenant: TenantContext, number: int) -> str:
     """Return the ticket's description as of now, "" where it has none: one consistent GetItem."""
-    item = tenant.repository.get(DetailItem, keys.ticket, number, sort=keys.DETAIL, consistent=True)
+    item = tenant.repository.get(DetailItem, stored.ticket, number, sort=stored.DETAIL, consistent=True)
     return item.description if item else ""
 
 
@@ -81,13 +81,13 @@ def derived(
 ) -> dict[str, Any]:
     """Return the summary attributes that follow from these values, index keys included. The only place that forms
     them."""
-    shard = keys.status_shard(number, tenant.layout.writers)
+    shard = stored.status_shard(number, tenant.layout.writers)
     return {
         "status": status,
         "resolver": resolver,
         "updated_at": updated_at,
-        "tenant_status": tenant.repository.key(keys.tenant_status, status.upper(), shard),
-        "resolver_updated": keys.resolver_updated(resolver, updated_at),
+        "tenant_status": tenant.repository.key(stored.tenant_status, status.upper(), shard),
+        "resolver_updated": stored.resolver_updated(resolver, updated_at),
         **_noted(tenant, status, resolver, noted_at if noted_at > updated_at else None),
     }
 
@@ -95,9 +95,9 @@ def derived(
 def _noted(tenant: TenantContext, status: str, resolver: str, at: str | None) -> dict[str, Any]:
     """Return the attributes of the two indexes of noted tickets, in which a ticket stands where `at` is not None."""
     return {
-        "raised_status": tenant.repository.key(keys.raised_status, status.upper()),
+        "raised_status": tenant.repository.key(stored.raised_status, status.upper()),
         "raised_at": at,
-        "resolver_raised": keys.resolver_updated(resolver, at) if at else None,
+        "resolver_raised": stored.resolver_updated(resolver, at) if at else None,
     }
 
 
@@ -135,7 +135,7 @@ def revise(
     description the former one. Returns what there is to tell to those outside, for `telling.tell`; a new description is
     told in full.
     """
-    pk = tenant.repository.key(keys.ticket, state.number)
+    pk = tenant.repository.key(stored.ticket, state.number)
     values = derived(
         tenant,
         state.number,
@@ -146,7 +146,7 @@ def revise(
     every = [*actions, *(set_to(name, value) for name, value in values.items())]
     if changes:
         every.append(SummaryItem.version.set(state.version + 1))
-    transaction.update(SummaryItem(pk, keys.SUMMARY), every, name=str(state.number), condition=state.still_holds)
+    transaction.update(SummaryItem(pk, stored.SUMMARY), every, name=str(state.number), condition=state.still_holds)
     if not changes:
         return []
     entry = event(tenant, pk, told_at or at, verb=verb, changes=changes)
@@ -167,7 +167,7 @@ def event(tenant: TenantContext, pk: str, at: str, *, verb: str, changes: Sequen
     """Return a timeline entry: who did what, and for each changed field its text before and after."""
     return ActivityItem(
         pk,
-        keys.activity(at, uuid.uuid4().hex[:12]),
+        stored.activity(at, uuid.uuid4().hex[:12]),
         kind="event",
         at=at,
         author=tenant.user_id,

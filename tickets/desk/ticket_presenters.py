@@ -18,9 +18,9 @@ from tickets.desk.filters import FILTERS
 from tickets.desk.summaries import TicketState
 from tickets.desk.ticket_rows import TicketRow
 from tickets.desk.timelines import Activity, TicketTimeline
-from tickets.ticket import fields, keys
+from tickets.ticket import fields, stored
 from tickets.ticket.fields import ASSIGNEE, CHOICES, DESCRIPTION, EDITED, FIELDS, LABELS, MOVES, Status
-from tickets.ticket.items import SummaryItem
+from tickets.ticket.stored import SummaryItem
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class TimelineEntry:
 def timeline_entry(item: Activity) -> TimelineEntry:
     changes = [{"label": LABELS.get(c.field, c.field), "before": c.before, "after": c.after} for c in item.changes]
     at = clock.parse(item.at)
-    return TimelineEntry(keys.entry_id(item.sk), item.kind, item.author_name, at, item.body, item.verb, changes)
+    return TimelineEntry(stored.entry_id(item.sk), item.kind, item.author_name, at, item.body, item.verb, changes)
 
 
 def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: bool) -> dict[str, Any]:

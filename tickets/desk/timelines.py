@@ -11,10 +11,9 @@ from portal.dynamo.client import fan_out
 from portal.dynamo.repository import Page
 from portal.errors import NotFound
 from tenants.tenancy.context import TenantContext
-from tickets.ticket import keys
+from tickets.ticket import stored
 from tickets.ticket.fields import DESCRIPTION
-from tickets.ticket.items import SummaryItem
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS, SummaryItem
 
 ACTIVITY_PAGE = 50
 _READ_ON = 200  # entries that are read at once for a viewer's page that notes have left short
@@ -99,9 +98,9 @@ def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> 
         )
         heads, rows = head.items, found.items
     by_sort_key = {i["sk"]["S"]: i for i in heads}
-    if keys.SUMMARY not in by_sort_key:
+    if stored.SUMMARY not in by_sort_key:
         raise NotFound(f"There is no ticket {number}.")
-    detail = by_sort_key.get(keys.DETAIL)
+    detail = by_sort_key.get(stored.DETAIL)
     # A Query also ends after 1 MB, which long comments reach before the page is full.
     while not tenant.is_agent:
         rows = [i for i in rows if i["kind"]["S"] != "note"]
@@ -114,7 +113,7 @@ def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> 
     activity = [Activity.of(i) for i in reversed(rows)]
     earlier = [rows[-1]["sk"]["S"]] if more and rows else None
     return TicketTimeline(
-        summary=SummaryItem.from_raw_data(by_sort_key[keys.SUMMARY]),
+        summary=SummaryItem.from_raw_data(by_sort_key[stored.SUMMARY]),
         description=detail.get("description", _NOTHING)["S"] if detail else "",
         activity=activity,
         earlier=paging.dump(earlier, tenant_id=tenant.tenant_id, query=("activity", number)) if earlier else None,
@@ -124,10 +123,10 @@ def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> 
 def head(tenant: TenantContext, number: int) -> tuple[SummaryItem, str]:
     """Return a ticket and its description without its activity: one Query of two items. Raises NotFound."""
     items = {i["sk"]["S"]: i for i in _collection(tenant, number, 2).items}
-    if keys.SUMMARY not in items:
+    if stored.SUMMARY not in items:
         raise NotFound(f"There is no ticket {number}.")
-    detail = items.get(keys.DETAIL, {})
-    return SummaryItem.from_raw_data(items[keys.SUMMARY]), detail.get("description", _NOTHING)["S"]
+    detail = items.get(stored.DETAIL, {})
+    return SummaryItem.from_raw_data(items[stored.SUMMARY]), detail.get("description", _NOTHING)["S"]
 
 
 def news(tenant: TenantContext, number: int, *, seen: str) -> list[Activity]:
@@ -177,12 +176,12 @@ def _collection(
     tenant: TenantContext, number: int, limit: int, *, before: str | None = None, consistent: bool = False
 ) -> Page[dict[str, Any]]:
     """Return a ticket's item collection, newest first. Consistent reading doubles the price; pages can do without."""
-    pk = tenant.repository.key(keys.ticket, number)
+    pk = tenant.repository.key(stored.ticket, number)
     start = {"pk": {"S": pk}, "sk": {"S": before}} if before is not None else None
     return tenant.repository.query(
-        TICKETS, keys.ticket, number, descending=True, limit=limit, start=start, consistent=consistent
+        TICKETS, stored.ticket, number, descending=True, limit=limit, start=start, consistent=consistent
     )
 
 
 def _is_activity(raw: dict[str, Any]) -> bool:
-    return str(raw["sk"]["S"]).startswith(keys.ACTIVITY_PREFIX)
+    return str(raw["sk"]["S"]).startswith(stored.ACTIVITY_PREFIX)

@@ -13,9 +13,9 @@ from typing import Any
 
 from tickets.counting import contributions
 from tickets.desk.timelines import Activity
-from tickets.ticket import keys
+from tickets.ticket import stored
 from tickets.ticket.fields import ASSIGNEE, FIELDS
-from tickets.ticket.items import SummaryItem
+from tickets.ticket.stored import SummaryItem
 
 Json = dict[str, Any]
 
@@ -49,7 +49,7 @@ def ticket(summary: SummaryItem, description: str) -> Json:
 def entry(one: Activity) -> Json:
     """Return an entry of the history: a comment, a note, or an event with what it changed."""
     told: Json = {
-        "id": keys.entry_id(one.sk),
+        "id": stored.entry_id(one.sk),
         "kind": one.kind,
         "at": one.at,
         "by": person(one.author, one.author_name),

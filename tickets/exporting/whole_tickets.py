@@ -14,9 +14,8 @@ from typing import Final
 from portal.dynamo.client import fan_out
 from tenants.tenancy.context import TenantContext
 from tickets.desk.timelines import Activity
-from tickets.ticket import keys
-from tickets.ticket.items import SummaryItem
-from tickets.ticket.tables import TICKETS
+from tickets.ticket import stored
+from tickets.ticket.stored import TICKETS, SummaryItem
 from tickets.verification.recount import last_number
 
 GROUP: Final = 8  # tickets that are read at the same time
@@ -65,14 +64,14 @@ def whole(tenant: TenantContext, number: int) -> WholeTicket | None:
 
 def _read(tenant: TenantContext, number: int, *, consistent: bool) -> WholeTicket | None:
     # Newest first, so that the summary comes first: what is added meanwhile is then in neither.
-    stored = tenant.repository.query_all(TICKETS, keys.ticket, number, descending=True, consistent=consistent)
+    items = tenant.repository.query_all(TICKETS, stored.ticket, number, descending=True, consistent=consistent)
     summary, description, activity = None, "", list[Activity]()
-    for raw in stored:
+    for raw in items:
         sort = raw["sk"]["S"]
-        if sort == keys.SUMMARY:
+        if sort == stored.SUMMARY:
             summary = SummaryItem.from_raw_data(raw)
-        elif sort == keys.DETAIL:
+        elif sort == stored.DETAIL:
             description = raw.get("description", {}).get("S", "")
-        elif sort.startswith(keys.ACTIVITY_PREFIX):
+        elif sort.startswith(stored.ACTIVITY_PREFIX):
             activity.append(Activity.of(raw))
     return WholeTicket(summary, description, tuple(reversed(activity))) if summary else None

@@ -15,8 +15,8 @@ from portal.deployment.lambda_functions import FunctionPart, arn, resource
 from portal.deployment.parts import StackPart, declare
 from portal.schema.tables import Table
 from tickets.counting import keys as counting_keys
-from tickets.ticket import keys
-from tickets.ticket.tables import TICKETS
+from tickets.ticket import stored
+from tickets.ticket.stored import TICKETS
 
 Json = dict[str, Any]
 
@@ -60,7 +60,7 @@ def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Jso
 
 
 def _mapping(table: str) -> Json:
-    wanted = [keys.SUMMARY, keys.DETAIL, counting_keys.MARKER, {"prefix": keys.ACTIVITY_PREFIX}]
+    wanted = [stored.SUMMARY, stored.DETAIL, counting_keys.MARKER, {"prefix": stored.ACTIVITY_PREFIX}]
     pattern = {"dynamodb": {"Keys": {"sk": {"S": wanted}}}}
     return {
         "EventSourceArn": {"Fn::GetAtt": [table, "StreamArn"]},

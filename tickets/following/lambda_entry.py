@@ -45,7 +45,7 @@ from portal.streams.batch import Batch, BatchResult, batch_of
 from portal.streams.stream_source import StreamSource
 from tickets.following.ticket_stream import IF_LOST, concerns, handle, merges
 from tickets.sharding.reshard_follower import ReshardFollower
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 RESHARD_SECONDS = 90  # of the two minutes that a call may take, so that a wait for all processes fits in
 MERGE_SECONDS = 30  # after a batch, which itself may take some 20; the last merge may end somewhat later

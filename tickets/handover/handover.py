@@ -29,7 +29,7 @@ from tickets.counting.contributions import UNRESOLVED
 from tickets.desk import bulk, changing, lists, summaries
 from tickets.desk.summaries import TicketState
 from tickets.desk.ticket_rows import TicketRow
-from tickets.ticket.items import SummaryItem
+from tickets.ticket.stored import SummaryItem
 
 # Tickets of one request, some two seconds of work; who has more is asked to go on.
 LIMIT: Final = 500

@@ -9,7 +9,7 @@ from portal.schema.holdings import FilePlace, Holding, Raw, Reader, Stage, Store
 from portal.schema.row_forms import RowForm
 from tickets.importing import keys
 from tickets.importing.items import ImportItem, ImportSourceItem
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 _ROWS, _ARCHIVES = "imported rows", "imported archives"
 _MOST_ARCHIVES = 10_000  # in one file: a purge asks for the rows of each

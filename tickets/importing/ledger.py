@@ -11,10 +11,9 @@ from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import TransactionRefused, Unavailable
 from tickets.importing import keys as import_keys
 from tickets.importing.items import ImportItem, ImportSourceItem
-from tickets.ticket import keys as ticket_keys
+from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import NUMBER_GAP
-from tickets.ticket.items import CounterItem
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS, CounterItem
 from tickets.verification.recount import last_number
 
 BLOCK: Final = 25  # ticket numbers reserved by one write; a killed run loses at most as many

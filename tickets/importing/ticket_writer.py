@@ -25,10 +25,9 @@ from tickets.importing.items import ImportItem
 from tickets.importing.ledger import NumberBlocks
 from tickets.importing.row_values import Refused
 from tickets.importing.ticket_people import TicketPeople, assignee_tag
-from tickets.ticket import keys as ticket_keys
+from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
-from tickets.ticket.items import ActivityItem, RequestItem, SummaryItem
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS, ActivityItem, RequestItem, SummaryItem
 
 TRANSACTION_BYTES: Final = 4_000_000  # of all items of one TransactWriteItems; AWS, "Quotas in Amazon DynamoDB"
 ITEM_BYTES: Final = 4096  # more than an item holds beside its long text: keys, names, title, tags

@@ -18,9 +18,9 @@ from typing import Any, Final
 from portal.dynamo.client import fan_out
 from portal.dynamo.placement import Placement
 from tickets.moving.placed_store import PlacedStore, Raw
-from tickets.ticket import keys
+from tickets.ticket import stored
 from tickets.ticket.fields import BY_NAME
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 _AT_ONCE: Final = 8
 NAMED: Final = 20  # tickets that are named in a sentence
@@ -66,11 +66,11 @@ def check(
     With what was `found` before it goes on behind that, and adds to it before each call of `advance`.
     """
     source, destination = PlacedStore(tenant_id, left), PlacedStore(tenant_id, present)
-    counter = source.get(keys.counter(tenant_id), keys.COUNTER_TICKET) or {"last": {"N": "0"}}
+    counter = source.get(stored.counter(tenant_id), stored.COUNTER_TICKET) or {"last": {"N": "0"}}
     found, last = found or CopyCheck(), int(counter["last"]["N"])
     for start in range(found.last + 1, last + 1, _AT_ONCE):
         numbers = range(start, min(start + _AT_ONCE, last + 1))
-        partitions = [keys.ticket(tenant_id, number) for number in numbers]
+        partitions = [stored.ticket(tenant_id, number) for number in numbers]
         calls = [partial(place.collection, one) for one in partitions for place in (source, destination)]
         collections = fan_out(calls)
         for number, here, there in zip(numbers, collections[::2], collections[1::2], strict=True):
@@ -99,26 +99,26 @@ def is_later(here: list[Raw], there: list[Raw]) -> bool:
     left, present = ({raw[str(TICKETS.range)]["S"]: raw for raw in items} for items in (here, there))
     if not left.keys() <= present.keys():
         return False
-    before, after = left.get(keys.SUMMARY, {}), present.get(keys.SUMMARY, {})
+    before, after = left.get(stored.SUMMARY, {}), present.get(stored.SUMMARY, {})
     if any(_stands(after, name) < _stands(before, name) for name in _GROWING):
         return False
     if not any(_stands(after, name) > _stands(before, name) for name in _GROWING):
-        return {**left, keys.SUMMARY: {**before, _SHARD: {}}} == {**present, keys.SUMMARY: {**after, _SHARD: {}}}
+        return {**left, stored.SUMMARY: {**before, _SHARD: {}}} == {**present, stored.SUMMARY: {**after, _SHARD: {}}}
     return _is_kept(left, present)
 
 
 def _is_kept(left: dict[str, Raw], present: dict[str, Raw]) -> bool:
     """Tell whether nothing differs, of what a ticket had, that cannot have been changed since: an entry of its history
     but by an erasure, and at the same version what a version is made for."""
-    before, after = left.get(keys.SUMMARY, {}), present.get(keys.SUMMARY, {})
-    entries = [sort for sort in left if sort.startswith(keys.ACTIVITY_PREFIX)]
+    before, after = left.get(stored.SUMMARY, {}), present.get(stored.SUMMARY, {})
+    entries = [sort for sort in left if sort.startswith(stored.ACTIVITY_PREFIX)]
     if after.get(_ERASED) == before.get(_ERASED):
         is_same = all(left[sort] == present[sort] for sort in entries)
     else:
         is_same = all(left[sort].get(name) == present[sort].get(name) for sort in entries for name in _NEVER_ERASED)
     if _stands(after, "version") > _stands(before, "version"):
         return is_same
-    is_same = is_same and left.get(keys.DETAIL) == present.get(keys.DETAIL)
+    is_same = is_same and left.get(stored.DETAIL) == present.get(stored.DETAIL)
     return is_same and all(before.get(name) == after.get(name) for name in _OF_VERSION)
 
 

@@ -8,7 +8,7 @@ from portal.dynamo import keys as move_keys
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
 from tenants.tenancy.stored import DIRECTORY
 from tickets.moving import keys
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 _OF_THIS_PLACE = "it is about the placements of this installation"
 

@@ -23,7 +23,7 @@ from tenants.tenancy.stored import TenantItem, TenantStatus
 from tickets.moving import move_notes
 from tickets.moving.items import MoveItem
 from tickets.moving.write_hold import WriteHold
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 _COPIED_APART = ("tickets", "ticket counter")  # by number, and in the hold
 

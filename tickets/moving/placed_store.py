@@ -14,7 +14,7 @@ from portal.dynamo.transaction import Transaction, write
 from portal.isolation import guard
 from portal.schema import keys
 from portal.schema.tables import Table
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 Raw = dict[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from portal.schema.registry import Grant, declare
 from tenants.tenancy.stored import DIRECTORY
 from tickets.moving.keys import MOVES
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 declare(
     grants=(

@@ -24,8 +24,8 @@ from portal.dynamo.repository import Transaction
 from portal.dynamo.retry import retrying
 from portal.errors import ConditionFailed, PortalError, Throttled, TransactionRefused
 from tickets.moving.placed_store import PlacedStore, Raw, member
-from tickets.ticket import keys
-from tickets.ticket.tables import TICKETS
+from tickets.ticket import stored
+from tickets.ticket.stored import TICKETS
 
 GATES: Final = 4  # as many writes at the same time, where there is hurry
 _AT_ONCE: Final = 4  # collections that are read at the same time, at both places, where there is none
@@ -36,7 +36,7 @@ _TRIES: Final = 6
 _REQUESTS: Final = timedelta(days=2)  # the record of a form goes after one
 _STILL_OPEN: Final = "attribute_not_exists(#closed) OR #closed < :attempt"
 _HASH, _RANGE = TICKETS.hash, str(TICKETS.range)
-_SUMMARY: Final = {"S": keys.SUMMARY}
+_SUMMARY: Final = {"S": stored.SUMMARY}
 
 
 class GateClosed(PortalError):
@@ -116,7 +116,7 @@ class TicketCopies:
 
     def sync_tickets(self, numbers: Iterable[int]) -> int:
         """Do that for the tickets of these numbers."""
-        return self.sync([keys.ticket(self._tenant_id, number) for number in numbers])
+        return self.sync([stored.ticket(self._tenant_id, number) for number in numbers])
 
     def _differences(self, partitions: list[str], at_once: int) -> tuple[list[tuple[str, Raw]], list[str]]:
         """Return what has to be written so that these collections are equal, and the requests that made it."""
@@ -133,7 +133,7 @@ class TicketCopies:
     def _read(self, partitions: list[str]) -> list[tuple[list[Raw], list[Raw]]]:
         """Return these collections as they are at both places."""
         # The record of a request is written once, so whether it is there already need not be asked.
-        known = {one for one in partitions if keys.is_request(one)}
+        known = {one for one in partitions if stored.is_request(one)}
         reads = [partial(self.source.collection, one) for one in partitions]
         reads += [partial(_nothing if one in known else self.destination.collection, one) for one in partitions]
         found = fan_out(reads)
@@ -145,7 +145,7 @@ class TicketCopies:
         created = max((raw["created_at"]["S"] for raw in collection if raw.get(_RANGE) == _SUMMARY), default="")
         for raw in missing:
             if "request" in raw and raw.get("at", {}).get("S", created) > young:
-                yield keys.request(self._tenant_id, raw["request"]["S"])
+                yield stored.request(self._tenant_id, raw["request"]["S"])
 
     def _write(self, changes: Sequence[tuple[str, Raw]], gate: int) -> None:
         transaction = Transaction()

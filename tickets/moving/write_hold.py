@@ -18,8 +18,8 @@ from portal.dynamo.client import fan_out
 from portal.dynamo.retry import retrying
 from portal.errors import ConditionFailed, Throttled
 from tickets.moving.placed_store import PlacedStore, Raw, member
-from tickets.ticket import keys
-from tickets.ticket.tables import TICKETS
+from tickets.ticket import stored
+from tickets.ticket.stored import TICKETS
 
 PAGE: Final = 1000  # entries of the log that are read together: what several of them name is copied once
 _TRIES: Final = 12
@@ -47,7 +47,7 @@ class WriteHold:
     @property
     def counter(self) -> str:
         """Return the partition of the counters, which nobody raises while writes are held."""
-        return keys.counter(self.source.tenant_id)
+        return stored.counter(self.source.tenant_id)
 
     @property
     def _partition(self) -> str:
@@ -97,7 +97,7 @@ class WriteHold:
         fan_out([partial(at_fence, number) for number in range(fencing.FENCES)])
 
     def _at_counter(self, expression: str, values: dict[str, Raw] | None = None) -> None:
-        counter, sort = self.counter, keys.COUNTER_TICKET
+        counter, sort = self.counter, stored.COUNTER_TICKET
 
         def at_counter() -> None:
             try:

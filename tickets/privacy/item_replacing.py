@@ -12,8 +12,8 @@ from portal.dynamo.repository import ITEM_LIMIT, Action
 from tickets.privacy import personal_places
 from tickets.privacy.beside_tickets import NewName
 from tickets.privacy.desk_person import Raw
-from tickets.ticket import keys
-from tickets.ticket.items import ActivityItem, ChangeMap, DetailItem, SummaryItem
+from tickets.ticket import stored
+from tickets.ticket.stored import ActivityItem, ChangeMap, DetailItem, SummaryItem
 
 _MEMBERS: Final = 40  # of one transaction beside the summary
 _BYTES: Final = 3_000_000  # of them; AWS takes 4 MB in one transaction
@@ -34,7 +34,7 @@ class ReplacedItem:
     @property
     def model(self) -> Any:
         sort = self.raw["sk"]["S"]
-        return {keys.SUMMARY: SummaryItem, keys.DETAIL: DetailItem}.get(sort, ActivityItem)
+        return {stored.SUMMARY: SummaryItem, stored.DETAIL: DetailItem}.get(sort, ActivityItem)
 
     @cached_property
     def size(self) -> int:
@@ -82,9 +82,9 @@ def _values(new: NewName, raw: Raw, name: str) -> Values:
         if new.person.is_who(_text(raw, part)):
             values |= {part: new.pseudonym, f"{part}_name": new.name}
     if "resolver" in values:
-        values["resolver_updated"] = keys.resolver_updated(new.pseudonym, _text(raw, "updated_at"))
+        values["resolver_updated"] = stored.resolver_updated(new.pseudonym, _text(raw, "updated_at"))
         if raised_at := _text(raw, "raised_at"):
-            values["resolver_raised"] = keys.resolver_updated(new.pseudonym, raised_at)
+            values["resolver_raised"] = stored.resolver_updated(new.pseudonym, raised_at)
     if new.person.is_who(_text(raw, "former_resolver")):
         values["former_resolver"] = new.pseudonym
     told = personal_places.changes_of(raw)

@@ -13,7 +13,7 @@ from tenants.tenancy.context import TenantContext
 from tickets.privacy import beside_tickets, desk_person, person_finding, personal_places
 from tickets.privacy.desk_person import DeskPerson, Raw
 from tickets.privacy.personal_places import Advance
-from tickets.ticket import keys
+from tickets.ticket import stored
 from tickets.ticket.fields import CHOICES
 from tickets.verification.recount import last_number
 
@@ -90,7 +90,7 @@ def _told(person: DeskPerson, names: set[str], number: int, raw: Raw) -> Json | 
     mentions = {name: text for name, text in personal_places.texts_of(raw).items() if person.mail.is_in(text)}
     wrote = personal_places.texts_of(raw) if roles and roles != ["resolver"] else {}
     kept = ("kind", "at", *_CHOICES, "created_at", "verb", "changes", *(f"{role}_name" for role in roles))
-    what = "ticket" if raw["sk"]["S"] in (keys.SUMMARY, keys.DETAIL) else "history"
+    what = "ticket" if raw["sk"]["S"] in (stored.SUMMARY, stored.DETAIL) else "history"
     told = {"of": what, "as": roles} | {name: plain[name] for name in kept if plain.get(name)} | wrote | mentions
     return told | {"tags": tags} if (tags := personal_places.tags_of(raw)) else told
 

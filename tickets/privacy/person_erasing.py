@@ -28,8 +28,8 @@ from tickets.privacy.beside_tickets import CHANGED, NewName
 from tickets.privacy.desk_person import DeskPerson, Raw
 from tickets.privacy.person_finding import PersonFound
 from tickets.privacy.personal_places import Advance, PersonalPlace
-from tickets.ticket import keys
-from tickets.ticket.items import ActivityItem, DetailItem, SummaryItem
+from tickets.ticket import stored
+from tickets.ticket.stored import ActivityItem, DetailItem, SummaryItem
 from tickets.verification.recount import last_number
 
 ENTITY: Final = ("person", "erased")  # of all rows about erasures, so that one Query lists them
@@ -210,7 +210,7 @@ def _erase_some(tenant: TenantContext, number: int, done: Erasure) -> bool:
     found = [one for raw in items if (one := item_replacing.replaced(done.new_name, raw))]
     if not found:
         return False
-    summary = next((raw for raw in items if raw["sk"]["S"] == keys.SUMMARY), None)
+    summary = next((raw for raw in items if raw["sk"]["S"] == stored.SUMMARY), None)
     is_of_summary = [one for one in found if one.raw is summary]
     some, others = item_replacing.first_of([one for one in found if one.raw is not summary])
     transaction = Transaction()
@@ -219,13 +219,13 @@ def _erase_some(tenant: TenantContext, number: int, done: Erasure) -> bool:
     if summary:
         # Whatever of the ticket is replaced raises its version: a form that was opened before, and another erasure
         # that has read the ticket already, would otherwise write back what they hold.
-        stored = SummaryItem.from_raw_data(summary)
-        version = int(stored.version) + 1
-        made = [*(stored.erased_versions or ()), version]
+        written = SummaryItem.from_raw_data(summary)
+        version = int(written.version) + 1
+        made = [*(written.erased_versions or ()), version]
         actions = [action for one in is_of_summary for action in one.update[1]]
         actions += [SummaryItem.version.set(version), SummaryItem.erased_versions.set(made)]
         transaction.update(
-            SummaryItem(summary["pk"]["S"], keys.SUMMARY), actions, condition=_as_read(SummaryItem, summary)
+            SummaryItem(summary["pk"]["S"], stored.SUMMARY), actions, condition=_as_read(SummaryItem, summary)
         )
     tenant.repository.transact(transaction)
     for one in (*is_of_summary, *some):

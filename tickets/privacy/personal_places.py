@@ -13,13 +13,13 @@ from typing import Final
 from portal.plain_text import amount
 from tenants.tenancy.context import TenantContext
 from tickets.privacy.desk_person import DeskPerson, Raw
-from tickets.ticket import keys
+from tickets.ticket import stored
 from tickets.ticket.fields import DESCRIPTION, SUMMARISED, TextField
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 _WRITTEN: Final = {
-    keys.SUMMARY: [field.name for field in SUMMARISED if isinstance(field, TextField)],
-    keys.DETAIL: [DESCRIPTION.name],
+    stored.SUMMARY: [field.name for field in SUMMARISED if isinstance(field, TextField)],
+    stored.DETAIL: [DESCRIPTION.name],
 }
 Advance = Callable[[int], object]
 
@@ -60,7 +60,7 @@ def counted(*, named: int, texts: int, tickets: int, beside: int) -> str:
 
 def items_of(tenant: TenantContext, number: int) -> list[Raw]:
     """Return the raw items of a ticket as they are now."""
-    return [*tenant.repository.query_all(TICKETS, keys.ticket, number, consistent=True)]
+    return [*tenant.repository.query_all(TICKETS, stored.ticket, number, consistent=True)]
 
 
 def texts_of(raw: Raw) -> dict[str, str]:

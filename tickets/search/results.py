@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tickets.search.parsed_query import SearchQuery
-from tickets.ticket.items import SummaryItem
+from tickets.ticket.stored import SummaryItem
 
 
 class Where(StrEnum):

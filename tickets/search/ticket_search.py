@@ -42,8 +42,8 @@ from tickets.search.results import Found, Hit, Piece, Where
 from tickets.search.text_match import TextMatcher, TicketMatch
 from tickets.search.ticket_conditions import Conditions
 from tickets.search.ticket_texts import TicketText
-from tickets.ticket import keys
-from tickets.ticket.items import CounterItem
+from tickets.ticket import stored
+from tickets.ticket.stored import CounterItem
 
 CHECKED: Final = 30  # proposals whose texts are read
 SIFTED: Final = 100  # proposals whose SUMMARYs are read first, where filters are left that the index does not know
@@ -272,7 +272,7 @@ class Search:
         return [r for term in self._also for r in term.ranges(with_notes=False)] + own
 
     def _read_counter(self) -> None:
-        item = self.tenant.repository.get(CounterItem, keys.counter, sort=keys.COUNTER_TICKET)
+        item = self.tenant.repository.get(CounterItem, stored.counter, sort=stored.COUNTER_TICKET)
         self.tickets = int(item.last) if item else 0
 
     def _needs_history(self, proposal: Proposal) -> bool:

@@ -16,9 +16,8 @@ from portal.dynamo.client import fan_out
 from portal.dynamo.repository import BATCH_GET_LIMIT
 from tenants.tenancy.context import TenantContext
 from tickets.search.index.fragments import COMMENT, NOTE
-from tickets.ticket import keys
-from tickets.ticket.items import SummaryItem
-from tickets.ticket.tables import TICKETS
+from tickets.ticket import stored
+from tickets.ticket.stored import TICKETS, SummaryItem
 
 Raw = Mapping[str, Any]
 
@@ -93,40 +92,40 @@ def read_on(tenant: TenantContext, unread: Iterable[TicketText]) -> list[TicketT
 
 def read_summaries(tenant: TenantContext, numbers: Sequence[int]) -> dict[int, TicketText]:
     """Return those of up to 100 tickets that exist, without description and history: one BatchGetItem."""
-    wanted: list[Any] = [(keys.ticket, (number,), keys.SUMMARY) for number in numbers]
+    wanted: list[Any] = [(stored.ticket, (number,), stored.SUMMARY) for number in numbers]
     found = tenant.repository.get_stored(TICKETS, wanted) if wanted else []
     return {
         number: TicketText(number, raw, "")
         for raw in found
-        if (number := keys.ticket_number(tenant.tenant_id, raw["pk"]["S"])) is not None
+        if (number := stored.ticket_number(tenant.tenant_id, raw["pk"]["S"])) is not None
     }
 
 
 def _heads(tenant: TenantContext, numbers: Sequence[int]) -> list[TicketText]:
-    wanted: list[Any] = [(keys.ticket, (n,), sort) for n in numbers for sort in (keys.SUMMARY, keys.DETAIL)]
+    wanted: list[Any] = [(stored.ticket, (n,), sort) for n in numbers for sort in (stored.SUMMARY, stored.DETAIL)]
     by_key = {(raw["pk"]["S"], raw["sk"]["S"]): raw for raw in tenant.repository.get_stored(TICKETS, wanted)}
     found = []
     for number in numbers:
-        pk = tenant.repository.key(keys.ticket, number)
-        if (pk, keys.SUMMARY) in by_key:
-            detail = by_key.get((pk, keys.DETAIL), {})
-            found.append(TicketText(number, by_key[pk, keys.SUMMARY], text_in(detail, "description")))
+        pk = tenant.repository.key(stored.ticket, number)
+        if (pk, stored.SUMMARY) in by_key:
+            detail = by_key.get((pk, stored.DETAIL), {})
+            found.append(TicketText(number, by_key[pk, stored.SUMMARY], text_in(detail, "description")))
     return found
 
 
 def _whole(tenant: TenantContext, number: int) -> list[TicketText]:
-    page = tenant.repository.query(TICKETS, keys.ticket, number, descending=True, limit=ENTRIES_READ + 2)
+    page = tenant.repository.query(TICKETS, stored.ticket, number, descending=True, limit=ENTRIES_READ + 2)
     items = {raw["sk"]["S"]: raw for raw in page.items}
-    if keys.SUMMARY not in items:
+    if stored.SUMMARY not in items:
         return []
-    detail = items.get(keys.DETAIL, {})
+    detail = items.get(stored.DETAIL, {})
     history = _history(tenant, page.items)
-    return [TicketText(number, items[keys.SUMMARY], text_in(detail, "description"), history, page.last_key)]
+    return [TicketText(number, items[stored.SUMMARY], text_in(detail, "description"), history, page.last_key)]
 
 
 def _read_on(tenant: TenantContext, text: TicketText) -> TicketText:
     page = tenant.repository.query(
-        TICKETS, keys.ticket, text.number, descending=True, limit=FURTHER_ENTRIES, start=dict(text.rest or {})
+        TICKETS, stored.ticket, text.number, descending=True, limit=FURTHER_ENTRIES, start=dict(text.rest or {})
     )
     return replace(text, history=(*text.history, *_history(tenant, page.items)), rest=page.last_key)
 
@@ -136,5 +135,5 @@ def _history(tenant: TenantContext, items: Iterable[Raw]) -> tuple[HistoryText, 
     return tuple(
         HistoryText(text_in(raw, "body"), is_note=kind == NOTE)
         for raw in items
-        if raw["sk"]["S"].startswith(keys.ACTIVITY_PREFIX) and (kind := text_in(raw, "kind")) in readable
+        if raw["sk"]["S"].startswith(stored.ACTIVITY_PREFIX) and (kind := text_in(raw, "kind")) in readable
     )

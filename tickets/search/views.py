@@ -25,7 +25,7 @@ from tickets.dashboards.freshness import Freshness
 from tickets.search import presenters, suggesting, ticket_search
 from tickets.search.presenters import NEWEST, SearchAddress
 from tickets.search.ticket_search import NOTHING_INDEXED
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 
 @member(Role.VIEWER)

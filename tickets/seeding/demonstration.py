@@ -31,8 +31,8 @@ from tickets.seeding.content import invent
 from tickets.seeding.holdings import SOURCE
 from tickets.seeding.items import SeedItem
 from tickets.seeding.people import Accounts, ensure_tenant
-from tickets.ticket import keys as ticket_keys
-from tickets.ticket.items import CounterItem, SummaryItem
+from tickets.ticket import stored as ticket_keys
+from tickets.ticket.stored import CounterItem, SummaryItem
 
 BLOCK: Final = 50  # tickets, some 500 items
 PARALLEL: Final = 4  # batches on their way at the same time

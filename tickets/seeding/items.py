@@ -5,7 +5,7 @@ from __future__ import annotations
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
 from portal.dynamo.client import Item
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 
 class SeedItem(Item):

@@ -25,8 +25,8 @@ from portal.streams import worker
 from portal.streams.batch import Record
 from tickets.sharding import keys
 from tickets.sharding.items import HeatItem
-from tickets.ticket import keys as ticket_keys
-from tickets.ticket.keys import SUMMARY
+from tickets.ticket import stored as ticket_keys
+from tickets.ticket.stored import SUMMARY
 
 WINDOW_SECONDS: Final = 10
 WINDOWS: Final = 3  # one after the other in which a partition is hot

@@ -18,10 +18,9 @@ from portal.dynamo.client import fan_out
 from portal.dynamo.repository import TenantRepository
 from portal.dynamo.retry import retrying
 from portal.errors import ConditionFailed, Throttled
-from tickets.ticket import keys as ticket_keys
+from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
-from tickets.ticket.items import SummaryItem
-from tickets.ticket.tables import STATUS_UPDATED, TICKETS
+from tickets.ticket.stored import STATUS_UPDATED, TICKETS, SummaryItem
 
 AT_ONCE: Final = 8  # moves at the same time
 _TRIES: Final = 6  # for a ticket that is in somebody's transaction

@@ -18,7 +18,7 @@ from portal.streams.stream_source import POOLED, StreamSource
 from tickets.sharding import shard_rows
 from tickets.sharding.items import ReshardItem
 from tickets.sharding.shard_rows import Placed, Shelf
-from tickets.ticket import keys as ticket_keys
+from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
 
 log = logging.getLogger("pooldesk.stream")

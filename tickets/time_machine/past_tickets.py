@@ -16,10 +16,9 @@ from portal.dynamo.client import fan_out
 from portal.errors import NotFound
 from tenants.tenancy.context import TenantContext
 from tickets.desk.timelines import Activity
-from tickets.ticket import keys
+from tickets.ticket import stored
 from tickets.ticket.fields import ASSIGNEE, BY_NAME, FIELDS, TITLE, TicketField, Values
-from tickets.ticket.items import CounterItem, SummaryItem
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS, CounterItem, SummaryItem
 
 _UNKNOWN: Final = "(not kept)"
 PAGE_SIZE: Final = 25  # numbers of a page: each ticket that has changed since costs a Query
@@ -108,10 +107,10 @@ def read(tenant: TenantContext, number: int, at: str) -> ThenAndNow:
 
 def _then_and_now(number: int, newer: Sequence[Mapping[str, Any]], at: str) -> ThenAndNow:
     heads = {raw["sk"]["S"]: raw for raw in newer if not _is_entry(raw)}
-    if keys.SUMMARY not in heads:
+    if stored.SUMMARY not in heads:
         raise NotFound(f"There is no ticket {number}.")
-    summary = SummaryItem.from_raw_data(dict(heads[keys.SUMMARY]))
-    description = heads.get(keys.DETAIL, {}).get("description", {"S": ""})["S"]
+    summary = SummaryItem.from_raw_data(dict(heads[stored.SUMMARY]))
+    description = heads.get(stored.DETAIL, {}).get("description", {"S": ""})["S"]
     now = PastTicket.of(summary, description)
     entries = [raw for raw in newer if _is_entry(raw)]
     then = taken_back(now, entries) if summary.created_at <= at else None
@@ -174,7 +173,7 @@ def page(
     which takes some of them, that is done for up to LOOKED groups of numbers, until a page is full. Where the page
     begins is found by reading the counter, then PROBES summaries at once, some three times for 100,000 tickets.
     """
-    counter = tenant.repository.get(CounterItem, keys.counter, sort=keys.COUNTER_TICKET, consistent=True)
+    counter = tenant.repository.get(CounterItem, stored.counter, sort=stored.COUNTER_TICKET, consistent=True)
     last = int(counter.last) if counter else 0
     begin = min(max(first if first is not None else _highest(tenant, at, last), 1), max(last, 1))
     span = PAGE_SIZE * (LOOKED if only else 1)
@@ -220,7 +219,7 @@ def _highest(tenant: TenantContext, at: str, last: int) -> int:
 def _summaries(tenant: TenantContext, numbers: Sequence[int]) -> dict[int, SummaryItem]:
     if not numbers:
         return {}
-    wanted = [(keys.ticket, (number,), keys.SUMMARY) for number in numbers]
+    wanted = [(stored.ticket, (number,), stored.SUMMARY) for number in numbers]
     found = tenant.repository.get_many(SummaryItem, wanted)
     return {number: item for number, item in zip(numbers, found, strict=True) if item is not None}
 
@@ -231,19 +230,19 @@ def _reader(tenant: TenantContext, number: int, later: str) -> Any:
 
 def _newer(tenant: TenantContext, number: int, later: str) -> list[dict[str, Any]]:
     """Return the summary, the detail and the entries from this moment on, newest first."""
-    newer = (keys.activity_from(later), keys.SUMMARY)
+    newer = (stored.activity_from(later), stored.SUMMARY)
     return list(
-        tenant.repository.query_all(TICKETS, keys.ticket, number, between=newer, descending=True, consistent=True)
+        tenant.repository.query_all(TICKETS, stored.ticket, number, between=newer, descending=True, consistent=True)
     )
 
 
 def _until(tenant: TenantContext, number: int, later: str) -> list[Activity]:
-    older = (keys.ACTIVITY_PREFIX, keys.activity_from(later))
+    older = (stored.ACTIVITY_PREFIX, stored.activity_from(later))
     found = tenant.repository.query(
-        TICKETS, keys.ticket, number, between=older, descending=True, limit=ENTRIES_SHOWN, consistent=True
+        TICKETS, stored.ticket, number, between=older, descending=True, limit=ENTRIES_SHOWN, consistent=True
     )
     return [Activity.of(raw) for raw in reversed(found.items)]
 
 
 def _is_entry(raw: Mapping[str, Any]) -> bool:
-    return str(raw["sk"]["S"]).startswith(keys.ACTIVITY_PREFIX)
+    return str(raw["sk"]["S"]).startswith(stored.ACTIVITY_PREFIX)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 from tickets.verification import keys
 
 

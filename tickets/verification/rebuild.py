@@ -32,9 +32,8 @@ from tickets.counting.contributions import Counts, Part
 from tickets.counting.exactly_once import CORRECTION, MERGES, VERSION, Recent
 from tickets.counting.stored_counts import Stored
 from tickets.counting.stream_handler import Positions
-from tickets.ticket import keys as ticket_keys
-from tickets.ticket.items import CounterItem, SummaryItem
-from tickets.ticket.tables import TICKETS
+from tickets.ticket import stored as ticket_keys
+from tickets.ticket.stored import TICKETS, CounterItem, SummaryItem
 from tickets.verification import recount as recounting
 from tickets.verification.recount import Advance
 from tickets.verification.verify import Difference, label

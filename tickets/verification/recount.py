@@ -14,9 +14,8 @@ from portal.dynamo.repository import TenantRepository
 from portal.streams.batch import plain
 from tickets.counting import contributions
 from tickets.counting.contributions import Contribution
-from tickets.ticket import keys as ticket_keys
-from tickets.ticket.items import CounterItem
-from tickets.ticket.tables import TICKETS
+from tickets.ticket import stored as ticket_keys
+from tickets.ticket.stored import TICKETS, CounterItem
 
 AT_ONCE: Final = 8  # reads of tickets that are sent at the same time
 GROUP: Final = AT_ONCE * BATCH_GET_LIMIT  # ticket numbers that are read together

@@ -23,7 +23,7 @@ from typing import Any, Final
 from portal.dynamo.repository import TenantRepository
 from tickets.counting import coding
 from tickets.counting.stored_counts import Group, Stored
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 from tickets.verification import keys
 from tickets.verification.items import RoundItem, SumItem
 from tickets.verification.recount import GROUP, Recount

@@ -11,7 +11,7 @@ from portal.schema import registry
 from portal.schema.tables import Index, Table
 from proofs.isolation import keys
 from proofs.isolation.attempts.fuzzers import Draw
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 # No item is there and not there: a write that carries this changes nothing, whomever it reaches.
 IMPOSSIBLE: Final = "attribute_not_exists(#k) AND attribute_exists(#k)"

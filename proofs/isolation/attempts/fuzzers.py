@@ -24,8 +24,8 @@ from tenants.audit_trail.tables import AUDIT
 from tenants.membership.tables import MEMBERS, UNREACHED
 from tenants.sign_in.stored import USERS, email_key, user_key
 from tenants.tenancy.stored import MEMBERSHIPS, slug_key
-from tickets.ticket import keys as ticket_keys
-from tickets.ticket.tables import STATUS_UPDATED, TICKETS
+from tickets.ticket import stored as ticket_keys
+from tickets.ticket.stored import STATUS_UPDATED, TICKETS
 
 ZERO_WIDTH: Final = "\u200b"
 # Characters that look like the ones in an id, or that a careless comparison folds into them.

@@ -21,10 +21,9 @@ from tenants.membership import members, undelivered_invites
 from tenants.membership.items import MemberItem
 from tenants.membership.tables import MEMBERS
 from tickets.desk import lists, timelines
-from tickets.ticket import keys as ticket_keys
+from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
-from tickets.ticket.items import CounterItem, DetailItem, SummaryItem
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS, CounterItem, DetailItem, SummaryItem
 
 _OPERATIONS: Final = (
     "GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem", "TransactWriteItems", "TransactGetItems",

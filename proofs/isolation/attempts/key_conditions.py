@@ -7,7 +7,7 @@ from typing import Any, Final
 from portal.schema.tables import Index, Table
 from proofs.isolation.attempts.attempt import AttackAttempt, place_of, typed_key, used
 from proofs.isolation.attempts.fuzzers import KEYS, NO_TEXT, Draw, no_index, no_table
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 # `#h` and `#g` are the partition key, `#r` is the sort key; `:o` is the own key, `:f` the foreign one, `:x` neither.
 # HASH is the partition key by its own name.

@@ -9,7 +9,7 @@ from proofs.isolation import keys
 from proofs.isolation.attempts.attempt import AttackAttempt, impossible, place_of, typed_key
 from proofs.isolation.attempts.fuzzers import KEYS, NO_TEXT, Draw, no_table
 from tenants.membership.tables import MEMBERS
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 OPERATIONS: Final = ("BatchGetItem", "BatchWriteItem", "TransactWriteItems", "TransactGetItems")
 _WRITING: Final = "TransactWriteItems"

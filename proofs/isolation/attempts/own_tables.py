@@ -16,7 +16,7 @@ from portal.schema import placed_names
 from proofs.isolation.attempts import honest, single_items
 from proofs.isolation.attempts.attempt import AttackAttempt, place_of
 from proofs.isolation.attempts.fuzzers import Draw
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 _TRIES: Final = 8  # to draw an honest request that names a table which can be a tenant's own
 

@@ -25,10 +25,9 @@ from tenants.membership.tables import MEMBERS
 from tenants.sign_in.stored import USERS, AccountItem
 from tenants.tenancy.stored import TenantItem
 from tickets.desk import lists, shard_merge, timelines
-from tickets.ticket import keys as ticket_keys
+from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
-from tickets.ticket.items import CounterItem, DetailItem, SummaryItem
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS, CounterItem, DetailItem, SummaryItem
 
 
 class HostileInputAccepted(AssertionError):

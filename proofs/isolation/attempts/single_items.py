@@ -9,7 +9,7 @@ from proofs.isolation import keys
 from proofs.isolation.attempts.attempt import AttackAttempt, impossible, place_of, typed_key, used
 from proofs.isolation.attempts.fuzzers import KEYS, NO_TEXT, Draw, no_table
 from tenants.membership.tables import MEMBERS
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 OPERATIONS: Final = ("GetItem", "PutItem", "UpdateItem", "DeleteItem")
 _RETURNS: Final = ("NONE", "ALL_OLD", "ALL_NEW", "UPDATED_OLD", "UPDATED_NEW")

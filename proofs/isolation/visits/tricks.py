@@ -20,7 +20,7 @@ from tenants.sign_in import impersonation_session
 from tenants.sign_in.impersonation_session import ActingIds
 from tenants.tenancy import context, request_identity
 from tenants.tenancy.request_identity import Ids, Pin
-from tickets.ticket import keys
+from tickets.ticket import stored
 from tickets.ticket.fields import Status
 
 # Names under which somebody might have let a request say its tenant, by what they would hold.
@@ -59,7 +59,7 @@ Trick = Callable[[random.Random, Visit, Visitors], Visit]
 
 def _names(rng: random.Random, v: Visit) -> dict[str, str]:
     named = dict.fromkeys(_IDS, v.victim.id) | dict.fromkeys(_SLUGS, v.victim.tenant.slug)
-    return named | {"pk": keys.counter(v.victim.id), "user": person(rng, v.victim)}
+    return named | {"pk": stored.counter(v.victim.id), "user": person(rng, v.victim)}
 
 
 def _named_in_query(rng: random.Random, v: Visit, _: Visitors) -> Visit:

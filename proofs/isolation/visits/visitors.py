@@ -25,7 +25,7 @@ from tenants.sign_in.accounts import User
 from tenants.sign_in.stored import AccountItem, email_key, user_key
 from tenants.tenancy import request_identity
 from tenants.tenancy.roles import Role
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 _SESSION = 3600  # seconds; what a killed run leaves expires by itself
 

@@ -23,8 +23,7 @@ from proofs.isolation.oracle import Oracle
 from proofs.isolation.transport import Crossed, hooks_of, listening
 from tenants.audit_trail.tables import AUDIT
 from tenants.sign_in.stored import THROTTLES
-from tickets.ticket.keys import COUNTER_TICKET
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import COUNTER_TICKET, TICKETS
 
 _NEXT: Final = "999999999"  # the number of a ticket that nobody has
 _ANY_ID: Final = "0" * 32

@@ -16,7 +16,7 @@ from portal.streams.poller import Poller
 from tickets.following import lifecycle_work, ticket_stream
 from tickets.following.ticket_stream import IF_LOST, merges
 from tickets.sharding.reshard_follower import ReshardFollower
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 
 class Command(FollowCommand):

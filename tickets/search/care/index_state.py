@@ -11,7 +11,7 @@ from tickets.search import keys, tokenizer
 from tickets.search.index import damage
 from tickets.search.index.segments import IndexState
 from tickets.search.tables import SEARCH
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.stored import TICKETS
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from portal.dynamo.client import fan_out
 from portal.dynamo.repository import TenantRepository
 from tickets.search.index import fragments
 from tickets.search.index.fragments import Fragment
-from tickets.ticket import keys as ticket_keys
-from tickets.ticket.tables import TICKETS
+from tickets.ticket import stored as ticket_keys
+from tickets.ticket.stored import TICKETS
 
 AT_ONCE: Final = 8  # tickets that are read side by side
 

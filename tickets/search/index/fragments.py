@@ -15,7 +15,7 @@ from portal.streams.batch import Record
 from tickets.search import tokenizer
 from tickets.search.index import postings
 from tickets.search.index.postings import Places
-from tickets.ticket import keys
+from tickets.ticket import stored
 
 Raw = Mapping[str, Any]
 
@@ -47,7 +47,7 @@ def requester_term(user_id: str) -> str:
 def concerns_search(record: Record) -> bool:
     """Tell by its key whether a record may change what is found."""
     sort_key = record.keys.get("sk")
-    return sort_key in (keys.SUMMARY, keys.DETAIL) or str(sort_key).startswith(keys.ACTIVITY_PREFIX)
+    return sort_key in (stored.SUMMARY, stored.DETAIL) or str(sort_key).startswith(stored.ACTIVITY_PREFIX)
 
 
 def of_summary(image: Raw) -> list[Fragment]:
@@ -74,11 +74,11 @@ def of_change(record: Record) -> list[Fragment]:
     if new is None or not concerns_search(record):
         return []
     sort_key = record.keys["sk"]
-    if sort_key == keys.SUMMARY:
+    if sort_key == stored.SUMMARY:
         title = _of_title(new) if _differ(new, old, "title") else []
         labels = _of_labels(new) if _differ(new, old, "tags", "requester", "requester_name") else []
         return [*title, *labels]
-    if sort_key == keys.DETAIL:
+    if sort_key == stored.DETAIL:
         return of_detail(new) if _differ(new, old, "description") else []
     return of_activity(new) if _differ(new, old, "kind", "body") else []
 
@@ -109,7 +109,7 @@ def _of_labels(image: Raw) -> list[Fragment]:
 
 
 def _fragments(image: Raw, place: Places, terms: Mapping[str, int], *, is_note: bool = False) -> list[Fragment]:
-    owner = keys.owner_of(_text(image, "pk"))
+    owner = stored.owner_of(_text(image, "pk"))
     return [Fragment(owner[1], place, is_note, terms)] if owner and owner[1] < _NUMBERS and terms else []
 
 

@@ -27,7 +27,7 @@ from tickets.search.index import blocks, fragments, postings, publishing
 from tickets.search.index.fragments import Fragment
 from tickets.search.index.index_store import IndexStorage, IndexStore, RowWrite
 from tickets.search.index.segment_writing import SegmentWriter
-from tickets.ticket.keys import owner_of
+from tickets.ticket.stored import owner_of
 
 log = logging.getLogger("pooldesk.stream")
 

@@ -1,0 +1,476 @@
+"""Declare how tickets are stored: their table with its indexes, keys, items and holdings.
+
+One ticket is one item collection. Read backwards it is SUMMARY, DETAIL, then the newest activity first, so one
+bounded Query always brings what a page shows first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from datetime import date
+from typing import Any, Final
+
+from pynamodb.attributes import ListAttribute, MapAttribute, NumberAttribute, UnicodeAttribute
+
+from portal.dynamo.client import Item
+from portal.schema import keys as all_keys
+from portal.schema import row_forms
+from portal.schema.holdings import FilePlace, Holding, Raw, Reader, Stage, StoredItem, TenantArrival, declare_holding
+from portal.schema.registry import Grant, declare
+from portal.schema.row_forms import Check, RowForm
+from portal.schema.tables import Index, Table
+from tickets.ticket.fields import CHOICES, FIELDS, NUMBER_GAP, TAGS
+
+# A list row, and nothing else: each projected attribute is written to both indexes on every change.
+# An index always carries the base table's keys and its own; the other index's key is listed because a row's
+# select box states its resolver.
+LIST_ROW = (
+    *(field.name for field in FIELDS if field.is_listed),
+    "number",
+    "resolver_name",
+    "requester_name",
+    "created_at",
+    "comment_count",
+    "version",
+    # Where there is one: when it was last resolved, reopened, commented on. The dashboard's numbers lead to lists.
+    "resolved_at",
+    "reopened_at",
+    "commented_at",
+)
+
+STATUS_UPDATED = Index("gsi-status-updated", "tenant_status", "updated_at", (*LIST_ROW, "raised_at"))
+STATUS_RESOLVER = Index(
+    "gsi-status-resolver", "tenant_status", "resolver_updated", (*LIST_ROW, "updated_at", "raised_at")
+)
+# Sparse: the tickets whose last change is an internal note, in the order that agents see. See ADR 30.
+STATUS_RAISED = Index("gsi-raised", "raised_status", "raised_at", (*LIST_ROW, "tenant_status"))
+RESOLVER_RAISED = Index(
+    "gsi-raised-resolver", "raised_status", "resolver_raised", (*LIST_ROW, "tenant_status", "raised_at")
+)
+
+TICKETS = Table(
+    "Support.Tickets",
+    "tenant",
+    "pk",
+    "sk",
+    indexes=(STATUS_UPDATED, STATUS_RESOLVER, STATUS_RAISED, RESOLVER_RAISED),
+    ttl="expires_at",
+    stream=True,
+    leading_keys=all_keys.OWN_COLLECTIONS,
+    placed=True,
+    copied=("COUNTER", "IMPORT", "IMPORTS", "REQUEST", "TICKET"),  # the stream makes all else of these
+)
+
+
+declare(
+    TICKETS,
+    grants=(
+        Grant("tenant", TICKETS, ("BatchGetItem", "ConditionCheckItem", "GetItem", "PutItem", "Query", "UpdateItem")),
+        Grant("seed", TICKETS, ("BatchWriteItem",), "WriteInBulk", leading_keys=all_keys.ALL_COLLECTIONS),
+    ),
+)
+
+# --- keys ---
+
+SUMMARY: Final = "SUMMARY"
+DETAIL: Final = "DETAIL"
+COUNTER_TICKET: Final = "TICKET"
+_REQUEST: Final = "REQUEST"
+MADE_TICKET: Final = "TICKET"  # sort keys of the records of requests, by what they made
+MADE_COMMENT: Final = "COMMENT"
+UNASSIGNED: Final = "UNASSIGNED"
+_TICKET: Final = "TICKET"
+_ACTIVITY: Final = "ACTIVITY"
+_RAISED: Final = "RAISED"
+ACTIVITY_PREFIX: Final = all_keys.beginning(_ACTIVITY)
+
+
+def ticket(tenant_id: str, number: int) -> str:
+    """Return the partition key of one ticket's item collection. `number` counts from 1 within the tenant."""
+    return all_keys.collection(tenant_id, _TICKET, all_keys.whole_number(number, "a ticket number", least=1))
+
+
+def counter(tenant_id: str) -> str:
+    """Return the partition key of the tenant's counters; sort key `COUNTER_TICKET` holds the last ticket number."""
+    return all_keys.collection(tenant_id, "COUNTER")
+
+
+def request(tenant_id: str, request_id: str) -> str:
+    """Return the partition key of an idempotency record: one request id creates one ticket, however often it is
+    sent."""
+    return all_keys.collection(tenant_id, _REQUEST, request_id)
+
+
+def is_request(pk: str) -> bool:
+    """Tell whether a partition key is that of an idempotency record."""
+    parts = all_keys.collection_parts(pk)
+    return parts is not None and parts[1] == _REQUEST
+
+
+def activity(at: str, entry_id: str) -> str:
+    """Return the sort key of a comment, note or timeline event. `at` is ISO 8601 UTC with microseconds, so keys sort by
+    time."""
+    return all_keys.joined(_ACTIVITY, at, entry_id)
+
+
+def activity_from(at: str) -> str:
+    """Return the sort key before those of all entries of this moment and later, and after all earlier ones."""
+    return all_keys.joined(_ACTIVITY, at)
+
+
+def entry_id(activity_key: str) -> str:
+    """Return the entry id in what `activity` formed."""
+    return all_keys.split(activity_key)[-1]
+
+
+def tenant_status(tenant_id: str, status: str, shard: int) -> str:
+    """Return the partition key of both ticket indexes: one tenant, one status, one shard."""
+    return all_keys.collection(tenant_id, status, all_keys.whole_number(shard, "a shard"))
+
+
+def raised_status(tenant_id: str, status: str) -> str:
+    """Return the partition key of both indexes of noted tickets: one tenant, one status, however many shards."""
+    return all_keys.collection(tenant_id, _RAISED, status)
+
+
+def shelf_of(tenant_status_key: str) -> tuple[str, int] | None:
+    """Return status and shard in what `tenant_status` formed, None for anything else."""
+    parts = all_keys.collection_parts(tenant_status_key)
+    if parts is None or len(parts[2]) != 1 or not (parts[2][0].isascii() and parts[2][0].isdigit()):
+        return None
+    return parts[1], int(parts[2][0])
+
+
+def resolver_updated(resolver: str, updated_at: str) -> str:
+    """Return the sort key of gsi-status-resolver. `resolver` is a user id, or "" for nobody: UNASSIGNED keeps the row
+    indexed."""
+    return all_keys.joined(resolver or UNASSIGNED, updated_at)
+
+
+def resolver_prefix(resolver: str) -> str:
+    """Return the beginning of every `resolver_updated` of this resolver, delimiter included."""
+    return all_keys.beginning(resolver or UNASSIGNED)
+
+
+def status_shard(number: int, shards: int) -> int:
+    """Choose the shard of a ticket among `shards` (1 or more): blake2b of its number, so stable across processes.
+
+    The character-product hash printed in AWS's write-sharding page sends 20,000 UUIDs into one suffix; this
+    one spreads evenly.
+    """
+    if shards < 1:
+        raise ValueError("there is at least one shard")
+    if shards == 1:
+        return 0
+    digest = hashlib.blake2b(str(number).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") % shards
+
+
+def ticket_number(tenant_id: str, pk: str) -> int | None:
+    """Return the number in a ticket's partition key, or None when the key is not a ticket of this tenant.
+
+    Lists use it to drop an index row that another tenant has planted: the row's base key gives it away.
+    """
+    tenant, owner = all_keys.tenant(tenant_id), owner_of(pk)
+    return owner[1] if owner and owner[0] == tenant else None
+
+
+def owner_of(pk: str) -> tuple[str, int] | None:
+    """Return tenant and number of a ticket's partition key, or None for anything else."""
+    parts = all_keys.collection_parts(pk)
+    if parts is None or parts[1] != _TICKET or len(parts[2]) != 1:
+        return None
+    number = parts[2][0]
+    return (parts[0], int(number)) if number.isascii() and number.isdigit() and number[0] != "0" else None
+
+
+# --- items ---
+
+
+class SummaryItem(Item):
+    """The vertical partition of a ticket that lists and aggregates read: small, and the only item in the indexes.
+
+    It duplicates nothing: the long text is DetailItem's, and what was said is ActivityItem's.
+    `resolver` is a user id, "" for nobody. `version` grows with every change of a field and not with comments. It grows
+    with the erasure of a person, too: `erased_versions` are those that erasures made, of which no entry tells.
+    `comment_count`, `commented_at` and `updated_at` tell of comments and not of internal notes: viewers see them too.
+    `noted_at`, when the last note was added, is for agents alone. Until something else changes the ticket, `raised_at`
+    is the same moment, and with `raised_status` and `resolver_raised` the ticket's place in the lists that agents see.
+
+    For the aggregates, so that what a ticket adds to them follows from this item alone: when it was first answered
+    and last resolved, reopened and commented on; in `days` how often which of these happened on which day
+    (`contributions.day_count`), some 15 bytes for each; and the epoch of aggregates that it is counted in.
+    """
+
+    table = TICKETS
+
+    pk = UnicodeAttribute(hash_key=True)
+    sk = UnicodeAttribute(range_key=True)
+    tenant_status = UnicodeAttribute()
+    resolver_updated = UnicodeAttribute()
+    number = NumberAttribute()
+    title = UnicodeAttribute()
+    status = UnicodeAttribute()
+    priority = UnicodeAttribute()
+    tags: ListAttribute[Any] = ListAttribute(default=list)
+    resolver = UnicodeAttribute(default="")
+    resolver_name = UnicodeAttribute(default="")
+    requester = UnicodeAttribute(default="")
+    requester_name = UnicodeAttribute()
+    created_at = UnicodeAttribute()
+    updated_at = UnicodeAttribute()
+    comment_count = NumberAttribute(default=0)
+    version = NumberAttribute(default=1)
+    erased_versions: ListAttribute[Any] = ListAttribute(null=True)
+    responded_at = UnicodeAttribute(null=True)
+    resolved_at = UnicodeAttribute(null=True)
+    reopened_at = UnicodeAttribute(null=True)
+    commented_at = UnicodeAttribute(null=True)
+    noted_at = UnicodeAttribute(null=True)
+    raised_at = UnicodeAttribute(null=True)
+    raised_status = UnicodeAttribute(null=True)
+    resolver_raised = UnicodeAttribute(null=True)
+    days: MapAttribute[str, int] = MapAttribute(default=dict)  # type: ignore[no-untyped-call]  # unannotated in PynamoDB
+    epoch = NumberAttribute(default=0)
+
+    @property
+    def version_told(self) -> int:
+        """Return the version that follows from the history: without those that erasures made."""
+        return int(self.version) - len(self.erased_versions or ())
+
+
+class DetailItem(Item):
+    """The long part of a ticket, which no list reads. `request` is the digest of the request that created the ticket,
+    which names its RequestItem: what has no list of its own is found by the ticket that it made."""
+
+    table = TICKETS
+
+    pk = UnicodeAttribute(hash_key=True)
+    sk = UnicodeAttribute(range_key=True)
+    description = UnicodeAttribute(default="")
+    request = UnicodeAttribute(null=True)
+
+
+class ChangeMap(MapAttribute[str, str]):
+    """One field's change. Values are text as shown to a person."""
+
+    field = UnicodeAttribute()
+    before = UnicodeAttribute(default="")
+    after = UnicodeAttribute(default="")
+
+
+class ActivityItem(Item):
+    """An entry of a ticket's history: `kind` is comment, note (internal) or event (a change of fields).
+
+    `request` is, in a comment or note that a form or a call has made, what it is in `DetailItem`. `former_resolver` is
+    the id of the assignee before a change ("" for nobody), whose name alone is among the changes, and
+    `former_description` the text before one, of which they have the length: both let a ticket be seen as it was, and
+    are missing in events of before they were kept.
+    """
+
+    table = TICKETS
+
+    pk = UnicodeAttribute(hash_key=True)
+    sk = UnicodeAttribute(range_key=True)
+    kind = UnicodeAttribute()
+    at = UnicodeAttribute()
+    author = UnicodeAttribute(default="")
+    author_name = UnicodeAttribute()
+    body = UnicodeAttribute(default="")
+    verb = UnicodeAttribute(default="")
+    changes: ListAttribute[ChangeMap] = ListAttribute(of=ChangeMap, default=list)
+    request = UnicodeAttribute(null=True)
+    former_resolver = UnicodeAttribute(null=True)
+    former_description = UnicodeAttribute(null=True)
+
+
+class CounterItem(Item):
+    """The last ticket number that was given out in a tenant, and the epoch in which new tickets are counted.
+
+    While `closed` is there, no number is given out here: the tenant is being moved to another place.
+    """
+
+    table = TICKETS
+
+    pk = UnicodeAttribute(hash_key=True)
+    sk = UnicodeAttribute(range_key=True)
+    last = NumberAttribute()
+    epoch = NumberAttribute(default=0)
+    closed = NumberAttribute(null=True)
+
+
+class RequestItem(Item):
+    """An idempotency record: this request has created that ticket, or commented on it. Removed by TTL after a day."""
+
+    table = TICKETS
+
+    pk = UnicodeAttribute(hash_key=True)
+    sk = UnicodeAttribute(range_key=True)
+    number = NumberAttribute()
+    expires_at = NumberAttribute()
+
+
+# --- holdings ---
+
+_AT_ONCE: Final = 100  # request records that are read together
+_TRIES: Final = 3  # for a ticket that changes while it is read
+_TICKETS, _COUNTER = "tickets", "ticket counter"
+_UNUSED: Final = 100_000  # numbers that no ticket has, beside holes: whoever counts all tickets reads those, too
+
+
+def _counter(reader: Reader) -> Iterator[StoredItem]:
+    return reader.get(TICKETS, (counter(reader.tenant_id), COUNTER_TICKET))
+
+
+def numbers(reader: Reader) -> range:
+    """Return the numbers that tickets can have."""
+    given = next((int(stored.item["last"]["N"]) for stored in _counter(reader)), 0)
+    return range(1, given + 1)
+
+
+def _tickets(reader: Reader) -> Iterator[StoredItem]:
+    for number in numbers(reader):
+        yield from reader.query(TICKETS, ticket(reader.tenant_id, number))
+
+
+def _settled(reader: Reader) -> Iterator[StoredItem]:
+    """Yield the items of each ticket as of one moment: a change writes several, and a reading may part them."""
+    for number in numbers(reader):
+        for _ in range(_TRIES):
+            items = [*reader.query(TICKETS, ticket(reader.tenant_id, number))]
+            if _adds_up([stored.item for stored in items]):
+                break
+        yield from items
+
+
+def _adds_up(items: list[Raw]) -> bool:
+    summary = next((item for item in items if item["sk"]["S"] == SUMMARY), None)
+    if summary is None:
+        return True  # an import is writing it
+    comments = sum(item.get("kind", {}).get("S") == "comment" for item in items)
+    versions = 1 + sum(bool(item.get("changes", {}).get("L")) for item in items)
+    erased = len(summary.get("erased_versions", {}).get("L", ()))
+    told = [int(summary["comment_count"]["N"]), int(summary["version"]["N"]) - erased]
+    return told == [comments, versions]
+
+
+def _fit(item: Raw, arrival: TenantArrival) -> Raw:
+    """Put a summary into the list of its status where it arrives: over how many partitions, the tenant says."""
+    if item["sk"]["S"] != SUMMARY:
+        return item
+    tenant_id, shards = arrival.tenant["tenant_id"]["S"], int(arrival.tenant["shards"]["N"])
+    shard = status_shard(int(item["number"]["N"]), shards)
+    status = item["status"]["S"].upper()
+    return {
+        **item,
+        "tenant_status": {"S": tenant_status(tenant_id, status, shard)},
+        "raised_status": {"S": raised_status(tenant_id, status)},
+    }
+
+
+def _requests(reader: Reader) -> Iterator[StoredItem]:
+    named: list[tuple[str, str | None]] = []
+    for stored in _tickets(reader):
+        if digest := stored.item.get("request", {}).get("S"):
+            is_ticket = stored.item["sk"]["S"] == DETAIL
+            named.append((request(reader.tenant_id, digest), MADE_TICKET if is_ticket else MADE_COMMENT))
+        if len(named) >= _AT_ONCE:
+            yield from reader.get(TICKETS, *named)
+            named = []
+    yield from reader.get(TICKETS, *named)
+
+
+def _open(item: Raw, arrival: TenantArrival) -> Raw:
+    """Let the counter give out numbers where it arrives: at the place that it comes from, a move may have closed it."""
+    return {name: value for name, value in item.items() if name != "closed"}
+
+
+def _pk(tenant_id: str, item: Raw) -> str:
+    """Form the partition key of the ticket that a row is of."""
+    number = ticket_number(tenant_id, item["pk"]["S"])
+    if number is None:
+        raise ValueError("this is no ticket of this tenant")
+    return ticket(tenant_id, number)
+
+
+def _summary_key(tenant_id: str, item: Raw) -> tuple[str, str]:
+    return ticket(tenant_id, int(item["number"]["N"])), SUMMARY
+
+
+def _activity_key(tenant_id: str, item: Raw) -> tuple[str, str]:
+    _, at, entry = all_keys.split(item["sk"]["S"])
+    row_forms.moment(all_keys.part(at))
+    return _pk(tenant_id, item), activity(at, entry)
+
+
+def _numbers_in(values: Iterable[Raw]) -> bool:
+    return all(int(one["N"]) >= 0 for one in values)
+
+
+def _days(values: Raw) -> bool:
+    return _numbers_in(values.values()) and all(date.fromisoformat(name[:-1]) and name[-1] in "cro" for name in values)
+
+
+def _forms() -> tuple[RowForm, ...]:
+    of_request = {"request": all_keys.part}
+    summary: dict[str, Check] = {
+        **{choice.name: row_forms.one_of(*(value for value, _ in choice.choices)) for choice in CHOICES},
+        TAGS.name: row_forms.texts,
+        "erased_versions": _numbers_in,
+        "days": _days,
+        **row_forms.moments("created_at", "updated_at"),
+        **row_forms.moments_if_any(
+            "responded_at", "resolved_at", "reopened_at", "commented_at", "noted_at", "raised_at"
+        ),
+    }
+    activity = {"kind": row_forms.one_of("comment", "note", "event"), **row_forms.moments("at"), **of_request}
+    needs = ("comment_count", "version", "tags", "resolver", "resolver_name")  # lists take them as they are stored
+    return (
+        RowForm(SummaryItem, _summary_key, begins=SUMMARY, checks=summary, needs=needs),
+        RowForm(DetailItem, lambda own, item: (_pk(own, item), DETAIL), begins=DETAIL, checks=of_request),
+        RowForm(ActivityItem, _activity_key, begins=ACTIVITY_PREFIX, checks=activity),
+    )
+
+
+def _counter_forms() -> tuple[RowForm, ...]:
+    return (RowForm(CounterItem, lambda own, _: (counter(own), COUNTER_TICKET)),)
+
+
+class TicketNumbers:
+    """Looks whether the counter in a file reaches all tickets, by which they are found, and not far beyond them."""
+
+    of = (_TICKETS, _COUNTER)
+
+    def __init__(self) -> None:
+        self._tickets = self._highest = 0
+        self._last = -1
+        self._highest_at = self._last_at = FilePlace(0, "")
+
+    def look(self, holding: str, item: Raw, place: FilePlace) -> str:
+        """Take a row of a ticket, or the counter."""
+        if holding == _COUNTER:
+            if self._last >= 0:
+                return "is a second counter"
+            self._last, self._last_at = int(item["last"]["N"]), place
+            return ""
+        self._tickets += item["sk"]["S"] == SUMMARY
+        owner = owner_of(item["pk"]["S"])
+        if owner and owner[1] > self._highest:
+            self._highest, self._highest_at = owner[1], place
+        return ""
+
+    def fault(self) -> tuple[FilePlace, str] | None:
+        """Return the ticket that the counter does not reach, or the counter that is far off."""
+        if self._highest > max(self._last, 0):
+            return self._highest_at, f"is of ticket {self._highest:,}, which the file's counter does not reach"
+        if self._last > _UNUSED + NUMBER_GAP * self._tickets:
+            return self._last_at, f"counts to {self._last:,}, which is far beyond the {self._tickets:,} tickets"
+        return None
+
+
+declare_holding(
+    Holding(_TICKETS, (TICKETS,), _tickets, Stage.CONTENT, export=_settled, fit=_fit, forms=_forms),
+    Holding(_COUNTER, (TICKETS,), _counter, Stage.OWN, fit=_open, forms=_counter_forms, together=TicketNumbers),
+    Holding("requests", (TICKETS,), _requests, Stage.NAMED, left_out="each is forgotten a day after its request"),
+)
