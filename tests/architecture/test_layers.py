@@ -304,8 +304,8 @@ def complaints(module: str, source: str) -> list[str]:
         ("tickets.desk.bulk", "from django.urls import reverse"),
         ("tickets.desk.bulk", "from django import http"),
         ("tickets.desk.bulk", "from tickets.desk import forms"),
-        ("tickets.ticket.stored", "from tickets.ticket import fields"),
-        ("tickets.ticket.stored", "import time"),
+        ("tickets.newroom.items", "from tickets.ticket import fields"),
+        ("tickets.newroom.items", "import time"),
     ],
 )
 def test_the_rules_know_what_is_wrong(module: str, source: str) -> None:
