@@ -27,6 +27,15 @@ def named_in(text: str) -> list[tuple[str, str]]:
 NAMED = named_in(ISOLATION)
 
 
+@pytest.mark.parametrize(
+    "kept",
+    ["accounts of members", "the certificate", "backups", "records of streams", "Noise", "`var/log/", "`var/mail`"],
+)
+def test_what_a_purge_leaves_has_a_row(kept: str) -> None:
+    rows = (ROOT / "docs" / "deletion.md").read_text().partition("| what stays | why |")[2].partition("\n\n")[0]
+    assert [row for row in rows.splitlines() if kept in row.partition(" | ")[0]]
+
+
 def test_the_threat_table_names_tests() -> None:
     assert len(NAMED) > 25
 
