@@ -18,7 +18,7 @@ _SENTENCES: Final = {
     "string_type": "This needs a text.",
     "string_unicode": "This text holds a character that UTF-8 does not have.",
     "string_too_long": "This is too long: {max_length:,} characters are allowed.",
-    "string_too_short": "This is too short: it needs {min_length:,} characters or more.",
+    "string_too_short": "This is too short: {min_length:,} or more characters are needed.",
     "list_type": "This needs a list.",
     "too_long": "These are too many: {max_length:,} are allowed.",
     "too_short": "These are too few: {min_length:,} or more are needed.",

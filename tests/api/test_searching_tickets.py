@@ -98,6 +98,7 @@ def test_what_was_ignored_is_said(client: ApiClient) -> None:
 def test_a_search_for_nothing_is_refused_at_its_parameter(client: ApiClient, query: str, field: str) -> None:
     refused = client.ask(f"/search?{query}")
     assert (refused.status_code, refused.json()["field"]) == (422, field)
+    assert "1 characters" not in refused.json()["detail"]
 
 
 @pytest.mark.parametrize("order", ["best", "newest"])
