@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from tenants.api_keys import key_authentication
 from tenants.tenancy import request_identity
 
 LIMIT_US: Final = 20.0
@@ -32,7 +33,7 @@ def main() -> int:
     django.setup()
     from portal.dynamo import meter
     from portal.limits.tenant_limiter import TenantLimiter
-    from tenants.api_keys import calling, key_text
+    from tenants.api_keys import key_text
 
     limiter = TenantLimiter()
     chance = random.Random(7)  # noqa: S311  # repeatable
@@ -60,7 +61,7 @@ def main() -> int:
 
     def verify() -> None:
         for _ in tenants:
-            calling.address_in(text)
+            key_authentication.address_in(text)
             hmac.compare_digest(key_text.digest(text), stored)
 
     work = {"decide": decide, "refuse": refuse, "check a cookie": check, "verify an API key": verify}

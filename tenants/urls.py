@@ -5,8 +5,7 @@ from tenants.api_keys import views as api_key_views
 from tenants.audit_trail import views as audit_views
 from tenants.closing import views as closing_views
 from tenants.impersonation import views as impersonation_views
-from tenants.membership import accepting_views, inviting_views, member_views
-from tenants.past_members import views as past_member_views
+from tenants.membership import invitation_views, member_views
 from tenants.provisioning import sign_in_views, usage_views
 from tenants.provisioning import views as desk_views
 from tenants.sign_in import entering_views, views
@@ -62,18 +61,18 @@ urlpatterns = [
     path("impersonation/stop/", impersonation_views.stop, name="impersonation_stop"),
     path("tenants/", views.pick, name="pick"),
     path("tenants/switch/", views.switch, name="switch"),
-    path("tenants/accept/", accepting_views.accept_waiting, name="accept_waiting"),
-    path("invitation/<str:token>/", accepting_views.follow_link, name="invitation"),
+    path("tenants/accept/", invitation_views.accept_waiting, name="accept_waiting"),
+    path("invitation/<str:token>/", invitation_views.follow_link, name="invitation"),
     desk_pages(
         path("desk/leave/", member_views.leave, name="leave"),
         path("desk/members/", member_views.members_page, name="members"),
-        path("desk/members/past/", past_member_views.past_members, name="past_members"),
-        path("desk/members/past/restore/", past_member_views.restore, name="past_members_restore"),
+        path("desk/members/past/", member_views.past_members, name="past_members"),
+        path("desk/members/past/restore/", member_views.restore, name="past_members_restore"),
         path("desk/members/<str:user>/role/", member_views.change_role, name="member_role"),
         path("desk/members/<str:user>/remove/", member_views.remove, name="member_remove"),
-        path("desk/invitations/", inviting_views.invite_people, name="invitations"),
-        path("desk/invitations/<str:invite>/resend/", inviting_views.resend, name="invitation_resend"),
-        path("desk/invitations/<str:invite>/revoke/", inviting_views.revoke, name="invitation_revoke"),
+        path("desk/invitations/", invitation_views.invite_people, name="invitations"),
+        path("desk/invitations/<str:invite>/resend/", invitation_views.resend, name="invitation_resend"),
+        path("desk/invitations/<str:invite>/revoke/", invitation_views.revoke, name="invitation_revoke"),
         path("desk/audit/", audit_views.audit_page, name="audit"),
         path("desk/audit/export/", audit_views.export, name="audit_export"),
         path("desk/settings/defaults/", desk_views.change_defaults, name="settings_defaults"),

@@ -13,7 +13,7 @@ from typing import Final
 from django.http import HttpRequest, HttpResponse
 
 from api.door.problems import RequestProblem
-from tenants.api_keys.calling import ApiCaller
+from tenants.api_keys.key_authentication import ApiCaller
 
 _OPEN: Final = "Access-Control-Allow-Origin"
 _ANY: Final = "*"

@@ -18,7 +18,7 @@ from django.conf import settings
 
 from portal.errors import LimitReached
 from portal.tenant_buckets import RecentTenants, TokenBucket
-from tenants.api_keys.calling import KeyRefused
+from tenants.api_keys.key_authentication import KeyRefused
 from tenants.sign_in import attempt_limits
 
 PER_SECOND: Final = 1.0  # that an address may try in vain for good; API_KEY_ATTEMPTS may come at once

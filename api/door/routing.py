@@ -22,7 +22,7 @@ from api.door.problems import FieldProblem, RequestProblem
 from api.door.strict_json import StrictParser
 from portal.errors import NotFound, PortalError
 from portal.web import access
-from tenants.api_keys.calling import ApiCaller
+from tenants.api_keys.key_authentication import ApiCaller
 from tenants.api_keys.scopes import Scope
 from tenants.tenancy.context import TenantContext
 

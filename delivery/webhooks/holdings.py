@@ -12,7 +12,7 @@ from portal import clock
 from portal.schema import row_forms
 from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, TenantArrival, declare_holding
 from portal.schema.row_forms import RowForm
-from tenants.audit_trail.tables import AUDIT
+from tenants.audit_trail.stored import AUDIT
 
 _LONGEST = 100_000  # bytes of an endpoint in a file: it gets a sentence more where it is brought in
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from portal.schema import keys
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
-from tenants.audit_trail.tables import AUDIT, CHAINS
+from tenants.audit_trail.stored import AUDIT, CHAINS
 from tenants.tenancy.stored import TENANTS
 
 ENDPOINTS = Table("Events.Endpoints", "tenant", "tenant_id", "endpoint_id")

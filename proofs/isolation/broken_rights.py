@@ -23,9 +23,9 @@ from portal.schema import placed_names
 from portal.schema.registry import ROLES
 from portal.schema.tables import Table
 from portal.streams.tables import LEASES
-from tenants.api_keys.tables import API_KEYS
-from tenants.audit_trail.tables import AUDIT, CHAINS
-from tenants.membership.tables import INVITES, MEMBERS
+from tenants.api_keys.stored import API_KEYS
+from tenants.audit_trail.stored import AUDIT, CHAINS
+from tenants.membership.stored import INVITES, MEMBERS
 from tenants.sign_in.stored import USERS
 from tenants.tenancy.stored import MEMBERSHIPS, TENANTS
 from tickets.counting.tables import DEAD_LETTERS

@@ -19,10 +19,9 @@ from delivery.webhooks.tables import DELIVERIES, ENDPOINTS, SECRETS
 from portal.limits.tables import USAGE
 from portal.schema import registry, tables
 from proofs.isolation import conditions
-from tenants.api_keys.tables import API_KEYS
-from tenants.audit_trail import keys as audit_keys
-from tenants.audit_trail.tables import AUDIT
-from tenants.membership.tables import INVITES, MEMBERS, UNREACHED
+from tenants.api_keys.stored import API_KEYS
+from tenants.audit_trail.stored import AUDIT, audit_actor_key
+from tenants.membership.stored import INVITES, MEMBERS, UNREACHED
 from tickets.search.tables import SEARCH
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.stored import TICKETS
@@ -74,7 +73,7 @@ class Oracle:
         self.tenant_id = tenant_id
         self._prefixes = (
             ticket_keys.counter(tenant_id).removesuffix("COUNTER"),
-            audit_keys.audit_actor(tenant_id, "x").removesuffix("x"),
+            audit_actor_key(tenant_id, "x").removesuffix("x"),
         )
 
     def is_own(self, key: object) -> bool:

@@ -20,9 +20,9 @@ from portal.nosql.tables import SESSIONS
 from portal.schema.registry import ROLES, Role
 from portal.schema.tables import Table
 from portal.streams.tables import LEASES
-from tenants.api_keys.tables import API_KEYS
-from tenants.audit_trail.tables import AUDIT, CHAINS
-from tenants.membership.tables import INVITES, MEMBERS
+from tenants.api_keys.stored import API_KEYS
+from tenants.audit_trail.stored import AUDIT, CHAINS
+from tenants.membership.stored import INVITES, MEMBERS
 from tenants.sign_in.stored import FACTORS, THROTTLES, USERS
 from tenants.tenancy.stored import DIRECTORY, MEMBERSHIPS, TENANTS
 from tickets.counting import keys as aggregate_keys

@@ -12,8 +12,7 @@ from delivery.webhooks.items import SecretItem
 from portal.errors import NotFound
 from portal.schema import keys, tables
 from tenants.api_keys import key_changes
-from tenants.audit_trail import keys as audit_keys
-from tenants.audit_trail.tables import AUDIT_ACTOR
+from tenants.audit_trail.stored import AUDIT_ACTOR, audit_actor_key, audit_entity_key
 from tenants.membership import members
 from tenants.membership.members import Member
 from tenants.sign_in import accounts
@@ -85,10 +84,10 @@ class Target:
         """Return the partitions of an index of the audit trail: of what the tenant's people did, and what was done."""
         people = [m.id for m in self.members] or ["system"]
         if index == AUDIT_ACTOR:
-            return [audit_keys.audit_actor(self.id, person) for person in people]
+            return [audit_actor_key(self.id, person) for person in people]
         return [
-            audit_keys.audit_entity(self.id, "tenant", self.id),
-            *(audit_keys.audit_entity(self.id, "user", p) for p in people),
+            audit_entity_key(self.id, "tenant", self.id),
+            *(audit_entity_key(self.id, "user", p) for p in people),
         ]
 
     def state(self) -> list[Any]:

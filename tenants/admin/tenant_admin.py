@@ -24,7 +24,7 @@ from portal.plain_text import amount
 from tenants.admin.named_columns import with_id
 from tenants.admin.partition_filters import NameInput
 from tenants.closing import closing_mails, desk_closing
-from tenants.membership import invite_storage, inviting, mails
+from tenants.membership import invitations, mails
 from tenants.operators.facades import Tenant
 from tenants.operators.operator_site import OperatorSite, actor
 from tenants.provisioning import tenant_lifecycle
@@ -118,10 +118,10 @@ class TenantAdmin(DynamoAdmin):
     @admin.display(description="first owner")
     def first_owner(self, obj: Any) -> str:
         """Say whether the owner who was invited when the desk was made has come: one Query."""
-        invite = inviting.of_first_owner(context.for_system(tenant_directory.get(obj.tenant_id)))
+        invite = invitations.of_first_owner(context.for_system(tenant_directory.get(obj.tenant_id)))
         if invite is None:
             return "No invitation waits."
-        if invite_storage.is_expired(invite):
+        if invitations.is_expired(invite):
             return f"Invited, has not come, and the invitation expired on {clock.parse(invite.expires_at):%-d %B %Y}."
         return (
             f"Invited on {clock.parse(invite.sent_at):%-d %B %Y}, has not come yet. Nobody else gets in by themselves."
@@ -167,7 +167,7 @@ class TenantAdmin(DynamoAdmin):
 
     def add(self, request: Any, obj: Any, form: Any) -> None:
         try:
-            invited = inviting.FirstOwner(form.cleaned_data["owner"], partial(mails.by_provider, request))
+            invited = invitations.FirstOwner(form.cleaned_data["owner"], partial(mails.by_provider, request))
         except Invalid as error:
             raise Invalid(error.message, field="owner") from error
         tenant = tenant_lifecycle.create(
@@ -208,11 +208,11 @@ class TenantAdmin(DynamoAdmin):
             return f"{obj.name} is {status} again."
         if action == "_invite":
             tenant = context.for_system(tenant_directory.get(obj.tenant_id))
-            invite = inviting.of_first_owner(tenant)
+            invite = invitations.of_first_owner(tenant)
             if invite is None:
                 raise Conflict("No invitation of an owner waits any more.")
             again = mails.by_provider(request, tenant)
-            sent = inviting.resend(tenant, invite_id=invite.invite_id, by=actor(request), write=again)
+            sent = invitations.resend(tenant, invite_id=invite.invite_id, by=actor(request), write=again)
             outgoing.send_all(sent.mails)
             return "The invitation was sent again." if not sent.unreached else sent.unreached
         switch = tenant_lifecycle.suspend if action == "_suspend" else tenant_lifecycle.resume
@@ -221,7 +221,7 @@ class TenantAdmin(DynamoAdmin):
 
 
 def _waits_for_owner(obj: Any) -> bool:
-    return inviting.of_first_owner(context.for_system(tenant_directory.get(obj.tenant_id))) is not None
+    return invitations.of_first_owner(context.for_system(tenant_directory.get(obj.tenant_id))) is not None
 
 
 @OperatorSite.watches

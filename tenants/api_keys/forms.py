@@ -11,9 +11,9 @@ from django import forms
 from portal import clock
 from portal.schema import keys
 from tenants.api_keys import scopes
-from tenants.api_keys.items import ApiKeyItem
 from tenants.api_keys.key_changes import KeyChoice, KeyChoiceInvalid
 from tenants.api_keys.scopes import Scope
+from tenants.api_keys.stored import ApiKeyItem
 
 _GRACES = {"0": "not at all: it ends at once", "1": "for an hour", "24": "for a day", "168": "for a week"}
 

@@ -16,10 +16,9 @@ from portal import clock, plain_text
 from portal.dynamo.repository import Action, TenantRepository, Transaction
 from portal.errors import Conflict, Invalid, NotFound, TransactionRefused
 from portal.schema import keys
-from tenants.api_keys import key_places, key_text
-from tenants.api_keys.items import ApiKeyItem
+from tenants.api_keys import key_restrictions, key_text, scopes
 from tenants.api_keys.scopes import Scope
-from tenants.api_keys.tables import API_KEYS
+from tenants.api_keys.stored import API_KEYS, ApiKeyItem
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import member_changes
@@ -57,7 +56,7 @@ class KeyChoice:
 
     def __post_init__(self) -> None:
         faults = [*self._faults()]
-        for field, read in (("addresses", key_places.network), ("origins", key_places.origin)):
+        for field, read in (("addresses", key_restrictions.network), ("origins", key_restrictions.origin)):
             places = getattr(self, field)
             if len(places) > PLACES_LIMIT:
                 faults.append(Invalid(f"A key can have up to {PLACES_LIMIT} of them.", field=field))
@@ -273,3 +272,72 @@ def _shown(key: ApiKeyItem) -> dict[str, str]:
         "addresses": ", ".join(key.addresses),
         "origins": ", ".join(key.origins),
     }
+
+
+def roll(
+    tenant: TenantContext, *, prefix: str, version: int, grace: timedelta, expires_at: datetime | None, by: Actor
+) -> tuple[ApiKeyItem, str]:
+    """Make the key that replaces this one, which works until `grace` is over or its own end comes.
+
+    Returns the new key, which ends at `expires_at` if at all, with its text, which is not shown again. `version` is
+    that of the old key on the form: a form that is sent twice rolls once. Raises NotFound; Conflict for a key that has
+    ended or been replaced; and Invalid.
+    """
+    old = find(tenant.repository, prefix)
+    if old.replaced_by:
+        raise Conflict("This key has been rolled already. The new one was shown then; you can roll that.")
+    refuse_ended(old)
+    if old.version != version:
+        raise Conflict(CHANGED)
+    choice = KeyChoice(
+        name=old.name,
+        scopes=scopes.named(old.scopes),
+        expires_at=expires_at,
+        addresses=tuple(old.addresses),
+        origins=tuple(old.origins),
+    )
+    key, text = new(tenant, choice, prefix=key_text.new_prefix(uuid.uuid4().hex), key_id=old.key_id)
+    end = clock.now() + grace
+    if old.expires_at:
+        end = min(end, clock.parse(old.expires_at))
+
+    def build() -> Transaction:
+        others = listed(tenant.repository, consistent=True)
+        refuse_too_many(others)
+        _refuse_too_many_at_work([other for other in others if other.api_key_prefix != prefix or end > clock.now()])
+        actions = [ApiKeyItem.replaced_by.set(key.api_key_prefix), *ending(end)]
+        transaction = updated(old, actions)
+        transaction.put(key, condition=ApiKeyItem.api_key_prefix.does_not_exist())
+        return transaction
+
+    row = entry(
+        old,
+        AuditAction.API_KEY_ROLLED,
+        by,
+        before={"prefix": prefix},
+        after={
+            "prefix": key.api_key_prefix,
+            "expires": told(key.expires_at) or "never",
+            "old_key_works_until": told(clock.stamp(end)),
+        },
+    )
+    commit(tenant, build, row)
+    return key, text
+
+
+def with_rolled(repository: TenantRepository, prefix: str) -> tuple[ApiKeyItem, list[ApiKeyItem]]:
+    """Return a key, and the keys that it replaced or that replaced it, the latest first, those that ended for KEPT.
+
+    Costs one consistent Query. Raises NotFound.
+    """
+    stored = listed(repository, consistent=True)
+    found = next((key for key in stored if key.api_key_prefix == prefix), None)
+    if found is None:
+        raise NotFound("There is no such API key.")
+    return found, [key for key in stored if key.key_id == found.key_id and key is not found]
+
+
+def _refuse_too_many_at_work(beside: Sequence[ApiKeyItem]) -> None:
+    """Raise Conflict where as many keys as a desk can have would work beside the new one."""
+    if sum(map(works, beside)) >= MOST:
+        raise Conflict(f"A desk can have up to {MOST} keys. Revoke one that is not used, or let this one end at once.")

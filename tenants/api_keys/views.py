@@ -1,28 +1,75 @@
-"""Show the API keys of a desk, and let its admins make and end them. Rules are in key_changes.py and key_rolling.py."""
+"""Show the API keys of a desk, and let its admins make and end them. Rules are in key_changes.py."""
 
 from __future__ import annotations
 
 import uuid
+from datetime import timedelta
+from typing import Any, Final
 
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
+from portal import clock
 from portal.errors import Conflict, Invalid
 from portal.web.access import get_or_post, member
-from tenants.api_keys import key_changes, key_rolling, presenters
+from tenants.api_keys import key_authentication, key_changes, key_text, scopes
 from tenants.api_keys.forms import KeyForm, RollForm
-from tenants.api_keys.items import ApiKeyItem
+from tenants.api_keys.scopes import Scope
+from tenants.api_keys.stored import ApiKeyItem
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
+
+SOON: Final = timedelta(days=7)
+
+
+def shown_key(key: ApiKeyItem) -> dict[str, Any]:
+    """Return a key as the list and its own page show it. Nothing of it helps to use the key."""
+    ends = clock.parse(key.expires_at) if key.expires_at else None
+    return {
+        "prefix": key.api_key_prefix,
+        "shown": key_text.shown(key.api_key_prefix),
+        "id": key.key_id,
+        "name": key.name,
+        "scopes": [scope for scope in Scope if scope in scopes.named(key.scopes)],
+        "addresses": list(key.addresses),
+        "origins": list(key.origins),
+        "badge": _badge(key),
+        "works": key_changes.works(key),
+        "can_change": key_changes.works(key) and not key.replaced_by,
+        "replaced_by": key.replaced_by or "",
+        "created_at": clock.parse(key.created_at),
+        "created_by": key.created_by,
+        "ends_at": ends,
+        "revoked_at": clock.parse(key.revoked_at) if key.revoked_at else None,
+        "last_used_at": clock.parse(key.last_used_at) if key.last_used_at else None,
+        "last_used_from": key.last_used_from or "",
+        # A use is noted once in so many minutes, so that the last one may be later than what is noted.
+        "noted_minutes": key_authentication.NOTED_EVERY // timedelta(minutes=1),
+        "used_of_late": key_authentication.is_of_late(key),
+        "version": int(key.version),
+    }
+
+
+def _badge(key: ApiKeyItem) -> dict[str, str]:
+    """Return a key's state as a word, with the kind of badge and the icon that go with it."""
+    if key.revoked_at:
+        return {"word": "Revoked", "kind": "closed", "icon": "close"}
+    if not key_changes.works(key):
+        return {"word": "Replaced" if key.replaced_by else "Expired", "kind": "closed", "icon": "close"}
+    if key.replaced_by:
+        return {"word": "Being replaced", "kind": "pending", "icon": "warning"}
+    if key.expires_at and key.expires_at < clock.stamp(clock.now() + SOON):
+        return {"word": "Ends soon", "kind": "pending", "icon": "warning"}
+    return {"word": "Active", "kind": "resolved", "icon": "check"}
 
 
 @member(Role.ADMIN)
 @require_safe
 def api_keys(request: TenantRequest) -> HttpResponse:
     """List the keys that work, and those that ended of late. Costs one Query."""
-    found = [presenters.api_key(key) for key in key_changes.listed(request.tenant.repository)]
+    found = [shown_key(key) for key in key_changes.listed(request.tenant.repository)]
     page = {
         "keys": [key for key in found if key["works"]],
         "ended": [key for key in found if not key["works"]],
@@ -55,7 +102,7 @@ def new(request: TenantRequest) -> HttpResponse:
 def api_key(request: TenantRequest, api_key: str) -> HttpResponse:
     """Show what a key may do and when it was used. Costs one GetItem."""
     found = key_changes.find(request.tenant.repository, api_key)
-    return render(request, "api_keys/key.html", {"key": presenters.api_key(found)})
+    return render(request, "api_keys/key.html", {"key": shown_key(found)})
 
 
 @member(Role.ADMIN)
@@ -75,7 +122,7 @@ def edit(request: TenantRequest, api_key: str) -> HttpResponse:
         else:
             messages.success(request, "Key saved.")
             return redirect("tenants:api_key", api_key)
-    page = {"form": form, "key": presenters.api_key(stored)}
+    page = {"form": form, "key": shown_key(stored)}
     return render(request, "api_keys/form.html", page, status=422 if form.is_bound else 200)
 
 
@@ -87,7 +134,7 @@ def roll(request: TenantRequest, api_key: str) -> HttpResponse:
     form = RollForm(request.POST) if request.method == "POST" else RollForm.of(stored)
     if request.method == "POST" and form.is_valid():
         try:
-            key, text = key_rolling.roll(
+            key, text = key_changes.roll(
                 request.tenant,
                 prefix=api_key,
                 version=form.cleaned_data["version"],
@@ -99,13 +146,13 @@ def roll(request: TenantRequest, api_key: str) -> HttpResponse:
             form.add_error(error.field, error.message)
         else:
             return _secret(request, key, text, old=key_changes.find(request.tenant.repository, api_key))
-    page = {"form": form, "key": presenters.api_key(stored)}
+    page = {"form": form, "key": shown_key(stored)}
     return render(request, "api_keys/roll.html", page, status=422 if form.is_bound else 200)
 
 
 def _secret(request: TenantRequest, key: ApiKeyItem, text: str, *, old: ApiKeyItem | None = None) -> HttpResponse:
     """Show a key in the answer to the form itself: it is in no address, cookie or log."""
-    page = {"key": presenters.api_key(key), "secret": text, "old": presenters.api_key(old) if old else None}
+    page = {"key": shown_key(key), "secret": text, "old": shown_key(old) if old else None}
     return render(request, "api_keys/secret.html", page)
 
 
@@ -114,8 +161,8 @@ def _secret(request: TenantRequest, key: ApiKeyItem, text: str, *, old: ApiKeyIt
 def revoke(request: TenantRequest, api_key: str) -> HttpResponse:
     """Ask first, on a page of its own that says which other keys of a roll still work, then end the key at once."""
     if request.method != "POST":
-        stored, rolled = key_rolling.with_rolled(request.tenant.repository, api_key)
-        page = {"key": presenters.api_key(stored), "rolled": [presenters.api_key(key) for key in rolled]}
+        stored, rolled = key_changes.with_rolled(request.tenant.repository, api_key)
+        page = {"key": shown_key(stored), "rolled": [shown_key(key) for key in rolled]}
         return render(request, "api_keys/revoke.html", page)
     try:
         revoked = key_changes.revoke(request.tenant, prefix=api_key, by=actor_of(request))

@@ -18,10 +18,17 @@ from portal.dynamo.paging import Pager, all_pages
 from portal.dynamo.repository import Page, TenantRepository
 from portal.errors import Invalid
 from portal.schema import keys, tables
-from tenants.audit_trail import keys as audit_keys
 from tenants.audit_trail.erased_people import NOBODY, ErasedPeople
 from tenants.audit_trail.recording import AuditAction
-from tenants.audit_trail.tables import AUDIT, AUDIT_ACTOR, AUDIT_ENTITY
+from tenants.audit_trail.stored import (
+    AUDIT,
+    AUDIT_ACTOR,
+    AUDIT_ENTITY,
+    audit_actor_key,
+    audit_entity_key,
+    audited_at_key,
+    event_id,
+)
 
 PAGE_SIZE: Final = 50
 _EXPORT_PAGE: Final = 500  # rows read at once for an export
@@ -251,12 +258,12 @@ def _day(text: str, field: str) -> date | None:
 def _partition(repository: TenantRepository, only: TrailFilter) -> tuple[tables.Index | None, Any, tuple[str, ...]]:
     """Return index, key builder and its arguments. Raises ValueError for text that cannot stand in a key."""
     if only.actor:
-        build, args, index = audit_keys.audit_actor, (only.actor,), AUDIT_ACTOR
+        build, args, index = audit_actor_key, (only.actor,), AUDIT_ACTOR
         repository.key(build, *args)
         return index, build, args
     if only.entity:
-        repository.key(audit_keys.audit_entity, *only.entity)
-        return AUDIT_ENTITY, audit_keys.audit_entity, only.entity
+        repository.key(audit_entity_key, *only.entity)
+        return AUDIT_ENTITY, audit_entity_key, only.entity
     return None, keys.tenant, ()
 
 
@@ -288,8 +295,8 @@ def _row(raw: dict[str, Any]) -> TrailRow:
     text = {name: value["S"] for name, value in raw.items() if "S" in value}
     action = text["action"]
     return TrailRow(
-        id=audit_keys.event_id(text["timestamp_event_id"]),
-        at=clock.parse(audit_keys.audited_at(text["timestamp_event_id"])),
+        id=event_id(text["timestamp_event_id"]),
+        at=clock.parse(audited_at_key(text["timestamp_event_id"])),
         actor_id=text["actor_id"],
         actor=text.get("actor_email") or {"system": "Pooldesk"}.get(text["actor_id"], "Somebody"),
         origin=text.get("origin", ""),

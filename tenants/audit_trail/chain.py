@@ -18,8 +18,7 @@ from typing import Any, Final, NamedTuple
 from portal.dynamo import platform
 from portal.dynamo.repository import TenantRepository
 from portal.schema import keys
-from tenants.audit_trail.items import AuditItem, ChainItem
-from tenants.audit_trail.tables import AUDIT
+from tenants.audit_trail.stored import AUDIT, AuditItem, ChainItem
 
 PARTITIONS: Final = 8
 _HASH: Final = "hash"

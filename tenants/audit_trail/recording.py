@@ -24,8 +24,7 @@ from portal.dynamo.retry import retrying
 from portal.errors import Throttled, TransactionRefused
 from portal.schema import keys
 from tenants.audit_trail import chain
-from tenants.audit_trail import keys as audit_keys
-from tenants.audit_trail.items import AuditItem, ChainItem
+from tenants.audit_trail.stored import AuditItem, ChainItem, audit_actor_key, audit_entity_key, audit_row_key
 
 PLATFORM: Final = keys.PLATFORM
 ATTEMPTS: Final = 20  # of one transaction, whatever refused it
@@ -239,9 +238,9 @@ def _add_rows(transaction: Transaction, entries: Sequence[AuditEntry], ends: Map
 def _row(entry: AuditEntry) -> AuditItem:
     return AuditItem(
         keys.tenant(entry.tenant_id),
-        audit_keys.audit_row(clock.stamp(), uuid.uuid4().hex),
-        tenant_actor=audit_keys.audit_actor(entry.tenant_id, entry.by.id),
-        tenant_entity=audit_keys.audit_entity(entry.tenant_id, entry.entity_type, entry.entity_id),
+        audit_row_key(clock.stamp(), uuid.uuid4().hex),
+        tenant_actor=audit_actor_key(entry.tenant_id, entry.by.id),
+        tenant_entity=audit_entity_key(entry.tenant_id, entry.entity_type, entry.entity_id),
         hash="",
         action=entry.action.value,
         actor_id=entry.by.id,

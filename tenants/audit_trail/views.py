@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django import forms
 from django.http import HttpResponse, QueryDict, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
@@ -17,10 +18,19 @@ from portal.web.heavy_work import heavy
 from tenants.audit_trail import browsing, recording
 from tenants.audit_trail.browsing import TrailFilter, TrailPage, TrailRow
 from tenants.audit_trail.erased_people import ErasedPeople
-from tenants.audit_trail.forms import AuditFilterForm
 from tenants.audit_trail.recording import AuditAction, AuditEntry
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
+
+
+class AuditFilterForm(forms.Form):
+    """Take the filters of the audit trail. The page's address holds them."""
+
+    actor = forms.CharField(required=False, max_length=64)
+    entity = forms.CharField(required=False, max_length=120)
+    first = forms.DateField(label="From", required=False, widget=forms.DateInput(attrs={"type": "date"}))
+    last = forms.DateField(label="To", required=False, widget=forms.DateInput(attrs={"type": "date"}))
+
 
 _COLUMNS = ("time (UTC)", "person", "origin", "action", "entity", "name", "before", "after")
 

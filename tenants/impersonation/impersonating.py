@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from django.conf import settings
@@ -19,7 +20,9 @@ from portal.mailing.outgoing import OutgoingMail
 from portal.nosql import keys as session_keys
 from portal.nosql.items import SessionItem
 from portal.schema import keys
-from tenants.audit_trail import recording
+from tenants.audit_trail import browsing, recording
+from tenants.audit_trail.browsing import TrailFilter, TrailRow
+from tenants.audit_trail.erased_people import ErasedPeople
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.sign_in import accounts, impersonation_session
 from tenants.sign_in.accounts import User
@@ -146,3 +149,54 @@ def note_end(impersonation: Impersonation, *, origin: str, why: str, transaction
 
 def _entry(impersonation: Impersonation, action: AuditAction, by: Actor, after: Mapping[str, object]) -> AuditEntry:
     return AuditEntry(impersonation.tenant_id, action, by, *ENTITY, impersonation.member_email, after=after)
+
+
+@dataclass(frozen=True)
+class PlatformVisit:
+    """One time that an operator acted as a member, or without a `member` looked at the desk's content in the admin.
+
+    `ended_at` is None where it ran out, or still goes on.
+    """
+
+    began_at: datetime
+    operator: str
+    member: str
+    reason: str
+    may_write: bool
+    until: datetime
+    ended_at: datetime | None
+
+    @property
+    def goes_on(self) -> bool:
+        return self.ended_at is None and self.until > clock.now()
+
+
+@dataclass(frozen=True)
+class PlatformVisits:
+    """A page of visits. `next` is the cursor to older ones, None at the end."""
+
+    visits: list[PlatformVisit]
+    next: str | None
+
+
+def visits_page(tenant: TenantContext, *, after: str | None = None) -> PlatformVisits:
+    """Return a page of visits: one Query. Raises Invalid for a cursor of another list."""
+    trail = browsing.page(
+        tenant.repository, only=TrailFilter(entity=ENTITY), after=after, erased=ErasedPeople.parse(tenant.erased)
+    )
+    ends = {row.after.get("visit"): row.at for row in trail.rows if row.action == AuditAction.IMPERSONATION_ENDED}
+    begun = [row for row in trail.rows if row.action in (AuditAction.IMPERSONATION_BEGUN, AuditAction.CONTENT_OPENED)]
+    return PlatformVisits([_visit(row, ends.get(row.after.get("visit", row.id))) for row in begun], trail.next)
+
+
+def _visit(row: TrailRow, ended_at: datetime | None) -> PlatformVisit:
+    told = row.after
+    return PlatformVisit(
+        began_at=row.at,
+        operator=row.actor,
+        member=row.entity if row.action == AuditAction.IMPERSONATION_BEGUN else "",
+        reason=told["reason"],
+        may_write=told.get("rights") == WRITING,
+        until=clock.parse(told["until"]),
+        ended_at=ended_at,
+    )

@@ -9,7 +9,7 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
 from portal.web.access import leads_out, member, public, unlimited
-from tenants.impersonation import access_log
+from tenants.impersonation import impersonating
 from tenants.sign_in import impersonation_session
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
@@ -19,7 +19,7 @@ from tenants.tenancy.roles import Role
 @require_safe
 def platform_access(request: TenantRequest) -> HttpResponse:
     """Show a page of visits. Costs one Query."""
-    found = access_log.page(request.tenant, after=request.GET.get("after"))
+    found = impersonating.visits_page(request.tenant, after=request.GET.get("after"))
     page = {"visits": found.visits, "next_url": f"?{urlencode({'after': found.next})}" if found.next else None}
     return render(request, "tenants/platform_access.html", page)
 

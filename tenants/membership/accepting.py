@@ -16,10 +16,9 @@ from portal.errors import Conflict, Forbidden, NotFound, TransactionRefused
 from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.membership import invite_storage, invite_tokens, member_changes, seats
-from tenants.membership import keys as membership_keys
-from tenants.membership.inviting import GONE
-from tenants.membership.items import InvitedItem, InviteItem, InviteLinkItem
+from tenants.membership import invitations, member_changes, seats
+from tenants.membership.invitations import GONE
+from tenants.membership.stored import InvitedItem, InviteItem, InviteLinkItem, invited_key
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
 from tenants.tenancy.roles import Role
@@ -44,9 +43,9 @@ class InviteOffer:
     @property
     def obstacle(self) -> str:
         """Say in a sentence why the invitation cannot be accepted now; "" if it can."""
-        if invite_storage.is_expired(self.invite):
+        if invitations.is_expired(self.invite):
             return f"This invitation has expired. Ask {self.invite.invited_by_name} to send it again."
-        if self.inviter_role is None or not invite_storage.may_invite(self.inviter_role, self.role):
+        if self.inviter_role is None or not invitations.may_invite(self.inviter_role, self.role):
             return self.inviter_left
         if self.tenant.status in (TenantStatus.CLOSING, TenantStatus.PURGING):
             return "This desk is being closed."
@@ -62,7 +61,7 @@ class InviteOffer:
 
 def by_secret(secret: str) -> InviteOffer:
     """Return the invitation of a link: two round trips, for the link and for all it leads to. Raises NotFound."""
-    (link,) = platform.get_all([(InviteLinkItem, invite_tokens.link_key(secret), None)], consistent=True)
+    (link,) = platform.get_all([(InviteLinkItem, invitations.link_key(secret), None)], consistent=True)
     return _offer(link)
 
 
@@ -70,7 +69,7 @@ def by_address(address: str, tenant_id: str) -> InviteOffer:
     """Return the invitation of an address to a tenant: two round trips. Raises NotFound."""
     if not keys.TENANT_ID.match(tenant_id):
         raise NotFound(_UNKNOWN)
-    (invited,) = platform.get_all([(InvitedItem, membership_keys.invited(address), tenant_id)], consistent=True)
+    (invited,) = platform.get_all([(InvitedItem, invited_key(address), tenant_id)], consistent=True)
     return _offer(invited)
 
 
@@ -86,7 +85,7 @@ def _offer(reference: InviteLinkItem | InvitedItem | None) -> InviteOffer:
     invite, tenant, inviter = platform.get_all(wanted, consistent=True)
     if invite is None or tenant is None:
         raise NotFound(_UNKNOWN)
-    return InviteOffer(invite, tenant, invite_storage.role_of_inviter(invite, inviter))
+    return InviteOffer(invite, tenant, invitations.role_of_inviter(invite, inviter))
 
 
 def accept(offer: InviteOffer, *, user: User, by: Actor) -> None:
@@ -131,10 +130,10 @@ def _admit(offer: InviteOffer, user: User, by: Actor, transaction: Transaction, 
     if offer.obstacle:
         raise Conflict(offer.obstacle)
     invite, tenant_id = offer.invite, offer.tenant.tenant_id
-    invite_storage.delete(transaction, invite)
+    invitations.delete_invite(transaction, invite)
     member_changes.put_member(transaction, user=user, tenant=offer.tenant, role=offer.role)
-    if invite.invited_by != invite_storage.PROVIDER:
-        rightful = [role.value for role in Role if invite_storage.may_invite(role, offer.role)]
+    if invite.invited_by != invitations.PROVIDER:
+        rightful = [role.value for role in Role if invitations.may_invite(role, offer.role)]
         inviter = MembershipItem(invite.invited_by, tenant_id)
         transaction.check(inviter, MembershipItem.role.is_in(*rightful), name=_INVITER)
     after = {"role": invite.role, "invited_by": invite.invited_by_name}
@@ -156,7 +155,7 @@ def _sentence(offer: InviteOffer, refused: TransactionRefused) -> str:
 def _use_up(offer: InviteOffer, by: Actor) -> None:
     """Delete the invitation of somebody who is a member already."""
     invite, transaction = offer.invite, Transaction()
-    invite_storage.delete(transaction, invite)
+    invitations.delete_invite(transaction, invite)
     before, after = {"role": invite.role}, {"because": "already a member"}
     entry = AuditEntry(
         invite.tenant_id,

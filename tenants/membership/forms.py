@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
 from portal import plain_text
-from tenants.membership import inviting
+from tenants.membership import invitations
 from tenants.sign_in.stored import folded
 from tenants.tenancy.roles import Role
 
@@ -22,7 +22,7 @@ class InviteForm(forms.Form):
     addresses = forms.CharField(
         label="E-mail addresses",
         max_length=20_000,
-        help_text=f"One per line, or separated by commas. Up to {inviting.MOST_AT_ONCE} at once.",
+        help_text=f"One per line, or separated by commas. Up to {invitations.MOST_AT_ONCE} at once.",
         widget=forms.Textarea(attrs={"rows": 3, "autocomplete": "off", "spellcheck": "false"}),
     )
     role = forms.ChoiceField(label="Role", initial=Role.AGENT.value)
@@ -52,9 +52,9 @@ class InviteForm(forms.Form):
             raise ValidationError([*wrong[:10], *more, "No invitations were sent."])
         if not addresses:
             raise ValidationError("Enter at least one e-mail address.")
-        if len(addresses) > inviting.MOST_AT_ONCE:
+        if len(addresses) > invitations.MOST_AT_ONCE:
             raise ValidationError(
-                f"You can invite up to {inviting.MOST_AT_ONCE} people at once. This list has {len(addresses)}."
+                f"You can invite up to {invitations.MOST_AT_ONCE} people at once. This list has {len(addresses)}."
             )
         return addresses
 

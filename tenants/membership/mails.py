@@ -24,9 +24,9 @@ from django.utils.http import urlsafe_base64_encode
 from portal import clock, plain_text
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
-from tenants.membership import invite_tokens
-from tenants.membership.items import InviteItem
+from tenants.membership import invitations
 from tenants.membership.members import Member
+from tenants.membership.stored import InviteItem
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
 from tenants.sign_in.passwords import RESET_LINKS
@@ -62,7 +62,7 @@ def invitation(invite: InviteItem, *, tenant: TenantContext, url: str) -> Outgoi
     warning. The subject holds the name of the tenant alone.
     """
     desk = plain_text.named(tenant.name, limit=SUBJECT_NAME_LIMIT)
-    context = {"invite": invite, "tenant_name": desk, "url": url, "days": invite_tokens.LIFETIME.days}
+    context = {"invite": invite, "tenant_name": desk, "url": url, "days": invitations.LIFETIME.days}
     context |= {"role": Role(invite.role)}
     context["inviter"] = plain_text.named(invite.invited_by_name, limit=INVITER_NAME_LIMIT)
     return _mail(

@@ -16,15 +16,16 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from portal import clock
+from portal.dynamo import platform
 from portal.dynamo.repository import TenantRepository, Transaction
-from portal.errors import Conflict, Forbidden, TransactionRefused
+from portal.errors import Conflict, Forbidden, Invalid, NotFound, TransactionRefused
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import members, seats
-from tenants.membership.items import MemberItem
 from tenants.membership.members import Member
+from tenants.membership.stored import MemberItem
 from tenants.sign_in.accounts import User
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
@@ -208,3 +209,72 @@ def _entry(
     was = {"role": before.value} if before else {}
     now = ({"role": after.value} if after else {}) | ({"reason": reason} if reason else {})
     return AuditEntry(tenant_id, action, by, "user", user_id, email, was, now)
+
+
+def change_role(tenant: TenantContext, *, user_id: str, to: Role, by: Actor) -> Member:
+    """Give a member another role, and return the member as it was.
+
+    Raises NotFound, Invalid for the role that the member has, Forbidden above one's own role, and Conflict for the only
+    owner or if somebody else was faster.
+    """
+    person = member_to_change(tenant, user_id)
+    if not tenant.role.at_least(to):
+        raise Forbidden(f"Only {to.with_article} can make somebody {to.with_article}.")
+    if person.role is to:
+        raise Invalid(f"{person.name} is already {to.with_article}.")
+    commit(tenant.tenant_id, person, to=to, action=AuditAction.MEMBER_ROLE_CHANGED, by=by, context=tenant)
+    return person
+
+
+def remove_member(tenant: TenantContext, *, user_id: str, by: Actor) -> Member:
+    """Remove a member, or leave: access ends at once. Return the member as it was. Raises what `change_role` does."""
+    person = member_to_change(tenant, user_id)
+    action = AuditAction.MEMBER_LEFT if person.id == tenant.user_id else AuditAction.MEMBER_REMOVED
+    commit(tenant.tenant_id, person, to=None, action=action, by=by, context=tenant)
+    return person
+
+
+def may_touch(tenant: TenantContext, person: Member) -> bool:
+    """Tell whether the person at work may change or remove this member."""
+    return person.id == tenant.user_id or (tenant.is_admin and tenant.role.at_least(person.role))
+
+
+def member_to_change(tenant: TenantContext, user_id: str) -> Member:
+    """Return the member whom the person at work may change or remove. Raises NotFound and Forbidden."""
+    person = members.member(tenant.repository, user_id)
+    if person is None:
+        raise NotFound("This person is not a member.")
+    if not may_touch(tenant, person):
+        raise Forbidden(
+            f"{person.name} is {person.role.with_article}, and only {person.role.with_article} can do that."
+        )
+    return person
+
+
+def is_only_owner(tenant: TenantContext) -> bool:
+    """Tell whether the person at work is the tenant's only owner. Reads all members if the person is an owner."""
+    return tenant.is_owner and not members.owners_of(tenant.repository, but=tenant.user_id)
+
+
+# For seeds, proofs and tests, whose tenants these are: without an audit row, a limit or the rule of the last owner.
+
+
+def seed_member(user: User, tenant: TenantItem | TenantContext, role: Role) -> None:
+    """Make a person a member. Raises Conflict if they are one already."""
+    transaction = Transaction()
+    put_member(transaction, user=user, tenant=tenant, role=role)
+    try:
+        platform.transact(transaction)
+    except TransactionRefused as error:
+        raise Conflict(f"{user.email} is already a member of {tenant.name}.") from error
+
+
+def unseed_member(user_id: str, tenant_id: str) -> None:
+    """Remove a member. Raises Conflict if they are none."""
+    transaction = Transaction()
+    transaction.delete(MembershipItem(user_id, tenant_id), condition=MembershipItem.tenant_id.exists())
+    transaction.delete(MemberItem(tenant_id, user_id))
+    try:
+        platform.transact(transaction)
+    except TransactionRefused as error:
+        raise Conflict("This person is not a member.") from error

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from portal.dynamo.repository import TenantRepository
 from portal.schema import keys
-from tenants.membership.items import MemberItem
-from tenants.membership.tables import MEMBERS
+from tenants.membership.stored import MEMBERS, MemberItem
 from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import MembershipItem
 

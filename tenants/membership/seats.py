@@ -26,8 +26,7 @@ from portal.plain_text import amount
 from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import AuditEntry
-from tenants.membership.items import InviteItem, MemberItem
-from tenants.membership.tables import INVITES, MEMBERS
+from tenants.membership.stored import INVITES, MEMBERS, InviteItem, MemberItem
 from tenants.tenancy.stored import TenantItem
 
 # Members of the transaction that depend on what was counted.

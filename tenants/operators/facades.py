@@ -19,10 +19,15 @@ from portal.nosql.planner.facade import Facade
 from portal.nosql.planner.patterns import CustomListing, Get, Query, ResultPage
 from portal.schema import keys
 from tenants.audit_trail import browsing, recording
-from tenants.audit_trail import keys as audit_keys
-from tenants.audit_trail.items import AuditItem
-from tenants.audit_trail.tables import AUDIT_ACTOR, AUDIT_ENTITY
-from tenants.membership.items import InviteItem, MemberItem
+from tenants.audit_trail.stored import (
+    AUDIT_ACTOR,
+    AUDIT_ENTITY,
+    AuditItem,
+    audit_actor_key,
+    audit_entity_key,
+    audited_at_key,
+)
+from tenants.membership.stored import InviteItem, MemberItem
 from tenants.operators.account_facades import valid_id
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import placements, tenant_directory
@@ -218,7 +223,7 @@ class AuditRow(Facade):
             "by tenant and actor",
             AuditItem,
             ("tenant_id", "actor_id"),
-            audit_keys.audit_actor,
+            audit_actor_key,
             order="timestamp_event_id",
             index=AUDIT_ACTOR,
             newest_first=True,
@@ -227,7 +232,7 @@ class AuditRow(Facade):
             "by tenant and object",
             AuditItem,
             ("tenant_id", "entity_type", "entity_id"),
-            audit_keys.audit_entity,
+            audit_entity_key,
             order="timestamp_event_id",
             index=AUDIT_ENTITY,
             newest_first=True,
@@ -244,7 +249,7 @@ class AuditRow(Facade):
     @classmethod
     def from_item(cls, item: Any) -> Any:
         row = super().from_item(item)
-        row.at = clock.parse(audit_keys.audited_at(item.timestamp_event_id))
+        row.at = clock.parse(audited_at_key(item.timestamp_event_id))
         row.before, row.after = _as_text(item.before), _as_text(item.after)
         return row
 

@@ -20,7 +20,7 @@ from portal.mailing import outgoing
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import member_changes
-from tenants.membership.inviting import FirstOwner
+from tenants.membership.invitations import FirstOwner
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
 from tenants.sign_in.stored import UniqueItem

@@ -13,7 +13,7 @@ from portal import clock
 from portal.dynamo.client import fan_out
 from portal.limits import usage
 from portal.web.access import member
-from tenants.membership import invite_storage, members
+from tenants.membership import invitations, members
 from tenants.provisioning import usage_presenters
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.request import TenantRequest
@@ -28,11 +28,11 @@ def usage_page(request: TenantRequest) -> HttpResponse:
     reads: list[Callable[[], Any]] = [
         lambda: usage.latest(tenant.repository, minutes=usage_presenters.MINUTES, now=now),
         lambda: members.members_of(tenant.repository),
-        lambda: invite_storage.pending(tenant.repository),
+        lambda: invitations.pending(tenant.repository),
         lambda: tenant_directory.get(tenant.tenant_id),
     ]
     told, people, invites, stored = fan_out(reads)
-    invited = sum(not invite_storage.is_expired(invite) for invite in invites)
+    invited = sum(not invitations.is_expired(invite) for invite in invites)
     page = usage_presenters.page(
         tenant, told, members=len(people), invited=invited, most=int(stored.member_limit or 0) or None, now=now
     )

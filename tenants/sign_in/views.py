@@ -27,7 +27,7 @@ from portal.web.client_address import client_address
 from portal.web.desk_prefix import desk_of
 from portal.web.heavy_work import heavy
 from tenants.audit_trail.recording import Actor
-from tenants.membership import invite_storage, mails, members, roster
+from tenants.membership import invitations, mails, member_changes, members
 from tenants.sign_in import accounts, attempt_limits, entering_views, session_lifecycle
 from tenants.sign_in.accounts import User
 from tenants.sign_in.forms import NewPasswordForm, PasswordChangeForm, PasswordResetForm, SignInForm
@@ -93,7 +93,7 @@ def account(request: SignedInRequest) -> HttpResponse:
     tenant = request.tenant
     page = {
         "password_form": PasswordChangeForm(request.user),
-        "is_only_owner": tenant is not None and roster.is_only_owner(tenant),
+        "is_only_owner": tenant is not None and member_changes.is_only_owner(tenant),
     }
     return render(request, "tenants/account.html", page)
 
@@ -183,7 +183,7 @@ def pick(request: SignedInRequest) -> HttpResponse:
     user = request.user
     queries: list[Callable[[], Any]] = [
         lambda: members.memberships_of(user.id),
-        lambda: invite_storage.waiting_for(user.email),
+        lambda: invitations.waiting_for(user.email),
     ]
     everything, waiting = fan_out(queries)
     search = request.GET.get("q", "").strip()

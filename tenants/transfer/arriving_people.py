@@ -12,7 +12,7 @@ from portal.dynamo.repository import Transaction
 from portal.errors import Conflict
 from portal.schema.holdings import Raw
 from tenants.audit_trail.recording import Actor
-from tenants.membership.items import MemberItem
+from tenants.membership.stored import MemberItem
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
 from tenants.tenancy.stored import MembershipItem, TenantItem

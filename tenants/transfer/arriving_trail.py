@@ -19,7 +19,7 @@ from portal.dynamo.repository import Transaction
 from portal.errors import TransactionRefused
 from portal.schema.holdings import Raw
 from tenants.audit_trail import chain
-from tenants.audit_trail.items import AuditItem, ChainItem
+from tenants.audit_trail.stored import AuditItem, ChainItem
 from tenants.transfer.tenant_file import Entry, FileFault, TenantFile
 
 _AT_ONCE: Final = 20  # rows of one transaction

@@ -17,7 +17,7 @@ from django.conf import settings
 
 from api.door import problems
 from portal.limits import concurrency, rates
-from tenants.api_keys import calling
+from tenants.api_keys import key_authentication
 from tests.support.commands import run
 from tests.support.served import served
 from tests.support.world import World
@@ -120,7 +120,7 @@ def test_the_codes_of_the_page_are_those_of_the_document() -> None:
 def test_each_code_that_a_refusal_has_is_in_the_document() -> None:
     doors = [path.read_text() for path in (Path(settings.BASE_DIR) / "api").rglob("*.py")]
     raised = {pair for text in doors for pair in re.findall(r'RequestProblem\(\s*(\d+),\s*"([a-z_]+)"', text)}
-    raised |= {(str(status), code) for code, (status, _) in calling._REFUSALS.items()}
+    raised |= {(str(status), code) for code, (status, _) in key_authentication._REFUSALS.items()}
     raised |= {(str(status), code) for _, status, code in problems._KINDS}
     assert len(raised) > 20
     assert all(code in problems.CODES[int(status)] for status, code in raised)

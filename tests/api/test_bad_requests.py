@@ -10,7 +10,7 @@ import pytest
 
 from api.documents import openapi
 from portal.errors import Unavailable
-from tenants.api_keys import calling
+from tenants.api_keys import key_authentication
 from tests.support import embedded
 from tests.support.api_client import ApiClient, api_client
 from tests.support.commands import everything
@@ -163,7 +163,7 @@ def test_a_key_in_the_address_stands_in_no_log_of_a_fault(
     def fail(*args: object, **kwargs: object) -> None:
         raise error
 
-    monkeypatch.setattr(calling, "authenticate", fail)
+    monkeypatch.setattr(key_authentication, "authenticate", fail)
     with caplog.at_level(logging.DEBUG):
         assert client.ask(f"/members/{client.key}").status_code >= 500
     assert client.key not in caplog.text

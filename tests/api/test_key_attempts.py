@@ -15,7 +15,7 @@ from portal.errors import Unavailable
 from portal.limits import concurrency
 from portal.limits.tenant_limiter import TenantLimiter
 from portal.tenant_places import TenantPlaces
-from tenants.api_keys import calling, key_changes, key_text
+from tenants.api_keys import key_authentication, key_changes, key_text
 from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy import admission
 from tests.api.test_door import problem
@@ -57,7 +57,7 @@ def ask(client: ApiClient, address: str = OFFICE) -> Any:
 def during_the_read(monkeypatch: pytest.MonkeyPatch, look: Callable[[], object]) -> list[object]:
     """Collects what `look` returns while keys are read, the first time of which is the one that counts."""
     seen: list[object] = []
-    read = calling.platform.get_all
+    read = key_authentication.platform.get_all
 
     def reading(*args: Any, **kwargs: Any) -> Any:
         if not seen:
@@ -65,7 +65,7 @@ def during_the_read(monkeypatch: pytest.MonkeyPatch, look: Callable[[], object])
             seen[0] = look()
         return read(*args, **kwargs)
 
-    monkeypatch.setattr(calling.platform, "get_all", reading)
+    monkeypatch.setattr(key_authentication.platform, "get_all", reading)
     return seen
 
 
@@ -171,6 +171,6 @@ def test_an_outage_is_nobodys_attempt(forger: ApiClient, monkeypatch: pytest.Mon
         raise Unavailable("Away.")
 
     with monkeypatch.context() as outage:
-        outage.setattr(calling.platform, "get_all", away)
+        outage.setattr(key_authentication.platform, "get_all", away)
         assert [ask(forger).status_code for _ in range(MOST + 1)] == [503] * (MOST + 1)
     assert ask(forger).status_code == 401

@@ -11,10 +11,10 @@ import pytest
 from portal.dynamo import platform
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import TRANSACTION_CONFLICT, Reason, TransactionRefused
-from tenants.api_keys import calling, key_changes, key_rolling
-from tenants.api_keys.items import ApiKeyItem
+from tenants.api_keys import key_authentication, key_changes
 from tenants.api_keys.key_changes import KeyChoice
 from tenants.api_keys.scopes import Scope
+from tenants.api_keys.stored import ApiKeyItem
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor
 from tests.support.api_client import ApiClient, api_client
@@ -129,16 +129,16 @@ def test_a_test_event_that_meets_another_transaction_is_written_again(
 @pytest.fixture
 def in_flight(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
     """Lets something happen when the next request has been let in."""
-    real = calling.authenticate
+    real = key_authentication.authenticate
 
     def then(act: Callable[[], object]) -> None:
-        def authenticated(text: str, *, address: str) -> calling.ApiCaller:
-            monkeypatch.setattr(calling, "authenticate", real)
+        def authenticated(text: str, *, address: str) -> key_authentication.ApiCaller:
+            monkeypatch.setattr(key_authentication, "authenticate", real)
             caller = real(text, address=address)
             act()
             return caller
 
-        monkeypatch.setattr(calling, "authenticate", authenticated)
+        monkeypatch.setattr(key_authentication, "authenticate", authenticated)
 
     return then
 
@@ -152,7 +152,7 @@ def test_who_is_revoked_at_work_gets_401_and_the_next_key_of_the_same_caller_is_
     world: World, key: tuple[ApiKeyItem, str], in_flight: Callable[[Callable[[], object]], None]
 ) -> None:
     owner, (old, text) = world.context("alice", "acme"), key
-    _, successor = key_rolling.roll(
+    _, successor = key_changes.roll(
         owner, prefix=old.api_key_prefix, version=1, grace=timedelta(hours=1), expires_at=None, by=BY
     )
     in_flight(lambda: key_changes.revoke(owner, prefix=old.api_key_prefix, by=BY))

@@ -17,10 +17,10 @@ from portal import clock
 from portal.dynamo import meter
 from portal.dynamo.meter import Meter
 from portal.errors import TransactionRefused
-from tenants.api_keys import calling, key_changes, key_text, key_uses
-from tenants.api_keys.calling import ApiCaller, KeyRefused
-from tenants.api_keys.items import ApiKeyItem
+from tenants.api_keys import key_authentication, key_changes, key_text
+from tenants.api_keys.key_authentication import ApiCaller, KeyRefused
 from tenants.api_keys.scopes import Scope
+from tenants.api_keys.stored import ApiKeyItem
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import AuditAction, AuditEntry
 from tenants.membership import member_changes
@@ -39,7 +39,7 @@ HERE = "203.0.113.7"
 
 
 def call(text: str, address: str = HERE) -> ApiCaller:
-    return calling.authenticate(text, address=address)
+    return key_authentication.authenticate(text, address=address)
 
 
 def refusal(text: str, address: str = HERE) -> tuple[int, str]:
@@ -293,8 +293,8 @@ def test_uses_are_noted_once_in_five_minutes(world: World) -> None:
 def test_of_processes_that_note_the_same_use_one_writes_it(world: World) -> None:
     key, _ = make_key(world.context("alice", "acme"))
     for address in (HERE, "192.0.2.1"):
-        key_uses.note(key, address=address)  # as each of them has read it
-        key_uses.write()
+        key_authentication.note_use(key, address=address)  # as each of them has read it
+        key_authentication.write_use()
     assert keep(world, key).last_used_from == HERE
 
 

@@ -12,11 +12,11 @@ import pytest
 
 from portal import clock
 from portal.errors import Conflict, Invalid, NotFound, PortalError
-from tenants.api_keys import calling, key_changes, key_rolling, key_text
-from tenants.api_keys.calling import KeyRefused
-from tenants.api_keys.items import ApiKeyItem
+from tenants.api_keys import key_authentication, key_changes, key_text
+from tenants.api_keys.key_authentication import KeyRefused
 from tenants.api_keys.key_changes import KeyChoice
 from tenants.api_keys.scopes import Scope
+from tenants.api_keys.stored import ApiKeyItem
 from tenants.audit_trail import browsing
 from tenants.audit_trail.recording import Actor
 from tenants.membership import member_changes
@@ -31,14 +31,14 @@ DAY = timedelta(days=1)
 
 def lets_in(text: str) -> bool:
     with suppress(KeyRefused):
-        calling.authenticate(text, address="203.0.113.7")
+        key_authentication.authenticate(text, address="203.0.113.7")
         return True
     return False
 
 
 def rolled(world: World, key: ApiKeyItem, **how: Any) -> tuple[ApiKeyItem, str]:
     chosen = {"version": int(key.version), "grace": DAY, "expires_at": None, **how}
-    return key_rolling.roll(world.context("alice", "acme"), prefix=key.api_key_prefix, by=BY, **chosen)
+    return key_changes.roll(world.context("alice", "acme"), prefix=key.api_key_prefix, by=BY, **chosen)
 
 
 def stored(world: World, key: ApiKeyItem) -> ApiKeyItem:
@@ -180,7 +180,7 @@ def ends(key: ApiKeyItem) -> datetime | None:
 def test_a_scope_that_is_taken_away_is_gone_at_the_next_call(world: World) -> None:
     key, text = make_key(world.context("alice", "acme"), Scope.TICKETS_READ, Scope.TICKETS_WRITE)
     assert changed(world, key, scopes=frozenset({Scope.TICKETS_READ}))
-    assert calling.authenticate(text, address="").scopes == {Scope.TICKETS_READ}
+    assert key_authentication.authenticate(text, address="").scopes == {Scope.TICKETS_READ}
 
 
 def test_a_key_gets_an_end_and_loses_it_again(world: World) -> None:
@@ -230,7 +230,7 @@ def test_a_rolled_key_works_beside_the_new_one_until_the_grace_is_over(world: Wo
     assert lets_in(text)
     assert lets_in(new_text)
     assert (successor.key_id, successor.name) == (key.key_id, key.name)
-    assert calling.authenticate(new_text, address="203.0.113.7").scopes == {Scope.NOTES_READ}
+    assert key_authentication.authenticate(new_text, address="203.0.113.7").scopes == {Scope.NOTES_READ}
     old = stored(world, key)
     assert old.replaced_by == successor.api_key_prefix
     assert clock.now() + DAY >= clock.parse(str(old.expires_at)) > clock.now() + DAY - timedelta(minutes=1)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from portal import clock
-from tenants.api_keys import calling, key_changes, key_text
-from tenants.api_keys.items import ApiKeyItem
+from tenants.api_keys import key_authentication, key_changes, key_text
 from tenants.api_keys.scopes import Scope
+from tenants.api_keys.stored import ApiKeyItem
 from tenants.tenancy.roles import Role
 from tests.desk.test_cost import _watching
 from tests.support import commands
@@ -36,7 +36,7 @@ def test_an_admin_makes_a_key_and_sees_it_once(world: World, caplog: pytest.LogC
     alice = world.browser("alice", "acme")
     page = alice.send(f"{PAGES}new/", FORM)
     text = page.context["secret"]
-    assert calling.authenticate(text, address="").scopes == {Scope.TICKETS_READ, Scope.NOTES_READ}
+    assert key_authentication.authenticate(text, address="").scopes == {Scope.TICKETS_READ, Scope.NOTES_READ}
     assert page.content.decode().count(text) == 1
     assert page["Cache-Control"] == "private, no-store"
     (key,) = keys_of(world)
@@ -125,8 +125,8 @@ def test_an_admin_rolls_a_key_and_sees_the_new_one_once(world: World) -> None:
     key, text = make_key(world.context("alice", "acme"))
     alice = world.browser("alice", "acme")
     page = alice.send(at(key, "roll/"), {"version": "1", "grace": "24"})
-    assert calling.authenticate(page.context["secret"], address="").prefix != key.api_key_prefix
-    assert calling.authenticate(text, address="")
+    assert key_authentication.authenticate(page.context["secret"], address="").prefix != key.api_key_prefix
+    assert key_authentication.authenticate(text, address="")
     again = alice.send(at(key, "roll/"), {"version": "1", "grace": "24"})
     assert again.status_code == 422
     assert "rolled already" in again.content.decode()
@@ -214,7 +214,7 @@ def test_who_is_no_admin_opens_none_of_the_pages(world: World, role: Role) -> No
         assert browser.get(PAGES + rest).status_code == 403
         assert browser.send(PAGES + rest, FORM | {"version": "1", "grace": "0"}).status_code in (403, 405)
     assert len(keys_of(world)) == 1
-    assert calling.authenticate(text, address="")
+    assert key_authentication.authenticate(text, address="")
 
 
 def test_states_are_told_apart(world: World) -> None:
@@ -244,7 +244,7 @@ def test_the_command_prints_the_key_and_nothing_else(world: World) -> None:
     )  # fmt: skip
     assert (ended.status, ended.err) == (0, "")
     assert re.fullmatch(r"sk_live_\w+\n", ended.out)
-    caller = calling.authenticate(ended.out.strip(), address="203.0.113.7")
+    caller = key_authentication.authenticate(ended.out.strip(), address="203.0.113.7")
     assert caller.tenant.slug == "acme"
     assert (caller.scopes, caller.origins) == ({Scope.TICKETS_READ, Scope.TICKETS_WRITE}, ("https://app.example.com",))
     (key,) = keys_of(world)

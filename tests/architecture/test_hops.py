@@ -16,7 +16,7 @@ from django.conf import settings
 from portal.dynamo import client
 from portal.streams import leases, poller
 from tenants.audit_trail.recording import Actor
-from tenants.membership import inviting
+from tenants.membership import invitations
 from tenants.sign_in.accounts import new_id
 from tenants.tenancy.roles import Role
 from tests.support.api_client import api_client
@@ -65,7 +65,7 @@ def too_long(ways: list[Way], *, through: str) -> list[Way]:
 
 def test_from_accepting_an_invitation(world: World, ways: list[Way]) -> None:
     alice = world.context("alice", "acme")
-    (outcome,) = inviting.invite_all(alice, addresses=["nora@example.org"], role=Role.AGENT, by=Actor(alice.user_id))
+    (outcome,) = invitations.invite_all(alice, addresses=["nora@example.org"], role=Role.AGENT, by=Actor(alice.user_id))
     assert outcome.sent is not None
     account = {"name": "Nora New", "new_password1": new_id(), "new_password2": ""}
     account["new_password2"] = account["new_password1"]

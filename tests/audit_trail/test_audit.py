@@ -14,10 +14,8 @@ from portal.errors import TransactionRefused
 from portal.isolation.guard import IsolationError
 from portal.schema import keys
 from tenants.audit_trail import chain, recording
-from tenants.audit_trail import keys as audit_keys
-from tenants.audit_trail.items import AuditItem
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.audit_trail.tables import AUDIT, AUDIT_ACTOR, CHAINS
+from tenants.audit_trail.stored import AUDIT, AUDIT_ACTOR, CHAINS, AuditItem, audit_actor_key, audit_row_key
 from tenants.sign_in.stored import UniqueItem
 from tenants.tenancy.stored import slug_key
 from tests.support import stored
@@ -156,13 +154,13 @@ def _remove_all(rows: list[dict[str, Any]]) -> None:
 
 
 def _insert(rows: list[dict[str, Any]]) -> None:
-    forged = rows[2] | {"timestamp_event_id": {"S": audit_keys.audit_row("2026-01-01T00:00:00.000000Z", "f" * 32)}}
+    forged = rows[2] | {"timestamp_event_id": {"S": audit_row_key("2026-01-01T00:00:00.000000Z", "f" * 32)}}
     _raw("PutItem", Item=forged | {"hash": {"S": chain.hash_of(forged)}})
 
 
 def _append(rows: list[dict[str, Any]]) -> None:
     forged = rows[-1] | {
-        "timestamp_event_id": {"S": audit_keys.audit_row("2030-01-01T00:00:00.000000Z", "f" * 32)},
+        "timestamp_event_id": {"S": audit_row_key("2030-01-01T00:00:00.000000Z", "f" * 32)},
         "sequence": {"N": str(len(rows) + 1)},
         "previous": rows[-1]["hash"],
     }
@@ -234,7 +232,7 @@ def test_a_tenants_role_reads_its_own_trail_and_writes_none(engine: None) -> Non
     recording.record(entry(), entry(2, "b" * 32))
     repository = TenantRepository(TENANT)
     assert len(repository.query(AUDIT, keys.tenant).items) == 1
-    by_actor = repository.query(AUDIT, audit_keys.audit_actor, ALICE.id, index=AUDIT_ACTOR)
+    by_actor = repository.query(AUDIT, audit_actor_key, ALICE.id, index=AUDIT_ACTOR)
     assert len(by_actor.items) == 1
     with pytest.raises(IsolationError):
         repository.put_all([AuditItem.from_raw_data(trail()[0])])

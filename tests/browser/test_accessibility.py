@@ -13,7 +13,7 @@ from django.utils.http import urlsafe_base64_encode
 from playwright.sync_api import Page, expect
 
 from tenants.audit_trail.recording import SYSTEM, Actor
-from tenants.membership import inviting, seeding
+from tenants.membership import invitations, member_changes
 from tenants.provisioning import tenant_lifecycle as tenants
 from tenants.sign_in import accounts, attempt_limits
 from tenants.tenancy.roles import Role
@@ -159,7 +159,7 @@ def crowd(desk: World) -> World:
     desk.users["long"] = long_name
     desk.join("long", "acme", Role.ADMIN)
     by = Actor(alice.user_id, "alice@example.com", "192.0.2.7")
-    inviting.invite_all(alice, addresses=[f"{'long' * 14}@example.com", "late@example.com"], role=Role.AGENT, by=by)
+    invitations.invite_all(alice, addresses=[f"{'long' * 14}@example.com", "late@example.com"], role=Role.AGENT, by=by)
     folding.Follower().fold()
     return desk
 
@@ -202,7 +202,7 @@ def test_the_desk_of_an_owner(crowd: World, person: NewPage, auditor: Auditor, w
     auditor.look(page, "a person's data, erased", shows="text=and is Erased person", within="#main")
     auditor.look(page, "audit", "/desk/audit/")
     auditor.look(page, "audit, refused", "/desk/audit/?first=2020-02-01&last=2020-01-01", within="#main")
-    seeding.remove_member(nora, crowd.tenants["acme"].tenant_id)
+    member_changes.unseed_member(nora, crowd.tenants["acme"].tenant_id)
     auditor.look(page, "former members", "/tickets/handover/")
     auditor.look(page, "hand on", f"/tickets/handover/{nora}/")
     assert not auditor.found
@@ -212,7 +212,7 @@ def test_an_invitation(crowd: World, browse: NewPage, person: NewPage, auditor: 
     witness.accepts(404, 422)
     alice = crowd.context("alice", "acme")
     invited = ("new@example.org", "charlie@example.com")
-    sent = inviting.invite_all(alice, addresses=invited, role=Role.AGENT, by=Actor(alice.user_id))
+    sent = invitations.invite_all(alice, addresses=invited, role=Role.AGENT, by=Actor(alice.user_id))
     new, known = (f"/invitation/{one.sent.secret}/" for one in sent if one.sent)
     visitor = browse()
     visitor.goto(new)

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from portal import clock
-from tenants.api_keys import calling
+from tenants.api_keys import key_authentication
 from tenants.api_keys.scopes import Scope
 from tests.browser.conftest import NewPage, Witness
 from tests.browser.page_audit import WAYS, audit, audit_all, turn
@@ -63,7 +63,7 @@ def test_a_key_is_made_copied_and_revoked_by_keyboard_alone(world: World, person
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Key made")).to_be_visible()
     text = page.locator("[data-secret]").inner_text()
-    assert calling.authenticate(text, address="").scopes == {Scope.TICKETS_READ}
+    assert key_authentication.authenticate(text, address="").scopes == {Scope.TICKETS_READ}
     found = audit(page, "a new key", within="#main")
     page.get_by_role("button", name="Copy the key").focus()
     page.keyboard.press("Enter")

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from portal import clock
 from tenants.audit_trail.recording import SYSTEM
-from tenants.membership import roster
+from tenants.membership import member_changes
 from tests.browser.conftest import NewPage
 from tests.browser.page_audit import audit
 from tests.support.world import World
@@ -28,7 +28,7 @@ def test_an_admin_goes_back_in_time_and_restores_a_ticket(world: World, person: 
     changing.change(alice, 3, Wishes(resolver=world.users["bob"].id))
     changing.change(alice, 4, Wishes(resolver=""))
     for name in ("bob", "vera"):
-        roster.remove(alice, user_id=world.users[name].id, by=SYSTEM)
+        member_changes.remove_member(alice, user_id=world.users[name].id, by=SYSTEM)
 
     page = person("alice", "acme")
     page.goto(f"/acme/tickets/past/?at={then}")

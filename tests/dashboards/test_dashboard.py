@@ -13,7 +13,7 @@ from portal import clock
 from portal.errors import Unavailable
 from portal.streams import watermark
 from portal.streams.watermark import Watermark
-from tenants.membership import seeding
+from tenants.membership import member_changes
 from tenants.tenancy.context import TenantContext
 from tests.desk.test_cost import IDENTITY, spent
 from tests.support import embedded, folding
@@ -123,7 +123,7 @@ def test_a_ticket_that_is_opened_for_somebody_counts_as_theirs(desk: World, foll
 
 def test_who_left_is_shown_as_a_former_member(desk: World, owner: Browser) -> None:
     bob = desk.users["bob"]
-    seeding.remove_member(bob.id, desk.tenants["acme"].tenant_id)
+    member_changes.unseed_member(bob.id, desk.tenants["acme"].tenant_id)
     page = shown(owner)
     names = {line.name for line in page["context"]["loads"]["all"]}
     assert names == {"Unassigned", "Alice Example", "Former member"}

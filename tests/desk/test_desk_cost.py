@@ -11,10 +11,9 @@ import pytest
 from portal import clock
 from portal.dynamo import meter
 from tenants.audit_trail import browsing
-from tenants.audit_trail import keys as audit_keys
-from tenants.audit_trail.items import AuditItem
-from tenants.membership import invite_tokens
-from tenants.membership.items import InviteItem, MemberItem
+from tenants.audit_trail.stored import AuditItem, audit_actor_key, audit_entity_key, audit_row_key
+from tenants.membership.invitations import link_key
+from tenants.membership.stored import InviteItem, MemberItem
 from tests.desk.test_cost import IDENTITY, fill, spent
 from tests.support.stored import put_all
 from tests.support.world import World
@@ -53,7 +52,7 @@ def invitations(world: World, count: int) -> Iterable[InviteItem]:
             created_at=at,
             sent_at=at,
             expires_at="9999",
-            link=invite_tokens.link_key(f"{n}"),
+            link=link_key(f"{n}"),
         )
 
 
@@ -62,9 +61,9 @@ def events(world: World, count: int) -> Iterable[AuditItem]:
     for n in range(count):
         yield AuditItem(
             tenant_id,
-            audit_keys.audit_row(clock.stamp(offset=n), f"{n:032x}"),
-            tenant_actor=audit_keys.audit_actor(tenant_id, "b" * 32),
-            tenant_entity=audit_keys.audit_entity(tenant_id, "user", "c" * 32),
+            audit_row_key(clock.stamp(offset=n), f"{n:032x}"),
+            tenant_actor=audit_actor_key(tenant_id, "b" * 32),
+            tenant_entity=audit_entity_key(tenant_id, "user", "c" * 32),
             action="member.role_changed",
             actor_id="b" * 32,
             actor_email="robert@example.com",

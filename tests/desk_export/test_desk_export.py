@@ -13,7 +13,7 @@ import pytest
 from django.core import mail
 
 from portal import clock
-from tenants.audit_trail.tables import AUDIT
+from tenants.audit_trail.stored import AUDIT
 from tenants.tenancy import context, request, tenant_directory
 from tenants.tenancy.roles import Role
 from tests.desk.test_cost import _watching

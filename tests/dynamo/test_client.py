@@ -20,7 +20,7 @@ from portal.errors import ConditionFailed, Conflict, PortalError, Throttled, Tra
 from portal.nosql.items import SessionItem
 from portal.schema import tables
 from portal.tenant_buckets import RecentTenants, TokenBucket
-from tenants.membership.items import MemberItem
+from tenants.membership.stored import MemberItem
 from tenants.sign_in.stored import AccountItem
 from tenants.tenancy.stored import MembershipItem
 from tests.support.fakes import answering, refusal

@@ -25,7 +25,7 @@ from portal import clock
 from portal.dynamo import keys as move_keys
 from portal.schema import keys
 from proofs.isolation import keys as proof_keys
-from tenants.audit_trail import keys as audit_keys
+from tenants.audit_trail.stored import audit_actor_key, audit_entity_key
 from tenants.sign_in.stored import attempts_key, email_key, user_key
 from tenants.tenancy.stored import placed_key, slug_key
 from tickets.counting import keys as aggregate_keys
@@ -58,8 +58,8 @@ TENANT_BUILDERS: dict[Callable[..., str], st.SearchStrategy[tuple[Any, ...]]] = 
     aggregate_keys.aggregate: st.just(()),
     verification_keys.recounting: st.just(()),
     aggregate_keys.marker: st.tuples(parts, st.integers(0, 1000)),
-    audit_keys.audit_actor: st.tuples(parts),
-    audit_keys.audit_entity: st.tuples(parts, parts),
+    audit_actor_key: st.tuples(parts),
+    audit_entity_key: st.tuples(parts, parts),
     proof_keys.proof: st.just(()),
     ticket_keys.tenant_status: st.tuples(statuses, st.integers(0, 15)),
     ticket_keys.raised_status: st.tuples(statuses),
@@ -123,7 +123,7 @@ def sample(build: Callable[..., str], tenant_id: Any) -> Any:
         search_keys.segment: ("0000000001",),
         door_keys.answer: ("c", "POST", "/x", "k"),
         door_keys.pooled_answer: ("c", "POST", "/x", "k"),
-        outbox_keys.outbox_row: ("f" * 32,), audit_keys.audit_actor: ("a",), audit_keys.audit_entity: ("user", "e"),
+        outbox_keys.outbox_row: ("f" * 32,), audit_actor_key: ("a",), audit_entity_key: ("user", "e"),
     }  # fmt: skip
     return build(tenant_id, *fixed.get(build, TENANT_READERS.get(build, ())))
 

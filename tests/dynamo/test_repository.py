@@ -16,8 +16,7 @@ from portal.dynamo.repository import TenantRepository, Transaction
 from portal.dynamo.transaction import write
 from portal.errors import ConditionFailed, TransactionRefused, Unavailable
 from portal.schema import keys, tables
-from tenants.membership.items import MemberItem
-from tenants.membership.tables import MEMBERS
+from tenants.membership.stored import MEMBERS, MemberItem
 from tenants.sign_in.stored import AccountItem, UniqueItem, user_key
 from tenants.tenancy.stored import MembershipItem, TenantItem, slug_key
 from tests.support.fakes import answering

@@ -15,7 +15,7 @@ from portal.dynamo import client, provisioning
 from portal.errors import Conflict
 from portal.isolation import policies
 from portal.schema import registry, tables
-from tenants.membership.tables import MEMBERS
+from tenants.membership.stored import MEMBERS
 from tests.support.commands import run
 from tickets.ticket.stored import STATUS_RESOLVER, STATUS_UPDATED, TICKETS
 

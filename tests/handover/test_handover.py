@@ -8,7 +8,7 @@ import pytest
 from django.utils.html import strip_tags
 
 from tenants.audit_trail import browsing
-from tenants.membership import seeding
+from tenants.membership import member_changes
 from tenants.tenancy.roles import Role
 from tests.support import folding
 from tests.support.world import World
@@ -127,7 +127,7 @@ def test_former_members_are_listed_by_what_the_trail_calls_them(left: World) -> 
     world.add_user("Nora")
     world.join("nora", "acme", Role.AGENT)
     changing.assign(world.context("alice", "acme"), 4, to=world.users["nora"].id, version=1)
-    seeding.remove_member(world.users["nora"].id, world.tenants["acme"].tenant_id)  # by a command: no row
+    member_changes.unseed_member(world.users["nora"].id, world.tenants["acme"].tenant_id)  # by a command: no row
     folding.Follower().fold()
     loads = world.browser("alice", "acme").get("/tickets/handover/").context["loads"]
     assert [(load.name, load.count) for load in loads] == [("bob@example.com", 2), ("", 1)]

@@ -14,7 +14,7 @@ from portal.nosql.session_store import SessionStore
 from tenants.audit_trail import browsing
 from tenants.audit_trail.browsing import TrailFilter
 from tenants.audit_trail.recording import SYSTEM
-from tenants.audit_trail.tables import AUDIT
+from tenants.audit_trail.stored import AUDIT
 from tenants.membership import members
 from tenants.provisioning import tenant_lifecycle
 from tenants.sign_in import accounts

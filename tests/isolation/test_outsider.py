@@ -20,7 +20,7 @@ from portal.nosql import keys
 from portal.nosql import session_store as stored
 from portal.web.access import Access
 from tenants.audit_trail.recording import SYSTEM, Actor
-from tenants.membership import invite_storage, inviting
+from tenants.membership import invitations
 from tenants.sign_in import accounts
 from tenants.tenancy.roles import Role
 from tests.desk.test_cost import _watching
@@ -110,7 +110,7 @@ def acme() -> World:
     for n in range(12):
         creating.create(alice, title=f"{SECRET} {n}", description=SECRET)
     by = Actor(alice.user_id)
-    (outcome,) = inviting.invite_all(alice, addresses=["acmes-secret@example.com"], role=Role.AGENT, by=by)
+    (outcome,) = invitations.invite_all(alice, addresses=["acmes-secret@example.com"], role=Role.AGENT, by=by)
     assert outcome.sent is not None
     ACMES["user"], ACMES["invite"] = world.users["bob"].id, outcome.sent.invite.invite_id
     ACMES["session"] = keys.session(world.browser("bob", "acme").session_key)
@@ -181,7 +181,7 @@ def test_an_outsider_finds_nothing_of_acmes(acme: World) -> None:
 def _acmes_own(acme: World) -> tuple[object, ...]:
     """What an outsider could have changed by a route: a member's role, an invitation, a ticket."""
     alice = acme.context("alice", "acme")
-    pending = [invite.invite_id for invite in invite_storage.pending(alice.repository)]
+    pending = [invite.invite_id for invite in invitations.pending(alice.repository)]
     return acme.context("bob", "acme").role, pending, summaries.read(alice, 7).version
 
 

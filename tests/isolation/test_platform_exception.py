@@ -17,9 +17,9 @@ from portal.dynamo.client import Item
 from portal.limits.items import SharePostItem
 from portal.noise.items import NoiseItem
 from portal.nosql.items import SessionItem
-from tenants.audit_trail.items import ChainItem
+from tenants.audit_trail.stored import ChainItem
 from tenants.certificates.items import CertificateItem
-from tenants.membership.items import InvitedItem, InviteLinkItem
+from tenants.membership.stored import InvitedItem, InviteLinkItem
 from tenants.sign_in.stored import (
     AccountItem,
     AuthenticatorItem,
@@ -64,12 +64,11 @@ PLATFORM = {
     "tenants.tenancy.context",
     "tenants.tenancy.request_identity",
     # A key is read before it is known who calls, and noted after that.
-    "tenants.api_keys.calling",
-    "tenants.api_keys.key_uses",
+    "tenants.api_keys.key_authentication",
     "tenants.membership.accepting",
-    "tenants.membership.invite_storage",
+    "tenants.membership.invitations",
     "tenants.membership.seats",
-    "tenants.membership.seeding",
+    "tenants.membership.member_changes",
     "tenants.tenancy.tenant_directory",
     "tenants.provisioning.renaming",
     # An operator who acts as a member: the membership acted as, read with the session.
@@ -139,7 +138,7 @@ ITEMS: dict[type[Item], set[str]] = {
     PasskeyItem: {"tenants.sign_in.factors", "tenants.sign_in.security_views"},
     RecoveryItem: {"tenants.sign_in.factors"},
     SuppressedItem: {"tenants.sign_in.suppressed_addresses"},
-    ThrottleItem: {"tenants.sign_in.attempt_limits", "tenants.membership.inviting"},
+    ThrottleItem: {"tenants.sign_in.attempt_limits", "tenants.membership.invitations"},
     DirectoryItem: {
         "delivery.queues.queue_survey",
         "tenants.operators.facades",
@@ -208,27 +207,25 @@ ITEMS: dict[type[Item], set[str]] = {
     ChainItem: {
         "tenants.audit_trail.recording",
         "tenants.audit_trail.chain",
-        "tenants.audit_trail.holdings",
         "tenants.transfer.arriving_trail",
     },
-    InvitedItem: {"tenants.membership.accepting", "tenants.membership.invite_storage"},
-    InviteLinkItem: {"tenants.membership.accepting", "tenants.membership.invite_storage"},
+    InvitedItem: {"tenants.membership.accepting", "tenants.membership.invitations"},
+    InviteLinkItem: {"tenants.membership.accepting", "tenants.membership.invitations"},
     MembershipItem: {
         "tenants.tenancy.context",
         "tenants.tenancy.request_identity",
         "tenants.operators.facades",
         "tenants.membership.accepting",
         "tenants.membership.member_changes",
-        "tenants.membership.invite_storage",
+        "tenants.membership.invitations",
         "tenants.membership.members",
-        "tenants.membership.seeding",
         "tenants.provisioning.renaming",
         "tenants.transfer.arriving_people",
         "tenants.impersonation.impersonating",
     },
     SharePostItem: {"portal.limits.share_keeper"},
     SessionItem: {
-        "tenants.membership.holdings",
+        "tenants.membership.stored",
         "portal.nosql.session_store",
         "tenants.tenancy.request_identity",
         "tenants.operators.account_facades",
@@ -244,17 +241,16 @@ ITEMS: dict[type[Item], set[str]] = {
 CALLERS = {
     "tenants.admin.membership_admin",
     "tenants.membership.accepting",
-    "tenants.membership.roster",
-    "tenants.membership.seeding",
-    "tenants.past_members.past_roster",
+    "tenants.membership.past_roster",
     "tenants.provisioning.tenant_lifecycle",
     "tenants.management.commands.add_member",
     "proofs.isolation.visits.visitors",
     "tickets.seeding.people",
 }
 WRITES = {
-    "tenants.membership.member_changes": {"add", "put_member", "set_role", "remove", "commit"},
-    "tenants.membership.seeding": {"add_member", "remove_member"},
+    "tenants.membership.member_changes": {
+        *("add", "put_member", "set_role", "remove", "commit", "seed_member", "unseed_member"),
+    },
 }
 
 

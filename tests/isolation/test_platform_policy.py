@@ -17,8 +17,8 @@ from portal.isolation import iam, policies, request_parser
 from portal.nosql import keys as session_keys
 from portal.nosql.tables import SESSIONS, SESSIONS_BY_USER
 from tenants.audit_trail.recording import SYSTEM, Actor
-from tenants.membership import accepting, inviting
-from tenants.membership.tables import MEMBERS
+from tenants.membership import accepting, invitations
+from tenants.membership.stored import MEMBERS
 from tenants.provisioning import tenant_lifecycle
 from tenants.provisioning.tenant_lifecycle import TenantLimits
 from tenants.sign_in import factors
@@ -101,7 +101,7 @@ def test_people_who_sign_in_and_come_by_an_invitation_are_allowed(world: World, 
     tenant_lifecycle.change_limits(tenant.tenant_id, TenantLimits("standard", 6), by=SYSTEM)
     alice = world.context("alice", "acme")
     for name in ("nora", "nils"):
-        (outcome,) = inviting.invite_all(
+        (outcome,) = invitations.invite_all(
             alice, addresses=[f"{name}@example.org"], role=Role.AGENT, by=Actor(alice.user_id)
         )
         assert outcome.sent is not None

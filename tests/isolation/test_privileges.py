@@ -20,7 +20,7 @@ from portal.errors import NotFound
 from portal.isolation import guard, iam, policies
 from portal.schema import registry
 from portal.schema.registry import ROLES
-from tenants.audit_trail.tables import AUDIT
+from tenants.audit_trail.stored import AUDIT
 from tenants.sign_in.stored import USERS, suppressed_key, user_key
 from tests.support.guarded import OWN, OWN_STATUS, A, B, Caught, batch, key, put, query
 from tests.support.stored import client

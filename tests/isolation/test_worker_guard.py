@@ -12,7 +12,7 @@ from portal.errors import NotFound
 from portal.isolation import guard, iam, policies
 from portal.streams import worker
 from portal.streams.tables import LEASES
-from tenants.membership.tables import MEMBERS
+from tenants.membership.stored import MEMBERS
 from tenants.sign_in.stored import USERS, user_key
 from tests.support.world import World
 from tickets.counting import aggregate_store

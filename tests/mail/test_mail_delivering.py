@@ -19,7 +19,7 @@ from portal import clock
 from portal.errors import NotFound, Rejected, Throttled
 from portal.mailing import mail_transport
 from tenants.audit_trail.recording import SYSTEM
-from tenants.membership import inviting, undelivered_invites
+from tenants.membership import invitations
 from tenants.sign_in import suppressed_addresses
 from tenants.sign_in.suppressed_addresses import BOUNCED
 from tests.support import commands, mailing
@@ -224,14 +224,14 @@ def test_an_invitation_that_is_sent_again_forgets_that_the_last_mail_did_not_get
     invite(world)
     (old,) = mailing.waiting()
     assert mailing.carry() == ["dead"]
-    later = clock.now() + inviting.PAUSE
+    later = clock.now() + invitations.PAUSE
     monkeypatch.setattr(clock, "now", lambda: later)
     alice = world.browser("alice", "acme")
     alice.send(f"/desk/invitations/{shown(world)['id']}/resend/")
     assert shown(world)["unreached"] is None
     late = old.subject.removeprefix("invitation/")
     repository = world.context("alice", "acme").repository
-    undelivered_invites.note(repository, late, why="late", sent_at=old.timestamp)
+    invitations.note_unreached(repository, late, why="late", sent_at=old.timestamp)
     assert shown(world)["unreached"] is None
 
 

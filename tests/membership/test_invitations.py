@@ -15,8 +15,8 @@ import pytest
 from portal import clock, plain_text
 from portal.errors import Conflict, Forbidden, NotFound
 from tenants.audit_trail.recording import SYSTEM, Actor
-from tenants.membership import accepting, invite_storage, inviting, mails, member_changes, members
-from tenants.membership.inviting import SentInvite
+from tenants.membership import accepting, invitations, mails, member_changes, members
+from tenants.membership.invitations import SentInvite
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
 from tenants.sign_in.stored import AccountItem, user_key
@@ -31,7 +31,7 @@ NEW = {"name": "Nora New", "new_password1": "a long enough phrase", "new_passwor
 
 def invite(world: World, address: str, role: Role = Role.AGENT) -> SentInvite:
     alice = world.context("alice", "acme")
-    (outcome,) = inviting.invite_all(alice, addresses=[address], role=role, by=Actor(alice.user_id))
+    (outcome,) = invitations.invite_all(alice, addresses=[address], role=role, by=Actor(alice.user_id))
     assert outcome.sent is not None, outcome.error
     return outcome.sent
 
@@ -183,7 +183,7 @@ def test_an_invitation_sent_again_ends_the_old_link_also_after_its_time(
     monkeypatch.setattr(clock, "now", lambda: later)
     assert Browser().get(link(old)).status_code == 410
     alice = world.context("alice", "acme")
-    new = inviting.resend(alice, invite_id=old.invite.invite_id, by=Actor(alice.user_id))
+    new = invitations.resend(alice, invite_id=old.invite.invite_id, by=Actor(alice.user_id))
     assert Browser().get(link(old)).status_code == 404
     assert Browser().get(link(new)).status_code == 200
 
@@ -208,7 +208,7 @@ def test_each_line_of_a_pasted_list_has_its_own_answer(world: World) -> None:
     page = world.browser("alice", "acme").send("/desk/invitations/", {"addresses": lines, "role": "agent"})
     assert page.status_code == 422
     assert b"Bob Example is already a member" in page.content
-    assert [i.email for i in invite_storage.pending(world.context("alice", "acme").repository)] == ["nora@example.org"]
+    assert [i.email for i in invitations.pending(world.context("alice", "acme").repository)] == ["nora@example.org"]
 
 
 def test_nobody_invites_above_the_own_role(world: World) -> None:
@@ -216,7 +216,7 @@ def test_nobody_invites_above_the_own_role(world: World) -> None:
     world.join("ada", "acme", Role.ADMIN)
     page = world.browser("ada", "acme").send("/desk/invitations/", {"addresses": "n@example.org", "role": "owner"})
     assert page.status_code == 422
-    assert invite_storage.pending(world.context("alice", "acme").repository) == []
+    assert invitations.pending(world.context("alice", "acme").repository) == []
 
 
 @pytest.mark.parametrize("who", ["bob", "vera"])
@@ -255,7 +255,7 @@ def test_lines_that_are_no_addresses_are_named_and_nothing_is_sent(world: World,
     assert page.context["form"]["addresses"].value() == lines, "what was pasted is still there"
     mails.wait_until_sent()
     assert mailoutbox == []
-    assert invite_storage.pending(world.context("alice", "acme").repository) == []
+    assert invitations.pending(world.context("alice", "acme").repository) == []
 
 
 @pytest.mark.parametrize("address", ["nora@exam\u200bple.org", "nora@\uff45xample.org"])
@@ -274,10 +274,10 @@ def test_a_pasted_list_takes_names_commas_and_the_same_address_twice(world: Worl
 
 def test_too_long_a_list_is_refused_whole_and_not_cut_by_the_browser(world: World) -> None:
     assert b"maxlength" not in world.browser("alice", "acme").get("/desk/invitations/").content
-    lines = "\n".join(f"n{n}@example.org" for n in range(inviting.MOST_AT_ONCE + 1))
+    lines = "\n".join(f"n{n}@example.org" for n in range(invitations.MOST_AT_ONCE + 1))
     page = world.browser("alice", "acme").send("/desk/invitations/", {"addresses": lines, "role": "agent"})
     assert page.context["form"].errors["addresses"] == ["You can invite up to 50 people at once. This list has 51."]
-    assert invite_storage.pending(world.context("alice", "acme").repository) == []
+    assert invitations.pending(world.context("alice", "acme").repository) == []
 
 
 def test_of_many_who_invite_one_address_at_the_same_moment_one_does(world: World) -> None:
@@ -286,12 +286,12 @@ def test_of_many_who_invite_one_address_at_the_same_moment_one_does(world: World
         address = f"nora{attempt}@example.org"
 
         def try_it(_: int, address: str = address) -> bool:
-            (outcome,) = inviting.invite_all(alice, addresses=[address], role=Role.AGENT, by=Actor(alice.user_id))
+            (outcome,) = invitations.invite_all(alice, addresses=[address], role=Role.AGENT, by=Actor(alice.user_id))
             return outcome.sent is not None
 
         with ThreadPoolExecutor(4) as pool:
             assert sum(pool.map(try_it, range(4))) == 1
-    assert len(invite_storage.pending(alice.repository)) == 4
+    assert len(invitations.pending(alice.repository)) == 4
 
 
 def test_an_expired_invitation_is_shown_as_such_and_sent_again_from_the_page(
@@ -369,7 +369,7 @@ def test_the_switcher_shows_invitations_that_wait_and_none_that_ended(
         assert waiting() == []
         ended = charlie.send("/tenants/accept/", {"tenant": alice.tenant_id}, follow=True)
         assert b"has expired" in ended.content
-    inviting.revoke(alice, invite_id=sent.invite.invite_id, by=Actor(alice.user_id))
+    invitations.revoke(alice, invite_id=sent.invite.invite_id, by=Actor(alice.user_id))
     assert waiting() == []
     assert charlie.send("/tenants/accept/", {"tenant": alice.tenant_id}).status_code == 404
     assert role_of(world, "charlie@example.com") is None
@@ -393,7 +393,7 @@ def admin(world: World, name: str, role: Role = Role.ADMIN) -> TenantContext:
 
 
 def invited_by(tenant: TenantContext, address: str, role: Role = Role.AGENT) -> SentInvite:
-    (outcome,) = inviting.invite_all(tenant, addresses=[address], role=role, by=Actor(tenant.user_id))
+    (outcome,) = invitations.invite_all(tenant, addresses=[address], role=role, by=Actor(tenant.user_id))
     assert outcome.sent is not None, outcome.error
     return outcome.sent
 
@@ -439,10 +439,10 @@ def test_whoever_sends_an_invitation_again_answers_for_it(world: World, monkeypa
     ada = admin(world, "Ada")
     sent = invited_by(ada, "nora@example.org")
     member_changes.remove(user_id=ada.user_id, tenant_id=ada.tenant_id, by=SYSTEM)
-    later = clock.now() + inviting.PAUSE
+    later = clock.now() + invitations.PAUSE
     monkeypatch.setattr(clock, "now", lambda: later)
     alice = world.context("alice", "acme")
-    again = inviting.resend(alice, invite_id=sent.invite.invite_id, by=Actor(alice.user_id))
+    again = invitations.resend(alice, invite_id=sent.invite.invite_id, by=Actor(alice.user_id))
     assert b"Alice Example invited" in Browser().get(link(again)).content
     assert Browser().post(link(again), NEW).status_code == 302
 
@@ -459,7 +459,7 @@ def test_an_invitation_is_sent_again_after_a_pause_and_not_before(
     page = alice.send(resend, follow=True)
     assert "You can send it again in 5 minutes." in page.content.decode()
     assert Browser().get(link(sent)).status_code == 200, "the link is still good"
-    later = clock.now() + inviting.PAUSE
+    later = clock.now() + invitations.PAUSE
     monkeypatch.setattr(clock, "now", lambda: later)
     alice.send(resend)
     mails.wait_until_sent()
@@ -469,7 +469,7 @@ def test_an_invitation_is_sent_again_after_a_pause_and_not_before(
 def test_a_desk_sends_a_limited_number_of_invitations_in_an_hour_also_when_it_revokes_them(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inviting, "MAILS_PER_HOUR", 3)
+    monkeypatch.setattr(invitations, "MAILS_PER_HOUR", 3)
     monkeypatch.setattr(time, "time", lambda: 1_800_000_000.0)  # the beginning of an hour
     alice = world.browser("alice", "acme")
     for n in range(2):
@@ -480,18 +480,18 @@ def test_a_desk_sends_a_limited_number_of_invitations_in_an_hour_also_when_it_re
     assert page.context["form"].errors["addresses"] == [
         "b@example.org: This desk has sent 3 invitations within an hour. You can send more in 60 minutes."
     ]
-    assert [i.email for i in invite_storage.pending(world.context("alice", "acme").repository)] == ["a@example.org"]
+    assert [i.email for i in invitations.pending(world.context("alice", "acme").repository)] == ["a@example.org"]
     monkeypatch.setattr(time, "time", lambda: 1_800_003_600.0)
     invite(world, "b@example.org")
 
 
 def test_no_more_are_sent_in_an_hour_by_many_at_the_same_moment(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inviting, "MAILS_PER_HOUR", 4)
+    monkeypatch.setattr(invitations, "MAILS_PER_HOUR", 4)
     monkeypatch.setattr(time, "time", lambda: 1_800_000_000.0)
     alice = world.context("alice", "acme")
 
     def try_it(n: int) -> bool:
-        (outcome,) = inviting.invite_all(
+        (outcome,) = invitations.invite_all(
             alice, addresses=[f"n{n}@example.org"], role=Role.AGENT, by=Actor(alice.user_id)
         )
         return outcome.sent is not None

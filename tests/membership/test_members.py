@@ -9,8 +9,8 @@ import pytest
 
 from portal.errors import Conflict, Forbidden, Invalid
 from tenants.audit_trail.recording import Actor
-from tenants.membership import members, roster, seeding
-from tenants.membership.items import MemberItem
+from tenants.membership import member_changes, members
+from tenants.membership.stored import MemberItem
 from tenants.tenancy.roles import Role
 from tests.support.stored import put_all
 from tests.support.world import World
@@ -89,7 +89,7 @@ def test_of_two_owners_who_leave_at_the_same_moment_one_stays(world: World) -> N
 
         def leave(tenant: object) -> bool:
             try:
-                roster.remove(tenant, user_id=tenant.user_id, by=Actor(tenant.user_id))  # type: ignore[attr-defined, arg-type]
+                member_changes.remove_member(tenant, user_id=tenant.user_id, by=Actor(tenant.user_id))  # type: ignore[attr-defined, arg-type]
             except (Conflict, Forbidden):
                 return False
             return True
@@ -98,7 +98,7 @@ def test_of_two_owners_who_leave_at_the_same_moment_one_stays(world: World) -> N
             assert sum(pool.map(leave, pair)) == 1
         if members.member(pair[1].repository, world.users["alice"].id) is None:
             world.join("alice", "acme", Role.OWNER)
-            seeding.remove_member(world.users[who].id, pair[0].tenant_id)
+            member_changes.unseed_member(world.users[who].id, pair[0].tenant_id)
 
 
 def test_of_two_owners_who_remove_each_other_at_the_same_moment_one_stays(world: World) -> None:
@@ -112,7 +112,7 @@ def test_of_two_owners_who_remove_each_other_at_the_same_moment_one_stays(world:
         def remove(both: tuple[object, str]) -> bool:
             actor, target = both
             try:
-                roster.remove(actor, user_id=target, by=Actor(actor.user_id))  # type: ignore[attr-defined, arg-type]
+                member_changes.remove_member(actor, user_id=target, by=Actor(actor.user_id))  # type: ignore[attr-defined, arg-type]
             except (Conflict, Forbidden):
                 return False
             return True
@@ -124,7 +124,7 @@ def test_of_two_owners_who_remove_each_other_at_the_same_moment_one_stays(world:
         if alice.user_id not in left:
             world.join("alice", "acme", Role.OWNER)
         if other.user_id in left:
-            seeding.remove_member(other.user_id, alice.tenant_id)
+            member_changes.unseed_member(other.user_id, alice.tenant_id)
 
 
 def test_anybody_else_may_leave(world: World) -> None:
@@ -229,7 +229,7 @@ def test_of_two_who_change_one_role_at_the_same_moment_both_sides_of_it_agree(wo
 
     def change(to: Role) -> None:
         with suppress(Conflict, Invalid):
-            roster.change_role(tenant, user_id=bob, to=to, by=Actor(tenant.user_id))
+            member_changes.change_role(tenant, user_id=bob, to=to, by=Actor(tenant.user_id))
 
     for _ in range(6):
         with ThreadPoolExecutor(3) as pool:

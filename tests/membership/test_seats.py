@@ -17,9 +17,9 @@ from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Invalid, Reason, Throttled, TransactionRefused
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import SYSTEM, Actor
-from tenants.membership import accepting, invite_storage, invite_tokens, inviting, member_changes, members, seats
+from tenants.membership import accepting, invitations, member_changes, members, seats
 from tenants.membership.accepting import InviteOffer
-from tenants.membership.inviting import InviteOutcome
+from tenants.membership.invitations import InviteOutcome
 from tenants.operators.facades import AuditRow
 from tenants.provisioning import tenant_lifecycle
 from tenants.provisioning.tenant_lifecycle import TenantLimits
@@ -40,7 +40,7 @@ def limit(world: World, number: int | None) -> None:
 
 def invite(world: World, *addresses: str) -> list[InviteOutcome]:
     alice = world.context("alice", "acme")
-    return inviting.invite_all(alice, addresses=addresses, role=Role.AGENT, by=Actor(alice.user_id))
+    return invitations.invite_all(alice, addresses=addresses, role=Role.AGENT, by=Actor(alice.user_id))
 
 
 def offer(world: World, address: str) -> InviteOffer:
@@ -58,7 +58,7 @@ def add(world: World, who: str) -> None:
 def taken(world: World) -> tuple[int, int]:
     """Members and pending invitations."""
     repository = world.context("alice", "acme").repository
-    return len(members.members_of(repository, consistent=True)), len(invite_storage.pending(repository))
+    return len(members.members_of(repository, consistent=True)), len(invitations.pending(repository))
 
 
 def succeed(calls: Sequence[Callable[[], object]]) -> int:
@@ -81,7 +81,7 @@ def succeed(calls: Sequence[Callable[[], object]]) -> int:
 def test_without_a_limit_anybody_can_be_invited_and_nothing_is_counted(world: World) -> None:
     alice = world.context("alice", "acme")
     with meter.measure() as bill:
-        inviting.invite_all(alice, addresses=["n@example.org"], role=Role.AGENT, by=Actor(alice.user_id))
+        invitations.invite_all(alice, addresses=["n@example.org"], role=Role.AGENT, by=Actor(alice.user_id))
     assert [c.operation for c in bill.calls].count("Query") == 1  # who is a member already
 
 
@@ -118,7 +118,7 @@ def test_revoking_makes_room(world: World) -> None:
     invited, alice = offer(world, "a@example.org").invite, world.context("alice", "acme")
     with pytest.raises(Conflict):
         add(world, "charlie")
-    inviting.revoke(alice, invite_id=invited.invite_id, by=Actor(alice.user_id))
+    invitations.revoke(alice, invite_id=invited.invite_id, by=Actor(alice.user_id))
     add(world, "charlie")
     assert taken(world) == (IN_ACME + 1, 0)
 
@@ -128,11 +128,11 @@ def test_an_invitation_that_expired_makes_room_and_takes_it_again_when_it_is_sen
 ) -> None:
     limit(world, IN_ACME + 1)
     expired, alice = offer(world, "a@example.org").invite, world.context("alice", "acme")
-    later = clock.now() + invite_tokens.LIFETIME + timedelta(minutes=1)
+    later = clock.now() + invitations.LIFETIME + timedelta(minutes=1)
     monkeypatch.setattr(clock, "now", lambda: later)
     offer(world, "b@example.org")
     with pytest.raises(Conflict, match="has 3 and 1 pending invitation"):
-        inviting.resend(alice, invite_id=expired.invite_id, by=Actor(alice.user_id))
+        invitations.resend(alice, invite_id=expired.invite_id, by=Actor(alice.user_id))
     assert taken(world) == (IN_ACME, 2)
 
 
@@ -142,9 +142,9 @@ def test_a_count_that_read_the_last_invitation_before_it_was_sent_again_is_not_b
     """The Query may still see the expired invitation, of which a transaction has just made a pending one."""
     limit(world, IN_ACME + 1)
     expired, alice = offer(world, "a@example.org").invite, world.context("alice", "acme")
-    later = clock.now() + invite_tokens.LIFETIME + timedelta(minutes=1)
+    later = clock.now() + invitations.LIFETIME + timedelta(minutes=1)
     monkeypatch.setattr(clock, "now", lambda: later)
-    inviting.resend(alice, invite_id=expired.invite_id, by=Actor(alice.user_id))
+    invitations.resend(alice, invite_id=expired.invite_id, by=Actor(alice.user_id))
     count = seats._stored
 
     def as_it_was_before(tenant_id: str) -> dict[seats.Seat, str]:

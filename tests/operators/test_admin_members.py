@@ -9,7 +9,7 @@ import pytest
 
 from portal.errors import Conflict
 from tenants.audit_trail.recording import SYSTEM, Actor
-from tenants.membership import member_changes, members, roster
+from tenants.membership import member_changes, members
 from tenants.tenancy.roles import Role
 from tests.support.operators import Operator, calls, make_operator, membership_url, text_of
 from tests.support.world import World
@@ -75,7 +75,7 @@ def test_an_operator_and_the_owners_themselves_never_leave_a_desk_without_one(wo
             return True
 
         by_root = partial(member_changes.remove, user_id=alice.user_id, tenant_id=acme, by=SYSTEM)
-        by_owner = partial(roster.remove, other, user_id=other.user_id, by=Actor(other.user_id))
+        by_owner = partial(member_changes.remove_member, other, user_id=other.user_id, by=Actor(other.user_id))
         with ThreadPoolExecutor(2) as pool:
             assert sum(pool.map(attempt, [by_root, by_owner])) == 1
         assert len(owners(world)) == 1

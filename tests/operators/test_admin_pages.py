@@ -23,7 +23,7 @@ from portal.streams import watermark
 from portal.streams.tables import LEASES
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import AuditAction
-from tenants.membership import inviting
+from tenants.membership import invitations
 from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import DirectoryItem
 from tenants.tenancy.tenant_directory import TENANTS
@@ -281,7 +281,7 @@ def test_what_may_not_be_deleted_or_changed_cannot(world: World, root: Operator,
 def test_pending_invitations_are_listed_by_tenant(world: World, root: Operator) -> None:
     alice, acme = world.context("alice", "acme"), world.tenants["acme"].tenant_id
     by = recording.Actor(alice.user_id, "alice@example.com")
-    (sent,) = inviting.invite_all(alice, addresses=["new@example.com"], role=Role.AGENT, by=by)
+    (sent,) = invitations.invite_all(alice, addresses=["new@example.com"], role=Role.AGENT, by=by)
     assert sent.sent is not None
     says = root.says(f"/admin/tenants/invitation/?tenant_id={acme}")
     assert "new@example.com Agent Alice Example" in says

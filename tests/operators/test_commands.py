@@ -17,8 +17,8 @@ from django.contrib.auth import authenticate
 from django.core.management import get_commands, load_command_class
 
 from portal.dynamo import client
-from tenants.audit_trail.tables import AUDIT
-from tenants.membership import invite_storage, members
+from tenants.audit_trail.stored import AUDIT
+from tenants.membership import invitations, members
 from tenants.sign_in import accounts
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role
@@ -70,7 +70,7 @@ def test_a_tenant_gets_its_slug_from_its_name_and_its_owner_an_invitation(world:
     assert (ended.status, tenant.name, int(tenant.shards)) == (0, "Müller & Söhne", 4)
     assert tenant.tenant_id in ended.out
     assert "bob@example.com is invited as its owner." in ended.out
-    (waiting,) = invite_storage.waiting_for("bob@example.com")
+    (waiting,) = invitations.waiting_for("bob@example.com")
     assert (waiting.tenant_id, waiting.role) == (tenant.tenant_id, "owner")
     bob = world.browser("bob")
     assert bob.post("/tenants/accept/", {"tenant": tenant.tenant_id}).status_code == 302

@@ -17,9 +17,9 @@ from portal.errors import Forbidden
 from portal.schema import keys
 from portal.schema.holdings import StoredItem
 from tenants.audit_trail.recording import Actor
-from tenants.audit_trail.tables import AUDIT
-from tenants.impersonation import access_log
-from tenants.membership import mails, seeding
+from tenants.audit_trail.stored import AUDIT
+from tenants.impersonation import impersonating
+from tenants.membership import mails, member_changes
 from tenants.operators import content_access, password_links
 from tenants.sign_in import accounts
 from tenants.sign_in.stored import USERS
@@ -208,7 +208,7 @@ def test_the_owners_of_the_desk_read_who_looked_and_why(root: Operator, world: W
     assert "root@example.com Alice asked about ticket 1. nobody could read" in text_of(
         owner.get("/desk/settings/access/")
     )
-    (visit,) = access_log.page(world.context("alice", "acme")).visits
+    (visit,) = impersonating.visits_page(world.context("alice", "acme")).visits
     assert (visit.member, visit.reason, visit.goes_on) == ("", "Alice asked about ticket 1.", True)
 
 
@@ -374,7 +374,7 @@ def test_an_operator_gives_no_role_to_their_own_account(root: Operator, world: W
     assert (refused.status_code, "Nobody gives a role to their own account" in text_of(refused)) == (403, True)
     me = accounts.find_by_email("root@example.com")
     assert me is not None
-    seeding.add_member(me, world.tenants["acme"], Role.VIEWER)
+    member_changes.seed_member(me, world.tenants["acme"], Role.VIEWER)
     url = f"/admin/tenants/membership/{world.tenants['acme'].tenant_id}_2F{me.id}/change/"
     assert root.fill(url, role="owner", why="I want to look.").status_code == 403
     assert mailoutbox == []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tenants.audit_trail.recording import Actor
-from tenants.audit_trail.tables import AUDIT
+from tenants.audit_trail.stored import AUDIT
 from tenants.membership import member_changes
 from tests.support.commands import everything, run
 from tests.support.operators import text_of

@@ -12,7 +12,7 @@ from portal import clock
 from portal.schema import registry
 from tenants.api_keys.scopes import Scope
 from tenants.audit_trail.recording import Actor
-from tenants.membership import invite_storage, member_changes
+from tenants.membership import invitations, member_changes
 from tenants.tenancy.roles import Role
 from tests.support.api_client import ApiClient
 from tests.support.api_keys import alter, make_key
@@ -59,7 +59,7 @@ def known(world: World, monkeypatch: pytest.MonkeyPatch, settings: Any) -> World
         pass
     member_changes.remove(user_id=bob.user_id, tenant_id=bob.tenant_id, by=root)
     world.browser("alice", "acme").send("/desk/invitations/", {"addresses": BOB, "role": "agent"})
-    (invite,) = [one for one in invite_storage.pending(alice.repository) if one.email == BOB]
+    (invite,) = [one for one in invitations.pending(alice.repository) if one.email == BOB]
     undelivered_mail.tell(alice.tenant_id, f"invitation/{invite.invite_id}", why=f"550 {BOB}?", sent_at=clock.stamp())
     return world
 

@@ -10,7 +10,7 @@ import pytest
 from portal.dynamo import meter
 from portal.dynamo.tenant_reader import TenantReader
 from portal.schema import holdings
-from tenants.membership import seeding
+from tenants.membership import member_changes
 from tests.moving.moves import POOL, ticket
 from tests.support.commands import run
 from tests.support.world import World
@@ -111,7 +111,7 @@ def test_a_noted_ticket_of_somebody_who_is_erased_keeps_its_place_and_forgets_th
     alice, bob = world.context("alice", "acme"), world.users["bob"]
     creating.create(alice, title="The door", resolver=bob.id)
     commenting.comment(alice, 1, body="between us", internal=True)
-    seeding.remove_member(bob.id, world.tenants["acme"].tenant_id)
+    member_changes.unseed_member(bob.id, world.tenants["acme"].tenant_id)
     ended = run("erase_person", "acme", bob.email)
     assert ended.status == 0, ended.err
     summary = read(alice, 1)

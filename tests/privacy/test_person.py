@@ -16,8 +16,7 @@ from tenants.audit_trail.browsing import TrailFilter
 from tenants.audit_trail.erased_people import ErasedPeople
 from tenants.audit_trail.recording import SYSTEM, Actor, AuditAction, AuditEntry
 from tenants.impersonation.impersonating import ENTITY, READING
-from tenants.membership import inviting, member_changes
-from tenants.past_members import past_roster
+from tenants.membership import invitations, member_changes, past_roster
 from tenants.tenancy.roles import Role
 from tests.support.api_client import api_client
 from tests.support.commands import everything, run
@@ -215,7 +214,7 @@ def test_whoever_had_a_ticket_for_a_while_and_nothing_else_is_in_its_history_no_
 
 def test_somebody_who_was_only_invited_is_withdrawn(desk: World) -> None:
     alice = desk.context("alice", "acme")
-    inviting.invite_all(alice, addresses=["nora@example.org"], role=Role.AGENT, by=SYSTEM)
+    invitations.invite_all(alice, addresses=["nora@example.org"], role=Role.AGENT, by=SYSTEM)
     assert "invitation: " in run("find_person", "acme", "nora@example.org").out
     assert run("erase_person", "acme", "nora@example.org").status == 0
     assert "invitation: " not in run("find_person", "acme", "nora@example.org").out

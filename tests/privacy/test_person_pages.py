@@ -13,7 +13,7 @@ from django.core import signing
 from portal.limits import concurrency
 from portal.schema import registry
 from tenants.audit_trail.recording import Actor
-from tenants.audit_trail.tables import AUDIT
+from tenants.audit_trail.stored import AUDIT
 from tenants.membership import member_changes
 from tests.support.commands import everything
 from tests.support.operators import calls, text_of

@@ -15,8 +15,8 @@ from proofs.isolation.calls import call_tricks
 from proofs.isolation.calls.call_attack import CallAttack
 from proofs.isolation.visits import visitors
 from proofs.isolation.visits.attack import Visits
-from tenants.api_keys import calling, key_places, key_text
-from tenants.api_keys.calling import ApiCaller
+from tenants.api_keys import key_authentication, key_restrictions, key_text
+from tenants.api_keys.key_authentication import ApiCaller
 from tenants.tenancy import context
 from tests.support.proving import stored, three
 from tests.support.world import World
@@ -76,15 +76,15 @@ def test_each_call_is_the_same_for_the_same_seed(attack: CallAttack) -> None:
 
 
 def any_digest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calling, "hmac", SimpleNamespace(compare_digest=lambda given, stored: True))
+    monkeypatch.setattr(key_authentication, "hmac", SimpleNamespace(compare_digest=lambda given, stored: True))
 
 
 def ended_keys_let_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calling, "_refuse_ended", lambda key: None)
+    monkeypatch.setattr(key_authentication, "_refuse_ended", lambda key: None)
 
 
 def from_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_places, "includes", lambda networks, address: True)
+    monkeypatch.setattr(key_restrictions, "includes", lambda networks, address: True)
 
 
 def any_scope(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ from proofs.isolation.schedule import AttackPlan
 from proofs.isolation.targets import SCRATCH_ADDRESS
 from proofs.isolation.transport import Wire
 from proofs.isolation.visits import attack
-from tenants.membership import seeding
+from tenants.membership import member_changes
 from tenants.sign_in import accounts
 from tenants.tenancy.roles import Role
 from tests.support import commands
@@ -172,7 +172,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next(three: World) -> None:
     before = stored()
     acme = three.tenants["acme"]
     left = accounts.seed(email=SCRATCH_ADDRESS, name="Left", password_hash="!")
-    seeding.add_member(left, acme, Role.OWNER)
+    member_changes.seed_member(left, acme, Role.OWNER)
     repository = three.context("alice", "acme").repository
     repository.put_all([DetailItem(repository.key(keys.proof), f"proof{n}") for n in range(60)])
     assert prove(requests=1).status == 0

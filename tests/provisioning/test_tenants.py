@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tenants.audit_trail.recording import SYSTEM
-from tenants.membership import member_changes, seeding
+from tenants.membership import member_changes
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy.roles import Role
 from tests.support.world import Browser, World
@@ -69,7 +69,7 @@ def test_the_switcher_is_a_fragment_for_htmx(world: World) -> None:
 def test_a_removed_member_is_out_at_the_next_click(world: World) -> None:
     browser = world.browser("bob")
     assert browser.get("/tickets/").status_code == 200
-    seeding.remove_member(world.users["bob"].id, world.tenants["acme"].tenant_id)
+    member_changes.unseed_member(world.users["bob"].id, world.tenants["acme"].tenant_id)
     assert browser.get("/tickets/").status_code == 302
     assert "Ticket" not in text(browser.get("/tickets/", follow=True))
 

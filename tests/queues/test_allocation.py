@@ -14,9 +14,8 @@ from delivery.queues.tables import QUEUES
 from portal.dynamo import meter, platform
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Invalid, NotFound
-from tenants.audit_trail.items import AuditItem
 from tenants.audit_trail.recording import SYSTEM, Actor
-from tenants.audit_trail.tables import AUDIT
+from tenants.audit_trail.stored import AUDIT, AuditItem
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.stored import TenantItem

@@ -10,7 +10,7 @@ from portal.dynamo import meter
 from portal.dynamo.meter import Call, item_size, read_units
 from portal.dynamo.paging import Page
 from portal.schema import keys as portal_keys
-from tenants.membership.items import MemberItem
+from tenants.membership.stored import MemberItem
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tests.search.memory_store import ACME, MemoryStore

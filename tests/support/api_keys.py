@@ -6,9 +6,9 @@ import uuid
 from typing import Any
 
 from tenants.api_keys import key_changes
-from tenants.api_keys.items import ApiKeyItem
 from tenants.api_keys.key_changes import KeyChoice
 from tenants.api_keys.scopes import Scope
+from tenants.api_keys.stored import ApiKeyItem
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy.context import TenantContext
 from tests.support.stored import put_all

@@ -8,7 +8,7 @@ from typing import Any
 
 from portal.dynamo import client
 from portal.isolation.guard import acting_for
-from tenants.membership.tables import MEMBERS
+from tenants.membership.stored import MEMBERS
 from tickets.ticket import stored
 from tickets.ticket.stored import TICKETS
 

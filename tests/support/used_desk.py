@@ -34,7 +34,7 @@ from portal.streams import leases
 from portal.streams.stream_source import StreamSource
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.membership import member_changes
-from tenants.membership.items import UnreachedItem
+from tenants.membership.stored import UnreachedItem
 from tenants.provisioning import renaming, tenant_lifecycle
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role

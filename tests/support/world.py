@@ -16,7 +16,7 @@ from django.test import Client
 from portal.dynamo.placement import Placement
 from proofs.isolation.visits import visitors
 from tenants.audit_trail.recording import SYSTEM
-from tenants.membership import members, seeding
+from tenants.membership import member_changes, members
 from tenants.provisioning import tenant_lifecycle
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
@@ -62,7 +62,7 @@ class World:
         return user
 
     def join(self, who: str, where: str, role: Role) -> None:
-        seeding.add_member(self.users[who], self.tenants[where], role)
+        member_changes.seed_member(self.users[who], self.tenants[where], role)
 
     def context(self, who: str, where: str) -> TenantContext:
         found = enter(self.users[who], self.tenants[where].tenant_id)

@@ -14,7 +14,7 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from portal.web.desk_prefix import addresses_of
 from portal.web.middleware import HealthMiddleware
 from tenants.audit_trail.recording import SYSTEM, Actor
-from tenants.membership import seeding
+from tenants.membership import member_changes
 from tenants.operators.facades import AuditRow
 from tenants.provisioning import renaming, sign_in_demand, tenant_lifecycle
 from tenants.tenancy import request_identity, tenant_directory
@@ -153,7 +153,7 @@ def test_many_desks_stay_open_and_the_cookie_stays_small(world: World) -> None:
 def test_who_is_removed_from_one_desk_goes_on_in_the_other(desks: World) -> None:
     alice = desks.browser("alice", "acme")
     alice.get("/globex/tickets/")
-    seeding.remove_member(desks.users["alice"].id, desks.tenants["globex"].tenant_id)
+    member_changes.unseed_member(desks.users["alice"].id, desks.tenants["globex"].tenant_id)
     assert alice.get("/acme/tickets/1/").status_code == 200
     lost = alice.get("/globex/tickets/1/", follow=True)
     assert lost.redirect_chain[-1][0] == "/tenants/?next=/globex/tickets/1/"

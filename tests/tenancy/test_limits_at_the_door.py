@@ -14,7 +14,7 @@ from django.test import Client
 from portal.limits import concurrency
 from portal.limits.tenant_limiter import TenantLimiter
 from tenants.audit_trail.recording import SYSTEM
-from tenants.membership import seeding
+from tenants.membership import member_changes
 from tenants.provisioning import tenant_lifecycle
 from tenants.provisioning.tenant_lifecycle import TenantLimits
 from tenants.tenancy import admission
@@ -148,7 +148,7 @@ def test_what_leads_in_and_out_or_to_another_desk_is_never_limited(
 
 def test_an_operator_who_is_a_member_as_well_can_still_run_the_platform(world: World, clock: HandClock) -> None:
     root = make_operator()
-    seeding.add_member(root, world.tenants["acme"], tenant_lifecycle.Role.AGENT)
+    member_changes.seed_member(root, world.tenants["acme"], tenant_lifecycle.Role.AGENT)
     world.users["root"] = root
     browser = world.browser("root", "acme")
     flood(browser)
@@ -156,7 +156,7 @@ def test_an_operator_who_is_a_member_as_well_can_still_run_the_platform(world: W
 
 
 def test_a_former_member_spends_nothing_of_the_desks(world: World, bob: Browser, clock: HandClock) -> None:
-    seeding.remove_member(world.users["bob"].id, world.tenants["acme"].tenant_id)
+    member_changes.unseed_member(world.users["bob"].id, world.tenants["acme"].tenant_id)
     assert 200 not in flood(bob, times=3 * BURST)
     assert flood(world.browser("alice", "acme"), times=BURST) == [200] * BURST
 

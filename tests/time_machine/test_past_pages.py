@@ -11,7 +11,7 @@ import pytest
 
 from portal import clock
 from tenants.audit_trail.recording import SYSTEM
-from tenants.membership import member_changes, roster
+from tenants.membership import member_changes
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tests.desk.test_cost import _watching
@@ -128,7 +128,7 @@ def handed_on(world: World, alice: TenantContext) -> str:
     for number in (1, 2, 3):
         changing.change(alice, number, Wishes(resolver=alice.user_id))
     changing.change(alice, 3, Wishes(title="Other title"))
-    roster.remove(alice, user_id=world.users["bob"].id, by=SYSTEM)
+    member_changes.remove_member(alice, user_id=world.users["bob"].id, by=SYSTEM)
     return then
 
 
@@ -189,7 +189,7 @@ def test_an_assignee_who_is_the_same_although_no_member_is_not_called_missing(
 ) -> None:
     changing.change(alice, 1, Wishes(resolver=world.users["bob"].id))
     then = changed(alice)
-    roster.remove(alice, user_id=world.users["bob"].id, by=SYSTEM)
+    member_changes.remove_member(alice, user_id=world.users["bob"].id, by=SYSTEM)
     assert "Bob Example" not in text_of(restore(browser, alice, then, 1))
     page = text_of(restore(browser, alice, then, 1, confirmed="yes", list="yes"))
     assert re.search(r"1 ticket was restored to [^.]* UTC\.", page)

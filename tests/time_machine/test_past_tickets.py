@@ -14,7 +14,7 @@ from portal.errors import Invalid, NotFound
 from tenants.audit_trail import browsing
 from tenants.audit_trail.browsing import TrailFilter
 from tenants.audit_trail.recording import Actor
-from tenants.membership import member_changes, roster
+from tenants.membership import member_changes
 from tenants.sign_in import accounts
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
@@ -210,7 +210,7 @@ def test_a_ticket_goes_back_to_nobody_who_cannot_have_it_now(world: World, alice
     changing.assign(alice, number, to=world.users["bob"].id, version=1)
     then = clock.stamp()
     changing.change(alice, number, Wishes(resolver="", title="Other"))
-    roster.change_role(alice, user_id=world.users["bob"].id, to=Role.VIEWER, by=BY)
+    member_changes.change_role(alice, user_id=world.users["bob"].id, to=Role.VIEWER, by=BY)
     (one,) = restoring.restore(alice, [state(alice, number)], then, by=BY)
     assert (one.is_changed, one.why) == (True, "assignee not restored: Bob Example is a viewer now")
     assert (now_of(alice, number).title, now_of(alice, number).values["resolver"]) == ("Title", "")

@@ -15,10 +15,10 @@ from portal.dynamo.repository import Action, Transaction
 from portal.errors import ConditionFailed, Conflict, TransactionRefused
 from portal.plain_text import amount
 from tenants.api_keys import key_changes
-from tenants.api_keys.items import ApiKeyItem
+from tenants.api_keys.stored import ApiKeyItem
 from tenants.audit_trail import recording
-from tenants.membership import invite_storage, members, undelivered_invites
-from tenants.membership.items import InviteItem
+from tenants.membership import invitations, members
+from tenants.membership.stored import InviteItem
 from tenants.sign_in.stored import folded
 from tenants.tenancy.context import TenantContext
 from tickets.counting import keys
@@ -51,7 +51,7 @@ def places(tenant: TenantContext, person: DeskPerson, names: Collection[str]) ->
     for user_id in person.user_ids:
         if member := members.member(tenant.repository, user_id):
             yield PersonalPlace(MEMBER, excerpt=member.role.label, stays=True)
-    for invite in invite_storage.pending(tenant.repository):
+    for invite in invitations.pending(tenant.repository):
         yield from _in_invitation(person, invite)
     for key in key_changes.listed(tenant.repository):
         yield from _in_key(person, names, key)
@@ -111,16 +111,16 @@ def replace(tenant: TenantContext, new: NewName) -> list[PersonalPlace]:
 
 
 def _invitations(tenant: TenantContext, new: NewName) -> Iterator[PersonalPlace]:
-    for invite in invite_storage.pending(tenant.repository):
+    for invite in invitations.pending(tenant.repository):
         if not (found := [*_in_invitation(new.person, invite)]):
             continue
         transaction = Transaction()
         if folded(invite.email) == new.person.address:
-            invite_storage.delete(transaction, invite)
-            undelivered_invites.forget_why(tenant.repository, invite.invite_id)
+            invitations.delete_invite(transaction, invite)
+            invitations.forget_why(tenant.repository, invite.invite_id)
         else:
             # Nobody can accept it any more: its sender is no member.
-            invite_storage.rename_sender(
+            invitations.rename_sender(
                 transaction, invite, sender=new.pseudonym, sender_name=new.name, tenant_name=tenant.name
             )
         recording.commit(transaction, [])

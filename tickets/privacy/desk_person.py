@@ -14,10 +14,9 @@ from typing import Any, Final
 
 from portal.errors import Invalid
 from portal.schema import keys as all_keys
-from tenants.audit_trail import keys as audit_keys
 from tenants.audit_trail.erased_people import ErasedPeople, label
 from tenants.audit_trail.recording import AuditAction
-from tenants.audit_trail.tables import AUDIT
+from tenants.audit_trail.stored import AUDIT, audited_at_key
 from tenants.sign_in import accounts
 from tenants.sign_in.stored import folded
 from tenants.tenancy.context import TenantContext
@@ -97,7 +96,7 @@ def _looked_up(person: DeskPerson, trail: Iterator[Raw], covers: Callable[[str],
     ids, rows, shown, erased_at = {*person.user_ids}, 0, 0, ""
     waiting: Counter[frozenset[str]] = Counter()
     for raw in trail:
-        at = audit_keys.audited_at(raw["timestamp_event_id"]["S"])
+        at = audited_at_key(raw["timestamp_event_id"]["S"])
         ids |= _ids_for(person, raw)
         if _mentions(person, raw):
             rows += 1

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from portal import clock
-from tenants.membership import invite_storage, members
+from tenants.membership import invitations, members
 from tenants.sign_in.stored import folded
 from tenants.tenancy.context import TenantContext
 from tickets.privacy import beside_tickets, desk_person, person_finding, personal_places
@@ -38,7 +38,7 @@ def pieces(tenant: TenantContext, person: DeskPerson, *, advance: Advance = lamb
         "membership": _membership(tenant, person),
         "invitations": [
             {"role": invite.role, "invited_by": invite.invited_by_name, "sent_at": invite.sent_at}
-            for invite in invite_storage.pending(tenant.repository)
+            for invite in invitations.pending(tenant.repository)
             if folded(invite.email) == person.address
         ],
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from delivery.queues.tables import QUEUES
 from portal.schema.registry import Grant, declare
-from tenants.audit_trail.tables import CHAINS
+from tenants.audit_trail.stored import CHAINS
 from tenants.certificates.keys import CERTIFICATES
 from tenants.tenancy.stored import DIRECTORY
 from tickets.purging.keys import PURGES

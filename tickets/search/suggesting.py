@@ -13,8 +13,7 @@ from typing import Final
 
 from portal.errors import Invalid
 from portal.schema import keys
-from tenants.membership.items import MemberItem
-from tenants.membership.tables import MEMBERS
+from tenants.membership.stored import MEMBERS, MemberItem
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tickets.search import query_parser, ticket_texts, tokenizer

@@ -11,7 +11,7 @@ from django.contrib.auth.hashers import make_password
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Conflict, NotFound
 from tenants.audit_trail.recording import SYSTEM
-from tenants.membership import members, seeding
+from tenants.membership import member_changes, members
 from tenants.provisioning import tenant_lifecycle
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
@@ -68,7 +68,7 @@ def ensure_tenant(desk: CastDesk) -> TenantItem:
         if member.person.id not in known:
             # The list above may be a moment behind.
             with suppress(Conflict):
-                seeding.add_member(_user(member.person), tenant, member.role)
+                member_changes.seed_member(_user(member.person), tenant, member.role)
     return tenant
 
 

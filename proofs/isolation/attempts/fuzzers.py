@@ -19,9 +19,9 @@ from portal.isolation.iam import TAG
 from portal.schema import registry
 from portal.schema.tables import Index, Table
 from proofs.isolation.targets import Target
-from tenants.api_keys.tables import API_KEYS
-from tenants.audit_trail.tables import AUDIT
-from tenants.membership.tables import MEMBERS, UNREACHED
+from tenants.api_keys.stored import API_KEYS
+from tenants.audit_trail.stored import AUDIT
+from tenants.membership.stored import MEMBERS, UNREACHED
 from tenants.sign_in.stored import USERS, email_key, user_key
 from tenants.tenancy.stored import MEMBERSHIPS, slug_key
 from tickets.ticket import stored as ticket_keys

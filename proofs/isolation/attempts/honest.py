@@ -16,10 +16,9 @@ from proofs.isolation import keys as proof_keys
 from proofs.isolation.attempts import key_conditions, many_items, single_items
 from proofs.isolation.attempts.attempt import IMPOSSIBLE, SCRATCH_SORT, AttackAttempt, impossible, place_of, typed_key
 from proofs.isolation.attempts.fuzzers import Draw
-from tenants.audit_trail.tables import AUDIT
-from tenants.membership import members, undelivered_invites
-from tenants.membership.items import MemberItem
-from tenants.membership.tables import MEMBERS
+from tenants.audit_trail.stored import AUDIT
+from tenants.membership import invitations, members
+from tenants.membership.stored import MEMBERS, MemberItem
 from tickets.desk import lists, timelines
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
@@ -186,7 +185,7 @@ CALLS: Final[dict[str, Callable[[Draw], object]]] = {
     "get row": lambda d: d.me.tenant.repository.get(
         OutboxItem, outbox_keys.outbox_row, f"{d.rng.getrandbits(128):032x}", sort="2026"
     ),
-    "unreached invitations": lambda d: undelivered_invites.listed(d.me.tenant.repository),
+    "unreached invitations": lambda d: invitations.unreached(d.me.tenant.repository),
     "list": _list,
     "ticket": _ticket,
 }

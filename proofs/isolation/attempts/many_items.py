@@ -8,7 +8,7 @@ from portal.schema.tables import Table
 from proofs.isolation import keys
 from proofs.isolation.attempts.attempt import AttackAttempt, impossible, place_of, typed_key
 from proofs.isolation.attempts.fuzzers import KEYS, NO_TEXT, Draw, no_table
-from tenants.membership.tables import MEMBERS
+from tenants.membership.stored import MEMBERS
 from tickets.ticket.stored import TICKETS
 
 OPERATIONS: Final = ("BatchGetItem", "BatchWriteItem", "TransactWriteItems", "TransactGetItems")

@@ -20,8 +20,7 @@ from proofs.isolation import keys as proof_keys
 from proofs.isolation.attempts.attempt import SCRATCH_SORT, AttackAttempt, as_json, typed_key
 from proofs.isolation.attempts.fuzzers import KEYS, Draw
 from proofs.isolation.targets import Cursor
-from tenants.membership.items import MemberItem
-from tenants.membership.tables import MEMBERS
+from tenants.membership.stored import MEMBERS, MemberItem
 from tenants.sign_in.stored import USERS, AccountItem
 from tenants.tenancy.stored import TenantItem
 from tickets.desk import lists, shard_merge, timelines

@@ -19,9 +19,8 @@ from portal import clock
 from portal.dynamo import client
 from proofs.isolation.targets import Target
 from tenants.api_keys import key_text
-from tenants.api_keys.items import ApiKeyItem
 from tenants.api_keys.scopes import Scope
-from tenants.api_keys.tables import API_KEYS
+from tenants.api_keys.stored import API_KEYS, ApiKeyItem
 
 _ELSEWHERE: Final = "192.0.2.1"
 _KEPT: Final = "keys_of_the_proof"  # in what botocore hands from one hook of a request to the next

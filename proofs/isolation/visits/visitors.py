@@ -19,7 +19,7 @@ from portal.nosql.session_store import TENANT_KEY, SessionStore
 from proofs import cleanup
 from proofs.isolation import keys as proof_keys
 from proofs.isolation.targets import SCRATCH_ADDRESS, Target, person_of
-from tenants.membership import members, seeding
+from tenants.membership import member_changes, members
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
 from tenants.sign_in.stored import AccountItem, email_key, user_key
@@ -99,10 +99,10 @@ def _taken_out(targets: Sequence[Target], minted: list[SessionStore]) -> list[Vi
     unusable = make_password(None)  # nobody can sign in with it
     user = accounts.seed(email=SCRATCH_ADDRESS, name="Isolation Proof", password_hash=unusable)
     for target in targets:
-        seeding.add_member(user, target.tenant, Role.OWNER)
+        member_changes.seed_member(user, target.tenant, Role.OWNER)
     stale = [_visitor(target, user, minted, frozenset()) for target in targets]
     for target in targets:
-        seeding.remove_member(user.id, target.id)
+        member_changes.unseed_member(user.id, target.id)
     return stale
 
 
@@ -112,7 +112,7 @@ def remove_scratch(targets: Sequence[Target]) -> None:
     if user is not None:
         for membership in members.memberships_of(user.id):
             with suppress(Conflict):
-                seeding.remove_member(user.id, membership.tenant_id)
+                member_changes.unseed_member(user.id, membership.tenant_id)
         AccountItem(user_key(user.id)).delete()
         AccountItem(email_key(SCRATCH_ADDRESS)).delete()
     for target in targets:

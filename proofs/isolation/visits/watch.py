@@ -21,7 +21,7 @@ from portal.isolation import guard
 from portal.nosql.tables import SESSIONS
 from proofs.isolation.oracle import Oracle
 from proofs.isolation.transport import Crossed, hooks_of, listening
-from tenants.audit_trail.tables import AUDIT
+from tenants.audit_trail.stored import AUDIT
 from tenants.sign_in.stored import THROTTLES
 from tickets.ticket.stored import COUNTER_TICKET, TICKETS
 

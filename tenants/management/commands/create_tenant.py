@@ -11,7 +11,7 @@ from django.core.management.base import CommandParser
 from portal.errors import NotFound
 from portal.management.command import PortalCommand
 from tenants.audit_trail.recording import Actor
-from tenants.membership import inviting, mails
+from tenants.membership import invitations, mails
 from tenants.provisioning import tenant_lifecycle
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
@@ -44,7 +44,7 @@ class Command(PortalCommand):
 
     def work(self, options: dict[str, Any]) -> None:
         write = partial(mails.by_provider, None)
-        owner = inviting.FirstOwner(options["owner"], write) if options["owner"] else None
+        owner = invitations.FirstOwner(options["owner"], write) if options["owner"] else None
         tenant = tenant_lifecycle.create(
             name=options["name"],
             slug=options["slug"],

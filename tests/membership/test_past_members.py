@@ -9,8 +9,7 @@ import pytest
 from portal import clock
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.membership import member_changes, members, roster
-from tenants.past_members import past_roster
+from tenants.membership import member_changes, members, past_roster
 from tenants.provisioning import tenant_lifecycle
 from tenants.provisioning.tenant_lifecycle import TenantLimits
 from tenants.sign_in import accounts
@@ -77,12 +76,12 @@ def test_at_each_moment_the_members_are_those_who_were_stored(world: World, alic
     bob, vera, dora = world.users["bob"].id, world.users["vera"].id, world.add_user("Dora")
     moments = [(clock.stamp(), roles(alice))]
     for change in (
-        lambda: roster.change_role(alice, user_id=bob, to=Role.ADMIN, by=BY),
+        lambda: member_changes.change_role(alice, user_id=bob, to=Role.ADMIN, by=BY),
         lambda: member_changes.add(user=dora, tenant=world.tenants["acme"], role=Role.AGENT, by=BY),
-        lambda: roster.remove(alice, user_id=vera, by=BY),
-        lambda: roster.remove(world.context("dora", "acme"), user_id=dora.id, by=BY),
+        lambda: member_changes.remove_member(alice, user_id=vera, by=BY),
+        lambda: member_changes.remove_member(world.context("dora", "acme"), user_id=dora.id, by=BY),
         lambda: member_changes.add(user=world.users["vera"], tenant=world.tenants["acme"], role=Role.OWNER, by=BY),
-        lambda: roster.change_role(alice, user_id=bob, to=Role.VIEWER, by=BY),
+        lambda: member_changes.change_role(alice, user_id=bob, to=Role.VIEWER, by=BY),
     ):
         change()
         moments.append((clock.stamp(), roles(alice)))
@@ -92,7 +91,7 @@ def test_at_each_moment_the_members_are_those_who_were_stored(world: World, alic
 
 def test_a_removed_member_is_taken_in_again_with_the_role_of_then(world: World, alice: TenantContext) -> None:
     moment = clock.stamp()
-    roster.remove(alice, user_id=world.users["bob"].id, by=BY)
+    member_changes.remove_member(alice, user_id=world.users["bob"].id, by=BY)
     assert restored(alice, world, moment, "bob") == [""]
     assert roles(alice)["bob"] is Role.AGENT
     assert world.browser("bob", "acme").get("/tickets/").status_code == 200
@@ -100,14 +99,14 @@ def test_a_removed_member_is_taken_in_again_with_the_role_of_then(world: World, 
 
 def test_a_role_is_given_back(world: World, alice: TenantContext) -> None:
     moment = clock.stamp()
-    roster.change_role(alice, user_id=world.users["bob"].id, to=Role.VIEWER, by=BY)
+    member_changes.change_role(alice, user_id=world.users["bob"].id, to=Role.VIEWER, by=BY)
     assert restored(alice, world, moment, "bob", "vera") == ["", "They are a viewer, as they were then."]
     assert roles(alice)["bob"] is Role.AGENT
 
 
 def test_who_left_by_themselves_is_not_taken_in(world: World, alice: TenantContext) -> None:
     moment = clock.stamp()
-    roster.remove(world.context("bob", "acme"), user_id=world.users["bob"].id, by=BY)
+    member_changes.remove_member(world.context("bob", "acme"), user_id=world.users["bob"].id, by=BY)
     assert "left the desk by themselves. Invite them instead." in restored(alice, world, moment, "bob")[0]
     assert "bob" not in roles(alice)
 
@@ -117,14 +116,14 @@ def test_an_admin_makes_nobody_an_owner_again(world: World, alice: TenantContext
     world.join("ada", "acme", Role.ADMIN)
     member_changes.add(user=world.users["charlie"], tenant=world.tenants["acme"], role=Role.OWNER, by=BY)
     moment = clock.stamp()
-    roster.remove(alice, user_id=world.users["charlie"].id, by=BY)
+    member_changes.remove_member(alice, user_id=world.users["charlie"].id, by=BY)
     assert "Only an owner" in restored(world.context("ada", "acme"), world, moment, "charlie")[0]
     assert "charlie" not in roles(alice)
 
 
 def test_a_full_desk_takes_nobody_in(world: World, alice: TenantContext) -> None:
     moment = clock.stamp()
-    roster.remove(alice, user_id=world.users["bob"].id, by=BY)
+    member_changes.remove_member(alice, user_id=world.users["bob"].id, by=BY)
     seen = TenantLimits("standard", None, None)
     tenant_lifecycle.change_limits(alice.tenant_id, TenantLimits("standard", 2, None), seen=seen, by=BY)
     assert restored(alice, world, moment, "bob") != [""]
@@ -133,7 +132,7 @@ def test_a_full_desk_takes_nobody_in(world: World, alice: TenantContext) -> None
 
 def test_a_disabled_account_is_not_taken_in(world: World, alice: TenantContext) -> None:
     moment = clock.stamp()
-    roster.remove(alice, user_id=world.users["bob"].id, by=BY)
+    member_changes.remove_member(alice, user_id=world.users["bob"].id, by=BY)
     accounts.set_active(world.users["bob"].id, False, by=BY)
     assert "account is disabled" in restored(alice, world, moment, "bob")[0]
 
@@ -145,7 +144,7 @@ def test_who_was_removed_stands_there_by_name_and_after_the_restoration_as_a_mem
     world: World, alice: TenantContext
 ) -> None:
     moment = clock.stamp()
-    roster.remove(alice, user_id=world.users["bob"].id, by=BY)
+    member_changes.remove_member(alice, user_id=world.users["bob"].id, by=BY)
     browser = world.browser("alice", "acme")
     assert "Bob Example bob@example.com Agent No member Different" in text_of(browser.get(ADDRESS, {"at": moment}))
     asked = restore(world, moment, "bob")
@@ -162,7 +161,7 @@ def test_who_was_removed_stands_there_by_name_and_after_the_restoration_as_a_mem
 
 def test_who_was_erased_is_not_offered_and_not_taken_in(world: World, alice: TenantContext) -> None:
     moment = clock.stamp()
-    roster.remove(alice, user_id=world.users["bob"].id, by=BY)
+    member_changes.remove_member(alice, user_id=world.users["bob"].id, by=BY)
     run("erase_person", "acme", "bob@example.com")
     page = world.browser("alice", "acme").get(ADDRESS, {"at": moment})
     assert "Agent No member Different They were erased from the desk. Invite them instead." in text_of(page)
@@ -181,7 +180,7 @@ def test_who_became_a_member_later_is_shown_and_not_offered(world: World, alice:
     page = world.browser("alice", "acme").get(ADDRESS, {"at": moment})
     assert "Dora Example dora@example.com No member Agent Different They became a member later." in text_of(page)
     assert dora.id not in page.content.decode()  # type: ignore[attr-defined]
-    roster.remove(alice, user_id=dora.id, by=BY)
+    member_changes.remove_member(alice, user_id=dora.id, by=BY)
     assert "Dora" not in text_of(world.browser("alice", "acme").get(ADDRESS, {"at": moment}))
 
 
@@ -189,10 +188,10 @@ def test_the_page_that_asks_tells_who_will_change_and_why_others_will_not(world:
     world.add_user("Ada")
     world.join("ada", "acme", Role.ADMIN)
     moment = clock.stamp()
-    roster.change_role(alice, user_id=world.users["vera"].id, to=Role.AGENT, by=BY)
-    roster.remove(world.context("bob", "acme"), user_id=world.users["bob"].id, by=BY)
-    roster.change_role(alice, user_id=world.users["ada"].id, to=Role.OWNER, by=BY)
-    roster.change_role(alice, user_id=world.users["alice"].id, to=Role.ADMIN, by=BY)
+    member_changes.change_role(alice, user_id=world.users["vera"].id, to=Role.AGENT, by=BY)
+    member_changes.remove_member(world.context("bob", "acme"), user_id=world.users["bob"].id, by=BY)
+    member_changes.change_role(alice, user_id=world.users["ada"].id, to=Role.OWNER, by=BY)
+    member_changes.change_role(alice, user_id=world.users["alice"].id, to=Role.ADMIN, by=BY)
     asked = restore(world, moment, "vera", "bob", "ada", "alice")
     page = text_of(asked)
     assert "Restore 1 member to" in page
@@ -210,9 +209,9 @@ def test_the_page_that_asks_tells_who_will_change_and_why_others_will_not(world:
 def test_whose_role_is_changed_after_the_page_was_shown_is_left(world: World, alice: TenantContext) -> None:
     moment = clock.stamp()
     vera = world.users["vera"].id
-    roster.change_role(alice, user_id=vera, to=Role.AGENT, by=BY)
+    member_changes.change_role(alice, user_id=vera, to=Role.AGENT, by=BY)
     asked = restore(world, moment, "vera")
-    roster.change_role(alice, user_id=vera, to=Role.ADMIN, by=BY)
+    member_changes.change_role(alice, user_id=vera, to=Role.ADMIN, by=BY)
     said = text_of(confirm(world, asked))
     assert "Nobody was restored." in said
     assert "Vera Example was not restored. Somebody else has just changed this membership." in said
@@ -222,8 +221,8 @@ def test_whose_role_is_changed_after_the_page_was_shown_is_left(world: World, al
 def test_who_gives_up_their_own_rights_restores_the_others_first(world: World, alice: TenantContext) -> None:
     bob, vera = world.users["bob"].id, world.users["vera"].id
     moment = clock.stamp()  # when Bob was an agent
-    roster.change_role(alice, user_id=bob, to=Role.ADMIN, by=BY)
-    roster.change_role(alice, user_id=vera, to=Role.AGENT, by=BY)
+    member_changes.change_role(alice, user_id=bob, to=Role.ADMIN, by=BY)
+    member_changes.change_role(alice, user_id=vera, to=Role.AGENT, by=BY)
     asked = restore(world, moment, "bob", "vera", by="bob")
     done = confirm(world, asked, by="bob")
     assert done.redirect_chain[-1][0].endswith("/tickets/")
@@ -233,10 +232,10 @@ def test_who_gives_up_their_own_rights_restores_the_others_first(world: World, a
 def test_the_only_owner_stays_one(world: World, alice: TenantContext) -> None:
     member_changes.add(user=world.users["charlie"], tenant=world.tenants["acme"], role=Role.OWNER, by=BY)
     charlie = world.context("charlie", "acme")
-    roster.change_role(charlie, user_id=alice.user_id, to=Role.AGENT, by=BY)
+    member_changes.change_role(charlie, user_id=alice.user_id, to=Role.AGENT, by=BY)
     moment = clock.stamp()
-    roster.change_role(charlie, user_id=alice.user_id, to=Role.OWNER, by=BY)
-    roster.remove(charlie, user_id=charlie.user_id, by=BY)
+    member_changes.change_role(charlie, user_id=alice.user_id, to=Role.OWNER, by=BY)
+    member_changes.remove_member(charlie, user_id=charlie.user_id, by=BY)
     assert "Agent then, Owner now. Only owner. Add another owner first." in text_of(restore(world, moment, "alice"))
 
 
@@ -254,8 +253,8 @@ def test_the_page_takes_two_trips_and_a_third_for_the_names_of_those_who_are_gon
     moment, browser = clock.stamp(), world.browser("alice", "acme")
     bill = spent(browser, f"{ADDRESS}?at={moment}")
     assert (bill.trips, len(bill.calls)) == (2, 3)  # who calls; members beside the trail
-    roster.remove(alice, user_id=world.users["bob"].id, by=BY)
-    roster.remove(alice, user_id=world.users["vera"].id, by=BY)
+    member_changes.remove_member(alice, user_id=world.users["bob"].id, by=BY)
+    member_changes.remove_member(alice, user_id=world.users["vera"].id, by=BY)
     bill = spent(browser, f"{ADDRESS}?at={moment}")
     assert (bill.trips, len(bill.calls), bill.calls[-1].operation) == (3, 4, "BatchGetItem")
 

@@ -1,5 +1,11 @@
 """Invite people to a tenant, send an invitation again, revoke it. Admins and owners do this.
 
+An invitation is three items that are written, renewed and deleted together. One is the tenant's own, in
+Tenants.Invites. One is the target of its link, found by one GetItem under a hash of the link's secret. One is listed to
+the invited person, and makes sure that an address has one invitation per tenant. The secret is in the mail alone.
+A mail that did not get through is noted in a table of its own: mail is carried as the tenant, whose role changes no
+invitation. With that right it could raise the role that one gives.
+
 An invitation stands with the right of the member who sent it last (`accepting.py`). Mails are limited: an invitation
 is sent again after a pause, and a tenant sends a limited number in an hour, counted in the same transaction.
 
@@ -9,30 +15,227 @@ Source: the isolation model, "Row creation happens only through super-admin tena
 from __future__ import annotations
 
 import math
+import secrets
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
 from portal import clock
+from portal.dynamo import platform
 from portal.dynamo.client import fan_out
-from portal.dynamo.repository import Action, Transaction
-from portal.errors import Conflict, Forbidden, Invalid, NotFound, TransactionRefused
+from portal.dynamo.repository import BATCH_GET_LIMIT, Action, TenantRepository, Transaction
+from portal.errors import ConditionFailed, Conflict, Forbidden, Invalid, NotFound, TransactionRefused
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
 from portal.plain_text import amount
 from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.membership import invite_storage, member_changes, members, seats, undelivered_invites
-from tenants.membership.items import InviteItem
+from tenants.membership import member_changes, members, seats
+from tenants.membership.stored import (
+    INVITES,
+    UNREACHED,
+    InvitedItem,
+    InviteItem,
+    InviteLinkItem,
+    UnreachedItem,
+    invite_link_key,
+    invited_key,
+)
 from tenants.sign_in import accounts, suppressed_addresses
 from tenants.sign_in.stored import ThrottleItem, attempts_key
 from tenants.sign_in.suppressed_addresses import Suppression
 from tenants.tenancy.context import TenantContext, for_system
 from tenants.tenancy.roles import Role
-from tenants.tenancy.stored import TenantItem
+from tenants.tenancy.stored import MembershipItem, TenantItem
+
+LIFETIME: Final = timedelta(days=7)  # of an invitation and its link
+_TOKEN_BYTES: Final = 32
+
+
+def new_token() -> str:
+    """Make a token: 43 characters that fit into an address."""
+    return secrets.token_urlsafe(_TOKEN_BYTES)
+
+
+def link_key(token: str) -> str:
+    """Hash a token into the partition key of what its link leads to."""
+    return invite_link_key(keys.digest(token, size=32))
+
+
+# Names of members of a transaction.
+ADDRESS: Final = "one invitation per address"
+INVITATION: Final = "invitation"
+PROVIDER: Final = "provider"  # in place of an inviter's id: whoever runs the platform invited a desk's first owner
+
+
+def pending(repository: TenantRepository) -> list[InviteItem]:
+    """Return the tenant's invitations that are neither used nor revoked, the latest first: one Query up to 1 MB."""
+    stored = repository.query_all(INVITES, keys.tenant)
+    return sorted(map(InviteItem.from_raw_data, stored), key=lambda invite: invite.sent_at, reverse=True)
+
+
+def waiting_for(address: str) -> list[InvitedItem]:
+    """Return up to 100 invitations that an address may accept: one Query, and one BatchGetItem if there are any."""
+    try:
+        partition = invited_key(address)
+    except ValueError:
+        return []
+    unexpired = [item for item in InvitedItem.query(partition) if not is_expired(item)][:BATCH_GET_LIMIT]
+    if not unexpired:
+        return []
+    inviters = platform.get_all([(MembershipItem, item.invited_by, item.tenant_id) for item in unexpired])
+    return [
+        item
+        for item, inviter in zip(unexpired, inviters, strict=True)
+        if (role := role_of_inviter(item, inviter)) and may_invite(role, Role(item.role))
+    ]
+
+
+def role_of_inviter(invite: InviteItem | InvitedItem, membership: MembershipItem | None) -> Role | None:
+    """Return the role with which an invitation was sent, as it is now; None where the inviter has left."""
+    if invite.invited_by == PROVIDER:
+        return Role.OWNER
+    return Role(membership.role) if membership else None
+
+
+def is_expired(invite: InviteItem | InvitedItem) -> bool:
+    """Tell whether an invitation is past its time."""
+    return bool(invite.expires_at <= clock.stamp())
+
+
+def may_invite(inviter: Role, role: Role) -> bool:
+    """Tell whether somebody with the first role may invite people to the second."""
+    return inviter.at_least(Role.ADMIN) and inviter.at_least(role)
+
+
+def renew(invite: InviteItem) -> str:
+    """Give an invitation a new secret and a new time to live, and return the secret, which is not stored."""
+    secret = new_token()
+    now = clock.now()
+    invite.link = link_key(secret)
+    invite.sent_at, invite.expires_at = clock.stamp(now), clock.stamp(now + LIFETIME)
+    return secret
+
+
+def put_invite(transaction: Transaction, invite: InviteItem, *, tenant_name: str, replacing: str | None = None) -> None:
+    """Add the three items of an invitation to a transaction. Raises Invalid for an address that is none.
+
+    `replacing` is the link that the stored invitation must still have, None for a new invitation. The parts INVITATION
+    and, for a new one, ADDRESS can be refused.
+    """
+    try:
+        invited = _listed(invite, tenant_name)
+    except ValueError as error:
+        raise Invalid("That is not an e-mail address.", field="email") from error
+    transaction.put(_link(invite), condition=InviteLinkItem.pk.does_not_exist())
+    if replacing is None:
+        transaction.put(invited, condition=InvitedItem.tenant_id.does_not_exist(), name=ADDRESS)
+        transaction.put(invite, condition=InviteItem.tenant_id.does_not_exist(), name=INVITATION)
+    else:
+        transaction.put(invited)
+        transaction.put(invite, condition=InviteItem.link == replacing, name=INVITATION)
+        transaction.delete(InviteLinkItem(replacing))
+
+
+def rename_sender(
+    transaction: Transaction, invite: InviteItem, *, sender: str, sender_name: str, tenant_name: str
+) -> None:
+    """Let a stored invitation, if it is still the one that was read, be from somebody else: the part INVITATION."""
+    link = invite.link
+    invite.invited_by, invite.invited_by_name = sender, sender_name
+    transaction.put(_link(invite), condition=InviteLinkItem.pk.exists())
+    transaction.put(_listed(invite, tenant_name))
+    transaction.put(invite, condition=InviteItem.link == link, name=INVITATION)
+
+
+def delete_invite(transaction: Transaction, invite: InviteItem) -> None:
+    """Delete the three items of an invitation if it is still the one that was read: the part INVITATION."""
+    unchanged = (InviteItem.link == invite.link) & (InviteItem.role == invite.role)
+    transaction.delete(InviteItem(invite.tenant_id, invite.invite_id), condition=unchanged, name=INVITATION)
+    transaction.delete(InviteLinkItem(invite.link))
+    transaction.delete(InvitedItem(invited_key(invite.email), invite.tenant_id))
+
+
+def _link(invite: InviteItem) -> InviteLinkItem:
+    return InviteLinkItem(
+        invite.link, tenant_id=invite.tenant_id, invite_id=invite.invite_id, invited_by=invite.invited_by
+    )
+
+
+def _listed(invite: InviteItem, tenant_name: str) -> InvitedItem:
+    return InvitedItem(
+        invited_key(invite.email),
+        invite.tenant_id,
+        invite_id=invite.invite_id,
+        role=invite.role,
+        tenant_name=tenant_name,
+        invited_by=invite.invited_by,
+        invited_by_name=invite.invited_by_name,
+        expires_at=invite.expires_at,
+    )
+
+
+WHY_LIMIT: Final = 400  # characters
+_KEPT: Final = timedelta(days=30)
+
+
+def unreached(repository: TenantRepository) -> dict[str, UnreachedItem]:
+    """Return what is known of a tenant's invitations, by the invitation's id: one Query up to 1 MB."""
+    stored = map(UnreachedItem.from_raw_data, repository.query_all(UNREACHED, keys.tenant))
+    return {item.invite_id: item for item in stored}
+
+
+def is_about(item: UnreachedItem, invite: InviteItem) -> bool:
+    """Tell whether it is about the mail that was sent last, and not about one before."""
+    return bool(item.sent_at >= invite.sent_at)
+
+
+def note_unreached(repository: TenantRepository, invite_id: str, *, why: str, sent_at: str) -> None:
+    """Write it down of the mail that was written at `sent_at`: one UpdateItem. Nothing where a later mail is known."""
+    if not keys.USER_ID.match(invite_id):
+        return
+    actions: list[Action] = [
+        UnreachedItem.sent_at.set(sent_at),
+        UnreachedItem.at.set(clock.stamp()),
+        UnreachedItem.why.set(why[:WHY_LIMIT]),
+        UnreachedItem.expires_at.set(_expiry()),
+    ]
+    newest = UnreachedItem.sent_at.does_not_exist() | (UnreachedItem.sent_at <= sent_at)
+    with suppress(ConditionFailed):
+        repository.update(UnreachedItem(repository.tenant_id, invite_id), actions, condition=newest)
+
+
+def forget_why(repository: TenantRepository, invite_id: str) -> None:
+    """Take away what a mail server said, in which an address may be: one UpdateItem. Nothing where nothing is known."""
+    with suppress(ConditionFailed):
+        repository.update(
+            UnreachedItem(repository.tenant_id, invite_id),
+            [UnreachedItem.why.set("")],
+            condition=UnreachedItem.why.exists(),
+        )
+
+
+def put_unreached(transaction: Transaction, invite: InviteItem, *, why: str) -> None:
+    """Add to the transaction of an invitation that no mail brings it."""
+    transaction.put(
+        UnreachedItem(
+            invite.tenant_id,
+            invite.invite_id,
+            sent_at=invite.sent_at,
+            at=clock.stamp(),
+            why=why[:WHY_LIMIT],
+            expires_at=_expiry(),
+        )
+    )
+
+
+def _expiry() -> int:
+    return int(time.time() + _KEPT.total_seconds())
+
 
 MOST_AT_ONCE: Final = 50  # addresses in one pasted list
 MAILS_PER_HOUR: Final = 100  # of one tenant
@@ -127,17 +330,17 @@ class FirstOwner:
         """Add the invitation and its mail to the transaction that makes the tenant."""
         context = for_system(tenant)
         invite = InviteItem(tenant.tenant_id, accounts.new_id(), email=self.address, role=Role.OWNER.value)
-        invite.created_at, invite.invited_by = clock.stamp(), invite_storage.PROVIDER
+        invite.created_at, invite.invited_by = clock.stamp(), PROVIDER
         invite.invited_by_name = context.user_name
-        secret = invite_storage.renew(invite)
+        secret = renew(invite)
         self.mails[:] = outgoing.join(transaction, [self.write(context)(invite, secret)])
-        invite_storage.put(transaction, invite, tenant_name=tenant.name)
+        put_invite(transaction, invite, tenant_name=tenant.name)
 
 
 def of_first_owner(tenant: TenantContext) -> InviteItem | None:
     """Return the invitation of a tenant's first owner while it is not accepted: one Query."""
-    waiting = invite_storage.pending(tenant.repository)
-    return next((invite for invite in waiting if invite.invited_by == invite_storage.PROVIDER), None)
+    waiting = pending(tenant.repository)
+    return next((invite for invite in waiting if invite.invited_by == PROVIDER), None)
 
 
 def resend(tenant: TenantContext, *, invite_id: str, by: Actor, write: Write | None = None) -> SentInvite:
@@ -165,14 +368,14 @@ def _send(
     suppressed: Suppression | None,
 ) -> SentInvite:
     """Store a new invitation, or a renewed one in place of the stored one with the link `replacing`."""
-    invite.invited_by = tenant.user_id or invite_storage.PROVIDER  # who runs the platform is no member
+    invite.invited_by = tenant.user_id or PROVIDER  # who runs the platform is no member
     invite.invited_by_name = tenant.user_name
-    secret = invite_storage.renew(invite)
+    secret = renew(invite)
     transaction, unreached = Transaction(), suppressed.sentence if suppressed else ""
     if unreached:
-        undelivered_invites.put(transaction, invite, why=unreached)
+        put_unreached(transaction, invite, why=unreached)
     mails = outgoing.join(transaction, [write(invite, secret)]) if write and not unreached else ()
-    invite_storage.put(transaction, invite, tenant_name=tenant.name, replacing=replacing)
+    put_invite(transaction, invite, tenant_name=tenant.name, replacing=replacing)
     if tenant.user_id:
         member_changes.require_role(transaction, tenant)
     _count_mail(transaction, tenant.tenant_id)
@@ -186,7 +389,7 @@ def _send(
             ) from refused
         if tenant.user_id and refused.reason(member_changes.ACTOR):
             raise Conflict("Your role has just changed.") from refused
-        if replacing is None and refused.reason(invite_storage.ADDRESS):
+        if replacing is None and refused.reason(ADDRESS):
             raise Conflict("This address already has an invitation. You can send it again.") from refused
         raise Conflict(GONE) from refused
     return SentInvite(invite, secret, mails, unreached)
@@ -208,7 +411,7 @@ def revoke(tenant: TenantContext, *, invite_id: str, by: Actor) -> InviteItem:
     """
     invite = require_pending(tenant, invite_id)
     transaction = Transaction()
-    invite_storage.delete(transaction, invite)
+    delete_invite(transaction, invite)
     member_changes.require_role(transaction, tenant)
     try:
         recording.commit(
@@ -231,7 +434,7 @@ def require_pending(tenant: TenantContext, invite_id: str) -> InviteItem:
 
 
 def _refuse_above(tenant: TenantContext, role: Role) -> None:
-    if not invite_storage.may_invite(tenant.role, role):
+    if not may_invite(tenant.role, role):
         raise Forbidden(f"Only {role.with_article} can invite somebody as {role.with_article}.")
 
 

@@ -19,7 +19,7 @@ from tenants.audit_trail import browsing
 from tenants.audit_trail.browsing import TrailFilter, TrailRow
 from tenants.audit_trail.erased_people import ErasedPeople
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.membership import member_changes, members, roster, seats
+from tenants.membership import member_changes, members, seats
 from tenants.membership.members import Member
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
@@ -206,7 +206,7 @@ def _restored(tenant: TenantContext, person: PastMember, seen: Role | None, mome
         if person.now is None:
             _take_in(tenant, person, person.then, moment, by)
         else:
-            roster.change_role(tenant, user_id=person.id, to=person.then, by=by)
+            member_changes.change_role(tenant, user_id=person.id, to=person.then, by=by)
     except PortalError as error:
         if error.status >= 500:
             raise

@@ -1,31 +1,83 @@
-"""Say who calls by an API key, and what they may do. A key whose text cannot be one is refused without a read.
+"""Authenticate a caller by an API key, and note that the key was used.
 
-The tenant comes from the key alone: its id in the text says which partition to read, and the digest in the item that is
-found there is the proof. Key and tenant come by one BatchGetItem, consistently, so that a key that was revoked a moment
-ago is refused.
+A key whose text cannot be one is refused without a read. The tenant comes from the key alone: its id in the text says
+which partition to read, and the digest in the item that is found there is the proof. Key and tenant come by one
+BatchGetItem, consistently, so that a key that was revoked a moment ago is refused.
 """
 
 from __future__ import annotations
 
 import hmac
+import logging
+import threading
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any, Final
 
 from django.conf import settings
+from django.core.signals import request_finished
 
 from portal import clock
-from portal.dynamo import platform
+from portal.dynamo import platform, retry
 from portal.dynamo.repository import Transaction
-from portal.errors import Overtaken, PortalError
+from portal.errors import Overtaken, PortalError, TransactionRefused
 from portal.schema import keys
-from tenants.api_keys import key_places, key_text, key_uses, scopes
-from tenants.api_keys.items import ApiKeyItem
+from tenants.api_keys import key_restrictions, key_text, scopes
 from tenants.api_keys.key_text import KeyAddress
 from tenants.api_keys.scopes import Scope
+from tenants.api_keys.stored import ApiKeyItem
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import context
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.stored import TenantItem
+
+log = logging.getLogger("pooldesk.api_keys")
+
+NOTED_EVERY: Final = timedelta(minutes=5)
+
+_waiting = threading.local()
+
+
+def note_use(key: ApiKeyItem, *, address: str) -> None:
+    """Take down that a key, as just read, lets somebody in from this address, unless that was done of late."""
+    if not is_of_late(key):
+        _waiting.use = (key.tenant_id, key.api_key_prefix, address)
+
+
+def is_of_late(key: ApiKeyItem) -> bool:
+    """Tell whether a use of the key is noted that is no older than EVERY: any use since then is not noted."""
+    return bool(key.last_used_at and key.last_used_at >= _before())
+
+
+def write_use(**_: Any) -> None:
+    """Write what this thread has taken down in its request. Other processes may have done that meanwhile."""
+    use, _waiting.use = getattr(_waiting, "use", None), None
+    if use is None:
+        return
+    tenant_id, prefix, address = use
+    unnoted = ApiKeyItem.last_used_at.does_not_exist() | (ApiKeyItem.last_used_at < _before())
+    transaction = Transaction()
+    transaction.update(
+        ApiKeyItem(tenant_id, prefix),
+        [ApiKeyItem.last_used_at.set(clock.stamp()), ApiKeyItem.last_used_from.set(address)],
+        condition=ApiKeyItem.digest.exists() & unnoted,
+    )
+    try:
+        with retry.on_behalf_of(tenant_id):
+            platform.transact(transaction)
+    except TransactionRefused:
+        return
+    except PortalError as error:
+        log.warning("That a key of tenant %s was used is not written down: %s", tenant_id, error.message)
+
+
+def _before() -> str:
+    return clock.stamp(clock.now() - NOTED_EVERY)
+
+
+# Once for the process, whoever imports this first.
+request_finished.connect(write_use, dispatch_uid="tenants.api_keys.key_authentication")
+
 
 _REFUSALS: Final = {
     "key_missing": (401, "Send an API key in the header Authorization: Bearer sk_…"),
@@ -116,7 +168,7 @@ def authenticate(text: str, *, address: str) -> ApiCaller:
     if not hmac.compare_digest(key_text.digest(text), key.digest if key else "") or tenant is None:
         raise KeyRefused("key_unknown")
     _refuse_ended(key)
-    if not key_places.includes(key.addresses, address):
+    if not key_restrictions.includes(key.addresses, address):
         raise KeyRefused("address_not_allowed", address=address)
     granted = scopes.named(key.scopes)
     at_work = context.of_tenant(
@@ -128,7 +180,7 @@ def authenticate(text: str, *, address: str) -> ApiCaller:
     )
     if at_work.suspended:
         raise KeyRefused("tenant_suspended")
-    key_uses.note(key, address=address)
+    note_use(key, address=address)
     return ApiCaller(at_work, named.prefix, granted, tuple(key.origins), address)
 
 

@@ -1,0 +1,227 @@
+"""Invite people, and accept an invitation, by the link in the mail or from the list of desks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_http_methods, require_POST
+
+from portal import clock
+from portal.dynamo.client import fan_out
+from portal.errors import Conflict, NotFound
+from portal.mailing.outgoing import OutgoingMail
+from portal.web.access import member, public, signed_in
+from portal.web.client_address import client_address
+from tenants.membership import accepting, invitations, mails, members
+from tenants.membership.accepting import InviteOffer
+from tenants.membership.forms import InviteForm
+from tenants.membership.invitations import InviteOutcome, SentInvite
+from tenants.membership.stored import InviteItem, UnreachedItem
+from tenants.sign_in import accounts
+from tenants.sign_in.accounts import User
+from tenants.sign_in.forms import NewAccountForm
+from tenants.tenancy import context
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.request import TenantRequest, absolute_url, actor_of, enter_desk, start_session
+from tenants.tenancy.roles import Role
+
+
+@member(Role.ADMIN)
+@require_http_methods(["GET", "HEAD", "POST"])
+def invite_people(request: TenantRequest) -> HttpResponse:
+    """Show the pending invitations and the form, and send what the form holds."""
+    form = InviteForm(request.tenant.role, request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        role = Role(form.cleaned_data["role"])
+        outcomes = invitations.invite_all(
+            request.tenant,
+            addresses=form.cleaned_data["addresses"],
+            role=role,
+            by=actor_of(request),
+            write=partial(_write, request),
+        )
+        _mail(request, [outcome.sent for outcome in outcomes if outcome.sent])
+        refused = [outcome for outcome in outcomes if not outcome.sent]
+        if not refused:
+            return redirect("tenants:invitations")
+        form = _form_with_the_rest(request.tenant, role, refused)
+    page = {"form": form, "pending": _pending(request.tenant), "days": invitations.LIFETIME.days}
+    return render(request, "tenants/invitations.html", page, status=422 if form.is_bound else 200)
+
+
+def _form_with_the_rest(tenant: TenantContext, role: Role, refused: Sequence[InviteOutcome]) -> InviteForm:
+    """Return the form with the addresses that could not be invited, and a reason for each."""
+    rest = {"addresses": "\n".join(outcome.address for outcome in refused), "role": role.value}
+    form = InviteForm(tenant.role, rest)
+    for outcome in refused:
+        form.add_error("addresses", f"{outcome.address}: {outcome.error}")
+    return form
+
+
+def _pending(tenant: TenantContext) -> list[dict[str, Any]]:
+    """Return the rows of the list: invitations, members for what their inviters may still do, and whose mails did not
+    get through, at the same time."""
+    reads: list[Callable[[], Any]] = [
+        partial(invitations.pending, tenant.repository),
+        partial(members.members_of, tenant.repository),
+        partial(invitations.unreached, tenant.repository),
+    ]
+    invites, everybody, unreached = fan_out(reads)
+    roles = {person.id: person.role for person in everybody}
+    return [
+        {
+            "id": invite.invite_id,
+            "email": invite.email,
+            "role_label": Role(invite.role).label,
+            "by": invite.invited_by_name,
+            "sent_at": clock.parse(invite.sent_at),
+            "unreached": _unreached(unreached.get(invite.invite_id), invite),
+            "expired": invitations.is_expired(invite),
+            "inviter_lost_right": invite.invited_by != invitations.PROVIDER
+            and not (
+                invite.invited_by in roles and invitations.may_invite(roles[invite.invited_by], Role(invite.role))
+            ),
+            "mine_to_change": invitations.may_invite(tenant.role, Role(invite.role)),
+        }
+        for invite in invites
+    ]
+
+
+def _unreached(item: UnreachedItem | None, invite: InviteItem) -> dict[str, Any] | None:
+    if item is None or not invitations.is_about(item, invite):
+        return None
+    return {"at": clock.parse(item.at), "why": item.why}
+
+
+@member(Role.ADMIN)
+@require_POST
+def resend(request: TenantRequest, invite: str) -> HttpResponse:
+    """Send an invitation again."""
+    try:
+        write = partial(_write, request)
+        sent = invitations.resend(request.tenant, invite_id=invite, by=actor_of(request), write=write)
+    except Conflict as error:
+        messages.error(request, error.message)
+    else:
+        _mail(request, [sent])
+    return redirect("tenants:invitations")
+
+
+@member(Role.ADMIN)
+@require_http_methods(["GET", "HEAD", "POST"])
+def revoke(request: TenantRequest, invite: str) -> HttpResponse:
+    """Ask first, on a page of its own, then revoke."""
+    if request.method != "POST":
+        page = {"invite": invitations.require_pending(request.tenant, invite)}
+        return render(request, "tenants/invitation_revoke.html", page)
+    try:
+        revoked = invitations.revoke(request.tenant, invite_id=invite, by=actor_of(request))
+    except Conflict as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, f"The invitation for {revoked.email} was revoked.")
+    return redirect("tenants:invitations")
+
+
+def _write(request: TenantRequest, invite: InviteItem, secret: str) -> OutgoingMail:
+    url = absolute_url(request, reverse("tenants:invitation", args=[secret]))
+    return mails.invitation(invite, tenant=request.tenant, url=url)
+
+
+def _mail(request: TenantRequest, sent: Sequence[SentInvite]) -> None:
+    """Send what did not leave with the invitation itself, and say whom a mail goes to, and whom none reaches."""
+    for mail in (mail for one in sent for mail in one.mails):
+        mails.send_beside(mail)
+    mailed = [one for one in sent if not one.unreached]
+    if mailed:
+        to = mailed[0].invite.email if len(mailed) == 1 else f"{len(mailed)} people"
+        messages.success(request, f"An invitation was sent to {to}.")
+    for one in sent:
+        if one.unreached:
+            messages.warning(request, f"{one.invite.email} was invited and gets no mail. {one.unreached}")
+
+
+@public
+@require_http_methods(["GET", "HEAD", "POST"])
+def follow_link(request: HttpRequest, token: str) -> HttpResponse:
+    """Show the invitation of a link, and accept it. Reading writes nothing: mail scanners open links too."""
+    try:
+        response = _answer(request, accepting.by_secret(token))
+    except NotFound as error:
+        response = _no_longer_valid(request, error.message, status=404)
+    # The address of this page is the secret: no cache may keep it. That no other site learns it from a link is
+    # SECURE_REFERRER_POLICY's; a stricter one would take the Origin from the page's own form, which is then refused.
+    response["Cache-Control"] = "private, no-store"
+    return response
+
+
+def _answer(request: HttpRequest, offer: InviteOffer) -> HttpResponse:
+    if offer.obstacle:
+        return _no_longer_valid(request, offer.obstacle, status=410)
+    if not request.user.is_authenticated:
+        return _answer_visitor(request, offer)
+    user: User = request.user
+    if accounts.normal_address(user.email) != offer.invite.email:
+        return _page(request, offer, {"someone_else": True}, status=409 if request.method == "POST" else 200)
+    return _accept(request, offer, user) if request.method == "POST" else _page(request, offer, {})
+
+
+def _answer_visitor(request: HttpRequest, offer: InviteOffer) -> HttpResponse:
+    """Send somebody who has an account to the sign-in, from where they come back; let others make one here."""
+    if accounts.id_of(offer.invite.email):
+        query = urlencode({"next": request.path})
+        return _page(request, offer, {"sign_in_url": f"{reverse('tenants:login')}?{query}"})
+    form = NewAccountForm(User(email=offer.invite.email), request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        name, password = form.cleaned_data["name"], form.cleaned_data["new_password1"]
+        try:
+            user = accepting.accept_as_new(offer, name=name, password=password, origin=client_address(request))
+        except Conflict as error:
+            form.add_error(None, error.message)
+        else:
+            start_session(request, user)
+            return _enter(request, offer, user)
+    return _page(request, offer, {"form": form}, status=422 if form.is_bound else 200)
+
+
+@signed_in
+@require_POST
+def accept_waiting(request: HttpRequest) -> HttpResponse:
+    """Accept an invitation from the list of desks. It is looked up for the caller's own address."""
+    user: User = request.user  # type: ignore[assignment]  # signed in: our User
+    return _accept(request, accepting.by_address(user.email, request.POST.get("tenant", "")), user)
+
+
+def _accept(request: HttpRequest, offer: InviteOffer, user: User) -> HttpResponse:
+    try:
+        accepting.accept(offer, user=user, by=actor_of(request))
+    except Conflict as error:
+        messages.error(request, error.message)
+        return redirect("tenants:pick")
+    return _enter(request, offer, user)
+
+
+def _enter(request: HttpRequest, offer: InviteOffer, user: User) -> HttpResponse:
+    """Open the desk whose member the person is now."""
+    request.user = user
+    tenant = context.enter(user, offer.tenant.tenant_id)
+    if tenant is not None:
+        enter_desk(request, tenant, by=actor_of(request))
+    messages.success(request, f"Welcome to {offer.tenant.name}.")
+    return redirect(settings.LOGIN_REDIRECT_URL)
+
+
+def _page(request: HttpRequest, offer: InviteOffer, more: dict[str, Any], status: int = 200) -> HttpResponse:
+    return render(request, "tenants/invitation.html", {"offer": offer, "role": offer.role, **more}, status=status)
+
+
+def _no_longer_valid(request: HttpRequest, why: str, *, status: int) -> HttpResponse:
+    return render(request, "tenants/invitation_gone.html", {"why": why}, status=status)

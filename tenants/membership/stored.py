@@ -1,0 +1,201 @@
+"""Store the members of a tenant and its invitations; declare which of them are exported, moved and purged with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pynamodb.attributes import NumberAttribute, UnicodeAttribute
+
+from portal.dynamo.client import Item
+from portal.nosql.items import SessionItem
+from portal.nosql.session_store import SessionStore
+from portal.nosql.tables import SESSIONS, SESSIONS_BY_USER
+from portal.schema import keys, row_forms
+from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding
+from portal.schema.registry import Grant, declare
+from portal.schema.row_forms import Check, RowForm
+from portal.schema.tables import Table
+from tenants.audit_trail.stored import AUDIT
+from tenants.sign_in import impersonation_session
+from tenants.sign_in.stored import USERS, email_key, folded
+from tenants.tenancy.roles import Role
+from tenants.tenancy.stored import MEMBERSHIPS
+
+INVITES = Table("Tenants.Invites", "tenant", "tenant_id", "invite_id")
+# Which invitations' mails did not get through. It holds no right of anybody's.
+UNREACHED = Table("Tenants.Unreached", "tenant", "tenant_id", "invite_id", ttl="expires_at")
+MEMBERS = Table("Admin.Users", "tenant", "tenant_id", "user_id")
+
+declare(
+    INVITES,
+    UNREACHED,
+    MEMBERS,
+    grants=(
+        Grant("tenant", MEMBERS, ("GetItem", "Query")),
+        Grant("tenant", INVITES, ("GetItem", "Query")),
+        Grant("tenant", UNREACHED, ("Query", "UpdateItem")),
+        Grant("platform", UNREACHED, ("PutItem",)),
+        Grant("platform", INVITES, ("BatchGetItem", "ConditionCheckItem", "DeleteItem", "PutItem")),
+        Grant("platform", MEMBERS, ("ConditionCheckItem", "DeleteItem", "PutItem", "UpdateItem")),
+    ),
+)
+
+
+def invite_link_key(hashed_token: str) -> str:
+    """Return the partition key of what an invitation's link leads to, formed from the hash of the link's token."""
+    return keys.joined("INVITE", hashed_token)
+
+
+def invited_key(address: str) -> str:
+    """Return the partition key, in Platform.Memberships, of the pending invitations of an address: one per tenant."""
+    return keys.labelled("INVITED", folded(address))
+
+
+class MemberItem(Item):
+    """A membership as the tenant sees it: somebody to whom a ticket can be assigned."""
+
+    table = MEMBERS
+
+    tenant_id = UnicodeAttribute(hash_key=True)
+    user_id = UnicodeAttribute(range_key=True)
+    name = UnicodeAttribute()
+    email = UnicodeAttribute()
+    role = UnicodeAttribute()
+    created_at = UnicodeAttribute()
+
+
+class InviteItem(Item):
+    """A pending invitation as its tenant sees it.
+
+    `invited_by` is the id of the member who sent it last, with whose right it stands. `link` is the key of the
+    InviteLinkItem: a hash of the link's secret, not the secret.
+    """
+
+    table = INVITES
+
+    tenant_id = UnicodeAttribute(hash_key=True)
+    invite_id = UnicodeAttribute(range_key=True)
+    email = UnicodeAttribute()
+    role = UnicodeAttribute()
+    invited_by = UnicodeAttribute()
+    invited_by_name = UnicodeAttribute()
+    created_at = UnicodeAttribute()
+    sent_at = UnicodeAttribute()
+    expires_at = UnicodeAttribute()
+    link = UnicodeAttribute()
+
+
+class UnreachedItem(Item):
+    """Says of an invitation that the mail written at `sent_at` did not get through: when that was known, and why."""
+
+    table = UNREACHED
+
+    tenant_id = UnicodeAttribute(hash_key=True)
+    invite_id = UnicodeAttribute(range_key=True)
+    sent_at = UnicodeAttribute()
+    at = UnicodeAttribute()
+    why = UnicodeAttribute()
+    expires_at = NumberAttribute()
+
+
+class InviteLinkItem(Item):
+    """The target of an invitation's link. It is deleted when the invitation is used, revoked or sent again."""
+
+    table = USERS
+
+    pk = UnicodeAttribute(hash_key=True)
+    tenant_id = UnicodeAttribute()
+    invite_id = UnicodeAttribute()
+    invited_by = UnicodeAttribute()
+
+
+class InvitedItem(Item):
+    """An invitation as the invited person sees it. Its key allows one per address and tenant."""
+
+    table = MEMBERSHIPS
+
+    platform_user_id = UnicodeAttribute(hash_key=True)
+    tenant_id = UnicodeAttribute(range_key=True)
+    invite_id = UnicodeAttribute()
+    role = UnicodeAttribute()
+    tenant_name = UnicodeAttribute()
+    invited_by = UnicodeAttribute()
+    invited_by_name = UnicodeAttribute()
+    expires_at = UnicodeAttribute()
+
+
+def _members(reader: Reader) -> Iterator[StoredItem]:
+    return reader.query(MEMBERS, reader.tenant_id)
+
+
+def _invitations(reader: Reader) -> Iterator[StoredItem]:
+    return reader.query(INVITES, reader.tenant_id)
+
+
+def _unreached(reader: Reader) -> Iterator[StoredItem]:
+    return reader.query(UNREACHED, reader.tenant_id)
+
+
+def _memberships(reader: Reader) -> Iterator[StoredItem]:
+    return reader.get(MEMBERSHIPS, *((row["user_id"]["S"], reader.tenant_id) for _, row, _ in _members(reader)))
+
+
+def _invited(reader: Reader) -> Iterator[StoredItem]:
+    addresses = (invited_key(row["email"]["S"]) for _, row, _ in _invitations(reader))
+    return reader.get(MEMBERSHIPS, *((address, reader.tenant_id) for address in addresses))
+
+
+def _links(reader: Reader) -> Iterator[StoredItem]:
+    return reader.get(USERS, *((row["link"]["S"], None) for _, row, _ in _invitations(reader)))
+
+
+def _people(reader: Reader) -> dict[str, None]:
+    """Return the ids of everybody who is or was here: the audit trail names those who are not any more."""
+    found = {row["user_id"]["S"]: None for _, row, _ in _members(reader)}
+    for _, row, _ in reader.query(AUDIT, reader.tenant_id):
+        named = (row["actor_id"]["S"], row["entity_id"]["S"])
+        found |= dict.fromkeys(text for text in named if keys.USER_ID.match(text))
+    return found
+
+
+def _sessions(reader: Reader) -> Iterator[StoredItem]:
+    for person in _people(reader):
+        known = reader.query(SESSIONS, person, index=SESSIONS_BY_USER)
+        pinned = [row for _, row, _ in known if row.get("tenant_id", {}).get("S") == reader.tenant_id]
+        yield from reader.get(SESSIONS, *((row["session_key"]["S"], None) for row in pinned))
+
+
+def _without_desk(tenant_id: str, raw: Raw) -> Raw | None:
+    """Return the session without the desk that is pinned to it: who had it open stays signed in. None for that of an
+    operator who acts as a member there."""
+    session, store = SessionItem.from_raw_data(raw), SessionStore()
+    if impersonation_session.of_item(session) is not None:
+        return None
+    data = {name: value for name, value in store.decode(session.data).items() if value != tenant_id}
+    return {name: value for name, value in raw.items() if name != "tenant_id"} | {"data": {"S": store.encode(data)}}
+
+
+def _wrong(tenant_id: str, item: Raw) -> str:
+    """Say what is wrong with a member. A role that nobody knows would keep the person out of all their desks."""
+    if item["user_id"]["S"] == tenant_id:
+        return "names nobody"
+    email_key(item["email"]["S"])
+    return "" if item["role"]["S"] in list(Role) else "has a role that nobody has"
+
+
+def _member_forms() -> tuple[RowForm, ...]:
+    checks: dict[str, Check] = {"user_id": keys.USER_ID.match, **row_forms.moments("created_at")}
+    return (RowForm(MemberItem, lambda own, item: (own, item["user_id"]["S"]), checks=checks, whole=_wrong),)
+
+
+_OF_THIS_PLACE = "an account is of one installation; the members name who is to have one"
+
+declare_holding(
+    Holding("members", (MEMBERS,), _members, Stage.OWN, forms=_member_forms),
+    Holding("memberships", (MEMBERSHIPS,), _memberships, Stage.BESIDE, left_out=_OF_THIS_PLACE),
+    Holding("sessions", (SESSIONS,), _sessions, Stage.BESIDE, without=_without_desk, left_out=_OF_THIS_PLACE),
+    Holding("invitations", (INVITES,), _invitations, Stage.OWN, left_out="its link leads to where it was sent from"),
+    Holding("invited people", (MEMBERSHIPS,), _invited, Stage.BESIDE, left_out="it goes with its invitation"),
+    Holding("invitation links", (USERS,), _links, Stage.BESIDE, left_out="it goes with its invitation"),
+    Holding("unreached invitations", (UNREACHED,), _unreached, Stage.OWN, left_out="it goes with its invitation"),
+)
