@@ -1,4 +1,5 @@
-"""The experiment of the noisy neighbour: one tenant's noise against nineteen others, in five designs, on real queues.
+"""Measure what one noisy tenant does to nineteen others: behind shared queues, and at the door of the portal.
 
-Begin with `workload.py` (what is measured, declared before any run), then `designs.py`, `trial.py` and `promises.py`.
+`closed_loop.py` has the clients of both, `designs.py` the queues' designs as policies, `queue_trial.py` and
+`flood_trial.py` carry one trial out, and `noise_figures.py` says whether the promises hold.
 """

@@ -1,24 +1,29 @@
-"""Describe the five designs: which queues a tenant has, who serves them, how one of them is chosen, who is bounded.
+"""Describe the designs as policies: a tenant's queues, each queue's workers, how a queue is chosen, what is bounded.
 
-Sets, assignment of workers and limits of our own design are the product's; those of the others are what they are.
+Sets, assignment of workers and limits of our own design are the product's; those of the others are the slides'.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from delivery.queues import queue_sets, worker_assignment
-from proofs.noise.workload import NOISY, TENANTS, WORKERS
+from proofs.noise.closed_loop import NOISY, QUIET_TENANTS, TENANTS
 
+WORKERS: Final = 8  # the slides' processors
+SLOTS: Final = 3  # of each: 24 in all, just enough for the slides' throughput in their second phase
+OUR_QUEUES: Final = 32
+ONE: Final = "one"
+OURS: Final = "ours"
 # The slides' own table of processors, numbered from 1.
 SEED_TABLE: Final[Mapping[int, tuple[int, int, int]]] = {
     1: (2, 1, 6), 2: (4, 8, 3), 3: (6, 8, 5), 4: (1, 3, 6), 5: (3, 2, 8), 6: (2, 7, 4), 7: (5, 1, 4), 8: (3, 5, 6),
     9: (4, 3, 7), 10: (2, 4, 7), 11: (3, 2, 1), 12: (1, 5, 8), 13: (1, 4, 5), 14: (7, 8, 2), 15: (1, 8, 6),
     16: (2, 6, 7), 17: (4, 5, 2), 18: (1, 2, 5), 19: (4, 5, 3), 20: (7, 8, 6),
 }  # fmt: skip
-OUR_QUEUES: Final = 32
+_EACH_ITS_OWN: Final = tuple(frozenset({worker}) for worker in range(WORKERS))
 
 
 @dataclass(frozen=True)
@@ -27,10 +32,7 @@ class Design:
     for the slides' heuristic. `bounded` says that the product's cap and bucket bound each tenant, at the sender and at
     each worker."""
 
-    name: str
-    title: str
     what: str
-    queues: int
     queues_of: Mapping[int, tuple[int, ...]]
     workers_of: tuple[frozenset[int], ...]
     stale: bool = False
@@ -45,70 +47,45 @@ class Design:
 
     def sharing(self) -> frozenset[int]:
         """Return the quiet tenants that share a worker with the noisy one."""
-        theirs = self.reach(NOISY)
-        return frozenset(tenant for tenant in TENANTS if tenant != NOISY and self.reach(tenant) & theirs)
+        return frozenset(tenant for tenant in QUIET_TENANTS if self.reach(tenant) & self.reach(NOISY))
+
+    def document(self) -> dict[str, Any]:
+        """Return what follows from the policy alone, ready for JSON."""
+        theirs = set(self.queues_of[NOISY])
+        shared = [len(theirs & set(self.queues_of[tenant])) for tenant in QUIET_TENANTS]
+        return {
+            "what": self.what,
+            "queues": len(self.workers_of),
+            "bounded": self.bounded,
+            "share_a_worker": len(self.sharing()),
+            "share_a_queue": sum(number > 0 for number in shared),
+            "share_all_queues": sum(number == len(theirs) for number in shared),
+            "workers_reached": len(self.reach(NOISY)),
+        }
 
 
-_ALL: Final = frozenset(range(WORKERS))
-_EACH_ITS_OWN: Final = tuple(frozenset({worker}) for worker in range(WORKERS))
-
-
-def _one_queue(name: str, title: str, what: str, *, bounded: bool = False) -> Design:
-    return Design(name, title, what, 1, dict.fromkeys(TENANTS, (0,)), (_ALL,), bounded=bounded)
-
-
-def _simple() -> Design:
-    return Design(
-        "simple",
-        "Simple sharding",
-        "Eight queues with a worker each; a tenant has one of them.",
-        WORKERS,
+DESIGNS: Final = {
+    ONE: Design(
+        "One queue, and every worker takes from it.", dict.fromkeys(TENANTS, (0,)), (frozenset(range(WORKERS)),)
+    ),
+    "simple": Design(
+        "Simple sharding: eight queues with a worker each; a tenant has one of them.",
         {tenant: (tenant % WORKERS,) for tenant in TENANTS},
         _EACH_ITS_OWN,
-    )
-
-
-def _shuffle() -> Design:
-    return Design(
-        "shuffle",
-        "Shuffle sharding as in the slides",
-        "Eight queues with a worker each; a tenant has three of them, by the slides' own table, and sends to the one "
-        "that had the fewest visible messages when they were last counted.",
-        WORKERS,
+    ),
+    "shuffle": Design(
+        "Shuffle sharding as in the slides: eight queues with a worker each; a tenant has three of them, by the "
+        "slides' own table, and sends to the one that had the fewest visible messages when they were last counted.",
         {tenant: tuple(number - 1 for number in SEED_TABLE[tenant]) for tenant in TENANTS},
         _EACH_ITS_OWN,
         stale=True,
-    )
-
-
-def _ours() -> Design:
-    return Design(
-        "ours",
-        "Pooldesk",
-        "32 queues; a tenant has four of them by closed form, and reaches half of the workers at most; the sender "
-        "chooses the queue whose workers have least to do, by what it sent itself and has not seen answered; cap and "
-        "bucket for each tenant.",
-        OUR_QUEUES,
+    ),
+    OURS: Design(
+        "Pooldesk: 32 queues; a tenant has four of them by closed form, and reaches half of the workers at most; the "
+        "sender chooses the queue whose workers have least to do, by what it sent itself and has not seen answered; "
+        "cap and bucket for each tenant.",
         {tenant: tuple(sorted(queue_sets.nth(tenant - 1, OUR_QUEUES))) for tenant in TENANTS},
         worker_assignment.workers_of(WORKERS, OUR_QUEUES),
         bounded=True,
-    )
-
-
-ONE: Final = "one"
-OURS: Final = "ours"
-DESIGNS: Final = {
-    design.name: design
-    for design in (
-        _one_queue(ONE, "One queue", "One queue, and every worker takes from it."),
-        _simple(),
-        _shuffle(),
-        _one_queue(
-            "capped",
-            "One queue with cap and bucket",
-            "One queue and every worker, as above, with Pooldesk's cap and bucket for each tenant.",
-            bounded=True,
-        ),
-        _ours(),
-    )
+    ),
 }

@@ -1,77 +1,78 @@
-"""Be the process of one flood: an engine, a portal of two processes, and all clients; write what was seen as JSON.
+"""Flood the door of a portal, and measure what the other tenants notice.
 
-python -m proofs.noise.flood_trial pages 40 FILE
+The same twenty tenants as behind the queues, on a real gunicorn of two processes with an engine of its own. Each quiet
+tenant has one client, which reads pages and writes a ticket now and then, and thinks between two requests. In the noisy
+phase the noisy tenant has fifteen that do nothing but read pages, or nothing but write tickets. What is let through of
+a flood is counted in units, from when its burst must be spent until the phase ends.
+
+Lists grow and machines drift: half of the quiet phase is before the noisy one, and half behind it. The noisy phase does
+not end before the flood was refused.
 """
 
 from __future__ import annotations
 
 import http.client
-import itertools
-import json
 import os
-import random
 import re
 import sys
+import tempfile
 import threading
 import time
 import urllib.parse
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from portal.engines.endpoint import point_at
-from portal.engines.engine_process import start_engine
+from django.conf import settings
+
+from portal.dynamo import provisioning
 from portal.engines.ports import LOOPBACK, free_port
 from portal.engines.processes import Child
+from portal.limits.rates import CHANGE_UNITS, READ_UNITS
+from proofs.isolation.visits import visitors
+from proofs.noise.closed_loop import NOISY, TENANTS, ClientRequest, ClosedLoop, Plan, TrialFailed, percentile, ratio
+from tenants.audit_trail.recording import SYSTEM
+from tenants.provisioning import tenant_lifecycle
 from tenants.sign_in import accounts
 from tenants.tenancy import context, request_identity
+from tickets.desk import creating
 
-_START_SECONDS: Final = 120.0
-_LOOK_SECONDS: Final = 0.05
+# By the name of the flood, the units a second that each tenant may ask for: a few times a quiet one's share.
+FLOODS: Final = {"pages": 4, "writes": 16}
+THINK_SECONDS: Final = 0.7
+WRITES_EVERY: Final = 5  # requests of a quiet client, the last of which writes
+WARM_SECONDS: Final = 8.0  # before the quiet phase, in which the processes get to know each other
+SETTLE_SECONDS: Final = 10.0  # of the noisy phase, in which the burst is spent
+SETTLING_REQUESTS: Final = 2  # of each client at the beginning of a phase, whose times do not count
+ENOUGH_SECONDS: Final = 30.0  # the shortest phase of which times and the budget are judged
+BRIEF_RATE: Final = 1  # units a second of the tenant that floods in a shorter phase: its burst is spent by few requests
+PROCESSES: Final = 2
+OK: Final = ("200", "302")
+REFUSED: Final = "429"
+_ANSWER_SECONDS: Final = 120.0
 _TICKETS: Final = 3  # of each tenant before it begins
-
-
-def main(name: str, seconds: float, path: Path) -> None:
-    """Carry out the flood of this name, with phases of so many seconds."""
-    with start_engine(report=lambda _: None) as engine:
-        point_at(engine.endpoint_url, os.environ)
-        # SECRET_KEY is development's, for this process and the portal.
-        os.environ.update(DJANGO_SETTINGS_MODULE="portal.settings", DEBUG="1", LOG_LEVEL="ERROR")
-        import django
-
-        django.setup()
-        from proofs.noise import floods
-
-        flood = floods.flood_of(name, seconds=seconds)
-        desks = _desks(noisy_rate=flood.rate)
-        with _portal(path.with_suffix(".log"), rate=floods.FLOODS[name].rate) as port:
-            trial = _Trial(port, desks, flood)
-            trial.run(seconds)
-        found = floods.figures(flood, trial.requests, seconds=seconds)
-    path.write_text(json.dumps(found), encoding="utf-8")
 
 
 @dataclass
 class _Desk:
+    """A tenant whose owner is signed in: the cookies, and what the form of a new ticket carries."""
+
     slug: str
-    cookie: str
+    cookies: str
     mark: str
-    csrf: str = ""  # the cookie, and the token that forms carry
     token: str = ""
+
+
+def rate_of(flood: str, seconds: float) -> int:
+    """Return the units a second of the tenant that floods, in phases of so many seconds."""
+    return FLOODS[flood] if seconds >= ENOUGH_SECONDS else BRIEF_RATE
 
 
 def _desks(*, noisy_rate: int) -> dict[int, _Desk]:
     """Make the tenants, each with an owner who is signed in and some tickets."""
-    from portal.dynamo import provisioning
-    from proofs.isolation.visits import visitors
-    from proofs.noise.workload import NOISY, TENANTS
-    from tenants.audit_trail.recording import SYSTEM
-    from tenants.provisioning import tenant_lifecycle
-    from tickets.desk import creating
-
     provisioning.create_all()
     desks = {}
     for number in TENANTS:
@@ -84,67 +85,63 @@ def _desks(*, noisy_rate: int) -> dict[int, _Desk]:
         for ticket in range(_TICKETS):
             creating.create(tenant, title=f"Ticket {ticket}", description="It broke.")
         cookie = request_identity.write_cookie(visitors.mint(owner, made.tenant_id))
-        desks[number] = _Desk(made.slug, cookie, context.page_mark_of(owner.id, made.tenant_id))
+        mark = context.page_mark_of(owner.id, made.tenant_id)
+        desks[number] = _Desk(made.slug, f"pooldesk_session={cookie}", mark)
     return desks
 
 
 @contextmanager
-def _portal(log_path: Path, *, rate: int) -> Iterator[int]:
+def _portal(folder: Path, *, rate: int) -> Iterator[int]:
     """Serve the portal as it is deployed, and return its port."""
-    from django.conf import settings
-
-    from proofs.noise import floods
-
-    port = free_port()
+    port, log_path = free_port(), folder / "portal.log"
     command = [sys.executable, "-m", "gunicorn", "--config", "python:portal.web.gunicorn_config", "portal.wsgi"]
     command += ["--chdir", str(settings.BASE_DIR), "--bind", f"{LOOPBACK}:{port}", "--log-level", "warning"]
-    command += ["--workers", str(floods.PROCESSES)]
-    ours = {"TENANT_RATES": f"standard={rate}", "WEB_CONCURRENCY": str(floods.PROCESSES), "RATES_SHARED": "1"}
+    command += ["--workers", str(PROCESSES)]
+    ours = {"TENANT_RATES": f"standard={rate}", "WEB_CONCURRENCY": str(PROCESSES), "RATES_SHARED": "1"}
     with log_path.open("wb") as log:
-        child = Child("web server", command, env={**os.environ, **ours}, output=log)
+        child = Child("web server", command, env={**os.environ, **ours, "LOG_LEVEL": "ERROR"}, output=log)
     try:
-        _wait_for(port, child, log_path)
+        deadline = time.monotonic() + _ANSWER_SECONDS
+        while not _answers(port):
+            if child.poll() is not None or time.monotonic() > deadline:
+                raise TrialFailed(f"The portal does not answer.\n{log_path.read_text(errors='replace')[-1500:]}")
+            time.sleep(0.1)
         yield port
     finally:
         child.stop(seconds=10)
 
 
-def _wait_for(port: int, child: Child, log_path: Path) -> None:
-    deadline = time.monotonic() + _START_SECONDS
-    while time.monotonic() < deadline and child.poll() is None:
-        connection = http.client.HTTPConnection(LOOPBACK, port, timeout=5)
-        try:
-            connection.request("GET", "/healthz")
-            connection.getresponse().read()
-            return
-        except (OSError, http.client.HTTPException):
-            time.sleep(0.1)
-        finally:
-            connection.close()
-    raise RuntimeError(f"The portal does not answer.\n{log_path.read_text(errors='replace')[-1500:]}")
+def _answers(port: int) -> bool:
+    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=5)
+    try:
+        connection.request("GET", "/healthz")
+        connection.getresponse().read()
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+    return True
 
 
-class _Client:
+class _Browser:
     """One browser of a desk's owner, over one connection that is kept."""
 
     def __init__(self, port: int, desk: _Desk) -> None:
-        from proofs.noise import floods
-
-        self._desk, self._port = desk, port
-        self._connection = http.client.HTTPConnection(LOOPBACK, port, timeout=floods.PATIENCE_SECONDS)
+        self._desk = desk
+        self._connection = http.client.HTTPConnection(LOOPBACK, port, timeout=_ANSWER_SECONDS)
 
     def prepare(self) -> None:
         """Read the form of a new ticket, for its token and the cookie that belongs to it."""
-        answer, text = self._ask("GET", "new/", "")
-        set_by_it = ", ".join(answer.headers.get_all("Set-Cookie") or [])
-        cookie = re.search(r"pooldesk_csrf=\w+", set_by_it)
+        answer, text = self._send("GET", "new/", "")
+        cookie = re.search(r"pooldesk_csrf=\w+", ", ".join(answer.headers.get_all("Set-Cookie") or []))
         token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', text)
         if cookie is None or token is None:
-            raise RuntimeError(f"The form of a new ticket did not come: {answer.status}.")
-        self._desk.csrf, self._desk.token = cookie[0], token[1]
+            raise TrialFailed(f"The form of a new ticket did not come: {answer.status}.")
+        self._desk.cookies += f"; {cookie[0]}"
+        self._desk.token = token[1]
 
-    def ask(self, *, write: bool) -> int:
-        """Read the queue or open a ticket; the status, 0 where no answer came."""
+    def ask(self, *, write: bool) -> str:
+        """Read the queue or open a ticket; the status, "0" where no answer came."""
         form = {
             "csrfmiddlewaretoken": self._desk.token,
             "_page": self._desk.mark,
@@ -154,14 +151,14 @@ class _Client:
             "priority": "normal",
         }
         try:
-            answer, _ = self._ask("POST", "new/", urllib.parse.urlencode(form)) if write else self._ask("GET", "", "")
+            answer, _ = self._send("POST", "new/", urllib.parse.urlencode(form)) if write else self._send("GET", "", "")
         except (OSError, http.client.HTTPException):
             self._connection.close()
-            return 0
-        return answer.status
+            return "0"
+        return str(answer.status)
 
-    def _ask(self, method: str, page: str, body: str) -> tuple[http.client.HTTPResponse, str]:
-        headers = {"Cookie": f"pooldesk_session={self._desk.cookie}; {self._desk.csrf}"}
+    def _send(self, method: str, page: str, body: str) -> tuple[http.client.HTTPResponse, str]:
+        headers = {"Cookie": self._desk.cookies}
         if body:
             headers["Content-Type"] = "application/x-www-form-urlencoded"
         self._connection.request(method, f"/{self._desk.slug}/tickets/{page}", body or None, headers)
@@ -169,89 +166,58 @@ class _Client:
         return answer, answer.read().decode()
 
 
-@dataclass
-class _Trial:
-    """All clients, and what they saw."""
+def carry_out(plan: Plan) -> dict[str, Any]:
+    """Carry out the flood of this name on the engine that the settings name. Returns its figures."""
+    desks, seconds = _desks(noisy_rate=rate_of(plan.name, plan.seconds)), plan.seconds
+    with tempfile.TemporaryDirectory(prefix="flood-") as folder, _portal(Path(folder), rate=FLOODS[plan.name]) as port:
+        for desk in desks.values():
+            _Browser(port, desk).prepare()
+        mine = threading.local()
 
-    port: int
-    desks: dict[int, _Desk]
-    flood: Any
-    requests: list[Any] = field(default_factory=list)
-    _phase: str = "warm"
-    _began: float = 0.0
+        def ask(phase: str, tenant: int, client: int, number: int) -> str:
+            browser = mine.__dict__.setdefault("browser", _Browser(port, desks[tenant]))
+            floods = (tenant, phase) == (NOISY, "noisy")
+            write = plan.name == "writes" if floods else number % WRITES_EVERY == WRITES_EVERY - 1
+            return str(browser.ask(write=write))
 
-    def run(self, seconds: float) -> None:
-        from proofs.noise import floods
-        from proofs.noise.workload import NOISY, NOISY_CLIENTS, QUIET_TENANTS
+        def was_refused(phase: str) -> bool:
+            return phase != "noisy" or any(one.tenant == NOISY and one.how == REFUSED for one in loop.requests)
 
-        for desk in self.desks.values():
-            _Client(self.port, desk).prepare()
-        plain = [self._client(tenant, client=0, floods_in="") for tenant in QUIET_TENANTS]
-        noisy = [self._client(NOISY, client=number, floods_in="noisy") for number in range(NOISY_CLIENTS)]
-        for phase, length in (
-            ("warm", min(floods.WARM_SECONDS, seconds)),
-            # Lists grow and machines drift: half of the quiet phase is before the noisy one, and half behind it.
-            ("quiet", seconds / 2),
-            ("noisy", seconds),
-            ("quiet", seconds / 2),
-            ("over", 0.0),
-        ):
-            before = len(self.requests)
-            self._began, self._phase = time.monotonic(), phase
-            time.sleep(length)
-            self._wait_until_it_says_something(phase, before)
-        for client in plain + noisy:
-            client.join(floods.PATIENCE_SECONDS)
-
-    def _wait_until_it_says_something(self, phase: str, before: int) -> None:
-        """Wait for an answer to each quiet tenant in this phase, and for the flood's first refusal."""
-        from proofs.noise import floods
-        from proofs.noise.workload import NOISY, QUIET_TENANTS
-
-        until = time.monotonic() + floods.PATIENCE_SECONDS
-        while phase in ("quiet", "noisy"):
-            seen = [request for request in self.requests[before:] if request.phase == phase]
-            refused = any(request.tenant == NOISY and request.status == floods.REFUSED for request in seen)
-            if {request.tenant for request in seen}.issuperset(QUIET_TENANTS) and (refused or phase == "quiet"):
-                return
-            if time.monotonic() > until:
-                raise RuntimeError(f"The machine is too slow: the {phase} phase came to nothing.")
-            time.sleep(_LOOK_SECONDS)
-
-    def _client(self, tenant: int, *, client: int, floods_in: str) -> threading.Thread:
-        thread = threading.Thread(target=self._work, args=(tenant, client, floods_in), daemon=True)
-        thread.start()
-        return thread
-
-    def _work(self, tenant: int, client: int, floods_in: str) -> None:
-        from proofs.noise import floods
-
-        browser = _Client(self.port, self.desks[tenant])
-        chance = random.Random(f"{tenant} {client}")  # noqa: S311  # repeatable
-        time.sleep(chance.random() * floods.THINK_SECONDS)
-        seen, number = "warm", 0
-        for turn in itertools.count():
-            phase, began = self._phase, self._began
-            if phase == "over":
-                return
-            if client and phase != floods_in:
-                time.sleep(0.05)
-                continue
-            if phase != seen and client:
-                time.sleep(chance.random() * floods.THINK_SECONDS)  # people of a desk do not all begin at once
-            number = number + 1 if phase == seen else 0
-            seen = phase
-            write = self.flood.writes if phase == floods_in else turn % floods.WRITES_EVERY == floods.WRITES_EVERY - 1
-            at = time.monotonic()
-            status = browser.ask(write=write)
-            took = time.monotonic() - at
-            if phase != "warm":
-                self.requests.append(
-                    floods.DoorRequest(phase, tenant, number, round(at - began, 4), round(took, 4), status)
-                )
-            time.sleep(chance.uniform(0.5, 1.5) * floods.THINK_SECONDS)
+        phases = [
+            ("warm", min(WARM_SECONDS, seconds)), ("quiet", seconds / 2), ("noisy", seconds), ("quiet", seconds / 2),
+        ]  # fmt: skip
+        loop = ClosedLoop(
+            phases, ask, think=lambda chance: chance.uniform(0.5, 1.5) * THINK_SECONDS, is_enough=was_refused
+        )
+        if silent := loop.run():
+            raise TrialFailed(f"The machine is too slow: the {silent[0]} phase came to nothing.")
+    return figures(plan, [one for one in loop.requests if one.phase != "warm"], noisy_began=loop.began["noisy"])
 
 
-if __name__ == "__main__":
-    main(sys.argv[1], float(sys.argv[2]), Path(sys.argv[3]))
-    os._exit(0)  # a client that waits for an answer is left behind
+def figures(plan: Plan, requests: Sequence[ClientRequest], *, noisy_began: float) -> dict[str, Any]:
+    """Return what was seen of one flood, as JSON has it."""
+    rate, unit = rate_of(plan.name, plan.seconds), CHANGE_UNITS if plan.name == "writes" else READ_UNITS
+    quiet = [one for one in requests if one.tenant != NOISY]
+    settled = [one for one in quiet if one.number >= SETTLING_REQUESTS]
+    p99 = {
+        phase: round(percentile((one.seconds * 1000 for one in settled if one.phase == phase), 0.99), 1)
+        for phase in ("quiet", "noisy")
+    }
+    theirs = [one for one in requests if (one.tenant, one.phase) == (NOISY, "noisy")]
+    counted = [one for one in theirs if SETTLE_SECONDS <= one.at - noisy_began < plan.seconds]
+    through = sum(one.how in OK for one in counted) * unit
+    budget = rate * max(0.0, plan.seconds - SETTLE_SECONDS)
+    return {
+        "name": plan.name,
+        "rate": rate,
+        "p99_ms": p99,
+        "p99_ratio": ratio(p99["noisy"], p99["quiet"]),
+        "quiet_requests": len(quiet),
+        "quiet_refused": sum(one.how == REFUSED for one in quiet),
+        "failed": sum(one.how not in (*OK, REFUSED) for one in requests),
+        "flood_requests": len(theirs),
+        "flood_refused": sum(one.how == REFUSED for one in theirs),
+        "budget_units": round(budget),
+        "through_units": through,
+        "through_share": ratio(through, budget),
+    }

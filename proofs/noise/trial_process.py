@@ -1,10 +1,11 @@
-"""Be the process of one trial: start an engine, carry the trial out, write what was seen to a file as JSON.
+"""Carry out one trial on an engine of its own: `python -m proofs.noise.trial_process MODULE PLAN FILE`.
 
-python -m proofs.noise.trial_process '{"design": "ours", "noise": "load", "run": 1, "seconds": 30}' FILE
+It writes what the module's `carry_out` saw to the file, as JSON.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -19,8 +20,7 @@ from portal.engines.engine_process import start_engine
 _SWITCH_SECONDS: Final = 0.0005
 
 
-def main(specification: str, path: Path) -> None:
-    """Carry out the trial that the text describes."""
+def main(module: str, specification: str, path: Path) -> None:
     sys.setswitchinterval(_SWITCH_SECONDS)
     with start_engine(report=lambda _: None) as engine:
         point_at(engine.endpoint_url, os.environ)
@@ -28,13 +28,12 @@ def main(specification: str, path: Path) -> None:
         import django
 
         django.setup()
-        from proofs.noise.trial import Plan, carry_out
+        from proofs.noise.closed_loop import Plan
 
-        seen = carry_out(Plan(**json.loads(specification)))
+        seen = importlib.import_module(module).carry_out(Plan(**json.loads(specification)))
     path.write_text(json.dumps(seen), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
-    # What hangs, or waits at the engine, is left behind in threads that would be joined.
-    os._exit(0)
+    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]))
+    os._exit(0)  # threads that hang, or wait at the engine, are left behind

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,10 @@ from django.core.management import execute_from_command_line
 
 from delivery.admin import simulation
 from delivery.consuming import message_handling
-from proofs.noise import promises, trial_figures, trials
-from proofs.noise.designs import DESIGNS, OUR_QUEUES, OURS, SEED_TABLE
-from proofs.noise.trial import Plan
-from proofs.noise.workload import NOISES, NOISY, PHASES, QUIET_TENANTS, TENANTS, WORKERS
+from proofs.noise import closed_loop, noise_figures, queue_trial
+from proofs.noise.closed_loop import NOISY, QUIET_TENANTS, TENANTS, Plan
+from proofs.noise.designs import DESIGNS, OUR_QUEUES, OURS, SEED_TABLE, WORKERS
+from proofs.noise.queue_trial import NOISES, PHASES
 from tests.support import commands
 
 
@@ -26,25 +26,25 @@ from tests.support import commands
 def found() -> dict[str, Any]:
     """What our own design did against the two noises that tell most by counts."""
     plans = [Plan(OURS, "hang", 1, 1.0), Plan(OURS, "kill", 1, 1.0)]
-    return {seen["plan"]["noise"]: seen for seen in trials.carry_out_all(plans, lambda _: None)}
+    return {seen["plan"]["noise"]: seen for seen in closed_loop.carry_out_all(queue_trial.__name__, plans, at_a_time=2)}
 
 
 def test_every_request_of_a_quiet_tenant_is_answered_whatever_hangs_and_whoever_dies(found: dict[str, Any]) -> None:
     for noise in ("hang", "kill"):
-        counted = [request for request in trial_figures.requests(found[noise]) if request.tenant != NOISY]
+        counted = [request for request in noise_figures.requests(found[noise]) if request.tenant != NOISY]
         assert {request.how for request in counted} == {"answered"}
         assert {request.tenant for request in counted} == set(QUIET_TENANTS)
         assert {request.phase for request in counted} == set(PHASES)
 
 
 def test_a_tenant_never_has_more_at_work_than_its_cap(found: dict[str, Any]) -> None:
-    ledger = found["hang"]["ledger"]
-    assert ledger["most_in_all"][str(NOISY)] <= 6 + 2  # with what is lent while answers are quick
-    assert ledger["most_at_a_worker"][str(NOISY)] <= 2
+    notes = found["hang"]["notes"]
+    assert notes["most_in_all"] <= 6 + 2  # with what is lent while answers are quick
+    assert notes["most_at_a_worker"] <= 2
 
 
 def test_poison_kills_workers_and_none_that_its_tenant_does_not_reach(found: dict[str, Any]) -> None:
-    blast = trial_figures.figures(found["kill"])["blast"]
+    blast = noise_figures.figures(found["kill"])
     assert blast["deaths"] > 0
     assert set(blast["workers_killed"]) <= set(blast["reach"])
     assert len(blast["reach"]) <= WORKERS // 2
@@ -53,24 +53,22 @@ def test_poison_kills_workers_and_none_that_its_tenant_does_not_reach(found: dic
 def test_the_command_carries_out_each_trial_and_writes_both_reports(
     found: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def again(plans: list[Plan], done: Callable[[Plan], object]) -> Iterator[dict[str, Any]]:
+    def again(module: str, plans: list[Plan], *, at_a_time: int) -> Iterator[dict[str, Any]]:
         """What was seen of one noise, as if each trial had shown it."""
         for plan in plans:
             yield {**found["hang"], "plan": asdict(plan)}
-            done(plan)
 
-    monkeypatch.setattr(trials, "carry_out_all", again)
+    monkeypatch.setattr(closed_loop, "carry_out_all", again)
     machines, people = tmp_path / "found.json", tmp_path / "found.html"
     ended = commands.run("noisy_neighbour", "--design=one", "--seconds=1", "--json", machines, "--html", people)
     assert ended.status == 0, ended.err
     assert "nothing was promised of what was tried" in ended.out
     report = json.loads(machines.read_text())
-    assert [noise["name"] for noise in report["noises"]] == list(NOISES)
-    assert all(set(noise["designs"]) == {"one"} for noise in report["noises"])
+    assert [(one["noise"], one["design"]) for one in report["summaries"]] == [(noise, "one") for noise in NOISES]
     page = people.read_text()
     assert "<th>p95</th>" in page
-    assert page.count("<td>Tenant 20</td>") == len(NOISES) * len(PHASES)
-    assert page.count("<svg viewBox") == len(NOISES) * (1 + len(PHASES)) + 1
+    assert page.count("<td>20</td><td>noisy</td>") == len(NOISES)
+    assert page.count("<svg viewBox") == len(NOISES)
     assert not re.search(r"<script|https?://|src=|@import", page)
 
 
@@ -113,12 +111,12 @@ def seen(took: dict[str, float], **more: Any) -> dict[str, Any]:
         for tenant in range(1, NOISY + 1)
         for number in range(10)
     ]
-    plan = {"design": OURS, "noise": "load", "run": 1, "seconds": 20.0}
-    ledger = {"reached": {}, "most_at_a_worker": {}, "most_in_all": {}, "ends": [], "deaths": []}
+    plan = {"name": OURS, "noise": "load", "run": 1, "seconds": 20.0}
+    notes = {"reached": [], "most_at_a_worker": 0, "most_in_all": 0, "deaths": []}
     began = {"quiet": 0.0, "noisy": 20.0, "cooldown": 40.0}
     return {
-        "plan": plan, "requests": requests, "ledger": ledger, "began": began,
-        "lag_p99_ms": dict.fromkeys(PHASES, 1.0), "load_average": 0.0,
+        "plan": plan, "requests": requests, "notes": notes, "began": began,
+        "lag_p99_ms": 1.0, "load_average": 0.0,
     } | more  # fmt: skip
 
 
@@ -127,7 +125,7 @@ def test_the_same_requests_are_compared_and_the_first_of_each_phase_are_not() ->
     for request in trial["requests"]:
         if request[0] == "noisy" and request[3] < 5:
             request[5] = 100.0
-    figures = trial_figures.figures(trial)
+    figures = noise_figures.figures(trial)
     assert (figures["compared"], figures["p99_ratio"], figures["cooldown_p99_ratio"]) == (19 * 5, 1.5, 1.0)
     assert set(figures["mean_ratios"].values()) == {1.5}
 
@@ -136,7 +134,7 @@ def test_a_request_that_nobody_answered_counts_with_the_time_for_which_it_was_wa
     trial = seen({"quiet": 0.2, "noisy": 0.2, "cooldown": 0.2})
     last = next(r for r in trial["requests"] if r[0] == "noisy" and r[1] == 7 and r[3] == 9)
     last[5:] = [20.0, "unanswered"]
-    figures = trial_figures.figures(trial)
+    figures = noise_figures.figures(trial)
     assert (figures["unanswered"], figures["p99_ratio"]) == (1, 100.0)
     assert [tenant for tenant, mean in figures["mean_ratios"].items() if mean > 1.1] == [7]
 
@@ -145,26 +143,27 @@ def test_each_tenant_has_the_columns_of_the_slides_test() -> None:
     trial = seen({"quiet": 0.2, "noisy": 0.2, "cooldown": 0.2})
     slow, silent = (next(r for r in trial["requests"] if (r[0], r[1], r[3]) == ("noisy", 7, n)) for n in (8, 9))
     slow[5], silent[5:] = 0.4, [1.0, "unanswered"]
-    figures = trial_figures.figures(trial)
-    counted = sum(request.tenant == 7 and request.phase == "noisy" for request in trial_figures.requests(trial))
-    assert figures["tenants"][7]["noisy"] == {
+    figures = noise_figures.figures(trial)
+    counted = sum(request.tenant == 7 and request.phase == "noisy" for request in noise_figures.requests(trial))
+    rows = {(row.pop("tenant"), row.pop("phase")): row for row in figures["tenants"]}
+    assert rows[7, "noisy"] == {
         "requests": counted, "mean": round((200.0 * (counted - 2) + 400 + 1000) / counted, 1),
         "p50": 200.0, "p90": 1000.0, "p95": 1000.0, "p99": 1000.0, "min": 200.0, "max": 1000.0,
         "errors_percent": round(100 / counted, 2), "per_second": counted / 20,
     }  # fmt: skip
-    assert figures["all_tenants"]["noisy"]["requests"] == 20 * counted
+    assert rows["all", "noisy"]["requests"] == 20 * counted
 
 
 def judged(noise: str, figures: dict[str, Any], one: float = 70.0) -> list[bool]:
-    summaries = {(noise, OURS): trial_figures.summary([figures]), (noise, "one"): {"per_second": one}}
-    return [promise.kept for promise in promises.judge(summaries, with_times=True)]
+    summaries = {(noise, OURS): noise_figures.summary([figures]), (noise, "one"): {"per_second": one}}
+    return [promise.document()["kept"] for promise in noise_figures.judge(summaries, with_times=True)]
 
 
 def test_a_promise_is_missed_when_the_neighbour_is_noticed_or_too_little_is_done() -> None:
-    calm = trial_figures.figures(seen({"quiet": 0.2, "noisy": 0.2, "cooldown": 0.2}))
+    calm = noise_figures.figures(seen({"quiet": 0.2, "noisy": 0.2, "cooldown": 0.2}))
     assert judged("load", calm, one=10.0) == [True, True, True]
     assert judged("load", calm, one=20.0) == [True, True, False]
-    loud = trial_figures.figures(seen({"quiet": 0.2, "noisy": 0.25, "cooldown": 0.2}))
+    loud = noise_figures.figures(seen({"quiet": 0.2, "noisy": 0.25, "cooldown": 0.2}))
     assert judged("load", loud, one=10.0) == [False, False, True]
 
 
@@ -172,34 +171,34 @@ def test_a_hang_may_be_felt_while_the_first_deliveries_hang_and_by_so_many_reque
     for noisy_ones, kept in ((0.2, [True, True, True, True]), (0.5, [False, False, False, True])):
         trial = seen({"quiet": 0.2, "noisy": noisy_ones, "cooldown": 0.2})
         trial["plan"]["noise"] = "hang"
-        assert judged("hang", trial_figures.figures(trial), one=10.0) == kept
+        assert judged("hang", noise_figures.figures(trial), one=10.0) == kept
     first = [r for r in trial["requests"] if r[0] == "noisy" and r[4] < trial["began"]["noisy"] + 20 / 3]
     for request in trial["requests"]:
         request[5] = 0.5 if request in first[:30] else 0.2
-    assert judged("hang", trial_figures.figures(trial), one=10.0) == [True, True, True, True]
+    assert judged("hang", noise_figures.figures(trial), one=10.0) == [True, True, True, True]
 
 
 def test_a_promise_is_missed_when_somebody_dies_whom_the_poison_should_not_reach() -> None:
     reach = sorted(DESIGNS[OURS].reach(NOISY))
     outside = next(worker for worker in range(WORKERS) if worker not in reach)
     kept = seen({"quiet": 0.2, "noisy": 0.2, "cooldown": 0.2})
-    kept["ledger"] = kept["ledger"] | {"deaths": [[reach[0], 25.0, [NOISY]]]}
-    assert judged("kill", trial_figures.figures(kept)) == [True, True, True, True]
-    kept["ledger"]["deaths"].append([outside, 26.0, [NOISY]])
-    assert judged("kill", trial_figures.figures(kept)) == [False, True, True, True]
+    kept["notes"] = kept["notes"] | {"deaths": [[reach[0], 25.0, [NOISY]]]}
+    assert judged("kill", noise_figures.figures(kept)) == [True, True, True, True]
+    kept["notes"]["deaths"].append([outside, 26.0, [NOISY]])
+    assert judged("kill", noise_figures.figures(kept)) == [False, True, True, True]
 
 
 def test_without_a_name_every_design_meets_every_noise_and_ours_three_times() -> None:
-    every = trials.plans("", 30.0)
-    assert {(plan.design, plan.noise) for plan in every} == {(design, noise) for design in DESIGNS for noise in NOISES}
-    assert sum(plan.design == OURS and plan.noise == "load" for plan in every) == 3
+    every = noise_figures.plans("", 30.0)
+    assert {(plan.name, plan.noise) for plan in every} == {(design, noise) for design in DESIGNS for noise in NOISES}
+    assert sum(plan.name == OURS and plan.noise == "load" for plan in every) == 3
 
 
 def test_the_other_designs_have_shorter_phases_that_still_tell_of_times() -> None:
     for asked, others in ((38.0, 16.0), (12.0, 10.0), (3.0, 3.0)):
-        plans = trials.plans("", asked)
-        assert {plan.seconds for plan in plans if plan.design == OURS} == {asked}
-        assert {plan.seconds for plan in plans if plan.design != OURS} == {others}
+        plans = noise_figures.plans("", asked)
+        assert {plan.seconds for plan in plans if plan.name == OURS} == {asked}
+        assert {plan.seconds for plan in plans if plan.name != OURS} == {others}
 
 
 # --- how long a hang is felt, in simulated time ---
@@ -229,7 +228,7 @@ def delayed(monkeypatch: pytest.MonkeyPatch, *, hangs: float, seconds: float) ->
     beside.hangs = hangs
     before, after = quiet.run(), beside.run()
     pairs = [pair for tenant in range(noisy) for pair in zip(before[tenant], after[tenant], strict=False)]
-    return sum(took > alone + trial_figures.DELAYED_SECONDS for alone, took in pairs)
+    return sum(took > alone + noise_figures.DELAYED_SECONDS for alone, took in pairs)
 
 
 @pytest.mark.parametrize("hangs", [8.0, 12.0, message_handling.DELIVERY_SECONDS])
@@ -237,5 +236,5 @@ def test_a_hang_delays_so_many_requests_of_others_however_long_it_goes_on(
     monkeypatch: pytest.MonkeyPatch, hangs: float
 ) -> None:
     brief, long = (delayed(monkeypatch, hangs=hangs, seconds=seconds) for seconds in (2 * hangs, 5 * hangs))
-    assert brief <= promises.DELAYED
+    assert brief <= noise_figures.DELAYED
     assert long <= brief + 2, "those that hang later come one at a time, and are not felt"
