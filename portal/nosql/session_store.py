@@ -17,12 +17,12 @@ from django.contrib.sessions.backends.base import CreateError, SessionBase, Upda
 from django.utils.crypto import get_random_string
 
 from portal import clock
-from portal.dynamo import platform
+from portal.dynamo.batches import chunked
 from portal.dynamo.client import FAN_OUT_THREADS, fan_out
+from portal.dynamo.platform import PLATFORM
 from portal.errors import ConditionFailed, Unavailable
-from portal.nosql import keys
-from portal.nosql.items import SessionItem
-from portal.nosql.tables import SESSIONS_BY_USER
+from portal.nosql import stored
+from portal.nosql.stored import SessionByUser, SessionItem
 
 TENANT_KEY: Final = "tenant_id"  # in a session: the tenant that it entered last
 AGENT_LIMIT: Final = 200  # characters of a browser's name; a session's item stays below 1 KB, one write unit
@@ -59,8 +59,8 @@ class SessionStore(SessionBase):
         return self._opened(item)
 
     def _opened(self, item: SessionItem) -> dict[str, Any]:
-        stored = {name: getattr(item, name) for name in ("started_at", "address", "agent")}
-        self.began = {name: value for name, value in stored.items() if value}
+        began = {name: getattr(item, name) for name in ("started_at", "address", "agent")}
+        self.began = {name: value for name, value in began.items() if value}
         return self.decode(item.data)
 
     def exists(self, session_key: str) -> bool:
@@ -82,7 +82,7 @@ class SessionStore(SessionBase):
         if self.session_key is None:
             return self.create()
         item = SessionItem(
-            keys.session(self.session_key),
+            stored.session(self.session_key),
             data=self.encode(data),
             expires_at=int(time.time()) + self.get_expiry_age(),
             user_id=data.get(SESSION_KEY),
@@ -91,7 +91,7 @@ class SessionStore(SessionBase):
         )
         key = SessionItem.session_key
         try:
-            item.save(condition=key.does_not_exist() if must_create else key.exists())
+            PLATFORM.put(item, condition=key.does_not_exist() if must_create else key.exists())
         except ConditionFailed as error:
             raise (CreateError if must_create else UpdateError) from error
         return None
@@ -99,7 +99,7 @@ class SessionStore(SessionBase):
     def delete(self, session_key: str | None = None) -> None:
         key = session_key or self.session_key
         if key:
-            SessionItem(keys.session(key)).delete()
+            PLATFORM.delete(SessionItem(stored.session(key)))
 
     def _get_new_session_key(self) -> str:
         # 32 characters of 36: a collision is caught by the condition of create(), so no read is needed first.
@@ -112,21 +112,17 @@ class SessionStore(SessionBase):
 
 def read(session_key: str) -> SessionItem | None:
     """Read a session's item, strongly consistent because it may have been written a moment ago."""
-    try:
-        return SessionItem.get(keys.session(session_key), consistent_read=True)
-    except SessionItem.DoesNotExist:
-        return None
+    return PLATFORM.get(SessionItem, stored.session(session_key), consistent=True)
 
 
-def of_user(user_id: str) -> list[SessionItem]:
+def of_user(user_id: str) -> list[SessionByUser]:
     """List a person's sessions that have not expired, the latest first, without their data.
 
     One Query of up to 1 MB, some 2,000 sessions, eventually consistent. Those that "sign out everywhere" has ended are
     among them until `forget`.
     """
-    page = platform.query(SessionItem.table, user_id, index=SESSIONS_BY_USER, descending=True)
-    items = [SessionItem.from_raw_data(raw) for raw in page.items]
-    return [item for item in items if item.expires_at > time.time()]
+    page = PLATFORM.query(SessionByUser, user_id, descending=True)
+    return [row for row in page.items if row.expires_at > time.time()]
 
 
 def forget(user_id: str) -> None:
@@ -135,6 +131,6 @@ def forget(user_id: str) -> None:
     Sessions that stay because the engine does not answer are removed by TTL; nobody gets in with them.
     """
     with suppress(Unavailable):
-        deletions = [partial(SessionItem(item.session_key).delete) for item in of_user(user_id)]
-        for begin in range(0, len(deletions), FAN_OUT_THREADS):
-            fan_out(deletions[begin : begin + FAN_OUT_THREADS])
+        deletions = [partial(PLATFORM.delete, SessionItem(row.session_key)) for row in of_user(user_id)]
+        for some in chunked(deletions, FAN_OUT_THREADS):
+            fan_out(some)

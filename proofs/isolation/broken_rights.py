@@ -18,7 +18,7 @@ from delivery.outbox.tables import OUTBOX
 from delivery.webhooks.tables import ENDPOINTS, SECRETS
 from portal.isolation import expressions, guard, policies, request_parser
 from portal.noise.tables import NOISE
-from portal.nosql.tables import SESSIONS
+from portal.nosql.stored import SESSIONS
 from portal.schema import placed_names
 from portal.schema.registry import ROLES
 from portal.schema.tables import Table

@@ -16,7 +16,7 @@ from delivery.outbox.tables import OUTBOX
 from delivery.webhooks.tables import ENDPOINTS, SECRETS
 from portal.isolation import guard, iam, policies
 from portal.noise.tables import NOISE
-from portal.nosql.tables import SESSIONS
+from portal.nosql.stored import SESSIONS
 from portal.schema.registry import ROLES, Role
 from portal.schema.tables import Table
 from portal.streams.tables import LEASES

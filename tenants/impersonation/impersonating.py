@@ -17,8 +17,8 @@ from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Forbidden, NotFound, TransactionRefused
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
-from portal.nosql import keys as session_keys
-from portal.nosql.items import SessionItem
+from portal.nosql import stored as session_keys
+from portal.nosql.stored import SessionItem
 from portal.schema import keys
 from tenants.audit_trail import browsing, recording
 from tenants.audit_trail.browsing import TrailFilter, TrailRow

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
 from portal.dynamo.client import Item
-from portal.nosql.items import SessionItem
 from portal.nosql.session_store import SessionStore
-from portal.nosql.tables import SESSIONS, SESSIONS_BY_USER
+from portal.nosql.stored import SESSIONS, SessionByUser, SessionItem
 from portal.schema import keys, row_forms
 from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding
 from portal.schema.registry import Grant, declare
@@ -160,7 +159,7 @@ def _people(reader: Reader) -> dict[str, None]:
 
 def _sessions(reader: Reader) -> Iterator[StoredItem]:
     for person in _people(reader):
-        known = reader.query(SESSIONS, person, index=SESSIONS_BY_USER)
+        known = reader.query(SESSIONS, person, index=SessionByUser.gsi)
         pinned = [row for _, row, _ in known if row.get("tenant_id", {}).get("S") == reader.tenant_id]
         yield from reader.get(SESSIONS, *((row["session_key"]["S"], None) for row in pinned))
 

@@ -9,10 +9,9 @@ from django.core.exceptions import ValidationError
 from django.db import models
 
 from portal.errors import Invalid
-from portal.nosql.items import SessionItem
 from portal.nosql.planner.facade import Facade
 from portal.nosql.planner.patterns import Get, Lookup, Query
-from portal.nosql.tables import SESSIONS_BY_USER
+from portal.nosql.stored import SessionByUser, SessionItem
 from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.sign_in import accounts, session_lifecycle
@@ -102,7 +101,7 @@ class Session(Facade):
 
     patterns = (
         Get(SessionItem, ("session_key",), valid_id),
-        Query("by user", SessionItem, ("user_id",), valid_id, "started_at", index=SESSIONS_BY_USER, newest_first=True),
+        Query("by user", SessionByUser, ("user_id",), valid_id, "started_at", newest_first=True),
     )
     content = ("address", "agent", "user_name")
 

@@ -16,9 +16,9 @@ from django.contrib.auth import SESSION_KEY
 from django.core import signing
 
 from portal import clock
-from portal.nosql import keys
-from portal.nosql.items import SessionItem
+from portal.nosql import stored
 from portal.nosql.session_store import AGENT_LIMIT, TENANT_KEY, SessionStore
+from portal.nosql.stored import SessionItem
 from tenants.audit_trail.recording import Actor
 from tenants.sign_in.accounts import User
 
@@ -70,7 +70,7 @@ class Impersonation:
 
     def is_good_for(self, operator: User, session_key: str) -> bool:
         """Tell whether it is still good, for this operator in this session."""
-        is_same = self.operator_id == operator.id and self.operator_session == keys.session(session_key)
+        is_same = self.operator_id == operator.id and self.operator_session == stored.session(session_key)
         return is_same and operator.is_operator and self.until > time.time()
 
 
@@ -82,7 +82,7 @@ def item_of(session_key: str, impersonation: Impersonation) -> SessionItem:
         _ACTING: asdict(impersonation),
     }
     return SessionItem(
-        keys.session(session_key),
+        stored.session(session_key),
         data=SessionStore().encode(data),
         expires_at=impersonation.until,
         user_id=impersonation.member_id,
@@ -101,7 +101,7 @@ def of_item(item: SessionItem | None) -> Impersonation | None:
 def read(ids: ActingIds) -> Impersonation | None:
     """Return the impersonation that a cookie names, None where it is over: one consistent read."""
     try:
-        return of_item(SessionItem.get(keys.session(ids.session_key), consistent_read=True))
+        return of_item(SessionItem.get(stored.session(ids.session_key), consistent_read=True))
     except SessionItem.DoesNotExist:
         return None
 

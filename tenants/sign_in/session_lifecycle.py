@@ -10,7 +10,7 @@ from typing import Final
 
 from portal.dynamo.repository import Transaction
 from portal.errors import NotFound, TransactionRefused
-from portal.nosql.items import SessionItem
+from portal.nosql.stored import SessionItem
 from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry

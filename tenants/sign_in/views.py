@@ -20,8 +20,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, NotFound
-from portal.nosql import keys
-from portal.nosql import session_store as stored
+from portal.nosql import session_store, stored
 from portal.web.access import leads_out, public, signed_in, unlimited
 from portal.web.client_address import client_address
 from portal.web.desk_prefix import desk_of
@@ -244,10 +243,13 @@ def _user_of_link(uid: str) -> User | None:
 @require_safe
 def sessions_page(request: SignedInRequest) -> HttpResponse:
     """Show the caller's sessions and the names of their desks: two Queries at the same time."""
-    asked: list[Any] = [partial(stored.of_user, request.user.id), partial(members.memberships_of, request.user.id)]
+    asked: list[Any] = [
+        partial(session_store.of_user, request.user.id),
+        partial(members.memberships_of, request.user.id),
+    ]
     found, mine = fan_out(asked)
     desks = {membership.tenant_id: membership.name for membership in mine}
-    here = keys.session(request.session.session_key or "")
+    here = stored.session(request.session.session_key or "")
     rows = [
         {
             "id": item.session_key,

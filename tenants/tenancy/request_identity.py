@@ -11,9 +11,9 @@ from django.core import signing
 from django.utils.crypto import constant_time_compare
 
 from portal.dynamo import platform
-from portal.nosql import keys as session_keys
 from portal.nosql import session_store
-from portal.nosql.items import SessionItem
+from portal.nosql import stored as session_keys
+from portal.nosql.stored import SessionItem
 from portal.schema import keys
 from tenants.sign_in import accounts, impersonation_session
 from tenants.sign_in.accounts import User

@@ -17,7 +17,7 @@ from django.conf import LazySettings
 from portal.dynamo import client, library_errors, provisioning, retry
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import ConditionFailed, Conflict, PortalError, Throttled, TransactionRefused, Unavailable
-from portal.nosql.items import SessionItem
+from portal.nosql.stored import SessionItem
 from portal.schema import tables
 from portal.tenant_buckets import RecentTenants, TokenBucket
 from tenants.membership.stored import MemberItem

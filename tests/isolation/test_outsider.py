@@ -16,8 +16,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from portal.dynamo import meter
-from portal.nosql import keys
-from portal.nosql import session_store as stored
+from portal.nosql import session_store, stored
 from portal.web.access import Access
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.membership import invitations
@@ -113,7 +112,7 @@ def acme() -> World:
     (outcome,) = invitations.invite_all(alice, addresses=["acmes-secret@example.com"], role=Role.AGENT, by=by)
     assert outcome.sent is not None
     ACMES["user"], ACMES["invite"] = world.users["bob"].id, outcome.sent.invite.invite_id
-    ACMES["session"] = keys.session(world.browser("bob", "acme").session_key)
+    ACMES["session"] = stored.session(world.browser("bob", "acme").session_key)
     ACMES["api_key"] = make_key(alice)[0].api_key_prefix
     changing.assign(alice, 7, to=world.users["bob"].id, version=1)
     return world
@@ -187,12 +186,12 @@ def _acmes_own(acme: World) -> tuple[object, ...]:
 
 def test_what_is_a_persons_own_is_nobody_elses(acme: World) -> None:
     """Charlie, and Alice, who owns the desk that Bob works in, get at nothing of Bob's own."""
-    before = stored.of_user(acme.users["bob"].id)
+    before = session_store.of_user(acme.users["bob"].id)
     for route in OWN_ROUTES:
         for browser in (acme.browser("charlie"), acme.browser("alice", "acme")):
             browser.get(filled(route))
             browser.send(filled(route), FORM)
-        now = stored.of_user(acme.users["bob"].id)
+        now = session_store.of_user(acme.users["bob"].id)
         assert [s.session_key for s in now] == [s.session_key for s in before] != [], route
 
 

@@ -16,7 +16,7 @@ from delivery.queues.items import DepthsItem, GivenItem, QueueSetItem
 from portal.dynamo.client import Item
 from portal.limits.items import SharePostItem
 from portal.noise.items import NoiseItem
-from portal.nosql.items import SessionItem
+from portal.nosql.stored import SessionByUser, SessionItem
 from tenants.audit_trail.stored import ChainItem
 from tenants.certificates.items import CertificateItem
 from tenants.membership.stored import InvitedItem, InviteLinkItem
@@ -224,6 +224,7 @@ ITEMS: dict[type[Item], set[str]] = {
         "tenants.impersonation.impersonating",
     },
     SharePostItem: {"portal.limits.share_keeper"},
+    SessionByUser: {"portal.nosql.session_store", "tenants.membership.stored", "tenants.operators.account_facades"},
     SessionItem: {
         "tenants.membership.stored",
         "portal.nosql.session_store",

@@ -22,9 +22,9 @@ from django.core.management import call_command
 from django.db import connection, connections, models, transaction
 
 from portal.dynamo import meter
-from portal.nosql import keys
-from portal.nosql.items import SessionItem
+from portal.nosql import stored as session_items
 from portal.nosql.session_store import SessionStore, read
+from portal.nosql.stored import SessionItem
 from tenants.sign_in.accounts import User
 from tests.support.commands import run
 
@@ -82,7 +82,7 @@ def test_there_is_one_database_and_it_is_none() -> None:
 
 
 def test_flushing_for_a_live_server_does_nothing(engine: None) -> None:
-    SessionItem(keys.session("k"), data="", expires_at=1).save()
+    SessionItem(session_items.session("k"), data="", expires_at=1).save()
     call_command("flush", interactive=False, verbosity=0)
     assert read("k") is not None
 

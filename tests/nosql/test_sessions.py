@@ -6,9 +6,8 @@ import pytest
 from django.conf import settings
 
 from portal.dynamo import meter
-from portal.nosql import keys
-from portal.nosql import session_store as stored
-from portal.nosql.items import SessionItem
+from portal.nosql import session_store, stored
+from portal.nosql.stored import SessionItem
 from tenants.audit_trail.recording import SYSTEM
 from tenants.operators.facades import AuditRow
 from tenants.sign_in import accounts, session_lifecycle
@@ -22,7 +21,7 @@ PLATFORM = "0" * 32
 
 
 def id_of(browser: Browser) -> str:
-    return keys.session(browser.session_key)
+    return stored.session(browser.session_key)
 
 
 def signed_in(browser: Browser) -> bool:
@@ -30,7 +29,7 @@ def signed_in(browser: Browser) -> bool:
 
 
 def at(world: World, who: str = "bob") -> list[str]:
-    return [item.session_key for item in stored.of_user(world.users[who].id)]
+    return [item.session_key for item in session_store.of_user(world.users[who].id)]
 
 
 @pytest.fixture
@@ -51,7 +50,7 @@ def root(world: World) -> Operator:
 
 
 def test_a_sign_in_is_noted_with_its_moment_browser_and_address(world: World, bob: Browser) -> None:
-    (item,) = stored.of_user(world.users["bob"].id)
+    (item,) = session_store.of_user(world.users["bob"].id)
     assert (item.address, item.agent, item.tenant_id) == ("10.1.2.3", FIREFOX, world.tenants["acme"].tenant_id)
 
 
@@ -72,27 +71,27 @@ def test_a_visitor_who_tries_is_in_no_list(world: World) -> None:
 def test_choosing_another_desk_keeps_the_sign_in_and_moves_the_session(world: World) -> None:
     alice = Browser()
     alice.sign_in("alice@example.com")
-    (before,) = stored.of_user(world.users["alice"].id)
+    (before,) = session_store.of_user(world.users["alice"].id)
     alice.enter(world.tenants["globex"].tenant_id)
-    (after,) = stored.of_user(world.users["alice"].id)
+    (after,) = session_store.of_user(world.users["alice"].id)
     assert (before.tenant_id, after.tenant_id) == (None, world.tenants["globex"].tenant_id)
     assert (after.started_at, after.session_key) == (before.started_at, before.session_key)
 
 
 def test_signing_in_costs_one_write_unit_more_than_without_the_list(world: World) -> None:
     bob = world.users["bob"]
-    session = stored.SessionStore()
+    session = session_store.SessionStore()
     with meter.measure() as bare:
         session.create()
     session["_auth_user_id"] = bob.id
     session["_auth_user_hash"], session["_auth_user_backend"] = "f" * 64, "tenants.sign_in.passwords.EmailBackend"
-    session[stored.TENANT_KEY] = world.tenants["acme"].tenant_id
+    session[session_store.TENANT_KEY] = world.tenants["acme"].tenant_id
     session.begin(address="2001:0db8:85a3:0000:0000:8a2e:0370:7334", agent="x" * 500)
     with meter.measure() as listed:
         session.save()
     assert [(c.operation, c.write_units) for c in bare.calls] == [("PutItem", 1)]
     assert [(c.operation, c.write_units) for c in listed.calls] == [("PutItem", 2)]
-    session[stored.TENANT_KEY] = world.tenants["globex"].tenant_id
+    session[session_store.TENANT_KEY] = world.tenants["globex"].tenant_id
     with meter.measure() as moved:
         session.save()
     assert [(c.operation, c.write_units) for c in moved.calls] == [("PutItem", 2)]
@@ -160,7 +159,7 @@ def test_what_ends_every_session_leaves_none_of_them_in_the_list(world: World, b
 def test_a_session_that_was_ended_and_is_still_stored_lets_nobody_in(
     world: World, bob: Browser, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    monkeypatch.setattr(stored, "forget", lambda user_id: None)  # the engine did not answer then
+    monkeypatch.setattr(session_store, "forget", lambda user_id: None)  # the engine did not answer then
     other = world.browser("bob", "acme")
     new = "another long one"
     bob.send(path, {"old_password": PASSWORD, "new_password1": new, "new_password2": new})
@@ -171,7 +170,7 @@ def test_a_session_that_was_ended_and_is_still_stored_lets_nobody_in(
 def test_a_session_of_a_disabled_account_that_is_still_stored_lets_nobody_in(
     world: World, bob: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stored, "forget", lambda user_id: None)
+    monkeypatch.setattr(session_store, "forget", lambda user_id: None)
     accounts.set_active(world.users["bob"].id, False, by=SYSTEM)
     assert at(world) == [id_of(bob)]
     assert not signed_in(bob)

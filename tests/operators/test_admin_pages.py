@@ -16,7 +16,7 @@ from django.contrib.admin.utils import quote
 from portal import clock
 from portal.dynamo import client, provisioning
 from portal.isolation import guard
-from portal.nosql import keys as session_keys
+from portal.nosql import stored as session_keys
 from portal.nosql.planner.execution import READ_LIMIT
 from portal.schema import registry
 from portal.streams import watermark

@@ -19,7 +19,7 @@ from portal.dynamo import client
 from portal.management.command import PortalCommand, Progress, Stopped
 from portal.noise import noise_teller
 from portal.nosql.session_store import SessionStore
-from portal.nosql.tables import SESSIONS
+from portal.nosql.stored import SESSIONS
 from proofs.isolation import keys, report
 from proofs.isolation.attempts.attempt import AttackAttempt
 from proofs.isolation.data_attack import Crossing, Tally

@@ -23,7 +23,7 @@ from portal.isolation import guard, iam, policies
 from portal.noise.items import NoiseItem
 from portal.noise.keys import notes_of
 from portal.nosql.session_store import SessionStore
-from portal.nosql.tables import SESSIONS
+from portal.nosql.stored import SESSIONS
 from portal.schema import holdings, registry
 from portal.streams.poller import Poller
 from portal.streams.poller_fleet import PollerFleet

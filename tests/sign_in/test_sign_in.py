@@ -14,9 +14,8 @@ from django.test import Client
 
 from portal.dynamo import client
 from portal.errors import Invalid
-from portal.nosql import keys as session_keys
-from portal.nosql.items import SessionItem
-from portal.nosql.tables import SESSIONS
+from portal.nosql import stored as session_keys
+from portal.nosql.stored import SESSIONS, SessionItem
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import SYSTEM
 from tenants.membership.mails import wait_until_sent

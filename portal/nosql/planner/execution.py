@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from django.core.exceptions import ValidationError
 
+from portal.dynamo.client import Item
 from portal.dynamo.paging import Pager
 from portal.dynamo.repository import BATCH_GET_LIMIT
 from portal.errors import NotFound
@@ -108,20 +109,19 @@ def _read_query(spec: QuerySpec, plan: QueryPlan, pattern: Query) -> ResultPage:
     )
     if not page.items:
         return read(replace(spec, cursor="")) if backwards else ResultPage([])
-    rows = [(spec.model.from_item(pattern.item.from_raw_data(raw)), raw) for raw in page.items]
-    matches = [(obj, raw) for obj, raw in rows if _matches(obj, plan)]
+    rows = [(spec.model.from_item(item), item) for item in page.items]
+    matches = [(obj, item) for obj, item in rows if _matches(obj, plan)]
     on_page, more = matches[:size], len(matches) > size or page.last_key is not None
     rows_read = len(page.items) if plan.checks_rows else len(on_page)
     # The page ends at its last row if more match, else where reading has stopped.
-    end = on_page[-1][1] if len(matches) > size else (page.last_key or page.items[-1])
-
+    end = on_page[-1][1] if len(matches) > size else page.items[-1]
     links = pager.links(place, begin=_position(pattern, page.items[0]), end=_position(pattern, end), more=more)
     objects = [obj for obj, _ in (on_page[::-1] if backwards else on_page)]
     return ResultPage(objects, rows_read, links.next, links.previous)
 
 
-def _position(pattern: Query, raw: dict[str, Any]) -> list[str]:
-    return [raw[name]["S"] for name in pattern.key_names()]
+def _position(pattern: Query, item: Item) -> list[str]:
+    return [getattr(item, name) for name in pattern.key_names()]
 
 
 def _start_key(pattern: Query, position: list[str]) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from portal.dynamo import platform
 from portal.dynamo.client import Item
+from portal.dynamo.models import RawItems
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import Page, TenantRepository
 from portal.schema.tables import Index
 
@@ -42,7 +43,7 @@ class Get:
         items: list[Any] = []
         if not _is_tenants(self):
             keyed = [(self.item, self.build(*args), sort) for args, sort in map(self._split, keys)]
-            items = platform.get_all(keyed, consistent=True)
+            items = PLATFORM.get_all(keyed, consistent=True)
         else:
             for tenant_id in dict.fromkeys(parts[0] for parts in keys):
                 repository = self.repository(tenant_id)
@@ -120,18 +121,21 @@ class Query:
         descending: bool,
         limit: int,
         start: dict[str, Any] | None,
-    ) -> Page[dict[str, Any]]:
-        """Send one Query."""
+    ) -> Page[Any]:
+        """Send one Query, and return its items."""
         how: dict[str, Any] = {"begins_with": begins_with, "descending": descending, "limit": limit, "start": start}
+        what: Any = RawItems(self.item.table, self.index) if self.index else self.item
         if _is_tenants(self):
             tenant_id, *others = (values[name] for name in self.by)
-            return TenantRepository(tenant_id).query(self.item.table, self.build, *others, index=self.index, **how)
-        return platform.query(self.item.table, self.key(values), index=self.index, **how)
+            page = TenantRepository(tenant_id).query(what, self.build, *others, **how)
+        else:
+            page = PLATFORM.query(what, self.key(values), **how)
+        return Page([*map(self.item.from_raw_data, page.items)], page.last_key) if self.index else page
 
     def key_names(self) -> list[str]:
         """Return the attributes of an exclusive start key."""
-        table = self.item.table
-        names = [table.hash, table.range, *([self.index.hash, self.index.range] if self.index else [])]
+        table, index = self.item.table, self.index or self.item.gsi
+        names = [table.hash, table.range, *([index.hash, index.range] if index else [])]
         return list(dict.fromkeys(name for name in names if name))
 
 

@@ -14,7 +14,7 @@ from django.core import signing
 
 from portal.dynamo import client, paging
 from portal.dynamo.repository import TenantRepository, Transaction
-from portal.nosql.items import SessionItem
+from portal.nosql.stored import SessionItem
 from portal.schema import keys, registry
 from proofs.isolation import keys as proof_keys
 from proofs.isolation.attempts.attempt import SCRATCH_SORT, AttackAttempt, as_json, typed_key

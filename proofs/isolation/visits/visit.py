@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from django.urls import reverse
 
-from portal.nosql import keys
+from portal.nosql import stored
 from portal.web.desk_prefix import addresses_of
 from proofs.isolation.targets import Target
 from proofs.isolation.visits.routes import Route
@@ -62,7 +62,7 @@ def plain(visitor: Visitor) -> Visit:
 def aimed(rng: random.Random, visitor: Visitor, victim: Target, visitors: Visitors, route: Route, method: str) -> Visit:
     """Return a visit of this address that asks for what is the victim's, with the visitor's own cookie and page."""
     theirs = visitors.members.get(victim.id)
-    session = keys.session(theirs.session_key) if theirs else ""
+    session = stored.session(theirs.session_key) if theirs else ""
 
     def value(converter: str, name: str) -> str:
         if name == "session" and session:

@@ -18,7 +18,7 @@ from typing import Any, Final
 from portal.dynamo import keys as move_keys
 from portal.dynamo.repository import TRANSACTION_LIMIT
 from portal.isolation import guard
-from portal.nosql.tables import SESSIONS
+from portal.nosql.stored import SESSIONS
 from proofs.isolation.oracle import Oracle
 from proofs.isolation.transport import Crossed, hooks_of, listening
 from tenants.audit_trail.stored import AUDIT
