@@ -28,14 +28,20 @@ _VARIES: Final = (
 _ID: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{8,64}(?![0-9a-f])|[0-9a-zA-Z+_-]{24,}=*")
 
 
+def below(cls: type[Item]) -> Iterator[type[Item]]:
+    """All subclasses of a model."""
+    for sub in cls.__subclasses__():
+        yield sub
+        yield from below(sub)
+
+
+def index_models() -> list[type[Item]]:
+    """Every model of an index's rows."""
+    return sorted((model for model in below(IndexModel) if model.gsi is not None), key=lambda model: model.__name__)
+
+
 def models() -> list[type[Item]]:
     """Every PynamoDB model of a table's items, by table and name; those of an index's rows are no entities."""
-
-    def below(cls: type[Item]) -> Iterator[type[Item]]:
-        for sub in cls.__subclasses__():
-            yield sub
-            yield from below(sub)
-
     own = {m for m in below(Item) if not m.__module__.startswith("tests.") and not issubclass(m, IndexModel)}
     return sorted(own, key=lambda model: (model.table.name, model.__name__))
 
