@@ -88,7 +88,7 @@ def test_from_an_operators_list_of_tenants(world: World, ways: list[Way]) -> Non
     operator = Operator.signed_in()
     ways.clear()
     assert operator.get("/admin/tenants/tenant/").status_code == 200
-    assert too_long(ways, through="portal.dynamo.platform") == []
+    assert too_long(ways, through="portal.nosql.planner.patterns") == []
 
 
 def test_from_a_record_of_the_stream_to_the_aggregates(world: World, ways: list[Way]) -> None:
