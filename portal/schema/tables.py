@@ -52,7 +52,7 @@ class Index:
 
     def definition(self) -> dict[str, Any]:
         """Return the arguments with which CreateTable and UpdateTable make it."""
-        projection = {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(self.include)}
+        projection = {"ProjectionType": "INCLUDE", "NonKeyAttributes": sorted(self.include)}
         return {
             "IndexName": self.name,
             "KeySchema": _key_schema(self.hash, self.range),
