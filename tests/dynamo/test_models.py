@@ -22,8 +22,8 @@ from pynamodb.attributes import (
 from portal.dynamo.models import IndexModel, Item, Kinds, RawItems
 from portal.schema.tables import Table
 from tests.support.data_model import index_models, models
-from tickets.ticket import keys as ticket_keys
-from tickets.ticket.items import ActivityItem, DetailItem, SummaryItem
+from tickets.ticket import stored as ticket_keys
+from tickets.ticket.stored import ActivityItem, DetailItem, SummaryItem
 
 TEXT = st.text(max_size=5)
 NUMBER = st.one_of(st.integers(-9, 10**15).map(str), st.just("1.5"), st.just("1E+2"))
