@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -21,6 +22,7 @@ from portal.errors import PortalError, Throttled, Unavailable
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
+REPORT_SECONDS = 15  # between two lines about how far long work is, where there is no bar that shows it
 INTERRUPTED = 130  # 128 + SIGINT, as a shell counts it
 
 
@@ -90,6 +92,7 @@ class Progress:
         self._command, self._label, self._total = command, label, total
         self._bar: RichProgress | None = None
         self._has_waited = False
+        self._said_at = time.monotonic()
 
     def __enter__(self) -> Self:
         if sys.stderr.isatty():
@@ -118,6 +121,18 @@ class Progress:
         if self._bar:
             self._bar.update(self._task, description=text)
 
+    def step(self, label: str) -> None:
+        """Label the bar with the next step of long work; where there is none, say it in a line."""
+        self.label(label)
+        if not self._bar:
+            self.say(label)
+
+    def report(self, label: str) -> None:
+        """Label the bar with how far it is; where there is none, say it in a line every REPORT_SECONDS."""
+        self.label(label)
+        if not self._bar and time.monotonic() - self._said_at >= REPORT_SECONDS:
+            self.say(label)
+
     def wait(self, label: str) -> None:
         """Label the bar with what is waited for; where there is none, say the first such thing in a line."""
         self.label(label)
@@ -126,6 +141,7 @@ class Progress:
         self._has_waited = True
 
     def say(self, line: str) -> None:
+        self._said_at = time.monotonic()
         if self._bar:
             self._bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
         else:

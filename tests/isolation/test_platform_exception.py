@@ -178,7 +178,6 @@ ITEMS: dict[type[Item], set[str]] = {
         "tickets.desk_export.items",
         "tickets.jobs.job_notes",
         "tickets.jobs.lease_watch",
-        "tickets.management.job_command",
         "tickets.moving.items",
         "tickets.purging.items",
         "tickets.sharding.items",

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from portal.management import command
 from tenants.tenancy import tenant_directory
 from tests.moving.moves import BRIDGE, POOL, begin, id_of, is_equal, last, move, mover
 from tests.support import commands
@@ -16,7 +17,6 @@ from tickets.counting import barrier
 from tickets.desk import commenting
 from tickets.jobs import lease_watch
 from tickets.jobs.job_follower import JobFollower
-from tickets.management import job_command
 from tickets.moving import move_jobs
 from tickets.moving.items import MoveItem
 from tickets.sharding import layout_changes
@@ -69,7 +69,7 @@ def test_without_a_terminal_the_command_says_now_and_then_how_far_it_is(
     world: World, followed: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.tickets("acme", 3)
-    monkeypatch.setattr(job_command, "_REPORT_SECONDS", 0)
+    monkeypatch.setattr(command, "REPORT_SECONDS", 0)
     assert "acme: tickets are copied, up to number 3\n" in place("--on=bridge").err
 
 

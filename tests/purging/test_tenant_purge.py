@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +21,7 @@ from portal.dynamo.placement import Placement
 from portal.dynamo.tenant_reader import TenantReader
 from portal.errors import Conflict, Invalid
 from portal.isolation import guard, iam, policies
+from portal.management import command
 from portal.noise.items import NoiseItem
 from portal.noise.keys import notes_of
 from portal.nosql.session_store import SessionStore
@@ -560,16 +562,20 @@ def test_the_roles_that_delete_may_do_so() -> None:
 # --- the command, and what operators order ---
 
 
-def test_the_command_counts_first_then_purges_and_writes_the_certificate(small: World, tmp_path: Path) -> None:
+def test_the_command_counts_first_then_purges_and_writes_the_certificate(
+    small: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     acme, file = small.tenants["acme"].tenant_id, tmp_path / "certificate.json"
     close(acme)
     said = run("purge_tenant", "acme", "--count").out
     assert "3 members" in said
     assert "Nothing was deleted." in said
     assert tenant_directory.get(acme).status == "closing"
+    monkeypatch.setattr(command, "REPORT_SECONDS", 0)
     with follow().following():
         ended = run("purge_tenant", "acme", "--settle", 0, "--rate", 10_000, "--certificate", file)
     assert (ended.status, ended.out.split(":")[0]) == (0, "acme is purged")
+    assert re.search(r"^acme: [1-9]\d* items deleted$", ended.err, re.MULTILINE)
     assert run("verify_certificate", file).status == 0
     signed = file.read_bytes()
     file.unlink()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -14,13 +13,11 @@ from django.core.management.base import CommandParser
 from portal.errors import NotFound
 from portal.management.command import PortalCommand, Progress
 from portal.management.option_types import number, seconds
-from tickets.jobs.items import JobItem
 from tickets.jobs.job_notes import I, JobNotes, TakenOver
 from tickets.jobs.lease_watch import LeaseWatch
 from tickets.jobs.leased_job import LeasedJob
 
 _LOOK_SECONDS: Final = 0.5
-_REPORT_SECONDS: Final = 15  # between two lines about how far it is, where there is no terminal
 
 
 class JobCommand(PortalCommand):
@@ -32,7 +29,6 @@ class JobCommand(PortalCommand):
     def __init__(self, *args: Any, **how: Any) -> None:
         super().__init__(*args, **how)
         self.me = uuid.uuid4().hex
-        self._reported_at = time.monotonic()
 
     def add_job_arguments(self, parser: CommandParser, *, rate: float, what: str, settle: float) -> None:
         """Add --rate, of tickets a second, and --settle."""
@@ -67,7 +63,6 @@ class JobCommand(PortalCommand):
                 if not waits:
                     progress.say("Another process carries it out.")
                 waits = True
-                progress.label(f"{self.steps.get(item.phase, item.phase)}, {self.progress(item)}")
                 self._report(item, progress)
                 time.sleep(_LOOK_SECONDS)
 
@@ -76,24 +71,15 @@ class JobCommand(PortalCommand):
             self._report(work.item, progress)
             return True
 
-        how = {"me": self.me, "say": self._sayer(item, progress), "advance": progress.advance}
-        work: LeasedJob[I] = job(item, again=go_on, **how)
+        def say(phase: str) -> None:
+            progress.step(f"{item.slug}: {self.steps[phase]}")
+
+        work: LeasedJob[I] = job(item, me=self.me, say=say, advance=progress.advance, again=go_on)
         work.run()
 
     def _report(self, item: I, progress: Progress) -> None:
-        """Say now and then how far it is, where there is no bar that shows it."""
-        if not sys.stderr.isatty() and time.monotonic() - self._reported_at >= _REPORT_SECONDS:
-            progress.say(f"{item.slug}: {self.steps.get(item.phase, item.phase)}, {self.progress(item)}")
-            self._reported_at = time.monotonic()
+        progress.report(f"{item.slug}: {self.steps.get(item.phase, item.phase)}, {self.progress(item)}")
 
     def progress(self, item: Any) -> str:
         """Return how far it is within its phase."""
         raise NotImplementedError
-
-    def _sayer(self, item: JobItem, progress: Progress) -> Callable[[str], None]:
-        def say(phase: str) -> None:
-            progress.label(self.steps[phase])
-            if not sys.stderr.isatty():
-                progress.say(f"{item.slug}: {self.steps[phase]}")
-
-        return say

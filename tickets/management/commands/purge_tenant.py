@@ -98,13 +98,19 @@ class Command(PortalCommand):
         self.stdout.write(f"{sum(counts.values()):>9,} items in all. Nothing was deleted.")
 
     def _purge(self, item: PurgeItem, options: dict[str, Any], by: Actor) -> None:
+        def go_on() -> bool:
+            deleted = sum(one.deleted for one in purge.counts.values())
+            progress.report(f"{item.slug}: {amount(deleted, 'item')} deleted")
+            return True
+
         with Progress(self, f"Purging {item.slug}", None) as progress:
             purge = TenantPurge(
                 item,
                 by=by,
                 rate=options["rate"],
                 settle=options["settle"],
-                say=lambda what: progress.label(f"{item.slug}: {what}"),
+                say=lambda what: progress.report(f"{item.slug}: {what}"),
+                again=go_on,
                 advance=progress.advance,
             )
             purge.run()
