@@ -1,5 +1,5 @@
 """Send what leaves the desk, and let none of it slow the desk down: webhooks and mail.
 
-Begin with `outbox/items.py` (what is to be told, written with the change that it tells of), then
-`dispatching/dispatcher.py` and `consuming/slots.py`. All rooms are in docs/architecture.md.
+Begin with `outbox/publisher.py` (a row of the outbox in the transaction of the change), then `queues/dispatcher.py` and
+`queues/message_handling.py`. All packages are in docs/architecture.md.
 """

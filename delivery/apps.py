@@ -16,11 +16,11 @@ class DeliveryConfig(RoomsConfig):
         from delivery.mail import outbox_backend
         from delivery.outbox.destinations import declare_destination
         from delivery.queues import allocation
-        from delivery.webhooks import keys
+        from delivery.webhooks.stored import ENDPOINT
         from tenants.provisioning import tenant_lifecycle
 
         tenant_lifecycle.add_at_creation(allocation.give, depending=allocation.PLACE)
-        declare_destination(keys.ENDPOINT, _to_endpoint)
+        declare_destination(ENDPOINT, _to_endpoint)
         declare_destination(outbox_backend.MAIL, _to_mailbox, is_private=True)
 
 

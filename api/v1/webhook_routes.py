@@ -26,7 +26,7 @@ from api.v1.webhook_schemas import (
 from delivery.webhooks import delivery_log, endpoints, redelivering, rotation
 from delivery.webhooks.endpoint_changes import ChangedEndpoint
 from delivery.webhooks.endpoints import EndpointChoice
-from delivery.webhooks.items import EndpointItem
+from delivery.webhooks.stored import EndpointItem
 from portal.dynamo.client import fan_out
 from tenants.api_keys.scopes import Scope
 

@@ -9,11 +9,11 @@ from pydantic import ConfigDict, Field, model_validator
 
 from api.door.answers import ApiInput, ApiModel
 from api.v1.ticket_schemas import Moment
-from delivery.webhooks import delivery_log, keys, webhook_events
+from delivery.webhooks import delivery_log, webhook_events
 from delivery.webhooks.endpoint_changes import ChangedEndpoint
 from delivery.webhooks.endpoints import DESCRIPTION_LIMIT, EndpointChoice
-from delivery.webhooks.items import DeliveryItem, EndpointItem
 from delivery.webhooks.safe_addresses import URL_LIMIT
+from delivery.webhooks.stored import DeliveryItem, EndpointItem, log_key_parts
 
 _LEFT: Final[Any] = None  # the value of a field that a change does not name
 _URL: Final = "https://hooks.example.com/pooldesk"
@@ -179,7 +179,7 @@ class DeliveryOut(ApiModel):
 
     @classmethod
     def of(cls, row: DeliveryItem) -> Self:
-        at, event_id = keys.delivery_parts(row.timestamp_event_id)
+        at, event_id = log_key_parts(row.timestamp_event_id)
         return cls(
             id=delivery_log.name_of(row),
             event_id=event_id,

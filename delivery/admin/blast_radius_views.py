@@ -10,7 +10,7 @@ from django.template.response import TemplateResponse
 
 from delivery.admin import presenters
 from delivery.admin.forms import BlastRadiusForm
-from delivery.queues import blast_radius, queue_sets, queue_survey
+from delivery.queues import allocation, blast_radius, queue_sets
 from delivery.queues.blast_radius import PUBLISHED, PUBLISHED_NOISY
 from tenants.operators.operator_site import OperatorSite
 
@@ -25,7 +25,7 @@ def radius(request: HttpRequest) -> HttpResponse:
     """
     asked = {**_INITIAL, "queues": settings.DELIVERY_QUEUES} | request.GET.dict()
     form = BlastRadiusForm(asked)
-    survey = queue_survey.survey()
+    survey = allocation.survey()
     rows: list[dict[str, Any]] = []
     designs: list[dict[str, Any]] = []
     odds = None

@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib import admin
 
 from delivery.admin.facades import DeadDelivery
-from delivery.consuming import dead_deliveries
+from delivery.queues import dead_deliveries
 from portal.nosql.admin import Notice, ObjectAction
 from tenants.admin import dead_item_admin
 from tenants.admin.dead_item_admin import DeadItemAdmin

@@ -6,10 +6,8 @@ from typing import Any
 
 from django.db import models
 
-from delivery.consuming import dead_deliveries
-from delivery.consuming import keys as consuming_keys
-from delivery.consuming.items import DeadDeliveryItem
-from delivery.consuming.tables import DEAD_BY_TIME
+from delivery.queues import dead_deliveries
+from delivery.queues.stored import DEAD_BY_TIME, LISTED, DeadDeliveryItem
 from portal import clock
 from portal.nosql.planner.facade import Facade
 from portal.nosql.planner.patterns import Get, Query
@@ -38,7 +36,7 @@ class DeadDelivery(Facade):
             "of all tenants",
             DeadDeliveryItem,
             (),
-            lambda: consuming_keys.LISTED,
+            lambda: LISTED,
             order="at",
             index=DEAD_BY_TIME,
             newest_first=True,

@@ -8,8 +8,8 @@ from django.contrib import admin
 from django.urls import reverse
 from django.utils.text import capfirst
 
-from delivery.holding import hold_changes, keys
-from delivery.holding.items import HoldItem
+from delivery.queues import holds
+from delivery.queues.stored import EVERYTHING, HoldItem
 from portal import clock
 from portal.nosql.admin import Notice, ObjectAction
 from tenants.admin.tenant_admin import TenantAdmin
@@ -38,10 +38,10 @@ _DROP = ObjectAction(
     needs_reason=True,
 )
 _ACTS: Final = {
-    _PAUSE.name: hold_changes.pause,
-    _DRAIN.name: hold_changes.drain,
-    _RESUME.name: hold_changes.resume,
-    _DROP.name: hold_changes.drop,
+    _PAUSE.name: holds.pause,
+    _DRAIN.name: holds.drain,
+    _RESUME.name: holds.resume,
+    _DROP.name: holds.drop,
 }
 
 admin.site.unregister(Tenant)
@@ -61,14 +61,14 @@ class HeldTenantAdmin(TenantAdmin):
 
     @admin.display(description="deliveries")
     def deliveries(self, obj: Any) -> str:
-        return f"{capfirst(hold_changes.said(self._hold_of(obj)))}."
+        return f"{capfirst(holds.said(self._hold_of(obj)))}."
 
     def offered_actions(self, request: Any, obj: Any) -> list[ObjectAction]:
         hold = self._hold_of(obj)
         waits = hold.waits_from if hold else None
         if not waits:
             ours = [_PAUSE, _DRAIN, _DROP]
-        elif waits == keys.EVERYTHING:
+        elif waits == EVERYTHING:
             ours = [_RESUME, _DRAIN, _DROP]
         else:
             ours = [_RESUME, _PAUSE, _DROP]
@@ -78,12 +78,12 @@ class HeldTenantAdmin(TenantAdmin):
         if action not in _ACTS:
             return super().perform(request, obj, action, reason=reason)
         _ACTS[action](tenant_directory.get(obj.tenant_id), by=actor(request), reason=reason)
-        return f"Deliveries of {obj.name} are {hold_changes.said(hold_changes.hold_of(obj.tenant_id))}."
+        return f"Deliveries of {obj.name} are {holds.said(holds.hold_of(obj.tenant_id))}."
 
     def _hold_of(self, obj: Any) -> HoldItem | None:
         """Return what holds the tenant back, read once for its page."""
         if not hasattr(obj, "delivery_hold"):
-            obj.delivery_hold = hold_changes.hold_of(obj.tenant_id)
+            obj.delivery_hold = holds.hold_of(obj.tenant_id)
         hold: HoldItem | None = obj.delivery_hold
         return hold
 
@@ -91,7 +91,7 @@ class HeldTenantAdmin(TenantAdmin):
 @OperatorSite.watches
 def held_tenants() -> list[Notice]:
     """Name the first tenants whose deliveries wait: one Query."""
-    found = hold_changes.waiting(limit=NOTICED + 1)
+    found = holds.waiting(limit=NOTICED + 1)
     notices = []
     for hold in found[:NOTICED]:
         since = f"{clock.parse(hold.changed_at):%d %b %Y, %H:%M} UTC"

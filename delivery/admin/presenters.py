@@ -13,10 +13,9 @@ from django.utils.html import format_html_join
 from delivery.admin import simulation
 from delivery.admin.simulation import WORKERS, QueueDesign, simulate
 from delivery.queues import blast_radius, limits, queue_sets
-from delivery.queues.allocation import said
+from delivery.queues.allocation import Survey, said
 from delivery.queues.blast_radius import PUBLISHED, PUBLISHED_QUEUES
 from delivery.queues.depths import Depths
-from delivery.queues.queue_survey import Survey
 
 SHOWN: Final = 200  # tenants on one page
 _MANY: Final = 10  # neighbours that are named

@@ -13,8 +13,8 @@ from django.utils.http import urlencode
 
 from delivery.admin import presenters
 from delivery.admin.forms import QueueMoveForm
-from delivery.queues import allocation, blast_radius, depths, queue_survey
-from delivery.queues.queue_survey import Survey
+from delivery.queues import allocation, blast_radius, depths
+from delivery.queues.allocation import Survey
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid
 from portal.nosql.admin import Notice
@@ -27,7 +27,7 @@ def queues(request: HttpRequest) -> HttpResponse:
 
     With `?tenant=<slug>` also who shares with that tenant, and a form that moves it.
     """
-    reads: list[Any] = [queue_survey.survey, depths.read]
+    reads: list[Any] = [allocation.survey, depths.read]
     survey, seen = fan_out(reads)
     slug = request.GET.get("tenant", "")
     chosen = slug if slug in survey.slugs else ""

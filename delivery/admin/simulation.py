@@ -21,10 +21,10 @@ from functools import cache
 from statistics import fmean
 from typing import Final
 
-from delivery.consuming.slots import Schedule
-from delivery.dispatching.sender import Offer, Sender
-from delivery.queues import queue_sets, worker_assignment
+from delivery.queues import limits, queue_sets
+from delivery.queues.limits import Schedule
 from delivery.queues.queue_transport import Message
+from delivery.queues.sender import Offer, Sender
 
 WORKERS: Final = 8
 SLOTS: Final = 3
@@ -62,7 +62,7 @@ class Simulated:
 def ours(tenants: int, queues: int) -> QueueDesign:
     """Return the product's design: the sets that it gives to so many tenants, and the workers of each queue."""
     sets = tuple(tuple(sorted(queue_sets.nth(place, queues))) for place in range(tenants))
-    serving = worker_assignment.workers_of(WORKERS, queues)
+    serving = limits.workers_of(WORKERS, queues)
     return QueueDesign(sets, tuple(tuple(sorted(workers)) for workers in serving), is_ours=True)
 
 

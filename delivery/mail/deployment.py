@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from delivery.mail.tables import BOUNCES
+from delivery.mail.stored import BOUNCES
 from portal.deployment import stack_roles
 from portal.deployment.lambda_functions import NOT_GIVEN, ON_LAMBDA, FunctionPart, arn, needs, resource
 from portal.deployment.parts import StackPart, declare
@@ -21,13 +21,6 @@ from portal.schema.tables import Table
 
 Json = dict[str, Any]
 
-EMAIL_URL: Final[Json] = {
-    "Fn::If": [
-        "MailBySes",
-        sub("ses://${AWS::Region}?configuration_set=${AWS::StackName}-mail"),
-        {"Ref": "EmailUrl"},
-    ]
-}  # of what delivers
 _BY_SES, _ON_LAMBDA = "MailBySes", "BouncesAreFunction"
 _BY_SES_IS_CHOSEN: Final = {"Fn::Equals": [{"Ref": "MailService"}, "ses"]}
 _SET, _TOPIC, _QUEUE = "MailConfigurationSet", "MailTopic", "BouncesQueue"
@@ -36,7 +29,7 @@ _BOUNCES: Final = FunctionPart(
     "Bounces",
     "bounces",
     "Notes which addresses mail does not reach",
-    "delivery.mail.bounce_lambda.queue_handler",
+    "delivery.lambda_handlers.bounce_handler",
     timeout=_SECONDS,
     environ={"TENANT_ROLE_ARN": arn(stack_roles.TENANT)},
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.mail import EmailMessage, EmailMultiAlternatives
 
-from delivery.events.event_types import PAYLOAD_LIMIT
+from delivery.outbox.event_types import PAYLOAD_LIMIT
 from portal import clock
 from portal.errors import Invalid
 

@@ -14,9 +14,9 @@ from typing import Final
 
 from django.core.mail import EmailMessage
 
-from delivery.mail import undelivered_mail
+from delivery.mail import bounces
 from delivery.mail.mail_content import MailContent
-from delivery.outbox import retry_times, telling
+from delivery.outbox import destinations, publisher
 from delivery.outbox.destinations import Outcome, Work
 from portal import clock
 from portal.mailing import mail_transport
@@ -46,7 +46,7 @@ def deliver(work: Work) -> Outcome:
     if not mail.recipients:
         note = next(iter(suppressed.values())).sentence
         log.warning("A mail was not sent: tenant %s, %s: %s", work.tenant_id, work.row.subject, note)
-        undelivered_mail.tell(work.tenant_id, work.row.subject, why=note, sent_at=work.row.timestamp)
+        bounces.note_undelivered(work.tenant_id, work.row.subject, why=note, sent_at=work.row.timestamp)
         return Outcome("answered", note=note)
     handed = mail_transport.hand_over(_message(work, mail))
     for address in handed.nobody_there:
@@ -58,11 +58,11 @@ def deliver(work: Work) -> Outcome:
 
 def _message(work: Work, mail: MailContent) -> EmailMessage:
     tags = {"tenant": work.tenant_id, "about": _TAG.sub("_", work.row.subject) or "mail"}
-    return mail.message(message_id=telling.delivery_id(work.row, work.index), tags=tags)
+    return mail.message(message_id=publisher.delivery_id(work.row, work.index), tags=tags)
 
 
 def _later(work: Work, mail: MailContent, handed: HandOver) -> Outcome:
-    pause = retry_times.pause(work.attempt)
+    pause = destinations.retry_pause(work.attempt)
     if pause is None:
         return _dead(work, handed.note)
     seconds = pause.total_seconds()
@@ -72,5 +72,5 @@ def _later(work: Work, mail: MailContent, handed: HandOver) -> Outcome:
 
 
 def _dead(work: Work, note: str) -> Outcome:
-    undelivered_mail.tell(work.tenant_id, work.row.subject, why=note, sent_at=work.row.timestamp)
+    bounces.note_undelivered(work.tenant_id, work.row.subject, why=note, sent_at=work.row.timestamp)
     return Outcome("dead", note=note)

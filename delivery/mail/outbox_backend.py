@@ -14,10 +14,10 @@ from typing import Final
 from django.core.mail import EmailMessage
 from django.core.mail.backends.base import BaseEmailBackend
 
-from delivery.events.event_types import Event, EventType
 from delivery.mail.mail_content import MailContent
-from delivery.outbox import keys, telling
-from delivery.outbox.items import OutboxItem
+from delivery.outbox import publisher
+from delivery.outbox.event_types import Event, EventType
+from delivery.outbox.stored import NO_TENANT, OutboxItem
 from portal import clock
 from portal.dynamo import platform
 from portal.dynamo.repository import TenantRepository, Transaction
@@ -38,7 +38,7 @@ class OutboxEmailBackend(BaseEmailBackend):
             transaction = Transaction()
             try:
                 self.add_to(transaction, message)
-                _commit(transaction, getattr(message, "tenant_id", keys.NO_TENANT))
+                _commit(transaction, getattr(message, "tenant_id", NO_TENANT))
             except PortalError:
                 if not self.fail_silently:
                     raise
@@ -52,25 +52,25 @@ class OutboxEmailBackend(BaseEmailBackend):
 
 
 def _commit(transaction: Transaction, tenant_id: str) -> None:
-    if tenant_id == keys.NO_TENANT:
+    if tenant_id == NO_TENANT:
         platform.transact(transaction)
     else:
         TenantRepository(tenant_id).transact(transaction)
 
 
 def _row(message: EmailMessage) -> OutboxItem:
-    tenant_id = getattr(message, "tenant_id", keys.NO_TENANT)
+    tenant_id = getattr(message, "tenant_id", NO_TENANT)
     content = MailContent.of(message)
     kind = EventType(f"mail.{getattr(message, 'kind', _OTHER)}", 1, "A mail is to be sent.", ())
-    kept = telling.KEPT_SECONDS
+    kept = publisher.KEPT_SECONDS
     if content.worth_until:
         kept = int(clock.parse(content.worth_until).timestamp() - time.time()) + _GRACE_SECONDS
-    row = telling.new_row(
+    row = publisher.new_row(
         tenant_id=tenant_id,
         tenant={"id": tenant_id},
         queues=getattr(message, "queues", ()),
         events=[Event(kind, {}, 0)],
-        members=[telling.member(0, MAIL)],
+        members=[publisher.member(0, MAIL)],
         subject=getattr(message, "about", ""),
         private=content.written(),
         kept=kept,

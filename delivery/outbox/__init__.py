@@ -1,5 +1,4 @@
-"""Keep what is to be told until everybody who wants to know it has answered.
+"""Keep what is published in the transaction that changes it, and what became of each delivery.
 
-A row is written in the transaction of the change that it tells of (`telling.py`), and stays in the sparse index of
-pending ones until each of its destinations has answered or is given up (`progress.py`). Begin with `items.py`.
+Begin with `event_types.py` (what can be published), `publisher.py` (a row for each change), `outbox_rows.py`.
 """

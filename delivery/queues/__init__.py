@@ -1,4 +1,5 @@
-"""Give each tenant four of the queues, choose among them, and carry messages.
+"""Bring the outbox to the queues, and deliver what the queues bring, so that no tenant takes more than its share.
 
-Begin with `queue_sets.py`, which says which four; `queue_transport.py` is the way to Amazon SQS.
+Begin with `dispatcher.py` (outbox to queues), `consumer.py` and `message_handling.py` (queues to destinations), and
+`limits.py` (how much of one tenant at once). `queue_sets.py` says which four queues a tenant has.
 """

@@ -1,15 +1,31 @@
-"""Declare the part of the template that makes the queues.
+"""Declare the part of the template that makes the queues, and runs dispatcher and deliveries as Lambda functions.
 
 No queue has a redrive policy: what cannot be delivered is a dead letter of its tenant, in a table.
+
+One function follows the outbox's stream, another one sweeps each minute. Nothing rests on the stream: what Lambda
+misses, gives up or brings late stands in the index of pending rows, where the sweep finds it. So the mapping begins at
+the newest record, and repeats a batch for minutes and not for a day; a record that breaks the function is told in a
+queue, because its row would break the sweep too.
+
+The function that delivers acts for one tenant at a time with the tenant role, as the portal does, and has a role of its
+own for the rest. Lambda takes from each queue apart, and as much as _AT_ONCE says: there are no workers with numbers,
+so DELIVERY_WORKERS means nothing to it.
+
+Sources: AWS, "Lambda parameters for Amazon DynamoDB event source mappings", "Using event filtering with a DynamoDB
+event source", "Creating and configuring an Amazon SQS event source mapping", "Handling errors for an SQS event source".
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any, Final
 
-from delivery.queues.queue_transport import ATTRIBUTES, NAME
-from portal.deployment import alarms
+from delivery.outbox.stored import OUTBOX
+from delivery.queues.limits import HANGS_SECONDS
+from delivery.queues.queue_transport import ATTRIBUTES, BATCH, NAME
+from portal.deployment import alarms, stack_roles
+from portal.deployment.lambda_functions import NOT_GIVEN, FunctionPart, arn, needs, resource
 from portal.deployment.parts import StackPart, declare
 from portal.schema.tables import Table
 
@@ -19,21 +35,21 @@ QUEUES: Final = 32  # as many as DELIVERY_QUEUES is by default
 _DASHED: Final = {"Fn::Join": ["-", {"Fn::Split": [".", {"Ref": "TablePrefix"}]}]}
 
 
-def logical_id(queue: int) -> str:
+def queue_id(queue: int) -> str:
     """Return what a queue is called inside of the template."""
     return f"DeliveryQueue{queue:02}"
 
 
-def _resources(logical_ids: Callable[[Table], str], roles: dict[str, str]) -> Json:
+def _queues() -> Json:
     queues = range(QUEUES)
-    return {logical_id(queue): _queue(queue) for queue in queues} | {
-        f"{logical_id(queue)}AgeAlarm": _alarm(queue) for queue in queues
+    return {queue_id(queue): _queue(queue) for queue in queues} | {
+        f"{queue_id(queue)}AgeAlarm": _alarm(queue) for queue in queues
     }
 
 
 def _alarm(queue: int) -> Json:
     """Ring where nobody takes from a queue: one alarm each, since an expression takes at most ten metrics."""
-    of_queue = {"QueueName": {"Fn::GetAtt": [logical_id(queue), "QueueName"]}}
+    of_queue = {"QueueName": {"Fn::GetAtt": [queue_id(queue), "QueueName"]}}
     return alarms.alarm(
         f"The oldest message of delivery queue {queue:02} waits for more than ten minutes",
         alarms.metric("AWS/SQS", "ApproximateAgeOfOldestMessage", of_queue, "Maximum"),
@@ -54,4 +70,126 @@ def _queue(queue: int) -> Json:
     }
 
 
-declare(StackPart("queues", resources=_resources))
+# Lambda takes from each queue apart: no queue keeps another one's workers busy.
+_ENVIRON: Final = {"DELIVERY_QUEUES": str(QUEUES), "DELIVERY_WORKERS": "0"}
+_DISPATCH: Final = FunctionPart(
+    "Dispatch",
+    "dispatcher",
+    "Sends what is new in Pooldesk's outbox to the queues",
+    "delivery.lambda_handlers.outbox_handler",
+    timeout=60,
+    environ=_ENVIRON,
+    tells_failures=True,
+)
+_SWEEP: Final = FunctionPart(
+    "Sweep",
+    "sweeper",
+    "Sends what is due in Pooldesk's outbox, and tells how full the queues are",
+    "delivery.lambda_handlers.sweep_handler",
+    timeout=90,  # twice what a call works on, for one that meets a slow database at its end
+    environ=_ENVIRON,
+)
+
+
+def _dispatch(outbox: str, role: str) -> Json:
+    policies = stack_roles.policy_ids("worker")
+    return {
+        **_DISPATCH.resources(role, after=policies),
+        "DispatchStream": resource("AWS::Lambda::EventSourceMapping", _stream_mapping(outbox)),
+        "DispatchAgeAlarm": alarms.iterator_age_alarm(_DISPATCH.function),
+        **_SWEEP.resources(role, after=policies),
+        **_SWEEP.schedule("Lets the sweeper find what is due in the outbox"),
+    }
+
+
+def _stream_mapping(table: str) -> Json:
+    # Rows are removed by TTL alone, long after they were closed.
+    pattern = {"eventName": ["INSERT", "MODIFY"]}
+    return {
+        "EventSourceArn": {"Fn::GetAtt": [table, "StreamArn"]},
+        "FunctionName": {"Ref": _DISPATCH.function},
+        "StartingPosition": "LATEST",
+        "FilterCriteria": {"Filters": [{"Pattern": json.dumps(pattern, separators=(",", ":"))}]},
+        "BatchSize": 100,
+        # Somebody waits for what is new.
+        "MaximumBatchingWindowInSeconds": 0,
+        # A tenant's limits are counted by process: more of them at a time would be more limits.
+        "ParallelizationFactor": 1,
+        "FunctionResponseTypes": ["ReportBatchItemFailures"],
+        "BisectBatchOnFunctionError": True,
+        "MaximumRetryAttempts": 10,
+        "MaximumRecordAgeInSeconds": 300,
+        "DestinationConfig": {"OnFailure": {"Destination": arn(_DISPATCH.failures)}},
+    }
+
+
+EMAIL_URL: Final[Json] = {
+    "Fn::If": [
+        "MailBySes",
+        stack_roles.sub("ses://${AWS::Region}?configuration_set=${AWS::StackName}-mail"),
+        {"Ref": "EmailUrl"},
+    ]
+}  # of what delivers; parameter and condition are declared with the mail
+_DELIVERY: Final = FunctionPart(
+    "Delivery",
+    "delivery",
+    "Delivers what leaves the desks of Pooldesk",
+    "delivery.lambda_handlers.queue_handler",
+    timeout=int(HANGS_SECONDS),
+    environ={
+        "DELIVERY_QUEUES": str(QUEUES),
+        "TENANT_ROLE_ARN": arn(stack_roles.TENANT),
+        # For the mail that tells owners that an endpoint was paused, and for all mail, which leaves here.
+        "PORTAL_BASE_URL": {"Ref": "PortalBaseUrl"},
+        "EMAIL_URL": EMAIL_URL,
+        "DEFAULT_FROM_EMAIL": {"Ref": "DefaultFromEmail"},
+    },
+)
+# A tenant has four queues, so it reaches four times as many invocations at most.
+_AT_ONCE: Final = 2  # invocations for one queue, the fewest that Lambda takes
+
+
+def _deliveries(role: str) -> Json:
+    return {
+        **_DELIVERY.resources(role, after=stack_roles.policy_ids("delivery")),
+        **{
+            f"{queue_id(queue)}Source": resource("AWS::Lambda::EventSourceMapping", _queue_mapping(queue))
+            for queue in range(QUEUES)
+        },
+    }
+
+
+def _queue_mapping(queue: int) -> Json:
+    return {
+        "EventSourceArn": arn(queue_id(queue)),
+        "FunctionName": {"Ref": _DELIVERY.function},
+        "BatchSize": BATCH,
+        "FunctionResponseTypes": ["ReportBatchItemFailures"],
+        "ScalingConfig": {"MaximumConcurrency": _AT_ONCE},
+    }
+
+
+def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Json:
+    return {**_queues(), **_dispatch(logical_id(OUTBOX), roles["worker"]), **_deliveries(roles["delivery"])}
+
+
+declare(
+    StackPart(
+        "deliveries",
+        resources=_resources,
+        parameters={
+            "PortalBaseUrl": {
+                "Type": "String",
+                "Description": "With Lambda: PORTAL_BASE_URL of the portal, for links in mails",
+                "Default": NOT_GIVEN,
+            },
+            "DefaultFromEmail": {
+                "Type": "String",
+                "Description": "With Lambda: DEFAULT_FROM_EMAIL of the portal",
+                "Default": "Pooldesk <pooldesk@localhost>",
+            },
+        },
+        rules={"MailHasLinks": needs("PortalBaseUrl", "which begins the links in mails")},
+        outputs=_DISPATCH.outputs(),
+    )
+)

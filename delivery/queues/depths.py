@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from delivery.queues import keys
-from delivery.queues.items import DepthsItem
 from delivery.queues.queue_transport import Depth
+from delivery.queues.stored import DEPTHS, LATEST, DepthsItem
 from portal import clock
 from portal.dynamo import platform
 from portal.streams import worker
@@ -31,15 +30,15 @@ class Depths:
         return (clock.now() - self.at).total_seconds() > LATE_SECONDS
 
 
-def tell(depths: Sequence[Depth]) -> None:
+def write(depths: Sequence[Depth]) -> None:
     """Store what was seen now, as the worker: one PutItem."""
     seen = [[depth.waiting, depth.in_flight, depth.delayed] for depth in depths]
-    worker.put(DepthsItem(keys.DEPTHS, keys.LATEST, at=clock.stamp(), depths=json.dumps(seen)))
+    worker.put(DepthsItem(DEPTHS, LATEST, at=clock.stamp(), depths=json.dumps(seen)))
 
 
 def read() -> Depths | None:
     """Return what was seen last, None where nobody has looked yet: one GetItem."""
-    item = platform.get(DepthsItem, keys.DEPTHS, keys.LATEST)
+    item = platform.get(DepthsItem, DEPTHS, LATEST)
     if item is None:
         return None
     return Depths(clock.parse(item.at), tuple(Depth(*seen) for seen in json.loads(item.depths)))

@@ -18,12 +18,12 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
-from delivery.outbox import member_state, retry_times, telling
+from delivery.outbox import destinations, outbox_rows, publisher
 from delivery.outbox.destinations import Outcome, Work
 from delivery.webhooks import delivery_log, endpoints, rotation, safe_addresses, signatures
 from delivery.webhooks.delivery_log import ANSWERED, DEAD, FAILED, SKIPPED, Attempt
-from delivery.webhooks.items import EndpointItem, SecretItem
 from delivery.webhooks.safe_client import DEADLINE, AddressRefused, HttpAnswer, NoAnswer, SafeClient
+from delivery.webhooks.stored import EndpointItem, SecretItem
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import ConditionFailed, Conflict, Invalid, NotFound
@@ -62,7 +62,7 @@ def deliver(work: Work, *, write: Write) -> Outcome:
         _note_health(work, endpoint, is_well=True)
         return Outcome("answered", note=f"Answered {attempt.status}.")
     note = attempt.note or f"Answered {attempt.status}."
-    pause = retry_times.pause(work.attempt)
+    pause = destinations.retry_pause(work.attempt)
     if attempt.status == GONE or pause is None:
         delivery_log.note(work, endpoint, attempt, state=DEAD)
         _note_health(work, endpoint, is_well=False)
@@ -89,7 +89,7 @@ def _stored(work: Work) -> tuple[EndpointItem | None, SecretItem | None]:
 
 def body_of(work: Work) -> bytes:
     """Return the bytes of a delivery: its event in the envelope, as JSON."""
-    return json.dumps(telling.envelope(work.row, work.index), ensure_ascii=False, separators=(",", ":")).encode()
+    return json.dumps(publisher.envelope(work.row, work.index), ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _attempt(work: Work, endpoint: EndpointItem, secrets: Sequence[str]) -> tuple[Attempt, float]:
@@ -97,7 +97,7 @@ def _attempt(work: Work, endpoint: EndpointItem, secrets: Sequence[str]) -> tupl
     at, begun = clock.stamp(), time.monotonic()
     body = body_of(work)
     headers = {"content-type": "application/json", "user-agent": _USER_AGENT}
-    event_id = telling.delivery_id(work.row, work.index)
+    event_id = publisher.delivery_id(work.row, work.index)
     headers |= signatures.headers(secrets, event_id=event_id, timestamp=int(time.time()), body=body)
     note, answer = "", None
     try:
@@ -123,7 +123,7 @@ def _client(target: safe_addresses.WebhookAddress, left: float) -> SafeClient:
 def _asked(answer: HttpAnswer) -> float:
     if answer.status not in _ASK_FOR_TIME:
         return 0
-    return retry_times.asked_wait(answer.header("retry-after"), date=answer.header("date"))
+    return destinations.asked_wait(answer.header("retry-after"), date=answer.header("date"))
 
 
 def _note_health(work: Work, endpoint: EndpointItem, *, is_well: bool) -> None:
@@ -140,7 +140,7 @@ def _note_health(work: Work, endpoint: EndpointItem, *, is_well: bool) -> None:
 
 def _failed_throughout(work: Work, endpoint: EndpointItem) -> bool:
     """Tell whether nothing was answered from the first attempt of this delivery to the last."""
-    first = member_state.first_failed_at(work.row, telling.member(work.index, work.destination))
+    first = outbox_rows.first_failed_at(work.row, publisher.member(work.index, work.destination))
     return bool(endpoint.failing_since and first and endpoint.failing_since <= first)
 
 

@@ -14,13 +14,10 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
-from delivery.outbox import keys as outbox_keys
-from delivery.outbox import telling
+from delivery.outbox import publisher
 from delivery.outbox.destinations import Work
-from delivery.outbox.items import OutboxItem
-from delivery.webhooks import keys
-from delivery.webhooks.items import DeliveryItem, EndpointItem
-from delivery.webhooks.tables import DELIVERIES
+from delivery.outbox.stored import OutboxItem, outbox_row
+from delivery.webhooks.stored import DELIVERIES, DeliveryItem, EndpointItem, log_key, log_key_parts, log_partition
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.library_errors import is_missing
@@ -76,8 +73,8 @@ def note(work: Work, endpoint: EndpointItem, attempt: Attempt, *, state: str, ne
     if work.repository.placement != POOL:
         actions.append(DeliveryItem.placement.set(str(work.repository.placement)))
     row = DeliveryItem(
-        work.repository.key(keys.deliveries, work.destination),
-        keys.delivery(work.row.timestamp, telling.delivery_id(work.row, work.index)),
+        work.repository.key(log_partition, work.destination),
+        log_key(work.row.timestamp, publisher.delivery_id(work.row, work.index)),
     )
     work.repository.update(row, actions)
 
@@ -99,12 +96,12 @@ def page(repository: TenantRepository, endpoint_id: str, *, after: str | None = 
     pager = Pager(repository.tenant_id, ("deliveries", endpoint_id))
     place = pager.place(after, size=1) if after else None
     backwards = place is not None and place.backwards
-    partition = repository.key(keys.deliveries, endpoint_id)
+    partition = repository.key(log_partition, endpoint_id)
     start = None
     if place:
         start = {DELIVERIES.hash: {"S": partition}, str(DELIVERIES.range): {"S": str(place.position[0])}}
     stored = repository.query(
-        DELIVERIES, keys.deliveries, endpoint_id, descending=not backwards, limit=size + 1, start=start
+        DELIVERIES, log_partition, endpoint_id, descending=not backwards, limit=size + 1, start=start
     )
     raws = stored.items[:size]
     if not raws:
@@ -118,7 +115,7 @@ def page(repository: TenantRepository, endpoint_id: str, *, after: str | None = 
 
 def since(repository: TenantRepository, endpoint_id: str, *, at: str, limit: int) -> tuple[list[DeliveryItem], bool]:
     """Return deliveries of events from a moment on, the oldest first, and whether there are more: one Query."""
-    stored = repository.query(DELIVERIES, keys.deliveries, endpoint_id, between=(at, "~"), limit=limit + 1)
+    stored = repository.query(DELIVERIES, log_partition, endpoint_id, between=(at, "~"), limit=limit + 1)
     more = len(stored.items) > limit or stored.last_key is not None
     return [DeliveryItem.from_raw_data(raw) for raw in stored.items[:limit]], more
 
@@ -132,15 +129,15 @@ def find(repository: TenantRepository, endpoint_id: str, name: str) -> tuple[Del
     at, event_id = parts(name)
     row_id = event_id.removeprefix(_EVENT).partition("_")[0]
     reads: list[Callable[[], Any]] = [
-        partial(repository.get, DeliveryItem, keys.deliveries, endpoint_id, sort=keys.delivery(at, event_id)),
-        partial(repository.get, OutboxItem, outbox_keys.outbox_row, row_id, sort=at),
+        partial(repository.get, DeliveryItem, log_partition, endpoint_id, sort=log_key(at, event_id)),
+        partial(repository.get, OutboxItem, outbox_row, row_id, sort=at),
     ]
     delivery, row = fan_out(reads)
     if delivery is None:
         raise NotFound("There is no such delivery. Deliveries are kept for 30 days.")
     told_by = told_by_repository(repository, delivery)
     if row is None and told_by.placement != repository.placement:
-        row = outbox_row(told_by, row_id, at)
+        row = stored_row(told_by, row_id, at)
     return delivery, row
 
 
@@ -149,10 +146,10 @@ def told_by_repository(repository: TenantRepository, delivery: DeliveryItem) -> 
     return TenantRepository(repository.tenant_id, Placement.parse(delivery.placement))
 
 
-def outbox_row(repository: TenantRepository, row_id: str, at: str) -> OutboxItem | None:
+def stored_row(repository: TenantRepository, row_id: str, at: str) -> OutboxItem | None:
     """Read a row of the outbox consistently; None also where this outbox is no more."""
     try:
-        return repository.get(OutboxItem, outbox_keys.outbox_row, row_id, sort=at, consistent=True)
+        return repository.get(OutboxItem, outbox_row, row_id, sort=at, consistent=True)
     except Unavailable as error:
         if repository.placement == POOL or not is_missing(error):
             raise
@@ -161,7 +158,7 @@ def outbox_row(repository: TenantRepository, row_id: str, at: str) -> OutboxItem
 
 def name_of(row: DeliveryItem) -> str:
     """Return the name of a delivery in addresses: `<event id>.<time stamp>`."""
-    at, event_id = keys.delivery_parts(row.timestamp_event_id)
+    at, event_id = log_key_parts(row.timestamp_event_id)
     return f"{event_id}.{at}"
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, Final, TypeVar
 
-from delivery.webhooks.items import EndpointItem
+from delivery.webhooks.stored import EndpointItem
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import Transaction
 from portal.dynamo.transaction import Companion, beside

@@ -14,10 +14,9 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from delivery.webhooks import keys, safe_addresses, signatures, webhook_events
+from delivery.webhooks import safe_addresses, signatures, webhook_events
 from delivery.webhooks.endpoint_changes import CHANGED, ENDPOINT, ChangedEndpoint, Planned, commit, updated
-from delivery.webhooks.items import EndpointItem, SecretItem
-from delivery.webhooks.tables import ENDPOINTS
+from delivery.webhooks.stored import ENDPOINTS, EndpointItem, SecretItem, endpoint_id, is_endpoint_id
 from portal import clock, plain_text
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.dynamo.transaction import Companion
@@ -68,7 +67,7 @@ def listed(repository: TenantRepository, *, consistent: bool = False) -> list[En
 def find(repository: TenantRepository, endpoint_id: str) -> EndpointItem:
     """Return one endpoint: one consistent GetItem. Raises NotFound."""
     found = None
-    if keys.is_endpoint_id(endpoint_id):
+    if is_endpoint_id(endpoint_id):
         found = repository.get(EndpointItem, schema_keys.tenant, sort=endpoint_id, consistent=True)
     if found is None:
         raise NotFound("There is no such endpoint.")
@@ -90,7 +89,7 @@ def add(
     secret, now = signatures.new_secret(), clock.stamp()
     item = EndpointItem(
         tenant.tenant_id,
-        keys.endpoint_id(request_id),
+        endpoint_id(request_id),
         url=choice.url,
         description=choice.description,
         event_types=sorted(choice.event_types),

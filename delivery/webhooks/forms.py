@@ -8,7 +8,7 @@ from django import forms
 
 from delivery.webhooks import endpoints, safe_addresses, webhook_events
 from delivery.webhooks.endpoints import EndpointChoice
-from delivery.webhooks.items import EndpointItem
+from delivery.webhooks.stored import EndpointItem
 from portal.errors import Invalid
 from portal.schema import keys
 

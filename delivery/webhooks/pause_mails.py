@@ -7,7 +7,7 @@ from typing import Final
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from delivery.webhooks.items import EndpointItem
+from delivery.webhooks.stored import EndpointItem
 from portal import plain_text
 from portal.mailing.outgoing import OutgoingMail
 from portal.web import desk_prefix

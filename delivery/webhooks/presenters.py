@@ -13,12 +13,11 @@ from urllib.parse import urlsplit
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from delivery.events.event_types import EventField, EventType
-from delivery.outbox import telling
-from delivery.outbox.items import OutboxItem
+from delivery.outbox import publisher
+from delivery.outbox.event_types import EventField, EventType
+from delivery.outbox.stored import OutboxItem
 from delivery.webhooks import delivery_log, endpoints, rotation
-from delivery.webhooks import keys as webhook_keys
-from delivery.webhooks.items import DeliveryItem, EndpointItem
+from delivery.webhooks.stored import DeliveryItem, EndpointItem, log_key_parts
 from portal import clock
 from tenants.tenancy.context import TenantContext
 
@@ -68,7 +67,7 @@ def endpoint(item: EndpointItem) -> dict[str, Any]:
 
 def delivery(row: DeliveryItem) -> dict[str, Any]:
     """Return a delivery as a line of the log."""
-    at, event_id = webhook_keys.delivery_parts(row.timestamp_event_id)
+    at, event_id = log_key_parts(row.timestamp_event_id)
     return {
         "name": delivery_log.name_of(row),
         "event_id": event_id,
@@ -93,10 +92,10 @@ def _ticket_in(subject: str) -> int | None:
 
 def delivery_page(row: DeliveryItem, stored: OutboxItem | None) -> dict[str, Any]:
     """Return a delivery with its request, its answer and all of its attempts."""
-    _, event_id = webhook_keys.delivery_parts(row.timestamp_event_id)
+    _, event_id = log_key_parts(row.timestamp_event_id)
     body = ""
     if stored is not None:
-        body = _pretty(telling.envelope(stored, int(event_id.rpartition("_")[2])))
+        body = _pretty(publisher.envelope(stored, int(event_id.rpartition("_")[2])))
     tries = [{**tried, "at": clock.parse(tried["at"]), "took": _took(int(tried["ms"]))} for tried in row.attempts]
     return {"url": row.url, "body": body, "excerpt": row.excerpt, "tries": tries[::-1], **delivery(row)}
 

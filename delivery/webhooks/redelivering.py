@@ -11,14 +11,12 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from delivery.events.event_types import Event
-from delivery.outbox import keys as outbox_keys
-from delivery.outbox import progress, telling
-from delivery.outbox.items import OutboxItem
+from delivery.outbox import outbox_rows, publisher
+from delivery.outbox.event_types import Event
+from delivery.outbox.stored import OutboxItem, outbox_row
 from delivery.webhooks import delivery_log, endpoints, webhook_events
-from delivery.webhooks import keys as webhook_keys
 from delivery.webhooks.endpoint_changes import ChangedEndpoint
-from delivery.webhooks.items import DeliveryItem, EndpointItem
+from delivery.webhooks.stored import DeliveryItem, EndpointItem, log_key_parts
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.library_errors import is_missing
@@ -50,7 +48,7 @@ def send_test(tenant: TenantContext, *, endpoint_id: str, companion: Companion[C
     data = {"endpoint": endpoint.endpoint_id, "sent_by": tenant.user_name}
     transaction = Transaction()
     event = Event(webhook_events.TEST, data, sequence=1)
-    telling.tell(tenant, transaction, event, subject="a test", open_to=endpoint.endpoint_id)
+    publisher.publish(tenant, transaction, event, subject="a test", open_to=endpoint.endpoint_id)
     if companion is not None:
         companion.join(transaction, ChangedEndpoint(endpoint))
     try:
@@ -90,7 +88,7 @@ def redeliver_since(tenant: TenantContext, *, endpoint_id: str, since: datetime,
     again = [partial(_sent_again, tenant, endpoint_id, row) for row in chosen if len(row.attempts) < MOST_ATTEMPTS]
     sent = fan_out(again)
     # Not after the last: those of one bulk change have one moment, and what is open already is not opened twice.
-    more_from = webhook_keys.delivery_parts(rows[-1].timestamp_event_id)[0] if has_more else None
+    more_from = log_key_parts(rows[-1].timestamp_event_id)[0] if has_more else None
     return Redelivered(sum(sent), more_from)
 
 
@@ -103,24 +101,24 @@ def _active(tenant: TenantContext, endpoint_id: str) -> EndpointItem:
 
 def _sent_again(tenant: TenantContext, endpoint_id: str, delivery: DeliveryItem) -> bool:
     """Let the outbox send this delivery at once, and tell whether it does: not where it is on its way already."""
-    at, event_id = webhook_keys.delivery_parts(delivery.timestamp_event_id)
+    at, event_id = log_key_parts(delivery.timestamp_event_id)
     _, row_id, index = event_id.split("_")
     told_by = delivery_log.told_by_repository(tenant.repository, delivery)
-    row = OutboxItem(told_by.key(outbox_keys.outbox_row, row_id), at)
-    member = telling.member(int(index), endpoint_id)
+    row = OutboxItem(told_by.key(outbox_row, row_id), at)
+    member = publisher.member(int(index), endpoint_id)
     if delivery.state != delivery_log.FAILED:
         return _reopened(told_by, row, member)
     # Of two who ask for it, one gets the log's row; and what was sent for its next attempt has no moment to come.
     if not delivery_log.now_due(tenant.repository, delivery):
         return False
-    stored = delivery_log.outbox_row(told_by, row_id, at)
-    return stored is not None and progress.hasten(told_by, stored, member)
+    stored = delivery_log.stored_row(told_by, row_id, at)
+    return stored is not None and outbox_rows.hasten(told_by, stored, member)
 
 
 def _reopened(told_by: TenantRepository, row: OutboxItem, member: str) -> bool:
     """Let the outbox wait for this delivery again, and tell whether it did: not where it waits already."""
     transaction = Transaction()
-    progress.reopen(transaction, row, member, name=_ROW)
+    outbox_rows.reopen(transaction, row, member, name=_ROW)
     try:
         told_by.transact(transaction)
     except TransactionRefused as refused:

@@ -8,9 +8,8 @@ from functools import partial
 from typing import Any, Final
 
 from delivery.webhooks import endpoints, signatures
-from delivery.webhooks import keys as webhook_keys
 from delivery.webhooks.endpoint_changes import ChangedEndpoint, Planned, commit, updated
-from delivery.webhooks.items import EndpointItem, SecretItem
+from delivery.webhooks.stored import EndpointItem, SecretItem, is_endpoint_id
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.transaction import Companion
@@ -76,7 +75,7 @@ def rotate(
 
 
 def _secret_of(tenant: TenantContext, endpoint_id: str) -> SecretItem | None:
-    if not webhook_keys.is_endpoint_id(endpoint_id):
+    if not is_endpoint_id(endpoint_id):
         return None
     return tenant.repository.get(SecretItem, keys.tenant, sort=endpoint_id, consistent=True)
 

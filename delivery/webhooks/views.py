@@ -14,11 +14,11 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from delivery.events.event_types import ENVELOPE
-from delivery.holding import hold_changes
+from delivery.outbox.event_types import ENVELOPE
+from delivery.queues import holds
 from delivery.webhooks import delivery_log, endpoints, presenters, redelivering, rotation, webhook_events
 from delivery.webhooks.forms import EndpointForm, SendSinceForm, VersionForm
-from delivery.webhooks.items import EndpointItem
+from delivery.webhooks.stored import EndpointItem
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict
@@ -32,12 +32,12 @@ from tenants.tenancy.roles import Role
 def webhooks(request: TenantRequest) -> HttpResponse:
     """List the endpoints. Costs one Query, and at the same time a GetItem of what holds deliveries back."""
     repository = request.tenant.repository
-    reads: list[Any] = [partial(endpoints.listed, repository), partial(hold_changes.hold_of, repository.tenant_id)]
+    reads: list[Any] = [partial(endpoints.listed, repository), partial(holds.hold_of, repository.tenant_id)]
     found, hold = fan_out(reads)
     page = {
         "endpoints": [presenters.endpoint(item) for item in found],
         "most": endpoints.MOST,
-        "held": hold_changes.said_to_admins(hold),
+        "held": holds.said_to_admins(hold),
     }
     return render(request, "webhooks/endpoints.html", page)
 
@@ -94,7 +94,7 @@ def webhook(request: TenantRequest, endpoint: str) -> HttpResponse:
     reads: list[Any] = [
         partial(endpoints.find, repository, endpoint),
         partial(delivery_log.page, repository, endpoint, after=after),
-        partial(hold_changes.hold_of, repository.tenant_id),
+        partial(holds.hold_of, repository.tenant_id),
     ]
     stored, log, hold = fan_out(reads)
     day_ago = presenters.datetime_local(clock.now() - timedelta(days=1))
@@ -103,7 +103,7 @@ def webhook(request: TenantRequest, endpoint: str) -> HttpResponse:
         "endpoint": presenters.endpoint(stored),
         "rows": [presenters.delivery(row) for row in log.rows],
         "log": log,
-        "held": hold_changes.said_to_admins(hold),
+        "held": holds.said_to_admins(hold),
         "is_first": not after,
         "form": SendSinceForm(initial={"since": day_ago}),
         "more_from": more_from if clock.is_stamp(more_from) else "",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from delivery.events.event_types import EventField, EventType, declare_event, declared
+from delivery.outbox.event_types import EventField, EventType, declare_event, declared
 
 TEST: Final = declare_event(
     EventType(

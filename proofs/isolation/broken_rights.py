@@ -14,8 +14,8 @@ from unittest.mock import patch
 
 from django.conf import settings
 
-from delivery.outbox.tables import OUTBOX
-from delivery.webhooks.tables import ENDPOINTS, SECRETS
+from delivery.outbox.stored import OUTBOX
+from delivery.webhooks.stored import ENDPOINTS, SECRETS
 from portal.isolation import expressions, guard, policies, request_parser
 from portal.noise.tables import NOISE
 from portal.nosql.stored import SESSIONS

@@ -13,9 +13,9 @@ from typing import Any, Final
 from django.conf import settings
 
 from api.door.tables import ANSWERS
-from delivery.consuming.tables import DEAD_DELIVERIES
-from delivery.outbox.tables import OUTBOX
-from delivery.webhooks.tables import DELIVERIES, ENDPOINTS, SECRETS
+from delivery.outbox.stored import OUTBOX
+from delivery.queues.stored import DEAD_DELIVERIES
+from delivery.webhooks.stored import DELIVERIES, ENDPOINTS, SECRETS
 from portal.limits.tables import USAGE
 from portal.schema import registry, tables
 from proofs.isolation import conditions

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from delivery.outbox.tables import OUTBOX
-from delivery.webhooks.tables import ENDPOINTS, SECRETS
+from delivery.outbox.stored import OUTBOX
+from delivery.webhooks.stored import ENDPOINTS, SECRETS
 from portal.isolation import guard, iam, policies
 from portal.noise.tables import NOISE
 from portal.nosql.stored import SESSIONS

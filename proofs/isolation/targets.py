@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from delivery.webhooks import delivery_log, endpoints
-from delivery.webhooks.items import SecretItem
+from delivery.webhooks.stored import SecretItem
 from portal.errors import NotFound
 from portal.schema import keys, tables
 from tenants.api_keys import key_changes

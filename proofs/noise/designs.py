@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from delivery.queues import queue_sets, worker_assignment
+from delivery.queues import limits, queue_sets
 from proofs.noise.closed_loop import NOISY, QUIET_TENANTS, TENANTS
 
 WORKERS: Final = 8  # the slides' processors
@@ -85,7 +85,7 @@ DESIGNS: Final = {
         "sender chooses the queue whose workers have least to do, by what it sent itself and has not seen answered; "
         "cap and bucket for each tenant.",
         {tenant: tuple(sorted(queue_sets.nth(tenant - 1, OUR_QUEUES))) for tenant in TENANTS},
-        worker_assignment.workers_of(WORKERS, OUR_QUEUES),
+        limits.workers_of(WORKERS, OUR_QUEUES),
         bounded=True,
     ),
 }

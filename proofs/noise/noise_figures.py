@@ -15,7 +15,7 @@ from typing import Any, Final
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from delivery.consuming.slots import SUSPECT_SECONDS
+from delivery.queues.limits import SUSPECT_SECONDS
 from proofs.noise import flood_trial
 from proofs.noise.closed_loop import NOISY, QUIET_TENANTS, TENANTS, ClientRequest, Plan, percentile, ratio
 from proofs.noise.designs import DESIGNS, ONE, OURS

@@ -25,12 +25,12 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Final
 
-from delivery.consuming import message_handling
-from delivery.consuming.consumer import Consumer
-from delivery.consuming.message_handling import Handled
-from delivery.dispatching.sender import Offer, Sender
+from delivery.queues import message_handling
+from delivery.queues.consumer import Consumer
+from delivery.queues.message_handling import Handled
 from delivery.queues.queue_transport import VISIBILITY_SECONDS as _PRODUCTS
 from delivery.queues.queue_transport import Message, QueueTransport, Received
+from delivery.queues.sender import Offer, Sender
 from portal.schema import keys
 from proofs.forked import Journal, Process
 from proofs.noise.closed_loop import NOISY, ClosedLoop, Plan, percentile

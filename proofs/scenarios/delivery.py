@@ -22,14 +22,13 @@ from typing import Any, ClassVar, Final
 
 from django.core.management import call_command
 
-from delivery.consuming import receipts
-from delivery.consuming.consumer import Consumer
-from delivery.consuming.message_handling import MessageHandler
-from delivery.dispatching import outbox_reader
-from delivery.events import event_types
-from delivery.outbox import destinations, keys, telling
+from delivery.outbox import destinations, event_types, outbox_rows, publisher
 from delivery.outbox.destinations import Outcome, Work
-from delivery.outbox.progress import CERTAINLY_ANSWERED
+from delivery.outbox.outbox_rows import CERTAINLY_ANSWERED
+from delivery.outbox.stored import SHARDS, row_parts
+from delivery.queues import consumer
+from delivery.queues.consumer import Consumer
+from delivery.queues.message_handling import MessageHandler
 from delivery.queues.queue_transport import QueueTransport
 from portal import clock
 from portal.dynamo.repository import TenantRepository
@@ -71,10 +70,10 @@ def dispatch(told: Journal, seed: int) -> None:
 
 def consume(told: Journal, seed: int, *, address: str) -> None:
     """Deliver what the queues bring, until it is killed."""
-    receipts.VISIBILITY_SECONDS = _VISIBLE_AGAIN  # type: ignore[misc]
+    consumer.VISIBILITY_SECONDS = _VISIBLE_AGAIN  # type: ignore[misc]
 
     def deliver(work: Work) -> Outcome:
-        body = json.dumps(telling.envelope(work.row, work.index)).encode()
+        body = json.dumps(publisher.envelope(work.row, work.index)).encode()
         request = urllib.request.Request(address, body, {"Content-Type": "application/json"})  # noqa: S310  # ours
         try:
             urllib.request.urlopen(request, timeout=10).close()  # noqa: S310
@@ -84,9 +83,9 @@ def consume(told: Journal, seed: int, *, address: str) -> None:
 
     destinations.declare_destination(DESTINATION, deliver)
     transport = QueueTransport()
-    consumer = Consumer(transport, MessageHandler().handle, range(transport.queues), slots=SLOTS, poll_seconds=1)
-    consumer.start()
-    consumer.failed.wait()
+    worker = Consumer(transport, MessageHandler().handle, range(transport.queues), slots=SLOTS, poll_seconds=1)
+    worker.start()
+    worker.failed.wait()
 
 
 class EventReceiver:
@@ -261,8 +260,8 @@ class Delivery(Torture):
     def _pending(self) -> int:
         ours = {tenant.tenant_id for tenant in self.tenants}
         far = clock.stamp(clock.now().replace(year=9999))
-        found = [key for n in range(keys.SHARDS) for key in outbox_reader.due(n, until=far, limit=_PENDING_LOOK)]
-        return sum(keys.row_parts(key.event_id)[0] in ours for key in found)
+        found = [key for n in range(SHARDS) for key in outbox_rows.due(n, until=far, limit=_PENDING_LOOK)]
+        return sum(row_parts(key.event_id)[0] in ours for key in found)
 
     def figures(self) -> dict[str, Any]:
         ids, arrivals = self.receiver.ids, self.receiver.arrivals

@@ -50,7 +50,7 @@ def test_it_looks_again_by_itself_and_says_where_it_could_not(world: World, pers
 def test_full_of_figures_it_is_read_at_each_width_in_light_and_dark(world: World, person: NewPage) -> None:
     world.users["root"] = make_operator()
     told({world.tenants["acme"].tenant_id: LOUD} | {f"{n:032x}": NoiseTally(requests=n, refused=n) for n in range(12)})
-    depths.tell([Depth(number, 3, 0) for number in range(8)])
+    depths.write([Depth(number, 3, 0) for number in range(8)])
     page, found = person("root"), []
     page.goto("/admin/noise/")
     for scheme, size in WAYS:

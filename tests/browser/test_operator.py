@@ -6,8 +6,7 @@ import pytest
 from django.contrib.admin.utils import quote
 from playwright.sync_api import expect
 
-from delivery.consuming import dead_deliveries
-from delivery.holding import hold_changes
+from delivery.queues import dead_deliveries, holds
 from portal.dynamo.repository import TenantRepository
 from tenants.audit_trail.recording import SYSTEM
 from tests.browser.conftest import NewPage, Witness, sign_in
@@ -118,7 +117,7 @@ def pages(world: World, dead: str) -> list[str]:
 def dead(world: World) -> str:
     """The address of a dead delivery with a long reason, of a tenant whose deliveries wait."""
     acme = world.tenants["acme"]
-    hold_changes.pause(acme, by=SYSTEM, reason="The receiver asked for it.")
+    holds.pause(acme, by=SYSTEM, reason="The receiver asked for it.")
     row = deliveries.row(acme.tenant_id, "ep_0123456789abcdef")
     reason = "There is no host long-label-of-a-customer.integration.example.com. " * 3
     keeping = TenantRepository(acme.tenant_id)

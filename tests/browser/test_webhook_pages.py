@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from delivery.management.commands import webhook_receiver
 from delivery.webhooks import delivery_log, development_receiver, endpoints
 from delivery.webhooks.development_receiver import Receiving
-from delivery.webhooks.items import EndpointItem
+from delivery.webhooks.stored import EndpointItem
 from tenants.audit_trail.recording import Actor
 from tests.browser.conftest import NewPage
 from tests.browser.page_audit import NARROW, audit, audit_all

@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delivery.consuming import consumer as consumer_module
-from delivery.consuming import message_handling, slots
-from delivery.consuming.consumer import Consumer
-from delivery.consuming.message_handling import Handled
+from delivery.queues import consumer as consumer_module
+from delivery.queues import limits as limits_module
+from delivery.queues import message_handling
+from delivery.queues.consumer import Consumer
 from delivery.queues.limits import DeliveryLimits
+from delivery.queues.message_handling import Handled
 from delivery.queues.queue_transport import Message, Received
 from portal.errors import Throttled, Unavailable
 from tests.support.queue_in_memory import QueuesInMemory
@@ -153,7 +154,7 @@ def test_what_was_met_in_two_deaths_runs_alone_and_then_the_others_go_on() -> No
 
 
 def test_what_runs_alone_and_hangs_makes_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slots, "ALONE_SECONDS", 0.1)
+    monkeypatch.setattr(limits_module, "ALONE_SECONDS", 0.1)
     suspect = replace(message(99, GLOBEX), strikes=2)
     queues, handler = QueuesInMemory(), Handler(lambda message: message.strikes == 2)
     queues.send(0, [suspect])
@@ -165,7 +166,7 @@ def test_what_runs_alone_and_hangs_makes_way(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_what_should_run_alone_is_put_off_where_something_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slots, "ALONE_SECONDS", 0.1)
+    monkeypatch.setattr(limits_module, "ALONE_SECONDS", 0.1)
     suspect = replace(message(99, GLOBEX), strikes=2)
     queues, handler = QueuesInMemory(), Handler(lambda message: message.tenant_id == ACME)
     queues.send(0, [message()])

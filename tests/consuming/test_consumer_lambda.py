@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from delivery.consuming import consumer_lambda
-from delivery.consuming.slots import Schedule
+from delivery import lambda_handlers
 from delivery.outbox.destinations import Outcome, Work
-from delivery.queues.limits import DeliveryLimits
+from delivery.queues.limits import DeliveryLimits, Schedule
 from delivery.queues.queue_transport import Message
 from portal.errors import Unavailable
 from tests.support import deliveries
@@ -24,9 +23,9 @@ ENDPOINT = "test_receiver"
 @pytest.fixture
 def queues(monkeypatch: pytest.MonkeyPatch) -> QueuesInMemory:
     queues = QueuesInMemory()
-    monkeypatch.setattr(consumer_lambda, "QueueTransport", lambda: queues)
+    monkeypatch.setattr(lambda_handlers, "QueueTransport", lambda: queues)
     limits = DeliveryLimits(in_flight=6, per_second=1000, burst=1000)
-    monkeypatch.setattr(consumer_lambda, "_schedule", Schedule(10, limits_of=lambda tenant_id: limits))
+    monkeypatch.setattr(lambda_handlers, "_schedule", Schedule(10, limits_of=lambda tenant_id: limits))
     return queues
 
 
@@ -65,7 +64,7 @@ def event(*messages: Message | str, receives: int = 1) -> dict[str, Any]:
 
 
 def handled(*messages: Message | str, receives: int = 1) -> list[str]:
-    answer = consumer_lambda.queue_handler(event(*messages, receives=receives), None)
+    answer = lambda_handlers.queue_handler(event(*messages, receives=receives), None)
     return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 
 
@@ -112,4 +111,4 @@ def test_one_batch_leaves_nothing_taken_for_the_next(
 
 
 def test_an_event_without_records_is_nothing_to_do(queues: QueuesInMemory) -> None:
-    assert consumer_lambda.queue_handler({}, None) == {"batchItemFailures": []}
+    assert lambda_handlers.queue_handler({}, None) == {"batchItemFailures": []}

@@ -8,10 +8,10 @@ from datetime import timedelta
 
 import pytest
 
-from delivery.consuming import dead_deliveries, message_handling, receipts, slots
-from delivery.consuming.message_handling import Handled, MessageHandler
-from delivery.outbox import keys, member_state, progress, retry_times
+from delivery.outbox import destinations, outbox_rows, stored
 from delivery.outbox.destinations import Outcome, Work
+from delivery.queues import consumer, dead_deliveries, limits, message_handling
+from delivery.queues.message_handling import Handled, MessageHandler
 from delivery.queues.queue_transport import Message
 from portal import clock
 from portal.dynamo.meter import Meter
@@ -88,7 +88,7 @@ def test_what_failed_is_due_again_after_a_pause_and_knows_its_attempt(acme: str,
     before = clock.now()
     assert handle(deliveries.message(row, ENDPOINT)) == Handled("failed")
     due = clock.parse(str(deliveries.stored(row).due_at)) - before
-    assert timedelta(seconds=retry_times.PAUSES[0] * (1 - retry_times.JITTER)) <= due
+    assert timedelta(seconds=destinations.PAUSES[0] * (1 - destinations.JITTER)) <= due
     handle(deliveries.message(row, ENDPOINT))
     assert [work.attempt for work in receiver.work] == [1, 2]
 
@@ -104,8 +104,8 @@ def test_a_receiver_may_say_when_to_come_again(acme: str, receiver: Receiver) ->
 def test_after_the_last_attempt_it_is_a_dead_letter(acme: str, receiver: Receiver) -> None:
     row = deliveries.row(acme, ENDPOINT)
     receiver.outcome = Outcome("failed", note="It answered 500.")
-    did = [handle(deliveries.message(row, ENDPOINT)).did for _ in range(retry_times.ATTEMPTS)]
-    assert did == ["failed"] * (retry_times.ATTEMPTS - 1) + ["dead"]
+    did = [handle(deliveries.message(row, ENDPOINT)).did for _ in range(destinations.ATTEMPTS)]
+    assert did == ["failed"] * (destinations.ATTEMPTS - 1) + ["dead"]
     assert reasons(acme) == ["It answered 500."]
     assert deliveries.stored(row).pending is None
 
@@ -166,7 +166,7 @@ def test_an_answer_ends_the_count(acme: str, receiver: Receiver) -> None:
     die_twice(told, receiver)
     receiver.outcome = Outcome("failed")
     assert handle(told, receives=3) == Handled("failed")
-    assert member_state.risked(deliveries.stored(row), f"0/{ENDPOINT}") == 0
+    assert outbox_rows.risked(deliveries.stored(row), f"0/{ENDPOINT}") == 0
 
 
 def test_a_beginning_that_met_an_absent_database_is_taken_back_and_no_other(acme: str, receiver: Receiver) -> None:
@@ -175,7 +175,7 @@ def test_a_beginning_that_met_an_absent_database_is_taken_back_and_no_other(acme
     die_twice(told, receiver)
     receiver.outcome = Unavailable("away")
     assert handle(told, receives=3).did == "postponed"
-    assert member_state.risked(deliveries.stored(row), f"0/{ENDPOINT}") == 1
+    assert outbox_rows.risked(deliveries.stored(row), f"0/{ENDPOINT}") == 1
 
 
 def test_an_error_that_nobody_expected_is_a_strike(acme: str, receiver: Receiver) -> None:
@@ -217,10 +217,10 @@ def test_one_tenants_id_with_anothers_row_finds_nothing(
 ) -> None:
     row = deliveries.row(globex, ENDPOINT)
     told = deliveries.message(row, ENDPOINT)
-    _, row_id = keys.row_parts(row.event_id)
+    _, row_id = stored.row_parts(row.event_id)
     assert handle(replace(told, tenant_id=acme)) == Handled("refused")
     assert "thrown away" in caplog.text
-    assert handle(replace(told, tenant_id=acme, event_id=keys.outbox_row(acme, row_id))) == Handled("closed")
+    assert handle(replace(told, tenant_id=acme, event_id=stored.outbox_row(acme, row_id))) == Handled("closed")
     assert receiver.work == []
     assert deliveries.stored(row).open == {f"0/{ENDPOINT}"}
 
@@ -250,7 +250,7 @@ def test_ids_that_lead_nowhere_are_no_crash_and_leave_the_row(
 
 def test_a_row_that_is_gone_is_nobodys(acme: str, receiver: Receiver) -> None:
     row = deliveries.row(acme, ENDPOINT)
-    gone = replace(deliveries.message(row, ENDPOINT), event_id=keys.outbox_row(acme, "0" * 32))
+    gone = replace(deliveries.message(row, ENDPOINT), event_id=stored.outbox_row(acme, "0" * 32))
     assert handle(gone) == Handled("closed")
 
 
@@ -262,13 +262,13 @@ def put_off(told: Message, *, times: int) -> Handled:
 
 def test_a_message_is_put_off_so_many_times_and_then_its_row_is_due_at_once(acme: str) -> None:
     row = deliveries.row(acme, ENDPOINT, f"{ENDPOINT}_2")
-    progress.sent(row, row.open or ())
+    outbox_rows.sent(row, row.open or ())
     told = deliveries.message(row, ENDPOINT)
     assert put_off(told, times=message_handling.MOST_POSTPONEMENTS - 1).delay == 1
-    assert member_state.due_members(deliveries.stored(row)) == set()
+    assert outbox_rows.due_members(deliveries.stored(row)) == set()
     assert put_off(told, times=message_handling.MOST_POSTPONEMENTS) == Handled("left")
     left = deliveries.stored(row)
-    assert member_state.due_members(left) == {f"0/{ENDPOINT}"}
+    assert outbox_rows.due_members(left) == {f"0/{ENDPOINT}"}
     assert str(left.due_at) <= clock.stamp()
 
 
@@ -301,16 +301,16 @@ def test_a_message_that_cannot_be_given_back_is_left_to_its_row(acme: str, caplo
 
 
 def test_all_that_a_message_may_take_is_over_before_its_row_comes_due_again() -> None:
-    longest_pause = max(slots.OVER_CAP_SECONDS, slots.SUSPECT_SECONDS, message_handling.AWAY_SECONDS)
+    longest_pause = max(limits.OVER_CAP_SECONDS, limits.SUSPECT_SECONDS, message_handling.AWAY_SECONDS)
     put_off = message_handling.MOST_POSTPONEMENTS * longest_pause
-    received = message_handling.MOST_STRIKES * (slots.HANGS_SECONDS + receipts.VISIBILITY_SECONDS)
-    assert put_off + received < progress.CERTAINLY_ANSWERED.total_seconds()
+    received = message_handling.MOST_STRIKES * (limits.HANGS_SECONDS + consumer.VISIBILITY_SECONDS)
+    assert put_off + received < outbox_rows.CERTAINLY_ANSWERED.total_seconds()
 
 
 def test_handling_one_message_costs_one_read_and_one_write(acme: str, receiver: Receiver, bill: Meter) -> None:
     row = deliveries.row(acme, ENDPOINT)
     handler = MessageHandler()
-    handler._board.verdict(acme, row.timestamp)  # read once every few seconds for all
+    handler._holds.verdict(acme, row.timestamp)  # read once every few seconds for all
     before = bill.trips
     told = deliveries.message(row, ENDPOINT)
     handler.handle(deliveries.received(told), told)

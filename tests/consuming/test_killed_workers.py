@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from django.test import override_settings
 
-from delivery.consuming import dead_deliveries, message_handling
-from delivery.consuming.consumer import STOP_SECONDS, Consumer
-from delivery.consuming.message_handling import MessageHandler
-from delivery.outbox.items import OutboxItem
+from delivery.outbox.stored import OutboxItem
+from delivery.queues import dead_deliveries, message_handling
+from delivery.queues.consumer import STOP_SECONDS, Consumer
+from delivery.queues.message_handling import MessageHandler
 from delivery.queues.queue_transport import QueueTransport
 from portal.queueing import sqs_client
 from tests.support import deliveries, delivery_worker

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delivery.consuming.slots import HANGS_SECONDS, Schedule
-from delivery.queues.limits import DeliveryLimits
+from delivery.queues.limits import HANGS_SECONDS, DeliveryLimits, Schedule
 
 TENANTS = ["a" * 32, "b" * 32, "c" * 32]
 

@@ -21,13 +21,12 @@ import pytest
 from django.conf import settings
 from django.test import override_settings
 
-from delivery.outbox import keys, progress, telling
-from delivery.outbox.items import OutboxItem
-from delivery.outbox.retry_times import ATTEMPTS
-from delivery.outbox.tables import OUTBOX
+from delivery.outbox import outbox_rows, publisher, stored
+from delivery.outbox.destinations import ATTEMPTS
+from delivery.outbox.stored import OUTBOX, OutboxItem
 from delivery.queues.queue_transport import Message, QueueTransport
 from delivery.webhooks import endpoints
-from delivery.webhooks.items import EndpointItem
+from delivery.webhooks.stored import EndpointItem
 from portal import clock
 from portal.isolation import iam, policies, request_parser
 from portal.schema.tables import Table
@@ -176,8 +175,8 @@ def from_the_stream(table: Table) -> Json:
 def from_the_queue(row: OutboxItem) -> Json:
     """What Lambda brings of a row with one event for one destination."""
     (member,) = row.open
-    index, destination = telling.member_parts(member)
-    message = Message(keys.row_parts(row.event_id)[0], row.event_id, row.timestamp, index, destination)
+    index, destination = publisher.member_parts(member)
+    message = Message(stored.row_parts(row.event_id)[0], row.event_id, row.timestamp, index, destination)
     record = {
         "messageId": "m1",
         "receiptHandle": "h1",
@@ -240,7 +239,7 @@ def test_the_sweeper_sends_what_is_due(world: World, transport: QueueTransport, 
     subscribe(world, "acme")
     creating.create(world.context("alice", "acme"), title="Printer")
     (row,) = rows()
-    progress.put_off(row, "2026-01-01T00:00:00.000000Z")
+    outbox_rows.put_off(row, "2026-01-01T00:00:00.000000Z")
     assert invoke("Sweep", SCHEDULED) == [{"sent": 1}]
     assert len(received(transport)) == 1
 
@@ -255,7 +254,7 @@ def test_the_last_attempt_of_a_delivery_pauses_its_endpoint_and_its_owners_are_t
     creating.create(world.context("alice", "acme"), title="Printer")
     (row,) = rows()
     for _ in range(ATTEMPTS - 1):
-        progress.failed(alice.repository, row, f"0/{item.endpoint_id}", next_at=clock.stamp())
+        outbox_rows.failed(alice.repository, row, f"0/{item.endpoint_id}", next_at=clock.stamp())
     invitation = invited(world)
     assert invoke("Delivery", from_the_queue(row), from_the_queue(invitation)) == [{"batchItemFailures": []}] * 2
     assert endpoints.find(alice.repository, item.endpoint_id).state == endpoints.PAUSED

@@ -8,7 +8,7 @@ import pytest
 from django.test import override_settings
 from django.utils.module_loading import import_string
 
-from delivery.dispatching import dispatcher_lambda
+from delivery import lambda_handlers
 from delivery.queues.queue_sets import valid_count
 from delivery.queues.queue_transport import QueueTransport
 from tests.support.stacks import PRODUCTION, WITH_FUNCTION, Stack, committed
@@ -113,4 +113,4 @@ def test_the_sweeper_is_called_each_minute_and_ends_before_its_time_is_up(with_f
     rule = with_function.properties("SweepSchedule")
     assert (rule["ScheduleExpression"], rule["State"]) == ("rate(1 minute)", "ENABLED")
     assert [target["Arn"] for target in rule["Targets"]] == ["SweepFunction.Arn"]
-    assert dispatcher_lambda.SWEEPS_SECONDS < 60 < with_function.properties("SweepFunction")["Timeout"]
+    assert lambda_handlers.SWEEPS_SECONDS < 60 < with_function.properties("SweepFunction")["Timeout"]

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from delivery.dispatching import dispatcher as dispatching
-from delivery.dispatching import dispatcher_lambda, periodic_work
-from delivery.outbox import progress
-from delivery.outbox.items import OutboxItem
-from delivery.outbox.tables import OUTBOX
-from delivery.queues import depths
+from delivery import lambda_handlers
+from delivery.outbox import outbox_rows
+from delivery.outbox.stored import OUTBOX, OutboxItem
+from delivery.queues import depths, periodic_work
+from delivery.queues import dispatcher as dispatching
+from delivery.queues.periodic_work import PeriodicWork
 from delivery.queues.queue_transport import Message, QueueTransport
 from portal.errors import Throttled, Unavailable
 from tenants.tenancy.context import TenantContext
@@ -45,16 +45,16 @@ def alice(world: World) -> TenantContext:
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test waits: what is due is swept at once, and all but nothing is waited for."""
-    real = periodic_work.PeriodicWork.sweep
-    monkeypatch.setattr(periodic_work.PeriodicWork, "sweep", lambda self: real(self, grace=timedelta(0)))
+    real = PeriodicWork.sweep
+    monkeypatch.setattr(PeriodicWork, "sweep", lambda self: real(self, grace=timedelta(0)))
     monkeypatch.setattr(periodic_work, "SWEEP_SECONDS", 0.0)
     monkeypatch.setattr(periodic_work, "_LOOK_SECONDS", 0.0)
-    monkeypatch.setattr(dispatcher_lambda, "_WATCHED_SECONDS", 0.0)
+    monkeypatch.setattr(lambda_handlers, "_WATCHED_SECONDS", 0.0)
 
 
 def new_process() -> None:
     """Forget what an invocation may leave behind, as Lambda does when it likes."""
-    dispatcher_lambda._dispatcher.cache_clear()
+    lambda_handlers._dispatcher.cache_clear()
 
 
 def late(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +73,7 @@ def event(follower: Follower) -> dict[str, Any]:
 
 
 def first_failed(sent: dict[str, Any]) -> list[str]:
-    found = dispatcher_lambda.outbox_handler(sent, None)["batchItemFailures"]
+    found = lambda_handlers.outbox_handler(sent, None)["batchItemFailures"]
     return [one["itemIdentifier"] for one in found]
 
 
@@ -84,7 +84,7 @@ def behind(sent: dict[str, Any], sequence: str) -> dict[str, Any]:
 
 
 def swept() -> Any:
-    return dispatcher_lambda.sweep_handler({"source": "aws.events"}, None)
+    return lambda_handlers.sweep_handler({"source": "aws.events"}, None)
 
 
 def events_in(messages: list[Message]) -> list[str]:
@@ -104,7 +104,7 @@ def test_a_batch_of_new_rows_is_sent_and_nothing_of_it_comes_again(
     alice: TenantContext, transport: QueueTransport
 ) -> None:
     ids = told(alice, 3)
-    assert dispatcher_lambda.outbox_handler(event(Follower(OUTBOX)), None) == DONE
+    assert lambda_handlers.outbox_handler(event(Follower(OUTBOX)), None) == DONE
     assert events_in(received(transport)) == ids
     assert swept() == {"sent": 0}
 
@@ -127,7 +127,7 @@ def test_a_batch_that_fails_in_the_middle_names_the_first_failed_record(
 ) -> None:
     told(alice, 4)
     sent, in_order = event(Follower(OUTBOX)), rows()
-    note = progress.sent
+    note = outbox_rows.sent
 
     def throttled(row: OutboxItem, members: set[str]) -> None:
         if row.event_id in {in_order[1].event_id, in_order[2].event_id}:
@@ -135,7 +135,7 @@ def test_a_batch_that_fails_in_the_middle_names_the_first_failed_record(
         note(row, members)
 
     with monkeypatch.context() as busy:
-        busy.setattr(progress, "sent", throttled)
+        busy.setattr(outbox_rows, "sent", throttled)
         (named,) = first_failed(sent)
     assert named == sent["Records"][1]["dynamodb"]["SequenceNumber"]
     assert [row.event_id for row in rows() if row.sent_until > row.timestamp] == [
@@ -155,7 +155,7 @@ def test_while_the_database_is_away_all_of_the_batch_comes_again(
 
     ids, sent = told(alice, 2), event(Follower(OUTBOX))
     with monkeypatch.context() as outage:
-        outage.setattr(progress, "sent", away)
+        outage.setattr(outbox_rows, "sent", away)
         assert first_failed(sent) == [sent["Records"][0]["dynamodb"]["SequenceNumber"]]
     assert first_failed(sent) == []
     assert events_in(received(transport)) == ids
@@ -173,9 +173,9 @@ def test_a_function_that_is_killed_between_sending_and_noting_sends_again_and_no
 
     ids, sent = told(alice, 2), event(Follower(OUTBOX))
     with monkeypatch.context() as kill:
-        kill.setattr(progress, "sent", killed)
+        kill.setattr(outbox_rows, "sent", killed)
         with pytest.raises(Killed):
-            dispatcher_lambda.outbox_handler(sent, None)
+            lambda_handlers.outbox_handler(sent, None)
     new_process()
     assert first_failed(sent) == []
     assert events_in(received(transport)) == sorted(2 * ids)
@@ -187,7 +187,7 @@ def test_what_is_over_a_tenants_limits_waits_in_the_outbox_and_in_no_process(
     settings.DELIVERY_IN_FLIGHT = 2
     ids, follower = told(alice, 3), Follower(OUTBOX)
     assert first_failed(event(follower)) == []
-    assert dispatcher_lambda._dispatcher()._sender.counts() == {"in_flight": 2, "waiting": 0}
+    assert lambda_handlers._dispatcher()._sender.counts() == {"in_flight": 2, "waiting": 0}
     new_process()
     assert swept() == {"sent": 1}
     assert events_in(received(transport)) == ids
@@ -209,7 +209,7 @@ def test_an_answer_that_another_process_saw_leaves_room_for_the_next_row(
 
 
 def test_the_end_of_nothing_is_fine(transport: QueueTransport) -> None:
-    assert dispatcher_lambda.outbox_handler({}, None) == DONE
+    assert lambda_handlers.outbox_handler({}, None) == DONE
 
 
 # --- the clock ---
@@ -230,16 +230,16 @@ def test_a_backlog_of_one_tenant_is_worked_on_within_one_call_as_its_answers_com
 ) -> None:
     settings.DELIVERY_IN_FLIGHT, settings.DELIVERY_BURST, settings.DELIVERY_PER_SECOND = 1, 9, 1000
     ids, found = told(alice, 3), []
-    turn = periodic_work.PeriodicWork.turn
+    turn = PeriodicWork.turn
 
-    def deliver_too(self: periodic_work.PeriodicWork) -> None:
+    def deliver_too(self: PeriodicWork) -> None:
         turn(self)
         messages = received(transport)
         assert len(messages) <= 1
         answer(alice, messages)
         found.extend(messages)
 
-    monkeypatch.setattr(periodic_work.PeriodicWork, "turn", deliver_too)
+    monkeypatch.setattr(PeriodicWork, "turn", deliver_too)
     assert swept() == {"sent": 3}
     assert events_in(found) == ids
     assert pending() == []
@@ -250,7 +250,7 @@ def test_a_call_ends_in_time_while_a_receiver_does_not_answer_and_leaves_the_res
 ) -> None:
     settings.DELIVERY_IN_FLIGHT = 1
     told(alice, 2)
-    monkeypatch.setattr(dispatcher_lambda, "SWEEPS_SECONDS", 0.2)
+    monkeypatch.setattr(lambda_handlers, "SWEEPS_SECONDS", 0.2)
     assert swept() == {"sent": 1}
     assert len(pending()) == 2
 
@@ -263,6 +263,6 @@ def test_a_schedule_that_meets_a_busy_database_waits_for_the_next_minute(
 
     told(alice, 1)
     with monkeypatch.context() as outage:
-        outage.setattr(periodic_work.PeriodicWork, "turn", away)
+        outage.setattr(PeriodicWork, "turn", away)
         assert swept() == {}
     assert swept() == {"sent": 1}

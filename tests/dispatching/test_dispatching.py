@@ -10,17 +10,15 @@ from datetime import timedelta
 
 import pytest
 
-from delivery.dispatching import dispatcher as dispatching
-from delivery.dispatching.dispatcher import Dispatcher
-from delivery.dispatching.periodic_work import PeriodicWork
-from delivery.dispatching.queue_refresher import Refresher
-from delivery.dispatching.sender import Sender
-from delivery.dispatching.sweeper import Sweeper
-from delivery.outbox import progress, telling
-from delivery.outbox.tables import OUTBOX
+from delivery.outbox import outbox_rows, publisher
+from delivery.outbox.stored import OUTBOX
 from delivery.queues import depths
+from delivery.queues import dispatcher as dispatching
+from delivery.queues.dispatcher import Dispatcher, Sweeper
 from delivery.queues.limits import DeliveryLimits
+from delivery.queues.periodic_work import PeriodicWork
 from delivery.queues.queue_transport import Message, QueueTransport
+from delivery.queues.sender import Sender
 from portal.dynamo import meter
 from portal.errors import Unavailable
 from portal.streams.poller import Poller
@@ -79,7 +77,7 @@ def answer(alice: TenantContext, messages: list[Message]) -> None:
     by_key = {(row.event_id, row.timestamp): row for row in rows()}
     for message in messages:
         row = by_key[message.event_id, message.timestamp]
-        progress.answered(alice.repository, row, telling.member(message.index, message.destination))
+        outbox_rows.answered(alice.repository, row, publisher.member(message.index, message.destination))
 
 
 # --- by the stream ---
@@ -165,7 +163,7 @@ def test_a_dispatcher_that_dies_between_sending_and_noting_it_sends_again(
     creating.create(alice, title="Printer")
     died = Dispatcher(sender)
     with monkeypatch.context() as killed:
-        killed.setattr(progress, "sent", lambda row, members: None)
+        killed.setattr(outbox_rows, "sent", lambda row, members: None)
         assert Sweeper(died).sweep(grace=AT_ONCE)["sent"] == 2
     assert len(received(transport)) == 2
     assert Sweeper(Dispatcher(Sender(transport))).sweep(grace=AT_ONCE)["sent"] == 2
@@ -193,10 +191,10 @@ def test_a_failed_attempt_is_sent_again_when_it_is_due_and_not_before(
     first, second = received(transport)
     (row,) = rows()
     later, now = "2099-01-01T00:00:00.000000Z", row.timestamp
-    progress.failed(alice.repository, row, telling.member(0, first.destination), next_at=later)
+    outbox_rows.failed(alice.repository, row, publisher.member(0, first.destination), next_at=later)
     assert Sweeper(dispatcher).sweep(grace=AT_ONCE)["sent"] == 0
     (row,) = rows()
-    progress.failed(alice.repository, row, telling.member(0, second.destination), next_at=now)
+    outbox_rows.failed(alice.repository, row, publisher.member(0, second.destination), next_at=now)
     assert Sweeper(dispatcher).sweep(grace=AT_ONCE)["sent"] == 1
     assert [m.destination for m in received(transport)] == [second.destination]
 
@@ -207,11 +205,11 @@ def test_a_failed_attempt_that_is_hastened_is_sent_as_soon_as_the_stream_brings_
     creating.create(alice, title="Printer")
     poller.step()
     first, _ = received(transport)
-    member = telling.member(0, first.destination)
-    progress.failed(alice.repository, rows()[0], member, next_at="2099-01-01T00:00:00.000000Z")
+    member = publisher.member(0, first.destination)
+    outbox_rows.failed(alice.repository, rows()[0], member, next_at="2099-01-01T00:00:00.000000Z")
     poller.step()
     assert received(transport) == []
-    assert progress.hasten(alice.repository, rows()[0], member)
+    assert outbox_rows.hasten(alice.repository, rows()[0], member)
     poller.step()
     assert [m.destination for m in received(transport)] == [first.destination]
 
@@ -266,7 +264,7 @@ def one_at_a_time(transport: QueueTransport) -> Sender:
 def give_back(alice: TenantContext, message: Message) -> None:
     """Let a message come to its end that was put off too often."""
     (row,) = (row for row in rows() if row.event_id == message.event_id)
-    progress.give_back(alice.repository, row, telling.member(message.index, message.destination))
+    outbox_rows.give_back(alice.repository, row, publisher.member(message.index, message.destination))
 
 
 def test_what_is_given_back_lets_the_next_of_its_tenant_go_and_is_sent_again(
@@ -319,7 +317,9 @@ def test_what_is_given_back_and_then_fails_frees_its_unit_each_time(
     assert Sweeper(dispatcher).sweep(grace=AT_ONCE)["sent"] == 1
     assert received(transport) == [first]
     (row,) = rows()
-    progress.failed(alice.repository, row, telling.member(0, first.destination), next_at="2099-01-01T00:00:00.000000Z")
+    outbox_rows.failed(
+        alice.repository, row, publisher.member(0, first.destination), next_at="2099-01-01T00:00:00.000000Z"
+    )
     assert dispatcher.look_up(older_than=0) == 1
     assert sender.counts() == {"in_flight": 0, "waiting": 0}
 
@@ -350,7 +350,7 @@ def test_while_the_queues_are_down_changes_succeed_and_events_wait_and_leave_whe
     assert (len(pending()), received(transport)) == (2, [])
     queues.down = False
     for row in rows():
-        progress.put_off(row, row.timestamp)  # their turn comes within a moment, which no test waits for
+        outbox_rows.put_off(row, row.timestamp)  # their turn comes within a moment, which no test waits for
     assert sweeper.sweep(grace=AT_ONCE)["sent"] == 4
     assert Counter(m.event_id for m in received(transport)) == {row.event_id: 2 for row in rows()}
     poller.release()
@@ -386,9 +386,7 @@ def test_beside_the_stream_only_the_one_who_leads_sweeps(
 ) -> None:
     swept: list[bool] = []
     for leads in (False, True):
-        beside = PeriodicWork(
-            dispatcher, sender, refresher=Refresher(sender, transport), sweeps=lambda leads=leads: leads
-        )
+        beside = PeriodicWork(dispatcher, sender, transport, sweeps=lambda leads=leads: leads)
         beside._swept_at = float("-inf")
         monkeypatch.setattr(beside, "sweep", lambda leads=leads: swept.append(leads) or 0)
         beside.turn()
@@ -398,7 +396,7 @@ def test_beside_the_stream_only_the_one_who_leads_sweeps(
 def test_beside_the_stream_it_is_told_how_full_the_queues_are(
     transport: QueueTransport, dispatcher: Dispatcher, sender: Sender
 ) -> None:
-    PeriodicWork(dispatcher, sender, refresher=Refresher(sender, transport), sweeps=lambda: False).turn()
+    PeriodicWork(dispatcher, sender, transport, sweeps=lambda: False).turn()
     seen = depths.read()
     assert seen is not None
     assert len(seen.queues) == transport.queues

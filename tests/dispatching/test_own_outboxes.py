@@ -9,20 +9,17 @@ from typing import Any
 
 import pytest
 
-from delivery.consuming import dead_deliveries
-from delivery.consuming.message_handling import MessageHandler
-from delivery.dispatching import dispatcher_lambda
-from delivery.dispatching.dispatcher import Dispatcher
-from delivery.dispatching.periodic_work import PeriodicWork
-from delivery.dispatching.queue_refresher import Refresher
-from delivery.dispatching.sender import Sender
-from delivery.holding import hold_changes
-from delivery.holding.hold_keeper import HoldKeeper
-from delivery.outbox import keys, progress
+from delivery import lambda_handlers
+from delivery.outbox import outbox_rows, stored
 from delivery.outbox.destinations import Outcome, Work
-from delivery.outbox.items import OutboxItem
-from delivery.outbox.tables import OUTBOX
+from delivery.outbox.stored import OUTBOX, OutboxItem
+from delivery.queues import dead_deliveries, holds
+from delivery.queues.dispatcher import Dispatcher
+from delivery.queues.holds import HoldApplier
+from delivery.queues.message_handling import MessageHandler
+from delivery.queues.periodic_work import PeriodicWork
 from delivery.queues.queue_transport import Message
+from delivery.queues.sender import Sender
 from portal.dynamo import provisioning
 from portal.dynamo.placement import Placement
 from portal.dynamo.repository import TenantRepository
@@ -87,7 +84,7 @@ def periodic(queues: QueuesInMemory, dispatcher: Dispatcher) -> PeriodicWork:
     return PeriodicWork(
         dispatcher,
         sender,  # type: ignore[arg-type]
-        refresher=Refresher(sender, queues),  # type: ignore[arg-type]
+        queues,  # type: ignore[arg-type]
         sweeps=lambda: True,
     )
 
@@ -155,7 +152,7 @@ def test_an_answer_that_no_stream_has_told_is_looked_up_in_each_outbox(
     rows = deliveries.row(acme, ENDPOINT, where=where), deliveries.row(acme, ENDPOINT)
     periodic(queues, dispatcher).sweep(grace=AT_ONCE)
     for row, there in zip(rows, (where, POOLED.placement), strict=True):
-        progress.answered(TenantRepository(acme, there), row, f"0/{ENDPOINT}")
+        outbox_rows.answered(TenantRepository(acme, there), row, f"0/{ENDPOINT}")
     assert dispatcher.look_up(older_than=0.0) == 2
 
 
@@ -173,18 +170,18 @@ def test_what_is_held_waits_in_its_own_outbox_until_it_goes_on(
 ) -> None:
     row = deliveries.row(acme, ENDPOINT, where=where)
     told = deliveries.message(row, ENDPOINT, where=where)
-    hold_changes.pause(world.tenants["acme"], by=SYSTEM)
+    holds.pause(world.tenants["acme"], by=SYSTEM)
     assert handled(told) == "held"
-    assert deliveries.stored(row, where).pending == keys.held(acme)
-    hold_changes.resume(world.tenants["acme"], by=SYSTEM)
-    assert HoldKeeper().step() == 1
+    assert deliveries.stored(row, where).pending == stored.held(acme)
+    holds.resume(world.tenants["acme"], by=SYSTEM)
+    assert HoldApplier().step() == 1
     assert handled(told) == "answered"
 
 
 def test_what_is_dropped_is_closed_in_each_outbox(world: World, acme: str, where: Placement) -> None:
     rows = deliveries.row(acme, ENDPOINT, where=where), deliveries.row(acme, ENDPOINT)
-    hold_changes.drop(world.tenants["acme"], by=SYSTEM)
-    assert HoldKeeper().step() == 2
+    holds.drop(world.tenants["acme"], by=SYSTEM)
+    assert HoldApplier().step() == 2
     assert (deliveries.stored(rows[0], where).pending, deliveries.stored(rows[1]).pending) == (None, None)
 
 
@@ -238,12 +235,12 @@ def test_what_is_dead_in_an_outbox_that_is_no_more_can_only_be_dropped(
 def test_the_function_sends_what_is_new_in_an_own_outbox(
     acme: str, where: Placement, queues: QueuesInMemory, dispatcher: Dispatcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dispatcher_lambda, "_dispatcher", lambda: dispatcher)
+    monkeypatch.setattr(lambda_handlers, "_dispatcher", lambda: dispatcher)
     row = deliveries.row(acme, ENDPOINT, where=where)
     with StreamSource(acme, where).entered():
         follower = Follower(OUTBOX)
         records = [{**record.raw, "eventSourceARN": follower.arn} for record in follower.new()]
-    assert dispatcher_lambda.outbox_handler({"Records": records}, None) == {"batchItemFailures": []}
+    assert lambda_handlers.outbox_handler({"Records": records}, None) == {"batchItemFailures": []}
     (told,) = queues.left()
     assert (told.event_id, told.placement) == (row.event_id, str(where))
 
@@ -257,11 +254,11 @@ def test_the_function_passes_over_a_row_of_another_tenant_in_the_stream_of_an_ow
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(dispatcher_lambda, "_dispatcher", lambda: dispatcher)
+    monkeypatch.setattr(lambda_handlers, "_dispatcher", lambda: dispatcher)
     deliveries.row(world.tenants["globex"].tenant_id, ENDPOINT)
     with StreamSource(acme, where).entered():
         own = Follower(OUTBOX)
     records = [{**record.raw, "eventSourceARN": own.arn} for record in Follower(OUTBOX).new()]
-    dispatcher_lambda.outbox_handler({"Records": records}, None)
+    lambda_handlers.outbox_handler({"Records": records}, None)
     assert "1 records in the stream" in caplog.text
     assert queues.left() == []

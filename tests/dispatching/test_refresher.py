@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-from delivery.dispatching.queue_refresher import Refresher
-from delivery.dispatching.sender import Sender
 from delivery.queues import depths
 from delivery.queues.limits import DeliveryLimits
+from delivery.queues.periodic_work import Refresher
 from delivery.queues.queue_transport import Depth, Message, QueueTransport
+from delivery.queues.sender import Sender
 from portal.dynamo import meter
 from tests.dispatching.test_sender import HandClock, Recorder, offer
 

@@ -13,13 +13,12 @@ from hypothesis import settings as profile
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from delivery.dispatching import sender as sending
-from delivery.dispatching.sender import Offer, Sender
-from delivery.outbox.progress import CERTAINLY_ANSWERED
+from delivery.outbox.outbox_rows import CERTAINLY_ANSWERED
 from delivery.queues import queue_sets
-from delivery.queues.limits import DeliveryLimits
+from delivery.queues import sender as sending
+from delivery.queues.limits import DeliveryLimits, queues_of
 from delivery.queues.queue_transport import Depth, Message
-from delivery.queues.worker_assignment import queues_of
+from delivery.queues.sender import Offer, Sender
 from portal.errors import Unavailable
 
 TENANTS = ["a" * 32, "b" * 32, "c" * 32]

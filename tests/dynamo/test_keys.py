@@ -19,8 +19,8 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from api.door import keys as door_keys
-from delivery.outbox import keys as outbox_keys
-from delivery.webhooks import keys as webhook_keys
+from delivery.outbox import stored as outbox_keys
+from delivery.webhooks import stored as webhook_keys
 from portal import clock
 from portal.dynamo import keys as move_keys
 from portal.schema import keys
@@ -69,7 +69,7 @@ TENANT_BUILDERS: dict[Callable[..., str], st.SearchStrategy[tuple[Any, ...]]] = 
     outbox_keys.held: st.tuples(),
     door_keys.answer: st.tuples(parts, parts, parts, parts),
     door_keys.pooled_answer: st.tuples(parts, parts, parts, parts),
-    webhook_keys.deliveries: st.tuples(st.integers(0, 2**64 - 1).map("ep_{:016x}".format)),
+    webhook_keys.log_partition: st.tuples(st.integers(0, 2**64 - 1).map("ep_{:016x}".format)),
 }
 # They read a key, or make one of another kind: the sort key of a list that all tenants are in; or the same key as a
 # builder above, of what that one makes on the way.
@@ -119,7 +119,7 @@ def sample(build: Callable[..., str], tenant_id: Any) -> Any:
     fixed: dict[Any, tuple[Any, ...]] = {
         ticket_keys.ticket: (7,), ticket_keys.request: ("r",), import_keys.import_source: ("s",),
         ticket_keys.tenant_status: ("OPEN", 0), ticket_keys.raised_status: ("OPEN",), aggregate_keys.marker: ("b", 0),
-        webhook_keys.deliveries: ("ep_0123456789abcdef",),
+        webhook_keys.log_partition: ("ep_0123456789abcdef",),
         search_keys.segment: ("0000000001",),
         door_keys.answer: ("c", "POST", "/x", "k"),
         door_keys.pooled_answer: ("c", "POST", "/x", "k"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.conf import LazySettings
 
-from delivery.queues import worker_assignment
+from delivery.queues import limits
 from portal.management import demo_processes
 from tests.support import commands
 
@@ -29,7 +29,7 @@ def test_as_many_workers_as_there_are_serve_all_queues(settings: LazySettings, w
     lines = delivering().values()
     numbers = [int(line[line.index("--worker") + 1]) for line in lines]
     assert all("--of" not in line for line in lines)  # each reads DELIVERY_WORKERS itself
-    served = {queue for number in numbers for queue in worker_assignment.queues_of(number, of=workers, queues=8)}
+    served = {queue for number in numbers for queue in limits.queues_of(number, of=workers, queues=8)}
     assert served == set(range(8))
 
 

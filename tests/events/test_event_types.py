@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from delivery.events import event_document, event_types
-from delivery.events.event_types import PAYLOAD_LIMIT, Event, EventField, EventType
+from delivery.outbox import event_types
+from delivery.outbox.event_types import PAYLOAD_LIMIT, Event, EventField, EventType
 from portal.errors import Invalid
 
 TEXT = EventField("text", "text", "anything", "x")
@@ -25,14 +25,14 @@ def test_the_page_of_events_is_made_from_the_declarations() -> None:
     wanted = subprocess.run(
         command, env={**os.environ, "DEBUG": "1"}, stdout=subprocess.PIPE, text=True, check=True
     ).stdout
-    assert (settings.BASE_DIR / event_document.PATH).read_text() == wanted, (
-        f"run: manage.py event_document > {event_document.PATH}"
+    assert (settings.BASE_DIR / event_types.PATH).read_text() == wanted, (
+        f"run: manage.py event_document > {event_types.PATH}"
     )
 
 
 @pytest.mark.parametrize("kind", event_types.declared(), ids=lambda kind: kind.name)
 def test_each_type_is_on_the_page_with_its_version_and_fields(kind: EventType) -> None:
-    page = event_document.document()
+    page = event_types.document()
     section = page.partition(f"## `{kind.name}`, version {kind.version}\n")[2].partition("\n## ")[0]
     assert kind.summary in section
     assert all(f"| `{field.name}` | {field.type} |" in section for field in kind.fields)

@@ -6,15 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from delivery.consuming.message_handling import MessageHandler
-from delivery.dispatching.dispatcher import Dispatcher
-from delivery.dispatching.sender import Sender
-from delivery.holding import hold_changes, hold_keeper, holds
-from delivery.holding.hold_keeper import HoldKeeper
-from delivery.holding.holds import HoldBoard
-from delivery.outbox import keys
+from delivery.outbox import stored
 from delivery.outbox.destinations import Outcome, Work
-from delivery.outbox.items import OutboxItem
+from delivery.outbox.stored import OutboxItem
+from delivery.queues import holds
+from delivery.queues.dispatcher import Dispatcher
+from delivery.queues.holds import HoldApplier, HoldCache
+from delivery.queues.message_handling import MessageHandler
+from delivery.queues.sender import Sender
 from portal import clock
 from portal.errors import Conflict, Unavailable
 from tenants.audit_trail.recording import SYSTEM
@@ -43,7 +42,7 @@ def delivered() -> Iterator[list[str]]:
 def offered(row: OutboxItem) -> str:
     """Hand a row's message to a worker that knows the holds of this moment."""
     told = deliveries.message(row, ENDPOINT)
-    return MessageHandler(board=HoldBoard()).handle(deliveries.received(told), told).did
+    return MessageHandler(holds=HoldCache()).handle(deliveries.received(told), told).did
 
 
 def partition(row: OutboxItem) -> str | None:
@@ -53,22 +52,22 @@ def partition(row: OutboxItem) -> str | None:
 def test_what_is_paused_waits_and_no_other_tenant_does(world: World, delivered: list[str]) -> None:
     acme, globex = world.tenants["acme"], world.tenants["globex"]
     mine, theirs = deliveries.row(acme.tenant_id, ENDPOINT), deliveries.row(globex.tenant_id, ENDPOINT)
-    hold_changes.pause(acme, by=SYSTEM)
+    holds.pause(acme, by=SYSTEM)
     assert [offered(mine), offered(theirs)] == ["held", "answered"]
     assert delivered == [globex.tenant_id]
-    assert partition(mine) == keys.held(acme.tenant_id)
+    assert partition(mine) == stored.held(acme.tenant_id)
 
 
 def test_what_waited_is_due_when_it_goes_on(world: World, delivered: list[str]) -> None:
     acme = world.tenants["acme"]
     row = deliveries.row(acme.tenant_id, ENDPOINT)
-    hold_changes.pause(acme, by=SYSTEM)
+    holds.pause(acme, by=SYSTEM)
     offered(row)
-    assert HoldKeeper().step() == 0
-    hold_changes.resume(acme, by=SYSTEM)
-    assert HoldKeeper().step() == 1
+    assert HoldApplier().step() == 0
+    holds.resume(acme, by=SYSTEM)
+    assert HoldApplier().step() == 1
     back = deliveries.stored(row)
-    assert back.pending == keys.pending_of(keys.row_parts(row.event_id)[1])
+    assert back.pending == stored.pending_of(stored.row_parts(row.event_id)[1])
     assert str(back.due_at) <= clock.stamp()
     assert offered(back) == "answered"
 
@@ -76,11 +75,11 @@ def test_what_waited_is_due_when_it_goes_on(world: World, delivered: list[str]) 
 def test_while_it_drains_the_old_goes_out_and_the_new_waits(world: World, delivered: list[str]) -> None:
     acme = world.tenants["acme"]
     waited = deliveries.row(acme.tenant_id, ENDPOINT)
-    hold_changes.pause(acme, by=SYSTEM)
+    holds.pause(acme, by=SYSTEM)
     offered(waited)
-    hold_changes.drain(acme, by=SYSTEM)
+    holds.drain(acme, by=SYSTEM)
     new = deliveries.row(acme.tenant_id, ENDPOINT)
-    assert HoldKeeper().step() == 1
+    assert HoldApplier().step() == 1
     assert [offered(deliveries.stored(waited)), offered(new)] == ["answered", "held"]
 
 
@@ -88,10 +87,10 @@ def test_what_is_dropped_is_gone_and_what_comes_later_is_not(world: World, deliv
     acme, globex = world.tenants["acme"], world.tenants["globex"]
     on_its_way, in_outbox = (deliveries.row(acme.tenant_id, ENDPOINT) for _ in range(2))
     theirs = deliveries.row(globex.tenant_id, ENDPOINT)
-    hold_changes.drop(acme, by=SYSTEM)
+    holds.drop(acme, by=SYSTEM)
     new = deliveries.row(acme.tenant_id, ENDPOINT)
     assert offered(on_its_way) == "dropped"
-    assert HoldKeeper().step() == 1
+    assert HoldApplier().step() == 1
     assert [partition(on_its_way), partition(in_outbox)] == [None, None]
     assert [offered(new), offered(theirs)] == ["answered", "answered"]
 
@@ -99,10 +98,10 @@ def test_what_is_dropped_is_gone_and_what_comes_later_is_not(world: World, deliv
 def test_what_waits_can_be_dropped_and_stays_paused(world: World, delivered: list[str]) -> None:
     acme = world.tenants["acme"]
     waited = deliveries.row(acme.tenant_id, ENDPOINT)
-    hold_changes.pause(acme, by=SYSTEM)
+    holds.pause(acme, by=SYSTEM)
     offered(waited)
-    hold_changes.drop(acme, by=SYSTEM)
-    assert HoldKeeper().step() == 1
+    holds.drop(acme, by=SYSTEM)
+    assert HoldApplier().step() == 1
     assert partition(waited) is None
     assert offered(deliveries.row(acme.tenant_id, ENDPOINT)) == "held"
 
@@ -110,14 +109,14 @@ def test_what_waits_can_be_dropped_and_stays_paused(world: World, delivered: lis
 def test_the_dispatcher_puts_aside_what_is_paused_and_sends_the_rest(world: World) -> None:
     acme, globex = world.tenants["acme"], world.tenants["globex"]
     mine, theirs = deliveries.row(acme.tenant_id, ENDPOINT), deliveries.row(globex.tenant_id, ENDPOINT)
-    hold_changes.pause(acme, by=SYSTEM)
+    holds.pause(acme, by=SYSTEM)
     queues = QueuesInMemory()
     dispatcher = Dispatcher(Sender(queues))
     dispatcher.send([mine, theirs])
     assert [message.tenant_id for message in queues.left()] == [globex.tenant_id]
-    assert partition(mine) == keys.held(acme.tenant_id)
-    hold_changes.resume(acme, by=SYSTEM)
-    HoldKeeper().step()
+    assert partition(mine) == stored.held(acme.tenant_id)
+    holds.resume(acme, by=SYSTEM)
+    HoldApplier().step()
     Dispatcher(Sender(queues)).send([deliveries.stored(mine)])
     assert [message.tenant_id for message in queues.left()] == [globex.tenant_id, acme.tenant_id]
 
@@ -125,7 +124,7 @@ def test_the_dispatcher_puts_aside_what_is_paused_and_sends_the_rest(world: Worl
 def test_the_dispatcher_closes_what_is_dropped(world: World) -> None:
     acme = world.tenants["acme"]
     row = deliveries.row(acme.tenant_id, ENDPOINT)
-    hold_changes.drop(acme, by=SYSTEM)
+    holds.drop(acme, by=SYSTEM)
     queues = QueuesInMemory()
     Dispatcher(Sender(queues)).send([row])
     assert (queues.left(), partition(row)) == ([], None)
@@ -135,18 +134,18 @@ def test_a_hold_that_is_over_is_forgotten_when_everybody_has_read_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     acme = world.tenants["acme"]
-    hold_changes.pause(acme, by=SYSTEM)
-    hold_changes.resume(acme, by=SYSTEM)
-    HoldKeeper().step()
+    holds.pause(acme, by=SYSTEM)
+    holds.resume(acme, by=SYSTEM)
+    HoldApplier().step()
     assert acme.tenant_id in holds.read()
-    monkeypatch.setattr(hold_keeper, "_SETTLED", hold_keeper._SETTLED * 0)
-    HoldKeeper().step()
+    monkeypatch.setattr(holds, "_SETTLED", holds._SETTLED * 0)
+    HoldApplier().step()
     assert acme.tenant_id not in holds.read()
 
 
 def test_each_act_is_in_the_tenants_audit_trail_with_its_reason(world: World) -> None:
     acme = world.tenants["acme"]
-    for act in (hold_changes.pause, hold_changes.drain, hold_changes.resume, hold_changes.drop):
+    for act in (holds.pause, holds.drain, holds.resume, holds.drop):
         act(acme, by=SYSTEM, reason="A receiver that is down.")
     rows = [row for row in AuditRow.objects.filter(tenant_id=acme.tenant_id)[:20] if row.action.startswith("deliver")]
     assert [row.action.split(".")[1] for row in reversed(rows)] == ["paused", "drained", "resumed", "dropped"]
@@ -156,17 +155,17 @@ def test_each_act_is_in_the_tenants_audit_trail_with_its_reason(world: World) ->
 def test_an_act_that_changes_nothing_is_refused(world: World) -> None:
     acme = world.tenants["acme"]
     with pytest.raises(Conflict, match="not paused"):
-        hold_changes.resume(acme, by=SYSTEM)
-    hold_changes.pause(acme, by=SYSTEM)
+        holds.resume(acme, by=SYSTEM)
+    holds.pause(acme, by=SYSTEM)
     with pytest.raises(Conflict, match="paused already"):
-        hold_changes.pause(acme, by=SYSTEM)
+        holds.pause(acme, by=SYSTEM)
 
 
 def test_without_the_database_the_last_known_holds_count_and_without_any_nothing_goes_out(world: World) -> None:
     acme = world.tenants["acme"]
-    hold_changes.pause(acme, by=SYSTEM)
+    holds.pause(acme, by=SYSTEM)
     moment = [0.0]
-    board = HoldBoard(clock=lambda: moment[0])
+    board = HoldCache(clock=lambda: moment[0])
     away = [fakes.refusal("InternalServerError", status=500)] * 20
     with fakes.answering("worker", "Query", *away), pytest.raises(Unavailable):
         board.verdict(acme.tenant_id, clock.stamp())
@@ -177,7 +176,7 @@ def test_without_the_database_the_last_known_holds_count_and_without_any_nothing
 
 
 def test_many_events_cost_one_read_of_the_holds(world: World, bill: object) -> None:
-    board = HoldBoard(clock=lambda: 0.0)
+    board = HoldCache(clock=lambda: 0.0)
     for number in range(50):
         board.verdict(f"{number:032x}", clock.stamp())
     assert bill.trips == 1  # type: ignore[attr-defined]

@@ -6,9 +6,8 @@ import uuid
 
 import pytest
 
-from delivery.outbox import keys
-from delivery.outbox.items import OutboxItem
-from delivery.outbox.tables import OUTBOX, PENDING
+from delivery.outbox import stored
+from delivery.outbox.stored import OUTBOX, PENDING, OutboxItem
 from portal.isolation import guard, iam, policies
 from portal.isolation.guard import IsolationError
 from tests.support.guarded import A, B
@@ -27,16 +26,18 @@ def allowed(operation: str, key: str, *, index: str | None = None, tenant: str =
 
 @pytest.mark.parametrize("operation", ["GetItem", "PutItem", "UpdateItem"])
 def test_the_policy_binds_a_tenant_to_its_own_rows(operation: str) -> None:
-    assert allowed(operation, keys.outbox_row(A, ROW))
-    assert not allowed(operation, keys.outbox_row(B, ROW))
+    assert allowed(operation, stored.outbox_row(A, ROW))
+    assert not allowed(operation, stored.outbox_row(B, ROW))
 
 
 @pytest.mark.parametrize("operation", ["DeleteItem", "Query", "BatchGetItem"])
 def test_what_no_rule_does_with_rows_no_tenant_may(operation: str) -> None:
-    assert not allowed(operation, keys.outbox_row(A, ROW))
+    assert not allowed(operation, stored.outbox_row(A, ROW))
 
 
-@pytest.mark.parametrize("key", [*(keys.pending(shard) for shard in range(keys.SHARDS)), keys.outbox_row(A, ROW), A])
+@pytest.mark.parametrize(
+    "key", [*(stored.pending(shard) for shard in range(stored.SHARDS)), stored.outbox_row(A, ROW), A]
+)
 def test_no_tenant_may_query_the_index_of_pending_rows(key: str) -> None:
     assert not allowed("Query", key, index=PENDING.name)
     with guard.acting_for(A), pytest.raises(IsolationError):
@@ -57,8 +58,8 @@ def test_a_tenants_repository_neither_finds_nor_changes_anothers_row(world: Worl
     creating.create(world.context("alice", "acme"), title="Printer")
     (row,) = rows()
     globex = world.context("charlie", "globex").repository
-    row_id = keys.row_parts(row.event_id)[1]
-    assert globex.get(OutboxItem, keys.outbox_row, row_id, sort=row.timestamp) is None
+    row_id = stored.row_parts(row.event_id)[1]
+    assert globex.get(OutboxItem, stored.outbox_row, row_id, sort=row.timestamp) is None
     with pytest.raises(ValueError, match="another tenant"):
         globex.update(row, [OutboxItem.open.remove()])
     with guard.acting_for(globex.tenant_id), pytest.raises(IsolationError):

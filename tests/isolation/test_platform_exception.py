@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from delivery.holding.items import HoldItem
-from delivery.queues.items import DepthsItem, GivenItem, QueueSetItem
+from delivery.queues.stored import DepthsItem, GivenItem, HoldItem, QueueSetItem
 from portal.dynamo.client import Item
 from portal.limits.items import SharePostItem
 from portal.noise.items import NoiseItem
@@ -48,8 +47,8 @@ PLATFORM = {
     "tickets.admin.facades",
     "tickets.counting.dead_letters",
     # The dead deliveries of all tenants, and whose deliveries operators hold.
-    "delivery.consuming.dead_deliveries",
-    "delivery.holding.hold_changes",
+    "delivery.queues.dead_deliveries",
+    "delivery.queues.holds",
     # The sessions of one person, by their index.
     "portal.nosql.session_store",
     "tenants.sign_in.accounts",
@@ -140,7 +139,7 @@ ITEMS: dict[type[Item], set[str]] = {
     SuppressedItem: {"tenants.sign_in.suppressed_addresses"},
     ThrottleItem: {"tenants.sign_in.attempt_limits", "tenants.membership.invitations"},
     DirectoryItem: {
-        "delivery.queues.queue_survey",
+        "delivery.queues.allocation",
         "tenants.operators.facades",
         "tenants.provisioning.tenant_lifecycle",
         "tenants.provisioning.renaming",
@@ -150,9 +149,7 @@ ITEMS: dict[type[Item], set[str]] = {
     },
     HoldItem: {
         "delivery.admin.held_tenant_admin",
-        "delivery.holding.hold_keeper",
-        "delivery.holding.hold_changes",
-        "delivery.holding.holds",
+        "delivery.queues.holds",
         "tickets.admin.noise_presenters",
     },
     NoiseItem: {"portal.noise.noise_board", "portal.noise.noise_teller"},

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from delivery.outbox import keys as outbox_keys
-from delivery.queues import keys as queue_keys
-from delivery.queues.tables import QUEUES
+from delivery.outbox import stored as outbox_keys
+from delivery.queues import stored as queue_keys
+from delivery.queues.stored import QUEUES
 from portal.errors import NotFound
 from portal.isolation import guard, iam, policies
 from portal.schema import registry

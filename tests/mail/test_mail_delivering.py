@@ -12,9 +12,9 @@ from django.core import mail
 from django.core.mail import EmailMessage, send_mail
 from django.test import override_settings
 
-from delivery.consuming import dead_deliveries
 from delivery.mail import mail_delivering
-from delivery.outbox import retry_times
+from delivery.outbox import destinations
+from delivery.queues import dead_deliveries
 from portal import clock
 from portal.errors import NotFound, Rejected, Throttled
 from portal.mailing import mail_transport
@@ -182,8 +182,8 @@ def test_an_invitation_is_tried_as_often_as_any_delivery_and_then_says_why(
 ) -> None:
     refusing.append(smtplib.SMTPRecipientsRefused({NORA: (451, b"4.7.1 Greylisted")}))
     invite(world)
-    did = [mailing.carry() for _ in range(retry_times.ATTEMPTS)]
-    assert did == [["failed"]] * (retry_times.ATTEMPTS - 1) + [["dead"]]
+    did = [mailing.carry() for _ in range(destinations.ATTEMPTS)]
+    assert did == [["failed"]] * (destinations.ATTEMPTS - 1) + [["dead"]]
     assert shown(world)["unreached"]["why"] == "The mail server answered 451 4.7.1 Greylisted"
     assert suppressed_addresses.of([NORA]) == {}
 

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from delivery.outbox import keys
-from delivery.outbox.items import OutboxItem
-from delivery.outbox.tables import OUTBOX
+from delivery.outbox import stored
+from delivery.outbox.stored import OUTBOX, OutboxItem
 from portal.isolation import guard, iam, policies
 from portal.isolation.guard import IsolationError
 from portal.schema.registry import Role
@@ -42,8 +41,8 @@ def test_another_tenant_finds_and_changes_neither_acmes_mail_nor_nobodys(
     globex = world.context("charlie", "globex").repository
     assert len(waiting) == 2
     for row in waiting:
-        row_id = keys.row_parts(row.event_id)[1]
-        assert globex.get(OutboxItem, keys.outbox_row, row_id, sort=row.timestamp) is None
+        row_id = stored.row_parts(row.event_id)[1]
+        assert globex.get(OutboxItem, stored.outbox_row, row_id, sort=row.timestamp) is None
         with pytest.raises(ValueError, match="another tenant"):
             globex.update(row, [OutboxItem.private.remove()])
         key = {"event_id": {"S": row.event_id}, "timestamp": {"S": row.timestamp}}
@@ -56,7 +55,7 @@ def test_another_tenant_finds_and_changes_neither_acmes_mail_nor_nobodys(
 
 
 def test_the_platform_writes_mail_down_and_cannot_read_it() -> None:
-    row = keys.outbox_row(keys.NO_TENANT, A)
+    row = stored.outbox_row(stored.NO_TENANT, A)
     assert allowed("platform", "PutItem", OUTBOX, row)
     for operation in ("GetItem", "BatchGetItem", "Query", "DeleteItem"):
         assert not allowed("platform", operation, OUTBOX, row)

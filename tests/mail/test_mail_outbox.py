@@ -13,14 +13,13 @@ from django.core import mail
 from django.core.mail import EmailMessage, send_mail
 from django.test import override_settings
 
-from delivery.consuming import dead_deliveries
-from delivery.consuming.message_handling import MessageHandler
-from delivery.dispatching.dispatcher import Dispatcher
-from delivery.dispatching.periodic_work import PeriodicWork
-from delivery.dispatching.queue_refresher import Refresher
-from delivery.dispatching.sender import Sender
-from delivery.outbox import keys as outbox_keys
+from delivery.outbox import stored as outbox_keys
+from delivery.queues import dead_deliveries
+from delivery.queues.dispatcher import Dispatcher
+from delivery.queues.message_handling import MessageHandler
+from delivery.queues.periodic_work import PeriodicWork
 from delivery.queues.queue_transport import QueueTransport
+from delivery.queues.sender import Sender
 from portal import clock
 from portal.dynamo import meter
 from portal.errors import Conflict, Invalid, Rejected, Unavailable
@@ -221,7 +220,7 @@ def test_through_real_queues_each_mail_arrives_once(world: World) -> None:
     transport.create_all()
     sender = Sender(transport)
     dispatcher = Dispatcher(sender)
-    beside = PeriodicWork(dispatcher, sender, refresher=Refresher(sender, transport), sweeps=lambda: True)
+    beside = PeriodicWork(dispatcher, sender, transport, sweeps=lambda: True)
     invite(world, addresses="nora@example.org, nils@example.org")
     ask_for_a_password("bob@example.com")
     beside.sweep(grace=timedelta(0))

@@ -17,8 +17,9 @@ from django.conf import settings
 from django.core.mail import EmailMultiAlternatives, get_connection
 from django.test import override_settings
 
-from delivery.mail import bounce_lambda, bounce_queue, ses_notifications
-from delivery.mail.tables import BOUNCES
+from delivery import lambda_handlers
+from delivery.mail import bounces
+from delivery.mail.stored import BOUNCES
 from portal import aws_session
 from portal.errors import Invalid, PortalError, Rejected, Throttled, Unavailable
 from portal.mailing import mail_transport, ses_backend
@@ -157,22 +158,22 @@ def test_a_bounce_for_good_suppresses_the_address(engine: None, field: str, in_e
     text = json.dumps(bounce("Nora@Example.org", field=field))
     if in_envelope:
         text = json.dumps({"Type": "Notification", "Message": text, "TopicArn": "arn:aws:sns:eu-west-1:1:x"})
-    assert ses_notifications.apply(text) == "bounced"
+    assert bounces.apply(text) == "bounced"
     known = suppressed_addresses.of([NORA])[NORA]
     assert (known.kind, known.why, known.at) == (BOUNCED, "smtp; 550 5.1.1 x", "2026-11-05T00:41:02.669000Z")
 
 
 def test_a_complaint_suppresses_the_address_and_praise_does_not(engine: None) -> None:
-    assert ses_notifications.apply(json.dumps(complaint())) == "complained"
+    assert bounces.apply(json.dumps(complaint())) == "complained"
     assert "reported as unwanted on 5 November 2026" in suppressed_addresses.of([NORA])[NORA].sentence
     assert suppressed_addresses.of([NORA])[NORA].kind == COMPLAINED
-    assert ses_notifications.apply(json.dumps(complaint("nils@example.org", "not-spam"))) == "other"
+    assert bounces.apply(json.dumps(complaint("nils@example.org", "not-spam"))) == "other"
     assert suppressed_addresses.of(["nils@example.org"]) == {}
 
 
 @pytest.mark.parametrize("kind", ["Transient", "Undetermined"])
 def test_a_bounce_that_passes_suppresses_nobody(engine: None, kind: str) -> None:
-    assert ses_notifications.apply(json.dumps(bounce(of=kind))) == "other"
+    assert bounces.apply(json.dumps(bounce(of=kind))) == "other"
     assert suppressed_addresses.of([NORA]) == {}
 
 
@@ -181,7 +182,7 @@ def test_a_bounce_that_passes_suppresses_nobody(engine: None, kind: str) -> None
 )
 def test_what_is_no_notification_is_refused(engine: None, text: str) -> None:
     with pytest.raises(Invalid):
-        ses_notifications.apply(text)
+        bounces.apply(text)
 
 
 def test_a_bounce_is_shown_at_the_invitation_that_the_mail_brought(world: World) -> None:
@@ -190,7 +191,7 @@ def test_a_bounce_is_shown_at_the_invitation_that_the_mail_brought(world: World)
         alice.send("/desk/invitations/", {"addresses": NORA, "role": "agent"})
     (row,) = rows()
     tags = {"tenant": [world.tenants["acme"].tenant_id], "about": [row.subject.replace("/", "_")]}
-    ses_notifications.apply(json.dumps(bounce(timestamp=row.timestamp, tags=tags)))
+    bounces.apply(json.dumps(bounce(timestamp=row.timestamp, tags=tags)))
     (shown,) = alice.get("/desk/invitations/").context["pending"]
     assert shown["unreached"]["why"].startswith("Mail to this address bounced on 5 November 2026")
 
@@ -215,19 +216,19 @@ def test_the_command_empties_the_queue_and_says_what_it_held(queue: Any, caplog:
     assert set(suppressed_addresses.of([NORA, "nils@example.org"])) == {NORA, "nils@example.org"}
     assert "A message was thrown away" in caplog.text
     assert NORA not in caplog.text
-    assert bounce_queue.read(wait=0) == {}
+    assert bounces.read(wait=0) == {}
 
 
 def test_the_command_that_waits_for_more_notes_what_it_has_read_and_ends_when_it_is_asked_to(
     queue: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    noted = bounce_queue.note
+    noted = bounces.note
 
     def note(body: str) -> str:
         os.kill(os.getpid(), signal.SIGTERM)
         return noted(body)
 
-    monkeypatch.setattr(bounce_queue, "note", note)
+    monkeypatch.setattr(bounces, "note", note)
     queue(json.dumps(bounce()))
     ended = commands.run("note_bounces", "--follow")
     assert (ended.status, ended.out) == (0, "1 notification: 1 bounced, 0 complained, 0 other, 0 refused.\n")
@@ -236,9 +237,9 @@ def test_the_command_that_waits_for_more_notes_what_it_has_read_and_ends_when_it
 
 def test_what_the_database_cannot_note_stays_in_the_queue(engine: None) -> None:
     event = {"Records": [{"messageId": f"m{i}", "body": body} for i, body in enumerate([json.dumps(bounce()), "x"])]}
-    assert bounce_lambda.queue_handler(event, None) == {"batchItemFailures": []}
+    assert lambda_handlers.bounce_handler(event, None) == {"batchItemFailures": []}
     with fakes.answering("worker", "PutItem", fakes.refusal("InternalServerError", status=500)):
-        answer = bounce_lambda.queue_handler(event, None)
+        answer = lambda_handlers.bounce_handler(event, None)
     assert answer == {"batchItemFailures": [{"itemIdentifier": "m0"}]}
 
 
@@ -265,7 +266,7 @@ def test_ses_tells_a_queue_of_the_name_that_the_worker_reads() -> None:
 def test_where_workers_are_functions_one_notes_bounces_and_deliveries_know_the_mail_service() -> None:
     stack = Stack(committed(), **WITH_FUNCTION, MailService="ses")
     assert stack.resolved(committed()["Rules"]["MailIsSent"]["RuleCondition"]) is False
-    assert stack.properties("BouncesFunction")["Handler"] == f"{bounce_lambda.__name__}.queue_handler"
+    assert stack.properties("BouncesFunction")["Handler"] == f"{lambda_handlers.__name__}.bounce_handler"
     assert stack.properties("BouncesQueueSource")["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     variables = stack.properties("DeliveryFunction")["Environment"]["Variables"]
     assert variables["EMAIL_URL"] == f"ses://{settings.AWS_REGION}?configuration_set=pooldesk-mail"

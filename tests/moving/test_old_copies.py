@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from delivery.outbox import keys as outbox_keys
-from delivery.outbox.items import OutboxItem
-from delivery.outbox.tables import OUTBOX
+from delivery.outbox import stored as outbox_keys
+from delivery.outbox.stored import OUTBOX, OutboxItem
 from portal import clock
 from portal.dynamo import keys as move_keys
 from portal.dynamo.placement import at

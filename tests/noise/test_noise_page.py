@@ -10,12 +10,10 @@ import pytest
 from django.conf import LazySettings
 from django.core.cache import cache
 
-from delivery.consuming import consumer_lambda
-from delivery.consuming.slots import Schedule
-from delivery.holding import hold_changes
+from delivery import lambda_handlers
 from delivery.outbox.destinations import Outcome
-from delivery.queues import depths
-from delivery.queues.limits import DeliveryLimits
+from delivery.queues import depths, holds
+from delivery.queues.limits import DeliveryLimits, Schedule
 from delivery.queues.queue_transport import Depth
 from portal import clock
 from portal.limits.tenant_limiter import TenantLimiter
@@ -90,9 +88,9 @@ def test_deliveries_are_noted_as_what_came_of_them(
     world: World, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues, acme = QueuesInMemory(), world.tenants["acme"].tenant_id
-    monkeypatch.setattr(consumer_lambda, "QueueTransport", lambda: queues)
+    monkeypatch.setattr(lambda_handlers, "QueueTransport", lambda: queues)
     few = DeliveryLimits(in_flight=1, per_second=1, burst=2)
-    monkeypatch.setattr(consumer_lambda, "_schedule", Schedule(4, limits_of=lambda tenant_id: few))
+    monkeypatch.setattr(lambda_handlers, "_schedule", Schedule(4, limits_of=lambda tenant_id: few))
     sent = clock.now() - timedelta(seconds=30)
     stamps = {"ApproximateReceiveCount": "1", "SentTimestamp": f"{sent.timestamp() * 1000:.0f}"}
 
@@ -102,7 +100,7 @@ def test_deliveries_are_noted_as_what_came_of_them(
     with deliveries.destination("test_noise", deliver), telling(settings, "delivery function", "delivery") as board:
         messages = [deliveries.message(deliveries.row(acme, "test_noise"), "test_noise") for _ in range(3)]
         arn = "arn:aws:sqs:eu-central-1:000000000000:Pooldesk-delivery-05"
-        consumer_lambda.queue_handler(
+        lambda_handlers.queue_handler(
             {
                 "Records": [
                     {"messageId": f"{n}", "receiptHandle": "h", "body": one.body(), "attributes": stamps,
@@ -121,9 +119,9 @@ def test_who_suffers_and_what_was_done_is_said(world: World, root: Operator) -> 
     acme, globex = (world.tenants[name] for name in ("acme", "globex"))
     told({acme.tenant_id: NoiseTally(requests=900, units=900, reads=900, writes=20)})
     told({globex.tenant_id: NoiseTally(throttles=4, failed=2, wait=150)}, kind="delivery worker")
-    hold_changes.pause(globex, by=SYSTEM)
+    holds.pause(globex, by=SYSTEM)
     reshard_requests.begin(acme, shards=4, by=SYSTEM)
-    depths.tell([Depth(number, 0, 0) for number in range(8)])
+    depths.write([Depth(number, 0, 0) for number in range(8)])
     shown = root.get(PAGE)
     says = text_of(shown)
     assert [row["slug"] for row in shown.context["noisy"]] == ["acme", "globex"]

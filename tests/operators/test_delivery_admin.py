@@ -6,12 +6,10 @@ import pytest
 from django.contrib.admin.utils import quote
 
 from delivery.admin import held_tenant_admin
-from delivery.consuming import dead_deliveries
-from delivery.consuming.items import DeadDeliveryItem
-from delivery.holding import holds
-from delivery.outbox import keys
-from delivery.outbox.items import OutboxItem
-from delivery.queues import depths
+from delivery.outbox import stored
+from delivery.outbox.stored import OutboxItem
+from delivery.queues import dead_deliveries, depths, holds
+from delivery.queues.stored import DeadDeliveryItem
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Conflict
 from tenants.audit_trail.recording import SYSTEM
@@ -62,7 +60,7 @@ def test_a_dead_delivery_that_is_replayed_is_due_again_and_gone_from_the_list(wo
     assert "It is sent again." in page.content.decode()
     again = deliveries.stored(row)
     assert again.open == {"0/ep_gone"}
-    assert again.pending == keys.pending_of(keys.row_parts(row.event_id)[1])
+    assert again.pending == stored.pending_of(stored.row_parts(row.event_id)[1])
     assert list(dead_deliveries.stored()) == []
     assert root.act(url(letter), "_replay").status_code == 404
 
@@ -106,7 +104,7 @@ def test_who_replayed_and_who_dropped_is_in_the_tenants_trail(world: World, root
 def test_what_the_outbox_has_no_longer_cannot_be_replayed(world: World, root: Operator) -> None:
     dead(world, "acme")
     (letter,) = dead_deliveries.stored()
-    letter.event_id = keys.outbox_row(letter.tenant_id, "0" * 32)
+    letter.event_id = stored.outbox_row(letter.tenant_id, "0" * 32)
     with pytest.raises(Conflict, match="no such event any more"):
         dead_deliveries.replay(letter, by=SYSTEM)
     assert list(dead_deliveries.stored())
@@ -172,7 +170,7 @@ def test_the_front_page_names_desks_whose_deliveries_are_held_back(
 def test_the_front_page_says_when_no_worker_looks_at_the_queues_any_more(
     world: World, root: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    depths.tell([])
+    depths.write([])
     assert "No worker has looked" not in root.says("/admin/")
     monkeypatch.setattr(depths, "LATE_SECONDS", -1)
     assert "No worker has looked at the queues since" in root.says("/admin/")

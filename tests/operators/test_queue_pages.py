@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from delivery.admin import simulation
-from delivery.consuming.slots import Schedule
-from delivery.dispatching.sender import Sender
 from delivery.queues import allocation, depths, queue_sets
 from delivery.queues.allocation import said
+from delivery.queues.limits import Schedule
 from delivery.queues.queue_transport import Depth
+from delivery.queues.sender import Sender
 from tenants.audit_trail.recording import SYSTEM
 from tenants.provisioning import tenant_lifecycle
 from tests.support.operators import IDENTITY, Operator, calls, make_operator, tenant_url
@@ -45,7 +45,7 @@ def test_it_names_the_worst_pair_and_who_shares_with_a_tenant(root: Operator) ->
 
 
 def test_it_shows_how_full_the_queues_were_when_a_worker_looked(root: Operator) -> None:
-    depths.tell([Depth(number, 10 + number, 0) for number in range(8)])
+    depths.write([Depth(number, 10 + number, 0) for number in range(8)])
     says = root.says("/admin/queues/")
     assert "As a worker saw it on" in says
     assert "7 1 7 17 0" in says

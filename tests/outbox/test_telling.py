@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from delivery.events import event_types
-from delivery.outbox.tables import OUTBOX
+from delivery.outbox import event_types
+from delivery.outbox.stored import OUTBOX
 from portal import clock
 from portal.dynamo import meter
 from portal.dynamo.repository import TRANSACTION_LIMIT

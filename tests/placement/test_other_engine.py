@@ -11,10 +11,10 @@ from functools import partial
 import pytest
 from django.conf import LazySettings
 
-from delivery.consuming.message_handling import MessageHandler
-from delivery.dispatching.dispatcher import Dispatcher
-from delivery.dispatching.sender import Sender
-from delivery.outbox.tables import OUTBOX
+from delivery.outbox.stored import OUTBOX
+from delivery.queues.dispatcher import Dispatcher
+from delivery.queues.message_handling import MessageHandler
+from delivery.queues.sender import Sender
 from portal.dynamo import client
 from portal.dynamo.placement import Placement
 from portal.engines.endpoint import REGION

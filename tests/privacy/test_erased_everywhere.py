@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from delivery.mail import undelivered_mail
+from delivery.mail import bounces
 from portal import clock
 from portal.schema import registry
 from tenants.api_keys.scopes import Scope
@@ -60,7 +60,9 @@ def known(world: World, monkeypatch: pytest.MonkeyPatch, settings: Any) -> World
     member_changes.remove(user_id=bob.user_id, tenant_id=bob.tenant_id, by=root)
     world.browser("alice", "acme").send("/desk/invitations/", {"addresses": BOB, "role": "agent"})
     (invite,) = [one for one in invitations.pending(alice.repository) if one.email == BOB]
-    undelivered_mail.tell(alice.tenant_id, f"invitation/{invite.invite_id}", why=f"550 {BOB}?", sent_at=clock.stamp())
+    bounces.note_undelivered(
+        alice.tenant_id, f"invitation/{invite.invite_id}", why=f"550 {BOB}?", sent_at=clock.stamp()
+    )
     return world
 
 

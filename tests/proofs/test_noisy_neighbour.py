@@ -14,7 +14,7 @@ import pytest
 from django.core.management import execute_from_command_line
 
 from delivery.admin import simulation
-from delivery.consuming import message_handling
+from delivery.queues import message_handling
 from proofs.noise import closed_loop, noise_figures, queue_trial
 from proofs.noise.closed_loop import NOISY, QUIET_TENANTS, TENANTS, Plan
 from proofs.noise.designs import DESIGNS, OUR_QUEUES, OURS, SEED_TABLE, WORKERS

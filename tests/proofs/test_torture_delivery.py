@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from delivery.outbox.tables import OUTBOX
+from delivery.outbox.stored import OUTBOX
 from proofs.scenarios import delivery
 from proofs.scenarios.delivery import Delivery, EventReceiver, key_of
 from tests.support.outbox import subscribe, told

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from delivery.consuming.message_handling import MessageHandler
-from delivery.outbox import telling
+from delivery.outbox import publisher
+from delivery.queues.message_handling import MessageHandler
 from delivery.queues.queue_transport import Message
 from portal.dynamo import placement, provisioning
 from portal.dynamo.placement import Placement
@@ -167,7 +167,7 @@ def make_purged() -> Purged:
     endpoint(world.context("alice", "acme"), types=("ticket.created",))
     world.tickets("acme", 1)
     row = rows()[-1]
-    message = deliveries.message(row, telling.member_parts(sorted(row.open or ())[0])[1])
+    message = deliveries.message(row, publisher.member_parts(sorted(row.open or ())[0])[1])
     follower, item, waits = follow(), begin(world.tenants["acme"].tenant_id), list[float]()
     fingerprint = chain.verify(item.tenant_id).fingerprint
     said = purge(item, follower, rate=50, settle=0, sleep=waits.append)

@@ -9,8 +9,7 @@ import pytest
 from django.test import override_settings
 
 from delivery.queues import allocation, queue_sets
-from delivery.queues.items import GivenItem
-from delivery.queues.tables import QUEUES
+from delivery.queues.stored import QUEUES, GivenItem
 from portal.dynamo import meter, platform
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Invalid, NotFound

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from delivery.queues import keys, queue_sets, queue_survey
+from delivery.queues import allocation, queue_sets
 from delivery.queues.allocation import said
-from delivery.queues.items import QueueSetItem
 from delivery.queues.queue_transport import QueueTransport
+from delivery.queues.stored import SETS, QueueSetItem
 from portal.dynamo import meter, platform
 from portal.dynamo.repository import Action, Transaction
 from tenants.audit_trail.recording import SYSTEM
@@ -64,7 +64,7 @@ def test_queues_check_names_what_is_wrong_and_assign_makes_it_right(world: World
 
 def test_queues_check_names_the_set_of_a_tenant_that_does_not_exist_and_assign_forgets_it(world: World) -> None:
     run("create_queues")
-    put_all([QueueSetItem(keys.SETS, "f" * 32, queues="[0, 1, 2, 3]")])
+    put_all([QueueSetItem(SETS, "f" * 32, queues="[0, 1, 2, 3]")])
     assert f"0 1 2 3 are given to {'f' * 32}, and there is no such tenant" in run("queues", "check").err
     assert "1 of tenants that do not exist forgotten." in run("queues", "assign").out
     assert run("queues", "check").status == 0
@@ -79,7 +79,7 @@ def test_queues_check_names_a_set_that_differs_in_the_list_and_a_missing_queue(w
 
 
 def test_the_survey_of_all_tenants_is_two_queries(world: World, bill: meter.Meter) -> None:
-    found = queue_survey.survey()
+    found = allocation.survey()
     assert list(found.slugs) == ["acme", "globex"]
     assert [call.operation for call in bill.calls] == ["Query", "Query"]
     assert bill.trips == 1

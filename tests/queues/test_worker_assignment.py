@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delivery.queues.worker_assignment import queues_of
+from delivery.queues.limits import queues_of
 from portal.errors import Invalid
 
 QUEUES = 32

@@ -15,8 +15,8 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from delivery.queues import keys as queue_keys
-from delivery.queues.tables import QUEUES
+from delivery.queues import stored as queue_keys
+from delivery.queues.stored import QUEUES
 from portal.dynamo import client, meter, placement
 from portal.isolation import guard
 from portal.schema import registry, tables

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 
-from delivery.events.event_types import Event, EventField, EventType
-from delivery.outbox import destinations, keys, telling
+from delivery.outbox import destinations, publisher
 from delivery.outbox.destinations import Outcome, Work
-from delivery.outbox.items import OutboxItem
+from delivery.outbox.event_types import Event, EventField, EventType
+from delivery.outbox.stored import OutboxItem, outbox_row, row_parts
 from delivery.queues.queue_transport import Message, Received
 from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import TenantRepository, Transaction
@@ -21,12 +21,12 @@ _handles = count(1)
 
 def row(tenant_id: str, *to: str, events: int = 1, number: int = 1, where: Placement = POOL) -> OutboxItem:
     """Write a row with so many events, each for all of these destinations, and return it."""
-    written = telling.new_row(
+    written = publisher.new_row(
         tenant_id=tenant_id,
         tenant={"id": tenant_id, "name": "Acme", "slug": "acme"},
         queues=[0, 1, 2, 3],
         events=[Event(TOLD, {"number": number + index}, 1) for index in range(events)],
-        members=[telling.member(index, one) for index in range(events) for one in to],
+        members=[publisher.member(index, one) for index in range(events) for one in to],
         subject="ticket/7",
     )
     transaction = Transaction()
@@ -37,16 +37,16 @@ def row(tenant_id: str, *to: str, events: int = 1, number: int = 1, where: Place
 
 def stored(written: OutboxItem, where: Placement = POOL) -> OutboxItem:
     """Read a row as it is now."""
-    tenant_id, row_id = keys.row_parts(written.event_id)
+    tenant_id, row_id = row_parts(written.event_id)
     found = TenantRepository(tenant_id, where).get(
-        OutboxItem, keys.outbox_row, row_id, sort=written.timestamp, consistent=True
+        OutboxItem, outbox_row, row_id, sort=written.timestamp, consistent=True
     )
     assert found is not None
     return found
 
 
 def message(written: OutboxItem, to: str, *, index: int = 0, strikes: int = 0, where: Placement = POOL) -> Message:
-    tenant_id, _ = keys.row_parts(written.event_id)
+    tenant_id, _ = row_parts(written.event_id)
     placement = "" if where == POOL else str(where)
     return Message(tenant_id, written.event_id, written.timestamp, index, to, strikes=strikes, placement=placement)
 

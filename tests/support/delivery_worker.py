@@ -22,10 +22,10 @@ if not apps.ready:
 
 from django.core.management import call_command
 
-from delivery.consuming import receipts
-from delivery.consuming.consumer import Consumer
 from delivery.outbox import destinations
 from delivery.outbox.destinations import Outcome, Work
+from delivery.queues import consumer
+from delivery.queues.consumer import Consumer
 
 
 def main(file: Path) -> None:
@@ -52,7 +52,7 @@ def main(file: Path) -> None:
         return ending(of, **given)
 
     ending, Consumer.stop = Consumer.stop, stop  # type: ignore[method-assign]
-    receipts.VISIBILITY_SECONDS = 5  # type: ignore[misc]
-    receipts.EXTEND_SECONDS = 1.0  # type: ignore[misc]
+    consumer.VISIBILITY_SECONDS = 5  # type: ignore[misc]
+    consumer.EXTEND_SECONDS = 1.0  # type: ignore[misc]
     destinations.declare_destination("test_", deliver)
     call_command("run_delivery", "--worker", "1", "--of", "1", "--metrics", "0")

@@ -5,15 +5,13 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from delivery.events import event_types
-from delivery.events.event_types import Event, EventField, EventType
-from delivery.outbox import member_state, progress, telling
+from delivery.outbox import event_types, outbox_rows, publisher
 from delivery.outbox.destinations import Outcome, Work, deliver_for
-from delivery.outbox.items import OutboxItem
-from delivery.outbox.tables import OUTBOX
+from delivery.outbox.event_types import Event, EventField, EventType
+from delivery.outbox.stored import OUTBOX, OutboxItem
 from delivery.webhooks import endpoints
 from delivery.webhooks.endpoints import EndpointChoice
-from delivery.webhooks.items import EndpointItem
+from delivery.webhooks.stored import EndpointItem
 from portal import clock
 from portal.dynamo.repository import Transaction
 from portal.schema import keys
@@ -44,7 +42,7 @@ def tell(tenant: TenantContext, *weights: float, kind: EventType = PARCEL) -> No
     """Tell of one event for each weight, in a transaction of its own. The context is one that was read just now."""
     for number, weight in enumerate(weights, 1):
         transaction = Transaction()
-        telling.tell(tenant, transaction, Event(kind, {"weight": weight}, number), subject=f"parcel/{number}")
+        publisher.publish(tenant, transaction, Event(kind, {"weight": weight}, number), subject=f"parcel/{number}")
         if len(transaction):
             tenant.repository.transact(transaction)
 
@@ -65,15 +63,15 @@ def work_off(tenant: TenantContext) -> list[Outcome]:
 
 def _deliver(tenant: TenantContext, row: OutboxItem, member: str) -> Outcome:
     index, _, destination = member.partition("/")
-    attempt = member_state.attempts_of(row, member) + 1
+    attempt = outbox_rows.attempts_of(row, member) + 1
     work = Work(tenant.tenant_id, tenant.repository, row, int(index), destination, attempt, time.monotonic() + 600)
     outcome = deliver_for(destination)(work)
     if outcome.state == "failed":
-        progress.failed(tenant.repository, row, member, next_at=clock.stamp())
+        outbox_rows.failed(tenant.repository, row, member, next_at=clock.stamp())
     elif outcome.state == "dead":
-        progress.dead(tenant.repository, row, member, beside=Transaction())
+        outbox_rows.dead(tenant.repository, row, member, transaction=Transaction())
     else:
-        progress.answered(tenant.repository, row, member)
+        outbox_rows.answered(tenant.repository, row, member)
     return outcome
 
 

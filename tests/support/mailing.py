@@ -16,9 +16,9 @@ from django.core import mail
 from django.core.mail import EmailMessage
 from django.core.mail.backends.base import BaseEmailBackend
 
-from delivery.consuming.message_handling import MessageHandler
-from delivery.outbox import telling
-from delivery.outbox.items import OutboxItem
+from delivery.outbox import publisher
+from delivery.outbox.stored import OutboxItem
+from delivery.queues.message_handling import MessageHandler
 from tenants.membership import mails
 from tests.support import deliveries
 from tests.support.outbox import rows
@@ -54,7 +54,7 @@ def carry() -> list[str]:
     did = []
     for row in waiting():
         for member in sorted(row.open or ()):
-            message = deliveries.message(row, telling.member_parts(member)[1])
+            message = deliveries.message(row, publisher.member_parts(member)[1])
             did.append(MessageHandler().handle(deliveries.received(message), message).did)
     return did
 

@@ -6,9 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from delivery.outbox import telling
-from delivery.outbox.items import OutboxItem
-from delivery.outbox.tables import OUTBOX, PENDING
+from delivery.outbox import publisher
+from delivery.outbox.stored import OUTBOX, PENDING, OutboxItem
 from tenants.tenancy.stored import TENANTS
 from tests.support.commands import everything
 from tests.support.stored import send
@@ -43,7 +42,7 @@ def rows() -> list[OutboxItem]:
 
 def told() -> list[dict[str, Any]]:
     """All events of the outbox as receivers get them, oldest first."""
-    return [telling.envelope(row, index) for row in rows() for index in range(len(row.events))]
+    return [publisher.envelope(row, index) for row in rows() for index in range(len(row.events))]
 
 
 def pending() -> list[str]:

@@ -11,12 +11,11 @@ from typing import Final
 import pytest
 from django.test import override_settings
 
-from delivery.consuming import dead_deliveries
-from delivery.holding import hold_changes
-from delivery.outbox import telling
+from delivery.outbox import publisher
+from delivery.queues import dead_deliveries, holds
 from delivery.webhooks import endpoints
-from delivery.webhooks import keys as webhook_keys
-from delivery.webhooks.items import DeliveryItem
+from delivery.webhooks import stored as webhook_keys
+from delivery.webhooks.stored import DeliveryItem
 from portal import clock
 from portal.dynamo import keys as move_keys
 from portal.dynamo import provisioning
@@ -83,7 +82,7 @@ def prepared(folder: Path) -> World:
 
 def stored_of(tenant_id: str) -> list[StoredItem]:
     """All that the holdings find of a tenant."""
-    return [stored for hold_changes in holdings.holdings() for stored in hold_changes.find(TenantReader(tenant_id))]
+    return [stored for one in holdings.holdings() for stored in one.find(TenantReader(tenant_id))]
 
 
 def remove(tenant_id: str) -> None:
@@ -159,13 +158,13 @@ def _delivery(world: World, where: str) -> None:
     (row,) = [r for r in rows() if r.subject == f"ticket/{number}" and r.event_id.startswith(person.tenant_id)]
     destination = sorted(row.open or ())[0]
     dead_deliveries.keep(
-        person.repository, row, index=0, destination=telling.member_parts(destination)[1], reason="No answer."
+        person.repository, row, index=0, destination=publisher.member_parts(destination)[1], reason="No answer."
     )
-    log = webhook_keys.deliveries(person.tenant_id, removed.endpoint_id)
-    sort = webhook_keys.delivery(row.timestamp, "evt")
+    log = webhook_keys.log_partition(person.tenant_id, removed.endpoint_id)
+    sort = webhook_keys.log_key(row.timestamp, "evt")
     put_all([DeliveryItem(log, sort, event_type="x", url="u", state="dead", expires_at=_later())])
     endpoints.remove(person, endpoint_id=removed.endpoint_id, by=by)
-    hold_changes.pause(tenant_directory.get(person.tenant_id), by=SYSTEM)
+    holds.pause(tenant_directory.get(person.tenant_id), by=SYSTEM)
 
 
 def _imports(folder: Path) -> None:

@@ -10,9 +10,9 @@ import pytest
 from django.core import mail
 from standardwebhooks import Webhook
 
-from delivery.outbox import retry_times
+from delivery.outbox import destinations
 from delivery.webhooks import delivery_log, endpoints, rotation
-from delivery.webhooks.items import DeliveryItem, EndpointItem
+from delivery.webhooks.stored import DeliveryItem, EndpointItem
 from portal import clock
 from portal.dynamo import meter
 from tenants.audit_trail.recording import Actor
@@ -166,7 +166,7 @@ def test_a_receiver_that_asks_for_time_gets_it_within_bounds(
     answers.answers, answers.head = [status], head
     told(world, answers.url, 1)
     (outcome,) = work_off(world.context("alice", "acme"))
-    assert outcome.retry_after == pytest.approx(seconds or retry_times.PAUSES[0], abs=retry_times.PAUSES[0])
+    assert outcome.retry_after == pytest.approx(seconds or destinations.PAUSES[0], abs=destinations.PAUSES[0])
 
 
 def test_a_redirect_is_a_failure_that_says_so(world: World, answers: Answers) -> None:
@@ -234,8 +234,8 @@ def test_an_endpoint_that_answered_nothing_for_all_attempts_is_paused(world: Wor
     answers.answers = [500]
     item, _ = told(world, answers.url, 1)
     alice = world.context("alice", "acme")
-    states = [work_off(alice)[0].state for _ in range(retry_times.ATTEMPTS)]
-    assert states == ["failed"] * (retry_times.ATTEMPTS - 1) + ["dead"]
+    states = [work_off(alice)[0].state for _ in range(destinations.ATTEMPTS)]
+    assert states == ["failed"] * (destinations.ATTEMPTS - 1) + ["dead"]
     paused = stored(world, item)
     assert paused.state == "paused"
     assert paused.paused_because.endswith("The last: Answered 500.")
@@ -248,7 +248,7 @@ def test_an_endpoint_that_answered_something_meanwhile_is_not_paused(world: Worl
     answers.answers = [500]
     item, _ = told(world, answers.url, 1)
     alice = world.context("alice", "acme")
-    for _ in range(retry_times.ATTEMPTS - 1):
+    for _ in range(destinations.ATTEMPTS - 1):
         work_off(alice)
     answers.answers = [500, 200]  # the old one, for the last time, and a new one
     before = stored(world, item).failing_since

@@ -10,8 +10,7 @@ import pytest
 
 from delivery.webhooks import endpoints, rotation
 from delivery.webhooks.endpoints import EndpointChoice
-from delivery.webhooks.items import EndpointItem, SecretItem
-from delivery.webhooks.tables import SECRETS
+from delivery.webhooks.stored import SECRETS, EndpointItem, SecretItem
 from portal import clock
 from portal.errors import Conflict, Invalid, NotFound
 from portal.schema import keys

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from delivery.consuming.message_handling import MessageHandler
-from delivery.outbox.items import OutboxItem
-from delivery.outbox.tables import OUTBOX
+from delivery.outbox.stored import OUTBOX, OutboxItem
+from delivery.queues.message_handling import MessageHandler
 from portal.dynamo import provisioning
 from portal.dynamo.placement import POOL, Placement
 from portal.streams.stream_source import StreamSource

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from delivery.holding import hold_changes
-from delivery.outbox import member_state, progress
+from delivery.outbox import outbox_rows
+from delivery.queues import holds
 from delivery.webhooks import delivery_log, endpoints, redelivering
-from delivery.webhooks.items import DeliveryItem
+from delivery.webhooks.stored import DeliveryItem
 from portal import clock
 from portal.dynamo import meter
 from tenants.audit_trail.recording import SYSTEM, Actor
@@ -185,10 +185,10 @@ def test_admins_are_told_that_an_operator_holds_their_deliveries(world: World) -
     item, _ = endpoint(world.context("alice", "acme"))
     browser, said = world.browser("alice", "acme"), "The operator of Pooldesk has paused the deliveries of this desk."
     assert not any(said in browser.get(address).content.decode() for address in (SETTINGS, at(item)))
-    for hold, waits in ((hold_changes.pause, "All events wait"), (hold_changes.drain, "New events wait")):
+    for hold, waits in ((holds.pause, "All events wait"), (holds.drain, "New events wait")):
         hold(world.tenants["acme"], by=SYSTEM)
         assert all(f"{said} {waits}" in browser.get(address).content.decode() for address in (SETTINGS, at(item)))
-    hold_changes.resume(world.tenants["acme"], by=SYSTEM)
+    holds.resume(world.tenants["acme"], by=SYSTEM)
     assert not any(said in browser.get(address).content.decode() for address in (SETTINGS, at(item)))
 
 
@@ -283,17 +283,15 @@ def test_what_waits_for_its_next_attempt_is_tried_at_once(form: dict[str, str] |
         alice.repository.update(
             DeliveryItem(log.tenant_endpoint, log.timestamp_event_id), [DeliveryItem.next_at.set(later)]
         )
-        progress.failed(alice.repository, row, f"0/{item.endpoint_id}", next_at=later)
-        assert member_state.due_members(rows()[0]) == set()
+        outbox_rows.failed(alice.repository, row, f"0/{item.endpoint_id}", next_at=later)
+        assert outbox_rows.due_members(rows()[0]) == set()
         name = browser.get(at(item)).context["rows"][0]["name"]
         assert b"Try now" in browser.get(at(item, f"deliveries/{name}/")).content
         again = at(item, "redeliver/") if form else at(item, f"deliveries/{name}/redeliver/")
         browser.send(again, form or {})
-        assert member_state.due_members(rows()[0]) == {f"0/{item.endpoint_id}"}
+        assert outbox_rows.due_members(rows()[0]) == {f"0/{item.endpoint_id}"}
         assert rows()[0].due_at <= clock.stamp()
-        assert member_state.attempts_of(rows()[0], f"0/{item.endpoint_id}") == 1, (
-            "it takes none of the attempts to come"
-        )
+        assert outbox_rows.attempts_of(rows()[0], f"0/{item.endpoint_id}") == 1, "it takes none of the attempts to come"
         browser.send(again, form or {})
     refused = "There is nothing to send again" if form else "It is still being delivered"
     assert refused in browser.get(at(item)).content.decode(), "it is on its way already"

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from delivery.outbox import retry_times
+from delivery.outbox import destinations
 from delivery.webhooks import signatures
 
 BODY = '{"type": "ticket.created", "data": {"title": "Grüße"}}'.encode()
@@ -102,6 +102,6 @@ def test_the_page_says_when_a_delivery_is_tried_again() -> None:
     words = {5: "5 seconds", 300: "5 minutes", 1800: "30 minutes", 7200: "2, 5, 10, 14, 20 and 20 hours"}
     said = " ".join(PAGE.split())
     assert ", ".join(words.values()) in said
-    assert [*words, *(hours * 3600 for hours in (5, 10, 14, 20, 20))] == [*retry_times.PAUSES]
-    assert retry_times.JITTER == 0.2
-    assert retry_times.ATTEMPTS == 10
+    assert [*words, *(hours * 3600 for hours in (5, 10, 14, 20, 20))] == [*destinations.PAUSES]
+    assert destinations.JITTER == 0.2
+    assert destinations.ATTEMPTS == 10

@@ -8,8 +8,7 @@ from typing import Any, Final
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
-from delivery.holding import hold_changes
-from delivery.queues import depths
+from delivery.queues import depths, holds
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.noise import noise_board
@@ -36,11 +35,11 @@ def noise(request: HttpRequest) -> HttpResponse:
     reads: list[Any] = [
         partial(noise_board.read, minutes=minutes, now=clock.now()),
         depths.read,
-        partial(hold_changes.waiting, limit=_HOLDS),
+        partial(holds.waiting, limit=_HOLDS),
         reshard_requests.all_last,
         partial(watermark.read, TICKETS),
     ]
-    board, seen, holds, reshardings, mark = fan_out(reads)
+    board, seen, held, reshardings, mark = fan_out(reads)
     named = [one.tenant_id for one in (*board.noisiest(presenters.NAMED), *board.suffering(presenters.NAMED))]
     tenants = {tenant.tenant_id: tenant for tenant in tenant_directory.get_many(sorted({*named}))} if named else {}
     context = {
@@ -54,7 +53,7 @@ def noise(request: HttpRequest) -> HttpResponse:
         "told_by": presenters.told_by(board),
         "noisy": presenters.noisy_rows(board, tenants),
         "suffering": presenters.suffering_rows(board, tenants),
-        "deeds": presenters.deeds(board, holds, reshardings),
+        "deeds": presenters.deeds(board, held, reshardings),
         "rest": presenters.rest(board),
         "queues": presenters.queue_summary(seen),
         "oldest": presenters.oldest(board),

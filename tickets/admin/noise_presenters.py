@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from delivery.holding.items import HoldItem
 from delivery.queues.depths import Depths
+from delivery.queues.stored import HoldItem
 from portal import clock
 from portal.limits import rates
 from portal.noise.noise_board import NoiseBoard, TenantNoise

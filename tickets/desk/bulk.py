@@ -18,8 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
-from delivery.events.event_types import Event
-from delivery.outbox.telling import tell
+from delivery.outbox.event_types import Event
+from delivery.outbox.publisher import publish
 from portal import clock
 from portal.dynamo import paging
 from portal.dynamo.repository import TRANSACTION_LIMIT, Transaction
@@ -124,7 +124,7 @@ def change_status(
         at = clock.stamp(begun, offset=position)
         changes, actions = [("status", state.status.value, to.value)], summaries.dated(state.status, to, at)
         told += summaries.revise(tenant, transaction, state, at=at, status=to, changes=changes, actions=actions)
-    tell(tenant, transaction, *told, subject=_SUBJECT, at=clock.stamp(begun))
+    publish(tenant, transaction, *told, subject=_SUBJECT, at=clock.stamp(begun))
     if companion is not None:
         companion.join(transaction, len(tickets))
     try:
@@ -182,7 +182,7 @@ def _write_unchanged(
     while rows:
         transaction = Transaction()
         told = [event for row in rows for event in add(transaction, row)]
-        tell(tenant, transaction, *told, subject=_SUBJECT)
+        publish(tenant, transaction, *told, subject=_SUBJECT)
         try:
             tenant.repository.transact(transaction)
         except TransactionRefused as refused:

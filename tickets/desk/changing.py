@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from delivery.outbox.telling import tell
+from delivery.outbox.publisher import publish
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import Action, Transaction
@@ -223,7 +223,7 @@ class _Revision:
         if described:
             # An update, because the item says more than this: which request has made the ticket.
             transaction.update(DetailItem(summary.pk, stored.DETAIL), [DetailItem.description.set(description or "")])
-        tell(tenant, transaction, *told, subject=ticket_events.subject(self.state.number), at=self.at)
+        publish(tenant, transaction, *told, subject=ticket_events.subject(self.state.number), at=self.at)
         made = SummaryItem.from_raw_data(summary.serialize())
         status, resolver = self.status or self.state.status, self.resolver
         after = {"status": status.value, "resolver": self.state.resolver if resolver is None else resolver}

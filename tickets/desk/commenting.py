@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from delivery.events.event_types import Event
-from delivery.outbox.telling import tell
+from delivery.outbox.event_types import Event
+from delivery.outbox.publisher import publish
 from portal import clock
 from portal.dynamo.repository import Action, Transaction
 from portal.dynamo.retry import retrying
@@ -172,7 +172,7 @@ def _add(
     else:
         told = _revise(tenant, transaction, state, at=at, then=then if moves else None, actions=actions)
     about = ticket_events.commented(tenant, state.number, kind=kind, body=body, at=at, version=state.version + moves)
-    tell(tenant, transaction, about, *told, subject=ticket_events.subject(state.number), at=at)
+    publish(tenant, transaction, about, *told, subject=ticket_events.subject(state.number), at=at)
     return entry
 
 

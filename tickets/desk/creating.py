@@ -8,8 +8,8 @@ import uuid
 from collections.abc import Iterator
 from typing import Any, Final
 
-from delivery.events.event_types import Event
-from delivery.outbox.telling import tell
+from delivery.outbox.event_types import Event
+from delivery.outbox.publisher import publish
 from portal import clock
 from portal.dynamo.repository import Transaction
 from portal.dynamo.retry import retrying
@@ -99,7 +99,7 @@ def create(
     transaction.put(summary, condition=SummaryItem.pk.does_not_exist())
     transaction.put(DetailItem(pk, stored.DETAIL, description=description, request=digest))
     transaction.put(summaries.event(tenant, pk, at, verb="opened the ticket"))
-    tell(
+    publish(
         tenant,
         transaction,
         ticket_events.created(tenant, number, made),

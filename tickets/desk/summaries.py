@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from delivery.events.event_types import Event
+from delivery.outbox.event_types import Event
 from portal.dynamo.repository import Action, Condition, Transaction
 from portal.errors import Invalid, NotFound
 from tenants.tenancy.context import TenantContext
@@ -132,8 +132,7 @@ def revise(
     `actions` set what `status` and `resolver` do not. With `changes` the version grows by one. `at` is the moment of
     the change, `told_at` that of the entry where it differs. The summary's member of the transaction is named by the
     ticket's number. The entry keeps what its `changes` do not say in full: the assignee before, and with a new
-    description the former one. Returns what there is to tell to those outside, for `telling.tell`; a new description is
-    told in full.
+    description the former one. Returns the events for `publisher.publish`; a new description is told in full.
     """
     pk = tenant.repository.key(stored.ticket, state.number)
     values = derived(

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from delivery.events.event_types import Event
+from delivery.outbox.event_types import Event
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import Transaction

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from delivery.outbox.tables import OUTBOX
+from delivery.outbox.stored import OUTBOX
 from portal.dynamo import fencing, provisioning
 from portal.dynamo.batches import BATCH_WRITE_LIMIT, batch_write
 from portal.dynamo.placement import POOL, Placement

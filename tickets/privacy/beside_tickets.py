@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from delivery.webhooks import endpoints
-from delivery.webhooks.items import EndpointItem
+from delivery.webhooks.stored import EndpointItem
 from portal.dynamo.repository import Action, Transaction
 from portal.errors import ConditionFailed, Conflict, TransactionRefused
 from portal.plain_text import amount

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from delivery.queues.tables import QUEUES
+from delivery.queues.stored import QUEUES
 from portal.schema.registry import Grant, declare
 from tenants.audit_trail.stored import CHAINS
 from tenants.certificates.keys import CERTIFICATES

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from delivery.events.event_types import Event, EventField, EventType, declare_event
-from delivery.outbox import telling
+from delivery.outbox import publisher
+from delivery.outbox.event_types import Event, EventField, EventType, declare_event
 from tenants.tenancy.context import TenantContext
 from tickets.ticket.fields import ASSIGNEE, BY_NAME, DESCRIPTION, EDITED, FIELDS, STATUS, Values
 
@@ -141,7 +141,7 @@ def subject(number: int) -> str:
 
 def are_told(tenant: TenantContext) -> bool:
     """Tell whether changes of many tickets at once are told to anybody, which takes a member of the transaction."""
-    return telling.is_told(tenant, STATUS_CHANGED, ASSIGNED)
+    return publisher.has_subscribers(tenant, STATUS_CHANGED, ASSIGNED)
 
 
 def _change(name: str, before: str, after: str, description: str | None) -> Json:

@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from delivery.holding import hold_changes
-from delivery.holding.hold_keeper import HoldKeeper
+from delivery.queues import holds
+from delivery.queues.holds import HoldApplier
 from portal.management.command import PortalCommand
 from portal.plain_text import amount
 from tenants.audit_trail.recording import Actor
@@ -15,10 +15,10 @@ from tenants.tenancy import tenant_directory
 
 BY = Actor(origin="delivery")
 _ACTS = {
-    "pause": hold_changes.pause,
-    "drain": hold_changes.drain,
-    "resume": hold_changes.resume,
-    "drop": hold_changes.drop,
+    "pause": holds.pause,
+    "drain": holds.drain,
+    "resume": holds.resume,
+    "drop": holds.drop,
 }
 
 
@@ -39,8 +39,6 @@ class Command(PortalCommand):
         tenant = tenant_directory.find(options["tenant"])
         if options["action"] != "show":
             _ACTS[options["action"]](tenant, by=BY, reason=options["reason"])
-            changed = HoldKeeper().step()
+            changed = HoldApplier().step()
             self.stdout.write(f"{amount(changed, 'event was', 'events were')} moved or dropped.")
-        self.stdout.write(
-            f"Deliveries of {tenant.name} are {hold_changes.said(hold_changes.hold_of(tenant.tenant_id))}."
-        )
+        self.stdout.write(f"Deliveries of {tenant.name} are {holds.said(holds.hold_of(tenant.tenant_id))}.")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from delivery.events import event_document
+from delivery.outbox import event_types
 from delivery.webhooks import webhook_events  # noqa: F401  # declares a type of its own
 from portal.management.command import PortalCommand
 
 
 class Command(PortalCommand):
-    help = f"Print the types of events and their fields, as declared: event_document > {event_document.PATH}"
+    help = f"Print the types of events and their fields, as declared: event_document > {event_types.PATH}"
 
     def work(self, options: dict[str, Any]) -> None:
-        self.stdout.write(event_document.document(), ending="")
+        self.stdout.write(event_types.document(), ending="")

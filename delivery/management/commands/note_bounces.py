@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from delivery.mail import bounce_queue
+from delivery.mail import bounces
 from portal.management.worker_command import WorkerCommand
 from portal.plain_text import amount
 
@@ -28,7 +28,7 @@ class Command(WorkerCommand):
     def work(self, options: dict[str, Any]) -> None:
         total: Counter[str] = Counter()
         with self.working(options):
-            while (counts := bounce_queue.read(wait=_POLL_SECONDS if options["follow"] else 1)) or options["follow"]:
+            while (counts := bounces.read(wait=_POLL_SECONDS if options["follow"] else 1)) or options["follow"]:
                 total += counts
                 if counts and options["verbosity"] > 1:
                     self._say(counts)

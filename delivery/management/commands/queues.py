@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
-from delivery.queues import allocation, blast_radius, depths, queue_sets, queue_survey
+from delivery.queues import allocation, blast_radius, depths, queue_sets
 from delivery.queues.allocation import said
 from delivery.queues.queue_transport import QueueTransport
 from portal.management.command import PortalCommand
@@ -38,7 +38,7 @@ class Command(PortalCommand):
         getattr(self, f"_{options['action']}")(options)
 
     def _show(self, options: dict[str, Any]) -> None:
-        survey = queue_survey.survey()
+        survey = allocation.survey()
         for slug, tenant_id in survey.slugs.items():
             self.stdout.write(f"{slug}: {said(survey.sets.get(tenant_id, ()))}")
         seen = depths.read()
@@ -54,7 +54,7 @@ class Command(PortalCommand):
             if chosen := allocation.assign(item.tenant_id, by=BY):
                 self.stdout.write(f"{item.name}: {said(chosen)}")
                 given += 1
-        forgotten = queue_survey.of_nobody(allocation.allocated())
+        forgotten = allocation.of_nobody(allocation.allocated())
         for tenant_id in forgotten:
             allocation.forget(tenant_id)
         self.stdout.write(f"{given} sets given, {len(forgotten)} of tenants that do not exist forgotten.")
@@ -62,7 +62,7 @@ class Command(PortalCommand):
     def _check(self, options: dict[str, Any]) -> None:
         queues = queue_sets.valid_count(settings.DELIVERY_QUEUES)
         problems = [
-            *queue_survey.problems(),
+            *allocation.problems(),
             *(f"the queue {name} does not exist" for name in QueueTransport().missing()),
         ]
         if problems:

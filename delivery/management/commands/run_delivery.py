@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
-from delivery.consuming.consumer import STOP_SECONDS, Consumer
-from delivery.consuming.message_handling import MessageHandler
-from delivery.queues import worker_assignment
+from delivery.queues import limits
+from delivery.queues.consumer import STOP_SECONDS, Consumer
+from delivery.queues.message_handling import MessageHandler
 from delivery.queues.queue_transport import QueueTransport
 from portal.management.option_types import whole_number
 from portal.management.worker_command import LOOK_SECONDS, WorkerCommand
@@ -44,7 +44,7 @@ class Command(WorkerCommand):
         if not options["of"]:
             raise CommandError("DELIVERY_WORKERS=0 says that Lambda delivers. Set it to how many workers there are.")
         transport = QueueTransport()
-        queues = worker_assignment.queues_of(options["worker"], of=options["of"], queues=transport.queues)
+        queues = limits.queues_of(options["worker"], of=options["of"], queues=transport.queues)
         if not queues:
             raise CommandError(f"{transport.queues} queues leave nothing to do for worker {options['worker']}.")
         consumer = Consumer(transport, MessageHandler().handle, queues, slots=settings.DELIVERY_SLOTS)

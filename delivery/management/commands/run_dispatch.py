@@ -6,12 +6,11 @@ from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any, ClassVar
 
-from delivery.dispatching.dispatcher import IF_LOST, Dispatcher
-from delivery.dispatching.periodic_work import PeriodicWork
-from delivery.dispatching.queue_refresher import Refresher
-from delivery.dispatching.sender import Sender
-from delivery.outbox.tables import OUTBOX
+from delivery.outbox.stored import OUTBOX
+from delivery.queues.dispatcher import IF_LOST, Dispatcher
+from delivery.queues.periodic_work import PeriodicWork
 from delivery.queues.queue_transport import QueueTransport
+from delivery.queues.sender import Sender
 from portal.management.follow_command import FollowCommand
 from portal.schema.registry import Role
 from portal.streams.poller import Poller
@@ -46,8 +45,7 @@ class Command(FollowCommand):
 
     @cached_property
     def _periodic_work(self) -> PeriodicWork:
-        refresher = Refresher(self._sender, self._transport)
-        return PeriodicWork(self._dispatcher, self._sender, refresher=refresher, sweeps=lambda: self._poller.leads)
+        return PeriodicWork(self._dispatcher, self._sender, self._transport, sweeps=lambda: self._poller.leads)
 
     def poller(self, *, lease_seconds: float, **size: Any) -> Poller:
         handle = self._dispatcher.handle

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from delivery.outbox import keys as outbox_keys
-from delivery.outbox.tables import OUTBOX
-from delivery.webhooks import keys as webhook_keys
-from delivery.webhooks.tables import DELIVERIES, ENDPOINTS, SECRETS
+from delivery.outbox import stored as outbox_keys
+from delivery.outbox.stored import OUTBOX
+from delivery.webhooks import stored as webhook_keys
+from delivery.webhooks.stored import DELIVERIES, ENDPOINTS, SECRETS
 from portal.isolation import policies
 from portal.isolation.iam import TAG
 from portal.schema import registry
@@ -89,7 +89,7 @@ def _key_of(draw: Draw, target: Target, table: Table, index: Index | None) -> st
     if table == TICKETS:
         return rng.choice(target.items)["pk"] if target.items else ticket_keys.ticket(target.id, 1)
     if table == DELIVERIES:
-        return webhook_keys.deliveries(target.id, rng.choice(target.endpoints or [_NO_ENDPOINT]))
+        return webhook_keys.log_partition(target.id, rng.choice(target.endpoints or [_NO_ENDPOINT]))
     person = rng.choice(target.members) if target.members else None
     if table == USERS and person:
         return rng.choice([user_key(person.id), email_key(person.email), slug_key(target.tenant.slug)])

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from delivery.outbox import keys as outbox_keys
-from delivery.outbox.items import OutboxItem
-from delivery.outbox.tables import OUTBOX
+from delivery.outbox import stored as outbox_keys
+from delivery.outbox.stored import OUTBOX, OutboxItem
 from portal.dynamo.client import Item
 from portal.dynamo.repository import Transaction
 from portal.errors import ConditionFailed, TransactionRefused

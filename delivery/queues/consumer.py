@@ -6,7 +6,11 @@ first. What its tenant may not begin now is set aside for a moment and then put 
 in the way of another tenant's.
 
 The queues may be away: each thread then waits with full jitter and goes on. A worker that is killed leaves nothing
-behind; what it had is seen again after `receipts.VISIBILITY_SECONDS`.
+behind; what it had is seen again after VISIBILITY_SECONDS.
+
+What was received is kept invisible while it is worked on, and deleted when it is done (`Receipts`). Deletes are sent in
+batches, ten times a second. What SQS refuses to delete comes again, and its row says by then that there is nothing to
+do.
 """
 
 from __future__ import annotations
@@ -14,17 +18,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
-from delivery.consuming import message_handling, receipts, slots
-from delivery.consuming.message_handling import Handled
-from delivery.consuming.receipts import Receipts, Transport
-from delivery.consuming.slots import Schedule
-from delivery.queues import limits
-from delivery.queues.limits import LimitsOf
+from delivery.queues import limits, message_handling
+from delivery.queues.limits import HANGS_SECONDS, LimitsOf, Schedule
+from delivery.queues.message_handling import Handled
 from delivery.queues.queue_transport import BATCH, Message, Received
 from portal.dynamo import retry
 from portal.errors import PortalError
@@ -38,8 +39,21 @@ STOP_SECONDS: Final = message_handling.DELIVERY_SECONDS + 5
 # What is over its tenant's cap waits here for so long, since a unit is often free again soon; then others may have it.
 ASIDE_SECONDS: Final = 0.5
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0  # seconds, while the queues are away
+VISIBILITY_SECONDS: Final = 30  # after which what a dead worker had is seen by another
+EXTEND_SECONDS: Final = 10.0
+_DELETE_SECONDS: Final = 0.1
+_TRIES: Final = 5
 
 Handle = Callable[[Received, Message], Handled]
+
+
+class Transport(Protocol):
+    """Name the part of `QueueTransport` that a consumer needs."""
+
+    def send(self, queue: int, messages: list[Message], *, delay: int = 0) -> list[Message]: ...
+    def receive(self, queue: int, *, most: int, wait: int, visibility: int) -> list[Received]: ...
+    def delete(self, queue: int, handles: list[str]) -> list[str]: ...
+    def extend(self, queue: int, handles: list[str], *, seconds: int) -> list[str]: ...
 
 
 @dataclass(frozen=True)
@@ -56,7 +70,7 @@ class _Waiting:
 
     @property
     def goes_alone(self) -> bool:
-        return message_handling.strikes_of(self.received, self.message) >= slots.ALONE_STRIKES
+        return message_handling.strikes_of(self.received, self.message) >= limits.ALONE_STRIKES
 
 
 class Consumer:
@@ -144,7 +158,7 @@ class Consumer:
             received: list[Received] = []
             try:
                 received = self._transport.receive(
-                    queue, most=most, wait=self._poll_seconds, visibility=receipts.VISIBILITY_SECONDS
+                    queue, most=most, wait=self._poll_seconds, visibility=VISIBILITY_SECONDS
                 )
                 failures = 0
             except PortalError as error:
@@ -221,7 +235,7 @@ class Consumer:
 
     def _wait_for_change(self) -> None:
         reserved = self._schedule.is_reserved
-        self._changed.wait(slots.ALONE_SECONDS if reserved else None)
+        self._changed.wait(limits.ALONE_SECONDS if reserved else None)
         if reserved and not self._schedule.is_reserved:
             self._changed.notify_all()  # nothing else tells those who ask the queues
 
@@ -234,7 +248,7 @@ class Consumer:
         if waiting is None or (self._schedule.running and self._schedule.is_reserved):
             return None
         self._alone = None
-        seconds = slots.SUSPECT_SECONDS if self._schedule.running else self._begin(waiting)
+        seconds = limits.SUSPECT_SECONDS if self._schedule.running else self._begin(waiting)
         if seconds:
             self._schedule.open()
         else:
@@ -270,7 +284,7 @@ class Consumer:
                 if not late:
                     self._changed.wait(self._aside[0][0] - now if self._aside else None)
             for waiting in late:
-                self._put_off(waiting, slots.OVER_CAP_SECONDS)
+                self._put_off(waiting, limits.OVER_CAP_SECONDS)
 
     # --- letting go ---
 
@@ -298,3 +312,85 @@ class Consumer:
         except PortalError as error:
             log.warning("A message could not be put off: %s", error.message)
             return False
+
+
+# --- receipts ---
+
+
+@dataclass
+class _Held:
+    queue: int
+    until: float  # the moment after which it is not extended any more; begins with the work
+    extended_at: float
+
+
+class Receipts:
+    """The receipts of one worker. `step` is called by one thread, the rest by any."""
+
+    def __init__(self, transport: Transport, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._transport, self._clock = transport, clock
+        self._lock = threading.Lock()
+        self._held: dict[str, _Held] = {}
+        self._done: dict[int, dict[str, int]] = defaultdict(dict)  # by queue, handles and how often they were refused
+
+    def hold(self, queue: int, received: list[Received]) -> None:
+        """Begin to keep messages invisible, for as long as they wait for a slot."""
+        with self._lock:
+            for one in received:
+                self._held[one.handle] = _Held(queue, float("inf"), self._clock())
+
+    def begin(self, received: Received) -> None:
+        """Note that the work on a message begins now."""
+        with self._lock:
+            if received.handle in self._held:
+                self._held[received.handle].until = self._clock() + HANGS_SECONDS
+
+    def done(self, queue: int, received: Received) -> None:
+        """Delete a message soon."""
+        with self._lock:
+            self._held.pop(received.handle, None)
+            self._done[queue][received.handle] = 0
+
+    def let_go(self, received: Received) -> None:
+        """Let others see a message when its time is up."""
+        with self._lock:
+            self._held.pop(received.handle, None)
+
+    def step(self) -> None:
+        """Send the deletes that have come together, and extend what is due."""
+        with self._lock:
+            done, self._done = self._done, defaultdict(dict)
+        for queue, handles in done.items():
+            self._delete(queue, handles)
+        now = self._clock()
+        due: dict[int, list[str]] = defaultdict(list)
+        with self._lock:
+            for handle, held in list(self._held.items()):
+                if now > held.until:
+                    del self._held[handle]
+                elif now - held.extended_at >= EXTEND_SECONDS:
+                    held.extended_at = now
+                    due[held.queue].append(handle)
+        for queue, handles_due in due.items():
+            try:
+                self._transport.extend(queue, handles_due, seconds=VISIBILITY_SECONDS)
+            except PortalError as error:
+                log.warning("Messages could not be kept invisible: %s", error.message)
+
+    def run(self, again: Callable[[], bool]) -> None:
+        """Step until `again` says no, and once more."""
+        while again():
+            self.step()
+            time.sleep(_DELETE_SECONDS)
+        self.step()
+
+    def _delete(self, queue: int, handles: dict[str, int]) -> None:
+        try:
+            refused = self._transport.delete(queue, list(handles))
+        except PortalError as error:
+            log.warning("Messages could not be deleted yet: %s", error.message)
+            refused = list(handles)
+        with self._lock:
+            for handle in refused:
+                if handles[handle] < _TRIES:
+                    self._done[queue][handle] = handles[handle] + 1

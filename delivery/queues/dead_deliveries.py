@@ -19,11 +19,9 @@ import logging
 from collections.abc import Iterator
 from typing import Final
 
-from delivery.consuming import keys
-from delivery.consuming.items import DeadDeliveryItem
-from delivery.consuming.tables import DEAD_BY_TIME, DEAD_DELIVERIES
-from delivery.outbox import destinations, progress, telling
-from delivery.outbox.items import OutboxItem
+from delivery.outbox import destinations, outbox_rows, publisher
+from delivery.outbox.stored import OutboxItem
+from delivery.queues.stored import DEAD_BY_TIME, DEAD_DELIVERIES, LISTED, DeadDeliveryItem, dead_delivery
 from portal import clock
 from portal.dynamo import platform
 from portal.dynamo.library_errors import is_missing
@@ -51,11 +49,11 @@ def keep(repository: TenantRepository, row: OutboxItem, *, index: int, destinati
 
     The same again replaces itself. Raises Throttled and Unavailable.
     """
-    member = telling.member(index, destination)
+    member = publisher.member(index, destination)
     event = json.loads(row.events[index]) if 0 <= index < len(row.events) else {}
     letter = DeadDeliveryItem(
         repository.tenant_id,
-        keys.dead_delivery(row.timestamp, row.event_id, member),
+        dead_delivery(row.timestamp, row.event_id, member),
         event_id=row.event_id,
         timestamp=row.timestamp,
         index=index,
@@ -64,16 +62,16 @@ def keep(repository: TenantRepository, row: OutboxItem, *, index: int, destinati
         subject=row.subject,
         reason=reason[:REASON_LIMIT],
         at=clock.stamp(),
-        listed=keys.LISTED,
+        listed=LISTED,
         expires_at=row.expires_at,
         placement=None if repository.placement == POOL else str(repository.placement),
     )
-    beside = Transaction()
-    beside.put(letter)
+    writing = Transaction()
+    writing.put(letter)
     if repository.placement.site:
-        repository.transact(beside)
-        beside = Transaction()
-    progress.dead(repository, row, member, beside=beside)
+        repository.transact(writing)
+        writing = Transaction()
+    outbox_rows.dead(repository, row, member, transaction=writing)
     log.error("A delivery is dead: tenant %s, %s to %s: %s", repository.tenant_id, letter.subject, destination, reason)
 
 
@@ -86,7 +84,7 @@ def stored(*, tenant_id: str = "") -> Iterator[DeadDeliveryItem]:
     if tenant_id:
         raws = TenantRepository(tenant_id).query_all(DEAD_DELIVERIES, schema_keys.tenant, consistent=True)
     else:
-        raws = platform.query_all(DEAD_DELIVERIES, keys.LISTED, index=DEAD_BY_TIME, descending=True)
+        raws = platform.query_all(DEAD_DELIVERIES, LISTED, index=DEAD_BY_TIME, descending=True)
     yield from (DeadDeliveryItem.from_raw_data(raw) for raw in raws)
 
 
@@ -116,8 +114,8 @@ def replay(letter: DeadDeliveryItem, *, by: Actor) -> None:
     if destinations.is_private(letter.destination):
         raise Conflict("What it said is not kept, so it cannot be replayed. Send it anew where it came from.")
     repository, reopening = _repository(letter), Transaction()
-    member = telling.member(int(letter.index), letter.destination)
-    progress.reopen(reopening, OutboxItem(letter.event_id, letter.timestamp), member, name=_ROW)
+    member = publisher.member(int(letter.index), letter.destination)
+    outbox_rows.reopen(reopening, OutboxItem(letter.event_id, letter.timestamp), member, name=_ROW)
     writing = _removal(letter)
     if repository.placement.site:
         _reopen_first(repository, reopening, member)

@@ -26,14 +26,12 @@ from typing import Any, Final, Protocol
 
 from django.conf import settings
 
-from delivery.dispatching.cap_lending import Lending
-from delivery.outbox.progress import CERTAINLY_ANSWERED
-from delivery.queues import limits, queue_sets, worker_assignment
-from delivery.queues.limits import LimitsOf
+from delivery.outbox.outbox_rows import CERTAINLY_ANSWERED
+from delivery.queues import limits, queue_sets
+from delivery.queues.limits import Lending, LimitsOf
 from delivery.queues.queue_transport import Depth, Message
 from portal.dynamo.client import fan_out
 from portal.errors import Rejected, Unavailable
-from portal.tenant_buckets import RecentTenants, TokenBucket
 
 log = logging.getLogger("pooldesk.delivery")
 
@@ -114,7 +112,7 @@ class Sender:
         self._in_flight: Counter[str] = Counter()
         self._own_by_queue: Counter[int] = Counter()
         self._others_by_queue: dict[int, float] = defaultdict(float)
-        self._buckets = RecentTenants(self._new_bucket)
+        self._buckets = limits.buckets(limits_of, clock)
         self._waiting: OrderedDict[str, deque[Offer]] = OrderedDict()  # the tenant whose turn is next first
         self._waiting_keys: set[_Key] = set()
 
@@ -233,7 +231,7 @@ class Sender:
     def _busy(self) -> list[float]:
         """Return, by queue, how much each of its workers has to do, in messages."""
         loads = [self._own_by_queue[queue] + self._others_by_queue[queue] for queue in range(self._transport.queues)]
-        return worker_assignment.load_of_workers(loads, self._workers) if self._workers else loads
+        return limits.load_of_workers(loads, self._workers) if self._workers else loads
 
     def _wait(self, offer: Offer) -> bool:
         """Put the offer into the list; False where that is full, for all or for this tenant."""
@@ -268,10 +266,6 @@ class Sender:
         before = self._clock() - CERTAINLY_ANSWERED.total_seconds()
         while self._units and next(iter(self._units.values())).since <= before:
             self._release(next(iter(self._units)))
-
-    def _new_bucket(self, tenant_id: str) -> TokenBucket:
-        own = self._limits_of(tenant_id)
-        return TokenBucket(per_second=own.per_second, burst=own.burst, clock=self._clock)
 
     def _send(self, going: Sequence[tuple[Offer, int]]) -> tuple[list[Offer], list[Offer]]:
         """Send to all queues at the same time; what went and what did not, whose units are free again."""

@@ -7,9 +7,9 @@ own, which is what it was when the row was written, wherever the tenant lies by 
 
 A message that a worker had when it died, or that raised an error that nobody expected, is a suspect. Whoever held it
 may not have begun it, so that says nothing yet: from then on each beginning is counted in its row, one at a time
-(slots.py), and what was begun MOST_BEGINNINGS times without an answer is a dead letter. A database that is away, a
-tenant that has enough in flight and a worker that stops make no suspects: then the same is sent again as a new message,
-since SQS would count the next receive.
+(`limits.Schedule`), and what was begun MOST_BEGINNINGS times without an answer is a dead letter. A database that is
+away, a tenant that has enough in flight and a worker that stops make no suspects: then the same is sent again as a new
+message, since SQS would count the next receive.
 """
 
 from __future__ import annotations
@@ -20,17 +20,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from delivery.consuming import dead_deliveries, delivery_notes
-from delivery.holding.holds import HoldBoard
-from delivery.outbox import destinations, keys, member_state, progress, retry_times, telling
-from delivery.outbox.destinations import Outcome, Work
-from delivery.outbox.items import OutboxItem
+from delivery.outbox import destinations, outbox_rows, publisher
+from delivery.outbox.destinations import Work
+from delivery.outbox.stored import OutboxItem, outbox_row, row_parts
+from delivery.queues import dead_deliveries
+from delivery.queues.holds import HoldCache
 from delivery.queues.queue_transport import Message, Received
 from portal import clock
 from portal.dynamo.library_errors import is_missing
 from portal.dynamo.placement import Placement, at
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Invalid, NotFound, PortalError, Unavailable
+from portal.noise import noise_teller
+from portal.noise.noise_tally import NoiseTally
 
 log = logging.getLogger("pooldesk.delivery")
 
@@ -39,7 +41,7 @@ MOST_STRIKES: Final = 6  # receives that ended badly, begun or not; more are not
 DELIVERY_SECONDS: Final = 30.0  # that a delivery may take; whoever delivers cuts it off
 AWAY_SECONDS: Final = 5  # until the same is tried again where the database is away, or something was struck
 # More often than this a message is not passed on; its row is due at once and brings a new one. Times the longest pause
-# it stays well within progress.CERTAINLY_ANSWERED.
+# it stays well within outbox_rows.CERTAINLY_ANSWERED.
 MOST_POSTPONEMENTS: Final = 60
 
 
@@ -70,7 +72,7 @@ def postponed(received: Received, message: Message, *, seconds: float) -> Handle
     """Put a message that was not begun behind others, as a new one with the same strikes; after too many times, give
     it back to its row. Without seconds a worker that stops lets others have it, which nobody has to know."""
     if seconds:
-        delivery_notes.note(message, "postponed", delivery_notes.waited(received))
+        _note(message, "postponed", _waited(received))
     if message.postponed >= MOST_POSTPONEMENTS:
         _give_back(message)
         return Handled("left")
@@ -83,7 +85,7 @@ def _give_back(message: Message) -> None:
     try:
         found = _find(message)
         if found:
-            progress.give_back(*found)
+            outbox_rows.give_back(*found)
     except PortalError as error:
         log.warning("A message is left to its row, which is due later: %s", error.message)
 
@@ -94,35 +96,35 @@ def _find(message: Message) -> tuple[TenantRepository, OutboxItem, str] | None:
     Raises Invalid where the ids are not those of a row of the tenant that the message names, Unavailable.
     """
     try:
-        owner, row_id = keys.row_parts(message.event_id)
+        owner, row_id = row_parts(message.event_id)
     except ValueError:
         owner, row_id = "", ""
     if owner != message.tenant_id or not clock.is_stamp(message.timestamp):
         raise Invalid(f"its ids are not those of tenant {message.tenant_id}")
     repository = TenantRepository(message.tenant_id, Placement.parse(message.placement))
     try:
-        row = repository.get(OutboxItem, keys.outbox_row, row_id, sort=message.timestamp, consistent=True)
+        row = repository.get(OutboxItem, outbox_row, row_id, sort=message.timestamp, consistent=True)
     except Unavailable as error:
         if not (message.placement and is_missing(error)):  # an outbox of its own goes with all that is in it
             raise
         return None
-    member = telling.member(message.index, message.destination)
+    member = publisher.member(message.index, message.destination)
     return None if row is None or member not in (row.open or ()) else (repository, row, member)
 
 
 class MessageHandler:
     """Handles messages, any number at the same time."""
 
-    def __init__(self, *, board: HoldBoard | None = None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._board = board or HoldBoard()
+    def __init__(self, *, holds: HoldCache | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._holds = holds or HoldCache()
         self._clock = clock
 
     def handle(self, received: Received, message: Message) -> Handled:
         """Deliver, and write what came of it. Returns what is to happen with the message; raises nothing."""
-        waited = delivery_notes.waited(received)
+        waited = _waited(received)
         try:
             handled = self._handle(message, strikes_of(received, message))
-            delivery_notes.note(message, handled.did, waited)
+            _note(message, handled.did, waited)
             return handled
         except Unavailable as error:
             log.warning("A message is put off, the database is away: %s", error.message)
@@ -141,58 +143,71 @@ class MessageHandler:
         if found is None:
             return Handled("closed")
         repository, row, member = found
-        verdict = self._board.verdict(message.tenant_id, message.timestamp)
+        verdict = self._holds.verdict(message.tenant_id, message.timestamp)
         if verdict != "go":
             with at(repository.placement):
                 return _held(row, member, drop=verdict == "drop")
         if not strikes:
             return self._deliver(repository, row, message, member)
         # The first time, when it was no suspect yet, nobody counted.
-        begun = member_state.risked(row, member) + 1
+        begun = outbox_rows.risked(row, member) + 1
         if begun >= MOST_BEGINNINGS or strikes >= MOST_STRIKES:
             reason = f"It was being worked on {begun} times when that ended badly."
             return _give_up(repository, row, message, reason)
-        progress.risk(repository, row, member, begun)
+        outbox_rows.risk(repository, row, member, begun)
         try:
             return self._deliver(repository, row, message, member)
         except Unavailable:
-            progress.risk(repository, row, member, begun - 1)
+            outbox_rows.risk(repository, row, member, begun - 1)
             raise
 
     def _deliver(self, repository: TenantRepository, row: OutboxItem, message: Message, member: str) -> Handled:
+        """Let the destination deliver it, and write what came of that."""
         try:
             deliver = destinations.deliver_for(message.destination)
         except NotFound as error:
             return _give_up(repository, row, message, error.message)
-        attempt = member_state.attempts_of(row, member) + 1
+        attempt = outbox_rows.attempts_of(row, member) + 1
         deadline = self._clock() + DELIVERY_SECONDS
-        work = Work(message.tenant_id, repository, row, message.index, message.destination, attempt, deadline)
-        outcome = deliver(work)
-        return _write(repository, row, message, member, attempt, outcome)
+        outcome = deliver(
+            Work(message.tenant_id, repository, row, message.index, message.destination, attempt, deadline)
+        )
+        if outcome.state == "answered":
+            outbox_rows.answered(repository, row, member)
+            return Handled("answered")
+        pause = destinations.retry_pause(attempt)
+        if outcome.state == "dead" or pause is None:
+            return _give_up(repository, row, message, outcome.note or "Its attempts are used up.")
+        seconds = pause.total_seconds() if outcome.retry_after is None else outcome.retry_after
+        outbox_rows.failed(repository, row, member, next_at=clock.stamp(offset=int(seconds * 1_000_000)))
+        return Handled(outcome.state)
 
 
 def _held(row: OutboxItem, member: str, *, drop: bool) -> Handled:
     if drop:
-        progress.drop(row)
+        outbox_rows.drop(row)
         return Handled("dropped")
-    progress.hold(row, member=member)
+    outbox_rows.hold(row, member=member)
     return Handled("held")
-
-
-def _write(
-    repository: TenantRepository, row: OutboxItem, message: Message, member: str, attempt: int, outcome: Outcome
-) -> Handled:
-    if outcome.state == "answered":
-        progress.answered(repository, row, member)
-        return Handled("answered")
-    pause = retry_times.pause(attempt)
-    if outcome.state == "dead" or pause is None:
-        return _give_up(repository, row, message, outcome.note or "Its attempts are used up.")
-    seconds = pause.total_seconds() if outcome.retry_after is None else outcome.retry_after
-    progress.failed(repository, row, member, next_at=clock.stamp(offset=int(seconds * 1_000_000)))
-    return Handled(outcome.state)
 
 
 def _give_up(repository: TenantRepository, row: OutboxItem, message: Message, reason: str) -> Handled:
     dead_deliveries.keep(repository, row, index=message.index, destination=message.destination, reason=reason)
     return Handled("dead")
+
+
+# --- for the operators' page ---
+
+_FIELDS: Final = {"answered": "deliveries", "failed": "failed", "dead": "dead", "held": "held", "postponed": "put_off"}
+
+
+def _waited(received: Received) -> float:
+    """Return for how many seconds the message has been in its queue, by SQS's clock and ours."""
+    return max(0.0, time.time() - received.sent_at) if received.sent_at else 0.0
+
+
+def _note(message: Message, did: str, seconds: float) -> None:
+    """Count it for the tenant. `seconds` are those before it was taken up."""
+    field = _FIELDS.get(did)
+    if field is not None:
+        noise_teller.note(message.tenant_id, NoiseTally(**{field: 1, "wait": seconds}))

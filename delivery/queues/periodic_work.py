@@ -1,4 +1,4 @@
-"""Do beside the stream what is due by the clock: send what waited, sweep, and look up what nobody has answered.
+"""Do what is due by the clock: send what waited, sweep, look up unanswered messages, and look how full queues are.
 
 All outboxes are swept by the one dispatcher that sweeps: that of all, and those of tenants that have one of their own.
 """
@@ -13,12 +13,12 @@ from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Final
 
-from delivery.dispatching.dispatcher import WATCHED_SECONDS, Dispatcher
-from delivery.dispatching.queue_refresher import Refresher
-from delivery.dispatching.sender import Sender
-from delivery.dispatching.sweeper import GRACE, Sweeper
-from delivery.holding.hold_keeper import HoldKeeper
-from portal.errors import Unavailable
+from delivery.queues import depths
+from delivery.queues.dispatcher import GRACE, WATCHED_SECONDS, Dispatcher, Sweeper
+from delivery.queues.holds import HoldApplier
+from delivery.queues.queue_transport import QueueTransport
+from delivery.queues.sender import Sender
+from portal.errors import PortalError, Unavailable
 from portal.streams import beside, stream_source
 from portal.streams.stream_source import StreamSource
 
@@ -39,15 +39,16 @@ class PeriodicWork:
         self,
         dispatcher: Dispatcher,
         sender: Sender,
+        transport: QueueTransport,
         *,
-        refresher: Refresher,
         sweeps: Callable[[], bool],
         watched_seconds: float = WATCHED_SECONDS,
     ) -> None:
         self._watched_seconds = watched_seconds
-        self._dispatcher, self._sender, self._refresher, self._sweeps = dispatcher, sender, refresher, sweeps
+        self._dispatcher, self._sender, self._sweeps = dispatcher, sender, sweeps
+        self._refresher = Refresher(sender, transport)
         self._sweeper = Sweeper(dispatcher)
-        self._hold_keeper = HoldKeeper()
+        self._holds = HoldApplier()
         self._swept_at = self._looked_at = time.monotonic()
         self._sweeping = threading.Lock()
         self._swept = self._sent = 0  # messages that the last sweep sent, and all of them
@@ -66,7 +67,7 @@ class PeriodicWork:
             self._dispatcher.look_up(older_than=self._watched_seconds)
         if now - self._swept_at >= SWEEP_SECONDS and self._sweeps():
             self._swept_at = now
-            self._hold_keeper.step(seconds=SWEEP_SECONDS)
+            self._holds.step(seconds=SWEEP_SECONDS)
             self._swept = self.sweep()
             self._sent += self._swept
 
@@ -106,3 +107,32 @@ class PeriodicWork:
     def _pause(self) -> float:
         due = self._sender.seconds_to_pump()
         return _LOOK_SECONDS if due is None else min(_LOOK_SECONDS, max(0.01, due))
+
+
+class Refresher:
+    """Look once a minute how full the queues are: to correct the sender slowly, and to tell operators.
+
+    Call `turn` as often as you like. `clock` gives seconds that never go back.
+    """
+
+    def __init__(
+        self, sender: Sender, transport: QueueTransport, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._sender, self._transport, self._clock = sender, transport, clock
+        self._due = clock()
+
+    def turn(self) -> bool:
+        """Look at all queues, if it is time: a request for each, and one PutItem. Returns whether it did.
+
+        What cannot be reached is looked at in the next turn; nothing depends on it.
+        """
+        if self._clock() < self._due:
+            return False
+        self._due = self._clock() + depths.EVERY_SECONDS
+        try:
+            seen = self._transport.depths()
+            self._sender.correct(seen)
+            depths.write(seen)
+        except PortalError as error:
+            log.warning("The depths of the queues could not be measured: %s", error.message)
+        return True

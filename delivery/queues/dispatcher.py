@@ -20,13 +20,14 @@ from functools import partial
 from threading import Lock
 from typing import Final, Protocol
 
-from delivery.dispatching import outbox_reader
-from delivery.dispatching.outbox_reader import RowKey
-from delivery.dispatching.sender import Offer, Taken
-from delivery.holding.holds import HoldBoard, Verdict
-from delivery.outbox import keys, member_state, progress, telling
-from delivery.outbox.items import OutboxItem
+from delivery.outbox import outbox_rows, publisher
+from delivery.outbox.outbox_rows import RowKey
+from delivery.outbox.stored import SHARDS, OutboxItem, pending_of, row_parts
+from delivery.queues import limits
+from delivery.queues.holds import HoldCache, Verdict
+from delivery.queues.limits import LimitsOf
 from delivery.queues.queue_transport import Message
+from delivery.queues.sender import Offer, Taken
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.library_errors import is_missing
@@ -69,8 +70,8 @@ class _Watched:
 class Dispatcher:
     """Bring rows to the sender, and note what it sent. `handle` is a handler of the outbox's stream."""
 
-    def __init__(self, sender: Sends, *, board: HoldBoard | None = None) -> None:
-        self._sender, self._board = sender, board or HoldBoard()
+    def __init__(self, sender: Sends, *, holds: HoldCache | None = None) -> None:
+        self._sender, self._holds = sender, holds or HoldCache()
         self._lock = Lock()
         self._watched: dict[tuple[RowKey, str], _Watched] = {}
 
@@ -84,8 +85,8 @@ class Dispatcher:
         over = 0
         for record in batch.records:
             key = _key_of(record)
-            new = outbox_reader.of_image(record.raw["dynamodb"].get("NewImage"))
-            old = outbox_reader.of_image(record.raw["dynamodb"].get("OldImage"))
+            new = outbox_rows.of_image(record.raw["dynamodb"].get("NewImage"))
+            old = outbox_rows.of_image(record.raw["dynamodb"].get("OldImage"))
             if old is not None:
                 fresh.pop(key, None)  # whoever changed it had it before us
                 over += self._note_over(old, new)
@@ -114,7 +115,7 @@ class Dispatcher:
         taken = self._sender.pump()
         failed = self._note_sent(taken.sent)
         # Of an outbox that is away nobody else has to hear: what is not noted there is sent again by the sweep.
-        here = outbox_reader.here()
+        here = outbox_rows.here()
         _raise_first({key: error for key, error in failed.items() if key.placement in ("", here)})
         return len(taken.sent)
 
@@ -133,7 +134,7 @@ class Dispatcher:
     def _look_up(self, where: str, waiting: list[_Watched], now: float) -> int:
         rows: dict[RowKey, OutboxItem] = {}
         try:
-            rows = outbox_reader.stored(one.row for one in waiting)
+            rows = outbox_rows.read(one.row for one in waiting)
         except Unavailable as error:
             if not where:
                 raise
@@ -153,19 +154,19 @@ class Dispatcher:
         """Return the rows that no operator holds; put aside those that are to wait, and close those to be dropped."""
         by_verdict: dict[Verdict, list[OutboxItem]] = {"go": [], "wait": [], "drop": []}
         for row in rows:
-            by_verdict[self._board.verdict(keys.row_parts(row.event_id)[0], row.timestamp)].append(row)
+            by_verdict[self._holds.verdict(row_parts(row.event_id)[0], row.timestamp)].append(row)
         for row in by_verdict["wait"]:
-            noise_teller.note(keys.row_parts(row.event_id)[0], NoiseTally(held=1))
+            noise_teller.note(row_parts(row.event_id)[0], NoiseTally(held=1))
         failed = _each(
-            {outbox_reader.key_of(row): partial(progress.hold, row) for row in by_verdict["wait"]}
-            | {outbox_reader.key_of(row): partial(progress.drop, row) for row in by_verdict["drop"]}
+            {outbox_rows.key_of(row): partial(outbox_rows.hold, row) for row in by_verdict["wait"]}
+            | {outbox_rows.key_of(row): partial(outbox_rows.drop, row) for row in by_verdict["drop"]}
         )
         return by_verdict["go"], failed
 
     def _unsent(self, fresh: Mapping[RowKey, OutboxItem]) -> list[OutboxItem]:
         late = clock.stamp(clock.now() - LATE)
         old = {key for key in fresh if key.timestamp < late}
-        stored = outbox_reader.stored(old) if old else {}
+        stored = outbox_rows.read(old) if old else {}
         rows = [stored.get(key) if key in old else row for key, row in fresh.items()]
         return [row for row in rows if row is not None and _is_pending(row)]
 
@@ -180,7 +181,7 @@ class Dispatcher:
                 rows[key] = offer.row
                 members[key].add(member)
                 self._watched[key, member] = _Watched(key, member, offer.attempt, now)
-        return _each({key: partial(progress.sent, row, members[key]) for key, row in rows.items()})
+        return _each({key: partial(outbox_rows.sent, row, members[key]) for key, row in rows.items()})
 
     def _note_over(self, old: OutboxItem, new: OutboxItem | None) -> int:
         """Free the units of messages that this change of a row ended. Return how many."""
@@ -190,23 +191,23 @@ class Dispatcher:
             if new is None
             or not _is_pending(new)
             or member not in (new.open or ())
-            or member_state.ended(new, member) > member_state.ended(old, member)
+            or outbox_rows.ended(new, member) > outbox_rows.ended(old, member)
         ]
         for member in ended:
             failed = new is not None and member in (new.open or ())
-            self._free(outbox_reader.key_of(old), member, failed=failed)
+            self._free(outbox_rows.key_of(old), member, failed=failed)
         return len(ended)
 
     def _has_ended(self, one: _Watched, row: OutboxItem | None, now: float) -> bool:
         done = row is None or one.member not in (row.open or ())
-        if row is not None and (done or member_state.ended(row, one.member) >= one.attempt):
+        if row is not None and (done or outbox_rows.ended(row, one.member) >= one.attempt):
             done = True
-        if done or now - one.at > progress.CERTAINLY_ANSWERED.total_seconds():
+        if done or now - one.at > outbox_rows.CERTAINLY_ANSWERED.total_seconds():
             self._free(one.row, one.member)
         return done
 
     def _free(self, key: RowKey, member: str, *, failed: bool = False) -> None:
-        index, destination = telling.member_parts(member)
+        index, destination = publisher.member_parts(member)
         self._sender.over(key.event_id, index, destination, failed=failed)
         with self._lock:
             self._watched.pop((key, member), None)
@@ -235,31 +236,95 @@ def _raise_first(failed: _Failures) -> None:
 
 def _is_pending(row: OutboxItem) -> bool:
     """Tell whether a row waits to be sent or answered, and no operator holds it."""
-    return row.pending == keys.pending_of(keys.row_parts(row.event_id)[1])
+    return row.pending == pending_of(row_parts(row.event_id)[1])
 
 
 def _is_back(old: OutboxItem, new: OutboxItem) -> bool:
     """Tell whether an operator has let a row go again, or somebody has opened it anew or does not want to wait."""
-    hastened = any(member_state.attempts_of(new, one) < member_state.attempts_of(old, one) for one in new.open or ())
+    hastened = any(outbox_rows.attempts_of(new, one) < outbox_rows.attempts_of(old, one) for one in new.open or ())
     opened = not (new.open or set()) <= (old.open or set())
     return _is_pending(new) and (not _is_pending(old) or opened or hastened)
 
 
 def _offers(row: OutboxItem) -> list[Offer]:
-    tenant_id = keys.row_parts(row.event_id)[0]
+    tenant_id = row_parts(row.event_id)[0]
     offers = []
-    for member in sorted(member_state.due_members(row)):
-        index, destination = telling.member_parts(member)
-        where = outbox_reader.here()
+    for member in sorted(outbox_rows.due_members(row)):
+        index, destination = publisher.member_parts(member)
+        where = outbox_rows.here()
         message = Message(tenant_id, row.event_id, row.timestamp, index, destination, placement=where)
         queues = [int(number) for number in row.queues]
-        offers.append(Offer(message, queues, member_state.ended(row, member) + 1, row))
+        offers.append(Offer(message, queues, outbox_rows.ended(row, member) + 1, row))
     return offers
 
 
 def _key_of(record: Record) -> RowKey:
-    return RowKey(record.keys["event_id"], record.keys["timestamp"], outbox_reader.here())
+    return RowKey(record.keys["event_id"], record.keys["timestamp"], outbox_rows.here())
 
 
 def _member(offer: Offer) -> str:
-    return telling.member(offer.message.index, offer.message.destination)
+    return publisher.member(offer.message.index, offer.message.destination)
+
+
+# --- the sweep ---
+#
+# It finds what the stream missed, what is to be tried again, and what SQS lost, over the sparse index. A row is in that
+# index while anything of it is open, by the moment at which it has to be looked at. What a tenant's limits leave behind
+# is put off to about the time when its turn comes: so a long backlog of one tenant is not looked at again and again and
+# does not stand before the others.
+
+GRACE: Final = timedelta(seconds=10)  # in which the stream sends a row
+ROWS: Final = 100  # of each shard of the index, in one sweep
+PUT_OFF: Final = timedelta(seconds=60)  # of what waits in the sender, and is in no list if the sender dies
+
+
+class Sweeper:
+    """Look at what is due, a part at a time. One sweeper at a time is enough; two send a message twice now and then."""
+
+    def __init__(self, dispatcher: Dispatcher, *, limits_of: LimitsOf = limits.of_all) -> None:
+        self._dispatcher, self._limits_of = dispatcher, limits_of
+        self._turns: dict[str, float] = {}  # seconds since the epoch: when the last row that was put off comes
+
+    def sweep(self, *, grace: timedelta = GRACE) -> dict[str, int]:
+        """Send what has been due for `grace`, up to ROWS of each shard. Returns how many rows were due, and how many
+        messages were sent, wait, or are left.
+
+        Costs a Query for each shard, and a read of each row that is due. Raises Unavailable.
+        """
+        until = clock.stamp(clock.now() - grace)
+        shards = fan_out([partial(outbox_rows.due, shard, until=until, limit=ROWS) for shard in range(SHARDS)])
+        found = [key for shard in shards for key in shard]
+        if not found:
+            return dict.fromkeys(("due", "sent", "waiting", "left"), 0)
+        rows = outbox_rows.read(found)
+        ready, early = list[OutboxItem](), list[OutboxItem]()
+        for row in rows.values():
+            if row.pending:
+                (ready if outbox_rows.due_members(row) else early).append(row)
+        fan_out([partial(outbox_rows.settle, row) for row in early])
+        taken = self._dispatcher.send(ready)
+        self._put_off(taken.waiting, taken.left)
+        return {
+            "due": len(found),
+            "sent": len(taken.sent),
+            "waiting": len(taken.waiting),
+            "left": len(taken.left),
+        }
+
+    def _put_off(self, waiting: Iterable[Offer], left: Iterable[Offer]) -> None:
+        moments: dict[RowKey, tuple[OutboxItem, str]] = {}
+        for offer in left:
+            key = outbox_rows.key_of(offer.row)
+            if key not in moments:
+                moments[key] = offer.row, self._turn(offer.message.tenant_id)
+        soon = clock.stamp(clock.now() + PUT_OFF)
+        for offer in waiting:
+            moments.setdefault(outbox_rows.key_of(offer.row), (offer.row, soon))
+        fan_out([partial(outbox_rows.put_off, row, at) for row, at in moments.values()])
+
+    def _turn(self, tenant_id: str) -> str:
+        """Return when another row of this tenant may come: one after the other, as fast as its limits let them go."""
+        now = time.time()
+        last = max(self._turns.get(tenant_id, 0.0), now)
+        self._turns[tenant_id] = last + 1 / self._limits_of(tenant_id).per_second
+        return clock.stamp(clock.now() + timedelta(seconds=self._turns[tenant_id] - now))

@@ -1,7 +1,7 @@
-"""Tell those who subscribed what a transaction changes: by one row that the same transaction writes, or by none.
+"""Publish events to the subscribers of a tenant: by one row of the outbox in the transaction of the change, or by none.
 
-Who subscribed stands in the tenant's own item, which every request has read already. So a desk that nobody listens to
-pays nothing: no read, no write, no member of the transaction.
+The subscriptions are in the tenant's own item, which every request has read already. So a desk without subscribers pays
+nothing: no read, no write, no member of the transaction.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from delivery.events import event_types
-from delivery.events.event_types import Event, EventType
-from delivery.outbox import keys
-from delivery.outbox.items import OutboxItem
+from delivery.outbox import event_types
+from delivery.outbox.event_types import Event, EventType
+from delivery.outbox.stored import NO_TENANT, OutboxItem, outbox_row, pending_of, row_parts
 from portal import clock
 from portal.dynamo.repository import Transaction
 from tenants.tenancy.context import TenantContext
@@ -23,10 +22,10 @@ from tenants.tenancy.context import TenantContext
 KEPT_SECONDS: Final = 30 * 86400  # of a row, after which TTL removes it
 
 
-def tell(
+def publish(
     tenant: TenantContext, transaction: Transaction, *events: Event, subject: str, at: str = "", open_to: str = ""
 ) -> None:
-    """Add the row that tells of these events to the transaction, or nothing where nobody subscribed to any of them.
+    """Add the row of these events to the transaction, or nothing where nobody subscribed to any of them.
 
     `subject` names what they are about, "ticket/7"; `at` is the moment of the change, now by default. `open_to` names
     one destination instead of those that subscribed. Raises Invalid for an event that is too large.
@@ -46,7 +45,7 @@ def tell(
         transaction.put(row)
 
 
-def is_told(tenant: TenantContext, *types: EventType) -> bool:
+def has_subscribers(tenant: TenantContext, *types: EventType) -> bool:
     """Tell whether somebody subscribed to any of these types, so that changes take one more item of a transaction."""
     return any(tenant.subscriptions.get(kind.name) for kind in types)
 
@@ -77,9 +76,9 @@ def new_row(
     """Make a row that is due at once. `tenant` is what receivers are told of the tenant; `kept` is in seconds."""
     row_id, stamp = uuid.uuid4().hex, at or clock.stamp()
     return OutboxItem(
-        keys.outbox_row(tenant_id, row_id),
+        outbox_row(tenant_id, row_id),
         stamp,
-        tenant_id=None if tenant_id == keys.NO_TENANT else tenant_id,
+        tenant_id=None if tenant_id == NO_TENANT else tenant_id,
         tenant=json.dumps(tenant, ensure_ascii=False, separators=(",", ":")),
         subject=subject,
         private=private,
@@ -87,7 +86,7 @@ def new_row(
         queues=list(queues),
         open=set(members),
         sent_until=stamp,
-        pending=keys.pending_of(row_id),
+        pending=pending_of(row_id),
         due_at=stamp,
         expires_at=int(time.time()) + kept,
     )
@@ -95,7 +94,7 @@ def new_row(
 
 def delivery_id(row: OutboxItem, index: int) -> str:
     """Return the id by which a receiver knows an event again, however often it arrives."""
-    return f"evt_{keys.row_parts(row.event_id)[1]}_{index}"
+    return f"evt_{row_parts(row.event_id)[1]}_{index}"
 
 
 def envelope(row: OutboxItem, index: int) -> dict[str, Any]:

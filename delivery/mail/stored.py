@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from delivery.outbox.tables import OUTBOX
+from delivery.outbox.stored import OUTBOX
 from portal.schema.registry import Grant, QueueGrant, declare
 from tenants.sign_in.stored import ANY_SUPPRESSED, USERS
 

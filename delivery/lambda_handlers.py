@@ -1,0 +1,181 @@
+"""The handlers that AWS Lambda calls in place of `run_dispatch`, `run_delivery` and `note_bounces`.
+
+The outbox: no invocation may rely on what an earlier one left in the process, so no message waits here.
+`outbox_handler` leaves what is over a tenant's limits in the outbox at once. `sweep_handler`, which a rule of
+EventBridge calls each minute, finds it there with all else that is due, and works on it for most of that minute. What
+the process still knows of the messages on their way only holds it to the tenants' limits.
+
+A queue of deliveries: a batch is delivered in parallel, within the same limits for each tenant; what is over them is
+sent again with a delay. The answer names the messages that Lambda must not delete (ReportBatchItemFailures). A message
+that was being worked on when an invocation died is a suspect: it runs after all others of its batch, and one in a
+batch, so that a message that kills its invocation takes no other along.
+
+Sources: AWS, "Using AWS Lambda with Amazon DynamoDB" (the event), "Lambda execution environment lifecycle" (nobody says
+how long a process keeps its memory), "Using Lambda with Amazon SQS", "Handling errors for an SQS event source in
+Lambda" (partial batch responses; an answer with an empty list deletes all).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import django
+from django.apps import apps
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
+if not apps.ready:
+    django.setup()
+
+from delivery.mail import bounces
+from delivery.outbox.stored import OUTBOX
+from delivery.queues import message_handling
+from delivery.queues.dispatcher import Dispatcher
+from delivery.queues.limits import Schedule
+from delivery.queues.message_handling import Handled, MessageHandler
+from delivery.queues.periodic_work import PeriodicWork
+from delivery.queues.queue_transport import BATCH, Message, QueueTransport, Received
+from delivery.queues.sender import Sender
+from portal.errors import PortalError, Unavailable
+from portal.noise import noise_teller
+from portal.streams import lambda_answer, stream_source
+from portal.streams.batch import Batch, BatchResult, batch_of
+
+log = logging.getLogger("pooldesk.delivery")
+
+# --- the outbox ---
+
+SWEEPS_SECONDS: Final = 45.0  # of one call, while there is something to send; the next call comes after a minute
+# No stream tells a sweep that a message was answered, so it looks often: a tenant with a backlog has to wait for it.
+_WATCHED_SECONDS: Final = 1.0
+
+
+def outbox_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
+    """Send the new rows of a batch of the outbox's stream. Returns the first record that must come again, if any."""
+    _take_notes()
+    records = event.get("Records", ())
+    arn = records[0].get("eventSourceARN", "") if records else ""
+    with stream_source.of_arn(arn).entered():
+        return lambda_answer.answer(batch_of(arn, "", records), _handle)
+
+
+def sweep_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
+    """Send what is due and nobody sent, carry out holds, and tell how full the queues are. Returns how many went.
+
+    While the database is away nothing is returned: the next minute brings the next call.
+    """
+    _take_notes()
+    transport = QueueTransport()
+    sender = Sender(transport)
+    work = PeriodicWork(
+        Dispatcher(sender),
+        sender,
+        transport,
+        sweeps=lambda: True,
+        watched_seconds=_WATCHED_SECONDS,
+    )
+    try:
+        return {"sent": work.catch_up(seconds=SWEEPS_SECONDS)}
+    except Unavailable as error:
+        log.warning("What is due cannot be sent, it is tried again: %s", error.message)
+        return {}
+
+
+def _take_notes() -> None:
+    noise_teller.start("dispatch function", "worker", beside=False)
+    noise_teller.turn()
+
+
+def _handle(batch: Batch) -> BatchResult:
+    dispatcher = _dispatcher()
+    dispatcher.look_up()  # another process may have seen the answers
+    return dispatcher.handle(stream_source.own(OUTBOX, batch))
+
+
+@lru_cache(maxsize=1)
+def _dispatcher() -> Dispatcher:
+    return Dispatcher(Sender(QueueTransport(), most_waiting=0))
+
+
+# --- a queue of deliveries ---
+
+# One invocation at a time runs in a process, and the next finds the tenants' buckets as this one left them.
+_schedule: Final = Schedule(BATCH)
+_handler: Final = MessageHandler()
+
+
+@dataclass(frozen=True)
+class _Begun:
+    record_id: str
+    queue: int
+    received: Received
+    message: Message
+
+    @property
+    def is_suspect(self) -> bool:
+        return message_handling.strikes_of(self.received, self.message) > 0
+
+
+def queue_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
+    """Deliver a batch of at most BATCH messages. Returns the ids of those that stay in the queue."""
+    noise_teller.start("delivery function", "delivery", beside=False)
+    noise_teller.turn()
+    outcomes: list[tuple[_Begun, Handled]] = []
+    begun: list[_Begun] = []
+    for one in _messages(event.get("Records", ())):
+        seconds = _schedule.begin(one.queue, one.message.tenant_id, is_suspect=one.is_suspect)
+        if seconds:
+            outcomes.append((one, message_handling.postponed(one.received, one.message, seconds=seconds)))
+        else:
+            begun.append(one)
+    try:
+        for together in ([o for o in begun if not o.is_suspect], [o for o in begun if o.is_suspect]):
+            outcomes += _delivered(together)
+    finally:
+        for one in begun:
+            _schedule.end(one.queue, one.message.tenant_id, is_suspect=one.is_suspect)
+    stay = [one.record_id for one, handled in outcomes if not _concluded(one, handled)]
+    return {"batchItemFailures": [{"itemIdentifier": record_id} for record_id in stay]}
+
+
+def _messages(records: Iterable[Mapping[str, Any]]) -> Iterable[_Begun]:
+    """Yield the messages of an event; what is none is logged, and deleted by not being named."""
+    for record in records:
+        attributes = record.get("attributes", {})
+        receives, sent_at = attributes.get("ApproximateReceiveCount", 1), attributes.get("SentTimestamp", 0)
+        received = Received(record["body"], record["receiptHandle"], int(receives), int(sent_at) / 1000)
+        message = message_handling.read(received)
+        if message is not None:
+            queue = int(record["eventSourceARN"].rpartition("-")[2])
+            yield _Begun(record["messageId"], queue, received, message)
+
+
+def _delivered(together: list[_Begun]) -> list[tuple[_Begun, Handled]]:
+    if not together:
+        return []
+    with ThreadPoolExecutor(len(together)) as pool:
+        handled = pool.map(lambda one: _handler.handle(one.received, one.message), together)
+        return list(zip(together, handled, strict=True))
+
+
+def _concluded(one: _Begun, handled: Handled) -> bool:
+    """Send what is to be sent in the message's place. False where it must stay."""
+    if handled.again is None:
+        return True
+    try:
+        return not QueueTransport().send(one.queue, [handled.again], delay=handled.delay)
+    except PortalError:
+        return False
+
+
+# --- the queue in which Amazon SES tells what bounced ---
+
+
+def bounce_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
+    """Note a batch of notifications. Returns the ids of those that stay in the queue."""
+    return bounces.note_batch(event)
