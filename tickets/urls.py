@@ -3,11 +3,11 @@ from django.urls.converters import IntConverter
 
 from portal.web.desk_prefix import desk_pages
 from tickets.dashboards import views as dashboard_views
+from tickets.data import views as export_views
+from tickets.data import views as privacy_views
 from tickets.desk import change_views, people_views, queue_views, ticket_views
 from tickets.desk_export import views as desk_export_views
-from tickets.exporting import views as export_views
 from tickets.handover import views
-from tickets.privacy import views as privacy_views
 from tickets.search import views as search_views
 from tickets.time_machine import views as time_machine_views
 

@@ -8,8 +8,8 @@ from pydantic import ConfigDict, Field
 
 from api.door.answers import ApiInput, ApiModel
 from api.v1.ticket_schemas import Moment
+from tickets.data import exporting
 from tickets.desk.timelines import Activity
-from tickets.exporting import ticket_lines
 
 _COMMENT: Final[dict[str, Any]] = {
     "id": "5d1c2b3a4f5e",
@@ -50,7 +50,7 @@ class ActivityEntry(ApiModel):
 
     @classmethod
     def of(cls, entry: Activity) -> Self:
-        return cls.model_validate(ticket_lines.entry(entry))
+        return cls.model_validate(exporting.entry(entry))
 
 
 class ActivityList(ApiModel):

@@ -23,8 +23,8 @@ from tests.browser.test_nothing_is_lost import give_address_to_globex
 from tests.support import folding
 from tests.support.stored import put_all
 from tests.support.world import PASSWORD, World
+from tickets.data.views import STEP
 from tickets.desk import changing, commenting, creating, summaries
-from tickets.privacy.views import STEP
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.stored import CounterItem

@@ -28,13 +28,13 @@ from tests.support.commands import run
 from tests.support.operators import Operator, make_operator
 from tests.support.searching import index_all
 from tests.support.world import Browser, World
+from tickets.data import import_rows
+from tickets.data.archive_reader import RawRow
+from tickets.data.import_rows import ExportedTicket
 from tickets.desk import changing, creating, lists, timelines
 from tickets.desk.changing import EditConflict, Wishes
 from tickets.desk.filters import TicketFilter
 from tickets.desk.summaries import TicketState
-from tickets.importing import export_rows
-from tickets.importing.archive_reader import RawRow
-from tickets.importing.export_rows import ExportedTicket
 from tickets.moving import copy_check
 from tickets.ticket import stored
 from tickets.ticket.fields import (
@@ -357,4 +357,4 @@ def collection_of(tenant: TenantContext, number: int) -> list[dict[str, Any]]:
 
 
 def read_line(line: dict[str, Any]) -> ExportedTicket:
-    return export_rows.read(RawRow("ticket", 1, line), clock.now())
+    return import_rows.read_exported(RawRow("ticket", 1, line), clock.now())

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from portal.errors import Invalid
+from tickets.data import import_rows
 from tickets.desk.filters import TicketFilter
-from tickets.importing import archive_texts
 from tickets.ticket import fields, texts
 
 
@@ -26,7 +26,7 @@ def test_a_tag_is_found_by_whatever_looks_like_it() -> None:
     for typed in ("api", "\u200bAPI", "\uff41\uff50\uff49", "a\u200dpi", " api "):
         assert fields.tag_list(typed) == ["api"]
         assert TicketFilter.parse({"tag": typed}).get("tag") == "api"
-        assert archive_texts.tag(typed) == "api"
+        assert import_rows.tag(typed) == "api"
 
 
 SHAPED = {

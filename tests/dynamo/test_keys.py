@@ -29,7 +29,7 @@ from tenants.audit_trail.stored import audit_actor_key, audit_entity_key
 from tenants.sign_in.stored import attempts_key, email_key, user_key
 from tenants.tenancy.stored import placed_key, slug_key
 from tickets.counting import keys as aggregate_keys
-from tickets.importing import keys as import_keys
+from tickets.data import stored as import_keys
 from tickets.search import keys as search_keys
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status

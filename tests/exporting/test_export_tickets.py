@@ -15,13 +15,11 @@ from tenants.audit_trail.browsing import TrailFilter
 from tenants.tenancy.roles import Role
 from tests.support.commands import everything, run
 from tests.support.world import World
+from tickets.data import exporting, import_rows
+from tickets.data.archive_reader import ArchiveFault, RawRow, archive_of
+from tickets.data.import_rows import Refused
 from tickets.desk import bulk, changing, commenting, creating, summaries
 from tickets.desk.summaries import TicketState
-from tickets.exporting import whole_tickets
-from tickets.importing import export_rows
-from tickets.importing.archive_reader import ArchiveFault, RawRow
-from tickets.importing.export_reader import archive_of
-from tickets.importing.row_values import Refused
 from tickets.ticket import stored as ticket_stored
 from tickets.ticket.fields import NUMBER_GAP, Priority, Status
 from tickets.ticket.stored import CounterItem
@@ -145,7 +143,7 @@ def test_a_file_is_there_when_it_is_whole(world: World, path: Path, monkeypatch:
     def fails(*args: Any, **how: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(whole_tickets, "whole", fails)
+    monkeypatch.setattr(exporting, "whole", fails)
     assert run("export_tickets", "--tenant", "acme", "--output", path).status == 130
     assert path.read_text() == "of yesterday"
     assert list(path.parent.iterdir()) == [path]
@@ -154,7 +152,7 @@ def test_a_file_is_there_when_it_is_whole(world: World, path: Path, monkeypatch:
 def test_a_ticket_that_is_changed_while_it_is_read_is_read_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     alice = world.context("alice", "acme")
     world.tickets("acme", 1)
-    read = whole_tickets._read
+    read = exporting._read
 
     def overtaken(tenant: Any, number: int, *, consistent: bool) -> Any:
         found = read(tenant, number, consistent=consistent)
@@ -162,8 +160,8 @@ def test_a_ticket_that_is_changed_while_it_is_read_is_read_again(world: World, m
             found.summary.comment_count += 1
         return found
 
-    monkeypatch.setattr(whole_tickets, "_read", overtaken)
-    (one,) = whole_tickets.all_tickets(alice)
+    monkeypatch.setattr(exporting, "_read", overtaken)
+    (one,) = exporting.all_tickets(alice)
     assert int(one.summary.comment_count) == 0
 
 
@@ -346,7 +344,7 @@ BY = {"id": None, "name": "carol"}
 )
 def test_a_line_that_no_export_writes_is_refused_with_the_reason(values: dict[str, Any], says: str) -> None:
     with pytest.raises(Refused, match=re.escape(says)):
-        export_rows.read(RawRow("ticket", 1, line(1) | values), clock.now())
+        import_rows.read_exported(RawRow("ticket", 1, line(1) | values), clock.now())
 
 
 def test_a_line_that_is_refused_is_left_out_and_named(world: World, path: Path) -> None:
@@ -376,7 +374,7 @@ def test_a_damaged_line_is_named_with_its_place(path: Path, text: bytes, says: s
 
 
 def test_a_line_of_a_size_that_no_memory_holds_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tickets.importing.export_reader.LINE_LIMIT", 2**20)
+    monkeypatch.setattr("tickets.data.archive_reader.LINE_LIMIT", 2**20)
     rows = archive_of(write(path, line(1), line(2, description="x" * 2**20))).rows()
 
     assert next(rows).position == 1

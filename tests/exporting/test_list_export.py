@@ -11,8 +11,8 @@ import pytest
 from tenants.audit_trail import browsing
 from tenants.audit_trail.browsing import TrailFilter
 from tests.support.world import World
+from tickets.data import exporting
 from tickets.desk import changing, creating, lists
-from tickets.exporting import list_rows
 from tickets.ticket.fields import Priority, Status
 
 EXPORT = "/tickets/export/"
@@ -34,7 +34,7 @@ def test_a_list_is_exported_with_its_filters(world: World) -> None:
     answer = browser.send(EXPORT, filters)
 
     head, *rows = table(answer)
-    assert head == list(list_rows.COLUMNS)
+    assert head == list(exporting.COLUMNS)
     assert [row[:8] for row in rows] == [
         ["1", "Mine, and “urgent”", "open", "urgent", "a, b", "Alice Example", "Alice Example", "0"]
     ]
@@ -56,10 +56,10 @@ def test_every_row_comes_once_and_a_ticket_that_is_changed_meanwhile_comes_last(
     sharded_world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = sharded_world
-    monkeypatch.setattr(list_rows, "_PAGE", 3)
+    monkeypatch.setattr(exporting, "_PAGE", 3)
     alice = world.context("alice", "acme")
     numbers = world.tickets("acme", 10)
-    rows = list_rows.everything(alice, statuses=[Status.OPEN])
+    rows = exporting.everything(alice, statuses=[Status.OPEN])
 
     first = next(rows)
     changing.edit(alice, 2, priority=Priority.HIGH, version=1)  # read later, and now before all others
@@ -78,7 +78,7 @@ def test_a_filter_that_hardly_anything_matches_is_followed_to_the_end(
     world.tickets("acme", 8)
     monkeypatch.setattr(lists, "READ_LIMIT", 4)
     monkeypatch.setattr(lists, "_FIRST_ROUND", 2)
-    monkeypatch.setattr(list_rows, "_PAGE", 2)
+    monkeypatch.setattr(exporting, "_PAGE", 2)
 
     browser = world.browser("alice", "acme")
     assert [row[1] for row in table(browser.send(EXPORT, {"tag": "rare"}))[1:]] == ["Old"]

@@ -17,8 +17,8 @@ from tests.support import archives
 from tests.support.archives import comment, imported, issue, pull
 from tests.support.commands import everything, run
 from tests.support.world import World
+from tickets.data import importer
 from tickets.desk import changing, commenting, lists, timelines
-from tickets.importing import ledger
 from tickets.ticket import stored
 from tickets.ticket.fields import Status
 
@@ -232,7 +232,7 @@ def test_a_second_run_reads_each_marker_once(
 ) -> None:
     archives.write(path, *[issue(i) for i in range(1, 51)][::order])
     imported(path)
-    monkeypatch.setattr(ledger, "WINDOW", 20)
+    monkeypatch.setattr(importer, "WINDOW", 20)
 
     with meter.measure() as bill:
         assert "50 unchanged" in imported(path).out

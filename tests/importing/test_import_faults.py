@@ -15,8 +15,8 @@ from tests.support import archives
 from tests.support.archives import comment, imported, issue, pull, sound
 from tests.support.commands import broken_at, run
 from tests.support.world import World
-from tickets.importing import archive_reader
-from tickets.importing.archive_reader import Archive, ArchiveFault
+from tickets.data import archive_reader
+from tickets.data.archive_reader import Archive, ArchiveFault
 
 
 @pytest.fixture

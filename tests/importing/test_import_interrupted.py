@@ -20,7 +20,7 @@ from tests.support.commands import broken_at, everything, finish, start
 from tests.support.kills import Killed, killed_at
 from tests.support.waiting import wait_until
 from tests.support.world import World
-from tickets.importing import keys, ledger, ticket_writer
+from tickets.data import importer, stored
 from tickets.ticket.stored import SUMMARY, TICKETS
 
 
@@ -33,9 +33,9 @@ def path(tmp_path: Path) -> Path:
 def test_an_import_that_ends_at_any_of_its_writes_is_finished_by_the_next(
     world: World, path: Path, moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ticket_writer, "TRANSACTION_LIMIT", 8)
-    monkeypatch.setattr(ticket_writer, "PART", 4)
-    monkeypatch.setattr(ledger, "BLOCK", 2)
+    monkeypatch.setattr(importer, "TRANSACTION_LIMIT", 8)
+    monkeypatch.setattr(importer, "PART", 4)
+    monkeypatch.setattr(importer, "BLOCK", 2)
     rows = [issue(1, comments=1), issue(2, comments=10), issue(3)]
     expected = {"issue-000000000001": 1, "issue-000000000002": 10, "issue-000000000003": 0, "pull-000000000004": 0}
     for write in count(1):
@@ -120,7 +120,7 @@ def test_two_imports_at_the_same_time_make_no_ticket_twice(world: World, path: P
 def taken(world: World) -> int:
     """The rows that are known, by one cheap Query: looking on must not slow the import down."""
     repository = world.context("alice", "acme").repository
-    return len(repository.query(TICKETS, keys.import_source, "example/project").items)
+    return len(repository.query(TICKETS, stored.import_source, "example/project").items)
 
 
 def wait_for(condition: Any, process: Any) -> None:

@@ -13,8 +13,8 @@ from tenants.membership import member_changes
 from tests.support.commands import everything, run
 from tests.support.operators import text_of
 from tests.support.world import World
+from tickets.data import person_erasing
 from tickets.desk import commenting, creating
-from tickets.privacy import person_erasing
 from tickets.ticket.stored import TICKETS
 
 BOB = "bob@example.com"

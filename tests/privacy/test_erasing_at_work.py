@@ -14,11 +14,10 @@ from tenants.membership import member_changes
 from tests.moving.moves import POOL, ticket
 from tests.support.commands import run
 from tests.support.world import World
+from tickets.data import desk_person, exporting, person_erasing
 from tickets.desk import changing, commenting, creating, lists
 from tickets.desk.changing import EditConflict
 from tickets.desk.summaries import read
-from tickets.exporting import ticket_lines, whole_tickets
-from tickets.privacy import item_replacing, person_erasing, personal_places
 from tickets.ticket import stored
 from tickets.ticket.fields import Priority, Status
 
@@ -55,10 +54,10 @@ def test_an_erasure_in_a_comment_alone_is_a_version_too_and_the_ticket_adds_up(w
     creating.create(alice, title="The door")
     commenting.comment(alice, 1, body=f"Ask {ANNA}.")
     erase(ANNA)
-    whole = whole_tickets.whole(alice, 1)
+    whole = exporting.whole(alice, 1)
     assert whole is not None
     assert (int(whole.summary.version), whole.adds_up) == (2, True)
-    assert ticket_lines.ticket(whole.summary, "")["version"] == 1
+    assert exporting.ticket(whole.summary, "")["version"] == 1
     (exported,) = [one.export for one in holdings.holdings() if one.name == "tickets"]
     assert exported is not None
     with meter.measure() as bill:
@@ -74,17 +73,17 @@ def test_of_two_erasures_that_meet_in_a_ticket_none_undoes_the_other(
     alice = world.context("alice", "acme")
     creating.create(alice, title=f"{ANNA} met {BERT}", tags=[ANNA, BERT])
     commenting.comment(alice, 1, body=f"{ANNA} and {BERT}.")
-    items_of, erase_some = personal_places.items_of, person_erasing._erase_some
+    items_of, erase_some = desk_person.items_of, person_erasing._erase_some
 
     def meanwhile(tenant: Any, number: int) -> Any:
         items = items_of(tenant, number)
-        monkeypatch.setattr(personal_places, "items_of", items_of)
+        monkeypatch.setattr(desk_person, "items_of", items_of)
         erase(BERT)
         return items
 
     def overtaken(*ticket_and_person: Any) -> bool:
         monkeypatch.setattr(person_erasing, "_erase_some", erase_some)
-        monkeypatch.setattr(personal_places, "items_of", meanwhile)
+        monkeypatch.setattr(desk_person, "items_of", meanwhile)
         return erase_some(*ticket_and_person)
 
     monkeypatch.setattr(person_erasing, "_erase_some", overtaken)
@@ -96,7 +95,7 @@ def test_of_two_erasures_that_meet_in_a_ticket_none_undoes_the_other(
 def test_a_ticket_with_more_entries_than_a_transaction_takes_is_erased_in_several(
     world: World, monkeypatch: pytest.MonkeyPatch, bound: str, most: int
 ) -> None:
-    monkeypatch.setattr(item_replacing, bound, most)
+    monkeypatch.setattr(person_erasing, bound, most)
     alice = world.context("alice", "acme")
     creating.create(alice, title=f"Of {ANNA}")
     for _ in range(3):

@@ -12,8 +12,8 @@ from tenants.audit_trail.recording import SYSTEM
 from tenants.membership import member_changes
 from tests.support.commands import everything, run
 from tests.support.world import World
+from tickets.data.desk_person import MailAddress
 from tickets.desk import creating
-from tickets.privacy.mail_addresses import MailAddress
 from tickets.ticket.stored import TICKETS
 
 BOB = "bob@example.com"

@@ -23,8 +23,8 @@ from tests.support.commands import everything, run
 from tests.support.folding import Follower, numbers
 from tests.support.searching import index_all
 from tests.support.world import World
+from tickets.data import person_erasing
 from tickets.desk import changing, commenting, creating, summaries
-from tickets.privacy import person_erasing
 
 BOB = "bob@example.com"
 

@@ -19,8 +19,8 @@ from tests.support.commands import everything
 from tests.support.operators import calls, text_of
 from tests.support.searching import index_all
 from tests.support.world import Browser, World
+from tickets.data import views
 from tickets.desk import changing, commenting, creating
-from tickets.privacy import views
 
 BOB = "bob@example.com"
 PAGE = "/desk/settings/person/"

@@ -44,9 +44,9 @@ from tests.support.operators import text_of
 from tests.support.stored import put_all
 from tests.support.waiting import wait_until
 from tests.support.world import World
+from tickets.data import importer
 from tickets.desk import commenting, creating
 from tickets.following import ticket_stream
-from tickets.importing import ticket_writer
 from tickets.jobs import leased_job
 from tickets.jobs.job_notes import TakenOver
 from tickets.moving import move_requests, place_changes
@@ -373,7 +373,7 @@ def test_an_import_that_is_at_work_ends_and_all_that_it_has_written_is_found(
     monkeypatch.setattr(shard_layout, "CONTEXT_SECONDS", -1)
     acme, follower = world.tenants["acme"].tenant_id, follow()
     path = archives.write(tmp_path / "archive.json", *[archives.issue(n, comments=1) for n in range(1, 31)])
-    write, written = ticket_writer.write, []
+    write, written = importer.write, []
 
     def purged_meanwhile(*of: Any) -> int:
         if len(written) == 5:
@@ -381,7 +381,7 @@ def test_an_import_that_is_at_work_ends_and_all_that_it_has_written_is_found(
         written.append(write(*of))
         return written[-1]
 
-    monkeypatch.setattr(ticket_writer, "write", purged_meanwhile)
+    monkeypatch.setattr(importer, "write", purged_meanwhile)
     ended = run("import_archive", path, "--tenant", "acme")
     assert (ended.status, "This desk is being deleted." in ended.err, len(written)) == (1, True, 5)
     assert "nothing can be written to it" in run("import_archive", path, "--tenant", "acme").err

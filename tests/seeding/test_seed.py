@@ -32,8 +32,8 @@ from tests.support.folding import Follower, recounted
 from tests.support.kills import Killed, killed_at
 from tests.support.world import World
 from tickets.dashboards import dashboard
+from tickets.data import stored as import_keys
 from tickets.desk import changing, commenting, creating, lists, summaries, timelines
-from tickets.importing import keys as import_keys
 from tickets.purging import purge_requests, tenant_purge
 from tickets.seeding import cast, demonstration, people
 from tickets.seeding.holdings import SOURCE

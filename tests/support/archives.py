@@ -8,8 +8,8 @@ from typing import Any
 
 from tests.support.commands import Ended, everything, run
 from tests.support.world import World
-from tickets.importing import keys as import_keys
-from tickets.importing.items import ImportItem
+from tickets.data import stored as import_keys
+from tickets.data.stored import ImportItem
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.stored import ActivityItem, DetailItem, SummaryItem
 

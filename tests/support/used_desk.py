@@ -50,9 +50,9 @@ from tests.support.stored import put_all, unguarded
 from tests.support.world import World
 from tickets.counting import barrier
 from tickets.counting.items import MarkerItem
+from tickets.data import stored as import_keys
 from tickets.desk import changing, commenting, creating
 from tickets.desk_export import export_job, export_requests
-from tickets.importing import keys as import_keys
 from tickets.moving import keys as moving_keys
 from tickets.moving.items import MoveItem
 from tickets.search.care import index_rebuild

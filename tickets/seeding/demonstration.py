@@ -23,8 +23,8 @@ from tenants.certificates import certificate_chain
 from tenants.tenancy import context, placements, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.stored import TenantStatus
+from tickets.data import stored as import_keys
 from tickets.desk.history import TicketItems, collection
-from tickets.importing import keys as import_keys
 from tickets.seeding import cast
 from tickets.seeding.cast import CastDesk
 from tickets.seeding.content import invent

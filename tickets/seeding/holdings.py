@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
-from tickets.importing.keys import import_source
+from tickets.data.stored import import_source
 from tickets.ticket.stored import TICKETS
 
 SOURCE: Final = "demonstration"  # among the archives; it is none, and no list of them has it

@@ -9,7 +9,7 @@ from django.core.management.base import CommandParser
 from portal.management.command import PortalCommand, Progress
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import context, tenant_directory
-from tickets.privacy import desk_person, person_erasing, person_finding
+from tickets.data import desk_person, person_erasing, person_finding
 from tickets.verification.recount import last_number
 
 BY = Actor(origin="erase_person")

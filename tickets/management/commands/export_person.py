@@ -12,7 +12,7 @@ from portal.management.command import PortalCommand, Progress
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import context, tenant_directory
-from tickets.privacy import desk_person, person_document, person_finding
+from tickets.data import desk_person, person_finding
 from tickets.verification.recount import last_number
 
 BY = Actor(origin="export_person")
@@ -47,7 +47,7 @@ class Command(PortalCommand):
                 Progress(self, "Writing what tickets hold", last_number(tenant.repository)) as progress,
                 whole_file.writing(options["file"]) as place,
             ):
-                for piece in person_document.pieces(tenant, person, advance=progress.advance):
+                for piece in person_finding.pieces(tenant, person, advance=progress.advance):
                     place.write(piece.encode())
         except OSError as error:
             raise CommandError(f"{options['file']} cannot be written: {error.strerror}.") from error

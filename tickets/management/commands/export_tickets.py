@@ -16,7 +16,7 @@ from portal.plain_text import amount
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import context, tenant_directory
-from tickets.exporting import ticket_lines, whole_tickets
+from tickets.data import exporting
 from tickets.verification.recount import last_number
 
 BY = Actor(origin="export_tickets")
@@ -42,8 +42,8 @@ class Command(PortalCommand):
         with _place(options["output"], self.stdout) as place:
             recording.record(entry)
             with Progress(self, "Exporting", last_number(tenant.repository)) as progress:
-                for one in whole_tickets.all_tickets(tenant, advance=progress.advance):
-                    text = ticket_lines.line(tenant.slug, one.summary, one.description, one.activity)
+                for one in exporting.all_tickets(tenant, advance=progress.advance):
+                    text = exporting.line(tenant.slug, one.summary, one.description, one.activity)
                     place.write(text + "\n")
                     written, entries = written + 1, entries + len(one.activity)
         self.stderr.write(

@@ -9,7 +9,7 @@ from django.core.management.base import CommandParser
 from portal import clock
 from portal.management.command import PortalCommand, Progress
 from tenants.tenancy import context, tenant_directory
-from tickets.privacy import desk_person, person_finding
+from tickets.data import desk_person, person_finding
 
 
 class Command(PortalCommand):

@@ -14,10 +14,9 @@ from portal.errors import Invalid
 from portal.management.command import PortalCommand, Progress
 from portal.plain_text import amount
 from tenants.tenancy import context, tenant_directory
-from tickets.importing.archive_reader import size_of
-from tickets.importing.archive_texts import short
-from tickets.importing.importer import Import, ImportResult
-from tickets.importing.ticket_people import assignee_tag
+from tickets.data.archive_reader import size_of
+from tickets.data.import_rows import short
+from tickets.data.importer import Import, ImportResult, assignee_tag
 
 INCOMPLETE = 3
 STRANGERS_NAMED = 20  # by name, those with most tickets

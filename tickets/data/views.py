@@ -18,7 +18,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 from django_htmx.http import HttpResponseClientRedirect
 
-from portal import clock
+from portal import clock, spreadsheet
 from portal.errors import Conflict, Invalid
 from portal.web.access import get_or_post, member, open_while_closing
 from portal.web.heavy_work import heavy
@@ -26,10 +26,11 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import AuditAction, AuditEntry
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
-from tickets.privacy import desk_person, person_document, person_erasing, person_finding, presenters
-from tickets.privacy.forms import ErasureForm, PersonForm
-from tickets.privacy.person_erasing import Erasure
-from tickets.privacy.person_finding import PersonFound
+from tickets.data import desk_person, exporting, person_erasing, person_finding, presenters
+from tickets.data.forms import ErasureForm, PersonForm
+from tickets.data.person_erasing import Erasure
+from tickets.data.person_finding import PersonFound
+from tickets.desk.filter_presenters import QueueAddress
 
 _State = TypeVar("_State")
 
@@ -76,7 +77,7 @@ def export_person(request: TenantRequest) -> HttpResponseBase:
     recording.record(AuditEntry(tenant.tenant_id, AuditAction.EXPORT_MADE, by, "export", "person", "a person's data"))
     name = f"person-{tenant.slug}-{clock.now():%Y%m%d-%H%M%S}.json"
     return StreamingHttpResponse(
-        person_document.pieces(tenant, found.person),
+        person_finding.pieces(tenant, found.person),
         content_type="application/json",
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )
@@ -136,3 +137,29 @@ def _told(request: TenantRequest, kind: str, load: Callable[[dict[str, Any]], _S
     except (signing.BadSignature, LookupError, TypeError, ValueError):
         pass
     raise Invalid("This search is too old to go on with. Search for the person again.")
+
+
+# --- tables ---
+
+
+@open_while_closing
+@member(Role.VIEWER)
+@require_POST
+@heavy
+def export(request: TenantRequest) -> HttpResponseBase:
+    """Send all tickets of a list as CSV while they are read. The export is recorded in the audit trail."""
+    tenant = request.tenant
+    address = QueueAddress.of(request.POST.dict())
+    chosen = {name: value for name, value in address.params.items() if value}
+    recording.record(
+        AuditEntry(
+            tenant.tenant_id, AuditAction.EXPORT_MADE, actor_of(request), "export", "tickets", "tickets", after=chosen
+        )
+    )
+    rows = exporting.everything(tenant, statuses=address.statuses, resolver=address.resolver(tenant), only=address.only)
+    name = f"tickets-{tenant.slug}-{clock.now():%Y%m%d-%H%M%S}.csv"
+    return StreamingHttpResponse(
+        spreadsheet.lines(exporting.COLUMNS, map(exporting.cells, rows)),
+        content_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )

@@ -6,18 +6,23 @@ tickets there are; what was found so far goes to the browser and back as `dumped
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Final
 
+from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Invalid
+from tenants.membership import invitations, members
+from tenants.sign_in.stored import folded
 from tenants.tenancy.context import TenantContext
-from tickets.privacy import beside_tickets, desk_person, personal_places
-from tickets.privacy.desk_person import DeskPerson, Raw
-from tickets.privacy.personal_places import Advance, PersonalPlace
+from tickets.data import beside_tickets, desk_person
+from tickets.data.desk_person import Advance, DeskPerson, PersonalPlace, Raw
+from tickets.ticket import stored
+from tickets.ticket.fields import CHOICES
 from tickets.verification.recount import AT_ONCE, last_number
 
 MOST_MENTIONS: Final = 30  # texts that are kept to be shown
@@ -80,7 +85,7 @@ class PersonFound:
     def counted(self) -> str:
         """Return in words what an erasure would replace."""
         beside = len(self.beside) + len(self.beside_texts)
-        return personal_places.counted(named=self.named, texts=self.texts, tickets=self.tickets, beside=beside)
+        return desk_person.counted(named=self.named, texts=self.texts, tickets=self.tickets, beside=beside)
 
     @property
     def is_to_be_erased(self) -> bool:
@@ -117,13 +122,13 @@ class PersonFound:
 
         None says that the ticket has taught a name that tickets before it tell of, where it was nobody's yet.
         """
-        names = {name for raw in items for name in personal_places.names_in(self.person, raw)}.difference(self.names)
+        names = {name for raw in items for name in desk_person.names_in(self.person, raw)}.difference(self.names)
         self.names = sorted(names.union(self.names))
         if not names.isdisjoint(self.others):
             return None
-        told = {name for raw in items for name in personal_places.assignees_told(raw, "before", "after")}
+        told = {name for raw in items for name in desk_person.assignees_told(raw, "before", "after")}
         self.others = sorted(told.union(self.others).difference(self.names))
-        found = [place for raw in items for place in personal_places.places(self.person, self.names, number, raw)]
+        found = [place for raw in items for place in desk_person.places(self.person, self.names, number, raw)]
         self.tickets += bool(found)
         for place in found:
             self.kinds[_TEXT if place.is_text else place.kind] += 1
@@ -175,5 +180,94 @@ def tickets(tenant: TenantContext, numbers: range) -> Iterator[tuple[int, list[R
     """Yield the raw items of each ticket, AT_ONCE of them read at the same time."""
     for first in range(numbers.start, numbers.stop, AT_ONCE):
         several = range(first, min(first + AT_ONCE, numbers.stop))
-        reads = [partial(personal_places.items_of, tenant, number) for number in several]
+        reads = [partial(desk_person.items_of, tenant, number) for number in several]
         yield from zip(several, fan_out(reads), strict=True)
+
+
+# --- the document ---
+
+
+Json = dict[str, Any]
+
+_CHOICES: Final = [choice.name for choice in CHOICES]
+
+
+def pieces(tenant: TenantContext, person: DeskPerson, *, advance: Advance = lambda numbers: None) -> Iterator[str]:
+    """Yield the document piece by piece: membership, invitations, tickets asked for or assigned, what the person wrote,
+    where others wrote the address, what stands beside the tickets, and the rows of the audit trail.
+
+    Costs a Query for each ticket number, and the trail.
+    """
+    names = {person.name} - {""}
+    head = {
+        "desk": {"name": tenant.name, "slug": tenant.slug},
+        "made_at": clock.stamp(),
+        "address": person.address,
+        "user_ids": [*person.user_ids],
+        "erased_as": person.erased_as or None,
+        "membership": _membership(tenant, person),
+        "invitations": [
+            {"role": invite.role, "invited_by": invite.invited_by_name, "sent_at": invite.sent_at}
+            for invite in invitations.pending(tenant.repository)
+            if folded(invite.email) == person.address
+        ],
+    }
+    yield f"{_text(head)[:-2]},\n"
+    yield from _list("tickets", _tickets(tenant, person, names, advance))
+    yield ",\n"
+    yield from _list("places", map(str, beside_tickets.places(tenant, person, names)))
+    yield ",\n"
+    yield from _list("audit_trail", map(_plain, desk_person.trail_rows(tenant, person)))
+    yield "\n}\n"
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=1)
+
+
+def _list(name: str, members: Iterable[Json | str]) -> Iterator[str]:
+    """Yield one member of the document that is a list."""
+    yield f' "{name}": ['
+    for number, one in enumerate(members):
+        yield f"{',' if number else ''}\n{_text(one)}"
+    yield "]"
+
+
+def _membership(tenant: TenantContext, person: DeskPerson) -> Json | None:
+    for user_id in person.user_ids:
+        if member := members.member(tenant.repository, user_id):
+            return {"name": member.name, "email": member.email, "role": member.role.value}
+    return None
+
+
+def _tickets(tenant: TenantContext, person: DeskPerson, names: set[str], advance: Advance) -> Iterator[Json]:
+    """Yield what the tickets tell, and add to the names by which they know the person."""
+    for number, items in tickets(tenant, range(1, last_number(tenant.repository) + 1)):
+        names.update(name for raw in items for name in desk_person.names_in(person, raw))
+        told = [one for raw in items if (one := _told(person, names, number, raw))]
+        if told:
+            yield {"number": number, "items": told}
+        advance(1)
+
+
+def _told(person: DeskPerson, names: set[str], number: int, raw: Raw) -> Json | None:
+    """Return what an item says of the person, None where it says nothing. What others wrote is in it only where it
+    has the address."""
+    if not any(desk_person.places(person, names, number, raw)):
+        return None
+    plain = _plain(raw)
+    roles = [name for name in ("requester", "resolver", "author") if person.is_who(plain.get(name, ""))]
+    mentions = {name: text for name, text in desk_person.texts_of(raw).items() if person.mail.is_in(text)}
+    wrote = desk_person.texts_of(raw) if roles and roles != ["resolver"] else {}
+    kept = ("kind", "at", *_CHOICES, "created_at", "verb", "changes", *(f"{role}_name" for role in roles))
+    what = "ticket" if raw["sk"]["S"] in (stored.SUMMARY, stored.DETAIL) else "history"
+    told = {"of": what, "as": roles} | {name: plain[name] for name in kept if plain.get(name)} | wrote | mentions
+    return told | {"tags": tags} if (tags := desk_person.tags_of(raw)) else told
+
+
+def _plain(raw: Raw) -> Json:
+    """Return the texts of an item, and the changes that an entry tells of."""
+    plain: Json = {name: value["S"] for name, value in raw.items() if "S" in value}
+    if changes := raw.get("changes", {}).get("L"):
+        plain["changes"] = [{name: value["S"] for name, value in one["M"].items()} for one in changes]
+    return {name: value for name, value in plain.items() if name not in ("pk", "sk", "tenant_id", "tenant_actor")}

@@ -1,31 +1,84 @@
-"""Declare what imports remember of the archives that they have read."""
+"""Declare what imports remember of the archives that they have read: keys, items and holdings."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Final
 
+from pynamodb.attributes import NumberAttribute, UnicodeAttribute
+
+from portal.dynamo.client import Item
 from portal.schema import keys as all_keys
 from portal.schema.holdings import FilePlace, Holding, Raw, Reader, Stage, StoredItem, declare_holding
 from portal.schema.row_forms import RowForm
-from tickets.importing import keys
-from tickets.importing.items import ImportItem, ImportSourceItem
 from tickets.ticket.stored import TICKETS
+
+_LISTED: Final = re.compile(r"[0-9a-f]{32}\Z")
+
+
+def import_source(tenant_id: str, source: str) -> str:
+    """Return the partition key of what was imported from one archive; the sort key is the row's own id in there."""
+    return import_source_listed(tenant_id, listed_source(source))
+
+
+def import_source_listed(tenant_id: str, listed: str) -> str:
+    """Return the same partition key, by the sort key under which the archive is listed. Raises ValueError for what is
+    none."""
+    if not _LISTED.match(listed):
+        raise ValueError("an archive is listed by a digest")
+    return all_keys.collection(tenant_id, "IMPORT", listed)
+
+
+def import_sources(tenant_id: str) -> str:
+    """Return the partition key of the archives that something was imported from; the sort key is a digest of the
+    source."""
+    return all_keys.collection(tenant_id, "IMPORTS")
+
+
+def listed_source(source: str) -> str:
+    """Return the sort key of one of these archives."""
+    return all_keys.digest(source)
+
+
+class ImportItem(Item):
+    """A row of an archive that has become a ticket, or is becoming one while `done` is 0."""
+
+    table = TICKETS
+
+    pk = UnicodeAttribute(hash_key=True)
+    sk = UnicodeAttribute(range_key=True)
+    number = NumberAttribute()
+    digest = UnicodeAttribute()
+    comments = NumberAttribute(default=0)
+    done = NumberAttribute(default=0)
+
+
+class ImportSourceItem(Item):
+    """An archive from which something was imported, by its name: the key of its rows is made of that."""
+
+    table = TICKETS
+
+    pk = UnicodeAttribute(hash_key=True)
+    sk = UnicodeAttribute(range_key=True)
+    source = UnicodeAttribute()
+
 
 _ROWS, _ARCHIVES = "imported rows", "imported archives"
 _MOST_ARCHIVES = 10_000  # in one file: a purge asks for the rows of each
 
 
 def _sources(reader: Reader) -> Iterator[StoredItem]:
-    return reader.query(TICKETS, keys.import_sources(reader.tenant_id))
+    return reader.query(TICKETS, import_sources(reader.tenant_id))
 
 
 def _rows(reader: Reader) -> Iterator[StoredItem]:
     for source in _sources(reader):
-        yield from reader.query(TICKETS, keys.import_source(reader.tenant_id, source.item["source"]["S"]))
+        yield from reader.query(TICKETS, import_source(reader.tenant_id, source.item["source"]["S"]))
 
 
 def _row_key(tenant_id: str, item: Raw) -> tuple[str, str]:
-    return keys.import_source_listed(tenant_id, _digest_of(item)), all_keys.part(item["sk"]["S"])
+    return import_source_listed(tenant_id, _digest_of(item)), all_keys.part(item["sk"]["S"])
 
 
 def _digest_of(row: Raw) -> str:
@@ -36,7 +89,7 @@ def _digest_of(row: Raw) -> str:
 
 
 def _source_key(tenant_id: str, item: Raw) -> tuple[str, str]:
-    return keys.import_sources(tenant_id), keys.listed_source(item["source"]["S"])
+    return import_sources(tenant_id), listed_source(item["source"]["S"])
 
 
 class ListedArchives:

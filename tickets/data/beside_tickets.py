@@ -23,8 +23,7 @@ from tenants.sign_in.stored import folded
 from tenants.tenancy.context import TenantContext
 from tickets.counting import keys
 from tickets.counting.items import VerifiedItem, VerifyLeaseItem
-from tickets.privacy.desk_person import DeskPerson
-from tickets.privacy.personal_places import PersonalPlace
+from tickets.data.desk_person import DeskPerson, PersonalPlace
 
 MEMBER: Final = "member"
 CHANGED: Final = "Somebody else has just changed this desk. Please try again."

@@ -13,9 +13,9 @@ from tenants.audit_trail.browsing import TrailFilter
 from tenants.audit_trail.erased_people import ErasedPeople
 from tenants.audit_trail.recording import AuditAction
 from tenants.tenancy.context import TenantContext
-from tickets.privacy import personal_places
-from tickets.privacy.person_erasing import ENTITY, Erasure
-from tickets.privacy.person_finding import PersonFound
+from tickets.data import desk_person
+from tickets.data.person_erasing import ENTITY, Erasure
+from tickets.data.person_finding import PersonFound
 
 _SEARCHES: Final = 8  # that are offered for names
 _LABELS: Final = {
@@ -77,6 +77,4 @@ def _percent(reached: int, last: int) -> int:
 def _counted(after: dict[str, str]) -> str:
     """Return what the row of an erasure tells. In older rows "places" stands for "named"."""
     known = {"named": after.get("places", 0)} | after
-    return personal_places.counted(
-        **{name: int(known.get(name, 0)) for name in ("named", "texts", "tickets", "beside")}
-    )
+    return desk_person.counted(**{name: int(known.get(name, 0)) for name in ("named", "texts", "tickets", "beside")})

@@ -1,0 +1,361 @@
+"""Say who somebody is to a desk: an address, with all ids by which the desk knows it.
+
+An account has one id here. Where a desk was brought in from another installation, or an account was removed and made
+anew, tickets still name the former id: the desk's audit trail tells which ids an address has had.
+
+An erasure replaces and counts the places in tickets that are found here: both go by `places`.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from itertools import islice
+from typing import Any, Final
+
+from portal.errors import Invalid
+from portal.plain_text import amount
+from portal.schema import keys as all_keys
+from tenants.audit_trail.erased_people import ErasedPeople, label
+from tenants.audit_trail.recording import AuditAction
+from tenants.audit_trail.stored import AUDIT, audited_at_key
+from tenants.sign_in import accounts
+from tenants.sign_in.stored import folded
+from tenants.tenancy.context import TenantContext
+from tickets.ticket import stored
+from tickets.ticket.fields import DESCRIPTION, SUMMARISED, TextField
+from tickets.ticket.stored import TICKETS
+
+# Not part of a local part here, though it may be in the standard: characters that stand around addresses far more often
+# than in them, such as "=", "/", "'" and "*".
+_WORD: Final = r"[^\W_]"  # a letter or a digit: an address begins with one, and so does each name of its domain
+_LOCAL: Final = rf"(?<!{_WORD}){_WORD}(?:[\w+-]|\.(?!\.)){{0,63}}+"
+_NEXT_NAME: Final = rf"(?:-(?:{_WORD}|-){{0,62}}(?<!-))?\."  # what leads to one more name of the domain
+# The last name has letters alone, two of them at least. What an "@" follows is rather part of the next address.
+_NAMES: Final = rf"{_WORD}++(?:{_NEXT_NAME}{_WORD}++)*{_NEXT_NAME}[^\W\d_]{{2,}}(?!{_WORD})"
+_DOMAIN: Final = rf"(?:{_NAMES}(?!@{_WORD})|{_NAMES})"
+_ADDRESS: Final = rf"{_LOCAL}@{_DOMAIN}"
+
+_AT: Final = re.compile("@|\uff20|%40|&#|&commat;", re.IGNORECASE)  # without one of them there is no address
+_SPELLED: Final = re.compile(
+    r"&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z]\w{1,31});|%[2-7][0-9a-f]|\\[!-/:-@\[-`{-~]|[\uff01-\uff5e]", re.IGNORECASE
+)
+_FULL_WIDTH: Final = 0xFEE0  # from an ASCII character to the one of full width
+
+
+@dataclass(frozen=True)
+class MailAddress:
+    """An address that is looked for in texts, folded."""
+
+    text: str
+
+    def mentions(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield where the address stands in a text, in whatever case: begin and end."""
+        if "@" in self.text and not _AT.search(text):
+            return
+        plain = _PlainText.of(text)
+        for found in self._pattern.finditer(plain.text):
+            if found[0].casefold() == self.text:
+                yield plain.place(found.start(), found.end())
+
+    def is_in(self, text: str) -> bool:
+        return next(self.mentions(text), None) is not None
+
+    def replaced(self, text: str, name: str) -> str:
+        """Return a text with this name in place of each mention."""
+        parts, reached = [], 0
+        for begin, end in self.mentions(text):
+            parts += [text[reached:begin], name]
+            reached = end
+        return "".join((*parts, text[reached:]))
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        """Return what finds all addresses. One of another form, such as `a@b`, is looked for by its letters first."""
+        if re.fullmatch(_ADDRESS, self.text):
+            return re.compile(_ADDRESS)
+        before, behind = rf"(?<!{_WORD})(?<!{_WORD}[.+_-])", rf"(?!{_WORD})(?!{_NEXT_NAME}{_WORD})"
+        return re.compile(rf"(?:{before}(?i:{re.escape(self.text)}){behind})|(?:{_ADDRESS})")
+
+
+@dataclass(frozen=True)
+class _PlainText:
+    """A text in which each character is written as itself. Of each stretch, one character that was written otherwise or
+    many that were not: where it begins here and in the text as it was, and where it ends there."""
+
+    text: str
+    begins: list[int]
+    stretches: list[tuple[int, int, bool]]
+
+    @classmethod
+    def of(cls, text: str) -> _PlainText:
+        parts: list[str] = []
+        begins: list[int] = []
+        stretches: list[tuple[int, int, bool]] = []
+        length = reached = 0
+
+        def add(part: str, begin: int, end: int, *, is_whole: bool) -> None:
+            nonlocal length, reached
+            begins.append(length)
+            stretches.append((begin, end, is_whole))
+            parts.append(part)
+            length, reached = length + len(part), end
+
+        for found in _SPELLED.finditer(text):
+            if found.start() > reached:
+                add(text[reached : found.start()], reached, found.start(), is_whole=False)
+            add(_plain(found[0]), found.start(), found.end(), is_whole=True)
+        add(text[reached:], reached, len(text), is_whole=False)
+        return cls("".join(parts), begins, stretches)
+
+    def place(self, begin: int, end: int) -> tuple[int, int]:
+        """Return where in the text as it was a part of this one stands, which is not empty."""
+        return self._there(begin)[0], self._there(end - 1)[1]
+
+    def _there(self, position: int) -> tuple[int, int]:
+        index = bisect_right(self.begins, position) - 1
+        begin, end, is_whole = self.stretches[index]
+        if is_whole:
+            return begin, end
+        at = begin + position - self.begins[index]
+        return at, at + 1
+
+
+def _plain(spelled: str) -> str:
+    if spelled[0] == "&":
+        return html.unescape(spelled)
+    if spelled[0] == "%":
+        return chr(int(spelled[1:], 16))
+    return spelled[1] if spelled[0] == "\\" else chr(ord(spelled) - _FULL_WIDTH)
+
+
+# --- the person ---
+
+
+Raw = dict[str, Any]
+
+_TOLD: Final = ("actor_email", "entity_name", "before", "after")  # in a row of the trail, where an address may stand
+
+
+@dataclass(frozen=True)
+class DeskPerson:
+    """Somebody as a desk knows them: by address, by the `user_ids` that it has had, and by the name of the account.
+
+    `trail_rows` is how many rows of the audit trail name them, and `trail_shown` in how many of those the address is
+    read: since an erasure, or in all where there was none. `erased_as` is the pseudonym's name where an erasure
+    has begun, and `erased_at` the stamp of when the last one was recorded; "" and none stand for what is not known.
+    """
+
+    address: str
+    user_ids: tuple[str, ...] = ()
+    name: str = ""
+    trail_rows: int = 0
+    trail_shown: int = 0
+    erased_as: str = ""
+    erased_at: str = ""
+
+    @classmethod
+    def load(cls, told: dict[str, Any]) -> DeskPerson:
+        """Return what `asdict` made, also where it was JSON meanwhile. Raises ValueError for what another version has
+        made."""
+        return cls(**{**of_this_form(cls, told), "user_ids": tuple(told["user_ids"])})
+
+    @cached_property
+    def mail(self) -> MailAddress:
+        """Return what finds the address in texts."""
+        return MailAddress(self.address)
+
+    def is_who(self, user_id: str) -> bool:
+        """Tell whether an id, "" for nobody, is one of this person's."""
+        return user_id in self.user_ids
+
+
+def of_this_form(kind: Any, told: dict[str, Any]) -> dict[str, Any]:
+    """Return what was told of a dataclass, which has been to a browser and back. Raises ValueError where that is not
+    exactly what it has: between the pages another version of the portal may have come."""
+    if not isinstance(told, dict) or told.keys() != {field.name for field in fields(kind)}:
+        raise ValueError(f"this is no {kind.__name__} of this version")
+    return told
+
+
+def person_of(tenant: TenantContext, address: str) -> DeskPerson:
+    """Return who has this address: the account, and each id that the audit trail names for the address.
+
+    Costs two reads and the whole trail. Raises Invalid for what is no address.
+    """
+    try:
+        known = folded(address)
+    except ValueError as error:
+        raise Invalid("That is not an e-mail address.", field="address") from error
+    account = accounts.find_by_email(known)
+    erased = ErasedPeople.parse(tenant.erased)
+    pseudonym = erased.pseudonym(known)
+    person = DeskPerson(
+        known,
+        (account.id,) if account else (),
+        account.name if account else "",
+        erased_as=label(pseudonym) if pseudonym in erased.pseudonyms else "",
+    )
+    trail = tenant.repository.query_all(AUDIT, all_keys.tenant)
+    return _looked_up(person, trail, lambda at: erased.covers(pseudonym, at))
+
+
+def _looked_up(person: DeskPerson, trail: Iterator[Raw], covers: Callable[[str], bool]) -> DeskPerson:
+    """Return the person with what the trail tells. It is read once: a row without the address waits, by the ids in it,
+    until all ids of the person are known."""
+    ids, rows, shown, erased_at = {*person.user_ids}, 0, 0, ""
+    waiting: Counter[frozenset[str]] = Counter()
+    for raw in trail:
+        at = audited_at_key(raw["timestamp_event_id"]["S"])
+        ids |= _ids_for(person, raw)
+        if _mentions(person, raw):
+            rows += 1
+            shown += not covers(at)
+        else:
+            waiting[frozenset(_ids_in(raw))] += 1
+        if raw["action"]["S"] == AuditAction.PERSON_ERASED and person.erased_as == _text(raw, "entity_name"):
+            erased_at = max(erased_at, at)
+    rows += sum(many for named, many in waiting.items() if named & ids)
+    return replace(person, user_ids=(*sorted(ids),), trail_rows=rows, trail_shown=shown, erased_at=erased_at)
+
+
+def trail_rows(tenant: TenantContext, person: DeskPerson) -> Iterator[Raw]:
+    """Yield the rows of the audit trail that name the person, raw: a Query for each megabyte of the trail."""
+    for raw in tenant.repository.query_all(AUDIT, all_keys.tenant):
+        if _mentions(person, raw) or not _ids_in(raw).isdisjoint(person.user_ids):
+            yield raw
+
+
+def _ids_for(person: DeskPerson, raw: Raw) -> set[str]:
+    """Return which ids a row gives to the person's address: of who acted, and of the account that it is about."""
+    pairs = [("actor_email", "actor_id")]
+    if raw["entity_type"]["S"] == "user":
+        pairs.append(("entity_name", "entity_id"))
+    return _ids_in(raw) & {raw[of]["S"] for name, of in pairs if person.address == _text(raw, name).casefold()}
+
+
+def _ids_in(raw: Raw) -> set[str]:
+    return {one for one in (raw["actor_id"]["S"], raw["entity_id"]["S"]) if all_keys.USER_ID.match(one)}
+
+
+def _mentions(person: DeskPerson, raw: Raw) -> bool:
+    return any(person.mail.is_in(_text(raw, name)) for name in _TOLD)
+
+
+# --- places in tickets ---
+
+
+_WRITTEN: Final = {
+    stored.SUMMARY: [field.name for field in SUMMARISED if isinstance(field, TextField)],
+    stored.DETAIL: [DESCRIPTION.name],
+}
+Advance = Callable[[int], object]
+
+_PARTS: Final = ("author", "requester", "resolver")  # of an item: each an id, with a name beside it
+_AROUND: Final = 40  # characters that are shown on both sides of a mention
+
+
+@dataclass(frozen=True)
+class PersonalPlace:
+    """One place. `number` is a ticket's, 0 outside of tickets; `sort` the sort key of the item. `is_text` says that it
+    is a text that people wrote, of which `excerpt` shows what is around the address. What `stays` is shown, and neither
+    replaced by an erasure nor counted."""
+
+    kind: str
+    number: int = 0
+    sort: str = ""
+    is_text: bool = False
+    excerpt: str = ""
+    stays: bool = False
+
+    def __str__(self) -> str:
+        """Return a line that says where it is."""
+        where = f"ticket {self.number}: {self.kind}" if self.number else self.kind
+        return f"{where}: {self.excerpt}" if self.excerpt else where
+
+
+def counted(*, named: int, texts: int, tickets: int, beside: int) -> str:
+    """Return in words how often a person was found or replaced: "the name 9 times and the address in 1 text, in 4
+    tickets and beside them"."""
+    parts = [f"the name {amount(named, 'time')}"] if named else []
+    parts += [f"the address in {amount(texts, 'text')}"] if texts else []
+    if not parts:
+        return "nothing"
+    where = [f"in {amount(tickets, 'ticket')}"] if tickets else []
+    where += [("beside them" if tickets else "beside the tickets")] if beside else []
+    return f"{' and '.join(parts)}, {' and '.join(where)}"
+
+
+def items_of(tenant: TenantContext, number: int) -> list[Raw]:
+    """Return the raw items of a ticket as they are now."""
+    return [*tenant.repository.query_all(TICKETS, stored.ticket, number, consistent=True)]
+
+
+def texts_of(raw: Raw) -> dict[str, str]:
+    """Return the texts of an item of a ticket that people wrote, by the names of their attributes."""
+    names = _WRITTEN.get(raw["sk"]["S"], ("body", DESCRIPTION.kept_as))
+    return {name: _text(raw, name) for name in names}
+
+
+def tags_of(raw: Raw) -> list[str]:
+    """Return the tags of a ticket's summary, none of any other item."""
+    return [str(tag["S"]) for tag in raw.get("tags", {}).get("L", ())]
+
+
+def names_in(person: DeskPerson, raw: Raw) -> set[str]:
+    """Return by which names an item of a ticket knows the person: entries of its history tell of people by names."""
+    found = {_text(raw, f"{name}_name") for name in _PARTS if person.is_who(_text(raw, name))}
+    if person.is_who(_text(raw, "former_resolver")):
+        found |= {one.get("before", "") for one in changes_of(raw) if one["field"] == "resolver"}
+    return found - {""}
+
+
+def assignees_told(raw: Raw, *when: str) -> set[str]:
+    """Return the names of assignees, "before" a change or "after" it, that an entry of a ticket's history tells of."""
+    return {one.get(name, "") for one in changes_of(raw) if one["field"] == "resolver" for name in when} - {""}
+
+
+def changes_of(raw: Raw) -> list[dict[str, str]]:
+    """Return the changes that an entry of a ticket's history tells of: field, before and after of each."""
+    told = raw.get("changes", {}).get("L", ())
+    return [{name: str(value.get("S", "")) for name, value in one["M"].items()} for one in told]
+
+
+def places(person: DeskPerson, names: Collection[str], number: int, raw: Raw) -> Iterator[PersonalPlace]:
+    """Yield where the person, who goes by these names, occurs in one item of a ticket."""
+    sort = raw["sk"]["S"]
+    for name, kind in (("requester", "requester"), ("resolver", "assignee")):
+        if person.is_who(_text(raw, name)):
+            yield PersonalPlace(kind, number, sort)
+    if person.is_who(_text(raw, "author")):
+        yield PersonalPlace(f"author: {_text(raw, 'kind')}", number, sort)
+    if person.is_who(_text(raw, "former_resolver")) or not assignees_told(raw, "before").isdisjoint(names):
+        yield PersonalPlace("former assignee", number, sort)
+    if not assignees_told(raw, "after").isdisjoint(names):
+        yield PersonalPlace("new assignee", number, sort)
+    changed = {
+        f"{one['field']}, {when}": one.get(when, "")
+        for one in changes_of(raw)
+        for when in ("before", "after")
+        if not (one["field"] == "resolver" and one.get(when) in names)
+    }
+    shown = {f"{name}_name": _text(raw, f"{name}_name") for name in others_shown(person, raw)}
+    tags = {"tags": ", ".join(tags_of(raw))}
+    for name, text in (texts_of(raw) | tags | changed | shown).items():
+        for begin, end in islice(person.mail.mentions(text), 1):
+            around = text[max(0, begin - _AROUND) : end + _AROUND]
+            yield PersonalPlace(f"text: {name}", number, sort, True, " ".join(around.split()))
+
+
+def others_shown(person: DeskPerson, raw: Raw) -> list[str]:
+    """Return in which parts somebody else is named, such as a key whose name may have an address in it."""
+    return [name for name in _PARTS if f"{name}_name" in raw and not person.is_who(_text(raw, name))]
+
+
+def _text(raw: Raw, name: str) -> str:
+    return str(raw.get(name, {}).get("S", ""))

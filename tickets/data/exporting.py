@@ -1,0 +1,213 @@
+"""Say a ticket and its history as one JSON object, with nothing left out that the desk shows or counts.
+
+The names are those of the events and of the API: a person has `id` and `name`, a moment is text in UTC. What a ticket
+remembers for the numbers of the dashboard is in it too, because not all of it follows from the history: a bulk change
+that was taken back leaves no trace in them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from portal import clock
+from portal.dynamo.client import fan_out
+from tenants.tenancy.context import TenantContext
+from tickets.counting import contributions
+from tickets.desk import lists
+from tickets.desk.filters import EVERYTHING, TicketFilter
+from tickets.desk.shard_merge import MergedList
+from tickets.desk.ticket_rows import TicketRow
+from tickets.desk.timelines import Activity
+from tickets.ticket import stored
+from tickets.ticket.fields import ASSIGNEE, FIELDS, Status
+from tickets.ticket.stored import TICKETS, SummaryItem
+from tickets.verification.recount import last_number
+
+Json = dict[str, Any]
+
+# Moments that a ticket remembers of its history; null where there was none.
+MOMENTS = ("responded_at", "resolved_at", "reopened_at", "commented_at", "noted_at")
+
+
+def line(desk: str, summary: SummaryItem, description: str, activity: Iterable[Activity]) -> str:
+    """Return the ticket as text of one line, without its end. `activity` is all of it, oldest first."""
+    told = ticket(summary, description) | {"desk": desk, "activity": [entry(one) for one in activity]}
+    return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+
+
+def ticket(summary: SummaryItem, description: str) -> Json:
+    """Return what a ticket is now."""
+    return {
+        "number": int(summary.number),
+        **{field.name: getattr(summary, field.name, description) for field in FIELDS if field is not ASSIGNEE},
+        "requester_id": summary.requester or None,
+        "requester_name": summary.requester_name,
+        "resolver": person(summary.resolver, summary.resolver_name) if summary.resolver else None,
+        "created_at": summary.created_at,
+        "updated_at": summary.updated_at,
+        "comment_count": int(summary.comment_count),
+        "version": summary.version_told,
+        **{name: getattr(summary, name) for name in MOMENTS},
+        "days": _days(summary),
+    }
+
+
+def entry(one: Activity) -> Json:
+    """Return an entry of the history: a comment, a note, or an event with what it changed."""
+    told: Json = {
+        "id": stored.entry_id(one.sk),
+        "kind": one.kind,
+        "at": one.at,
+        "by": person(one.author, one.author_name),
+    }
+    if one.kind == "event":
+        changes = [{"field": c.field, "before": c.before, "after": c.after} for c in one.changes]
+        return told | {"verb": one.verb, "changes": changes}
+    return told | {"body": one.body}
+
+
+def _days(summary: SummaryItem) -> Json:
+    """Return how often something happened on each day: {"2026-11-20": {"commented": 2}}."""
+    told: Json = {}
+    for name, count in sorted(summary.days.attribute_values.items()):
+        told.setdefault(name[:-1], {})[contributions.EVENT_NAMES[name[-1]]] = int(count)
+    return told
+
+
+def person(user_id: str, name: str) -> Json:
+    """Return a person; the id is null for somebody without an account."""
+    return {"id": user_id or None, "name": name}
+
+
+# --- whole tickets, by their numbers ---
+#
+# A list is sorted by what changes while it is read. By number each ticket that existed when the reading began comes
+# exactly once, and memory holds GROUP tickets.
+
+
+GROUP: Final = 8  # tickets that are read at the same time
+_TRIES: Final = 3  # for a ticket that changes while it is read
+
+
+@dataclass(frozen=True)
+class WholeTicket:
+    """Hold a ticket with all of its activity, oldest first."""
+
+    summary: SummaryItem
+    description: str
+    activity: tuple[Activity, ...]
+
+    @property
+    def adds_up(self) -> bool:
+        """Tell whether the summary and the history are of one moment: a change writes both, a reading may part them."""
+        comments = sum(one.kind == "comment" for one in self.activity)
+        versions = 1 + sum(bool(one.changes) for one in self.activity)
+        return (comments, versions) == (int(self.summary.comment_count), self.summary.version_told)
+
+
+def all_tickets(
+    tenant: TenantContext, *, advance: Callable[[int], object] = lambda numbers: None
+) -> Iterator[WholeTicket]:
+    """Yield the tickets that there are now: a Query for each number that was given out, more for more than 1 MB.
+
+    `advance` is called with the numbers that were read since the last call.
+    """
+    numbers = range(1, last_number(tenant.repository) + 1)
+    for start in range(0, len(numbers), GROUP):
+        group = numbers[start : start + GROUP]
+        yield from (found for found in fan_out([partial(whole, tenant, n) for n in group]) if found)
+        advance(len(group))
+
+
+def whole(tenant: TenantContext, number: int) -> WholeTicket | None:
+    """Return one ticket, or None where there is none. It is read again, consistently, where it does not add up."""
+    found = _read(tenant, number, consistent=False)
+    for _ in range(_TRIES - 1):
+        if found is None or found.adds_up:
+            break
+        found = _read(tenant, number, consistent=True)
+    return found
+
+
+def _read(tenant: TenantContext, number: int, *, consistent: bool) -> WholeTicket | None:
+    # Newest first, so that the summary comes first: what is added meanwhile is then in neither.
+    items = tenant.repository.query_all(TICKETS, stored.ticket, number, descending=True, consistent=consistent)
+    summary, description, activity = None, "", list[Activity]()
+    for raw in items:
+        sort = raw["sk"]["S"]
+        if sort == stored.SUMMARY:
+            summary = SummaryItem.from_raw_data(raw)
+        elif sort == stored.DETAIL:
+            description = raw.get("description", {}).get("S", "")
+        elif sort.startswith(stored.ACTIVITY_PREFIX):
+            activity.append(Activity.of(raw))
+    return WholeTicket(summary, description, tuple(reversed(activity))) if summary else None
+
+
+# --- tables of a list ---
+
+
+_LISTED: Final = [field for field in FIELDS if field.is_listed and field is not ASSIGNEE]
+COLUMNS: Final = (
+    "number",
+    *(field.name for field in _LISTED),
+    "requester",
+    "assignee",
+    "comments",
+    "opened (UTC)",
+    "updated (UTC)",
+    "resolved (UTC)",
+)
+_PAGE: Final = 500  # rows, some 200 KB
+_LATE: Final = 10_000  # tickets that change while a file is made; a Query brings some 2,500 of each partition
+
+
+def everything(
+    tenant: TenantContext,
+    *,
+    statuses: Sequence[Status],
+    resolver: str | None = None,
+    only: TicketFilter = EVERYTHING,
+) -> Iterator[TicketRow]:
+    """Return the rows of a list, newest change first, read page by page while they are taken.
+
+    A ticket that is changed meanwhile moves to the beginning, which was read already. So those that changed since then
+    come last, where they have not come before. Raises Invalid for a bad resolver, at once.
+    """
+    late = MergedList(tenant, statuses, resolver, only, newer_than=clock.stamp())
+
+    def pages() -> Iterator[list[TicketRow]]:
+        after, more = None, True
+        while more:
+            page = lists.page(tenant, status=statuses, resolver=resolver, only=only, after=after, size=_PAGE)
+            yield page.rows
+            after, more = page.next, page.next is not None
+        yield late.read(None, _LATE, ()).matches
+
+    return _each_once(pages())
+
+
+def _each_once(pages: Iterator[list[TicketRow]]) -> Iterator[TicketRow]:
+    sent = set[int]()
+    for row in (row for rows in pages for row in rows):
+        if row.number not in sent:
+            sent.add(row.number)
+            yield row
+
+
+def cells(row: TicketRow) -> tuple[str, ...]:
+    """Return a row of the table, in the order of COLUMNS."""
+    return (
+        str(row.number),
+        *(field.text(getattr(row, field.name)) for field in _LISTED),
+        row.requester_name,
+        row.resolver_name,
+        str(row.comment_count),
+        row.created_at,
+        row.updated_at,
+        row.resolved_at,
+    )

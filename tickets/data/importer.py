@@ -1,0 +1,487 @@
+"""Import tickets: a public issue archive, whose conversations become comments, or an export of ours, as it was.
+
+Idempotent: each row that became a ticket has a marker, found by the archive's name and the row's number. A row
+that is known is left as it is, also where the archive says something else about it now. So a run that was
+interrupted anywhere, even killed, is finished by running it again.
+
+Write one row of an archive as one ticket that appears whole or not at all, whatever interrupts it.
+
+A row that fits is one transaction: marker, summary, description, history. One that does not fit claims its
+number first, with a marker that says it is not done; then come the parts of its history; the last transaction
+holds the summary, without which nothing shows the ticket, and the marker that says it is done. A rerun finds
+the claim and goes on under the same number; the keys of the entries follow from the row, so they are written
+again, not twice.
+"""
+
+from __future__ import annotations
+
+import bisect
+import time
+from array import array
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from portal import clock
+from portal.dynamo.repository import TRANSACTION_LIMIT, Condition, TenantRepository, Transaction
+from portal.errors import Invalid, TransactionRefused, Unavailable
+from portal.plain_text import amount
+from tenants.membership import members
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.roles import Role
+from tickets.data import archive_reader, import_rows
+from tickets.data import stored as import_keys
+from tickets.data.archive_reader import RawRow
+from tickets.data.import_rows import ArchivedTicket, ExportedTicket, Refused, tag, tag_list
+from tickets.data.stored import ImportItem, ImportSourceItem
+from tickets.desk.history import History, PastEntry, TicketItems, changed, collection, opened
+from tickets.ticket import stored as ticket_keys
+from tickets.ticket.fields import ASSIGNEE, NUMBER_GAP, TAGS, Status
+from tickets.ticket.stored import TICKETS, ActivityItem, CounterItem, RequestItem, SummaryItem
+from tickets.verification.recount import last_number
+
+STRANGERS_KEPT: Final = 1000  # names; a file may hold one for each of its tickets
+
+
+class TicketPeople:
+    """The members whom a ticket can be assigned to, by what a file may call them. Read at first use.
+
+    `strangers` counts the tickets of those names that are nobody's here, or several people's, for the report.
+    """
+
+    def __init__(self, tenant: TenantContext) -> None:
+        self._tenant = tenant
+        self.strangers: Counter[str] = Counter()
+
+    def tag_for(self, stranger: str) -> str:
+        """Return the tag that a ticket gets instead of somebody whom `find` did not find, and count the ticket."""
+        if stranger in self.strangers or len(self.strangers) < STRANGERS_KEPT:
+            self.strangers[stranger] += 1
+        return assignee_tag(stranger)
+
+    def has(self, user_id: str) -> bool:
+        """Tell whether this id is one of theirs."""
+        return any(member.id == user_id for member in self._agents)
+
+    def find(self, name: str) -> members.Member | None:
+        """Return the one member with this name, or this name before the @ of the address. None where two have it."""
+        return self._by_name.get(name.casefold())
+
+    @cached_property
+    def _agents(self) -> list[members.Member]:
+        return [m for m in members.members_of(self._tenant.repository) if m.role.at_least(Role.AGENT)]
+
+    @cached_property
+    def _by_name(self) -> dict[str, members.Member | None]:
+        known: dict[str, members.Member | None] = {}
+        for member in self._agents:
+            for key in {member.name.casefold(), member.email.split("@")[0].casefold()}:
+                known[key] = None if key in known else member
+        return known
+
+
+def assignee_tag(name: str) -> str:
+    """Return the tag that says who a ticket was assigned to in the file."""
+    return tag(f"assignee:{name}")
+
+
+# --- what was taken before ---
+
+
+BLOCK: Final = 25  # ticket numbers reserved by one write; a killed run loses at most as many
+WINDOW: Final = 500  # markers read by one Query, some 80 KB
+_END = "~"  # sorts after every row id
+
+
+def list_source(repository: TenantRepository, source: str) -> None:
+    """Note that something is imported from this archive, before anything is: by that its rows are found again."""
+    item = ImportSourceItem(repository.key(import_keys.import_sources), import_keys.listed_source(source))
+    repository.update(item, [ImportSourceItem.source.set(source)])
+
+
+class Markers:
+    """The rows of one archive that are tickets already, read in windows of their sort order.
+
+    An archive in order, up or down, reads each marker once: rows / WINDOW Queries. Any other order costs up to
+    one Query per row and is right all the same. Rows taken in this run are not in here: see RowsMet.
+    """
+
+    def __init__(self, repository: TenantRepository, source: str) -> None:
+        self._repository, self._source = repository, source
+        self._known: dict[str, ImportItem] = {}
+        self._low = self._high = ""
+
+    def find(self, row_id: str) -> ImportItem | None:
+        if not self._low <= row_id <= self._high:
+            self._load(row_id, downwards=row_id < self._low)
+        return self._known.get(row_id)
+
+    def _load(self, row_id: str, *, downwards: bool) -> None:
+        page = self._repository.query(
+            TICKETS,
+            import_keys.import_source,
+            self._source,
+            between=("!", row_id) if downwards else (row_id, _END),
+            descending=downwards,
+            limit=WINDOW,
+            consistent=True,
+        )
+        markers = [ImportItem.from_raw_data(raw) for raw in page.items]
+        self._known = {m.sk: m for m in markers}
+        edge = markers[-1].sk if page.last_key else ("" if downwards else _END)
+        self._low, self._high = (edge, row_id) if downwards else (row_id, edge)
+
+
+class RowsMet:
+    """The rows that this run has met, in 8 bytes each, to refuse one that comes twice."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, array[int]] = {}
+
+    def again(self, kind: str, number: int) -> bool:
+        """Note the row, and tell whether it was met before."""
+        numbers = self._numbers.setdefault(kind, array("q"))
+        place = bisect.bisect_left(numbers, number)
+        if place < len(numbers) and numbers[place] == number:
+            return True
+        numbers.insert(place, number)
+        return False
+
+
+class NumberBlocks:
+    """Ticket numbers, reserved in blocks. At the end, what is left of the last block is given back if nobody
+    took a number since; otherwise, and after a kill, those numbers stay unused."""
+
+    def __init__(self, repository: TenantRepository) -> None:
+        self._repository = repository
+        # The last number handed out and the last one reserved: one value, so that Ctrl-C finds them in step.
+        self._block = (0, 0)
+        self.epoch = 0  # of aggregates, as it was when the last block was reserved
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if not isinstance(error, Unavailable):
+            self._give_back()
+
+    def next(self, wanted: int = 0) -> int:
+        """Return the next number, or the wanted one where nobody has been given it yet and it is near enough."""
+        last, end = self._block
+        if last == end or end < wanted <= end + NUMBER_GAP:
+            last, end = self._reserve(wanted)
+        number = wanted if last < wanted <= end else last + 1
+        self._block = (number, end)
+        return number
+
+    def _reserve(self, wanted: int) -> tuple[int, int]:
+        """Return a new block, which holds the wanted number if it can: the number before it, and its last one."""
+        given = last_number(self._repository) if wanted else 0
+        by = wanted - given - 1 + BLOCK if given < wanted <= given + NUMBER_GAP else BLOCK
+        counter = self._repository.increment(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, by=by)
+        self.epoch = int(counter.epoch)
+        return int(counter.last) - by, int(counter.last)
+
+    def _give_back(self) -> None:
+        last, end = self._block
+        if last == end:
+            return
+        counter = CounterItem(self._repository.key(ticket_keys.counter), ticket_keys.COUNTER_TICKET)
+        transaction = Transaction()
+        transaction.update(counter, [CounterItem.last.set(last)], condition=CounterItem.last == end)
+        try:
+            self._repository.transact(transaction)
+        except TransactionRefused:
+            return
+
+
+# --- one ticket ---
+
+
+TRANSACTION_BYTES: Final = 4_000_000  # of all items of one TransactWriteItems; AWS, "Quotas in Amazon DynamoDB"
+ITEM_BYTES: Final = 4096  # more than an item holds beside its long text: keys, names, title, tags
+PART: Final = 100  # entries written and held at a time
+_MARKER: Final = "marker"
+
+
+def exported_history(row: ExportedTicket, *, identity: str, people: TicketPeople) -> tuple[History, list[str]]:
+    """Return the ticket for this desk, and what could not be kept of it, each as the end of a sentence."""
+    told, values = row.told, row.told.values
+    assignee, name = values[ASSIGNEE.name], told.resolver_name
+    left: list[str] = []
+    if assignee and not people.has(assignee):
+        found = people.find(name)
+        values = {**values, ASSIGNEE.name: found.id if found else ""}
+        if found is None:
+            values[TAGS.name], left = tag_list([*values[TAGS.name], people.tag_for(name)])
+        name = found.name if found else ""
+    made = replace(told, identity=identity, values=values, resolver_name=name)
+    return made, [f"has no room for the tag “{one}”" for one in left]
+
+
+def history(row: ArchivedTicket, *, identity: str, people: TicketPeople, closer: str) -> tuple[History, list[str]]:
+    """Return the row as a ticket's history, and what could not be kept of it, each as the end of a sentence.
+
+    The first assignee who is a member gets the ticket; the names of the others stay as tags. Who closed it is
+    in the archive only for merged pull requests; otherwise it is `closer`.
+    """
+    found = [(name, people.find(name)) for name in row.assignees]
+    resolver = next((member for _, member in found if member), None)
+    others = [
+        people.tag_for(name) if member is None else assignee_tag(name)
+        for name, member in found
+        if member is None or member is not resolver
+    ]
+    tags, left = tag_list([*row.labels, *others])
+    remarks = [f"has no room for the tag “{name}”" for name in left]
+    entries = [opened(row.created_at, "", row.author)]
+    entries += sorted((PastEntry("comment", c.at, "", c.author, body=c.body) for c in row.comments), key=_at)
+    if row.closed_at:
+        closing = changed(row.closed_at, "", row.closed_by or closer, ("status", "open", "closed"))
+        entries = sorted([*entries, closing], key=_at)
+    made = History(
+        identity=identity,
+        values={
+            "title": row.title,
+            "description": row.body,
+            "status": Status.CLOSED if row.closed_at else Status.OPEN,
+            "tags": tags,
+            "resolver": resolver.id if resolver else "",
+        },
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        requester="",
+        requester_name=row.author,
+        resolver_name=resolver.name if resolver else "",
+        entries=tuple(entries),
+    )
+    return made, remarks
+
+
+def _at(entry: PastEntry) -> datetime:
+    return entry.at
+
+
+def write(
+    tenant: TenantContext,
+    source: str,
+    row: ArchivedTicket | ExportedTicket,
+    made: History,
+    claim: ImportItem | None,
+    numbers: NumberBlocks,
+) -> int:
+    """Write the ticket and return its number. `claim` is the marker of a run that did not finish the row.
+
+    Raises Refused when another import writes the same row at this moment.
+    """
+    changed_since = claim is not None and claim.digest != row.digest
+    number = int(claim.number) if claim and not changed_since else numbers.next(row.own_number)
+    items = collection(tenant, number, made, epoch=numbers.epoch)
+    marker = _marker(tenant, source, row, made, number)
+    try:
+        if claim is None and _fits(made):
+            _finish(tenant, marker, items, items.activity, ImportItem.pk.does_not_exist())
+            return number
+        if claim is None:
+            _claim(tenant, marker, ImportItem.pk.does_not_exist())
+        elif changed_since:
+            _expire(tenant, int(claim.number))
+            _claim(tenant, marker, (ImportItem.done == 0) & (ImportItem.digest == claim.digest))
+        for start in range(0, len(items.activity), PART):
+            tenant.repository.put_all(items.activity[start : start + PART])
+        _finish(tenant, marker, items, [], (ImportItem.done == 0) & (ImportItem.digest == marker.digest))
+    except TransactionRefused as error:
+        raise Refused(_why(error)) from error
+    return number
+
+
+def _marker(
+    tenant: TenantContext, source: str, row: ArchivedTicket | ExportedTicket, made: History, number: int
+) -> ImportItem:
+    return ImportItem(
+        tenant.repository.key(import_keys.import_source, source),
+        row.id,
+        number=number,
+        digest=row.digest,
+        comments=made.comment_count,
+        done=1,
+    )
+
+
+def _fits(made: History) -> bool:
+    texts = [made.values["description"], *(entry.body for entry in made.entries)]
+    size = sum(len(text.encode()) for text in texts) + len(texts) * ITEM_BYTES
+    return len(texts) + 2 <= TRANSACTION_LIMIT and size <= TRANSACTION_BYTES
+
+
+def _claim(tenant: TenantContext, marker: ImportItem, condition: Condition) -> None:
+    marker.done = 0
+    transaction = Transaction()
+    transaction.put(marker, name=_MARKER, condition=condition)
+    tenant.repository.transact(transaction)
+    marker.done = 1
+
+
+def _finish(
+    tenant: TenantContext, marker: ImportItem, items: TicketItems, activity: list[ActivityItem], condition: Condition
+) -> None:
+    transaction = Transaction()
+    transaction.put(marker, name=_MARKER, condition=condition)
+    transaction.put(items.summary, condition=SummaryItem.pk.does_not_exist())
+    transaction.put(items.detail)
+    for entry in activity:
+        transaction.put(entry)
+    tenant.repository.transact(transaction)
+
+
+def _expire(tenant: TenantContext, number: int) -> None:
+    """Leave to TTL what an unfinished run wrote of a row that has changed since: the tenant's role cannot delete.
+
+    The ticket gets another number, so nobody sees these items meanwhile.
+    """
+    for page in tenant.repository.query_pages(TICKETS, ticket_keys.ticket, number, limit=TRANSACTION_LIMIT):
+        transaction = Transaction()
+        for raw in page.items:
+            item = RequestItem(raw["pk"]["S"], raw["sk"]["S"])
+            transaction.update(item, [RequestItem.expires_at.set(int(time.time()))])
+        if len(transaction):
+            tenant.repository.transact(transaction)
+
+
+def _why(error: TransactionRefused) -> str:
+    expected = {"ConditionalCheckFailed", "TransactionConflict"}
+    strange = next((reason for reason in error.reasons if reason and reason.code not in expected), None)
+    if strange:
+        return f"was refused by the database: {strange.message or strange.code}"
+    if error.reason(_MARKER) is None:
+        return "got the number of a ticket that exists; run the import again for another one"
+    return "is being imported by somebody else at this moment"
+
+
+# --- the import ---
+
+
+CLOSER = "Archive import"  # in the timeline, where the archive does not say who closed something
+SOURCE_LIMIT = 200  # characters
+
+
+@dataclass
+class ImportResult:
+    """Count what an import has done so far, in rows; `comments` are those of the new tickets."""
+
+    rows: int = 0
+    new: int = 0
+    unchanged: int = 0
+    changed: int = 0  # in the archive, since they were imported
+    refused: int = 0
+    renumbered: int = 0  # of those of an export: its numbers were not free here
+    comments: int = 0
+    reviews: int = 0
+    strangers: Counter[str] = field(default_factory=Counter)  # new tickets of a name that is no one agent's here
+
+    @property
+    def complete(self) -> bool:
+        """True when everything that was read is in the tenant now, as the archive has it."""
+        return not self.refused and not self.changed
+
+
+@dataclass
+class Import:
+    """One run. `say` gets a sentence per row that is not taken as it is, `advance` the bytes read since the last call.
+
+    `placed` gets the kind and the number of each row that is a ticket, and the number of that ticket.
+
+    `source` names the archive among all that a tenant imports; by default it is what the archive calls its
+    repository, the desk whose export it is, or else the name of the file.
+    """
+
+    tenant: TenantContext
+    path: Path
+    source: str = ""
+    dry_run: bool = False
+    say: Callable[[str], object] = lambda line: None
+    advance: Callable[[int], object] = lambda steps: None
+    placed: Callable[[str, int, int], object] = lambda kind, number, ticket: None
+    outcome: ImportResult = field(default_factory=ImportResult)
+
+    def run(self) -> ImportResult:
+        """Read the archive to its end. Raises ArchiveFault, Invalid, Unavailable; `outcome` says how far it came."""
+        if len(self.source) > SOURCE_LIMIT:
+            raise Invalid(f"A source has at most {SOURCE_LIMIT} characters.")
+        archive = archive_reader.archive_of(self.path)
+        self._people, self._seen, self._now = TicketPeople(self.tenant), RowsMet(), clock.now()
+        self.outcome.strangers = self._people.strangers
+        markers: Markers | None = None
+        self._is_listed = False
+        reported = 0
+        with NumberBlocks(self.tenant.repository) as self._numbers:
+            for raw in archive.rows():
+                if markers is None:
+                    self.source = self.source or archive.name[:SOURCE_LIMIT] or self._file_name()
+                    markers = Markers(self.tenant.repository, self.source)
+                self.outcome.rows += 1
+                try:
+                    self._take(raw, markers)
+                except Refused as reason:
+                    self.outcome.refused += 1
+                    self.say(f"{import_rows.name_of(raw)} {reason}. It was left out.")
+                self.advance(archive.consumed - reported)
+                reported = archive.consumed
+        if archive.lone_surrogates:
+            halves = amount(archive.lone_surrogates, "half of a character", "halves of characters")
+            self.say(f"The archive holds {halves}; each became a question mark.")
+        return self.outcome
+
+    def _file_name(self) -> str:
+        name = self.path.name
+        self.say(f"The archive does not name itself before its rows; it is known as “{name}” now. See --source.")
+        return name
+
+    def _take(self, raw: RawRow, markers: Markers) -> None:
+        row = self._read(raw)
+        if self._seen.again(row.kind, row.number):
+            raise Refused("comes twice in the archive; only the first counts")
+        self.outcome.reviews += row.reviews
+        marker = markers.find(row.id)
+        if marker is not None and marker.done:
+            self.placed(row.kind, row.number, int(marker.number))
+            self._compare(row, marker.digest, int(marker.number))
+            return
+        identity = f"{self.source}/{row.id}"
+        made, remarks = self._history(row, identity)
+        number = 0
+        if not self.dry_run:
+            if not self._is_listed:
+                list_source(self.tenant.repository, self.source)
+                self._is_listed = True
+            number = write(self.tenant, self.source, row, made, marker, self._numbers)
+            self.placed(row.kind, row.number, number)
+        self.outcome.new += 1
+        self.outcome.comments += made.comment_count
+        self.outcome.renumbered += bool(row.own_number and number and number != row.own_number)
+        for remark in [*row.remarks, *remarks]:
+            self.say(f"{row.name} {remark}." + (f" It is ticket {number}." if number else ""))
+
+    def _read(self, raw: RawRow) -> ArchivedTicket | ExportedTicket:
+        if raw.kind == archive_reader.KIND:
+            return import_rows.read_exported(raw, self._now)
+        return import_rows.read_archived(raw, self._now)
+
+    def _history(self, row: ArchivedTicket | ExportedTicket, identity: str) -> tuple[History, list[str]]:
+        if isinstance(row, ExportedTicket):
+            return exported_history(row, identity=identity, people=self._people)
+        return history(row, identity=identity, people=self._people, closer=CLOSER)
+
+    def _compare(self, row: ArchivedTicket | ExportedTicket, digest: str, number: int) -> None:
+        if row.digest == digest:
+            self.outcome.unchanged += 1
+        else:
+            self.outcome.changed += 1
+            self.say(f"{row.name} has changed in the archive since its import; ticket {number} was left as it is.")

@@ -1,4 +1,0 @@
-"""Import a public issue archive as tickets: idempotent, interruptible, in bounded memory.
-
-Begin with `importer.py`.
-"""
