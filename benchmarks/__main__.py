@@ -16,7 +16,7 @@ from types import FrameType
 import django
 
 from benchmarks import stack
-from benchmarks.messages import say
+from benchmarks.stack import say
 from benchmarks.ticket_ranges import SMALLEST, Layout
 from portal.engines.engine_process import ENGINES, EngineError
 

@@ -17,7 +17,7 @@ from benchmarks.fill import EMAIL, Filled, person, prepare_tables, tenant
 from benchmarks.measure import Repetitions, Timing, count, warm_up
 from benchmarks.measure import measure as time_pages
 from benchmarks.measured_pages import PAGES, SignedInVisitor, visit
-from benchmarks.messages import progress, say
+from benchmarks.stack import progress, say
 from portal.engines.engine_process import Engine
 
 SHARDS = 4

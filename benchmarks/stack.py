@@ -16,6 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
 from benchmarks.exchange import RawRequest
 from portal.engines.endpoint import point_at
 from portal.engines.engine_process import Engine, start_engine
@@ -28,7 +31,23 @@ MEMORY = Path("/dev/shm")  # noqa: S108  # a directory of our own is made in it
 WORKERS, THREADS = 2, 8
 START_SECONDS = 240
 STOP_SECONDS = 60
-# Longer than any pause between two bursts, so that no connection is closed while it waits for its turn.
+
+
+def say(text: str) -> None:
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+@contextlib.contextmanager
+def progress(label: str, total: int) -> Iterator[Callable[[int], object]]:
+    """Give a bar while `with` lasts, where stderr is a terminal. What it yields takes the number of steps done."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    console = Console(stderr=True)
+    with Progress(
+        *columns, TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda steps: bar.advance(task, steps)
 
 
 class BenchmarkError(Exception):

@@ -13,8 +13,9 @@ from django.utils.safestring import SafeString, mark_safe
 
 Found = Mapping[str, Any]
 _STYLE: Final = mark_safe(
-    "<style>body{font:14px/1.4 system-ui,sans-serif;margin:2rem;max-width:72rem}td,th{padding:.1rem .6rem;"
-    "text-align:left;vertical-align:top;border-bottom:1px solid #ddd}pre{white-space:pre-wrap}</style>"
+    "<style>:root{color-scheme:light dark}@media print{body{margin:0}}"
+    "body{font:14px/1.4 system-ui,sans-serif;margin:2rem;max-width:72rem}pre{white-space:pre-wrap}"
+    "td,th{padding:.1rem .6rem;text-align:left;vertical-align:top;border-bottom:1px solid #ddd}</style>"
 )
 
 

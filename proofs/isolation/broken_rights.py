@@ -43,7 +43,7 @@ class Mutant:
     breaks_a_promise: bool = False  # about rights, which the tenants' attempts do not try
 
 
-def _granted(role: str, table: Table, *actions: str, stream: bool = False, own: bool = False) -> Mutant:
+def _granted(role: str, table: Table, action: str, stream: bool = False, own: bool = False) -> Mutant:
     """Return a role that somebody gave one right too many: to a table of all, or to those of tenants' `own`."""
     name = placed_names.physical(settings.DYNAMODB_TABLE_PREFIX, "a" * 32, table) if own else table.full_name
     real = policies.document
@@ -51,9 +51,8 @@ def _granted(role: str, table: Table, *actions: str, stream: bool = False, own: 
     def wrong(asked: str, **where: str) -> Document:
         document = real(asked, **where)
         if asked == role:
-            actions_of_statement = [f"dynamodb:{action}" for action in actions]
             arn = policies.table_arn(name) + ("/stream/*" if stream else "")
-            document["Statement"].append({"Effect": "Allow", "Action": actions_of_statement, "Resource": arn})
+            document["Statement"].append({"Effect": "Allow", "Action": [f"dynamodb:{action}"], "Resource": arn})
         return document
 
     return Mutant(patched=partial(patch.object, policies, "document", wrong), breaks_a_promise=True)
@@ -87,68 +86,51 @@ def _none_append_only() -> dict[str, Table]:
     return {name: replace(table, append_only=False) for name, table in _TABLES_BY_NAME().items()}
 
 
+def _but(*roles: str) -> tuple[str, ...]:
+    return tuple(role for role in ROLES if role not in roles)
+
+
+# A right that no such role has: what it lets the role do, to which roles it is given, on which table, which operation.
+_RIGHTS: Final = (
+    ("updates audit rows", ROLES, AUDIT, "UpdateItem"),
+    ("scans", ROLES, USERS, "Scan"),
+    ("speaks PartiQL", ROLES, TICKETS, "PartiQLSelect"),
+    ("removes tables", ROLES, TICKETS, "DeleteTable"),
+    ("changes what processes noted", ROLES, NOISE, "UpdateItem"),
+    ("makes tenants", ("lifecycle", "worker"), TENANTS, "PutItem"),
+    ("deletes tickets", _but("lifecycle"), TICKETS, "DeleteItem"),
+    ("deletes audit rows", _but("lifecycle"), AUDIT, "DeleteItem"),
+    ("writes audit rows in batches", _but("lifecycle"), AUDIT, "BatchWriteItem"),
+    ("reads API keys", _but("lifecycle", "tenant", "platform"), API_KEYS, "GetItem"),
+    ("changes API keys", _but("lifecycle", "platform"), API_KEYS, "UpdateItem"),
+    ("writes in batches", _but("lifecycle", "seed"), TICKETS, "BatchWriteItem"),
+    ("reads tickets", _but("lifecycle", "tenant"), TICKETS, "GetItem"),
+    ("lists tickets", _but("lifecycle", "tenant"), TICKETS, "Query"),
+    ("reads webhook secrets", _but("lifecycle", "tenant"), SECRETS, "GetItem"),
+    ("updates tickets", _but("lifecycle", "tenant"), TICKETS, "UpdateItem"),
+    ("reads what processes noted", _but("platform"), NOISE, "Query"),
+    ("reads accounts", _but("platform"), USERS, "GetItem"),
+    ("reads sessions", _but("platform"), SESSIONS, "BatchGetItem"),
+    ("writes memberships", _but("platform"), MEMBERSHIPS, "PutItem"),
+    ("adds audit rows", _but("platform", "delivery"), AUDIT, "PutItem"),
+    ("moves the ends of the chains", _but("platform", "delivery"), CHAINS, "PutItem"),
+    ("reads members", ("delivery",), MEMBERS, "Query"),
+    ("removes endpoints", ("delivery",), ENDPOINTS, "DeleteItem"),
+    ("reads endpoints", ("delivery",), ENDPOINTS, "GetItem"),
+    ("reads the outbox", ("delivery",), OUTBOX, "GetItem"),
+    ("takes leases", _but("worker"), LEASES, "PutItem"),
+    ("reads invitations", ("worker", "seed"), INVITES, "Query"),
+    ("writes members", ("worker", "seed"), MEMBERS, "PutItem"),
+    ("reads dead letters", ("tenant", "delivery", "seed", "lifecycle"), DEAD_LETTERS, "Query"),
+)
+
+
 def _of_each_role() -> dict[str, Mutant]:
-    """Return the rights that no role has, given to each in turn."""
-    found: dict[str, Mutant] = {}
-    for role in ROLES:
-        found |= {
-            f"rights: the {role} role updates audit rows": _granted(role, AUDIT, "UpdateItem"),
-            f"rights: the {role} role scans": _granted(role, USERS, "Scan"),
-            f"rights: the {role} role speaks PartiQL": _granted(role, TICKETS, "PartiQLSelect"),
-            f"rights: the {role} role removes tables": _granted(role, TICKETS, "DeleteTable"),
-        }
-        found[f"rights: the {role} role changes what processes noted"] = _granted(role, NOISE, "UpdateItem")
-        if role == "lifecycle":
-            found[f"rights: the {role} role makes tenants"] = _granted(role, TENANTS, "PutItem")
-        else:
-            found |= _that_the_lifecycle_role_has(role)
-            found[f"rights: the {role} role removes own tables"] = _granted(role, TICKETS, "DeleteTable", own=True)
-        if role != "platform":
-            found[f"rights: the {role} role reads what processes noted"] = _granted(role, NOISE, "Query")
-        if role not in ("platform", "delivery"):
-            found[f"rights: the {role} role adds audit rows"] = _granted(role, AUDIT, "PutItem")
-            found[f"rights: the {role} role moves the ends of the chains"] = _granted(role, CHAINS, "PutItem")
-        if role != "platform":
-            found[f"rights: the {role} role reads accounts"] = _granted(role, USERS, "GetItem")
-            found[f"rights: the {role} role reads sessions"] = _granted(role, SESSIONS, "BatchGetItem")
-            found[f"rights: the {role} role writes memberships"] = _granted(role, MEMBERSHIPS, "PutItem")
-        if role == "delivery":
-            found[f"rights: the {role} role reads members"] = _granted(role, MEMBERS, "Query")
-            found[f"rights: the {role} role removes endpoints"] = _granted(role, ENDPOINTS, "DeleteItem")
-            found[f"rights: the {role} role reads endpoints"] = _granted(role, ENDPOINTS, "GetItem")
-            found[f"rights: the {role} role reads the outbox"] = _granted(role, OUTBOX, "GetItem")
-        if role not in ("tenant", "lifecycle"):
-            found[f"rights: the {role} role updates tickets"] = _granted(role, TICKETS, "UpdateItem")
-        if role == "worker":
-            found[f"rights: the {role} role makes tenants"] = _granted(role, TENANTS, "PutItem")
-        else:
-            found[f"rights: the {role} role follows the stream"] = _granted(role, TICKETS, "GetRecords", stream=True)
-            found[f"rights: the {role} role takes leases"] = _granted(role, LEASES, "PutItem")
-        if role in ("worker", "seed"):
-            found[f"rights: the {role} role reads invitations"] = _granted(role, INVITES, "Query")
-            found[f"rights: the {role} role writes members"] = _granted(role, MEMBERS, "PutItem")
-        if role in ("tenant", "delivery", "seed", "lifecycle"):
-            found[f"rights: the {role} role reads dead letters"] = _granted(role, DEAD_LETTERS, "Query")
-    return found
-
-
-def _that_the_lifecycle_role_has(role: str) -> dict[str, Mutant]:
-    """Return the rights to whole tenants, given to a role that has no business with them."""
-    found = {
-        f"rights: the {role} role deletes tickets": _granted(role, TICKETS, "DeleteItem"),
-        f"rights: the {role} role deletes audit rows": _granted(role, AUDIT, "DeleteItem"),
-        f"rights: the {role} role writes audit rows in batches": _granted(role, AUDIT, "BatchWriteItem"),
-    }
-    if role not in ("tenant", "platform"):
-        found[f"rights: the {role} role reads API keys"] = _granted(role, API_KEYS, "GetItem")
-    if role != "platform":
-        found[f"rights: the {role} role changes API keys"] = _granted(role, API_KEYS, "UpdateItem")
-    if role != "seed":
-        found[f"rights: the {role} role writes in batches"] = _granted(role, TICKETS, "BatchWriteItem")
-    if role != "tenant":
-        found[f"rights: the {role} role reads tickets"] = _granted(role, TICKETS, "GetItem")
-        found[f"rights: the {role} role lists tickets"] = _granted(role, TICKETS, "Query")
-        found[f"rights: the {role} role reads webhook secrets"] = _granted(role, SECRETS, "GetItem")
+    found = {f"rights: the {role} role {does}": _granted(role, t, o) for does, to, t, o in _RIGHTS for role in to}
+    for role in _but("lifecycle"):
+        found[f"rights: the {role} role removes own tables"] = _granted(role, TICKETS, "DeleteTable", own=True)
+    for role in _but("worker"):
+        found[f"rights: the {role} role follows the stream"] = _granted(role, TICKETS, "GetRecords", stream=True)
     return found
 
 

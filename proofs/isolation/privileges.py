@@ -5,7 +5,7 @@ Written from docs/isolation.md without a look at the declarations: a right that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -41,6 +41,7 @@ _READS: Final = ("GetItem", "BatchGetItem", "Query")
 _WRITES: Final = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem")
 _PARTIQL: Final = ("PartiQLSelect", "PartiQLInsert", "PartiQLUpdate", "PartiQLDelete")
 _OF_TABLES: Final = ("CreateTable", "UpdateTable", "DeleteTable", "UpdateTimeToLive")
+_KEYLESS: Final = (*_OF_TABLES, "Scan")
 Policies = Mapping[Role, iam.Policy]
 
 
@@ -54,79 +55,114 @@ class Promise:
     is_kept: Callable[[Policies], bool]  # by that layer alone
 
 
+def _but(*roles: Role) -> tuple[Role, ...]:
+    return tuple(role for role in ROLES if role not in roles)
+
+
+_ALL: Final = (*_READS, *_WRITES)
+_ADDING: Final = ("PutItem", "DeleteItem")
+_CHANGING: Final = ("UpdateItem", "DeleteItem", "BatchWriteItem")
+# What IAM refuses, even with a tenant's own keys: in which words, to which roles, on which tables, which operations.
+_REFUSED: Final[tuple[tuple[str, tuple[Role, ...], tuple[Table, ...], tuple[str, ...]], ...]] = (
+    ("no table is scanned", ROLES, (TICKETS, USERS, AUDIT), ("Scan",)),
+    ("nobody speaks PartiQL", ROLES, (TICKETS, USERS, AUDIT), _PARTIQL),
+    ("no role makes or removes a table", ROLES, (TICKETS, USERS, AUDIT), _OF_TABLES),
+    ("no row of the audit trail is changed", ROLES, (AUDIT,), ("UpdateItem",)),
+    ("no ticket is deleted", _but("lifecycle"), (TICKETS,), ("DeleteItem",)),
+    ("no row of the audit trail is deleted", _but("lifecycle"), (AUDIT,), ("DeleteItem", "BatchWriteItem")),
+    ("only commands that write in bulk do so", _but("seed", "lifecycle"), (TICKETS,), ("BatchWriteItem",)),
+    ("only the platform knows of people", _but("platform"), _PEOPLE, _ALL),
+    ("API keys are written by the platform alone", _but("platform", "lifecycle"), (API_KEYS,), _WRITES),
+    ("API keys are read by their tenant, and by who asks them", ("worker", "delivery", "seed"), (API_KEYS,), _READS),
+    ("what processes noted is read by the platform alone", _but("platform"), (NOISE,), _READS),
+    ("nobody changes what another process noted", ROLES, (NOISE,), _CHANGING),
+    ("whoever delivers knows no members", ("delivery",), (INVITES, MEMBERS), _ALL),
+    ("whoever delivers adds and removes nothing", ("delivery",), (TENANTS, ENDPOINTS), _ADDING),
+    ("whoever delivers adds and removes nothing", ("delivery",), (CHAINS,), ("DeleteItem",)),
+    ("whoever delivers reads no endpoint in its own name", ("delivery",), (ENDPOINTS,), _READS),
+    ("whoever delivers reads no row in its own name", ("delivery",), (OUTBOX,), _READS),
+    (
+        "rows are added by the platform, and by who pauses an endpoint",
+        _but("platform", "delivery"), (AUDIT,), ("PutItem",),
+    ),
+    ("ends of chains are moved by who adds rows", ("tenant", "worker", "seed"), (CHAINS,), _ALL),
+    (
+        "ends of chains are moved by who adds rows",
+        ("lifecycle",), (CHAINS,), (*_READS, "PutItem", "UpdateItem", "BatchWriteItem"),
+    ),
+    ("tickets change for a tenant alone", _but("tenant", "lifecycle"), (TICKETS,), ("PutItem", "UpdateItem")),
+    ("tickets are read for a tenant alone", _but("tenant", "lifecycle"), (TICKETS,), _READS),
+    ("webhook secrets are read for a tenant alone", _but("tenant", "lifecycle"), (SECRETS,), _READS),
+    ("the worker alone holds leases", _but("worker", "platform"), (LEASES,), _WRITES),
+    # The platform deletes what is left of the streams of a tenant that is no more.
+    ("the worker alone holds leases", ("platform",), (LEASES,), ("PutItem", "UpdateItem", "BatchWriteItem")),
+    (
+        "the worker changes a tenant's shards, and makes none",
+        ("worker",), (TENANTS,), ("BatchGetItem", "Query", "PutItem", "DeleteItem", "BatchWriteItem"),
+    ),
+    ("it has no right to what is not tickets", ("worker", "seed"), _TENANTS[1:], _ALL),
+    ("it has no right to what is not tickets", ("seed",), _TENANTS[:1], _ALL),
+    (
+        "it has no right to the worker's tables",
+        ("tenant", "delivery", "seed", "lifecycle"), (LEASES, DEAD_LETTERS), _ALL,
+    ),
+    ("whoever takes up a tenant makes none", ("lifecycle",), (TENANTS,), ("PutItem", "UpdateItem")),
+)  # fmt: skip
+
+
 def promises() -> Iterator[Promise]:
     """Yield each promise of the document, for each role that it is about."""
+    for words, roles, tables, operations in _REFUSED:
+        for role in roles:
+            for table in tables:
+                yield from _refused(words, role, policies.table_arn(table.full_name), operations, _own_keys(table))
+    stream = policies.table_arn(TICKETS.full_name) + "/stream/2026"
+    for role in _but("worker"):
+        yield from _refused("the worker alone follows the stream", role, stream, ("GetShardIterator", "GetRecords"))
     for role in ROLES:
-        yield from _of_every_role(role)
         yield from _of_own_tables(role)
-        if role != "platform":
-            for table in _PEOPLE:
-                yield from _refused("only the platform knows of people", role, table, *_READS, *_WRITES)
-            if role != "lifecycle":
-                yield from _refused("API keys are written by the platform alone", role, API_KEYS, *_WRITES)
-            yield from _refused("what processes noted is read by the platform alone", role, NOISE, *_READS)
-        changing = ("UpdateItem", "DeleteItem", "BatchWriteItem")
-        yield from _refused("nobody changes what another process noted", role, NOISE, *changing)
-        if role == "delivery":
-            yield from _of_deliveries(role)
-        elif role != "platform":
-            yield from _refused("rows are added by the platform, and by who pauses an endpoint", role, AUDIT, "PutItem")
-            moving = (*_READS, *(w for w in _WRITES if (role, w) != ("lifecycle", "DeleteItem")))
-            yield from _refused("ends of chains are moved by who adds rows", role, CHAINS, *moving)
-        if role not in ("tenant", "platform", "lifecycle"):
-            yield from _refused("API keys are read by their tenant, and by who asks them", role, API_KEYS, *_READS)
-        if role not in ("tenant", "lifecycle"):
-            yield from _refused("tickets change for a tenant alone", role, TICKETS, "PutItem", "UpdateItem")
-            yield from _refused("tickets are read for a tenant alone", role, TICKETS, *_READS)
-            yield from _refused("webhook secrets are read for a tenant alone", role, SECRETS, *_READS)
-        if role != "worker":
-            reading = ("GetShardIterator", "GetRecords")
-            yield from _refused("the worker alone follows the stream", role, TICKETS, *reading, stream=True)
-            # The platform deletes what is left of the streams of a tenant that is no more.
-            holding = [operation for operation in _WRITES if (role, operation) != ("platform", "DeleteItem")]
-            yield from _refused("the worker alone holds leases", role, LEASES, *holding)
-        if role in ("worker", "seed"):
-            if role == "worker":
-                other = ("BatchGetItem", "Query", "PutItem", "DeleteItem", "BatchWriteItem")
-                yield from _refused("the worker changes a tenant's shards, and makes none", role, TENANTS, *other)
-            for table in _TENANTS if role == "seed" else _TENANTS[1:]:
-                yield from _refused("it has no right to what is not tickets", role, table, *_READS, *_WRITES)
-        if role in ("tenant", "delivery", "seed", "lifecycle"):
-            for table in (LEASES, DEAD_LETTERS):
-                yield from _refused("it has no right to the worker's tables", role, table, *_READS, *_WRITES)
-        if role in ("worker", "seed", "lifecycle"):
-            yield from _of_one_tenant(role)
-        if role == "lifecycle":
-            yield from _of_whole_tenants(role)
+    for role in ("worker", "seed", "lifecycle"):
+        yield _of_one_tenant(role)
+    yield from _of_whole_tenants()
     # What IAM cannot say the guard holds in the same way for every other role.
     for operation, params in _destroying():
         kept = partial(_guarded, _platform_destroys, operation, params)
         yield Promise("nothing is lost that IAM cannot keep", GUARD, "platform", kept)
 
 
-def _of_deliveries(role: Role) -> Iterator[Promise]:
-    """Yield what the process cannot do that talks to receivers outside, with what is its own beside the tenants'."""
-    for table in (INVITES, MEMBERS):
-        yield from _refused("whoever delivers knows no members", role, table, *_READS, *_WRITES)
-    for table in (TENANTS, ENDPOINTS):
-        yield from _refused("whoever delivers adds and removes nothing", role, table, "PutItem", "DeleteItem")
-    yield from _refused("whoever delivers adds and removes nothing", role, CHAINS, "DeleteItem")
-    yield from _refused("whoever delivers reads no endpoint in its own name", role, ENDPOINTS, *_READS)
-    yield from _refused("whoever delivers reads no row in its own name", role, OUTBOX, *_READS)
+def _own_keys(table: Table) -> tuple[str, ...]:
+    return (stored.ticket(_TENANT, 7) if table is TICKETS else _TENANT,)
 
 
-def _of_whole_tenants(role: Role) -> Iterator[Promise]:
+def _refused(
+    words: str, role: Role, arn: str, operations: Iterable[str], own: tuple[str, ...] = ()
+) -> Iterator[Promise]:
+    """Yield the promise that the policy has none of these operations there."""
+    for operation in operations:
+        of_keys = () if operation in _KEYLESS else own
+        asked = iam.Request(f"dynamodb:{operation}", arn, of_keys, _TENANT if role == "tenant" else None)
+        yield Promise(words, IAM, role, partial(_not_allowed, role, asked))
+
+
+def _not_allowed(role: Role, asked: iam.Request, documents: Policies) -> bool:
+    return not documents[role].allows(asked)
+
+
+def _of_whole_tenants() -> Iterator[Promise]:
     """Yield what the commands cannot do that take up a whole tenant: rows of its audit trail go with it alone."""
-    yield from _refused("whoever takes up a tenant makes none", role, TENANTS, "PutItem", "UpdateItem")
-    deletion = {"Key": _ROW} | {"TableName": AUDIT.full_name}
-    batched = {"RequestItems": {AUDIT.full_name: [{"DeleteRequest": {"Key": _ROW}}]}}
-    for operation, params in (("DeleteItem", deletion), ("BatchWriteItem", batched)):
-        for purged in (None, _OTHER):
-            kept = partial(_kept_outside_of, purged, role, operation, params)
-            yield Promise("a row of the audit trail goes with its tenant alone", GUARD, role, kept)
-    replaced = {"RequestItems": {AUDIT.full_name: [{"PutRequest": {"Item": _ROW}}]}}
-    kept = partial(_kept_outside_of, _TENANT, role, "BatchWriteItem", replaced)
-    yield Promise("a row of the audit trail goes with its tenant alone", GUARD, role, kept)
+    deleted, replaced = (
+        {"RequestItems": {AUDIT.full_name: [{kind: content}]}}
+        for kind, content in (("DeleteRequest", {"Key": _ROW}), ("PutRequest", {"Item": _ROW}))
+    )
+    cases: list[tuple[str, dict[str, Any], tuple[str | None, ...]]] = [
+        ("DeleteItem", {"Key": _ROW, "TableName": AUDIT.full_name}, (None, _OTHER)),
+        ("BatchWriteItem", deleted, (None, _OTHER)),
+        ("BatchWriteItem", replaced, (_TENANT,)),
+    ]
+    for operation, params, while_purged in cases:
+        for purged in while_purged:
+            kept = partial(_kept_outside_of, purged, "lifecycle", operation, params)
+            yield Promise("a row of the audit trail goes with its tenant alone", GUARD, "lifecycle", kept)
 
 
 def _kept_outside_of(
@@ -146,33 +182,15 @@ def _platform_destroys(operation: str, params: dict[str, Any]) -> None:
     guard.refuse_destruction(operation, params, "platform")
 
 
-def _of_every_role(role: Role) -> Iterator[Promise]:
-    for table in (TICKETS, USERS, AUDIT):
-        yield from _refused("no table is scanned", role, table, "Scan", keyless=True)
-        yield from _refused("nobody speaks PartiQL", role, table, *_PARTIQL)
-        yield from _refused("no role makes or removes a table", role, table, *_OF_TABLES, keyless=True)
-    yield from _refused("no row of the audit trail is changed", role, AUDIT, "UpdateItem")
-    if role != "lifecycle":
-        yield from _refused("no ticket is deleted", role, TICKETS, "DeleteItem")
-        yield from _refused("no row of the audit trail is deleted", role, AUDIT, "DeleteItem", "BatchWriteItem")
-    if role not in ("seed", "lifecycle"):
-        yield from _refused("only commands that write in bulk do so", role, TICKETS, "BatchWriteItem")
-
-
 def _of_own_tables(role: Role) -> Iterator[Promise]:
     """Yield what no role may do with a table that a tenant has to itself."""
     mine, anothers = (f"{settings.DYNAMODB_TABLE_PREFIX}.{tenant}.{TICKETS.name}" for tenant in (_TENANT, _OTHER))
     if role != "lifecycle":
-        for operation in _OF_TABLES:
-            asked = iam.Request(f"dynamodb:{operation}", policies.table_arn(mine), (), _tag(role))
-            words = "only who takes up a whole tenant makes and removes tables of its own"
-            yield Promise(words, IAM, role, partial(_not_allowed, role, asked))
+        words = "only who takes up a whole tenant makes and removes tables of its own"
+        yield from _refused(words, role, policies.table_arn(mine), _OF_TABLES)
     if role == "tenant":
-        for operation in (*_READS, "PutItem", "UpdateItem"):
-            asked = iam.Request(
-                f"dynamodb:{operation}", policies.table_arn(anothers), (stored.ticket(_TENANT, 7),), _TENANT
-            )
-            yield Promise("own tables are their tenant's alone", IAM, role, partial(_not_allowed, role, asked))
+        operations, words = (*_READS, "PutItem", "UpdateItem"), "own tables are their tenant's alone"
+        yield from _refused(words, role, policies.table_arn(anothers), operations, _own_keys(TICKETS))
 
     def kept(documents: Policies) -> bool:
         wanted = {"TableName": anothers, "Key": _TICKET}
@@ -182,27 +200,8 @@ def _of_own_tables(role: Role) -> Iterator[Promise]:
     yield Promise("own tables are their tenant's alone", GUARD, role, kept)
 
 
-def _tag(role: Role) -> str | None:
-    return _TENANT if role == "tenant" else None
-
-
-def _refused(
-    words: str, role: Role, table: Table, *operations: str, keyless: bool = False, stream: bool = False
-) -> Iterator[Promise]:
-    """Yield the promise that the policy has none of these operations on a table, not even with a tenant's own keys."""
-    arn = policies.table_arn(table.full_name) + ("/stream/2026" if stream else "")
-    own = () if keyless or stream else (stored.ticket(_TENANT, 7) if table is TICKETS else _TENANT,)
-    for operation in operations:
-        asked = iam.Request(f"dynamodb:{operation}", arn, own, _tag(role))
-        yield Promise(words, IAM, role, partial(_not_allowed, role, asked))
-
-
-def _not_allowed(role: Role, asked: iam.Request, documents: Policies) -> bool:
-    return not documents[role].allows(asked)
-
-
-def _of_one_tenant(role: Role) -> Iterator[Promise]:
-    """Yield what the guard adds to a policy that serves all tenants: one at a time."""
+def _of_one_tenant(role: Role) -> Promise:
+    """Return what the guard adds to a policy that serves all tenants: one at a time."""
     foreign = {"pk": {"S": aggregate_keys.aggregate(_OTHER)}, "sk": {"S": aggregate_keys.totals(0)}}
     written: tuple[str, dict[str, Any]] = ("UpdateItem", {"TableName": TICKETS.full_name, "Key": foreign} | _UPDATE)
     if role in ("seed", "lifecycle"):
@@ -212,7 +211,7 @@ def _of_one_tenant(role: Role) -> Iterator[Promise]:
         with guard.acting_for(_TENANT):
             return _guarded(partial(guard.refuse_strange, documents[role]), *written, documents)
 
-    yield Promise("it writes for one tenant at a time", GUARD, role, kept)
+    return Promise("it writes for one tenant at a time", GUARD, role, kept)
 
 
 def _guarded(refuse: Callable[..., None], operation: str, params: dict[str, Any], documents: Policies) -> bool:

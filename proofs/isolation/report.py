@@ -1,4 +1,4 @@
-"""The report: what was attacked, how often, and what stopped it, as JSON and as one page to print."""
+"""Say what was attacked, how often, and what stopped it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ import json
 import platform
 from collections import Counter
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.template import Context, Engine
 
 from portal.isolation import policies
 from proofs.isolation.data_attack import Crossing
@@ -21,7 +19,6 @@ from proofs.isolation.proof import Proof
 from proofs.isolation.visits.attack import Visits
 
 _PACKAGES: Final = ("Django", "botocore", "pynamodb")
-_TEMPLATE: Final = Path(__file__).with_name("report.html")
 
 
 def document(proof: Proof) -> dict[str, Any]:
@@ -131,46 +128,9 @@ def _versions() -> dict[str, str]:
     }
 
 
-def to_json(proof: Proof) -> str:
-    return json.dumps(document(proof), indent=1, ensure_ascii=False) + "\n"
-
-
-def to_html(proof: Proof) -> str:
-    """Return one page without outside resources. Django's template engine escapes all that it shows."""
-    found = document(proof)
-    page = Engine(autoescape=True).from_string(_TEMPLATE.read_text(encoding="utf-8"))
-    operations, places, cells = _matrix(found["attacks"])
-    crossing = found["crossing"] or found["refused"]
-    return page.render(
-        Context(
-            found
-            | {
-                "found": crossing
-                and crossing | {"text": json.dumps(crossing["request"], indent=1, ensure_ascii=False)},
-                "kinds": _by_kind(found["attacks"], [*found["stopped_by"]]),
-                "stops": [*found["stopped_by"]],
-                "over_http": [("Visits to the portal", found["http"]), ("Calls of the API", found["api"])],
-                "places": places,
-                "rows": [{"operation": o, "cells": [cells[o, p] or "" for p in places]} for o in operations],
-            }
-        )
-    )
-
-
-def _matrix(attacks: list[dict[str, Any]]) -> tuple[list[str], list[str], Counter[tuple[str, str]]]:
-    """Count how often each operation was tried on each table and index."""
-    cells: Counter[tuple[str, str]] = Counter()
-    for attack in attacks:
-        cells[attack["operation"], attack["place"]] += attack["requests"]
-    return sorted({o for o, _ in cells}), sorted({p for _, p in cells}), cells
-
-
-def _by_kind(attacks: list[dict[str, Any]], stops: list[str]) -> list[dict[str, Any]]:
-    """Return each kind of attack with how often each of `stops` stopped it."""
+def by_kind(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return each kind of attack with how often each layer stopped it, for people."""
     kinds: dict[str, Counter[str]] = {}
-    for attack in attacks:
+    for attack in found["attacks"]:
         kinds.setdefault(attack["kind"], Counter()).update(attack["stopped_by"])
-    return [
-        {"kind": kind, "requests": counted.total(), "cells": [counted[name] or "" for name in stops]}
-        for kind, counted in sorted(kinds.items())
-    ]
+    return [{"kind": kind, "requests": counted.total(), **counted} for kind, counted in sorted(kinds.items())]

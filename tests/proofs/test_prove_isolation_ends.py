@@ -20,6 +20,7 @@ from portal.management.command import PortalCommand, Progress, Stopped
 from portal.noise import noise_teller
 from portal.nosql.session_store import SessionStore
 from portal.nosql.stored import SESSIONS
+from proofs import proof_report
 from proofs.isolation import keys, report
 from proofs.isolation.attempts.attempt import AttackAttempt
 from proofs.isolation.data_attack import Crossing, Tally
@@ -198,14 +199,14 @@ def test_the_page_is_one_file_that_escapes_all_it_shows(plan: AttackPlan) -> Non
     found = Crossing("7", nasty, {"parameters": {nasty: f"{nasty}&"}})
     tally = Tally(crossing=found)
     tally.add(AttackAttempt(nasty, nasty, nasty, plan.attempt(1).draw, {}), nasty)
-    text = report.to_html(Proof(1, 10, plan.targets, tally=tally))
+    text = proof_report.page("Isolation", report.document(Proof(1, 10, plan.targets, tally=tally)))
     page = Page()
     page.feed(text)
     assert page.addresses == []
     assert not {"script", "link", "img", "iframe", "object"} & {*page.tags}
     assert "&lt;script&gt;" in text
     assert not re.search(r"url\(|@import|https?://", text)
-    assert "prefers-color-scheme: dark" in text
+    assert "color-scheme:light dark" in text
     assert "@media print" in text
 
 

@@ -8,7 +8,6 @@ import re
 import sys
 from argparse import ArgumentTypeError
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
@@ -16,6 +15,7 @@ from django.core.management.base import CommandError, CommandParser
 from portal.errors import NotFound, Unavailable
 from portal.management.command import PortalCommand, Progress
 from portal.management.option_types import whole_number
+from proofs import proof_report
 from proofs.isolation import report, targets
 from proofs.isolation.data_attack import Crossing
 from proofs.isolation.proof import CannotRun, Proof, prove, replay
@@ -46,8 +46,7 @@ class Command(PortalCommand):
         parser.add_argument("--tenants", type=whole_number(1), metavar="M", help="attack the first M of them (all)")
         parser.add_argument("--only", type=_number, metavar="NUMBER", help="make this one attempt of --seed again")
         parser.add_argument("--skip-http", action="store_true", help="leave the portal's pages and the API out")
-        parser.add_argument("--json", type=Path, metavar="FILE", help="write the report for machines")
-        parser.add_argument("--html", type=Path, metavar="FILE", help="write the report for people, one file")
+        proof_report.add_options(parser)
 
     def work(self, options: dict[str, Any]) -> None:
         seed = options["seed"] if options["seed"] is not None else random.SystemRandom().randrange(10**9)
@@ -71,12 +70,11 @@ class Command(PortalCommand):
         self._say(proof, options)
 
     def _write(self, proof: Proof, options: dict[str, Any]) -> None:
-        for path, make in ((options["json"], report.to_json), (options["html"], report.to_html)):
-            if path:
-                try:
-                    path.write_text(make(proof), encoding="utf-8")
-                except OSError as error:
-                    self.stderr.write(f"The report could not be written: {error}")
+        found = report.document(proof)
+        try:
+            proof_report.write(options, found, title="Isolation of tenants", drawn={"attacks": report.by_kind(found)})
+        except CommandError as error:
+            self.stderr.write(str(error))
 
     def _say(self, proof: Proof, options: dict[str, Any]) -> None:
         found = report.document(proof)
