@@ -25,7 +25,7 @@ from portal.dynamo.client import Item
 from portal.errors import NotFound
 from portal.schema import registry
 from tenants.audit_trail.recording import SYSTEM
-from tenants.provisioning import tenant_lifecycle
+from tenants.lifecycle import tenant_lifecycle
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
 from tenants.tenancy import tenant_directory

@@ -17,7 +17,7 @@ class DeliveryConfig(RoomsConfig):
         from delivery.outbox.destinations import declare_destination
         from delivery.queues import allocation
         from delivery.webhooks.stored import ENDPOINT
-        from tenants.provisioning import tenant_lifecycle
+        from tenants.lifecycle import tenant_lifecycle
 
         tenant_lifecycle.add_at_creation(allocation.give, depending=allocation.PLACE)
         declare_destination(ENDPOINT, _to_endpoint)

@@ -29,7 +29,7 @@ from portal.management.option_types import number, whole_number
 from proofs import cleanup, proof_report
 from proofs.forked import Process, Work, lines
 from tenants.audit_trail.recording import SYSTEM
-from tenants.provisioning import tenant_lifecycle
+from tenants.lifecycle import tenant_lifecycle
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.stored import TenantItem
 from tickets.counting import barrier

@@ -3,11 +3,12 @@ from django.urls import include, path
 from portal.web.desk_prefix import desk_pages
 from tenants.api_keys import views as api_key_views
 from tenants.audit_trail import views as audit_views
-from tenants.closing import views as closing_views
 from tenants.impersonation import views as impersonation_views
+from tenants.lifecycle import views as closing_views
+from tenants.lifecycle import views as desk_views
+from tenants.lifecycle import views as sign_in_views
+from tenants.lifecycle import views as usage_views
 from tenants.membership import invitation_views, member_views
-from tenants.provisioning import sign_in_views, usage_views
-from tenants.provisioning import views as desk_views
 from tenants.sign_in import entering_views, views
 from tenants.sign_in import views as session_views
 from tenants.sign_in.security_views import (

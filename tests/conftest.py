@@ -88,7 +88,7 @@ SLOW = {
     "search/test_rebuild_search.py",
     "search/test_write_costs.py",
     "tenancy/test_limits_at_the_door.py",
-    "transfer/test_damaged_rows.py",
+    "lifecycle/test_damaged_rows.py",
     "privacy",
     "webhooks/test_pages.py",
 }

@@ -6,7 +6,7 @@ class TicketsConfig(RoomsConfig):
 
     def ready(self) -> None:
         super().ready()
-        from tenants.provisioning import defaults
+        from tenants.lifecycle import desk_settings
         from tickets.desk_export import export_job, export_mails
         from tickets.ticket import (
             fields,
@@ -14,8 +14,8 @@ class TicketsConfig(RoomsConfig):
         )
 
         export_job.tell_with(export_mails.ready)
-        defaults.declare(
-            defaults.Default(
+        desk_settings.declare_default(
+            desk_settings.Default(
                 name="ticket_priority",
                 label="Priority of a new ticket",
                 choices=tuple((p.value, p.label) for p in fields.Priority),

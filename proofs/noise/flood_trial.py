@@ -35,7 +35,7 @@ from portal.limits.rates import CHANGE_UNITS, READ_UNITS
 from proofs.isolation.visits import visitors
 from proofs.noise.closed_loop import NOISY, TENANTS, ClientRequest, ClosedLoop, Plan, TrialFailed, percentile, ratio
 from tenants.audit_trail.recording import SYSTEM
-from tenants.provisioning import tenant_lifecycle
+from tenants.lifecycle import tenant_lifecycle
 from tenants.sign_in import accounts
 from tenants.tenancy import context, request_identity
 from tickets.desk import creating

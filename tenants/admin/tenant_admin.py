@@ -23,12 +23,11 @@ from portal.nosql.admin.stale_forms import SeenForm
 from portal.plain_text import amount
 from tenants.admin.named_columns import with_id
 from tenants.admin.partition_filters import NameInput
-from tenants.closing import closing_mails, desk_closing
+from tenants.lifecycle import closing_mails, desk_closing, tenant_lifecycle
+from tenants.lifecycle.tenant_lifecycle import TenantLimits
 from tenants.membership import invitations, mails
 from tenants.operators.facades import Tenant
 from tenants.operators.operator_site import OperatorSite, actor
-from tenants.provisioning import tenant_lifecycle
-from tenants.provisioning.tenant_lifecycle import TenantLimits
 from tenants.sign_in.forms import UnambiguousAddressField
 from tenants.tenancy import context, placements, tenant_directory
 from tenants.tenancy.stored import TenantStatus

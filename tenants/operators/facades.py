@@ -27,9 +27,9 @@ from tenants.audit_trail.stored import (
     audit_entity_key,
     audited_at_key,
 )
+from tenants.lifecycle import tenant_lifecycle
 from tenants.membership.stored import InviteItem, MemberItem
 from tenants.operators.account_facades import valid_id
-from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import placements, tenant_directory
 from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import DirectoryItem, MembershipItem, TenantItem, TenantStatus

@@ -58,7 +58,7 @@ class TenantContext:
     closes_at: str = ""  # when the grace of a desk ends that is closing; until then it can be read
     needs_second_factor: bool = False  # members without one are kept out
     former_slug: str = ""  # its name in addresses before the last renaming
-    defaults: str | None = None  # as stored; tenants/provisioning/defaults.py reads it
+    defaults: str | None = None  # as stored; tenants/lifecycle/desk_settings.py reads it
     erased: str | None = None  # as stored; tenants/audit_trail/erased_people.py reads it
     subscriptions: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)  # destinations by event type
     units_per_second: float = rates.UNLIMITED  # that it may ask for

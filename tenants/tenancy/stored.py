@@ -90,15 +90,15 @@ class TenantItem(Item):
 
     `former_slug` is its slug before the last renaming. `member_limit` is missing where there is none. `seatings` and
     `last_seat` are for the counting, see tenants/membership/seats.py. `defaults` is what its forms begin with, as JSON;
-    see tenants/provisioning/defaults.py. `subscriptions` is the JSON of who is told of what, by event type a list of
+    see tenants/lifecycle/desk_settings.py. `subscriptions` is the JSON of who is told of what, by event type a list of
     destinations; `queues` that of the numbers of its queues. Both are for delivery. `request_rate` is what operators
     let it ask for in place of its plan's rate, in units a second; see portal/limits/rates.py. `needs_second_factor`
     keeps out members who have none, and is missing where the owners have not asked for that. `placement` is where its
     content lies, missing in the pool; `placement_epoch` grows with each change of it, `former_placement` is where the
     old copy still is, and `move` is the JSON of a move that is under way; see portal/dynamo/placement.py. `closes_at`
-    is when the grace of a tenant ends that is closing, `status_before` what an undo brings back; see tenants/closing.
+    is when the grace of a tenant ends that is closing, `status_before` what an undo brings back.
     `erased` is the JSON of whom the desk has forgotten; see tenants/audit_trail/erased_people.py. `arriving` is the id
-    of the import that brings the tenant in, and is missing once that has ended; see tenants/transfer.
+    of the import that brings the tenant in, and is missing once that has ended.
     """
 
     table = TENANTS

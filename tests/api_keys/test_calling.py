@@ -23,8 +23,8 @@ from tenants.api_keys.scopes import Scope
 from tenants.api_keys.stored import ApiKeyItem
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import AuditAction, AuditEntry
+from tenants.lifecycle import tenant_lifecycle
 from tenants.membership import member_changes
-from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import TENANTS
 from tests.desk.test_cost import _watching

@@ -11,12 +11,12 @@ from django.contrib.auth.tokens import default_token_generator
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 from playwright.sync_api import Page, expect
+from tenant_lifecycle.audit_trail.recording import SYSTEM, Actor
+from tenant_lifecycle.membership import invitations, member_changes
+from tenant_lifecycle.sign_in import accounts, attempt_limits
+from tenant_lifecycle.tenancy.roles import Role
 
-from tenants.audit_trail.recording import SYSTEM, Actor
-from tenants.membership import invitations, member_changes
-from tenants.provisioning import tenant_lifecycle as tenants
-from tenants.sign_in import accounts, attempt_limits
-from tenants.tenancy.roles import Role
+from tenants.lifecycle import tenant_lifecycle
 from tests.browser.conftest import NewPage, Witness
 from tests.browser.page_audit import audit
 from tests.browser.test_nothing_is_lost import give_address_to_globex
@@ -118,7 +118,7 @@ def test_choosing_a_tenant_and_the_account(world: World, person: NewPage, audito
     witness.accepts(403, 404, 422)
     world.add_user("Nora")
     for number in range(10):
-        tenant = tenants.create(
+        tenant = tenant_lifecycle.create(
             name=f"Tenant number {number} with a long name", owner=world.users["charlie"], by=SYSTEM
         )
         world.tenants[tenant.slug] = tenant
@@ -142,7 +142,7 @@ def test_choosing_a_tenant_and_the_account(world: World, person: NewPage, audito
     auditor.look(page, "sessions", "/account/sessions/")
     expect(page.get_by_role("button", name="End the session of")).to_have_count(1)
     auditor.look(page, "404", "/nothing/here/")
-    tenants.suspend(world.tenants["acme"].tenant_id, by=SYSTEM)
+    tenant_lifecycle.suspend(world.tenants["acme"].tenant_id, by=SYSTEM)
     auditor.look(page, "suspended", "/tickets/")
     assert not auditor.found
 

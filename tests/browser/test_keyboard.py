@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 from playwright.sync_api import Page, expect
+from tenant_lifecycle.audit_trail.recording import SYSTEM
+from tenant_lifecycle.tenancy.roles import Role
 
 from portal import clock
-from tenants.audit_trail.recording import SYSTEM
-from tenants.provisioning import tenant_lifecycle as tenants
-from tenants.tenancy.roles import Role
+from tenants.lifecycle import tenant_lifecycle
 from tests.browser.conftest import NewPage, Witness, is_at
 from tests.browser.test_nothing_is_lost import desks_with_tickets
 from tests.support import embedded
@@ -383,7 +383,7 @@ def test_long_menus_are_searched_by_typing(world: World, person: NewPage) -> Non
     for name in ("Ada", "Ben", "Cora", "Dan", "Eve", "Finn", "Gus"):
         world.add_user(name)
         world.join(name.lower(), "acme", Role.AGENT)
-        tenant = tenants.create(name=f"Desk of {name}", owner=world.users["charlie"], by=SYSTEM)
+        tenant = tenant_lifecycle.create(name=f"Desk of {name}", owner=world.users["charlie"], by=SYSTEM)
         world.tenants[tenant.slug] = tenant
         world.join("alice", tenant.slug, Role.AGENT)
     page = person("alice", "acme")

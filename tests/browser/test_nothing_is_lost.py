@@ -9,7 +9,7 @@ from django.conf import settings
 from playwright.sync_api import Page, Route, expect
 
 from tenants.audit_trail.recording import SYSTEM
-from tenants.provisioning import renaming
+from tenants.lifecycle import desk_settings
 from tests.browser.conftest import NewPage, Witness, is_at
 from tests.support import embedded
 from tests.support.waiting import wait_until
@@ -70,8 +70,8 @@ def switch_to(tab: Page, name: str) -> None:
 def give_address_to_globex(world: World, *, instead: str) -> None:
     """Acme gets another name in addresses, and Globex the one that Acme's open pages have."""
     acme, globex = world.context("alice", "acme"), world.context("charlie", "globex")
-    renaming.rename(acme, name=acme.name, slug=instead, by=SYSTEM)
-    renaming.rename(globex, name=globex.name, slug=acme.slug, by=SYSTEM)
+    desk_settings.rename(acme, name=acme.name, slug=instead, by=SYSTEM)
+    desk_settings.rename(globex, name=globex.name, slug=acme.slug, by=SYSTEM)
 
 
 def hold(page: Page, url: str) -> list[Route]:

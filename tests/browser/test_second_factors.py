@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tenants.audit_trail.recording import Actor
-from tenants.provisioning import sign_in_demand
+from tenants.lifecycle import desk_settings
 from tests.browser.conftest import NewPage, Witness, sign_in
 from tests.browser.page_audit import audit
 from tests.support.factors import code, give_app
@@ -166,7 +166,9 @@ def test_the_pages_of_second_factors(world: World, person: NewPage, browse: NewP
     look(page, "recovery codes again")
     give_app(world, "alice")
     alice = world.users["alice"]
-    assert sign_in_demand.change(world.context("alice", "acme"), demanded=True, by=Actor(alice.id, alice.email))
+    assert desk_settings.demand_second_factor(
+        world.context("alice", "acme"), demanded=True, by=Actor(alice.id, alice.email)
+    )
     owner = person("alice", "acme")
     look(owner, "settings, signing in", "/desk/settings/sign-in/")
     stranger = browse()

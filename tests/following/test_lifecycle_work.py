@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tenants.audit_trail.recording import SYSTEM
-from tenants.closing import closing_mails, desk_closing
+from tenants.lifecycle import closing_mails, desk_closing
 from tenants.tenancy import tenant_directory
 from tests.support import commands
 from tests.support.folding import Follower

@@ -15,8 +15,8 @@ from tenants.audit_trail import browsing
 from tenants.audit_trail.browsing import TrailFilter
 from tenants.audit_trail.recording import SYSTEM
 from tenants.audit_trail.stored import AUDIT
+from tenants.lifecycle import tenant_lifecycle
 from tenants.membership import members
-from tenants.provisioning import tenant_lifecycle
 from tenants.sign_in import accounts
 from tenants.sign_in.impersonation_session import COOKIE, VISIT, item_of, read, read_cookie
 from tenants.tenancy import context

@@ -12,7 +12,7 @@ from django.conf import settings
 
 from portal.dynamo import meter
 from tenants.audit_trail.recording import SYSTEM
-from tenants.provisioning import tenant_lifecycle
+from tenants.lifecycle import tenant_lifecycle
 from tests.support import archives
 from tests.support.archives import comment, imported, issue, pull
 from tests.support.commands import everything, run

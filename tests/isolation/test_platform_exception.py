@@ -17,7 +17,7 @@ from portal.limits.items import SharePostItem
 from portal.noise.items import NoiseItem
 from portal.nosql.stored import SessionByUser, SessionItem
 from tenants.audit_trail.stored import ChainItem
-from tenants.certificates.items import CertificateItem
+from tenants.lifecycle.stored import ArrivingItem, CertificateItem
 from tenants.membership.stored import InvitedItem, InviteLinkItem
 from tenants.sign_in.stored import (
     AccountItem,
@@ -29,7 +29,6 @@ from tenants.sign_in.stored import (
     UniqueItem,
 )
 from tenants.tenancy.stored import DirectoryItem, MembershipItem
-from tenants.transfer.items import ArrivingItem
 from tests.architecture.test_layers import imports, modules, name
 from tickets.desk_export.items import ExportItem
 from tickets.jobs.items import JobItem
@@ -69,14 +68,13 @@ PLATFORM = {
     "tenants.membership.seats",
     "tenants.membership.member_changes",
     "tenants.tenancy.tenant_directory",
-    "tenants.provisioning.renaming",
+    "tenants.lifecycle.desk_settings",
     # An operator who acts as a member: the membership acted as, read with the session.
     "tenants.impersonation.impersonating",
     # A tenant that is brought in, with the memberships of its people.
-    "tenants.transfer.arriving_people",
-    "tenants.transfer.arriving_trail",
-    "tenants.transfer.import_notes",
-    "tenants.transfer.tenant_import",
+    "tenants.lifecycle.arriving_rows",
+    "tenants.lifecycle.import_notes",
+    "tenants.lifecycle.tenant_import",
     "portal.streams.watermark",
     # What processes are asked for, which tells of tenants how busy they are and nothing else.
     "portal.limits.share_keeper",
@@ -88,7 +86,7 @@ PLATFORM = {
     "tickets.moving.move_notes",
     "tickets.moving.place_changes",
     # What is deleted with its tenant, and what certifies it.
-    "tenants.certificates.certificate_chain",
+    "tenants.lifecycle.certificates",
     "tickets.purging.erasing",
     "tickets.purging.purge_requests",
     # Which tenant has which queues, which operators see side by side.
@@ -108,7 +106,7 @@ CONNECTION = {
     "tickets.moving.placed_store",  # as the role that takes up whole tenants
     # Whole tenants, as the role that takes them up.
     "portal.dynamo.tenant_reader",
-    "tenants.transfer.tenant_import",
+    "tenants.lifecycle.tenant_import",
     "tickets.purging.erasing",  # as the lifecycle role, where that may and the platform may not
     "proofs.isolation.calls.lent_keys",
     "proofs.isolation.transport",
@@ -129,8 +127,8 @@ ITEMS: dict[type[Item], set[str]] = {
     },
     UniqueItem: {
         "tenants.sign_in.accounts",
-        "tenants.provisioning.renaming",
-        "tenants.provisioning.tenant_lifecycle",
+        "tenants.lifecycle.desk_settings",
+        "tenants.lifecycle.tenant_lifecycle",
         "tenants.tenancy.tenant_directory",
     },
     AuthenticatorItem: {"tenants.sign_in.factors"},
@@ -141,11 +139,11 @@ ITEMS: dict[type[Item], set[str]] = {
     DirectoryItem: {
         "delivery.queues.allocation",
         "tenants.operators.facades",
-        "tenants.provisioning.tenant_lifecycle",
-        "tenants.provisioning.renaming",
+        "tenants.lifecycle.tenant_lifecycle",
+        "tenants.lifecycle.desk_settings",
         "tenants.tenancy.placements",
         "tenants.tenancy.tenant_directory",
-        "tenants.transfer.tenant_import",
+        "tenants.lifecycle.tenant_import",
     },
     HoldItem: {
         "delivery.admin.held_tenant_admin",
@@ -186,8 +184,8 @@ ITEMS: dict[type[Item], set[str]] = {
         "tickets.purging.purge_requests",
         "tickets.purging.tenant_purge",
     },
-    CertificateItem: {"tenants.certificates.certificate_chain"},
-    ArrivingItem: {"tenants.transfer.import_notes", "tenants.transfer.tenant_import"},
+    CertificateItem: {"tenants.lifecycle.certificates"},
+    ArrivingItem: {"tenants.lifecycle.import_notes", "tenants.lifecycle.tenant_import"},
     ReshardItem: {
         "tickets.moving.move_requests",
         "tickets.admin.noise_presenters",
@@ -203,7 +201,7 @@ ITEMS: dict[type[Item], set[str]] = {
     ChainItem: {
         "tenants.audit_trail.recording",
         "tenants.audit_trail.chain",
-        "tenants.transfer.arriving_trail",
+        "tenants.lifecycle.arriving_rows",
     },
     InvitedItem: {"tenants.membership.accepting", "tenants.membership.invitations"},
     InviteLinkItem: {"tenants.membership.accepting", "tenants.membership.invitations"},
@@ -215,8 +213,8 @@ ITEMS: dict[type[Item], set[str]] = {
         "tenants.membership.member_changes",
         "tenants.membership.invitations",
         "tenants.membership.members",
-        "tenants.provisioning.renaming",
-        "tenants.transfer.arriving_people",
+        "tenants.lifecycle.desk_settings",
+        "tenants.lifecycle.arriving_rows",
         "tenants.impersonation.impersonating",
     },
     SharePostItem: {"portal.limits.share_keeper"},
@@ -239,7 +237,7 @@ CALLERS = {
     "tenants.admin.membership_admin",
     "tenants.membership.accepting",
     "tenants.membership.past_roster",
-    "tenants.provisioning.tenant_lifecycle",
+    "tenants.lifecycle.tenant_lifecycle",
     "tenants.management.commands.add_member",
     "proofs.isolation.visits.visitors",
     "tickets.seeding.people",

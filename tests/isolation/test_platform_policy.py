@@ -17,10 +17,10 @@ from portal.isolation import iam, policies, request_parser
 from portal.nosql import stored as session_keys
 from portal.nosql.stored import SESSIONS, SessionByUser
 from tenants.audit_trail.recording import SYSTEM, Actor
+from tenants.lifecycle import tenant_lifecycle
+from tenants.lifecycle.tenant_lifecycle import TenantLimits
 from tenants.membership import accepting, invitations
 from tenants.membership.stored import MEMBERS
-from tenants.provisioning import tenant_lifecycle
-from tenants.provisioning.tenant_lifecycle import TenantLimits
 from tenants.sign_in import factors
 from tenants.sign_in.stored import FACTORS
 from tenants.tenancy import tenant_directory

@@ -15,6 +15,7 @@ import pytest
 from portal import clock, plain_text
 from portal.errors import Conflict, Forbidden, NotFound
 from tenants.audit_trail.recording import SYSTEM, Actor
+from tenants.lifecycle import tenant_lifecycle
 from tenants.membership import accepting, invitations, mails, member_changes, members
 from tenants.membership.invitations import SentInvite
 from tenants.sign_in import accounts
@@ -236,7 +237,6 @@ def test_an_invitation_waits_where_one_chooses_a_desk(world: World) -> None:
 
 
 def test_a_suspended_desk_takes_nobody_in(world: World) -> None:
-    from tenants.provisioning import tenant_lifecycle
 
     sent = invite(world, "nora@example.org")
     tenant_lifecycle.suspend(world.tenants["acme"].tenant_id, by=SYSTEM)

@@ -9,9 +9,9 @@ import pytest
 from portal import clock
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
+from tenants.lifecycle import tenant_lifecycle
+from tenants.lifecycle.tenant_lifecycle import TenantLimits
 from tenants.membership import member_changes, members, past_roster
-from tenants.provisioning import tenant_lifecycle
-from tenants.provisioning.tenant_lifecycle import TenantLimits
 from tenants.sign_in import accounts
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role

@@ -17,12 +17,12 @@ from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Invalid, Reason, Throttled, TransactionRefused
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import SYSTEM, Actor
+from tenants.lifecycle import tenant_lifecycle
+from tenants.lifecycle.tenant_lifecycle import TenantLimits
 from tenants.membership import accepting, invitations, member_changes, members, seats
 from tenants.membership.accepting import InviteOffer
 from tenants.membership.invitations import InviteOutcome
 from tenants.operators.facades import AuditRow
-from tenants.provisioning import tenant_lifecycle
-from tenants.provisioning.tenant_lifecycle import TenantLimits
 from tenants.sign_in import accounts
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role

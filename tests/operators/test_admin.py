@@ -11,9 +11,9 @@ import pytest
 from portal import clock
 from portal.dynamo.repository import TenantRepository
 from tenants.audit_trail import recording
+from tenants.lifecycle import desk_settings, tenant_lifecycle
 from tenants.membership import members
 from tenants.operators.facades import AuditRow
-from tenants.provisioning import renaming, tenant_lifecycle
 from tenants.sign_in import accounts
 from tenants.tenancy import tenant_directory
 from tests.support.operators import Operator, make_operator, membership_url, tenant_url, text_of, user_url
@@ -168,7 +168,7 @@ def test_a_suspension_never_lists_a_tenant_under_a_slug_that_it_had(
 
     def somebody_is_faster(*args: Any) -> None:
         monkeypatch.setattr(recording, "commit", commit)
-        renaming.rename(alice, name="Acme", slug="acme-2", by=recording.SYSTEM)
+        desk_settings.rename(alice, name="Acme", slug="acme-2", by=recording.SYSTEM)
         commit(*args)
 
     monkeypatch.setattr(recording, "commit", somebody_is_faster)

@@ -14,7 +14,7 @@ from delivery.queues.limits import Schedule
 from delivery.queues.queue_transport import Depth
 from delivery.queues.sender import Sender
 from tenants.audit_trail.recording import SYSTEM
-from tenants.provisioning import tenant_lifecycle
+from tenants.lifecycle import tenant_lifecycle
 from tests.support.operators import IDENTITY, Operator, calls, make_operator, tenant_url
 from tests.support.world import World
 

@@ -11,8 +11,8 @@ from portal.dynamo.placement import POOL, Placement
 from portal.errors import Conflict, Invalid
 from portal.schema import placed_names
 from tenants.audit_trail.recording import SYSTEM
+from tenants.lifecycle import tenant_lifecycle
 from tenants.operators import facades
-from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import placements, tenant_directory
 from tests.support.commands import run
 from tests.support.operators import Operator, make_operator, tenant_url

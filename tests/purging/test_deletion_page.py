@@ -13,11 +13,9 @@ from portal import clock
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict
 from tenants.audit_trail.recording import SYSTEM
-from tenants.certificates import certificate_chain, signed_certificate, signing_keys
-from tenants.closing import closing_mails, desk_closing
+from tenants.lifecycle import certificates, closing_mails, desk_closing
+from tenants.lifecycle.stored import ARRIVING, ArrivingItem
 from tenants.tenancy import tenant_directory
-from tenants.transfer.items import ArrivingItem
-from tenants.transfer.keys import ARRIVING
 from tests.support.operators import Operator, make_operator, tenant_url, text_of
 from tests.support.stored import put_all
 from tests.support.world import World
@@ -126,13 +124,13 @@ def test_certificates_are_listed_with_who_asked_and_downloaded_as_they_were_sign
             "reason": "They left.",
             "holdings": [{"deleted": 3}, {"deleted": 4}],
         }
-        issued = certificate_chain.issue(facts, tenant_id="a" * 32, title="Gone", by=SYSTEM, transaction=Transaction())
-        at = clock.parse(certificate_chain.last_issued(1)[0].created_at)
+        issued = certificates.issue(facts, tenant_id="a" * 32, title="Gone", by=SYSTEM, transaction=Transaction())
+        at = clock.parse(certificates.last_issued(1)[0].created_at)
         row = f"Download certificate 1 Gone (gone) {'a' * 32} {at.day} {at:%b %Y, %H:%M} {shown}. Reason: They left. 7"
         assert row in root.says(PAGE)
         file = root.get(f"{PAGE}?certificate=00000001")
         assert file.content == issued
         assert "certificate-00000001.json" in file["Content-Disposition"]
-        assert signed_certificate.verify(file.content, signing_keys.known_keys())["number"] == 1
+        assert certificates.verify(file.content, certificates.known_keys())["number"] == 1
     assert root.get(f"{PAGE}?certificate=7").status_code == 404
     assert world.browser("alice", "acme").get(PAGE).status_code == 403

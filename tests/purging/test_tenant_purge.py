@@ -31,9 +31,8 @@ from portal.streams.poller import Poller
 from portal.streams.poller_fleet import PollerFleet
 from tenants.audit_trail import chain
 from tenants.audit_trail.recording import SYSTEM
-from tenants.certificates import certificate_chain, signed_certificate, signing_keys
-from tenants.closing import closing_mails, desk_closing
 from tenants.impersonation import impersonating
+from tenants.lifecycle import certificates, closing_mails, desk_closing
 from tenants.tenancy import shard_layout, tenant_directory
 from tests.support import archives, deliveries, embedded, folding, placed, used_desk
 from tests.support.commands import everything, in_pool, run
@@ -92,7 +91,7 @@ def purge(item: Any, follower: Follower, **how: Any) -> dict[str, Any]:
     job = TenantPurge(item, by=SYSTEM, **(quick | how))
     job.run()
     content = job.certificate
-    return signed_certificate.verify(content, signing_keys.known_keys())
+    return certificates.verify(content, certificates.known_keys())
 
 
 def follow() -> Follower:
@@ -230,7 +229,9 @@ def test_a_purge_that_is_killed_goes_on_where_it_was(small: World, monkeypatch: 
         except Killed:
             kills += 1
         item = purge_notes.by_slug("acme")
-    said = signed_certificate.verify(certificate_chain.get("00000001").content.encode(), signing_keys.known_keys())
+    said = certificates.verify(
+        certificates.numbered_certificate("00000001").content.encode(), certificates.known_keys()
+    )
     assert kills > 6
     assert [which for _, which in traces(acme, "acme") if "CERTIFICATE" not in which] == []
     assert digest(globex) == before
@@ -242,19 +243,19 @@ def test_a_purge_that_is_killed_goes_on_where_it_was(small: World, monkeypatch: 
 def test_who_dies_right_after_the_certificate_has_left_it_and_nothing_else(
     small: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    issue, follower = certificate_chain.issue, follow()
+    issue, follower = certificates.issue, follow()
 
     def dying(*args: Any, **more: Any) -> None:
         issue(*args, **more)
         raise Killed
 
     item = begin(small.tenants["acme"].tenant_id)
-    monkeypatch.setattr(certificate_chain, "issue", dying)
+    monkeypatch.setattr(certificates, "issue", dying)
     with pytest.raises(Killed):
         purge(item, follower)
     assert purge_notes.by_slug("acme") is None
-    content = certificate_chain.get("00000001").content.encode()
-    assert signed_certificate.verify(content, signing_keys.known_keys())["tenant"]["slug"] == "acme"
+    content = certificates.numbered_certificate("00000001").content.encode()
+    assert certificates.verify(content, certificates.known_keys())["tenant"]["slug"] == "acme"
 
 
 def test_a_desk_is_not_purged_before_its_grace_is_over_but_for_a_reason(world: World) -> None:
@@ -394,13 +395,13 @@ def test_of_a_purge_and_a_move_that_begin_in_one_moment_one_is_refused(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     acme = world.tenants["acme"].tenant_id
-    sign = signing_keys.signing_key
+    sign = certificates.signing_key
 
     def move_first() -> Any:  # the purge has looked by then, and has written nothing
         move_requests.begin(tenant_directory.get(acme), to=Placement("bridge"), by=SYSTEM)
         return sign()
 
-    monkeypatch.setattr(signing_keys, "signing_key", move_first)
+    monkeypatch.setattr(certificates, "signing_key", move_first)
     with pytest.raises(Conflict, match="just changed"):
         begin(acme)
     assert tenant_directory.get(acme).status == "closing"

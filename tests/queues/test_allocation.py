@@ -15,7 +15,7 @@ from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Invalid, NotFound
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.audit_trail.stored import AUDIT, AuditItem
-from tenants.provisioning import tenant_lifecycle
+from tenants.lifecycle import tenant_lifecycle
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.stored import TenantItem
 from tests.support.commands import everything

@@ -11,7 +11,7 @@ from delivery.queues.stored import SETS, QueueSetItem
 from portal.dynamo import meter, platform
 from portal.dynamo.repository import Action, Transaction
 from tenants.audit_trail.recording import SYSTEM
-from tenants.provisioning import tenant_lifecycle
+from tenants.lifecycle import tenant_lifecycle
 from tenants.tenancy.stored import TenantItem
 from tests.support.commands import run
 from tests.support.stored import put_all

@@ -18,7 +18,7 @@ from portal.dynamo import meter
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Unavailable
 from tenants.audit_trail.recording import SYSTEM
-from tenants.closing import closing_mails, desk_closing
+from tenants.lifecycle import closing_mails, desk_closing
 from tenants.membership import members
 from tenants.sign_in import accounts
 from tenants.sign_in.stored import USERS

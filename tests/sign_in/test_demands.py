@@ -10,8 +10,8 @@ from django.core import mail
 
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor
+from tenants.lifecycle import desk_settings
 from tenants.operators.facades import AuditRow
-from tenants.provisioning import sign_in_demand
 from tenants.sign_in import accounts, factors
 from tests.sign_in.test_changing import add_app, is_signed_in, text_of
 from tests.support import commands
@@ -28,7 +28,9 @@ def demanding(world: World) -> World:
     """Acme demands a second factor; Alice, who owns it, has one."""
     give_app(world, "alice")
     alice = world.users["alice"]
-    assert sign_in_demand.change(world.context("alice", "acme"), demanded=True, by=Actor(alice.id, alice.email))
+    assert desk_settings.demand_second_factor(
+        world.context("alice", "acme"), demanded=True, by=Actor(alice.id, alice.email)
+    )
     return world
 
 

@@ -23,7 +23,7 @@ from portal.dynamo import client, provisioning
 from portal.engines.engine_process import dynamodb_local_available, start_engine
 from portal.schema import registry, tables
 from tenants.audit_trail.recording import SYSTEM
-from tenants.provisioning import tenant_lifecycle
+from tenants.lifecycle import tenant_lifecycle
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
 from tenants.tenancy.roles import Role

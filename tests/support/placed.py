@@ -12,7 +12,7 @@ from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import Transaction
 from portal.isolation import guard
 from tenants.audit_trail.recording import SYSTEM
-from tenants.provisioning import tenant_lifecycle
+from tenants.lifecycle import tenant_lifecycle
 from tenants.tenancy import placements
 from tenants.tenancy.stored import TenantItem
 from tests.support.world import World

@@ -32,14 +32,13 @@ from portal.schema.holdings import StoredItem
 from portal.streams import leases
 from portal.streams.stream_source import StreamSource
 from tenants.audit_trail.recording import SYSTEM, Actor
+from tenants.lifecycle import desk_settings, tenant_lifecycle
+from tenants.lifecycle.stored import ARRIVING, ArrivingItem
 from tenants.membership import member_changes
 from tenants.membership.stored import UnreachedItem
-from tenants.provisioning import renaming, tenant_lifecycle
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import PLACED, DirectoryItem, placed_key
-from tenants.transfer.items import ArrivingItem
-from tenants.transfer.keys import ARRIVING
 from tests.support import archives, embedded, mailing
 from tests.support.api_client import api_client
 from tests.support.commands import run
@@ -105,7 +104,7 @@ def use(world: World, folder: Path) -> None:
     _exports(world)
     _shared_rows(world)
     alice = world.context("alice", "acme")
-    renaming.rename(alice, name="Umbrella", slug=SLUG, by=Actor(alice.user_id))
+    desk_settings.rename(alice, name="Umbrella", slug=SLUG, by=Actor(alice.user_id))
     tenant_lifecycle.suspend(world.tenants["globex"].tenant_id, by=SYSTEM)
 
 

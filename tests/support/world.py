@@ -16,8 +16,8 @@ from django.test import Client
 from portal.dynamo.placement import Placement
 from proofs.isolation.visits import visitors
 from tenants.audit_trail.recording import SYSTEM
+from tenants.lifecycle import tenant_lifecycle
 from tenants.membership import member_changes, members
-from tenants.provisioning import tenant_lifecycle
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
 from tenants.tenancy import request_identity

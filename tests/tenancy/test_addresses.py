@@ -14,9 +14,9 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from portal.web.desk_prefix import addresses_of
 from portal.web.middleware import HealthMiddleware
 from tenants.audit_trail.recording import SYSTEM, Actor
+from tenants.lifecycle import desk_settings, tenant_lifecycle
 from tenants.membership import member_changes
 from tenants.operators.facades import AuditRow
-from tenants.provisioning import renaming, sign_in_demand, tenant_lifecycle
 from tenants.tenancy import request_identity, tenant_directory
 from tests.desk.test_cost import _watching
 from tests.sign_in.test_changing import add_app
@@ -37,7 +37,7 @@ def desks(world: World) -> World:
 
 
 def renamed(world: World, who: str, where: str, slug: str) -> None:
-    renaming.rename(world.context(who, where), name=where.title(), slug=slug, by=Actor(world.users[who].id))
+    desk_settings.rename(world.context(who, where), name=where.title(), slug=slug, by=Actor(world.users[who].id))
 
 
 def text(response: Any) -> str:
@@ -284,7 +284,9 @@ def test_it_leads_there_by_the_second_factor(desks: World) -> None:
 def test_it_leads_there_after_a_second_factor_was_set_up_because_the_desk_asks_for_one(desks: World) -> None:
     give_app(desks, "charlie")
     charlie = desks.users["charlie"]
-    sign_in_demand.change(desks.context("charlie", "globex"), demanded=True, by=Actor(charlie.id, charlie.email))
+    desk_settings.demand_second_factor(
+        desks.context("charlie", "globex"), demanded=True, by=Actor(charlie.id, charlie.email)
+    )
     browser = Browser()
     browser.sign_in("alice@example.com", next=led_to_sign_in(browser))
     asked = browser.get(DEEP)

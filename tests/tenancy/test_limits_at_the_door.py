@@ -14,9 +14,9 @@ from django.test import Client
 from portal.limits import concurrency
 from portal.limits.tenant_limiter import TenantLimiter
 from tenants.audit_trail.recording import SYSTEM
+from tenants.lifecycle import tenant_lifecycle
+from tenants.lifecycle.tenant_lifecycle import TenantLimits
 from tenants.membership import member_changes
-from tenants.provisioning import tenant_lifecycle
-from tenants.provisioning.tenant_lifecycle import TenantLimits
 from tenants.tenancy import admission
 from tests.desk.test_cost import _watching
 from tests.limits.test_token_bucket import HandClock

@@ -14,13 +14,12 @@ from django.http import HttpRequest, HttpResponse
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid
-from tenants.certificates import certificate_chain
-from tenants.closing import closing_mails
+from tenants.lifecycle import closing_mails, import_notes
+from tenants.lifecycle.certificates import last_issued, numbered_certificate
 from tenants.membership import members
 from tenants.operators.operator_site import OperatorSite, actor
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.stored import TenantItem
-from tenants.transfer import import_notes
 from tickets.admin.forms import PurgeForm
 from tickets.admin.tenant_page import TenantPage
 from tickets.purging import purge_notes, purge_requests
@@ -45,7 +44,7 @@ def _of_all() -> dict[str, Any]:
     reads: list[Any] = [
         lambda: tenant_directory.closing_tenants(SHOWN),
         lambda: purge_notes.PURGES.all_last(),
-        lambda: certificate_chain.last_issued(SHOWN),
+        lambda: last_issued(SHOWN),
         import_notes.all_under_way,
     ]
     closed, purges, certificates, arriving = fan_out(reads)
@@ -59,7 +58,7 @@ def _of_all() -> dict[str, Any]:
 
 
 def _file(number: str) -> HttpResponse:
-    found = certificate_chain.get(number)
+    found = numbered_certificate(number)
     response = HttpResponse(found.content, content_type="application/json")
     response["Content-Disposition"] = f'attachment; filename="certificate-{found.name}.json"'
     return response

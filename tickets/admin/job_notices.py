@@ -9,8 +9,8 @@ from django.utils.http import urlencode
 
 from portal.dynamo.client import fan_out
 from portal.nosql.admin import Notice
+from tenants.lifecycle import import_notes
 from tenants.operators.operator_site import OperatorSite
-from tenants.transfer import import_notes
 from tickets.moving import move_notes
 from tickets.purging import purge_notes, purge_requests
 from tickets.sharding import reshard_notes, reshard_requests

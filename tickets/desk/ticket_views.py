@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 from portal import clock
 from portal.errors import Conflict, Invalid
 from portal.web.access import get_or_post, member
-from tenants.provisioning import defaults
+from tenants.lifecycle import desk_settings
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.desk import commenting, creating, summaries, ticket_presenters, timelines
@@ -24,7 +24,7 @@ from tickets.ticket.fields import STATUS, Status
 @member(Role.AGENT)
 @get_or_post
 def new(request: TenantRequest) -> HttpResponse:
-    preset = {"priority": defaults.value(request.tenant, "ticket_priority")}
+    preset = {"priority": desk_settings.default_value(request.tenant, "ticket_priority")}
     form = NewTicketForm(request.POST or None, initial=preset, people=people_choices(request))
     if request.method == "POST" and form.is_valid():
         try:

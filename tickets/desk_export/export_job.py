@@ -24,11 +24,11 @@ from portal.mailing.outgoing import OutgoingMail
 from portal.schema import holdings
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
+from tenants.lifecycle import tenant_export
 from tenants.membership import members
 from tenants.membership.members import Member
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.stored import TenantItem
-from tenants.transfer import tenant_export
 from tickets.desk_export import export_requests, keys
 from tickets.desk_export.items import ExportItem, ExportPartItem
 from tickets.jobs.job_follower import JobFollower

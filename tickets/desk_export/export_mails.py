@@ -10,7 +10,7 @@ from django.urls import reverse
 from portal import clock, plain_text
 from portal.mailing.outgoing import OutgoingMail
 from portal.web import desk_prefix
-from tenants.closing.closing_mails import NAME_LIMIT
+from tenants.lifecycle.closing_mails import NAME_LIMIT
 from tenants.membership.members import Member
 from tenants.tenancy.request import page_for_mail
 from tenants.tenancy.stored import TenantItem

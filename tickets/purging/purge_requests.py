@@ -14,7 +14,7 @@ from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.certificates import signing_keys
+from tenants.lifecycle import certificates
 from tenants.membership import members
 from tenants.membership.members import Member
 from tenants.tenancy import tenant_directory
@@ -111,7 +111,7 @@ def begin(tenant: TenantItem, *, by: Actor, reason: str = "", now: bool = False)
         raise Invalid("Say why: --now needs --reason TEXT.", field="reason")
     refuse_early(tenant, now=now)
     _refuse_at_work(tenant)
-    signing_keys.signing_key()
+    certificates.signing_key()
     ordered = purge_notes.PURGES.last(tenant.tenant_id)
     item = purge_notes.new(tenant, state=purge_notes.RUNNING, by=by, reason=reason)
     if ordered is not None:

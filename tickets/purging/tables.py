@@ -5,7 +5,7 @@ from __future__ import annotations
 from delivery.queues.stored import QUEUES
 from portal.schema.registry import Grant, declare
 from tenants.audit_trail.stored import CHAINS
-from tenants.certificates.keys import CERTIFICATES
+from tenants.lifecycle.stored import CERTIFICATES
 from tenants.tenancy.stored import DIRECTORY
 from tickets.purging.keys import PURGES
 

@@ -30,7 +30,7 @@ from portal.schema.holdings import Holding, Stage
 from portal.streams.poller_fleet import LOOK_SECONDS
 from tenants.audit_trail import chain
 from tenants.audit_trail.recording import Actor
-from tenants.certificates import certificate_chain
+from tenants.lifecycle import certificates
 from tenants.tenancy import placements
 from tenants.tenancy.shard_layout import CONTEXT_SECONDS
 from tickets.counting import barrier
@@ -192,7 +192,7 @@ class TenantPurge(LeasedJob[PurgeItem]):
     def _certify(self) -> None:
         transaction = Transaction()
         purge_notes.end(transaction, self.item)
-        self.certificate = certificate_chain.issue(
+        self.certificate = certificates.issue(
             _facts(self.item, self.counts, self._by),
             tenant_id=self.item.tenant_id,
             title=self.item.title,

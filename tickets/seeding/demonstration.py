@@ -19,7 +19,7 @@ from django.conf import settings
 from portal.dynamo.client import Item, fan_out
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Forbidden
-from tenants.certificates import certificate_chain
+from tenants.lifecycle import certificates
 from tenants.tenancy import context, placements, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.stored import TenantStatus
@@ -61,8 +61,8 @@ def is_complete(desk: CastDesk) -> bool:
 
 def purged() -> set[str]:
     """Return the ids of tenants that were purged, or whose purge runs: two Queries."""
-    certified = certificate_chain.last_issued(certificate_chain.LOOKED_THROUGH)
-    closing = tenant_directory.closing_tenants(certificate_chain.LOOKED_THROUGH)
+    certified = certificates.last_issued(certificates.LOOKED_THROUGH)
+    closing = tenant_directory.closing_tenants(certificates.LOOKED_THROUGH)
     running = {item.tenant_id for item in closing if item.status == TenantStatus.PURGING}
     return running | {certificate.tenant_id for certificate in certified}
 

@@ -11,8 +11,8 @@ from django.contrib.auth.hashers import make_password
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Conflict, NotFound
 from tenants.audit_trail.recording import SYSTEM
+from tenants.lifecycle import tenant_lifecycle
 from tenants.membership import member_changes, members
-from tenants.provisioning import tenant_lifecycle
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
 from tenants.tenancy import tenant_directory

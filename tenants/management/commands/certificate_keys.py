@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from portal.management.command import PortalCommand
-from tenants.certificates import signing_keys
+from tenants.lifecycle import certificates
 
 
 class Command(PortalCommand):
@@ -21,6 +21,6 @@ class Command(PortalCommand):
 
     def work(self, options: dict[str, Any]) -> None:
         if options["new"]:
-            self.stdout.write(f"CERTIFICATE_KEY={signing_keys.new_key()}")
+            self.stdout.write(f"CERTIFICATE_KEY={certificates.new_key()}")
         else:
-            self.stdout.write(signing_keys.write_keys(signing_keys.known_keys()))
+            self.stdout.write(certificates.write_keys(certificates.known_keys()))

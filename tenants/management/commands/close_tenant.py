@@ -9,7 +9,7 @@ from django.core.management.base import CommandError, CommandParser
 from portal import clock
 from portal.management.command import PortalCommand
 from tenants.audit_trail.recording import Actor
-from tenants.closing import closing_mails, desk_closing
+from tenants.lifecycle import closing_mails, desk_closing
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.stored import TenantStatus
 

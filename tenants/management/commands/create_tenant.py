@@ -11,8 +11,8 @@ from django.core.management.base import CommandParser
 from portal.errors import NotFound
 from portal.management.command import PortalCommand
 from tenants.audit_trail.recording import Actor
+from tenants.lifecycle import tenant_lifecycle
 from tenants.membership import invitations, mails
-from tenants.provisioning import tenant_lifecycle
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
 from tenants.tenancy import placements

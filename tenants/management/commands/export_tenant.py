@@ -10,8 +10,8 @@ from django.core.management.base import CommandError, CommandParser
 from portal.management.command import PortalCommand, Progress
 from portal.plain_text import amount
 from tenants.audit_trail.recording import Actor
+from tenants.lifecycle import tenant_export
 from tenants.tenancy import tenant_directory
-from tenants.transfer import tenant_export
 
 BY = Actor(origin="export_tenant")
 

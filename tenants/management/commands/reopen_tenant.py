@@ -8,7 +8,7 @@ from django.core.management.base import CommandParser
 
 from portal.management.command import PortalCommand
 from tenants.audit_trail.recording import Actor
-from tenants.closing import closing_mails, desk_closing
+from tenants.lifecycle import closing_mails, desk_closing
 from tenants.tenancy import tenant_directory
 
 

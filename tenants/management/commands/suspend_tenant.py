@@ -8,7 +8,7 @@ from django.core.management.base import CommandParser
 
 from portal.management.command import PortalCommand
 from tenants.audit_trail.recording import Actor
-from tenants.provisioning import tenant_lifecycle
+from tenants.lifecycle import tenant_lifecycle
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.stored import TenantStatus
 

@@ -10,7 +10,7 @@ from django.core.management.base import CommandError, CommandParser
 from portal.errors import Invalid
 from portal.management.command import PortalCommand
 from portal.plain_text import amount
-from tenants.certificates import certificate_chain, signed_certificate, signing_keys
+from tenants.lifecycle import certificates
 
 
 class Command(PortalCommand):
@@ -27,7 +27,7 @@ class Command(PortalCommand):
 
     def work(self, options: dict[str, Any]) -> None:
         try:
-            keys = signing_keys.read_keys(options["keys"].read_text()) if options["keys"] else signing_keys.known_keys()
+            keys = certificates.read_keys(options["keys"].read_text()) if options["keys"] else certificates.known_keys()
             verified = []
             for path in options["files"]:
                 content = path.read_bytes()
@@ -36,7 +36,7 @@ class Command(PortalCommand):
             raise CommandError(f"{error.filename} cannot be read: {error.strerror}.") from error
         except UnicodeDecodeError as error:
             raise CommandError(f"{options['keys']} is no file of keys.") from error
-        certificate_chain.refuse_gap(verified)
+        certificates.refuse_gap(verified)
         for _, said in verified:
             tenant, items = said["tenant"], amount(sum(one["deleted"] for one in said["holdings"]), "item")
             self.stdout.write(
@@ -47,6 +47,6 @@ class Command(PortalCommand):
 
 def _verified(path: Path, content: bytes, keys: Any) -> dict[str, Any]:
     try:
-        return signed_certificate.verify(content, keys)
+        return certificates.verify(content, keys)
     except Invalid as error:
         raise CommandError(f"{path.name}: {error.message}") from error

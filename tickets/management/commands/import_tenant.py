@@ -15,11 +15,10 @@ from portal.mailing.outgoing import OutgoingMail
 from portal.management.command import PortalCommand, Progress
 from portal.plain_text import amount
 from tenants.audit_trail.recording import Actor
-from tenants.closing import desk_closing
+from tenants.lifecycle import desk_closing, import_notes
+from tenants.lifecycle.tenant_import import TenantImport
 from tenants.tenancy import placements, tenant_directory
 from tenants.tenancy.stored import TenantStatus
-from tenants.transfer import import_notes
-from tenants.transfer.tenant_import import TenantImport
 from tickets.purging import purge_notes
 
 BY = Actor(origin="import_tenant")

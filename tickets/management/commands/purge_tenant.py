@@ -13,7 +13,7 @@ from portal.management.command import PortalCommand, Progress
 from portal.management.option_types import number
 from portal.plain_text import amount
 from tenants.audit_trail.recording import Actor
-from tenants.certificates import certificate_chain, signed_certificate, signing_keys
+from tenants.lifecycle import certificates
 from tenants.tenancy import tenant_directory
 from tickets.purging import erasing, purge_notes, purge_requests, tenant_purge
 from tickets.purging.items import PurgeItem
@@ -60,7 +60,7 @@ class Command(PortalCommand):
             self._purge(item, options, by)
             return
         tenant = tenant_directory.with_slug(options["slug"])
-        if tenant is None and (issued := certificate_chain.last_of_slug(options["slug"])):
+        if tenant is None and (issued := certificates.last_of_slug(options["slug"])):
             self.stdout.write(
                 f"{options['slug']} was purged before. {self._keep(issued.content.encode('ascii'), options)}"
             )
@@ -126,5 +126,5 @@ class Command(PortalCommand):
                 file.write_bytes(content)
             except OSError as error:
                 raise CommandError(f"The tenant is purged; its certificate is in the admin, but: {error}") from error
-        said = signed_certificate.verify(content, signing_keys.known_keys())
+        said = certificates.verify(content, certificates.known_keys())
         return f"Certificate {said['number']} is in the admin{f', and in {file}' if file else ''}."

@@ -19,12 +19,11 @@ from portal.errors import Conflict, Unavailable
 from portal.schema import holdings, registry
 from tenants.audit_trail import browsing, chain
 from tenants.audit_trail.recording import SYSTEM
-from tenants.certificates.keys import CERTIFICATES
-from tenants.closing import closing_mails, desk_closing
+from tenants.lifecycle import closing_mails, desk_closing, tenant_file, tenant_import
+from tenants.lifecycle.stored import ARRIVING, CERTIFICATES
 from tenants.sign_in import accounts
+from tenants.sign_in.stored import email_key, user_key
 from tenants.tenancy import tenant_directory
-from tenants.transfer import tenant_file, tenant_import
-from tenants.transfer.keys import ARRIVING
 from tests.moving.moves import BRIDGE, move
 from tests.purging.test_tenant_purge import end_reshardings
 from tests.support import embedded, used_desk
@@ -177,7 +176,7 @@ def test_an_import_that_is_broken_off_anywhere_goes_on(
     used, file = gone
     acme = used.tenants["acme"].tenant_id
     send = tenant_import.TenantImport._send
-    join = tenant_import.arriving_people.join
+    join = tenant_import.arriving_rows.join
     calls: Iterator[int] = iter(range(10**6))
     breaks = {0, 2, 5, 7, 8, 9, 11}
 
@@ -190,7 +189,7 @@ def test_an_import_that_is_broken_off_anywhere_goes_on(
     monkeypatch.setattr(tenant_import, "_NOTED_EVERY", 1)
     monkeypatch.setattr(tenant_import, "BATCH_WRITE_LIMIT", 4)
     monkeypatch.setattr(tenant_import.TenantImport, "_send", broken)
-    monkeypatch.setattr(tenant_import.arriving_people, "join", lambda *a: broken(*a, then=join))
+    monkeypatch.setattr(tenant_import.arriving_rows, "join", lambda *a: broken(*a, then=join))
     statuses = []
     while not statuses or (statuses[-1] and len(statuses) < 20):
         statuses.append(imported(file).status)
@@ -243,7 +242,7 @@ def test_an_import_of_which_nothing_is_here_gives_its_short_name_back(
         return [name for name in names if used.tenants["acme"].tenant_id in name]
 
     with monkeypatch.context() as broken:
-        broken.setattr("tenants.transfer.tenant_import.tenant_lifecycle.write_new", interrupted)
+        broken.setattr("tenants.lifecycle.tenant_import.tenant_lifecycle.write_new", interrupted)
         assert imported(file, "--on", "bridge").status == 130
     assert (all_items() != before, own_tables() != []) == (True, True)
     ended = run("import_tenant", "--abandon", SLUG, "--on", "bridge")
@@ -368,7 +367,7 @@ def test_an_import_that_is_given_up_while_it_makes_the_tenant_makes_none(
     ("where", "name"),
     [
         (tenant_import.TenantImport, "_send"),
-        (tenant_import.arriving_trail, "bring_in"),
+        (tenant_import.arriving_rows, "bring_in_trail"),
         (tenant_import.TenantImport, "_end"),
     ],
 )
@@ -381,7 +380,7 @@ def test_of_two_runs_of_one_import_the_older_one_writes_no_more(
     def another_run() -> None:
         with monkeypatch.context() as broken:
             if not is_whole:
-                broken.setattr("tenants.transfer.tenant_import.recording.commit", interrupted)
+                broken.setattr("tenants.lifecycle.tenant_import.recording.commit", interrupted)
             assert imported(file).status == (0 if is_whole else 130)
         found.append(all_items())
 
@@ -551,7 +550,7 @@ def test_without_secrets_the_file_has_none_and_endpoints_wait_for_new_ones(used:
 def test_who_has_no_account_here_gets_one_without_a_password_and_with_the_same_id(gone: tuple[World, Path]) -> None:
     used, file = gone
     vera = used.users["vera"]
-    for key in (accounts.keys.user(vera.id), accounts.keys.email(vera.email)):
+    for key in (user_key(vera.id), email_key(vera.email)):
         unguarded().dispatch(
             "DeleteItem", {"TableName": accounts.AccountItem.table.full_name, "Key": {"pk": {"S": key}}}
         )
@@ -575,7 +574,7 @@ def test_an_export_stands_under_its_name_when_it_is_whole(
 ) -> None:
     path = tmp_path / "umbrella.zip"
 
-    monkeypatch.setattr("tenants.transfer.tenant_file.TenantFileWriter.end", interrupted)
+    monkeypatch.setattr("tenants.lifecycle.tenant_file.TenantFileWriter.end", interrupted)
     assert run("export_tenant", SLUG, path).status == 130
     assert list(tmp_path.glob("umbrella*")) == []
 
@@ -640,11 +639,11 @@ def test_two_exports_to_one_file_at_once_leave_one_whole_file(
     path, end, ended = tmp_path / "umbrella.zip", tenant_file.TenantFileWriter.end, list[Ended]()
 
     def another_first(writer: Any, manifest: Any) -> None:
-        monkeypatch.setattr("tenants.transfer.tenant_file.TenantFileWriter.end", end)
+        monkeypatch.setattr("tenants.lifecycle.tenant_file.TenantFileWriter.end", end)
         ended.append(run("export_tenant", SLUG, path))
         end(writer, manifest)
 
-    monkeypatch.setattr("tenants.transfer.tenant_file.TenantFileWriter.end", another_first)
+    monkeypatch.setattr("tenants.lifecycle.tenant_file.TenantFileWriter.end", another_first)
     ended.append(run("export_tenant", SLUG, path, "--with-secrets"))
     assert [one.status for one in ended] == [0, 0], ended
     assert [one.name for one in tmp_path.glob("umbrella*")] == ["umbrella.zip"]

@@ -1,4 +1,4 @@
-"""Check what owners enter in the settings of a desk."""
+"""Check the settings of a desk, and the name that confirms its closing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from django import forms
 
-from tenants.provisioning import defaults
+from tenants.lifecycle import desk_settings
 from tenants.tenancy import tenant_directory
 
 
@@ -44,5 +44,27 @@ class DefaultsForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for default in defaults.declared():
+        for default in desk_settings.declared_defaults():
             self.fields[default.name] = forms.ChoiceField(label=default.label, choices=default.choices)
+
+
+class CloseForm(forms.Form):
+    """Take the desk's name, typed by hand, and the reason."""
+
+    typed_name = forms.CharField(label="Name of the desk", widget=forms.TextInput(attrs={"autocomplete": "off"}))
+    reason = forms.CharField(
+        label="Reason",
+        required=False,
+        max_length=300,
+        help_text="For the audit trail. You can leave it empty.",
+    )
+
+    def __init__(self, *args: Any, name: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._name = name
+
+    def clean_typed_name(self) -> str:
+        typed = " ".join(self.cleaned_data["typed_name"].split())
+        if typed != self._name:
+            raise forms.ValidationError("This is not the name of the desk. Type it as it stands above.")
+        return typed

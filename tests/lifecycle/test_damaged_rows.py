@@ -13,16 +13,16 @@ import pytest
 from hypothesis import strategies as st
 
 from tenants.audit_trail import chain
-from tenants.certificates.keys import CERTIFICATES
+from tenants.lifecycle import import_notes
+from tenants.lifecycle.stored import CERTIFICATES
 from tenants.tenancy import tenant_directory
-from tenants.transfer import import_notes
+from tests.lifecycle import test_transfer as transfer
+from tests.lifecycle.test_transfer import SLUG, all_items, forged, imported, to_item
 from tests.purging import test_tenant_purge as purging
 from tests.support import embedded, used_desk
 from tests.support.commands import run
 from tests.support.folding import remember_nothing
 from tests.support.world import World
-from tests.transfer import test_transfer as transfer
-from tests.transfer.test_transfer import SLUG, all_items, forged, imported, to_item
 from tickets.desk import creating
 
 Rows = list[dict[str, Any]]  # of one entry: {"table", "item"}

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from tenants.audit_trail.recording import SYSTEM
+from tenants.lifecycle import tenant_lifecycle
 from tenants.membership import member_changes
-from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy.roles import Role
 from tests.support.world import Browser, World
 

@@ -13,8 +13,8 @@ from django.urls import reverse
 from portal.errors import Conflict, NotFound
 from tenants.audit_trail import browsing
 from tenants.audit_trail.recording import Actor
+from tenants.lifecycle import desk_settings
 from tenants.membership import member_changes, members
-from tenants.provisioning import defaults, renaming
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
@@ -112,7 +112,7 @@ def test_of_two_desks_that_want_one_short_name_at_the_same_moment_one_gets_it(wo
 
         def rename(tenant: TenantContext, wanted: str = wanted) -> str:
             try:
-                renaming.rename(tenant, name=tenant.name, slug=wanted, by=Actor(tenant.user_id))
+                desk_settings.rename(tenant, name=tenant.name, slug=wanted, by=Actor(tenant.user_id))
             except Conflict as error:
                 return f"refused at {error.field}"
             return tenant.tenant_id
@@ -132,7 +132,7 @@ def test_of_two_owners_who_rename_at_the_same_moment_none_is_half_done(world: Wo
         def rename(who: str, attempt: int = attempt) -> None:
             name = f"{who}-{attempt}"
             with suppress(Conflict):
-                renaming.rename(world.context(who, "acme"), name=name, slug=name, by=Actor(world.users[who].id))
+                desk_settings.rename(world.context(who, "acme"), name=name, slug=name, by=Actor(world.users[who].id))
 
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(rename, ["alice", "charlie"]))
@@ -150,15 +150,15 @@ def test_copies_of_a_name_that_was_overtaken_while_they_were_made_are_made_again
 ) -> None:
     """Between Alice's renaming and its copies, a second owner renames the desk, copies included."""
     alice, bob = world.context("alice", "acme"), world.users["bob"]
-    copy = renaming._copy
+    copy = desk_settings._copy
 
     def late(tenant: TenantContext, name: str, slug: str) -> None:
-        monkeypatch.setattr(renaming, "_copy", copy)
-        renaming.rename(tenant, name="Second", slug="second", by=Actor(tenant.user_id))
+        monkeypatch.setattr(desk_settings, "_copy", copy)
+        desk_settings.rename(tenant, name="Second", slug="second", by=Actor(tenant.user_id))
         copy(tenant, name, slug)
 
-    monkeypatch.setattr(renaming, "_copy", late)
-    renaming.rename(alice, name="First", slug="first", by=Actor(alice.user_id))
+    monkeypatch.setattr(desk_settings, "_copy", late)
+    desk_settings.rename(alice, name="First", slug="first", by=Actor(alice.user_id))
     assert [(m.name, m.slug) for m in members.memberships_of(bob.id)] == [("Second", "second")]
 
 
@@ -170,9 +170,9 @@ def test_an_owner_who_was_demoted_while_the_form_was_open_changes_nothing(world:
         user_id=alice.user_id, tenant_id=alice.tenant_id, role=Role.ADMIN, seen=Role.OWNER, by=Actor("olga")
     )
     with pytest.raises(Conflict):
-        renaming.rename(alice, name="Mine", slug="mine", by=Actor(alice.user_id))
+        desk_settings.rename(alice, name="Mine", slug="mine", by=Actor(alice.user_id))
     with pytest.raises(Conflict):
-        defaults.change(alice, values={"ticket_priority": "high"}, by=Actor(alice.user_id))
+        desk_settings.change_defaults(alice, values={"ticket_priority": "high"}, by=Actor(alice.user_id))
     assert tenant_directory.find("acme").defaults is None
 
 
@@ -227,7 +227,7 @@ def test_of_many_who_change_the_default_each_change_is_told_as_it_was(world: Wor
 
     def change(to: str) -> None:
         with suppress(Conflict):
-            defaults.change(alice, values={"ticket_priority": to}, by=Actor(alice.user_id))
+            desk_settings.change_defaults(alice, values={"ticket_priority": to}, by=Actor(alice.user_id))
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(change, ["low", "high", "urgent", "normal"] * 3))

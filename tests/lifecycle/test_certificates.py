@@ -12,7 +12,7 @@ from django.test import override_settings
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Invalid
 from tenants.audit_trail.recording import SYSTEM
-from tenants.certificates import certificate_chain, signed_certificate, signing_keys
+from tenants.lifecycle import certificates
 from tests.support.commands import run
 from tests.support.world import World
 
@@ -33,35 +33,35 @@ def first_key() -> Any:
 
 
 def public(private: str) -> str:
-    return signed_certificate.private_key(private).public_key().public_bytes_raw().hex()
+    return certificates.private_key(private).public_key().public_bytes_raw().hex()
 
 
 def signed(**facts: Any) -> bytes:
-    return signed_certificate.sign(FACTS | facts, signing_keys.signing_key())
+    return certificates.sign(FACTS | facts, certificates.signing_key())
 
 
 def issue(number_of: str) -> bytes:
     facts = {name: value for name, value in FACTS.items() if name in ("tenant", "holdings")}
-    return certificate_chain.issue(facts, tenant_id=number_of * 32, title="Gone", by=SYSTEM, transaction=Transaction())
+    return certificates.issue(facts, tenant_id=number_of * 32, title="Gone", by=SYSTEM, transaction=Transaction())
 
 
 def test_what_was_signed_verifies_and_says_what_it_said() -> None:
-    said = signed_certificate.verify(signed(), signing_keys.known_keys())
+    said = certificates.verify(signed(), certificates.known_keys())
     assert {name: said[name] for name in FACTS} == FACTS
 
 
 def test_a_change_of_any_byte_is_noticed() -> None:
-    content, keys = signed(), signing_keys.known_keys()
+    content, keys = signed(), certificates.known_keys()
     for place, byte in enumerate(content):
         for other in {byte ^ 1, byte ^ 0x20, ord(" "), ord("0")} - {byte}:
             with pytest.raises(Invalid):
-                signed_certificate.verify(content[:place] + bytes([other]) + content[place + 1 :], keys)
+                certificates.verify(content[:place] + bytes([other]) + content[place + 1 :], keys)
         with pytest.raises(Invalid):
-            signed_certificate.verify(content[:place] + content[place + 1 :], keys)
+            certificates.verify(content[:place] + content[place + 1 :], keys)
         with pytest.raises(Invalid):
-            signed_certificate.verify(content[:place] + b" " + content[place:], keys)
+            certificates.verify(content[:place] + b" " + content[place:], keys)
     with pytest.raises(Invalid):
-        signed_certificate.verify(content + b"\n", keys)
+        certificates.verify(content + b"\n", keys)
 
 
 @pytest.mark.parametrize(
@@ -69,13 +69,13 @@ def test_a_change_of_any_byte_is_noticed() -> None:
 )
 def test_what_is_no_certificate_is_refused_with_a_sentence(content: bytes) -> None:
     with pytest.raises(Invalid, match=r"certificate"):
-        signed_certificate.verify(content, signing_keys.known_keys())
+        certificates.verify(content, certificates.known_keys())
 
 
 def test_a_key_that_is_not_ours_signs_nothing_that_verifies() -> None:
-    foreign = signed_certificate.sign(FACTS, signed_certificate.private_key(SECOND))
+    foreign = certificates.sign(FACTS, certificates.private_key(SECOND))
     with pytest.raises(Invalid, match="is not among the known ones") as refused:
-        signed_certificate.verify(foreign, signing_keys.known_keys())
+        certificates.verify(foreign, certificates.known_keys())
     for remedy in ("--keys", "CERTIFICATE_FORMER_KEYS", "DEBUG=1"):
         assert remedy in refused.value.message
 
@@ -83,14 +83,14 @@ def test_a_key_that_is_not_ours_signs_nothing_that_verifies() -> None:
 def test_after_a_rotation_both_keys_verify_and_the_new_one_signs() -> None:
     before = signed()
     with override_settings(CERTIFICATE_KEY=SECOND, CERTIFICATE_FORMER_KEYS=[public(FIRST)]):
-        after, keys = signed(), signing_keys.known_keys()
-        assert signed_certificate.verify(before, keys)["key"] != signed_certificate.verify(after, keys)["key"]
-        assert [*keys] == [signed_certificate.verify(content, keys)["key"] for content in (after, before)]
+        after, keys = signed(), certificates.known_keys()
+        assert certificates.verify(before, keys)["key"] != certificates.verify(after, keys)["key"]
+        assert [*keys] == [certificates.verify(content, keys)["key"] for content in (after, before)]
 
 
 def test_without_a_key_nothing_is_signed() -> None:
     with override_settings(CERTIFICATE_KEY=""), pytest.raises(Conflict, match="CERTIFICATE_KEY"):
-        signing_keys.signing_key()
+        certificates.signing_key()
 
 
 def test_the_command_verifies_with_the_printed_keys_alone_and_asks_nobody(
@@ -119,15 +119,15 @@ def test_the_command_verifies_with_the_printed_keys_alone_and_asks_nobody(
 def test_a_new_key_that_is_printed_can_be_set() -> None:
     name, _, value = run("certificate_keys", "--new").out.strip().partition("=")
     with override_settings(**{name: value}):
-        assert signed_certificate.verify(signed(), signing_keys.known_keys())
+        assert certificates.verify(signed(), certificates.known_keys())
 
 
 def test_each_certificate_names_the_one_before_it_by_its_hash(world: World, tmp_path: Path) -> None:
     issued = [issue(digit) for digit in "abc"]
-    said = [signed_certificate.verify(content, signing_keys.known_keys()) for content in issued]
+    said = [certificates.verify(content, certificates.known_keys()) for content in issued]
     assert [one["number"] for one in said] == [1, 2, 3]
-    assert [one["previous"] for one in said] == ["", *map(signed_certificate.digest, issued[:-1])]
-    assert certificate_chain.get("00000002").content.encode() == issued[1]
+    assert [one["previous"] for one in said] == ["", *map(certificates.digest, issued[:-1])]
+    assert certificates.numbered_certificate("00000002").content.encode() == issued[1]
 
     files = [tmp_path / f"{number}.json" for number in (1, 2, 3)]
     for file, content in zip(files, issued, strict=True):
@@ -143,15 +143,15 @@ def test_each_certificate_names_the_one_before_it_by_its_hash(world: World, tmp_
 def test_a_certificate_that_somebody_else_issues_at_the_same_moment_gets_the_next_number(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read_last = certificate_chain._last
+    read_last = certificates._last
 
     def somebody_is_faster() -> Any:
-        monkeypatch.setattr(certificate_chain, "_last", read_last)
+        monkeypatch.setattr(certificates, "_last", read_last)
         last = read_last()
         issue("b")
         return last
 
-    monkeypatch.setattr(certificate_chain, "_last", somebody_is_faster)
-    said = signed_certificate.verify(issue("a"), signing_keys.known_keys())
+    monkeypatch.setattr(certificates, "_last", somebody_is_faster)
+    said = certificates.verify(issue("a"), certificates.known_keys())
     assert said["number"] == 2
-    assert said["previous"] == certificate_chain.get("00000001").digest
+    assert said["previous"] == certificates.numbered_certificate("00000001").digest

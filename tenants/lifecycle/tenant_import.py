@@ -28,15 +28,13 @@ from portal.schema.holdings import Holding, Raw, TenantArrival
 from portal.schema.tables import Table
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.provisioning import tenant_lifecycle
+from tenants.lifecycle import arriving_rows, import_notes, tenant_file, tenant_lifecycle
+from tenants.lifecycle.arriving_rows import KEYS, MEMBERS, TENANT, TRAIL, RowCheck, holding_of
+from tenants.lifecycle.stored import ARRIVING, ArrivingItem
+from tenants.lifecycle.tenant_file import Entry, FileFault, Manifest
 from tenants.sign_in import accounts
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.stored import DirectoryItem, TenantItem, TenantStatus
-from tenants.transfer import arriving_people, arriving_trail, import_notes, tenant_file
-from tenants.transfer.foreign_rows import KEYS, MEMBERS, TENANT, TRAIL, RowCheck, holding_of
-from tenants.transfer.items import ArrivingItem
-from tenants.transfer.keys import ARRIVING
-from tenants.transfer.tenant_file import Entry, FileFault, Manifest
 
 _ID: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 _NOTE: Final = "note"  # a member of the transaction that makes the tenant
@@ -100,7 +98,7 @@ class TenantImport:
         rows.end()
         if (lines := self._entries[TENANT].lines) != 1:
             raise FileFault(f"The file has {lines:,} tenants in place of one.")
-        return arriving_trail.check(self._file, self._entries[TRAIL])
+        return arriving_rows.check_trail(self._file, self._entries[TRAIL])
 
     def _begin(self) -> ArrivingItem:
         """Return the note of this import: a new one, or that of one which was broken off."""
@@ -134,7 +132,7 @@ class TenantImport:
         """Find or make the account of each member, and note by which id they go here. Returns the new addresses."""
         made = []
         for _, _, member in self._file.items(self._entries[MEMBERS]):
-            user, is_new = arriving_people.account_of(member, by=self.by)
+            user, is_new = arriving_rows.account_of(member, by=self.by)
             self._ids[member["user_id"]["S"]] = user.id
             made += [user.email] if is_new else []
         return made
@@ -175,7 +173,7 @@ class TenantImport:
 
     def _import_entry(self, entry: Entry) -> None:
         if entry.holding == TRAIL:
-            arriving_trail.bring_in(
+            arriving_rows.bring_in_trail(
                 self._file,
                 entry,
                 replaced=self._replaced,
@@ -185,9 +183,9 @@ class TenantImport:
             )
         elif entry.holding == MEMBERS:
             for _, _, member in self._file.items(entry):
-                user, _ = arriving_people.account_of(member, by=self.by)
+                user, _ = arriving_rows.account_of(member, by=self.by)
                 self._refuse_if_ended()
-                arriving_people.join(self._arrived.tenant, user, member)
+                arriving_rows.join(self._arrived.tenant, user, member)
                 self._advance(1)
         else:
             self._write(entry, holding_of(entry.holding))

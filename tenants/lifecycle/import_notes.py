@@ -8,10 +8,9 @@ from typing import Any, Final
 from portal.dynamo import platform
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, TransactionRefused
+from tenants.lifecycle.stored import ARRIVING, ArrivingItem
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.stored import TenantItem
-from tenants.transfer.items import ArrivingItem
-from tenants.transfer.keys import ARRIVING
 
 ENDED: Final = "This import was given up or has ended meanwhile, or another run goes on with it."
 

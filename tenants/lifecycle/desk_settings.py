@@ -1,29 +1,145 @@
-"""Rename a tenant, or give it another slug. Owners do this.
+"""Change the settings of a desk: its name and slug, the defaults of its forms, and how members sign in.
 
 Name and slug are copied into the membership of every member, so that the list of a person's desks costs one Query
 however many they are. The tenant's own item, the uniqueness of its slug, its directory entry and the audit row change
 in one transaction. The copies follow in transactions of COPIES, and saving again completes an interrupted run. Until
 then somebody may read the old name in the list of desks and nowhere else, because pages have the name from the tenant's
-own item. The alternative, to read the item of each tenant for the list, would cost one more round trip each time that
-somebody chooses a desk, for something that happens once a year.
+own item. To read the item of each tenant for the list would cost one more round trip each time that somebody chooses a
+desk, for something that happens once a year.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from portal.dynamo import platform
 from portal.dynamo.repository import Action as UpdateAction
 from portal.dynamo.repository import Transaction
-from portal.errors import Conflict, TransactionRefused
+from portal.errors import Conflict, Invalid, TransactionRefused
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
+from tenants.lifecycle import tenant_lifecycle
 from tenants.membership import member_changes, members
-from tenants.provisioning import tenant_lifecycle
+from tenants.sign_in import accounts
 from tenants.sign_in.stored import UniqueItem
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.stored import DirectoryItem, MembershipItem, TenantItem, slug_key
+
+
+@dataclass(frozen=True)
+class Default:
+    """A value that has a default. `choices` are (value, label); `initial` applies until an owner chooses another."""
+
+    name: str
+    label: str
+    choices: tuple[tuple[str, str], ...]
+    initial: str
+
+
+_declared: Final[dict[str, Default]] = {}
+
+
+def declare_default(default: Default) -> None:
+    """Let owners choose a default for one more value."""
+    _declared[default.name] = default
+
+
+def declared_defaults() -> tuple[Default, ...]:
+    """Return the values that have a default."""
+    return tuple(_declared.values())
+
+
+def default_value(tenant: TenantContext, name: str) -> str:
+    """Return the default of one value. A stored value that is no longer a choice is ignored."""
+    default = _declared[name]
+    stored = _read(tenant.defaults).get(name, "")
+    return stored if stored in dict(default.choices) else default.initial
+
+
+def change_defaults(tenant: TenantContext, *, values: Mapping[str, str], by: Actor) -> bool:
+    """Store these defaults, and tell whether that changed anything.
+
+    Raises Invalid for a value that is no choice, and Conflict if somebody else was faster or the actor's role changed.
+    """
+    for name, chosen in values.items():
+        if name not in _declared or chosen not in dict(_declared[name].choices):
+            raise Invalid("Choose a value from the list.", field=name)
+    stored = tenant_directory.get(tenant.tenant_id)
+    now = _read(stored.defaults)
+    before = {name: now.get(name, _declared[name].initial) for name in values}
+    changed = {name for name, chosen in values.items() if chosen != before[name]}
+    if not changed:
+        return False
+    transaction = Transaction()
+    seen = TenantItem.defaults == stored.defaults if stored.defaults else TenantItem.defaults.does_not_exist()
+    text = json.dumps({**now, **values}, sort_keys=True)
+    transaction.update(stored, [TenantItem.defaults.set(text)], condition=seen & TenantItem.tenant_id.exists())
+    member_changes.require_role(transaction, tenant)
+    entry = AuditEntry(
+        tenant.tenant_id,
+        AuditAction.TENANT_DEFAULTS_CHANGED,
+        by,
+        "tenant",
+        tenant.tenant_id,
+        stored.name,
+        before={name: before[name] for name in changed},
+        after={name: values[name] for name in changed},
+    )
+    try:
+        recording.commit(transaction, [entry])
+    except TransactionRefused as error:
+        raise Conflict("Somebody else has just changed these settings. Please check and try again.") from error
+    return True
+
+
+def _read(text: str | None) -> dict[str, str]:
+    return json.loads(text) if text else {}
+
+
+_WORDS: Final = {True: "demanded", False: "not demanded"}
+
+
+def demand_second_factor(tenant: TenantContext, *, demanded: bool, by: Actor) -> bool:
+    """Demand a second factor of all members, or end that, and tell whether it changed anything.
+
+    It holds from each member's next click; API keys are not people. Raises Conflict where the actor has none, and would
+    be the first one kept out, or where the actor's role changed.
+    """
+    stored = tenant_directory.get(tenant.tenant_id)
+    before = bool(stored.needs_second_factor)
+    if before == demanded:
+        return False
+    if demanded and not _has_factor(by):
+        raise Conflict("Add a second factor to your own account first: you would be kept out of the desk.")
+    transaction = Transaction()
+    flag = TenantItem.needs_second_factor
+    transaction.update(stored, [flag.set(True) if demanded else flag.remove()], condition=TenantItem.tenant_id.exists())
+    member_changes.require_role(transaction, tenant)
+    entry = AuditEntry(
+        tenant.tenant_id,
+        AuditAction.TENANT_SIGN_IN_CHANGED,
+        by,
+        "tenant",
+        tenant.tenant_id,
+        stored.name,
+        before={"second factor": _WORDS[before]},
+        after={"second factor": _WORDS[demanded]},
+    )
+    try:
+        recording.commit(transaction, [entry])
+    except TransactionRefused as error:
+        raise Conflict("Your role in this desk has changed. Nothing was saved.") from error
+    return True
+
+
+def _has_factor(by: Actor) -> bool:
+    user = accounts.find_by_id(by.id)
+    return user is not None and bool(user.second_factors)
+
 
 COPIES: Final = 50  # members whose copy changes in one transaction
 _SLUG: Final = "slug"

@@ -14,10 +14,10 @@ from portal.schema import holdings
 from portal.schema.holdings import Holding, Raw
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
+from tenants.lifecycle import tenant_file
+from tenants.lifecycle.tenant_file import Manifest
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.stored import TenantItem, TenantStatus
-from tenants.transfer import tenant_file
-from tenants.transfer.tenant_file import Manifest
 
 
 def export(

@@ -14,9 +14,8 @@ from django.test import override_settings
 from portal import clock
 from portal.errors import Conflict
 from tenants.audit_trail.recording import SYSTEM
-from tenants.closing import closing_mails, desk_closing
+from tenants.lifecycle import closing_mails, desk_closing, tenant_lifecycle
 from tenants.membership import mails, member_changes
-from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role
 from tests.support import mailing

@@ -1,0 +1,230 @@
+"""Show the settings of a desk: its name and defaults, signing in, usage, and closing. Owners change them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from math import floor
+from typing import Any, Final
+
+from django.conf import settings
+from django.contrib import messages
+from django.forms import Form
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from portal import clock
+from portal.dynamo.client import fan_out
+from portal.errors import Conflict, Invalid
+from portal.limits import concurrency, rates, usage
+from portal.limits.usage import UsedMinute
+from portal.web import desk_prefix
+from portal.web.access import get_or_post, member, open_while_closing
+from tenants.lifecycle import closing_mails, desk_closing, desk_settings
+from tenants.lifecycle.forms import CloseForm, DefaultsForm, DeskForm, SignInDemandForm
+from tenants.membership import invitations, members
+from tenants.sign_in import accounts
+from tenants.tenancy import tenant_directory
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.roles import Role
+
+
+@member(Role.OWNER)
+@get_or_post
+def settings_page(request: TenantRequest) -> HttpResponse:
+    tenant = request.tenant
+    form = DeskForm(request.POST or None, initial={"name": tenant.name, "slug": tenant.slug})
+
+    def save() -> None:
+        desk_settings.rename(tenant, **form.cleaned_data, by=actor_of(request))
+        desk_prefix.use(form.cleaned_data["slug"])
+
+    return _saved(request, form, save, "tenants:settings") or _settings(request, form, _defaults_form(tenant))
+
+
+@member(Role.OWNER)
+@require_POST
+def change_defaults(request: TenantRequest) -> HttpResponse:
+    """Store what the second form of the settings holds."""
+    tenant, form = request.tenant, DefaultsForm(request.POST)
+
+    def save() -> None:
+        desk_settings.change_defaults(tenant, values=form.cleaned_data, by=actor_of(request))
+
+    desk_form = DeskForm(initial={"name": tenant.name, "slug": tenant.slug})
+    return _saved(request, form, save, "tenants:settings") or _settings(request, desk_form, form)
+
+
+def _saved(request: TenantRequest, form: Form, save: Callable[[], object], page: str) -> HttpResponse | None:
+    """Save a form that was sent, and lead back to its page; None where there is nothing to save or it was refused."""
+    if request.method != "POST" or not form.is_valid():
+        return None
+    try:
+        save()
+    except (Invalid, Conflict) as error:
+        form.add_error(error.field, error.message)
+        return None
+    messages.success(request, "Settings saved.")
+    return redirect(page)
+
+
+def _defaults_form(tenant: TenantContext) -> DefaultsForm:
+    return DefaultsForm(
+        initial={
+            default.name: desk_settings.default_value(tenant, default.name)
+            for default in desk_settings.declared_defaults()
+        }
+    )
+
+
+def _settings(request: TenantRequest, form: DeskForm, defaults_form: DefaultsForm) -> HttpResponse:
+    tenant = request.tenant
+    reads: list[Callable[[], Any]] = [
+        lambda: tenant_directory.get(tenant.tenant_id),
+        lambda: members.members_of(tenant.repository),
+    ]
+    stored, everybody = fan_out(reads)
+    owners = [m for m in everybody if m.role is Role.OWNER]
+    page: dict[str, Any] = {"form": form, "defaults_form": defaults_form, "owners": owners, "stored": stored}
+    failed = form.is_bound or defaults_form.is_bound
+    return render(request, "tenants/settings.html", page, status=422 if failed else 200)
+
+
+@member(Role.OWNER)
+@get_or_post
+def sign_in_page(request: TenantRequest) -> HttpResponse:
+    """Show whether a second factor is demanded, and who has none: one Query of the members, then one BatchGetItem of
+    their accounts for every hundred."""
+    tenant = request.tenant
+    form = SignInDemandForm(request.POST or None, initial={"demanded": tenant.needs_second_factor})
+
+    def save() -> None:
+        desk_settings.demand_second_factor(tenant, demanded=form.cleaned_data["demanded"], by=actor_of(request))
+
+    if response := _saved(request, form, save, "tenants:settings_sign_in"):
+        return response
+    everybody = members.members_of(tenant.repository)
+    have = accounts.with_second_factor([m.id for m in everybody])
+    page = {"form": form, "without": [m for m in everybody if m.id not in have], "total": len(everybody)}
+    return render(request, "tenants/settings_sign_in.html", page, status=422 if form.errors else 200)
+
+
+USAGE_MINUTES: Final = 15
+
+
+@dataclass(frozen=True)
+class MinuteLine:
+    """One minute of the page. `share` is how much of its rate the desk used, in percent, None where it was little."""
+
+    begins: datetime
+    is_told: bool
+    requests: int = 0
+    units: int = 0
+    refused: int = 0
+    share: int | None = None
+
+    @property
+    def width(self) -> int:
+        """Return the length of the bar in percent."""
+        return min(100, max(1, self.share or 0))
+
+
+def _usage(tenant: TenantContext, told: list[UsedMinute], *, members: int, invited: int, most: int | None,
+         now: datetime) -> dict[str, Any]:  # fmt: skip
+    """Return the template's context. `told` are the rows of the last MINUTES, `most` the limit of members if any."""
+    rate = tenant.units_per_second
+    rows = {one.begins: one for one in told}
+    this = now.replace(second=0, microsecond=0)
+    begins = [this - timedelta(minutes=back) for back in range(USAGE_MINUTES)]
+    lines = [_line(minute, rows.get(minute), rate) for minute in begins]
+    return {
+        "lines": lines,
+        "minutes": USAGE_MINUTES,
+        "refused": sum(line.refused for line in lines),
+        "rate": f"{rate:g}" if rate else "",
+        "per_minute": f"{rate * usage.SECONDS:,.0f}",
+        "burst": f"{rate * rates.BURST_SECONDS:,.0f}",
+        "change_units": rates.CHANGE_UNITS,
+        "little": f"{usage.TOLD_SHARE:.0%}",
+        "members": members,
+        "invited": invited,
+        "most": most,
+        "at_work": concurrency.requests.taken(tenant.tenant_id),
+        "at_work_most": concurrency.requests.most,
+        "heavy": concurrency.heavy.taken(tenant.tenant_id),
+        "heavy_most": concurrency.heavy.most,
+    }
+
+
+def _line(begins: datetime, told: UsedMinute | None, rate: float) -> MinuteLine:
+    if told is None:
+        return MinuteLine(begins, False)
+    share = usage.share(told.units, per_second=rate)
+    percent = None if share is None else floor(share * 100 + 1e-9)
+    return MinuteLine(begins, True, told.requests, told.units, told.refused, percent)
+
+
+@member(Role.ADMIN)
+@require_safe
+def usage_page(request: TenantRequest) -> HttpResponse:
+    """Show what the tenant uses, at the cost of three Queries and a BatchGetItem at the same time."""
+    tenant, now = request.tenant, clock.now()
+    reads: list[Callable[[], Any]] = [
+        lambda: usage.latest(tenant.repository, minutes=USAGE_MINUTES, now=now),
+        lambda: members.members_of(tenant.repository),
+        lambda: invitations.pending(tenant.repository),
+        lambda: tenant_directory.get(tenant.tenant_id),
+    ]
+    told, people, invites, stored = fan_out(reads)
+    invited = sum(not invitations.is_expired(invite) for invite in invites)
+    page = _usage(
+        tenant, told, members=len(people), invited=invited, most=int(stored.member_limit or 0) or None, now=now
+    )
+    return render(request, "tenants/usage.html", page | {"plan": stored.plan, "own": stored.request_rate is not None})
+
+
+@member(Role.OWNER)
+@get_or_post
+def close(request: TenantRequest) -> HttpResponse:
+    """Ask for the desk's name, then close it. Where it is closing already, the page offers the undo."""
+    tenant = request.tenant
+    form = CloseForm(request.POST or None, name=tenant.name)
+    if request.method == "POST" and form.is_valid():
+        try:
+            desk_closing.close(
+                tenant.tenant_id,
+                by=actor_of(request),
+                write=partial(closing_mails.to_owners, request=request),
+                reason=form.cleaned_data["reason"],
+                at_work=tenant,
+            )
+        except Conflict as error:
+            form.add_error(None, error.message)
+        else:
+            messages.success(request, f"{tenant.name} is closed. Its owners have got a mail that says until when.")
+            return redirect("tenants:close")
+    page = {"form": form, "days": settings.CLOSING_DAYS}
+    return render(request, "tenants/close.html", page, status=422 if form.is_bound else 200)
+
+
+@open_while_closing
+@member(Role.OWNER)
+@require_POST
+def reopen(request: TenantRequest) -> HttpResponse:
+    """Undo the closing."""
+    try:
+        desk_closing.reopen(
+            request.tenant.tenant_id,
+            by=actor_of(request),
+            write=partial(closing_mails.to_owners, request=request),
+            at_work=request.tenant,
+        )
+    except Conflict as error:
+        messages.error(request, error.message)
+        return redirect("tenants:close")
+    messages.success(request, f"{request.tenant.name} will not be deleted. Everybody can work as before.")
+    return redirect("tenants:settings")
