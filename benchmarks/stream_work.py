@@ -21,10 +21,10 @@ from benchmarks.fill import Filled
 from benchmarks.summary import table
 from portal.engines.processes import Child
 from portal.streams import shards
-from tickets.counting import aggregate_store, keys, merge
+from tickets.counting import aggregate_store, merge, stored
 from tickets.counting.exactly_once import Recent
 from tickets.counting.stream_handler import Positions
-from tickets.search.care import index_check, index_rebuild
+from tickets.search import index_check, index_rebuild
 from tickets.ticket.stored import TICKETS
 from tickets.verification import rebuild
 
@@ -70,7 +70,7 @@ def catch_up(tenants: Sequence[Filled]) -> StreamWork | None:
 def _merge(tenant_id: str) -> None:
     """Move all out of RECENT, so that every tenant's counts lie in the same items."""
     position = Positions(shards.arn(TICKETS))
-    while (recent := Recent.of(aggregate_store.get(tenant_id, keys.RECENT))).counts:
+    while (recent := Recent.of(aggregate_store.get(tenant_id, stored.RECENT))).counts:
         merge.merge(tenant_id, recent, position=position)
 
 

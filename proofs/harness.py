@@ -32,8 +32,8 @@ from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import tenant_lifecycle
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.stored import TenantItem
-from tickets.counting import barrier
-from tickets.counting.barrier import WorkerAway
+from tickets.counting import stream_barrier
+from tickets.counting.stream_barrier import WorkerAway
 
 STEP: Final = 0.05  # seconds between two looks
 DRAIN_SECONDS: Final = 240.0  # until a worker has applied everything
@@ -198,7 +198,7 @@ class Torture:
         for tenant in self.tenants:
             repository = context.for_system(tenant_directory.get(tenant.tenant_id)).repository
             try:
-                barrier.wait_until_applied(repository, timeout=DRAIN_SECONDS, say=say)
+                stream_barrier.wait_until_applied(repository, timeout=DRAIN_SECONDS, say=say)
             except WorkerAway as away:
                 raise TortureFailed(f"The {self.follower} came to no end: {self.printed(self.follower)}") from away
 
@@ -210,7 +210,7 @@ class Torture:
             for tenant in self.tenants:
                 patiently(partial(cleanup.delete_content, tenant.tenant_id))
                 with suppress(WorkerAway):
-                    barrier.wait_until_applied(
+                    stream_barrier.wait_until_applied(
                         TenantRepository(tenant.tenant_id), timeout=DRAIN_SECONDS, say=lambda _: None
                     )
             self.end(self.follower, seconds=30)

@@ -22,7 +22,7 @@ from portal.dynamo.repository import TenantRepository
 from proofs import stored
 from tenants.tenancy.context import TenantContext
 from tickets.search import ticket_search, tokenizer
-from tickets.search.query_parser import ASKING
+from tickets.search.search_query import ASKING
 from tickets.ticket import stored as ticket_stored
 
 KINDS: Final = ("words", "prefixes", "phrases", "mixed")

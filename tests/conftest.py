@@ -21,7 +21,7 @@ from tenants.tenancy import shard_layout
 from tests.support import embedded, engine_memory, folding, one_chain
 from tests.support.scheduling import SharedScheduling
 from tests.support.world import World
-from tickets.search.care import index_rebuild
+from tickets.search import index_rebuild
 from tickets.search.index import merging
 
 HERE = Path(__file__).parent

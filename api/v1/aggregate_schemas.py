@@ -11,11 +11,9 @@ from pydantic import ConfigDict, Field
 from api.door.answers import ApiModel
 from api.v1.ticket_schemas import Moment
 from portal import clock
-from tickets.counting.leader_counts import Outside
-from tickets.dashboards.dashboard import Dashboard, Week
+from tickets.counting.leaders import Outside
+from tickets.dashboards.dashboard import Dashboard, Freshness, Load, Week
 from tickets.dashboards.durations import Durations
-from tickets.dashboards.freshness import Freshness
-from tickets.dashboards.ticket_loads import Load
 from tickets.ticket.fields import Priority, Status
 
 _STATUSES: Final[dict[str, Any]] = {"open": 3, "pending": 1, "resolved": 0, "closed": 7}

@@ -30,8 +30,8 @@ from tenants.api_keys.scopes import Scope
 from tickets.desk import bulk, changing, creating, filters, lists, timelines
 from tickets.desk.bulk import BulkRefused
 from tickets.desk.changing import EditConflict, Present, Wishes
-from tickets.search import query_parser, ticket_conditions, ticket_search
-from tickets.search.parsed_query import Filters
+from tickets.search import search_query, ticket_search
+from tickets.search.search_query import Filters
 from tickets.search.views import place_for_a_search
 from tickets.ticket.stored import SummaryItem
 
@@ -69,7 +69,7 @@ def search_tickets(request: ApiRequest, query: Query[TicketSearchQuery]) -> Http
     text that names people by `assignee:` or by an address needs members:read. A desk has a few searches under way at a
     time; one too many is answered by 429.
     """
-    if ticket_conditions.needs_members(query_parser.parse(query.q)[0]):
+    if ticket_search.needs_members(search_query.parse(query.q)[0]):
         request.caller.tenant_for(Scope.MEMBERS_READ)
     is_narrowed = query.status != "any" or query.resolver is not None or query.only
     statuses = None if query.status == "any" else filters.statuses(query.status)

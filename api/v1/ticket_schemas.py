@@ -12,8 +12,8 @@ from tenants.tenancy.context import TenantContext
 from tickets.desk import summaries
 from tickets.desk.filters import TicketFilter
 from tickets.desk.ticket_rows import TicketRow
-from tickets.search.query_parser import TEXT_LIMIT
 from tickets.search.results import Hit, Where
+from tickets.search.search_query import TEXT_LIMIT
 from tickets.ticket.fields import FIELDS, OPTIONAL, TAG_LIMIT, Priority, Status
 from tickets.ticket.stored import SummaryItem
 

@@ -28,7 +28,7 @@ from tenants.audit_trail.stored import AUDIT, CHAINS
 from tenants.membership.stored import INVITES, MEMBERS
 from tenants.sign_in.stored import USERS
 from tenants.tenancy.stored import MEMBERSHIPS, TENANTS
-from tickets.counting.tables import DEAD_LETTERS
+from tickets.counting.stored import DEAD_LETTERS
 from tickets.ticket.stored import TICKETS
 
 Document = dict[str, Any]

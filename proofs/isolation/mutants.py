@@ -29,7 +29,7 @@ from proofs.isolation.broken_rights import MISTAKES, Document, Mutant
 from proofs.isolation.oracle import Oracle
 from proofs.isolation.schedule import AttackPlan
 from proofs.isolation.transport import listening
-from tickets.counting import keys as aggregate_keys
+from tickets.counting import stored as aggregate_keys
 
 ATTEMPTS: Final = 20_000  # before a mutant counts as a survivor
 CONTROL: Final = "none: the layers as they are"

@@ -22,7 +22,7 @@ from proofs.isolation import conditions
 from tenants.api_keys.stored import API_KEYS
 from tenants.audit_trail.stored import AUDIT, audit_actor_key
 from tenants.membership.stored import INVITES, MEMBERS, UNREACHED
-from tickets.search.tables import SEARCH
+from tickets.search.stored import SEARCH
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.stored import TICKETS
 

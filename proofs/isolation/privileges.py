@@ -25,8 +25,8 @@ from tenants.audit_trail.stored import AUDIT, CHAINS
 from tenants.membership.stored import INVITES, MEMBERS
 from tenants.sign_in.stored import FACTORS, THROTTLES, USERS
 from tenants.tenancy.stored import DIRECTORY, MEMBERSHIPS, TENANTS
-from tickets.counting import keys as aggregate_keys
-from tickets.counting.tables import DEAD_LETTERS
+from tickets.counting import stored as aggregate_keys
+from tickets.counting.stored import DEAD_LETTERS
 from tickets.ticket import stored
 from tickets.ticket.stored import TICKETS
 

@@ -33,11 +33,11 @@ from tenants.tenancy import context, shard_layout, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tickets.desk import changing, commenting, creating, lists, summaries
 from tickets.desk.history import History, changed, collection, opened
-from tickets.jobs.job_notes import TakenOver
-from tickets.moving import copy_check, move_notes, move_requests, place_changes
+from tickets.jobs.leased_job import TakenOver
+from tickets.moving import copy_check, move_requests, place_changes
 from tickets.moving.discarding import CopyDiscard
-from tickets.moving.items import MoveItem
 from tickets.moving.placed_store import PlacedStore, Raw
+from tickets.moving.stored import MoveItem
 from tickets.moving.tenant_mover import PHASES, TenantMover
 from tickets.ticket import stored as ticket_stored
 from tickets.ticket.fields import Priority, Status
@@ -124,7 +124,7 @@ def read(told: Journal, seed: int, *, tenant_id: str, pause: float, tickets: int
 def carry_out(told: Journal, seed: int, *, tenant_id: str, rate: float) -> None:
     """Carry the tenant's move out; the process that held it before is dead. Note each step, and what a hold asks."""
     shard_layout.CONTEXT_SECONDS = _CONTEXT_SECONDS
-    if item := move_notes.MOVES.last(tenant_id):
+    if item := place_changes.MOVES.last(tenant_id):
         mover = TenantMover(item, rate=rate, settle_seconds=_SETTLE_SECONDS, say=lambda phase: told.write(phase=phase))
         attempt = mover._attempt
 
@@ -216,8 +216,8 @@ class DeskMove(Torture):
         move_requests.discard(tenant, early=True, by=SYSTEM)
         until = time.monotonic() + _PATIENCE
         while time.monotonic() < until:
-            item = move_notes.MOVES.last(self.tenant_id)
-            if item is None or item.state != move_notes.DISCARDING:
+            item = place_changes.MOVES.last(self.tenant_id)
+            if item is None or item.state != place_changes.DISCARDING:
                 return
             with suppress(TakenOver):
                 CopyDiscard(item).run()
@@ -249,8 +249,8 @@ class DeskMove(Torture):
                 time.sleep(STEP)
                 self.refuse_dead(*_ALIVE)
             self.end("mover")
-            item = patiently(lambda: move_notes.MOVES.last(self.tenant_id))
-            if item is not None and item.state not in move_notes.UNFINISHED:
+            item = patiently(lambda: place_changes.MOVES.last(self.tenant_id))
+            if item is not None and item.state not in place_changes.UNFINISHED:
                 return self._ended(item, began, killed_at)
         raise TortureFailed("The move came to no end.")
 
@@ -262,7 +262,7 @@ class DeskMove(Torture):
             began=began,
             ended=time.time(),
             killed_at=killed_at,
-            moved=item.state == move_notes.KEPT,
+            moved=item.state == place_changes.KEPT,
             changes=int(item.changes),
             holds=int(item.holds),
             held_seconds=int(item.held_ms) / 1000,

@@ -20,8 +20,8 @@ from tenants.tenancy import context, shard_layout, tenant_directory
 from tenants.tenancy.shard_layout import ShardLayout
 from tenants.tenancy.stored import TenantItem
 from tickets.desk import creating, lists
-from tickets.sharding import reshard_notes, reshard_requests
-from tickets.sharding.mover import Mover
+from tickets.sharding import reshard_requests
+from tickets.sharding.reshard_job import Mover
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
 from tickets.verification import verify
@@ -95,7 +95,7 @@ def _pages(rng: random.Random, tenant_id: str) -> Iterator[list[int]]:
 def move(told: Journal, seed: int, *, tenant_id: str, rate: float) -> None:
     """Carry the tenant's resharding out; the process that held it before is dead."""
     shard_layout.CONTEXT_SECONDS = _CONTEXT_SECONDS
-    if item := reshard_notes.RESHARDINGS.last(tenant_id):
+    if item := reshard_requests.RESHARDINGS.last(tenant_id):
         Mover(item, rate=rate, settle_seconds=_SETTLE_SECONDS, say=lambda phase: told.write(phase=phase)).run()
 
 
@@ -172,8 +172,8 @@ class Reshard(Torture):
             while mover.poll() is None and (not kills or time.monotonic() < killed_at):
                 time.sleep(STEP)
                 self.refuse_dead("reader")
-            item = reshard_notes.RESHARDINGS.last(self.tenant_id)
-            running = item is not None and item.state in reshard_notes.UNFINISHED
+            item = reshard_requests.RESHARDINGS.last(self.tenant_id)
+            running = item is not None and item.state in reshard_requests.UNFINISHED
             if mover.poll() is None and running and item is not None:
                 mover.kill()
                 kills -= 1

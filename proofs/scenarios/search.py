@@ -21,9 +21,8 @@ from proofs.forked import Journal, lines
 from proofs.harness import STEP, Torture, TortureFailed, count
 from tenants.tenancy import context
 from tickets.desk import commenting, creating
-from tickets.search import ticket_search
-from tickets.search.care import index_check, index_state
-from tickets.search.index import index_lock, indexing, merging
+from tickets.search import index_check, ticket_search
+from tickets.search.index import index_store, indexing, merging
 from tickets.search.index.index_store import IndexStore
 from tickets.ticket.stored import TICKETS
 
@@ -45,7 +44,7 @@ def index(told: Journal, seed: int, *, tenant_id: str, before: Path, end: Path) 
     that was killed had come to.
     """
     merging.NEW_ITEMS, merging.SEGMENTS = _NEW_ITEMS, 2  # type: ignore[misc]
-    index_lock.SECONDS = _LOCK_SECONDS  # type: ignore[misc]
+    index_store.SECONDS = _LOCK_SECONDS  # type: ignore[misc]
     rng = random.Random(seed)  # noqa: S311  # it has to be repeatable
     positions = {line["shard"]: line["sequence"] for line in lines(before) if "shard" in line}
     seen: list[Record] = []
@@ -203,7 +202,7 @@ class SearchTorture(Torture):
             "indexed": done["indexed"],
             "merges": done["merges"],
             "repeated": done["repeated"],
-            "segments": index_state.report(self.tenant.repository).segments,
+            "segments": index_check.report(self.tenant.repository).segments,
             "lost": self.lost,
             "ghosts": self.ghosts,
             "unfound": [word for word, number in self.wanted.items() if number not in self._numbers(word)],

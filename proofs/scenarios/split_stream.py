@@ -31,8 +31,8 @@ from portal.streams.items import FinishedShardItem, LeaseItem
 from portal.streams.poller import LOOK_SECONDS
 from portal.streams.shards import Listing, Shard, ShardAnswer
 from proofs.forked import Journal, lines
-from tickets.counting import keys
-from tickets.counting.items import MarkerItem
+from tickets.counting import stored
+from tickets.counting.stored import MarkerItem
 from tickets.ticket.stored import TICKETS
 
 HASHES: Final = 256
@@ -173,11 +173,11 @@ class SplitStream:
     def mark_now(self, tenant_id: str, *, announce: Callable[[str], None] = lambda pk: None) -> tuple[str, str]:
         """Write a marker, and return its partition key and its sequence number. Raises CutFailed."""
         repository = TenantRepository(tenant_id)
-        pk = repository.key(keys.marker, f"cut-{uuid.uuid4().hex}", 0)
+        pk = repository.key(stored.marker, f"cut-{uuid.uuid4().hex}", 0)
         asked = {"StreamArn": shards.arn(TICKETS), "ShardId": self.root, "ShardIteratorType": "LATEST"}
         engines = client.streams().call("GetShardIterator", **asked)["ShardIterator"]
         announce(pk)
-        repository.update(MarkerItem(pk, keys.MARKER), [MarkerItem.expires_at.set(int(time.time()) + _KEPT_SECONDS)])
+        repository.update(MarkerItem(pk, stored.MARKER), [MarkerItem.expires_at.set(int(time.time()) + _KEPT_SECONDS)])
         return pk, next(one.checkpoint for one in _records_behind(engines) if one.keys.get("pk") == pk)
 
     def give_back(self, applied: str) -> None:

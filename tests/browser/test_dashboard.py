@@ -17,7 +17,7 @@ from tests.browser.conftest import NewPage, Witness
 from tests.browser.page_audit import NARROW, TOO_WIDE, WIDE, audit, layout
 from tests.support import folding
 from tests.support.world import World
-from tickets.counting.histogram import BUCKETS
+from tickets.counting.contributions import BUCKETS
 from tickets.desk import changing, commenting, creating
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.stored import TICKETS

@@ -16,8 +16,8 @@ from tenants.tenancy.context import TenantContext
 from tests.support import commands
 from tests.support.folding import ARN
 from tests.support.world import World
-from tickets.counting import barrier, keys
-from tickets.counting.barrier import WorkerAway
+from tickets.counting import stored, stream_barrier
+from tickets.counting.stream_barrier import WorkerAway
 from tickets.counting.stream_handler import handle
 from tickets.ticket.stored import TICKETS
 
@@ -36,7 +36,7 @@ class Tree:
     def work(self, sentence: str) -> None:
         """Let the worker meet the markers that it has not met yet, each in the next of the shards."""
         for raw in commands.everything(TICKETS):
-            if raw["sk"]["S"] == keys.MARKER and raw["pk"]["S"] not in self.answered:
+            if raw["sk"]["S"] == stored.MARKER and raw["pk"]["S"] not in self.answered:
                 shard = next(self.turns, "")
                 if not shard:
                     return
@@ -54,7 +54,7 @@ def tree(world: World, monkeypatch: pytest.MonkeyPatch) -> Tree:
 
 
 def wait(tree: Tree) -> None:
-    barrier.wait_until_applied(tree.tenant.repository, timeout=0.5, say=tree.work)
+    stream_barrier.wait_until_applied(tree.tenant.repository, timeout=0.5, say=tree.work)
 
 
 def test_it_is_passed_when_each_shard_has_shown_a_marker(tree: Tree) -> None:
@@ -82,7 +82,7 @@ def test_the_children_of_a_split_speak_for_their_parent(tree: Tree) -> None:
         tree.work(sentence)
 
     tree.turns = iter(["a", "a", "a", "a", "b2", "a"])
-    barrier.wait_until_applied(tree.tenant.repository, timeout=0.5, say=split)
+    stream_barrier.wait_until_applied(tree.tenant.repository, timeout=0.5, say=split)
 
 
 def test_a_shard_that_was_closed_before_needs_its_child_only(tree: Tree) -> None:
@@ -108,7 +108,7 @@ def test_a_shard_that_was_merged_into_anothers_child_is_passed_when_it_is_finish
         if "closed" in sentence:
             leases.finish(shard, position="7")
 
-    barrier.wait_until_applied(tree.tenant.repository, timeout=0.5, say=work)
+    stream_barrier.wait_until_applied(tree.tenant.repository, timeout=0.5, say=work)
 
 
 @pytest.mark.parametrize("lost", [False, True], ids=["not finished", "with a gap"])

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from portal import clock
 from tenants.sign_in.accounts import new_id
 from tests.support import fakes
-from tests.support.folding import apply, contribution, created, image, record, stored
-from tickets.counting import aggregate_store, coding, contributions, dead_letters, keys
+from tests.support.folding import apply, contribution, created, image, kept_counts, record
+from tickets.counting import aggregate_store, coding, contributions, dead_letters, stored
 from tickets.counting.contributions import Part
-from tickets.counting.items import DeadLetterItem
+from tickets.counting.stored import DeadLetterItem
 from tickets.ticket.fields import Priority, Status
 
 ACME = "a" * 32
@@ -86,7 +86,7 @@ def test_any_deliveries_of_any_changes_equal_the_recount(
     for shard, records in shards.items():
         for start, end in data.draw(deliveries(len(records))):
             apply(records[start:end], shard)
-    assert stored(tenant_id) == contributions.total(map(contribution, last.values()))
+    assert kept_counts(tenant_id) == contributions.total(map(contribution, last.values()))
 
 
 # --- single changes ---
@@ -96,13 +96,13 @@ def test_a_deletion_takes_back_what_the_ticket_ever_added(engine: None) -> None:
     ticket = image(ACME, 1, status="resolved", tags=["vpn"], days={"2026-11-18r": 2, "2026-11-19o": 1})
     apply([record(1, None, ticket), record(2, None, image(ACME, 2))])
     apply([record(3, ticket, None)])
-    assert stored(ACME) == contribution(image(ACME, 2))
+    assert kept_counts(ACME) == contribution(image(ACME, 2))
 
 
 def test_a_removal_by_ttl_counts_like_any_other(engine: None) -> None:
     service = {"userIdentity": {"type": "Service", "principalId": "dynamodb.amazonaws.com"}}
     apply([record(1, None, image(ACME, 1)), record(2, image(ACME, 1), None, **service)])
-    assert stored(ACME) == {}
+    assert kept_counts(ACME) == {}
 
 
 def test_a_reopened_ticket_keeps_its_resolutions_but_no_time_to_resolve() -> None:
@@ -132,7 +132,7 @@ def test_a_change_of_tags_moves_the_counts_of_tags(engine: None) -> None:
     before, after = image(ACME, 1, tags=["vpn", "mail"]), image(ACME, 1, tags=["mail", "wifi"])
     apply([record(1, None, before)])
     apply([record(2, before, after)])
-    assert stored(ACME)[TAGS] == {"open.mail": 1, "open.wifi": 1}
+    assert kept_counts(ACME)[TAGS] == {"open.mail": 1, "open.wifi": 1}
 
 
 def test_what_changes_nothing_is_not_written(engine: None) -> None:
@@ -144,21 +144,21 @@ def test_what_changes_nothing_is_not_written(engine: None) -> None:
 
 def test_other_items_are_passed_over(engine: None) -> None:
     comment = image(ACME, 1) | {"sk": {"S": "ACTIVITY#x#y"}}
-    aggregate = {"pk": {"S": keys.aggregate(ACME)}, "sk": {"S": TOTALS}, "open.normal": {"N": "7"}}
+    aggregate = {"pk": {"S": stored.aggregate(ACME)}, "sk": {"S": TOTALS}, "open.normal": {"N": "7"}}
     assert apply([record(1, None, comment), record(2, None, aggregate)]).counts["updates"] == 0
 
 
 def test_each_tenant_gets_its_own(engine: None) -> None:
     globex = "b" * 32
     apply([record(1, None, image(ACME, 1)), record(2, None, image(globex, 1)), record(3, None, image(globex, 2))])
-    assert (stored(ACME)[TOTALS]["open.normal"], stored(globex)[TOTALS]["open.normal"]) == (1, 2)
+    assert (kept_counts(ACME)[TOTALS]["open.normal"], kept_counts(globex)[TOTALS]["open.normal"]) == (1, 2)
 
 
 # --- what cannot be counted ---
 
 
 def waiting() -> list[DeadLetterItem]:
-    return list(dead_letters.stored())
+    return list(dead_letters.all_letters())
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_a_record_that_nobody_can_read_is_put_aside_and_the_others_count(engine:
     batch = [record(1, None, image(ACME, 1)), record(2, None, poison), record(3, None, image(ACME, 3))]
     outcome = apply(batch)
     assert (outcome.counts["applied"], outcome.counts["dead"]) == (2, 1)
-    assert stored(ACME)[TOTALS]["open.normal"] == 2
+    assert kept_counts(ACME)[TOTALS]["open.normal"] == 2
     (dead_letter,) = waiting()
     assert dead_letter.tenant_id == ACME
     assert json.loads(dead_letter.record) == batch[1]
@@ -203,7 +203,7 @@ def test_what_the_database_never_takes_becomes_dead_letters_and_what_comes_next_
     assert outcome.counts["dead"] == 2
     assert apply(tagged[:2]).counts["applied"] == 0, "the first two are dead letters, and count no more"
     apply(tagged[2:])
-    assert stored(ACME)[TAGS] == {"open.vpn": 2}
+    assert kept_counts(ACME)[TAGS] == {"open.vpn": 2}
     assert len(waiting()) == 2
 
 
@@ -221,7 +221,7 @@ def test_a_tenant_whose_aggregates_are_broken_delays_nobody(engine: None) -> Non
     ):
         outcome = apply(batch)
     assert (outcome.deferred, outcome.counts["dead"], outcome.counts["applied"]) == ((), 2, 2)
-    assert stored(globex)[TOTALS]["open.normal"] == 2
+    assert kept_counts(globex)[TOTALS]["open.normal"] == 2
     assert {dead_letter.owner for dead_letter in waiting()} == {ACME}
 
 
@@ -236,7 +236,7 @@ def test_an_empty_map_without_its_type_is_an_empty_map(engine: None) -> None:
     """DynamoDB Local writes {} into its stream, where others write {"M": {}}."""
     ticket = image(ACME, 1)
     assert apply([record(1, None, ticket | {"days": {}})]).counts["applied"] == 1
-    assert stored(ACME) == contribution(ticket)
+    assert kept_counts(ACME) == contribution(ticket)
 
 
 # --- the bookkeeping stays small ---
@@ -247,8 +247,8 @@ def test_more_counts_than_one_update_takes_are_all_there_and_count_once(engine: 
     apply(batch)
     apply(batch)
     apply(batch[3:])
-    assert len(stored(ACME)[TAGS]) == 400
-    assert set(stored(ACME)[TAGS].values()) == {1}
+    assert len(kept_counts(ACME)[TAGS]) == 400
+    assert set(kept_counts(ACME)[TAGS].values()) == {1}
 
 
 def test_a_hundred_changes_of_a_tenant_cost_less_than_half_a_write_unit_each(engine: None) -> None:

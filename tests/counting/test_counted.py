@@ -13,7 +13,7 @@ from portal import clock
 from portal.errors import Conflict, Invalid, NotFound
 from tenants.tenancy.context import TenantContext
 from tests.support import archives, commands
-from tests.support.folding import Follower, numbers, recounted, stored
+from tests.support.folding import Follower, kept_counts, numbers, recounted
 from tests.support.world import World
 from tickets.desk import bulk, changing, commenting, creating, summaries
 from tickets.desk.summaries import TicketState
@@ -55,7 +55,7 @@ def bob(world: World) -> TenantContext:
 def counted(tenant: TenantContext) -> dict[str, int]:
     """The numbers that readers see, which are those of a recount as well."""
     Follower().fold()
-    assert stored(tenant) == recounted(tenant)
+    assert kept_counts(tenant) == recounted(tenant)
     return numbers(tenant)
 
 

@@ -19,7 +19,7 @@ from tests.support.fakes import answering, refusal
 from tests.support.folding import Follower, numbers
 from tests.support.world import World
 from tickets.counting import contributions, dead_letters
-from tickets.counting.items import DeadLetterItem
+from tickets.counting.stored import DeadLetterItem
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
 from tickets.ticket.stored import TICKETS, CounterItem
@@ -51,7 +51,7 @@ def rewrite(world: World, number: int, **attributes: dict[str, Any]) -> None:
 
 
 def only() -> DeadLetterItem:
-    (dead_letter,) = dead_letters.stored()
+    (dead_letter,) = dead_letters.all_letters()
     return dead_letter
 
 
@@ -82,7 +82,7 @@ def test_a_dead_letter_is_counted_once_when_it_is_understood(acme: World, knows_
     with pytest.raises(NotFound):
         dead_letters.replay(dead_letter, by=SYSTEM)
     assert opened(acme) == 1
-    assert list(dead_letters.stored()) == []
+    assert list(dead_letters.all_letters()) == []
 
 
 def test_a_dead_letter_whose_write_is_refused_makes_its_tenant_wait(acme: World) -> None:
@@ -92,7 +92,7 @@ def test_a_dead_letter_whose_write_is_refused_makes_its_tenant_wait(acme: World)
     refused = refusal("TransactionCanceledException", CancellationReasons=reasons)
     with answering("worker", "TransactWriteItems", refused), pytest.raises(Throttled):
         follower.apply(records)
-    assert list(dead_letters.stored()) == []
+    assert list(dead_letters.all_letters()) == []
     assert follower.apply(records).counts["dead"] == 1
 
 
@@ -148,7 +148,7 @@ def test_a_settled_dead_letter_does_not_come_back_with_a_redelivery(
     with pytest.MonkeyPatch.context() as before:
         before.setattr(contributions, "Status", Status)
         follower.apply(follower.all)
-    assert list(dead_letters.stored()) == []
+    assert list(dead_letters.all_letters()) == []
     assert numbers(acme.context("alice", "acme")) == counted
 
 
@@ -222,8 +222,8 @@ def test_a_dead_letter_is_settled_with_its_row_in_one_transaction(
 
 def test_dead_letters_of_one_tenant_are_found(acme: World) -> None:
     Follower().fold()
-    assert len(list(dead_letters.stored(tenant_id=acme.tenants["acme"].tenant_id))) == 1
-    assert list(dead_letters.stored(tenant_id=acme.tenants["globex"].tenant_id)) == []
+    assert len(list(dead_letters.all_letters(tenant_id=acme.tenants["acme"].tenant_id))) == 1
+    assert list(dead_letters.all_letters(tenant_id=acme.tenants["globex"].tenant_id)) == []
 
 
 # --- the command ---
@@ -273,7 +273,7 @@ def test_drop_removes_and_says_what(acme: World) -> None:
     ended = run("dead_letters", "drop", "--tenant", "acme", "--all")
     assert ended.status == 0
     assert "of acme dropped: ValueError" in ended.out
-    assert list(dead_letters.stored()) == []
+    assert list(dead_letters.all_letters()) == []
     assert opened(acme) == 2
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support import folding
-from tests.support.folding import poller, recounted, stored
+from tests.support.folding import kept_counts, poller, recounted
 from tests.support.world import World
 from tickets.counting import dead_letters
 from tickets.desk import commenting
@@ -32,5 +32,5 @@ def test_what_people_do_is_counted_rebuilt_and_verified(acme: World) -> None:
         done = rebuild.rebuild(alice.repository, timeout=120)
         assert (done.tickets, done.removed) == (12, [])
         assert verify.verify(alice.repository, settle=120).state == verify.OK
-    assert stored(alice) == recounted(alice)
-    assert list(dead_letters.stored(tenant_id=alice.tenant_id)) == []
+    assert kept_counts(alice) == recounted(alice)
+    assert list(dead_letters.all_letters(tenant_id=alice.tenant_id)) == []

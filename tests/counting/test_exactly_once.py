@@ -17,7 +17,7 @@ from portal.streams.batch import Batch, BatchResult
 from proofs.scenarios.hostile_poller import Hostile
 from tenants.tenancy.context import TenantContext
 from tests.support import engine_memory, fakes, folding
-from tests.support.folding import Follower, apply, created, recounted, stored
+from tests.support.folding import Follower, apply, created, kept_counts, recounted
 from tests.support.world import World
 from tickets.counting import aggregate_store, exactly_once, merge, stream_handler
 from tickets.desk import bulk, changing, commenting, creating
@@ -80,7 +80,7 @@ def test_a_batch_that_comes_again_changes_nothing(alice: TenantContext) -> None:
     first, again = follower.apply(records), follower.apply(records)
     assert first.counts["applied"] > 0
     assert (again.counts["events"], again.counts["applied"]) == (first.counts["events"], 0)
-    assert stored(alice) == recounted(alice)
+    assert kept_counts(alice) == recounted(alice)
 
 
 def test_any_slices_in_any_order_behind_the_batch_change_nothing(alice: TenantContext) -> None:
@@ -89,7 +89,7 @@ def test_any_slices_in_any_order_behind_the_batch_change_nothing(alice: TenantCo
     follower.apply(records)
     for start, end in [(0, 3), (5, 9), (2, 20), (len(records) - 1, len(records))]:
         assert follower.apply(records[start:end]).counts["applied"] == 0
-    assert stored(alice) == recounted(alice)
+    assert kept_counts(alice) == recounted(alice)
 
 
 def test_a_batch_that_overlaps_with_the_last_one_adds_only_what_is_new(alice: TenantContext) -> None:
@@ -98,14 +98,14 @@ def test_a_batch_that_overlaps_with_the_last_one_adds_only_what_is_new(alice: Te
     middle = len(records) // 2
     follower.apply(records[:middle])
     follower.apply(records[middle - 5 :])
-    assert stored(alice) == recounted(alice)
+    assert kept_counts(alice) == recounted(alice)
 
 
 def test_records_one_by_one_are_the_same_as_all_together(alice: TenantContext) -> None:
     follower = Follower()
     for record in follower.new():
         follower.apply([record])
-    assert stored(alice) == recounted(alice)
+    assert kept_counts(alice) == recounted(alice)
 
 
 @pytest.mark.parametrize("done", [True, False], ids=["after the request", "before it"])
@@ -121,7 +121,7 @@ def test_a_worker_that_dies_between_two_requests_leaves_the_rest_to_the_next(
         follower.apply(records)
     folding.remember_nothing()
     follower.apply(records)
-    assert stored(alice) == recounted(alice)
+    assert kept_counts(alice) == recounted(alice)
 
 
 @pytest.mark.parametrize("error", [Unavailable("away"), Throttled("busy")], ids=["away", "busy"])
@@ -133,7 +133,7 @@ def test_a_batch_that_could_not_be_applied_can_be_sent_again(
     with failing(patch, 1, error, done=True), pytest.raises(type(error)):
         follower.apply(records)
     follower.apply(records)
-    assert stored(alice) == recounted(alice)
+    assert kept_counts(alice) == recounted(alice)
 
 
 def test_a_throttled_tenant_is_deferred_and_the_others_are_done_and_pay_once(
@@ -153,9 +153,9 @@ def test_a_throttled_tenant_is_deferred_and_the_others_are_done_and_pay_once(
         for_now.setattr(aggregate_store, "_send", throttling)
         first = follower.apply(records)
     assert {owner_of(record.keys["pk"])[0] for record in first.deferred} == {alice.tenant_id}  # type: ignore[index]
-    assert stored(charlie) == recounted(charlie)
+    assert kept_counts(charlie) == recounted(charlie)
     again = follower.apply(records)
-    assert (again.deferred, stored(alice)) == ((), recounted(alice))
+    assert (again.deferred, kept_counts(alice)) == ((), recounted(alice))
     assert again.counts["applied"] == len(first.deferred)
     spent = again.counts["updates"]
     assert follower.apply(records).counts["updates"] == 0 < spent
@@ -171,7 +171,7 @@ def test_a_lost_answer_that_the_client_repeats_counts_once(alice: TenantContext)
 
     with fakes.answering("worker", "UpdateItem", done_but_lost):
         follower.apply(records)
-    assert stored(alice) == recounted(alice)
+    assert kept_counts(alice) == recounted(alice)
 
 
 def test_two_workers_on_the_same_shard_count_once(alice: TenantContext) -> None:
@@ -195,7 +195,7 @@ def test_two_workers_on_the_same_shard_count_once(alice: TenantContext) -> None:
     for thread in threads:
         thread.join()
     assert not errors
-    assert stored(alice) == recounted(alice)
+    assert kept_counts(alice) == recounted(alice)
 
 
 def test_a_worker_far_behind_cannot_undo_what_another_has_counted(alice: TenantContext) -> None:
@@ -205,7 +205,7 @@ def test_a_worker_far_behind_cannot_undo_what_another_has_counted(alice: TenantC
     creating.create(alice, title="Later")
     follower.fold()
     assert follower.apply(old[:4]).counts["applied"] == 0
-    assert stored(alice) == recounted(alice)
+    assert kept_counts(alice) == recounted(alice)
 
 
 def test_sequence_numbers_are_compared_as_numbers(engine: None) -> None:
@@ -236,7 +236,7 @@ def tortured(alice: TenantContext, handle: Callable[[Batch], BatchResult]) -> bo
     records = follower.new()
     for start in range(0, len(records), 7):
         hostile.handle(Batch(follower.arn, follower.shard_id, tuple(records[start : start + 7])))
-    return stored(alice) == recounted(alice)
+    return kept_counts(alice) == recounted(alice)
 
 
 def test_hostile_deliveries_do_no_harm(alice: TenantContext) -> None:

@@ -20,7 +20,7 @@ from portal.streams.batch import batch_of
 from tests.support import listing
 from tests.support.aggregate_table import AggregateTable
 from tests.support.folding import ARN, contribution, image, record
-from tickets.counting import contributions, keys, leader_counts, merge, stored_counts, stream_handler, tail_counts
+from tickets.counting import contributions, leaders, merge, stored, stored_counts, stream_handler
 from tickets.counting.exactly_once import Recent
 from tickets.counting.stream_handler import handle
 
@@ -113,8 +113,8 @@ class Interleavings(RuleBasedStateMachine):
         self.table.install(self.patch)
         self.table.before = pause
         self.patch.setattr(stream_handler, "_memory", MemoryOfEach())
-        self.patch.setattr(leader_counts, "BUDGET", {"P": 100, "G": 60})
-        self.patch.setattr(tail_counts, "RUN_BYTES", 60)
+        self.patch.setattr(leaders, "BUDGET", {"P": 100, "G": 60})
+        self.patch.setattr(merge, "RUN_BYTES", 60)
         self.patch.setattr(merge, "is_full", lambda state: len(state.counts) > self.full)
         self.memories = [Memory(10) for _ in range(PROCESSES)]
         self.running: dict[int, Process] = {}
@@ -203,7 +203,7 @@ class Interleavings(RuleBasedStateMachine):
         listing.check(self.table, self.stored())
 
     def stored(self) -> contributions.Contribution:
-        recent = Recent.of(self.table.items.get((keys.aggregate(ACME), keys.RECENT), {}))
+        recent = Recent.of(self.table.items.get((stored.aggregate(ACME), stored.RECENT), {}))
         return stored_counts.of(list(self.table.items.values()), recent).counts
 
     def teardown(self) -> None:
@@ -265,13 +265,13 @@ def forget(tenant_id: str) -> None:
 
 
 def opened(table: AggregateTable) -> int:
-    recent = Recent.of(table.items[keys.aggregate(ACME), keys.RECENT])
+    recent = Recent.of(table.items[stored.aggregate(ACME), stored.RECENT])
     counts = stored_counts.of(list(table.items.values()), recent).counts
     return counts[contributions.Part("TOTALS", "", 0)]["open.normal"]
 
 
 def merge_now(table: AggregateTable) -> None:
-    recent = Recent.of(table.items[keys.aggregate(ACME), keys.RECENT])
+    recent = Recent.of(table.items[stored.aggregate(ACME), stored.RECENT])
     assert merge.merge(ACME, recent, position=stream_handler.Positions(ARN))
 
 
@@ -287,7 +287,7 @@ def test_a_mark_that_was_pruned_while_somebody_slept_still_protects(table: Aggre
     handle(batch_of(ARN, SHARDS[0], some(range(1, 6))))
     table.positions[SHARDS[0]] = "5".zfill(40)
     merge_now(table)
-    assert not Recent.of(table.items[keys.aggregate(ACME), keys.RECENT]).marks
+    assert not Recent.of(table.items[stored.aggregate(ACME), stored.RECENT]).marks
     wake(sleeper)
     assert opened(table) == 5
 
@@ -309,7 +309,7 @@ def test_a_mark_that_was_pruned_while_somebody_slept_who_knew_recent_still_prote
     handle(batch_of(ARN, SHARDS[0], some(range(3, last + 1))))
     table.positions[SHARDS[0]] = str(last).zfill(40)
     merge_now(table)
-    assert not Recent.of(table.items[keys.aggregate(ACME), keys.RECENT]).marks
+    assert not Recent.of(table.items[stored.aggregate(ACME), stored.RECENT]).marks
     wake(sleeper)
     assert opened(table) == last
 
@@ -360,7 +360,7 @@ def test_a_mark_whose_shard_left_the_stream_before_a_merge_is_pruned_by_it(table
     handle(batch_of(ARN, SHARDS[0], some(range(1, 6))))
     table.leave(SHARDS[0])
     merge_now(table)
-    assert not Recent.of(table.items[keys.aggregate(ACME), keys.RECENT]).marks
+    assert not Recent.of(table.items[stored.aggregate(ACME), stored.RECENT]).marks
     forget(ACME)
     handle(batch_of(ARN, SHARDS[0], some(range(1, 6))))
     assert opened(table) == 5
@@ -439,7 +439,7 @@ def test_tenants_that_a_process_meets_together_read_the_position_once(table: Agg
     handle(batch_of(ARN, SHARDS[0], [record(n, None, image(t, n)) for n, t in enumerate(tenants, 1)]))
     table.positions[SHARDS[0]] = "8".zfill(40)
     for tenant in tenants:
-        recent = Recent.of(table.items[keys.aggregate(tenant), keys.RECENT])
+        recent = Recent.of(table.items[stored.aggregate(tenant), stored.RECENT])
         assert merge.merge(tenant, recent, position=stream_handler.Positions(ARN))
         forget(tenant)
     operations: list[str] = []

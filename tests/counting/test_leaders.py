@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.support import folding, listing
 from tests.support.aggregate_table import AggregateTable
 from tests.support.folding import contribution, image, record
-from tickets.counting import contributions, keys, leader_counts, merge, tail_counts
+from tickets.counting import contributions, leaders, merge, stored
 from tickets.counting.exactly_once import Recent
-from tickets.counting.leader_counts import UNKNOWN
+from tickets.counting.leaders import UNKNOWN
 from tickets.ticket.fields import Status
 
 ACME = "a" * 32
@@ -45,7 +45,7 @@ class Desk:
         return contributions.total(contribution(one) for one in self.now.values() if one)
 
     def recent(self) -> Recent:
-        return Recent.of(self.table.items[keys.aggregate(ACME), keys.RECENT])
+        return Recent.of(self.table.items[stored.aggregate(ACME), stored.RECENT])
 
 
 @pytest.fixture
@@ -83,15 +83,15 @@ def test_a_person_whose_tickets_are_resolved_gives_way_to_one_who_has_some(desk:
     folding.merge_all(ACME)
     folding.apply([desk.write(50, resolver=people[30]), desk.write(51, resolver=people[31])])
     folding.merge_all(ACME)
-    tail_counts.choose_leaders(ACME, position=lambda mark: "")
+    merge.choose_leaders(ACME, position=lambda mark: "")
     listing.check_leaders(desk.table, desk.truth())
 
 
 def test_what_an_older_version_wrote_is_unknown_until_the_next_change(desk: Desk) -> None:
     opened(desk, [f"tag-{n}" for n in range(60)])
     folding.merge_all(ACME)
-    stored = desk.table.items[keys.aggregate(ACME), keys.RECENT]
-    stored |= {"people": {"N": "0"}, "tags": {"N": "0"}}
+    recent = desk.table.items[stored.aggregate(ACME), stored.RECENT]
+    recent |= {"people": {"N": "0"}, "tags": {"N": "0"}}
     assert listing.read(desk.table).recent.tail.tags.is_unknown
     folding.remember_nothing()
     opened(desk, ["tag-1"])
@@ -121,9 +121,9 @@ def test_after_any_changes_the_listed_are_right_and_the_others_are_as_is_said(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         desk = Desk(patch)
-        patch.setattr(leader_counts, "BUDGET", {"P": 240, "G": 150})
-        patch.setattr(tail_counts, "RUN_BYTES", 200)
-        patch.setattr(tail_counts, "READ_AGAIN", again)
+        patch.setattr(leaders, "BUDGET", {"P": 240, "G": 150})
+        patch.setattr(merge, "RUN_BYTES", 200)
+        patch.setattr(merge, "READ_AGAIN", again)
         patch.setattr(merge, "is_full", lambda state: len(state.counts) > full)
         pending = []
         for number, status, tags, who, is_gone in changes:
@@ -142,6 +142,6 @@ def test_after_any_changes_the_listed_are_right_and_the_others_are_as_is_said(
         folding.merge_all(ACME)
         listing.check(desk.table, desk.truth())
         if not desk.recent().tail.is_empty:
-            tail_counts.choose_leaders(ACME, position=lambda mark: "")
+            merge.choose_leaders(ACME, position=lambda mark: "")
             listing.check_leaders(desk.table, desk.truth())
     folding.remember_nothing()

@@ -17,7 +17,7 @@ from tests.support import folding, placed
 from tests.support.folding import ARN, created, numbers
 from tests.support.world import World
 from tickets.counting import contributions, dead_letters
-from tickets.counting.items import DeadLetterItem
+from tickets.counting.stored import DeadLetterItem
 from tickets.counting.stream_handler import handle
 from tickets.ticket.fields import Status
 
@@ -32,7 +32,7 @@ def source(world: World, request: pytest.FixtureRequest, settings: Any) -> Strea
 def letter(source: StreamSource) -> DeadLetterItem:
     """Of two tickets in the tenant's own stream one has a status that the worker does not know yet."""
     fold(source)
-    (kept,) = dead_letters.stored()
+    (kept,) = dead_letters.all_letters()
     return kept
 
 
@@ -62,7 +62,7 @@ def test_it_is_counted_in_the_tenants_own_aggregates_once(
     with pytest.raises(NotFound):
         dead_letters.replay(letter, by=SYSTEM)
     assert counted(world) == (1, 1)
-    assert list(dead_letters.stored()) == []
+    assert list(dead_letters.all_letters()) == []
 
 
 def test_a_replay_that_came_half_way_counts_once_and_cannot_be_dropped(
@@ -78,7 +78,7 @@ def test_a_replay_that_came_half_way_counts_once_and_cannot_be_dropped(
             dead_letters.drop(letter, by=SYSTEM)
     dead_letters.replay(letter, by=SYSTEM)
     assert counted(world) == (1, 1)
-    assert list(dead_letters.stored()) == []
+    assert list(dead_letters.all_letters()) == []
 
 
 def test_the_same_records_again_leave_what_was_dropped_dropped(
@@ -87,7 +87,7 @@ def test_the_same_records_again_leave_what_was_dropped_dropped(
     dead_letters.drop(letter, by=SYSTEM)
     folding.remember_nothing()
     fold(source)
-    assert list(dead_letters.stored()) == []
+    assert list(dead_letters.all_letters()) == []
     assert counted(world) == (1, 0)
 
 
@@ -98,11 +98,11 @@ def test_one_of_a_place_where_the_desk_does_not_lie_is_refused(
     with pytest.raises(Conflict, match="The desk lies elsewhere now"):
         dead_letters.replay(letter, by=SYSTEM)
     dead_letters.drop(letter, by=SYSTEM)
-    assert list(dead_letters.stored()) == []
+    assert list(dead_letters.all_letters()) == []
 
 
 def test_one_of_a_copy_that_is_no_more_can_be_dropped(source: StreamSource, letter: DeadLetterItem) -> None:
     placed.say(letter.tenant_id, POOL)
     provisioning.delete_placed(letter.tenant_id, source.placement)
     dead_letters.drop(letter, by=SYSTEM)
-    assert list(dead_letters.stored()) == []
+    assert list(dead_letters.all_letters()) == []

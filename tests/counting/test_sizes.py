@@ -14,7 +14,7 @@ from portal.dynamo.meter import item_size
 from tests.support import folding
 from tests.support.aggregate_table import AggregateTable
 from tests.support.folding import contribution, image, record
-from tickets.counting import contributions, keys, stored_counts
+from tickets.counting import contributions, stored, stored_counts
 from tickets.counting.exactly_once import Recent
 from tickets.ticket.fields import Priority, Status
 
@@ -87,13 +87,13 @@ def table(monkeypatch: pytest.MonkeyPatch) -> Iterator[AggregateTable]:
 
 def stored_by(table: AggregateTable) -> contributions.Contribution:
     items = list(table.items.values())
-    return stored_counts.of(items, Recent.of(table.items[keys.aggregate(ACME), keys.RECENT])).counts
+    return stored_counts.of(items, Recent.of(table.items[stored.aggregate(ACME), stored.RECENT])).counts
 
 
 def dashboard_units(table: AggregateTable, days: int) -> float:
     """Read units of the dashboard's one Query."""
-    first = keys.first_day(str(FIRST + timedelta(days=DAYS - days)))
-    size = sum(item_size(raw) for (_, sk), raw in table.items.items() if first <= sk <= keys.VERIFIED)
+    first = stored.first_day(str(FIRST + timedelta(days=DAYS - days)))
+    size = sum(item_size(raw) for (_, sk), raw in table.items.items() if first <= sk <= stored.VERIFIED)
     return math.ceil(size / 4096) * 0.5
 
 

@@ -18,7 +18,7 @@ from tenants.tenancy.context import TenantContext
 from tests.desk.test_cost import IDENTITY, spent
 from tests.support import embedded, folding
 from tests.support.world import Browser, World
-from tickets.counting import contributions, histogram, tail_counts
+from tickets.counting import contributions, merge
 from tickets.counting.contributions import Part
 from tickets.dashboards import dashboard, presenters
 from tickets.desk import changing, commenting, creating, summaries
@@ -249,7 +249,7 @@ def _plant_everything(tenant: TenantContext, many: int) -> None:
     folding.plant(tenant, "TOTALS", **totals)
     folding.plant(tenant, "PEOPLE", **{f"{w}_{s}": many for w in people for s in Status})
     folding.plant(tenant, "TAGS", **{f"{s}_tag{n}": many for s in Status for n in range(12)})
-    buckets = {f"{what}_{bound}": many for what in ("first", "done") for bound in histogram.BUCKETS[4:12]}
+    buckets = {f"{what}_{bound}": many for what in ("first", "done") for bound in contributions.BUCKETS[4:12]}
     events = dict.fromkeys(("created", "resolved", "reopened", "commented", "first_n", "done_n"), many)
     today = clock.now().date()
     for start in range(0, 90, 10):  # the fewer are recent at once, the less each write copies
@@ -270,7 +270,7 @@ def test_of_very_many_tags_and_people_the_page_shows_the_leading_ones_and_how_ma
         folding.merge_all(alice)
     folding.plant(alice, "PEOPLE", **{f"{who}_closed": n for who, n in former.items()}, **{f"{bob.user_id}_open": 7})
     folding.merge_all(alice)
-    tail_counts.compact(alice.tenant_id, position=lambda mark: "")
+    merge.compact(alice.tenant_id, position=lambda mark: "")
     numbers = dashboard.read(alice, days=30)
     assert [tag.name for tag in numbers.tags[:3]] == ["tag0", "tag1", "tag2"]
     assert len(numbers.tags) + numbers.other_tags.most == 80

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tickets.counting.histogram import BUCKETS
+from tickets.counting.contributions import BUCKETS
 from tickets.dashboards.durations import Durations
 from tickets.templatetags import charts
 

@@ -14,12 +14,12 @@ from portal.dynamo import meter
 from portal.errors import Unavailable
 from portal.limits import concurrency
 from tenants.tenancy.context import TenantContext
-from tests.support.folding import Follower, plant, recounted, stored
+from tests.support.folding import Follower, kept_counts, plant, recounted
 from tests.support.world import Browser, World
 from tickets.dashboards import verify_runs
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.stored import CounterItem
-from tickets.verification import recount_progress, verify, verify_lease
+from tickets.verification import recount, verify
 from tickets.verification.recount import GROUP
 from tickets.verification.verify import Difference, Verdict
 
@@ -82,9 +82,9 @@ def test_drift_is_shown_count_by_count(world: World, alice: TenantContext) -> No
 
 def test_it_verifies_and_corrects_nothing(world: World, alice: TenantContext) -> None:
     plant(alice, "TOTALS", open_normal=4)
-    before = stored(alice)
+    before = kept_counts(alice)
     press(world.browser("alice", "acme"))
-    assert stored(alice) == before != recounted(alice)
+    assert kept_counts(alice) == before != recounted(alice)
 
 
 def test_with_htmx_the_button_answers_with_the_part_alone(
@@ -137,7 +137,7 @@ def test_it_costs_so_much_that_it_may_be_asked_for_once_in_ten_minutes(
 
 
 def test_who_verifies_by_command_is_not_disturbed(world: World, alice: TenantContext) -> None:
-    with verify_lease.held(alice.repository, by="verify_aggregates"):
+    with verify.held(alice.repository, by="verify_aggregates"):
         press(world.browser("alice", "acme"))
     assert "The numbers are being verified already, by verify_aggregates" in verified(world.browser("alice", "acme"))
 
@@ -272,7 +272,7 @@ def test_one_that_was_stopped_says_where_the_next_goes_on_and_it_does(
 ) -> None:
     monkeypatch.setattr(concurrency, "stopping", threading.Event())
     browser = world.browser("alice", "acme")
-    keep, behind = recount_progress.keep, []
+    keep, behind = recount.keep, []
 
     def stopping(repository: object, of: object, number: int, part: object) -> None:
         keep(repository, of, number, part)  # type: ignore[arg-type]
@@ -280,7 +280,7 @@ def test_one_that_was_stopped_says_where_the_next_goes_on_and_it_does(
         if len(behind) == 2:
             verify_runs.stop(long) if "Alice" in by else concurrency.stopping.set()
 
-    monkeypatch.setattr(recount_progress, "keep", stopping)
+    monkeypatch.setattr(recount, "keep", stopping)
     press(browser)
     page = verified(browser)
     assert f"{by}. Started" in page
@@ -296,12 +296,12 @@ def test_one_that_was_stopped_says_where_the_next_goes_on_and_it_does(
 
 def test_a_page_says_how_far_a_run_has_come(world: World, long: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[str] = []
-    keep = recount_progress.keep
+    keep = recount.keep
 
     def looking(repository: object, of: object, number: int, part: object) -> None:
         keep(repository, of, number, part)  # type: ignore[arg-type]
         shown.append(verified(world.browser("alice", "acme")))
 
-    monkeypatch.setattr(recount_progress, "keep", looking)
+    monkeypatch.setattr(recount, "keep", looking)
     press(world.browser("alice", "acme"))
     assert f"Recounting all tickets, {GROUP} so far." in shown[1]

@@ -24,8 +24,8 @@ from tests.support.world import Browser, World
 from tickets.desk import lists
 from tickets.desk_export import export_job, export_requests
 from tickets.desk_export.export_job import DeskExport
-from tickets.desk_export.tables import EXPORT_PARTS
-from tickets.jobs.job_notes import TakenOver
+from tickets.desk_export.stored import EXPORT_PARTS
+from tickets.jobs.leased_job import TakenOver
 from tickets.ticket.fields import Status
 
 PAGE = "/desk/settings/export/"

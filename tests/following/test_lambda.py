@@ -23,7 +23,7 @@ from tests.support.fakes import answering, refusal
 from tests.support.folding import Follower, numbers
 from tests.support.world import World
 from tickets.following.lambda_entry import stream_handler
-from tickets.search import keys as search_keys
+from tickets.search import stored as search_keys
 from tickets.search.index import merge_follower, merging
 from tickets.search.index.index_store import IndexStore
 from tickets.sharding.reshard_follower import ReshardFollower

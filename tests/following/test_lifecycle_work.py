@@ -16,11 +16,11 @@ from tests.support import commands
 from tests.support.folding import Follower
 from tests.support.operators import Operator, make_operator
 from tests.support.world import World
-from tickets.counting import barrier
+from tickets.counting import stream_barrier
 from tickets.following import lifecycle_lambda, lifecycle_work, ticket_stream
 from tickets.jobs.leased_job import LeasedJob
 from tickets.management.commands import run_stream
-from tickets.moving import move_notes, tenant_mover
+from tickets.moving import place_changes, tenant_mover
 from tickets.purging import purge_requests, tenant_purge
 
 PLACES, DELETIONS = "/admin/places/?tenant=acme", "/admin/deletions/?tenant=acme"
@@ -39,7 +39,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
 @pytest.fixture
 def root(world: World, monkeypatch: pytest.MonkeyPatch) -> Operator:
     fold = Follower(handler=ticket_stream.handle).fold
-    monkeypatch.setattr(barrier, "wait_until_applied", lambda repository, **how: fold())
+    monkeypatch.setattr(stream_barrier, "wait_until_applied", lambda repository, **how: fold())
     make_operator()
     return Operator.signed_in()
 
@@ -103,8 +103,8 @@ def test_the_command_lets_a_move_go_when_it_is_stopped_and_the_next_one_ends_it(
     monkeypatch.setattr(LeasedJob, "_rest", stopped_in_the_midst)
     assert commands.run("run_lifecycle").status == 0
     monkeypatch.setattr(LeasedJob, "_rest", rest)
-    (move,) = move_notes.MOVES.all_last()
-    assert (move.holder, move.state in move_notes.UNFINISHED) == ("", True)
+    (move,) = place_changes.MOVES.all_last()
+    assert (move.holder, move.state in place_changes.UNFINISHED) == ("", True)
     assert carry_out() == "1 job has ended.\n", "nobody waits until a lease is over"
 
 

@@ -28,7 +28,7 @@ from tests.support.commands import run
 from tests.support.folding import Follower, in_background, numbers
 from tests.support.waiting import wait_until
 from tests.support.world import World
-from tickets.counting import barrier
+from tickets.counting import stream_barrier
 from tickets.dashboards import dashboard
 from tickets.desk import creating
 from tickets.following.lambda_entry import stream_handler
@@ -252,6 +252,6 @@ def test_a_barrier_waits_until_the_position_in_the_own_stream_is_noted(world: Wo
     world.tickets("acme", 1)
     one = follow(source)
     with in_background(lambda _: step(source, one, 1), pause=0.03):
-        barrier.wait_until_applied(world.context("alice", "acme").repository, timeout=60, for_good=True)
+        stream_barrier.wait_until_applied(world.context("alice", "acme").repository, timeout=60, for_good=True)
     release(source, one)
     assert opened(world, "acme") == 1

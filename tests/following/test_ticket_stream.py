@@ -14,15 +14,15 @@ from portal.streams.batch import Batch
 from tests.search.reading import looked_up, tickets_with
 from tests.support.folding import Follower, numbers, remember_nothing
 from tests.support.world import World
-from tickets.counting import barrier, stream_handler
-from tickets.counting import keys as counting_keys
+from tickets.counting import stored as counting_keys
+from tickets.counting import stream_barrier, stream_handler
 from tickets.desk import changing, commenting, creating
 from tickets.following.ticket_stream import handle
-from tickets.search import keys, tokenizer
+from tickets.search import stored, tokenizer
 from tickets.search.index import postings
 from tickets.search.index.index_store import IndexStore, RowWrite
 from tickets.search.index.postings import Places
-from tickets.search.tables import SEARCH
+from tickets.search.stored import SEARCH
 from tickets.ticket.fields import Priority
 
 
@@ -114,11 +114,11 @@ def test_a_process_that_knows_nothing_writes_the_same_item_again(world: World) -
     world.tickets("acme", 3)
     follower = following()
     follower.fold()
-    before = list(IndexStore(alice.tenant_id).rows(*keys.STATE))
+    before = list(IndexStore(alice.tenant_id).rows(*stored.STATE))
     remember_nothing()
     follower.apply(follower.all)
     assert len(before) == 1
-    assert list(IndexStore(alice.tenant_id).rows(*keys.STATE)) == before
+    assert list(IndexStore(alice.tenant_id).rows(*stored.STATE)) == before
 
 
 def test_who_comes_again_in_other_pieces_takes_nothing_away(world: World) -> None:
@@ -153,13 +153,13 @@ def test_a_barrier_is_not_passed_before_the_index_is(world: World) -> None:
     world.tickets("acme", 1)
     world.tickets("globex", 1)
     follower = following()
-    barrier._write(alice.repository, "b" * 32, 0)
+    stream_barrier._write(alice.repository, "b" * 32, 0)
     with throttled(alice.tenant_id):
         result = follower.fold()
     assert counting_keys.MARKER in {record.keys["sk"] for record in result.deferred}
-    assert barrier._seen(alice.repository, "b" * 32) == {}
+    assert stream_barrier._seen(alice.repository, "b" * 32) == {}
     follower.apply(result.deferred)
-    assert len(barrier._seen(alice.repository, "b" * 32)) == 1
+    assert len(stream_barrier._seen(alice.repository, "b" * 32)) == 1
 
 
 def test_where_every_index_is_throttled_the_whole_batch_comes_again(world: World) -> None:
@@ -192,9 +192,9 @@ def test_a_large_batch_is_a_segment_at_once(world: World, monkeypatch: pytest.Mo
     monkeypatch.setattr("tickets.search.index.indexing.LARGE", 20)
     world.tickets("acme", 4)
     following().fold()
-    (row,) = IndexStore(alice.tenant_id).rows(*keys.STATE)
-    assert row["sk"]["S"] == keys.header(keys.segment_id(1))
-    assert list(IndexStore(alice.tenant_id).rows(*keys.GRAVES)) == []
+    (row,) = IndexStore(alice.tenant_id).rows(*stored.STATE)
+    assert row["sk"]["S"] == stored.header(stored.segment_id(1))
+    assert list(IndexStore(alice.tenant_id).rows(*stored.GRAVES)) == []
     assert tickets_with(alice.tenant_id, "broke") == {1, 2, 3, 4}
 
 

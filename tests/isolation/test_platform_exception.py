@@ -30,11 +30,11 @@ from tenants.sign_in.stored import (
 )
 from tenants.tenancy.stored import DirectoryItem, MembershipItem
 from tests.architecture.test_layers import imports, modules, name
-from tickets.desk_export.items import ExportItem
-from tickets.jobs.items import JobItem
-from tickets.moving.items import MoveItem
-from tickets.purging.items import PurgeItem
-from tickets.sharding.items import HeatItem, ReshardItem
+from tickets.desk_export.stored import ExportItem
+from tickets.jobs.stored import JobItem
+from tickets.moving.stored import MoveItem
+from tickets.purging.stored import PurgeItem
+from tickets.sharding.stored import HeatItem, ReshardItem
 
 # Reads and writes beyond a tenant: identity, accounts, memberships and a tenant's beginning; and up to when the stream
 # has been counted, which is the same for all tenants and tells nothing about any.
@@ -83,7 +83,6 @@ PLATFORM = {
     "tickets.sharding.reshard_requests",
     # Where a tenant's content lies, and the moves of all tenants.
     "tenants.tenancy.placements",
-    "tickets.moving.move_notes",
     "tickets.moving.place_changes",
     # What is deleted with its tenant, and what certifies it.
     "tenants.lifecycle.certificates",
@@ -102,7 +101,7 @@ CONNECTION = {
     "portal.dynamo.provisioning",
     "portal.dynamo.store",  # in bulk, as the role of the seed
     "portal.streams.worker",
-    "tickets.jobs.job_notes",  # as the role that carries the jobs of a kind out
+    "tickets.jobs.leased_job",  # as the role that carries the jobs of a kind out
     "tickets.moving.placed_store",  # as the role that takes up whole tenants
     # Whole tenants, as the role that takes them up.
     "portal.dynamo.tenant_reader",
@@ -157,11 +156,9 @@ ITEMS: dict[type[Item], set[str]] = {
         "tickets.admin.move_presenters",
         "tickets.management.commands.place_tenant",
         "tickets.moving.discarding",
-        "tickets.moving.move_jobs",
-        "tickets.moving.move_notes",
-        "tickets.moving.move_requests",
-        "tickets.moving.place_changes",
         "tickets.moving.tenant_mover",
+        "tickets.moving.place_changes",
+        "tickets.moving.move_requests",
         "tickets.purging.purge_requests",  # a purge waits for a move's end
     },
     ExportItem: {
@@ -170,19 +167,16 @@ ITEMS: dict[type[Item], set[str]] = {
         "tickets.desk_export.export_requests",
     },
     JobItem: {
-        "tickets.desk_export.items",
-        "tickets.jobs.job_notes",
-        "tickets.jobs.lease_watch",
-        "tickets.moving.items",
-        "tickets.purging.items",
-        "tickets.sharding.items",
+        "tickets.desk_export.stored",
+        "tickets.jobs.leased_job",
+        "tickets.moving.stored",
+        "tickets.purging.stored",
+        "tickets.sharding.stored",
     },
     PurgeItem: {
         "tickets.management.commands.purge_tenant",
-        "tickets.purging.purge_jobs",
-        "tickets.purging.purge_notes",
-        "tickets.purging.purge_requests",
         "tickets.purging.tenant_purge",
+        "tickets.purging.purge_requests",
     },
     CertificateItem: {"tenants.lifecycle.certificates"},
     ArrivingItem: {"tenants.lifecycle.import_notes", "tenants.lifecycle.tenant_import"},
@@ -191,12 +185,11 @@ ITEMS: dict[type[Item], set[str]] = {
         "tickets.admin.noise_presenters",
         "tickets.admin.presenters",
         "tickets.management.commands.reshard_tenant",
-        "tickets.sharding.hot_tenants",
-        "tickets.sharding.mover",
+        "tickets.sharding.hot_partitions",
+        "tickets.sharding.reshard_job",
         "tickets.sharding.reshard_follower",
-        "tickets.sharding.reshard_notes",
         "tickets.sharding.reshard_requests",
-        "tickets.sharding.stray_rows",
+        "tickets.sharding.shard_rows",
     },
     ChainItem: {
         "tenants.audit_trail.recording",

@@ -151,7 +151,7 @@ def test_settling_dead_letters_is_allowed(world: World, held: set[str]) -> None:
     put_aside(tenant_id, 1, json.loads(json.dumps(record.raw, default=str)))
     put_aside(tenant_id, 2)
     put_aside(tenant_id, 3)
-    counted, kept, dropped = dead_letters.stored()
+    counted, kept, dropped = dead_letters.all_letters()
     dead_letters.replay(counted, by=SYSTEM)
     with pytest.raises(Conflict):
         dead_letters.replay(kept, by=SYSTEM)

@@ -24,7 +24,7 @@ from tenants.audit_trail.stored import AUDIT
 from tenants.sign_in.stored import USERS, suppressed_key, user_key
 from tests.support.guarded import OWN, OWN_STATUS, A, B, Caught, batch, key, put, query
 from tests.support.stored import client
-from tickets.counting import keys as aggregate_keys
+from tickets.counting import stored as aggregate_keys
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.stored import STATUS_UPDATED, TICKETS
 

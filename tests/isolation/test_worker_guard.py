@@ -16,11 +16,10 @@ from tenants.membership.stored import MEMBERS
 from tenants.sign_in.stored import USERS, user_key
 from tests.support.world import World
 from tickets.counting import aggregate_store
-from tickets.counting import keys as aggregate_keys
-from tickets.counting.items import DeadLetterItem
-from tickets.counting.tables import DEAD_LETTERS
-from tickets.search import keys as search_keys
-from tickets.search.tables import SEARCH
+from tickets.counting import stored as aggregate_keys
+from tickets.counting.stored import DEAD_LETTERS, DeadLetterItem
+from tickets.search import stored as search_keys
+from tickets.search.stored import SEARCH
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.stored import STATUS_UPDATED, TICKETS
 

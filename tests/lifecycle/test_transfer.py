@@ -34,11 +34,11 @@ from tests.support.stored import unguarded
 from tests.support.world import Browser, World
 from tickets.desk import changing
 from tickets.desk.summaries import read
-from tickets.moving import keys as moving_keys
 from tickets.moving import place_changes
-from tickets.moving.items import MoveItem
+from tickets.moving import stored as moving_keys
+from tickets.moving.stored import MoveItem
 from tickets.purging import purge_requests, tenant_purge
-from tickets.sharding import hot_tenants, reshard_requests
+from tickets.sharding import hot_partitions, reshard_requests
 from tickets.ticket.fields import Priority
 
 SLUG = used_desk.SLUG
@@ -265,7 +265,7 @@ def test_while_a_tenant_arrives_it_is_neither_moved_nor_spread_anew_nor_closed(
     acme = used.tenants["acme"].tenant_id
     with pytest.raises(Conflict, match="is being brought in"):
         reshard_requests.begin(tenant_directory.get(acme), shards=8, by=SYSTEM)
-    assert hot_tenants.ask([hot_tenants.Heat(acme, "OPEN", 0, 900)], [], hot=500) == []
+    assert hot_partitions.ask([hot_partitions.Heat(acme, "OPEN", 0, 900)], [], hot=500) == []
     late = MoveItem(moving_keys.MOVES, acme, tenant_id=acme, move_id="1", from_place="pool", to_place="bridge")
     with pytest.raises(Conflict):  # a move that was asked for before the tenant was deleted
         place_changes.announce(late)

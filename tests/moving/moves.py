@@ -10,9 +10,9 @@ from portal.errors import PortalError
 from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy import tenant_directory
 from tests.support.world import World
-from tickets.moving import copy_check, move_notes, move_requests
-from tickets.moving.items import MoveItem
+from tickets.moving import copy_check, move_requests, place_changes
 from tickets.moving.placed_store import PlacedStore, Raw
+from tickets.moving.stored import MoveItem
 from tickets.moving.tenant_mover import TenantMover
 from tickets.ticket import stored
 
@@ -25,7 +25,7 @@ def id_of(world: World, slug: str = "acme") -> str:
 
 
 def last(world: World, slug: str = "acme") -> MoveItem:
-    item = move_notes.MOVES.last(id_of(world, slug))
+    item = place_changes.MOVES.last(id_of(world, slug))
     assert item is not None
     return item
 

@@ -13,8 +13,7 @@ from tests.moving.test_old_copies import discard
 from tests.sharding.test_resharding import reshard
 from tests.support.commands import in_pool, run
 from tests.support.world import World
-from tickets.counting.items import VerifiedItem, VerifyLeaseItem
-from tickets.counting.keys import VERIFIED, VERIFYING, aggregate
+from tickets.counting.stored import VERIFIED, VERIFYING, VerifiedItem, VerifyLeaseItem, aggregate
 from tickets.desk import commenting, creating
 from tickets.moving import copy_check
 from tickets.moving.placed_store import PlacedStore

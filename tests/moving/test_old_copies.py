@@ -26,7 +26,7 @@ from tests.support.folding import Follower, numbers
 from tests.support.operators import Operator, make_operator
 from tests.support.stored import put_all
 from tests.support.world import World
-from tickets.counting import barrier
+from tickets.counting import stream_barrier
 from tickets.desk import bulk, changing, commenting, creating
 from tickets.moving import move_requests
 from tickets.moving.discarding import CopyDiscard
@@ -59,7 +59,7 @@ def test_a_late_write_into_the_old_copy_is_told_and_nothing_is_discarded_nor_gon
 def test_an_old_copy_with_something_more_is_deleted_in_spite_of_it_for_a_reason(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(barrier, "wait_until_applied", lambda repository, **how: None)
+    monkeypatch.setattr(stream_barrier, "wait_until_applied", lambda repository, **how: None)
     world.tickets("acme", 3)
     stale = world.context("alice", "acme")
     move(world, BRIDGE, grace_days=0)
@@ -78,7 +78,7 @@ def test_an_old_copy_with_something_more_is_deleted_in_spite_of_it_for_a_reason(
 def test_when_the_way_back_was_called_off_the_old_copy_is_still_gone_back_to_or_discarded(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(barrier, "wait_until_applied", lambda repository, **how: None)
+    monkeypatch.setattr(stream_barrier, "wait_until_applied", lambda repository, **how: None)
     make_operator()
     root = Operator.signed_in()
     world.tickets("acme", 2)

@@ -13,13 +13,13 @@ from tests.support import commands
 from tests.support.kills import Killed, killed_at
 from tests.support.operators import Operator, make_operator, tenant_url, text_of
 from tests.support.world import World
-from tickets.counting import barrier
+from tickets.counting import stream_barrier
 from tickets.desk import commenting
-from tickets.jobs import lease_watch
+from tickets.jobs import leased_job
 from tickets.jobs.job_follower import JobFollower
-from tickets.moving import move_jobs
-from tickets.moving.items import MoveItem
-from tickets.sharding import layout_changes
+from tickets.moving import tenant_mover
+from tickets.moving.stored import MoveItem
+from tickets.sharding import reshard_job
 
 PAGE = "/admin/places/?tenant=acme"
 
@@ -27,7 +27,7 @@ PAGE = "/admin/places/?tenant=acme"
 @pytest.fixture
 def followed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody follows each stream."""
-    monkeypatch.setattr(barrier, "wait_until_applied", lambda repository, **how: None)
+    monkeypatch.setattr(stream_barrier, "wait_until_applied", lambda repository, **how: None)
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def root(world: World) -> Operator:
 
 def worker() -> JobFollower[MoveItem]:
     """What a stream worker does beside the stream, without a wait."""
-    return move_jobs.follower(mover={"settle_seconds": 0, "rate": 1e6})
+    return tenant_mover.follower(mover={"settle_seconds": 0, "rate": 1e6})
 
 
 def place(*options: str) -> commands.Ended:
@@ -129,7 +129,7 @@ def test_a_stream_worker_carries_out_what_an_operator_has_ordered_and_goes_on_wh
         first.turn()
     assert "It waits" not in root.says(PAGE)
     assert second.turn() == 0, "the dead one may be alive"
-    monkeypatch.setattr(lease_watch, "LEASE_SECONDS", 0)
+    monkeypatch.setattr(leased_job, "LEASE_SECONDS", 0)
     assert worker().turn() == 1
     assert "Its content lies in tables of its own." in root.says(PAGE)
     assert is_equal(world, POOL, BRIDGE, tickets=2)
@@ -141,12 +141,12 @@ def test_a_move_that_cannot_go_on_says_why_rests_and_keeps_no_other_one_waiting(
 ) -> None:
     begin(world, BRIDGE, "globex")
     root.post(PAGE, {"to": "bridge", "grace": "0", "reason": ""})
-    spread = layout_changes.change(id_of(world), layout_changes.read(id_of(world)), moving_to=4)
+    spread = reshard_job.change(id_of(world), reshard_job.read(id_of(world)), moving_to=4)
     first = worker()
     assert first.turn() == 1
     assert last(world, "globex").state == "kept"
     assert "The desk is being resharded" in root.says(PAGE)
-    layout_changes.change(id_of(world), spread, moving_to=0)
+    reshard_job.change(id_of(world), spread, moving_to=0)
     assert first.turn() == 0, "it is tried again too soon"
     assert worker().turn() == 1
     assert "The desk is being resharded" not in root.says(PAGE)

@@ -301,7 +301,7 @@ def test_dead_letters_need_attention_until_they_are_dropped(world: World, root: 
     chosen = {"action": "drop", "_selected_action": [dead_letter], "confirmed": "1"}
     page = root.post("/admin/tickets/deadletter/", chosen, follow=True)
     assert "1 dropped." in page.content.decode()
-    assert [one.tenant_id for one in dead_letters.stored()] == [""]
+    assert [one.tenant_id for one in dead_letters.all_letters()] == [""]
     assert "dead_letter.dropped" in root.says(f"/admin/tenants/auditrow/?tenant_id={acme}")
 
 
@@ -309,7 +309,7 @@ def test_a_dead_letter_that_still_cannot_be_counted_says_why_and_stays(world: Wo
     dead_letter = put_aside(world.tenants["acme"].tenant_id, 1)
     page = root.post(f"/admin/tickets/deadletter/{quote(dead_letter)}/change/", {"_replay": "1"}, follow=True)
     assert "It still cannot be counted" in page.content.decode()
-    assert len([*dead_letters.stored()]) == 1
+    assert len([*dead_letters.all_letters()]) == 1
 
 
 def test_a_dead_letter_is_counted_after_all(world: World, root: Operator) -> None:
@@ -320,14 +320,14 @@ def test_a_dead_letter_is_counted_after_all(world: World, root: Operator) -> Non
     page = root.post(f"/admin/tickets/deadletter/{quote(dead_letter)}/change/", {"_replay": "1"}, follow=True)
     assert "It is counted." in page.content.decode()
     assert page.redirect_chain[-1][0] == "/admin/tickets/deadletter/"
-    assert [*dead_letters.stored()] == []
+    assert [*dead_letters.all_letters()] == []
 
 
 def test_an_action_on_all_pages_is_refused(world: World, root: Operator) -> None:
     dead_letter = put_aside("", 1)
     chosen = {"action": "drop", "_selected_action": [dead_letter], "index": "0", "select_across": "1"}
     assert root.post("/admin/tickets/deadletter/", chosen).status_code == 400
-    assert len([*dead_letters.stored()]) == 1
+    assert len([*dead_letters.all_letters()]) == 1
 
 
 # --- tables and streams, and what needs attention ---

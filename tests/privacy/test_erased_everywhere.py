@@ -24,7 +24,7 @@ from tests.support.world import World
 from tickets.dashboards import verify_runs
 from tickets.desk import changing, commenting, creating
 from tickets.ticket.fields import Priority
-from tickets.verification import verify_lease
+from tickets.verification import verify
 
 BOB = "bob@example.com"
 # What docs/privacy.md says stays, and why: the trail, the account with its sessions, and what goes after some days.
@@ -55,7 +55,7 @@ def known(world: World, monkeypatch: pytest.MonkeyPatch, settings: Any) -> World
     monkeypatch.setattr(verify_runs, "_logged", lambda tenant, run: None)
     browser.send("/tickets/dashboard/verify/")
     browser.send("/tickets/dashboard/verify/stop/")
-    with verify_lease.held(bob.repository, by=bob.user_name):
+    with verify.held(bob.repository, by=bob.user_name):
         pass
     member_changes.remove(user_id=bob.user_id, tenant_id=bob.tenant_id, by=root)
     world.browser("alice", "acme").send("/desk/invitations/", {"addresses": BOB, "role": "agent"})

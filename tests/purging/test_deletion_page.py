@@ -19,7 +19,7 @@ from tenants.tenancy import tenant_directory
 from tests.support.operators import Operator, make_operator, tenant_url, text_of
 from tests.support.stored import put_all
 from tests.support.world import World
-from tickets.purging import purge_notes, purge_requests
+from tickets.purging import purge_requests
 from tickets.purging.tenant_purge import TenantPurge
 
 PAGE = "/admin/deletions/"
@@ -51,9 +51,9 @@ def test_a_purge_is_ordered_with_a_reason_after_what_there_is_was_shown_and_take
         assert refused.status_code == 422
         assert "slug" in refused.context["form"].errors
         assert "They left." in refused.content.decode(), "what was typed stays"
-    assert purge_notes.PURGES.last(acme) is None
+    assert purge_requests.PURGES.last(acme) is None
     root.post(f"{PAGE}?tenant=acme", {"reason": "They left.", "slug": "acme"})
-    ordered = purge_notes.PURGES.last(acme)
+    ordered = purge_requests.PURGES.last(acme)
     assert ordered is not None
     assert (ordered.state, ordered.reason, ordered.by_email) == ("ordered", "They left.", "root@example.com")
     assert "its purge is ordered" in root.says(PAGE)
@@ -67,7 +67,7 @@ def test_a_purge_is_ordered_with_a_reason_after_what_there_is_was_shown_and_take
     assert "The reason given: They left." in str(told.body)
     taken_back = root.post(f"{PAGE}?tenant=acme", {"withdraw": "1"}, follow=True)
     assert "The purge of Acme is not ordered any more." in text_of(taken_back)
-    assert purge_notes.PURGES.last(acme) is None
+    assert purge_requests.PURGES.last(acme) is None
 
 
 def test_a_purge_shows_what_it_is_at_and_where_it_stopped_and_why(
@@ -103,7 +103,7 @@ def test_before_the_end_of_its_grace_no_purge_is_ordered(world: World, root: Ope
     assert "The grace of Acme ends on" in root.says(f"{PAGE}?tenant=acme")
     assert "There is no tenant with the slug “nobody”." in root.says(f"{PAGE}?tenant=nobody")
     root.post(f"{PAGE}?tenant=acme", {"reason": "They left.", "slug": "acme"})
-    assert purge_notes.PURGES.last(acme) is None
+    assert purge_requests.PURGES.last(acme) is None
 
 
 def test_tenants_that_are_being_brought_in_are_listed_with_how_far_they_are(world: World, root: Operator) -> None:

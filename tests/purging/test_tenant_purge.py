@@ -47,10 +47,10 @@ from tickets.data import importer
 from tickets.desk import commenting, creating
 from tickets.following import ticket_stream
 from tickets.jobs import leased_job
-from tickets.jobs.job_notes import TakenOver
+from tickets.jobs.leased_job import TakenOver
 from tickets.moving import move_requests, place_changes
 from tickets.moving.tenant_mover import TenantMover
-from tickets.purging import erasing, purge_notes, purge_requests, tenant_purge
+from tickets.purging import erasing, purge_requests, tenant_purge
 from tickets.purging.tenant_purge import TenantPurge
 from tickets.sharding import reshard_requests
 from tickets.ticket import stored
@@ -228,7 +228,7 @@ def test_a_purge_that_is_killed_goes_on_where_it_was(small: World, monkeypatch: 
                 purge(item, follower)
         except Killed:
             kills += 1
-        item = purge_notes.by_slug("acme")
+        item = purge_requests.by_slug("acme")
     said = certificates.verify(
         certificates.numbered_certificate("00000001").content.encode(), certificates.known_keys()
     )
@@ -253,7 +253,7 @@ def test_who_dies_right_after_the_certificate_has_left_it_and_nothing_else(
     monkeypatch.setattr(certificates, "issue", dying)
     with pytest.raises(Killed):
         purge(item, follower)
-    assert purge_notes.by_slug("acme") is None
+    assert purge_requests.by_slug("acme") is None
     content = certificates.numbered_certificate("00000001").content.encode()
     assert certificates.verify(content, certificates.known_keys())["tenant"]["slug"] == "acme"
 
@@ -386,7 +386,7 @@ def test_an_import_that_is_at_work_ends_and_all_that_it_has_written_is_found(
     ended = run("import_archive", path, "--tenant", "acme")
     assert (ended.status, "This desk is being deleted." in ended.err, len(written)) == (1, True, 5)
     assert "nothing can be written to it" in run("import_archive", path, "--tenant", "acme").err
-    item = purge_notes.PURGES.last(acme)
+    item = purge_requests.PURGES.last(acme)
     purge(item, follower)
     assert [which for _, which in traces(acme) if "CERTIFICATE" not in which] == []
 
@@ -433,7 +433,7 @@ def test_of_two_who_purge_the_same_desk_the_second_takes_over_and_deletes_what_i
     def be_overtaken(doing: str) -> None:
         if not said:
             said.append({})
-            said.append(purge(purge_notes.by_slug("acme"), follower, say=write_once_more))
+            said.append(purge(purge_requests.by_slug("acme"), follower, say=write_once_more))
 
     with pytest.raises(TakenOver):
         purge(item, follower, say=be_overtaken)
@@ -448,14 +448,14 @@ def test_something_that_comes_back_stops_the_certificate(small: World, monkeypat
     count = erasing.Eraser.count
 
     def one_too_many(self: erasing.Eraser, holding: Any) -> int:
-        now = purge_notes.by_slug("acme")
+        now = purge_requests.by_slug("acme")
         return count(self, holding) + (holding.name == "usage" and int(now.stage) == max(holdings.Stage))
 
     with monkeypatch.context() as patch:
         patch.setattr(erasing.Eraser, "count", one_too_many)
         with pytest.raises(Conflict, match="Something is written again and again: usage"):
             purge(item, follower)
-    assert purge(purge_notes.by_slug("acme"), follower)["number"] == 1
+    assert purge(purge_requests.by_slug("acme"), follower)["number"] == 1
 
 
 def test_what_a_process_notes_of_others_when_its_minute_is_over_is_deleted_as_well(
@@ -608,7 +608,7 @@ def test_what_is_ordered_is_purged_by_the_next_run_unless_it_was_undone(small: W
     assert "acme is purged" in ended.out
     assert "globex was reopened since" in ended.out
     assert tenant_directory.get(globex).status == "active"
-    assert purge_notes.PURGES.all_last() == []
+    assert purge_requests.PURGES.all_last() == []
 
 
 def test_an_order_is_taken_back(world: World) -> None:
@@ -618,6 +618,6 @@ def test_an_order_is_taken_back(world: World) -> None:
     with pytest.raises(Conflict):
         purge_requests.order(acme, by=SYSTEM, reason="Again.", write=closing_mails.of_deletion)
     purge_requests.withdraw(acme, by=SYSTEM)
-    assert purge_notes.PURGES.last(acme) is None
+    assert purge_requests.PURGES.last(acme) is None
     with pytest.raises(Conflict, match="No purge of Acme is ordered"):
         purge_requests.withdraw(acme, by=SYSTEM)

@@ -14,11 +14,11 @@ from tenants.membership.stored import MemberItem
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tests.search.memory_store import ACME, MemoryStore
-from tickets.search import index_lookup, keys
-from tickets.search.index import blocks, fragments, postings
+from tickets.search import index_lookup, stored
+from tickets.search.index import fragments, postings
 from tickets.search.index.fragments import Fragment
 from tickets.search.index.index_store import RowWrite
-from tickets.search.index.segment_writing import SegmentWriter
+from tickets.search.index.segments import SegmentWriter
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.stored import ActivityItem, CounterItem, DetailItem, SummaryItem
 
@@ -68,10 +68,10 @@ class MemoryRepository:
         if index is not None:
             rows = self._indexed(index, self.key(build, *args), between or ("", "~"))
         else:
-            stored = self._partition(self.key(build, *args))
-            sorts = sorted(stored)
+            found = self._partition(self.key(build, *args))
+            sorts = sorted(found)
             low, high = between or ("", "\U0010ffff")
-            rows = [stored[sort] for sort in sorts[bisect_left(sorts, low) : bisect_right(sorts, high)]]
+            rows = [found[sort] for sort in sorts[bisect_left(sorts, low) : bisect_right(sorts, high)]]
         name = (index or table).range if index is None else index.range
         if descending:
             rows.reverse()
@@ -87,13 +87,13 @@ class MemoryRepository:
         return iter(self.query(table, build, *args, **how).items)
 
     def _partition(self, pk: str) -> dict[str, Raw]:
-        if pk == keys.directory(self.tenant_id):
+        if pk == stored.directory(self.tenant_id):
             return {raw["sk"]["S"]: raw for raw in self.store.rows("", "~")}
         name, *rest = pk.partition("|")[2].split("#")
         if name == "SEGMENT":
             of = ((number, data) for (segment, number), data in self.store.stored.items() if segment == rest[0])
             return {
-                keys.block(number): {"pk": {"S": pk}, "sk": {"S": keys.block(number)}, "d": {"B": data}}
+                stored.block(number): {"pk": {"S": pk}, "sk": {"S": stored.block(number)}, "d": {"B": data}}
                 for number, data in of
             }
         return self.partitions.get(pk, {})
@@ -202,16 +202,16 @@ class MemoryDesk:
 
     def put(self, inverted: Iterable[tuple[bytes, dict[int, int]]], version: int = 1) -> None:
         """Add terms, in order, with their postings to what is new."""
-        block = blocks.pack((term, entry) for term, known in inverted for entry in postings.entries(known))
-        name = keys.new(f"{self.store.writes:08}")
+        block = postings.pack_block((term, entry) for term, known in inverted for entry in postings.entries(known))
+        name = stored.new(f"{self.store.writes:08}")
         self.store.write(RowWrite(name, {"d": {"B": block}, "v": {"N": str(version)}}))
 
     def index_as_segment(self, numbers: Iterable[int]) -> None:
-        segment = keys.segment_id(self.store.next_number())
+        segment = stored.segment_id(self.store.next_number())
         writer = SegmentWriter(self.store, segment, expected=0)
         for term, known in fragments.inverted(self.fragments(numbers)):
             writer.add(term, postings.entries(known))
-        self.store.write(RowWrite(keys.header(segment), writer.finish([1]).attributes()))
+        self.store.write(RowWrite(stored.header(segment), writer.finish([1]).attributes()))
 
     def _context(self, role: Role, user_id: str, name: str) -> TenantContext:
         context = TenantContext(ACME, "Acme", "acme", role, user_id, name)

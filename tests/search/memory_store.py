@@ -8,7 +8,7 @@ from typing import Any
 
 from portal.dynamo.meter import item_size
 from portal.errors import ConditionFailed, TransactionRefused
-from tickets.search import keys
+from tickets.search import stored
 from tickets.search.index.index_store import MissingBlock, Raw, RowWrite, block_overhead
 
 ACME = "a" * 32
@@ -39,35 +39,35 @@ class MemoryStore:
             at = min((key for key in self.directory if at < key <= last), default="")
 
     def next_number(self) -> int:
-        row = self.directory.get(keys.LOCK, {})
+        row = self.directory.get(stored.LOCK, {})
         number = int(row.get("last", {"N": "0"})["N"]) + 1
-        self._save({keys.LOCK: {**row, "last": {"N": str(number)}}})
+        self._save({stored.LOCK: {**row, "last": {"N": str(number)}}})
         return number
 
     def lock(self, owner: str, *, now: str, until: str) -> bool:
-        row = self.directory.get(keys.LOCK, {})
+        row = self.directory.get(stored.LOCK, {})
         if "owner" in row and row["owner"]["S"] != owner and row["until"]["S"] >= now:
             return False
-        self._save({keys.LOCK: {**row, "owner": {"S": owner}, "until": {"S": until}}})
+        self._save({stored.LOCK: {**row, "owner": {"S": owner}, "until": {"S": until}}})
         return True
 
     def renew(self, owner: str, *, until: str) -> bool:
-        row = self.directory.get(keys.LOCK, {})
+        row = self.directory.get(stored.LOCK, {})
         if row.get("owner") != {"S": owner}:
             return False
-        self._save({keys.LOCK: {**row, "until": {"S": until}}})
+        self._save({stored.LOCK: {**row, "until": {"S": until}}})
         return True
 
     def unlock(self, owner: str) -> None:
-        row = self.directory.get(keys.LOCK, {})
+        row = self.directory.get(stored.LOCK, {})
         if row.get("owner") == {"S": owner}:
-            self._save({keys.LOCK: {"last": row["last"]} if "last" in row else {}})
+            self._save({stored.LOCK: {"last": row["last"]} if "last" in row else {}})
 
     def write(self, *rows: RowWrite) -> None:
         for row in rows:
-            stored = self.directory.get(row.sort_key)
+            known = self.directory.get(row.sort_key)
             wanted = row.unchanged
-            if wanted is not None and (stored is None or any(stored.get(n) != v for n, v in wanted.items())):
+            if wanted is not None and (known is None or any(known.get(n) != v for n, v in wanted.items())):
                 raise TransactionRefused([]) if len(rows) > 1 else ConditionFailed()
         checked = [self._size(row.sort_key) for row in rows if row.is_check]
         self._save({row.sort_key: row.attributes for row in rows if not row.is_check}, *checked)
@@ -98,11 +98,11 @@ class MemoryStore:
     # --- behind it ---
 
     def _row(self, sort_key: str) -> Raw:
-        return {**self.directory[sort_key], "pk": {"S": keys.directory(self.tenant_id)}, "sk": {"S": sort_key}}
+        return {**self.directory[sort_key], "pk": {"S": stored.directory(self.tenant_id)}, "sk": {"S": sort_key}}
 
     def _size(self, sort_key: str, attributes: Mapping[str, Any] | None = None) -> int:
         known = self.directory.get(sort_key) if attributes is None else attributes
-        return item_size({**(known or {}), "pk": {"S": keys.directory(self.tenant_id)}, "sk": {"S": sort_key}})
+        return item_size({**(known or {}), "pk": {"S": stored.directory(self.tenant_id)}, "sk": {"S": sort_key}})
 
     def _save(self, rows: Mapping[str, Mapping[str, Any] | None], *checked: int) -> None:
         """One write of rows, several of them in a transaction, which costs twice."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tests.search.memory_store import MemoryStore
-from tickets.search import keys
-from tickets.search.index import blocks, postings
+from tickets.search import stored
+from tickets.search.index import postings
 from tickets.search.index.index_store import IndexStore, MissingBlock
 from tickets.search.index.segments import IndexState
 
@@ -20,10 +20,10 @@ def looked_up(store: IndexStore | MemoryStore, term: bytes) -> dict[int, int]:
 
 
 def _looked_up(store: IndexStore | MemoryStore, term: bytes) -> dict[int, int]:
-    state = IndexState.of(store.rows(*keys.STATE))
+    state = IndexState.of(store.rows(*stored.STATE))
     read: list[Iterable[bytes]] = [state.tail]
     read += [store.blocks(header.segment, header.span(term, term)) for header in state.headers if header.blocks]
-    found = [entry for some in read for block in some for name, entry in blocks.entries(block) if name == term]
+    found = [entry for some in read for block in some for name, entry in postings.block_entries(block) if name == term]
     return postings.merged(map(postings.decode, found))
 
 

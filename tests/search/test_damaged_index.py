@@ -19,8 +19,8 @@ from tests.search.test_merging import (
     small,
     write,
 )
-from tickets.search import keys
-from tickets.search.index import blocks, merging, postings
+from tickets.search import stored
+from tickets.search.index import merging, postings
 from tickets.search.index.index_store import RowWrite
 from tickets.search.index.segments import Header
 
@@ -28,12 +28,12 @@ __all__ = ["small"]
 
 
 def noted(store: MemoryStore) -> list[str]:
-    return [key.removeprefix(keys.DAMAGE) for key in store.directory if key.startswith(keys.DAMAGE)]
+    return [key.removeprefix(stored.DAMAGE) for key in store.directory if key.startswith(stored.DAMAGE)]
 
 
 def live_or_dead(store: MemoryStore) -> set[tuple[str, int]]:
     """The blocks that some header or grave names."""
-    graves = [row["of"]["M"] for row in store.rows(*keys.GRAVES)]
+    graves = [row["of"]["M"] for row in store.rows(*stored.GRAVES)]
     return read_blocks(store) | {(s, n) for dead in graves for s, many in dead.items() for n in range(int(many["N"]))}
 
 
@@ -41,41 +41,41 @@ def test_a_segment_that_lacks_a_block_is_left_and_all_others_are_merged(caplog: 
     store = prepared_store(PREPARED, LAST)
     lost = max(headers(store), key=lambda header: header.size)
     store.delete_blocks(lost.segment, [lost.blocks - 1])
-    graves = len(list(store.rows(*keys.GRAVES)))
+    graves = len(list(store.rows(*stored.GRAVES)))
     assert merging.merge_due(store) > 0
     left = [header.segment for header in headers(store)]
-    assert (lost.segment in left, noted(store)) == (True, [keys.header(lost.segment)])
-    assert not any(row["sk"]["S"].startswith(keys.NEW) for row in store.rows(*keys.STATE))
+    assert (lost.segment in left, noted(store)) == (True, [stored.header(lost.segment)])
+    assert not any(row["sk"]["S"].startswith(stored.NEW) for row in store.rows(*stored.STATE))
     assert set(store.stored) <= live_or_dead(store), "what was written in vain is deleted"
-    assert len(list(store.rows(*keys.GRAVES))) == graves, "nor is there a grave of it"
+    assert len(list(store.rows(*stored.GRAVES))) == graves, "nor is there a grave of it"
     writes = store.writes
     assert merging.merge_due(store) == 0
     assert store.writes == writes, "nothing is tried again"
     for number in range(40, 130):
         write(store, number)
         merging.merge_due(store)
-    assert noted(store) == [keys.header(lost.segment)]
+    assert noted(store) == [stored.header(lost.segment)]
     assert everything_but(store, lost)["all"] >= {*range(37, 130)}
     named = [record.getMessage() for record in caplog.records if "is damaged" in record.getMessage()]
     assert len(named) == 1
-    assert keys.header(lost.segment) in named[0]
+    assert stored.header(lost.segment) in named[0]
 
 
 def everything_but(store: MemoryStore, lost: Header) -> dict[str, set[int]]:
-    del store.directory[keys.header(lost.segment)]
+    del store.directory[stored.header(lost.segment)]
     return everything(store)
 
 
 UNREADABLE_ROWS = [
     {"d": {"B": b"no block"}, "v": {"N": "1"}},
-    {"d": {"B": blocks.pack([(b"red", b"\x7f"), (b"red", b"\x7f")])}, "v": {"N": "1"}},
+    {"d": {"B": postings.pack_block([(b"red", b"\x7f"), (b"red", b"\x7f")])}, "v": {"N": "1"}},
     {
-        "d": {"B": blocks.pack([(b"yellow", postings.encode({7: 1})), (b"all", postings.encode({7: 1}))])},
+        "d": {"B": postings.pack_block([(b"yellow", postings.encode({7: 1})), (b"all", postings.encode({7: 1}))])},
         "v": {"N": "1"},
     },
     {"d": {"S": "text"}, "v": {"N": "1"}},
     {"v": {"N": "1"}},
-    {"d": {"B": blocks.pack([])}},
+    {"d": {"B": postings.pack_block([])}},
 ]
 
 
@@ -84,16 +84,16 @@ def test_a_row_of_what_is_new_that_cannot_be_read_stops_no_merge(
     row: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     store = MemoryStore()
-    store.write(RowWrite(keys.new("ff"), row))
+    store.write(RowWrite(stored.new("ff"), row))
     for number in range(1, 40):
         write(store, number)
         merging.merge_due(store)
-    new = [row["sk"]["S"] for row in store.rows(*keys.STATE) if row["sk"]["S"].startswith(keys.NEW)]
-    assert keys.new("ff") in new, "it is left where it is"
+    new = [row["sk"]["S"] for row in store.rows(*stored.STATE) if row["sk"]["S"].startswith(stored.NEW)]
+    assert stored.new("ff") in new, "it is left where it is"
     assert len(new) < merging.NEW_ITEMS + 1
-    assert noted(store) == [keys.new("ff")]
+    assert noted(store) == [stored.new("ff")]
     assert caplog.text.count("is damaged") == 1
-    del store.directory[keys.new("ff")]
+    del store.directory[stored.new("ff")]
     assert everything(store) == expected(range(1, 40))
 
 

@@ -12,10 +12,10 @@ from portal.dynamo.paging import BadCursor
 from portal.errors import Invalid
 from tests.search.desk_in_memory import ALICE, BOB, MemoryDesk
 from tickets.desk.filters import TicketFilter
-from tickets.search import index_lookup, index_terms, query_parser, suggesting, ticket_conditions, ticket_search
+from tickets.search import index_lookup, search_query, suggesting, ticket_search
 from tickets.search.index import postings
-from tickets.search.parsed_query import Filters
 from tickets.search.results import Piece, Where
+from tickets.search.search_query import Filters
 from tickets.ticket.fields import Status
 
 
@@ -137,8 +137,8 @@ def test_a_compound_goes_before_those_that_only_begin_so(desk: MemoryDesk) -> No
 
 
 def test_what_only_begins_with_the_short_end_of_a_compound_is_not_read(desk: MemoryDesk) -> None:
-    query, _ = query_parser.parse("CVE-2014-01")
-    asked = index_terms.asked_terms(query, people=(), version=1)
+    query, _ = search_query.parse("CVE-2014-01")
+    asked = index_lookup.asked_terms(query, people=(), version=1)
     assert [(t.matcher.spellings, t.only_ranks) for t in asked] == [
         (("2014",), False), (("cve-2014-01",), True), (("cve",), False)
     ]  # fmt: skip
@@ -326,7 +326,7 @@ def test_a_list_that_is_too_long_to_be_read_leaves_it_to_each_ticket(
 ) -> None:
     numbers = [desk.ticket(f"Bill {n}") for n in range(3)]
     desk.ticket("Bill", status="closed")
-    monkeypatch.setattr(ticket_conditions, "LISTED", 1)
+    monkeypatch.setattr(ticket_search, "LISTED", 1)
     assert sorted(found(desk, "bill status:open")) == numbers
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from tests.search.desk_in_memory import MemoryDesk
 from tickets.search import text_match, ticket_search, tokenizer
-from tickets.search.parsed_query import Phrase, SearchQuery
 from tickets.search.results import Where
+from tickets.search.search_query import Phrase, SearchQuery
 from tickets.search.text_match import PLACES_LIMIT, TextMatcher
 from tickets.search.ticket_texts import TicketText
 from tickets.search.tokenizer import TERMS_LIMIT

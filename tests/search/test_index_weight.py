@@ -8,11 +8,10 @@ import pytest
 
 from portal.dynamo.meter import item_size
 from tests.search.memory_store import ACME, MemoryStore
-from tickets.search import keys
-from tickets.search.index import write_pace
-from tickets.search.index.index_store import block_overhead
-from tickets.search.index.segment_writing import SegmentWriter
-from tickets.search.index.write_pace import WritePace
+from tickets.search import stored
+from tickets.search.index import index_store
+from tickets.search.index.index_store import WritePace, block_overhead
+from tickets.search.index.segments import SegmentWriter
 
 ITEM_LIMIT, HEADER_LIMIT = 16 * 1024, 64 * 1024  # bytes
 PARTITION_LIMIT = 1000  # write units a second; AWS, "Designing partition keys to distribute your workload"
@@ -25,13 +24,13 @@ GROUP = 256
 def test_every_item_and_header_is_within_its_limit(expected: int) -> None:
     """Write the beginning of a segment that is expected to become so large: blocks are as large as its own."""
     rng, store, written = random.Random(1), MemoryStore(), 1_000_000  # noqa: S311  # it has to be repeatable
-    writer = SegmentWriter(store, keys.segment_id(1), expected=expected)
+    writer = SegmentWriter(store, stored.segment_id(1), expected=expected)
     for rank in range(written // 580):
         writer.add(f"{rank:08x}".encode(), [rng.randbytes(int(4 * 1000 ** rng.random()))])
     header = writer.finish([1])
     assert header.blocks > 50
     assert max(map(len, store.stored.values())) + block_overhead() <= ITEM_LIMIT
-    row = {"pk": {"S": keys.directory(ACME)}, "sk": {"S": keys.header(header.segment)}, **header.attributes()}
+    row = {"pk": {"S": stored.directory(ACME)}, "sk": {"S": stored.header(header.segment)}, **header.attributes()}
     assert item_size(row) * expected / header.size <= HEADER_LIMIT
 
 
@@ -50,10 +49,10 @@ def test_no_second_gets_more_than_a_partition_takes(units: int) -> None:
         sent[int(now)] = sent.get(int(now), 0) + units
         pace.spend(units)
     assert max(sent.values()) <= PARTITION_LIMIT
-    assert now == pytest.approx(10_000 / write_pace.UNITS_A_SECOND, abs=1)
+    assert now == pytest.approx(10_000 / index_store.UNITS_A_SECOND, abs=1)
 
 
 def test_a_small_merge_waits_for_nothing() -> None:
     pace = WritePace(now=lambda: 0.0, sleep=lambda seconds: pytest.fail("it waited"))
-    pace.spend(write_pace.BURST)
+    pace.spend(index_store.BURST)
     pace.wait()

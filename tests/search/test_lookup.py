@@ -9,8 +9,8 @@ import pytest
 from portal.dynamo import meter
 from portal.schema.keys import digest
 from tests.search.desk_in_memory import MemoryDesk
-from tickets.search import index_lookup, keys, ticket_search, tokenizer
-from tickets.search.index import segment_writing
+from tickets.search import index_lookup, stored, ticket_search, tokenizer
+from tickets.search.index import segments
 from tickets.search.tokenizer import Rules
 
 
@@ -35,7 +35,7 @@ def merge(desk: MemoryDesk, *, born: int) -> None:
     """Make one segment of all, as a merge does, under this number."""
     desk.store.directory.clear()
     desk.store.stored.clear()
-    desk.store.directory[keys.LOCK] = {"last": {"N": str(born)}}
+    desk.store.directory[stored.LOCK] = {"last": {"N": str(born)}}
     desk.index_as_segment(range(1, 31))
 
 
@@ -85,7 +85,7 @@ def test_who_misses_it_twice_answers_from_the_others_and_says_so(
 def test_what_lost_parts_do_not_concern_is_found_without_a_word_about_them(
     desk: MemoryDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(segment_writing, "block_limit", lambda expected: 90)
+    monkeypatch.setattr(segments, "block_limit", lambda expected: 90)
     words = sorted(digest(str(n)) for n in range(20))
     desk.ticket("Zebra", " ".join(words), index=False)
     desk.index_as_segment([31])
@@ -95,7 +95,7 @@ def test_what_lost_parts_do_not_concern_is_found_without_a_word_about_them(
 
 
 def test_a_row_that_cannot_be_read_is_spoken_of(desk: MemoryDesk) -> None:
-    desk.store.directory[keys.header("0000000099")] = {"b": {"S": "?"}}
+    desk.store.directory[stored.header("0000000099")] = {"b": {"S": "?"}}
     result = ticket_search.find(desk.agent, "printer ")
     assert (result.about, result.explanations) == (30, (ticket_search.PARTLY_LOST,))
 

@@ -17,7 +17,7 @@ from portal.streams.stream_source import POOLED, StreamSource
 from tests.search.memory_store import MemoryStore
 from tests.search.test_merging import everything, expected, headers, prepared_store, small, write
 from tests.support.world import World
-from tickets.search import keys
+from tickets.search import stored
 from tickets.search.index import merge_follower, merging, publishing
 from tickets.search.index.index_store import IndexStore
 from tickets.search.index.merge_follower import LOOK_ADDITIONS, LOOK_BYTES, WAIT_LIMIT, MergeFollower
@@ -141,7 +141,7 @@ def test_a_long_merge_lets_what_is_new_and_other_tenants_pass(
                 write(store, number)
             follower.note({B: LOOK_BYTES})
 
-    monkeypatch.setattr("tickets.search.index.segment_writing._AT_ONCE", 1)
+    monkeypatch.setattr("tickets.search.index.segments._AT_ONCE", 1)
     monkeypatch.setattr(store, "put_blocks", meanwhile)
     publish = publishing.publish
     order: list[tuple[str, str]] = []
@@ -164,14 +164,14 @@ def test_what_was_merged_is_deleted_when_its_time_has_come_though_nobody_writes(
     follower, store = MergeFollower(), stores[A]
     follower.note({A: LOOK_BYTES})
     follower.turn()
-    graves = len(list(store.rows(*keys.GRAVES)))
+    graves = len(list(store.rows(*stored.GRAVES)))
     assert graves, "readers may still need what was merged"
     follower.turn()
-    assert len(list(store.rows(*keys.GRAVES))) == graves, "its time has not come"
+    assert len(list(store.rows(*stored.GRAVES))) == graves, "its time has not come"
     later = clock.now() + publishing.GRACE * 2
     monkeypatch.setattr(clock, "now", lambda: later)
     follower.turn()
-    assert not list(store.rows(*keys.GRAVES))
+    assert not list(store.rows(*stored.GRAVES))
     assert everything(store) == expected(range(1, 40))
 
 
@@ -180,7 +180,7 @@ def test_a_merge_of_more_than_is_allowed_is_left_to_others(stores: dict[str, Mem
     largest = sum(header.size for header in headers(store)) // 2
     follower.note({A: LOOK_BYTES})
     follower.turn(largest=largest)
-    assert not any(row["sk"]["S"].startswith(keys.NEW) for row in store.rows(*keys.STATE)), "what is new is merged"
+    assert not any(row["sk"]["S"].startswith(stored.NEW) for row in store.rows(*stored.STATE)), "what is new is merged"
     assert len(headers(store)) > 1
     assert everything(store) == expected(range(1, 40))
 

@@ -15,11 +15,10 @@ from portal import clock
 from portal.errors import TransactionRefused
 from tests.search.memory_store import Died, MemoryStore
 from tests.search.reading import looked_up
-from tickets.search import keys
-from tickets.search.index import indexing, merging, postings, publishing, segment_writing
+from tickets.search import stored
+from tickets.search.index import indexing, merging, postings, publishing, segments
 from tickets.search.index.fragments import Fragment
-from tickets.search.index.index_lock import IndexLock, LockLost
-from tickets.search.index.index_store import MissingBlock, RowWrite
+from tickets.search.index.index_store import IndexLock, LockLost, MissingBlock, RowWrite
 from tickets.search.index.postings import Places
 from tickets.search.index.segments import Header
 
@@ -31,7 +30,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything is due early, so that few writes make many merges."""
     monkeypatch.setattr(merging, "NEW_ITEMS", 3)
     monkeypatch.setattr(merging, "NEW_BYTES", 300)
-    monkeypatch.setattr(segment_writing, "block_limit", lambda expected: 90)
+    monkeypatch.setattr(segments, "block_limit", lambda expected: 90)
 
 
 @pytest.fixture
@@ -76,7 +75,7 @@ def expected(tickets: range) -> dict[str, set[int]]:
 
 
 def headers(store: MemoryStore) -> list[Header]:
-    rows = [row for row in store.rows(*keys.STATE) if not row["sk"]["S"].startswith(keys.NEW)]
+    rows = [row for row in store.rows(*stored.STATE) if not row["sk"]["S"].startswith(stored.NEW)]
     return [Header.of(row) for row in rows]
 
 
@@ -89,7 +88,7 @@ def read_blocks(store: MemoryStore) -> set[tuple[str, int]]:
 def test_what_is_found_is_what_was_added_however_it_was_merged(tickets: list[int]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(merging, "NEW_ITEMS", 3)
-        patch.setattr(segment_writing, "block_limit", lambda expected: 90)
+        patch.setattr(segments, "block_limit", lambda expected: 90)
         store = MemoryStore()
         for number in tickets:
             write(store, number)
@@ -103,7 +102,7 @@ def test_what_is_found_is_what_was_added_however_it_was_merged(tickets: list[int
 
 def test_segments_are_few_and_what_is_new_is_little() -> None:
     store = filled(range(1, 130))
-    new = [row for row in store.rows(*keys.STATE) if row["sk"]["S"].startswith(keys.NEW)]
+    new = [row for row in store.rows(*stored.STATE) if row["sk"]["S"].startswith(stored.NEW)]
     classes = [merging.size_class(header.size) for header in headers(store)]
     assert len(new) < merging.NEW_ITEMS
     assert max(classes.count(level) for level in classes) < merging.SEGMENTS
@@ -118,7 +117,7 @@ def test_blocks_of_merged_segments_are_deleted_after_a_while(later: Any) -> None
     merging.merge_due(store)
     publishing.clear(store, at_once=True)
     assert set(store.stored) == read_blocks(store)
-    assert list(store.rows(*keys.GRAVES)) == []
+    assert list(store.rows(*stored.GRAVES)) == []
     assert everything(store) == expected(range(1, 63))
 
 
@@ -136,7 +135,7 @@ PREPARED, LAST = range(1, 37), range(37, 40)
 def test_a_death_after_any_write_loses_nothing_and_leaves_nothing(later: Any) -> None:
     all_tickets = range(1, 40)
     whole = prepared_store(PREPARED, LAST)
-    begun, graves = whole.writes, len(list(whole.rows(*keys.GRAVES)))
+    begun, graves = whole.writes, len(list(whole.rows(*stored.GRAVES)))
     later(seconds=61)
     merging.merge_due(whole)
     in_all = whole.writes - begun
@@ -159,7 +158,7 @@ def test_a_death_after_any_write_loses_nothing_and_leaves_nothing(later: Any) ->
             assert lock.take()
             publishing.clear(store)
         assert set(store.stored) == read_blocks(store), f"after {writes} writes"
-        assert list(store.rows(*keys.GRAVES)) == []
+        assert list(store.rows(*stored.GRAVES)) == []
 
 
 def test_a_large_batch_that_dies_at_any_write_comes_again_and_leaves_nothing(
@@ -187,7 +186,7 @@ def test_a_reader_on_its_way_misses_nothing_whatever_is_merged_meanwhile() -> No
     """The Query takes its rows one by one, and after each of them a merge happens."""
     for stop in range(1, 7):
         store = prepared_store(PREPARED, LAST)
-        rows, met = store.rows(*keys.STATE), []
+        rows, met = store.rows(*stored.STATE), []
         for row in rows:
             met.append(row)
             if len(met) == stop:
@@ -322,7 +321,7 @@ def test_a_writer_that_publishes_while_somebody_takes_it_for_dead_keeps_its_bloc
 
         def rows(self, first: str, last: str) -> Iterator[dict[str, Any]]:
             yield from list(super().rows(first, last))
-            if (first, last) == keys.GRAVES:
+            if (first, last) == stored.GRAVES:
                 publishing.publish(self, "merge", Header(segment, 1, 3, (1,), [b"r"], clock.stamp()))
 
     store = Publishing()

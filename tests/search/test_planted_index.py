@@ -11,12 +11,11 @@ from tests.search.reading import looked_up
 from tests.support import commands
 from tests.support.world import World
 from tickets.desk import commenting, creating
-from tickets.search import keys, suggesting, ticket_search, tokenizer
-from tickets.search.care import index_rebuild
-from tickets.search.index import blocks, postings, publishing
+from tickets.search import index_rebuild, stored, suggesting, ticket_search, tokenizer
+from tickets.search.index import postings, publishing
 from tickets.search.index.index_store import IndexStore, RowWrite
-from tickets.search.index.segment_writing import SegmentWriter
-from tickets.search.tables import SEARCH
+from tickets.search.index.segments import SegmentWriter
+from tickets.search.stored import SEARCH
 
 
 @pytest.fixture
@@ -33,9 +32,9 @@ def alice(world: World) -> TenantContext:
 
 def plant(alice: TenantContext, *terms: str, numbers: tuple[int, ...]) -> None:
     entry = postings.encode(dict.fromkeys(numbers, 0xF7))
-    block = blocks.pack((term.encode(), entry) for term in sorted(terms))
+    block = postings.pack_block((term.encode(), entry) for term in sorted(terms))
     row = {"d": {"B": block}, "v": {"N": str(tokenizer.VERSION)}}
-    IndexStore(alice.tenant_id).write(RowWrite(keys.new("ff"), row))
+    IndexStore(alice.tenant_id).write(RowWrite(stored.new("ff"), row))
 
 
 def shown(tenant: TenantContext, query: str) -> list[int]:
@@ -68,7 +67,7 @@ def test_blocks_and_headers_of_another_tenant_show_nothing_of_its_tickets(alice:
             store.put_blocks("9" * 10, {int(item["sk"]["S"]): bytes(item["d"]["B"])})
         elif item["sk"]["S"].startswith("S#"):
             attributes = {k: v for k, v in item.items() if k not in ("pk", "sk")}
-            store.write(RowWrite(keys.header("9" * 10), attributes))
+            store.write(RowWrite(stored.header("9" * 10), attributes))
     assert looked_up(store, b"zeppelin"), "the foreign segment is read"
     assert shown(alice, "zeppelin") == []
     assert shown(alice, "printer") == [1]
@@ -80,18 +79,18 @@ def test_blocks_and_headers_of_another_tenant_show_nothing_of_its_tickets(alice:
         {"d": {"B": b"no block"}, "v": {"N": "1"}},
         {"d": {"S": "a text"}, "v": {"N": "1"}},
         {"v": {"S": "?"}},
-        {"d": {"B": blocks.pack([(b"printer", postings.encode({1: 1}))])}, "v": {"N": "99"}},
+        {"d": {"B": postings.pack_block([(b"printer", postings.encode({1: 1}))])}, "v": {"N": "99"}},
         {},
     ],
 )
 def test_rubbish_among_what_is_new_hides_no_other_ticket(alice: TenantContext, row: dict[str, Any]) -> None:
-    IndexStore(alice.tenant_id).write(RowWrite(keys.new("ff"), row))
+    IndexStore(alice.tenant_id).write(RowWrite(stored.new("ff"), row))
     assert shown(alice, "printer") == [1]
 
 
 @pytest.mark.parametrize("row", [{}, {"b": {"N": "1"}, "f": {"B": b"no fences"}, "v": {"NS": ["1"]}, "z": {"N": "1"}}])
 def test_a_header_that_nobody_can_read_hides_no_other_ticket(alice: TenantContext, row: dict[str, Any]) -> None:
-    IndexStore(alice.tenant_id).write(RowWrite(keys.header("9" * 10), row))
+    IndexStore(alice.tenant_id).write(RowWrite(stored.header("9" * 10), row))
     assert shown(alice, "printer") == [1]
     checked = commands.run("verify_search", "--tenant", "acme", "--settle", 0.1)
     assert (checked.status, "The row S#9999999999 cannot be read." in checked.out) == (1, True)

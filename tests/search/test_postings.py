@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tickets.search.index import blocks, postings
+from tickets.search.index import postings
 from tickets.search.index.postings import ENTRY_LIMIT, Places
 
 POSTINGS = st.dictionaries(st.integers(1, 1 << 31), st.integers(0, 255), min_size=1, max_size=40)
@@ -66,4 +66,4 @@ def test_the_term_of_a_note_lies_between_the_word_and_every_longer_one() -> None
 @given(st.lists(st.tuples(TERMS, TERMS), max_size=30))
 def test_a_block_gives_back_its_entries(entries: list[tuple[bytes, bytes]]) -> None:
     entries.sort(key=lambda entry: entry[0])
-    assert list(blocks.entries(blocks.pack(entries))) == entries
+    assert list(postings.block_entries(postings.pack_block(entries))) == entries

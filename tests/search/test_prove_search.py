@@ -12,8 +12,7 @@ from proofs.search_proof import KINDS, Proved, Question, Questions, SearchedTick
 from tests.support import commands
 from tests.support.world import World
 from tickets.desk import commenting, creating
-from tickets.search import ticket_search
-from tickets.search.care import index_rebuild
+from tickets.search import index_rebuild, ticket_search
 from tickets.search.results import Found
 
 MANY = ("--words=25", "--prefixes=8", "--phrases=8", "--mixed=12", "--seed=7")

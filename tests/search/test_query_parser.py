@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from portal.errors import Invalid
-from tickets.search.parsed_query import ME, NOBODY, Phrase
-from tickets.search.query_parser import PHRASES_LIMIT, parse
+from tickets.search.search_query import ME, NOBODY, PHRASES_LIMIT, Phrase, parse
 from tickets.ticket.fields import Priority, Status
 
 

@@ -14,15 +14,14 @@ from tests.search.reading import looked_up, tickets_with
 from tests.support import commands
 from tests.support.folding import Follower, in_background
 from tests.support.world import World
-from tickets.counting import barrier, stream_handler
+from tickets.counting import stream_barrier, stream_handler
 from tickets.desk import changing, commenting, creating
 from tickets.desk.changing import Wishes
 from tickets.following import ticket_stream
-from tickets.search import keys, tokenizer
-from tickets.search.care import index_check, index_rebuild, index_state
-from tickets.search.index import blocks, merging, postings
+from tickets.search import index_check, index_rebuild, stored, tokenizer
+from tickets.search.index import merging, postings
 from tickets.search.index.index_store import IndexStore, RowWrite
-from tickets.search.tables import SEARCH
+from tickets.search.stored import SEARCH
 
 WORDS = ("printer", "invoice", "webhook", "certificate", "keyboard", "lantern")
 
@@ -63,15 +62,15 @@ def merge_all(alice: TenantContext) -> None:
 
 def plant(alice: TenantContext, index: dict[bytes, dict[int, int]], name: str = "ff") -> None:
     """Postings that no stream has brought."""
-    block = blocks.pack((term, postings.encode(index[term])) for term in sorted(index))
+    block = postings.pack_block((term, postings.encode(index[term])) for term in sorted(index))
     row = {"d": {"B": block}, "v": {"N": str(tokenizer.VERSION)}}
-    IndexStore(alice.tenant_id).write(RowWrite(keys.new(name), row))
+    IndexStore(alice.tenant_id).write(RowWrite(stored.new(name), row))
 
 
 def every_block() -> list[bytes]:
     """The terms of every item of the table that holds any, whether a search would read it or not."""
     packed = [bytes(item["d"]["B"]) for item in commands.everything(SEARCH) if "d" in item]
-    return [term for block in packed for term, _ in blocks.entries(block)]
+    return [term for block in packed for term, _ in postings.block_entries(block)]
 
 
 def test_tickets_of_before_there_was_a_search_are_found_after_a_rebuild(alice: TenantContext) -> None:
@@ -114,7 +113,7 @@ def test_words_that_were_edited_away_a_moment_ago_are_gone_after_a_rebuild(
     follower.fold()
     changing.change(alice, number, Wishes(title="Giraffespots gadget", tags=[]), version=1)
     follower.fold()
-    assert index_state.report(alice.repository).segments == 0, "all of it is newer than the segments"
+    assert index_check.report(alice.repository).segments == 0, "all of it is newer than the segments"
     assert commands.run("verify_search", "--tenant", "acme", "--strict").status == 1
     assert commands.run("rebuild_search", "--tenant", "acme").status == 0
     strict = commands.run("verify_search", "--tenant", "acme", "--strict")
@@ -195,11 +194,11 @@ def test_a_new_version_of_the_tokenizer_is_rolled_out_by_a_rebuild(
     follower.fold()
     monkeypatch.setattr(tokenizer, "VERSION", 2)
     monkeypatch.setitem(tokenizer.RULES, 2, tokenizer.RULES[1])
-    assert not index_state.report(alice.repository).is_current
+    assert not index_check.report(alice.repository).is_current
     assert commands.run("verify_search", "--tenant", "acme").status == 3
     merge_all(alice)
     index_rebuild.rebuild(alice.repository)
-    report = index_state.report(alice.repository)
+    report = index_check.report(alice.repository)
     assert (report.tokenizer_versions, report.is_current, report.was_built) == ((2,), True, True)
 
 
@@ -226,8 +225,8 @@ def test_an_erasure_takes_the_blocks_of_writers_that_died_as_well(alice: TenantC
     open_tickets(alice)
     store = IndexStore(alice.tenant_id)
     for number in (store.next_number(), store.next_number()):
-        block = blocks.pack([(b"quellenhofer", postings.encode({1: 1}))])
-        store.put_blocks(keys.segment_id(number), {0: block, 1: block})
+        block = postings.pack_block([(b"quellenhofer", postings.encode({1: 1}))])
+        store.put_blocks(stored.segment_id(number), {0: block, 1: block})
     with follower.following():
         done = index_rebuild.rebuild(alice.repository, erase=True, timeout=120)
     assert done.swept == 4
@@ -246,8 +245,8 @@ def test_an_erasure_waits_until_no_worker_will_begin_before_it_again(
     alice: TenantContext, follower: Follower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_tickets(alice)
-    noted = barrier._wait_until_noted
-    monkeypatch.setattr(barrier, "_wait_until_noted", lambda *a, **how: noted(*a, **how | {"timeout": 0.5}))
+    noted = stream_barrier._wait_until_noted
+    monkeypatch.setattr(stream_barrier, "_wait_until_noted", lambda *a, **how: noted(*a, **how | {"timeout": 0.5}))
     # It indexes and counts, and dies before it notes how far it is: who comes in its place indexes the same again.
     with in_background(lambda _: follower.apply(follower.new()), pause=0.03):
         ended = commands.run("rebuild_search", "--tenant", "acme", "--erase", "--timeout", 120)
@@ -264,7 +263,7 @@ def test_a_posting_that_is_missing_is_named_once_the_worker_has_caught_up(
 ) -> None:
     numbers = open_tickets(alice)
     follower.fold()
-    lost = [row["sk"]["S"] for row in IndexStore(alice.tenant_id).rows(*keys.STATE)]
+    lost = [row["sk"]["S"] for row in IndexStore(alice.tenant_id).rows(*stored.STATE)]
     IndexStore(alice.tenant_id).delete_rows(lost)
     creating.create(alice, title="Indexed later")
     with follower.following():
@@ -324,8 +323,8 @@ def test_damage_is_said(
     open_tickets(alice)
     follower.fold()
     merge_all(alice)
-    (row,) = IndexStore(alice.tenant_id).rows(*keys.STATE)
-    harm(IndexStore(alice.tenant_id), keys.segment_of(row["sk"]["S"]))
+    (row,) = IndexStore(alice.tenant_id).rows(*stored.STATE)
+    harm(IndexStore(alice.tenant_id), stored.segment_of(row["sk"]["S"]))
     with follower.following():
         ended = commands.run("verify_search", "--tenant", "acme", "--settle", 120)
     assert ended.status == 1
@@ -339,25 +338,25 @@ def test_damaged_rows_are_told_until_the_index_is_made_anew(
     follower.fold()
     merge_all(alice)
     store = IndexStore(alice.tenant_id)
-    (row,) = store.rows(*keys.STATE)
-    segment = keys.segment_of(row["sk"]["S"])
+    (row,) = store.rows(*stored.STATE)
+    segment = stored.segment_of(row["sk"]["S"])
     store.delete_blocks(segment, [0])
     creating.create(alice, title="The heating is broken")
     follower.fold()
     for name in ("fe", "ff"):
-        store.write(RowWrite(keys.new(name), {"d": {"B": b"no block"}, "v": {"N": "1"}}))
+        store.write(RowWrite(stored.new(name), {"d": {"B": b"no block"}, "v": {"N": "1"}}))
     store.write(RowWrite("R", {}))
     monkeypatch.setattr(merging, "NEW_ITEMS", 1)
     monkeypatch.setattr(merging, "SEGMENTS", 2)
     assert merging.merge_due(store) == 1
-    damaged = (keys.new("fe"), keys.new("ff"), "R", keys.header(segment))
-    assert index_state.report(alice.repository).damaged == damaged
+    damaged = (stored.new("fe"), stored.new("ff"), "R", stored.header(segment))
+    assert index_check.report(alice.repository).damaged == damaged
     with follower.following():
         assert f"damaged are {', '.join(damaged)}" in commands.run("verify_search", "--tenant", "acme").out
     index_rebuild.rebuild(alice.repository)
-    assert index_state.report(alice.repository).damaged == ()
-    assert {name["sk"]["S"] for name in store.rows(*keys.STATE_AND_DAMAGE)} & {*damaged} == set()
-    assert not [name for name in store.rows(keys.DAMAGE, keys.NEW) if name["sk"]["S"].startswith(keys.DAMAGE)]
+    assert index_check.report(alice.repository).damaged == ()
+    assert {name["sk"]["S"] for name in store.rows(*stored.STATE_AND_DAMAGE)} & {*damaged} == set()
+    assert not [name for name in store.rows(stored.DAMAGE, stored.NEW) if name["sk"]["S"].startswith(stored.DAMAGE)]
     assert number in found(alice, "printer")
 
 
@@ -387,13 +386,13 @@ def test_a_check_that_was_stopped_goes_on_where_it_was(alice: TenantContext) -> 
 def test_the_state_of_an_index_counts_segments_blocks_bytes_and_what_is_new(
     alice: TenantContext, follower: Follower
 ) -> None:
-    assert not index_state.report(alice.repository).was_built
+    assert not index_check.report(alice.repository).was_built
     open_tickets(alice)
     follower.fold()
-    report = index_state.report(alice.repository)
+    report = index_check.report(alice.repository)
     assert (report.segments, report.tail_items, report.tokenizer_versions) == (0, 1, (tokenizer.VERSION,))
     assert report.tail_bytes > 0
     merge_all(alice)
-    report = index_state.report(alice.repository)
+    report = index_check.report(alice.repository)
     assert (report.segments, report.blocks, report.tail_items) == (1, 1, 0)
     assert report.bytes > 0

@@ -12,11 +12,11 @@ import pytest
 
 from portal.dynamo import meter
 from tests.search.desk_in_memory import MemoryDesk
-from tickets.search import index_lookup, keys, suggesting, ticket_search
+from tickets.search import index_lookup, stored, suggesting, ticket_search
 from tickets.search.index import merge_follower, merging, postings
 from tickets.search.index.index_store import RowWrite
-from tickets.search.index.segment_writing import SegmentWriter
-from tickets.search.tables import SEARCH
+from tickets.search.index.segments import SegmentWriter
+from tickets.search.stored import SEARCH
 
 SMALL, LARGE = 1_000, 10_000
 WORDS = 20  # of a ticket
@@ -42,13 +42,13 @@ def desk(tickets: int) -> MemoryDesk:
         for number in range(at, at + int(tickets * share)):
             for word in chance.choices(names, cum_weights=weights, k=WORDS):
                 index[word][number] = 0x43
-        segment = keys.segment_id(desk.store.next_number())
+        segment = stored.segment_id(desk.store.next_number())
         writer = SegmentWriter(desk.store, segment, expected=0)
         for word in sorted(index):
             writer.add(word.encode(), postings.entries(index[word]))
-        desk.store.write(RowWrite(keys.header(segment), writer.finish([1]).attributes()))
+        desk.store.write(RowWrite(stored.header(segment), writer.finish([1]).attributes()))
         at += int(tickets * share)
-    while sum(len(row["d"]["B"]) for row in desk.store.rows(keys.NEW, keys.NEW + "~")) < NEW:
+    while sum(len(row["d"]["B"]) for row in desk.store.rows(stored.NEW, stored.NEW + "~")) < NEW:
         some = sorted({*chance.choices(names, cum_weights=weights, k=33)})
         desk.put([(word.encode(), {at: 0x43}) for word in some])
     desk.last = tickets

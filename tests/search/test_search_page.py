@@ -21,8 +21,8 @@ from tickets.counting.contributions import UNRESOLVED
 from tickets.desk import creating
 from tickets.desk.filters import Days, TicketFilter
 from tickets.search import ticket_search
-from tickets.search.parsed_query import Filters, SearchQuery
 from tickets.search.results import Found, Hit, Piece, Where
+from tickets.search.search_query import Filters, SearchQuery
 from tickets.ticket import stored
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.stored import TICKETS, SummaryItem

@@ -11,22 +11,21 @@ from hypothesis import strategies as st
 
 from portal.dynamo.meter import item_size
 from tests.search.memory_store import ACME, MemoryStore
-from tickets.search import keys
-from tickets.search.index import blocks, postings, segment_writing
+from tickets.search import stored
+from tickets.search.index import postings, segments
 from tickets.search.index.index_store import RowWrite
-from tickets.search.index.segment_writing import SegmentWriter
-from tickets.search.index.segments import Header, IndexState
+from tickets.search.index.segments import Header, IndexState, SegmentWriter
 
 TERMS = st.sets(st.binary(max_size=6).filter(lambda term: not {0xFE, 0xFF} & set(term)), min_size=1, max_size=60)
 
 
 def written(store: MemoryStore, index: dict[bytes, list[bytes]], *, expected: int = 0) -> Header:
-    writer = SegmentWriter(store, keys.segment_id(1), expected=expected)
+    writer = SegmentWriter(store, stored.segment_id(1), expected=expected)
     for term in sorted(index):
         writer.add(term, index[term])
     header = writer.finish([1])
-    store.write(RowWrite(keys.header(header.segment), header.attributes()))
-    (raw,) = store.rows(*keys.STATE)
+    store.write(RowWrite(stored.header(header.segment), header.attributes()))
+    (raw,) = store.rows(*stored.STATE)
     return IndexState.of([raw]).headers[0]
 
 
@@ -44,12 +43,14 @@ def test_all_that_lies_between_two_terms_lies_in_the_span(
     index = {term: [data.draw(st.binary(min_size=30, max_size=60)) for _ in range(1 + len(term) % 4)] for term in terms}
     store = MemoryStore()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(segment_writing, "block_limit", lambda expected: 120)
+        patch.setattr(segments, "block_limit", lambda expected: 120)
         header = written(store, index)
     low, high = min(low, high), max(low, high)
     for first, last in [(low, high), *((term, term) for term in terms)]:
         span = header.span(first, last)
-        found = [e for n in span for e in blocks.entries(store.stored[header.segment, n]) if first <= e[0] <= last]
+        found = [
+            e for n in span for e in postings.block_entries(store.stored[header.segment, n]) if first <= e[0] <= last
+        ]
         assert found == [(term, entry) for term in sorted(terms) if first <= term <= last for entry in index[term]]
 
 
@@ -59,7 +60,9 @@ def test_a_rare_word_is_in_one_block_and_a_word_that_fills_blocks_in_as_many_as_
     store = MemoryStore()
     header = written(store, index)
     assert {len(header.span(term, term)) for term in index if term != b"sea"} == {1}
-    holding = [n for (_, n), block in store.stored.items() if any(term == b"sea" for term, _ in blocks.entries(block))]
+    holding = [
+        n for (_, n), block in store.stored.items() if any(term == b"sea" for term, _ in postings.block_entries(block))
+    ]
     assert len(holding) > 3
     assert list(header.span(b"sea", b"sea")) == holding
 
@@ -70,8 +73,8 @@ def test_blocks_are_full_and_take_one_read_unit() -> None:
     sizes = [
         item_size(
             {
-                "pk": {"S": keys.segment(ACME, header.segment)},
-                "sk": {"S": keys.block(n)},
+                "pk": {"S": stored.segment(ACME, header.segment)},
+                "sk": {"S": stored.block(n)},
                 "d": {"B": store.stored[header.segment, n]},
             }
         )
@@ -96,6 +99,6 @@ def test_fences_are_as_short_as_they_may_be() -> None:
 
 
 def test_what_is_new_sorts_before_the_headers_and_nothing_else_is_read_with_them() -> None:
-    low, high = keys.STATE
-    assert low < keys.new("ff") < keys.header(keys.segment_id(1)) < keys.header(keys.segment_id(10)) < high
-    assert not any(low <= key <= high for key in (keys.LOCK, keys.grave(keys.segment_id(1))))
+    low, high = stored.STATE
+    assert low < stored.new("ff") < stored.header(stored.segment_id(1)) < stored.header(stored.segment_id(10)) < high
+    assert not any(low <= key <= high for key in (stored.LOCK, stored.grave(stored.segment_id(1))))

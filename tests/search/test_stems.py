@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.search.desk_in_memory import MemoryDesk
-from tickets.search import stems, ticket_search, tokenizer
+from tickets.search import ticket_search, tokenizer
 
 
 @pytest.mark.parametrize(
@@ -33,15 +33,15 @@ def test_each_form_finds_every_other_one(forms: tuple[str, ...]) -> None:
 
 
 def test_words_with_digits_and_short_ones_have_no_other_forms() -> None:
-    assert stems.beginnings("tls13") == ["tls13"]
-    assert stems.beginnings("is") == ["is"]
+    assert tokenizer.beginnings("tls13") == ["tls13"]
+    assert tokenizer.beginnings("is") == ["is"]
 
 
 @pytest.mark.parametrize("word", ["server", "resumption", "run", "classes", "bus", "verschlusselung", "versions"])
 def test_what_forms_begin_with_is_short_enough_for_all_and_no_shorter(word: str) -> None:
-    for other in (word, *stems.stems(word).values()):
-        assert other.startswith(tuple(stems.beginnings(word)))
-    assert all(len(beginning) >= stems.LEAST for beginning in stems.beginnings(word))
+    for other in (word, *tokenizer.stems(word).values()):
+        assert other.startswith(tuple(tokenizer.beginnings(word)))
+    assert all(len(beginning) >= tokenizer.LEAST for beginning in tokenizer.beginnings(word))
 
 
 def test_a_quick_look_at_a_text_never_misses_what_is_in_it() -> None:

@@ -12,7 +12,7 @@ from portal.heat_sketch import COUNTERS, HeatSketch
 from portal.streams.batch import Batch, Record, parse
 from tenants.audit_trail.recording import SYSTEM
 from tests.support.world import World
-from tickets.sharding import hot_tenants, layout_changes, reshard_notes, reshard_requests
+from tickets.sharding import hot_partitions, reshard_job, reshard_requests
 from tickets.sharding.hot_partitions import HeatWatch
 from tickets.sharding.reshard_follower import ReshardFollower
 from tickets.ticket import stored
@@ -84,11 +84,11 @@ def test_what_is_not_warm_costs_nothing(engine: None, bill: Any) -> None:
     ("shards", "units", "wanted"), [(1, 500, 2), (1, 600, 4), (1, 4000, 16), (2, 510, 8), (8, 600, 16), (16, 800, 16)]
 )
 def test_so_many_shards_are_asked_for_that_each_has_room(shards: int, units: float, wanted: int) -> None:
-    assert hot_tenants.wanted_shards(shards, units, 500) == wanted
+    assert hot_partitions.wanted_shards(shards, units, 500) == wanted
 
 
 def test_who_fills_a_partition_gets_all_shards_because_nobody_sees_what_was_refused() -> None:
-    assert hot_tenants.wanted_shards(1, 1000, 500) == 16
+    assert hot_partitions.wanted_shards(1, 1000, 500) == 16
 
 
 def test_a_hot_tenant_is_resharded_by_itself_once_and_the_reason_is_kept(world: World) -> None:
@@ -99,7 +99,7 @@ def test_a_hot_tenant_is_resharded_by_itself_once_and_the_reason_is_kept(world: 
         for at in range(start, start + 70):
             follower.look(Batch("arn", "1", tuple(written(tenant_id, at) for _ in range(15))))
         assert follower.turn() == (not start)
-    assert layout_changes.read(tenant_id).readers == 4
+    assert reshard_job.read(tenant_id).readers == 4
     (item,) = reshard_requests.history(tenant_id)
     assert item.reason == "Partition 0 of open tickets took 30 write units a second, and 20 count as hot."
     assert (item.by, item.state) == ("", "done")
@@ -108,6 +108,6 @@ def test_a_hot_tenant_is_resharded_by_itself_once_and_the_reason_is_kept(world: 
 def test_who_is_being_resharded_is_not_asked_again(world: World) -> None:
     tenant = world.tenants["acme"]
     reshard_requests.begin(tenant, shards=2, by=SYSTEM)
-    heat = hot_tenants.Heat(tenant.tenant_id, "OPEN", 0, 900)
-    assert hot_tenants.ask([heat], reshard_notes.RESHARDINGS.all_last(), hot=500) == []
-    assert hot_tenants.ask([heat], [], hot=500) == []
+    heat = hot_partitions.Heat(tenant.tenant_id, "OPEN", 0, 900)
+    assert hot_partitions.ask([heat], reshard_requests.RESHARDINGS.all_last(), hot=500) == []
+    assert hot_partitions.ask([heat], [], hot=500) == []

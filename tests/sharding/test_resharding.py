@@ -22,12 +22,12 @@ from tests.support.folding import Follower
 from tests.support.kills import Killed, killed_at, one_by_one
 from tests.support.world import World
 from tickets.desk import changing, creating, lists
-from tickets.jobs.lease_watch import LeaseWatch
-from tickets.sharding import layout_changes, reshard_notes, reshard_requests, shard_rows
-from tickets.sharding.items import ReshardItem
-from tickets.sharding.mover import Mover
+from tickets.jobs.leased_job import LeaseWatch
+from tickets.sharding import reshard_job, reshard_requests, shard_rows
 from tickets.sharding.reshard_follower import ReshardFollower
+from tickets.sharding.reshard_job import Mover
 from tickets.sharding.shard_rows import Shelf
+from tickets.sharding.stored import ReshardItem
 from tickets.ticket import stored
 from tickets.ticket.fields import Status
 
@@ -35,7 +35,7 @@ SOME = [Status.OPEN, Status.PENDING]
 
 
 def last(tenant_id: str) -> ReshardItem:
-    item = reshard_notes.RESHARDINGS.last(tenant_id)
+    item = reshard_requests.RESHARDINGS.last(tenant_id)
     assert item is not None
     return item
 
@@ -79,7 +79,7 @@ def spread(count: int, shards: int) -> dict[int, list[int]]:
 
 
 def layout_of(world: World) -> ShardLayout:
-    return layout_changes.read(world.tenants["acme"].tenant_id)
+    return reshard_job.read(world.tenants["acme"].tenant_id)
 
 
 def sorted_shelves(found: dict[int, list[int]]) -> dict[int, list[int]]:
@@ -195,10 +195,10 @@ def test_who_slept_through_a_takeover_changes_no_layout_any_more(world: World) -
     seen = layout_of(world)
     reshard(world, 4)
     with pytest.raises(Conflict):
-        layout_changes.change(tenant.tenant_id, seen, readers=2)
+        reshard_job.change(tenant.tenant_id, seen, readers=2)
     reshard_requests.begin(tenant_directory.get(tenant.tenant_id), shards=2, by=SYSTEM)
     first = Mover(last(tenant.tenant_id), settle_seconds=0)
-    item = reshard_notes.RESHARDINGS.take(last(tenant.tenant_id), me="another")
+    item = reshard_requests.RESHARDINGS.take(last(tenant.tenant_id), me="another")
     assert item.holder == "another"
     with pytest.raises(Conflict):
         first.run()

@@ -15,7 +15,7 @@ from portal.streams.batch import Batch, BatchResult, Handler, Record, batch_of, 
 from portal.streams.poller import Poller
 from tenants.tenancy.context import TenantContext
 from tests.support.waiting import PATIENCE
-from tickets.counting import aggregate_store, coding, contributions, dead_letters, keys, merge, stream_handler
+from tickets.counting import aggregate_store, coding, contributions, dead_letters, merge, stored, stream_handler
 from tickets.counting import stored_counts as storing
 from tickets.counting.contributions import Contribution, Kind, Part
 from tickets.counting.exactly_once import Recent
@@ -129,7 +129,7 @@ def remember_nothing() -> None:
 # --- what is stored ---
 
 
-def stored(tenant: TenantContext | str) -> Contribution:
+def kept_counts(tenant: TenantContext | str) -> Contribution:
     """All counts of a tenant by part, wherever they lie."""
     return storing.read(TenantRepository(tenant) if isinstance(tenant, str) else tenant.repository).counts
 
@@ -141,14 +141,14 @@ def recounted(tenant: TenantContext) -> Contribution:
 def numbers(tenant: TenantContext) -> dict[str, int]:
     """All counts as a reader sees them, epochs added up: "open.normal", "tag open.vpn", "2026-11-20 created"."""
     found: dict[str, int] = {}
-    for (kind, day), counts in contributions.merged(stored(tenant)).items():
+    for (kind, day), counts in contributions.merged(kept_counts(tenant)).items():
         prefix = {"TOTALS": "", "PEOPLE": "r.", "TAGS": "tag ", "DAY": f"{day} "}[kind]
         found |= {prefix + name: n for name, n in counts.items() if n}
     return found
 
 
 def recent(tenant_id: str) -> Recent:
-    return Recent.of(aggregate_store.get(tenant_id, keys.RECENT))
+    return Recent.of(aggregate_store.get(tenant_id, stored.RECENT))
 
 
 def merge_all(tenant: TenantContext | str) -> None:
@@ -172,7 +172,7 @@ def plant_all(tenant: TenantContext, parts: Mapping[Part, Mapping[str, int]]) ->
     names = {f"#c{i}": name for i, name in enumerate(coded)}
     aggregate_store.update(
         tenant.tenant_id,
-        keys.RECENT,
+        stored.RECENT,
         UpdateExpression="ADD #v :one, " + ", ".join(f"{name} :c{i}" for i, name in enumerate(names)),
         ExpressionAttributeNames={"#v": "version", **names},
         ExpressionAttributeValues={
@@ -186,8 +186,8 @@ def put_aside(tenant_id: str, number: int, raw: dict[str, Any] | None = None) ->
     data = {"Keys": {}, "NewImage": {}, **(raw or {}).get("dynamodb", {}), "SequenceNumber": str(number)}
     record = parse({"dynamodb": data})
     dead_letters.keep(Batch(ARN, "shard", ()), tenant_id, [Change(record.sequence, record, reason="no such status")])
-    sort_key = keys.dead_letter(f"{ARN}/shard", record.sequence)
-    return f"{tenant_id or keys.NO_TENANT}/{sort_key}"
+    sort_key = stored.dead_letter(f"{ARN}/shard", record.sequence)
+    return f"{tenant_id or stored.NO_TENANT}/{sort_key}"
 
 
 # --- made-up records ---

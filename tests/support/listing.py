@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from tests.support.aggregate_table import AggregateTable
-from tickets.counting import contributions, keys, stored_counts
+from tickets.counting import contributions, stored, stored_counts
 from tickets.counting.contributions import Contribution
 from tickets.counting.stored_counts import Stored
 
@@ -16,7 +16,7 @@ Tickets = dict[str, Counter[str]]  # by status, of each person or tag
 
 def read(table: AggregateTable) -> Stored:
     """What a dashboard reads."""
-    return stored_counts.shown([raw for (_, sk), raw in sorted(table.items.items()) if sk >= keys.LEADERS])
+    return stored_counts.shown([raw for (_, sk), raw in sorted(table.items.items()) if sk >= stored.LEADERS])
 
 
 def tickets(counts: Contribution, kind: str) -> Tickets:

@@ -47,20 +47,20 @@ from tests.support.folding import Follower, put_aside
 from tests.support.searching import index_all
 from tests.support.stored import put_all, unguarded
 from tests.support.world import World
-from tickets.counting import barrier
-from tickets.counting.items import MarkerItem
+from tickets.counting import stream_barrier
+from tickets.counting.stored import MarkerItem
 from tickets.data import stored as import_keys
 from tickets.desk import changing, commenting, creating
 from tickets.desk_export import export_job, export_requests
-from tickets.moving import keys as moving_keys
-from tickets.moving.items import MoveItem
-from tickets.search.care import index_rebuild
+from tickets.moving import stored as moving_keys
+from tickets.moving.stored import MoveItem
+from tickets.search import index_rebuild
 from tickets.search.index import indexing
 from tickets.seeding.holdings import SOURCE
 from tickets.seeding.items import SeedItem
-from tickets.sharding import keys as sharding_keys
 from tickets.sharding import reshard_requests
-from tickets.sharding.items import HeatItem, ReshardItem
+from tickets.sharding import stored as sharding_keys
+from tickets.sharding.stored import HeatItem, ReshardItem
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.stored import TICKETS
 
@@ -180,7 +180,7 @@ def _follow(world: World) -> None:
         index_rebuild.rebuild(tenant.repository)
         put_aside(tenant.tenant_id, 99)
         with follower.following():
-            barrier.wait_until_applied(tenant.repository)
+            stream_barrier.wait_until_applied(tenant.repository)
             for command in ("verify_aggregates", "verify_search"):
                 ended = run(command, "--tenant", where)
                 assert "TRACEBACK" not in ended.err, ended

@@ -14,9 +14,9 @@ from portal.streams import watermark
 from proofs import cleanup
 from tenants.tenancy.context import TenantContext
 from tests.support import commands
-from tests.support.folding import Follower, in_background, merge_all, numbers, plant, poller, recounted, stored
+from tests.support.folding import Follower, in_background, kept_counts, merge_all, numbers, plant, poller, recounted
 from tests.support.world import World
-from tickets.counting import aggregate_store, dead_letters, keys
+from tickets.counting import aggregate_store, dead_letters, stored
 from tickets.desk import changing, commenting, creating, summaries
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
@@ -118,8 +118,8 @@ def test_sums_are_right_at_every_moment(world: World, alice: TenantContext) -> N
     for record in follower.new():
         follower.apply([record])
         assert numbers(alice)["open.normal"] == 6
-    assert stored(alice) == recounted(alice)
-    assert {part.epoch for part in stored(alice)} == {1}
+    assert kept_counts(alice) == recounted(alice)
+    assert {part.epoch for part in kept_counts(alice)} == {1}
 
 
 def raise_epoch(tenant: TenantContext) -> int:
@@ -181,7 +181,7 @@ def test_old_items_that_hold_nothing_are_deleted(world: World, alice: TenantCont
     settled(alice)
     merge_all(alice)
     rebuild.rebuild(alice.repository)
-    left = [keys.aggregate_parts(raw["sk"]["S"]) for raw in aggregate_store.query(alice.tenant_id)]
+    left = [stored.aggregate_parts(raw["sk"]["S"]) for raw in aggregate_store.query(alice.tenant_id)]
     assert {parts[2] for parts in left if parts} == {1}
 
 
@@ -217,7 +217,7 @@ def break_ticket(tenant: TenantContext, number: int, status: str = "lost") -> No
 
 
 def waiting(tenant: TenantContext) -> list[int]:
-    return [dead_letters.ticket_of(one) for one in dead_letters.stored(tenant_id=tenant.tenant_id)]
+    return [dead_letters.ticket_of(one) for one in dead_letters.all_letters(tenant_id=tenant.tenant_id)]
 
 
 def test_a_dead_letter_goes_when_its_ticket_is_counted(world: World, alice: TenantContext) -> None:

@@ -16,13 +16,13 @@ from tenants.tenancy.context import TenantContext
 from tests.support import commands
 from tests.support.folding import Follower, in_background, merge_all, plant, poller
 from tests.support.world import World
-from tickets.counting import aggregate_store, keys
+from tickets.counting import aggregate_store, stored
 from tickets.counting.exactly_once import Recent
 from tickets.desk import changing, commenting, creating
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
 from tickets.ticket.stored import CounterItem, SummaryItem
-from tickets.verification import rebuild, recount, verify, verify_lease
+from tickets.verification import rebuild, recount, verify
 from tickets.verification.verify import Difference
 
 
@@ -225,7 +225,7 @@ def test_an_unknown_tenant_is_said_to_be_one(world: World) -> None:
 
 
 def test_who_comes_second_is_told_who_verifies_and_reads_nothing(world: World, alice: TenantContext) -> None:
-    with verify_lease.held(alice.repository, by="Alice"):
+    with verify.held(alice.repository, by="Alice"):
         ended = commands.run("verify_aggregates", "--tenant", "acme", "--settle", 120)
     assert ended.status == 3
     assert "acme: cannot be verified now, because the numbers are being verified already, by Alice." in ended.out
@@ -236,16 +236,16 @@ def test_a_verification_that_died_is_taken_over_when_somebody_knows_that_it_did(
 ) -> None:
     world.tickets("acme", 2)
     follower.fold()
-    with verify_lease.held(alice.repository, by="Alice"):
+    with verify.held(alice.repository, by="Alice"):
         ended = commands.run("verify_aggregates", "--tenant", "acme", "--settle", 120, "--take-over")
         assert (ended.status, "nothing is wrong" in ended.out) == (0, True)
 
 
 def test_who_was_taken_over_ends_and_takes_nothing_away(alice: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verify_lease, "_RENEW_AFTER", timedelta(0))
+    monkeypatch.setattr(verify, "_RENEW_AFTER", timedelta(0))
     with (
-        verify_lease.held(alice.repository, by="Alice") as renew,
-        verify_lease.held(alice.repository, by="Bob", take_over=True) as renew_too,
+        verify.held(alice.repository, by="Alice") as renew,
+        verify.held(alice.repository, by="Bob", take_over=True) as renew_too,
     ):
         with pytest.raises(Conflict, match="Somebody else has begun"):
             renew()
@@ -270,11 +270,11 @@ def test_what_leaders_have_too_much_and_the_others_too_little_is_drift_and_a_reb
 ) -> None:
     many_tags(alice)
     assert verify.verify(alice.repository, settle=120).state == verify.OK
-    leaders = aggregate_store.get(alice.tenant_id, keys.LEADERS)
+    leaders = aggregate_store.get(alice.tenant_id, stored.LEADERS)
     code = next(name for name in leaders if name.startswith("G"))
-    recent = Recent.of(aggregate_store.get(alice.tenant_id, keys.RECENT))
-    planted(alice, keys.LEADERS, {code: {"N": "8"}})
-    planted(alice, keys.run(recent.merges), {code: {"N": "-7"}})
+    recent = Recent.of(aggregate_store.get(alice.tenant_id, stored.RECENT))
+    planted(alice, stored.LEADERS, {code: {"N": "8"}})
+    planted(alice, stored.run(recent.merges), {code: {"N": "-7"}})
     verdict = verify.verify(alice.repository, settle=120)
     tag = code.removeprefix("G0::").removesuffix(".o")
     assert Difference("TAGS", f"open.{tag} as listed", 8, 1) in verdict.differences
@@ -294,9 +294,9 @@ def test_what_is_said_wrongly_of_the_others_is_drift(
     alice: TenantContext, follower: Follower, at: int, wrong: str, named: str
 ) -> None:
     many_tags(alice)
-    said = aggregate_store.get(alice.tenant_id, keys.RECENT)["tags"]["S"].split()
+    said = aggregate_store.get(alice.tenant_id, stored.RECENT)["tags"]["S"].split()
     said[at] = wrong
-    planted(alice, keys.RECENT, {"tags": {"S": " ".join(said)}})
+    planted(alice, stored.RECENT, {"tags": {"S": " ".join(said)}})
     verdict = verify.verify(alice.repository, settle=120)
     assert verdict.state == verify.DRIFT
     assert named in {one.count for one in verdict.differences}

@@ -22,7 +22,7 @@ from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.stored import TenantItem
 from tickets.admin.forms import PurgeForm
 from tickets.admin.tenant_page import TenantPage
-from tickets.purging import purge_notes, purge_requests
+from tickets.purging import purge_requests
 from tickets.verification import recount
 
 SHOWN: Final = 100  # closed tenants, and certificates
@@ -43,7 +43,7 @@ def deletions(request: HttpRequest) -> HttpResponse:
 def _of_all() -> dict[str, Any]:
     reads: list[Any] = [
         lambda: tenant_directory.closing_tenants(SHOWN),
-        lambda: purge_notes.PURGES.all_last(),
+        lambda: purge_requests.PURGES.all_last(),
         lambda: last_issued(SHOWN),
         import_notes.all_under_way,
     ]
@@ -75,7 +75,7 @@ def _of_tenant(tenant: TenantItem) -> dict[str, Any]:
         purge_requests.refuse_early(tenant)
     except Conflict as error:
         obstacle = error.message
-    ordered = purge_notes.PURGES.last(tenant.tenant_id)
+    ordered = purge_requests.PURGES.last(tenant.tenant_id)
     return {
         "people": len(people),
         "tickets": tickets,
@@ -113,7 +113,7 @@ def _row(item: Any, purge: Any) -> dict[str, Any]:
 
 def _purge(item: Any) -> dict[str, Any]:
     """Return what is shown of a purge: how it stands, what it is at or where it stopped, and what is in its way."""
-    begun, at_work = item.state != purge_notes.ORDERED, bool(item.holder)
+    begun, at_work = item.state != purge_requests.ORDERED, bool(item.holder)
     state = "is being deleted" if at_work else "its deletion waits for somebody who goes on with it"
     return {
         "slug": item.slug,
@@ -125,7 +125,7 @@ def _purge(item: Any) -> dict[str, Any]:
         "begins": purge_requests.begins_at(item),
         "state": state if begun else "its purge is ordered",
         "step": item.phase,
-        "deleted": sum(count.deleted for count in purge_notes.counts_of(item).values()),
+        "deleted": sum(count.deleted for count in purge_requests.counts_of(item).values()),
         "waits": begun and not at_work,
         "trouble": item.trouble,
     }

@@ -16,9 +16,8 @@ from portal.schema import keys
 from tenants.tenancy import context, placements, tenant_directory
 from tenants.tenancy.roles import Role
 from tickets.counting import dead_letters
-from tickets.counting import keys as counting_keys
-from tickets.counting.items import DeadLetterItem
-from tickets.counting.tables import DEAD_LETTERS
+from tickets.counting import stored as counting_keys
+from tickets.counting.stored import DEAD_LETTERS, DeadLetterItem
 from tickets.desk import lists
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import PRIORITY, STATUS

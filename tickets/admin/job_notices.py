@@ -11,9 +11,9 @@ from portal.dynamo.client import fan_out
 from portal.nosql.admin import Notice
 from tenants.lifecycle import import_notes
 from tenants.operators.operator_site import OperatorSite
-from tickets.moving import move_notes
-from tickets.purging import purge_notes, purge_requests
-from tickets.sharding import reshard_notes, reshard_requests
+from tickets.moving import place_changes
+from tickets.purging import purge_requests
+from tickets.sharding import reshard_requests
 
 
 @OperatorSite.watches
@@ -23,13 +23,13 @@ def jobs_are_stuck() -> list[Notice]:
 
     Four Queries at the same time.
     """
-    lasts: list[Any] = [move_notes.MOVES.all_last, reshard_requests.all_last, purge_notes.PURGES.all_last]
+    lasts: list[Any] = [place_changes.MOVES.all_last, reshard_requests.all_last, purge_requests.PURGES.all_last]
     moves, reshardings, purges, arriving = fan_out([*lasts, import_notes.all_under_way])
     return [
-        *_stuck(moves, move_notes.UNFINISHED, "The move", "places"),
-        *_stuck(reshardings, reshard_notes.UNFINISHED, "The resharding", "shards"),
-        *_stuck(purges, purge_notes.UNFINISHED, "The deletion", "deletions"),
-        *(_ordered(item) for item in purges if item.state == purge_notes.ORDERED),
+        *_stuck(moves, place_changes.UNFINISHED, "The move", "places"),
+        *_stuck(reshardings, reshard_requests.UNFINISHED, "The resharding", "shards"),
+        *_stuck(purges, purge_requests.UNFINISHED, "The deletion", "deletions"),
+        *(_ordered(item) for item in purges if item.state == purge_requests.ORDERED),
         *(_arriving(item) for item in arriving),
     ]
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 from portal import clock
 from portal.dynamo import whereabouts
 from tickets.admin.presenters import UNEXPLAINED, cells
-from tickets.moving import move_notes
-from tickets.moving.items import MoveItem
+from tickets.moving import place_changes
+from tickets.moving.stored import MoveItem
 
 _STEPS: Final = {
     "preparing": "Step 1 of 6: tables are made at the new place.",
@@ -21,16 +21,16 @@ _STEPS: Final = {
     "clearing": "Step 2 of 2: the old copy is deleted.",
 }
 _STATES: Final = {
-    move_notes.RUNNING: "running",
-    move_notes.CANCELLING: "being ended",
-    move_notes.CANCELLED: "ended before its switch",
-    move_notes.KEPT: "moved",
-    move_notes.DISCARDING: "the old copy is being discarded",
-    move_notes.DONE: "done, the old copy is gone",
+    place_changes.RUNNING: "running",
+    place_changes.CANCELLING: "being ended",
+    place_changes.CANCELLED: "ended before its switch",
+    place_changes.KEPT: "moved",
+    place_changes.DISCARDING: "the old copy is being discarded",
+    place_changes.DONE: "done, the old copy is gone",
 }
 
 
-_OPTIONS: Final = {move_notes.CANCELLING: "--roll-back", move_notes.DISCARDING: "--discard"}
+_OPTIONS: Final = {place_changes.CANCELLING: "--roll-back", place_changes.DISCARDING: "--discard"}
 
 
 def move_row(item: MoveItem) -> dict[str, Any]:
@@ -45,11 +45,11 @@ def move_row(item: MoveItem) -> dict[str, Any]:
         "who": item.by,
         "begun": begun,
         "state": state,
-        "runs": item.state in move_notes.UNFINISHED,
-        "discards": item.state == move_notes.DISCARDING,
-        "cancellable": item.state == move_notes.RUNNING and not item.switched_at,
-        "kept_until": clock.parse(item.kept_until) if item.state == move_notes.KEPT else None,
-        "discardable": item.state == move_notes.KEPT and item.kept_until <= clock.stamp(),
+        "runs": item.state in place_changes.UNFINISHED,
+        "discards": item.state == place_changes.DISCARDING,
+        "cancellable": item.state == place_changes.RUNNING and not item.switched_at,
+        "kept_until": clock.parse(item.kept_until) if item.state == place_changes.KEPT else None,
+        "discardable": item.state == place_changes.KEPT and item.kept_until <= clock.stamp(),
         "step": _STEPS.get(item.phase, item.phase),
         "done": int(item.done),
         "last": int(item.last_number),

@@ -15,7 +15,7 @@ from portal.noise.noise_tally import NoiseTally
 from portal.noise.tenant_notes import MINUTE
 from portal.schema import keys
 from tenants.tenancy.stored import TenantItem
-from tickets.sharding.items import ReshardItem
+from tickets.sharding.stored import ReshardItem
 
 NAMED: Final = 10  # tenants in a table
 _FULLEST: Final = 8  # queues

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from portal import clock
-from tickets.sharding import reshard_notes, reshard_requests
-from tickets.sharding.items import ReshardItem
+from tickets.sharding import reshard_requests
+from tickets.sharding.stored import ReshardItem
 
 _STEPS: Final = {
     "widening": "Step 1 of 5: lists are told to read all partitions, old and new.",
@@ -17,10 +17,10 @@ _STEPS: Final = {
     "sweeping": "Step 5 of 5: a last look at the partitions that were left.",
 }
 _STATES: Final = {
-    reshard_notes.RUNNING: "running",
-    reshard_notes.STOPPING: "being stopped",
-    reshard_notes.STOPPED: "stopped",
-    reshard_notes.DONE: "done",
+    reshard_requests.RUNNING: "running",
+    reshard_requests.STOPPING: "being stopped",
+    reshard_requests.STOPPED: "stopped",
+    reshard_requests.DONE: "done",
 }
 
 
@@ -42,8 +42,8 @@ def reshard_row(item: ReshardItem) -> dict[str, Any]:
         "begun": begun,
         "took": took,
         "moved": moved,
-        "runs": item.state in reshard_notes.UNFINISHED,
-        "stoppable": item.state == reshard_notes.RUNNING,
+        "runs": item.state in reshard_requests.UNFINISHED,
+        "stoppable": item.state == reshard_requests.RUNNING,
         "step": _STEPS.get(item.phase, item.phase),
         "waits": not item.holder,
         "ended": _moment(item.ended_at),

@@ -18,9 +18,8 @@ from tenants.operators import content_access
 from tenants.operators.operator_site import OperatorSite
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.stored import TenantItem
-from tickets.dashboards.freshness import Freshness
-from tickets.search import presenters, ticket_search, tokenizer
-from tickets.search.care import index_state
+from tickets.dashboards.dashboard import Freshness
+from tickets.search import index_check, presenters, ticket_search, tokenizer
 from tickets.search.results import Hit
 from tickets.ticket.fields import Status
 
@@ -45,7 +44,7 @@ def search(request: HttpRequest) -> HttpResponse:
 
 
 def _of_tenant(request: HttpRequest, tenant: TenantItem, text: str, after: str) -> dict[str, Any]:
-    read_state = partial(index_state.report, context.for_system(tenant).repository)
+    read_state = partial(index_check.report, context.for_system(tenant).repository)
     if not text or not content_access.is_open(request, [tenant.tenant_id]):
         return {"index": _index(read_state())}
     try:
@@ -74,5 +73,5 @@ def _hit(tenant_id: str, hit: Hit) -> dict[str, Any]:
     }
 
 
-def _index(report: index_state.IndexReport) -> dict[str, Any]:
+def _index(report: index_check.IndexReport) -> dict[str, Any]:
     return {"report": report, "freshness": Freshness.of(report.as_of, [])}

@@ -18,7 +18,7 @@ from portal.streams import stream_source, watermark
 from portal.streams.stream_source import StreamSource
 from tenants.operators.operator_site import OperatorSite
 from tenants.tenancy import tenant_directory
-from tickets.dashboards.freshness import Freshness
+from tickets.dashboards.dashboard import Freshness
 from tickets.ticket.stored import TICKETS
 
 OWN_SHOWN: Final = 100  # streams of tenants' own tables that are looked at

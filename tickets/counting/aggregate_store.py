@@ -18,7 +18,7 @@ from portal.dynamo.client import fan_out
 from portal.errors import Throttled, TransactionRefused
 from portal.isolation import guard
 from portal.streams import worker
-from tickets.counting import keys
+from tickets.counting import stored
 from tickets.ticket.stored import TICKETS
 
 _TRIES: Final = 6  # for keys that the engine left unprocessed
@@ -64,7 +64,7 @@ def query(tenant_id: str, begins_with: str = "") -> Iterator[Raw]:
         "TableName": TICKETS.full_name,
         "KeyConditionExpression": "#h = :h" + (" AND begins_with (#r, :r)" if begins_with else ""),
         "ExpressionAttributeNames": {"#h": "pk"} | ({"#r": "sk"} if begins_with else {}),
-        "ExpressionAttributeValues": {":h": {"S": keys.aggregate(tenant_id)}}
+        "ExpressionAttributeValues": {":h": {"S": stored.aggregate(tenant_id)}}
         | ({":r": {"S": begins_with}} if begins_with else {}),
         "ConsistentRead": True,
     }
@@ -141,7 +141,7 @@ def updating(tenant_id: str, sort_key: str, request: Mapping[str, Any]) -> Raw:
 
 
 def _key(tenant_id: str, sort_key: str) -> Raw:
-    return {"pk": {"S": keys.aggregate(tenant_id)}, "sk": {"S": sort_key}}
+    return {"pk": {"S": stored.aggregate(tenant_id)}, "sk": {"S": sort_key}}
 
 
 def _send_all(tenant_id: str, operation: str, requests: Sequence[Raw], bill: Bill | None) -> None:

@@ -18,8 +18,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from tickets.counting.contributions import UNASSIGNED, Contribution, Counts, Kind, Part
-from tickets.counting.histogram import BUCKET_NAMES
+from tickets.counting.contributions import BUCKET_NAMES, UNASSIGNED, Contribution, Counts, Kind, Part
 from tickets.ticket.fields import Priority, Status
 
 TOUCHES: Final = ""  # the name under which a part's changes are counted

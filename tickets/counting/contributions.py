@@ -22,6 +22,7 @@ A part is a group of counts. Names of the counts in each kind of part:
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, timedelta
@@ -30,8 +31,24 @@ from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
 from portal import clock
-from tickets.counting.histogram import bucket_of
 from tickets.ticket.fields import Priority, Status
+
+# Upper bounds of the histograms in seconds, some two to a factor of four; above the last is "over".
+BUCKETS: Final = (
+    300, 900, 1800, 3600, 7200, 14400, 28800, 57600, 86400,
+    172800, 345600, 604800, 1209600, 2592000, 7776000,
+)  # fmt: skip
+OVER: Final = "over"
+BUCKET_NAMES: Final = (*map(str, BUCKETS), OVER)
+
+
+def bucket_of(seconds: float) -> str:
+    """Name the bucket of a duration: its upper bound in seconds, or OVER."""
+    return BUCKET_NAMES[bisect_left(BUCKETS, seconds)]
+
+
+# --- the counts of a summary ---
+
 
 Kind = Literal["TOTALS", "PEOPLE", "TAGS", "DAY"]
 TOTALS: Final = "TOTALS"
@@ -61,7 +78,7 @@ class Part(NamedTuple):
     epoch: int
 
 
-Image = Mapping[str, Any]  # a summary in plain Python: {"status": "open", "days": {"2026-11-20c": Decimal(1)}, ...}
+Plain = Mapping[str, Any]  # a summary in plain Python: {"status": "open", "days": {"2026-11-20c": Decimal(1)}, ...}
 Counts = Counter[str]  # of one part, by name
 Contribution = dict[Part, Counts]
 _NOTHING: Final[Counts] = Counter()
@@ -76,7 +93,7 @@ def is_unresolved(status: str) -> bool:
     return status in UNRESOLVED
 
 
-def contribution(image: Image) -> Contribution:
+def contribution(image: Plain) -> Contribution:
     """Add up what the summary with this image adds to the aggregates of its tenant. Zero counts are left out.
 
     It reads the attributes in COUNTED and no others. Raises one of UNCOUNTABLE for an image that no rule of ours

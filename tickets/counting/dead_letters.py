@@ -38,12 +38,12 @@ from portal.streams.batch import Batch
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import tenant_directory
-from tickets.counting import aggregate_store, coding, contributions, keys, record_changes
+from tickets.counting import aggregate_store, coding, contributions, record_changes, stored
 from tickets.counting.aggregate_store import Bill
 from tickets.counting.contributions import Contribution
 from tickets.counting.exactly_once import AT, VERSION
-from tickets.counting.items import DeadLetterItem
 from tickets.counting.record_changes import Change
+from tickets.counting.stored import DeadLetterItem
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.stored import TICKETS, CounterItem
 
@@ -73,9 +73,9 @@ def keep(
 ) -> None:
     """Write dead letters, with `beside`, an update of the tenant's RECENT, all or none. The same record again replaces
     itself. Raises TransactionRefused, in which BESIDE names the update, Rejected, Throttled and Unavailable."""
-    owner = tenant_id or keys.NO_TENANT
+    owner = tenant_id or stored.NO_TENANT
     if owner not in noted:
-        worker.put(DeadLetterItem(keys.DEAD_LETTER_TENANTS, owner, reason="", record="", at=clock.stamp()))
+        worker.put(DeadLetterItem(stored.DEAD_LETTER_TENANTS, owner, reason="", record="", at=clock.stamp()))
         noted.add(owner)
     items, writing = [_item(batch, tenant_id, change) for change in dead], Transaction()
     for item in items:
@@ -84,7 +84,7 @@ def keep(
         else:
             writing.put(item)
     if beside is not None:
-        members = [aggregate_store.updating(tenant_id, keys.RECENT, beside), *writing.members]
+        members = [aggregate_store.updating(tenant_id, stored.RECENT, beside), *writing.members]
         aggregate_store.transact(tenant_id, members, bill, names=[BESIDE, *writing.names])
     noise_teller.note(tenant_id, NoiseTally(dead=len(dead)))
     for change in dead:
@@ -94,8 +94,8 @@ def keep(
 def _item(batch: Batch, tenant_id: str, change: Change) -> DeadLetterItem:
     shard = f"{batch.stream_arn}/{batch.shard_id}"
     return DeadLetterItem(
-        tenant_id or keys.NO_TENANT,
-        keys.dead_letter(shard, change.sequence),
+        tenant_id or stored.NO_TENANT,
+        stored.dead_letter(shard, change.sequence),
         tenant_id=tenant_id,
         reason=change.reason,
         record=_document(change.record.raw),
@@ -115,17 +115,19 @@ def _document(raw: Mapping[str, Any]) -> str:
 # --- reading ---
 
 
-def stored(*, tenant_id: str = "") -> Iterator[DeadLetterItem]:
+def all_letters(*, tenant_id: str = "") -> Iterator[DeadLetterItem]:
     """Yield all dead letters, tenant by tenant, or those of one tenant. One Query for each tenant that ever had
     some."""
-    owners = [tenant_id] if tenant_id else [i.sequence for i in worker.items(DeadLetterItem, keys.DEAD_LETTER_TENANTS)]
+    owners = (
+        [tenant_id] if tenant_id else [i.sequence for i in worker.items(DeadLetterItem, stored.DEAD_LETTER_TENANTS)]
+    )
     for owner in owners:
         yield from worker.items(DeadLetterItem, owner, consistent=True)
 
 
 def id_of(dead_letter: DeadLetterItem) -> str:
     """Return the name that a person calls it by."""
-    return keys.dead_letter_id(dead_letter.sequence)
+    return stored.dead_letter_id(dead_letter.sequence)
 
 
 def ticket_of(dead_letter: DeadLetterItem) -> int:
@@ -179,7 +181,7 @@ def _count(dead_letter: DeadLetterItem, by: Actor) -> None:
         if counts:
             counting = Transaction() if placement_of(dead_letter).site else writing
             request = _addition(coding.coded(record_changes.with_touches(counts)))
-            member = aggregate_store.updating(dead_letter.tenant_id, keys.RECENT, request)
+            member = aggregate_store.updating(dead_letter.tenant_id, stored.RECENT, request)
             counting.add("Update", member["Update"], name=_AGGREGATES)
             if counting is not writing:
                 _count_first(counting, dead_letter)
@@ -197,7 +199,7 @@ def _count_first(counting: Transaction, dead_letter: DeadLetterItem) -> None:
         "ExpressionAttributeNames": {"#at": AT},
         "ExpressionAttributeValues": {":now": {"S": clock.stamp()}},
     }
-    member = aggregate_store.updating(dead_letter.tenant_id, keys.replayed(dead_letter.sequence), note)
+    member = aggregate_store.updating(dead_letter.tenant_id, stored.replayed(dead_letter.sequence), note)
     counting.add("Update", member["Update"], name=_NOTE)
     try:
         platform.transact(counting)
@@ -207,7 +209,7 @@ def _count_first(counting: Transaction, dead_letter: DeadLetterItem) -> None:
 
 
 def _is_counted(dead_letter: DeadLetterItem) -> bool:
-    wanted = [(keys.aggregate, (), keys.replayed(dead_letter.sequence))]
+    wanted = [(stored.aggregate, (), stored.replayed(dead_letter.sequence))]
     try:
         return bool(_repository(dead_letter).get_stored(TICKETS, wanted, consistent=True))
     except Unavailable as error:

@@ -23,8 +23,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from portal import clock
-from tickets.counting import coding, leader_counts
-from tickets.counting.leader_counts import Outside
+from tickets.counting import coding, leaders
+from tickets.counting.leaders import Outside
 
 VERSION: Final = "version"  # grows with every write of the item
 MERGES: Final = "merges"
@@ -146,7 +146,7 @@ def _typed_outside(some: Outside) -> dict[str, Any]:
 
 def _outside(value: Mapping[str, Any] | None) -> Outside:
     if value is None or "S" not in value:
-        return leader_counts.UNKNOWN
+        return leaders.UNKNOWN
     bound, least, most, floor, *tickets = map(int, value["S"].split())
     return Outside(bound, least, most, floor, dict(zip(_LETTERS, tickets, strict=True)))
 

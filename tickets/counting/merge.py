@@ -6,20 +6,22 @@ time, and be killed anywhere. It writes whole items: no other code writes them, 
 
 from __future__ import annotations
 
+import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
 from portal import clock
 from portal.dynamo.meter import item_size
-from portal.errors import TransactionRefused
-from tickets.counting import aggregate_store, coding, keys, leader_counts
+from portal.errors import ConditionFailed, TransactionRefused
+from tickets.counting import aggregate_store, coding, leaders, stored
 from tickets.counting.aggregate_store import Bill, Raw
 from tickets.counting.contributions import Counts, Kind, Part
-from tickets.counting.exactly_once import Recent, Tail
-from tickets.counting.leader_counts import Choice, Leaders, Outside, of_family
+from tickets.counting.exactly_once import VERSION, Recent, Tail
+from tickets.counting.leaders import Choice, Leaders, Outside, of_family
 from tickets.counting.record_changes import Change
 
 FULL: Final = 2048  # bytes of RECENT
@@ -110,12 +112,12 @@ def merge_some(
     None where somebody else has written RECENT since it was read; then nothing was written.
     """
     counts = _some(state.counts)
-    stored = aggregate_store.get_many(tenant_id, [keys.LEADERS, *_items(counts)])
-    plan = plan_merge(replace(state, counts=counts), stored, position=position, choice=choice)
+    rows = aggregate_store.get_many(tenant_id, [stored.LEADERS, *_items(counts)])
+    plan = plan_merge(replace(state, counts=counts), rows, position=position, choice=choice)
     kept = {name: n for name, n in state.counts.items() if name not in counts}
     after = replace(plan.recent, counts=kept)
     unchanged = _if_version(state.version)
-    members = [aggregate_store.put(tenant_id, keys.RECENT, after.item(), **unchanged)]
+    members = [aggregate_store.put(tenant_id, stored.RECENT, after.item(), **unchanged)]
     members += [aggregate_store.put(tenant_id, sort_key, raw) for sort_key, raw in plan.items.items()]
     try:
         aggregate_store.transact(tenant_id, members, bill)
@@ -152,7 +154,7 @@ def holder(part: Part) -> str:
 
     The counts of TOTALS and of days lie in it too.
     """
-    return keys.day(part.date, part.epoch) if part.kind == "DAY" else keys.totals(part.epoch)
+    return stored.day(part.date, part.epoch) if part.kind == "DAY" else stored.totals(part.epoch)
 
 
 # --- the plan: pure ---
@@ -168,7 +170,7 @@ class MergePlan:
 
 def plan_merge(
     state: Recent,
-    stored: Mapping[str, Raw],
+    rows: Mapping[str, Raw],
     *,
     position: Position,
     choice: Choice | None = None,
@@ -184,25 +186,25 @@ def plan_merge(
             if counts[coding.TOUCHES]:
                 touched[holder(part)][WIDE_TOUCHED[part.kind]] = number
         else:
-            items[holder(part)] = _added(part, counts, stored.get(holder(part), {}), number)
+            items[holder(part)] = _added(part, counts, rows.get(holder(part), {}), number)
     for sort_key, last in touched.items():
-        items[sort_key] = {**_without_key(items.get(sort_key) or stored.get(sort_key, {})), **coding.typed(last)}
-    before = Leaders.of(stored.get(keys.LEADERS, {}))
-    after, run = leader_counts.split(before, wide, has_tail=not state.tail.is_empty, choice=choice)
+        items[sort_key] = {**_without_key(items.get(sort_key) or rows.get(sort_key, {})), **coding.typed(last)}
+    before = Leaders.of(rows.get(stored.LEADERS, {}))
+    after, run = leaders.split(before, wide, has_tail=not state.tail.is_empty, choice=choice)
     if after != before:
-        items[keys.LEADERS] = after.item()
+        items[stored.LEADERS] = after.item()
     if run:
-        items[keys.run(number)] = coding.typed(run)
+        items[stored.run(number)] = coding.typed(run)
     marks, floors = _pruned(state, position)
     tail = _tail(state.tail, after, run, choice)
     recent = replace(state, version=state.version + 1, merges=number, counts={}, tail=tail)
     return MergePlan(replace(recent, marks=marks, floors=floors, kept=frozenset(marks)), items)
 
 
-def _added(part: Part, counts: Counts, stored: Raw, number: int) -> Raw:
+def _added(part: Part, counts: Counts, rows: Raw, number: int) -> Raw:
     """Return the item of a TOTALS or DAY part with these counts added."""
-    former = stored.get(coding.WEEKS_FROM, {}).get("S", "")
-    names = {name: n for name, n in coding.numbers(stored).items() if name not in (TOUCHED, *WIDE_TOUCHED.values())}
+    former = rows.get(coding.WEEKS_FROM, {}).get("S", "")
+    names = {name: n for name, n in coding.numbers(rows).items() if name not in (TOUCHED, *WIDE_TOUCHED.values())}
     total: Counts = Counts({coding.long(part.kind, name): n for name, n in names.items()})
     total.update({name: n for name, n in counts.items() if name != coding.TOUCHES})
     total = Counts({name: n for name, n in total.items() if n})
@@ -210,11 +212,11 @@ def _added(part: Part, counts: Counts, stored: Raw, number: int) -> Raw:
     if part.kind == "TOTALS":
         start = coding.weeks_from(total, former)
         total = coding.without_old_weeks(total, start)
-        attributes = {name: stored[name] for name in WIDE_TOUCHED.values() if name in stored}
+        attributes = {name: rows[name] for name in WIDE_TOUCHED.values() if name in rows}
         attributes |= {coding.WEEKS_FROM: {"S": start}} if start else {}
     numbers = {coding.short(part.kind, name): n for name, n in total.items() if n}
     # A correction by a rebuild touches nothing, so that the rebuild sees whether anything else has.
-    last = number if counts[coding.TOUCHES] else coding.numbers(stored).get(TOUCHED, 0)
+    last = number if counts[coding.TOUCHES] else coding.numbers(rows).get(TOUCHED, 0)
     return {**coding.typed(numbers), **attributes, TOUCHED: {"N": str(last)}}
 
 
@@ -228,7 +230,7 @@ def _pruned(state: Recent, position: Position) -> tuple[dict[str, str], dict[str
     return kept, {**state.floors, **state.marks}
 
 
-def _tail(tail: Tail, leaders: Leaders, run: Mapping[str, int], choice: Choice | None) -> Tail:
+def _tail(tail: Tail, leading: Leaders, run: Mapping[str, int], choice: Choice | None) -> Tail:
     """Return what is known of the tail when the run has been added to it."""
     size = item_size(coding.typed(run)) if run else 0
     known = {}
@@ -239,7 +241,7 @@ def _tail(tail: Tail, leaders: Leaders, run: Mapping[str, int], choice: Choice |
             total = Counter(of_family(choice.outside, family))
             total.update(mine)
             now = Outside.of(total)
-        known[family] = replace(now, floor=leader_counts.floor(leaders, family, mine))
+        known[family] = replace(now, floor=leaders.floor(leading, family, mine))
     return replace(
         tail,
         run_bytes=tail.run_bytes + size,
@@ -247,3 +249,145 @@ def _tail(tail: Tail, leaders: Leaders, run: Mapping[str, int], choice: Choice |
         people=known["P"],
         tags=known["G"],
     )
+
+
+# --- people and tags that are no leaders ---
+
+
+RUN_BYTES: Final = 16 * 1024  # of runs at least, before they are compacted
+READ_AGAIN: Final = 16  # bytes of the tail that are read for each byte of new runs, to choose leaders
+PAGE_LIMIT: Final = 3500  # bytes
+_KEY_BYTES: Final = 200  # of a page's key
+_REFRESHES: Final = 4  # attempts; each fails where the tenant is written in between
+
+
+def is_due(tail: Tail) -> bool:
+    """Tell whether the runs are worth compacting: a compaction writes all pages anew."""
+    return tail.run_bytes > max(RUN_BYTES, tail.page_bytes // 2)
+
+
+def needs_leaders(tail: Tail) -> bool:
+    """Tell whether leaders are to be chosen: somebody outside may outrank one, and reading the tail is worth it."""
+    if tail.is_empty:
+        return False
+    outside = tail.people, tail.tags
+    worth = tail.new_bytes * READ_AGAIN >= tail.run_bytes + tail.page_bytes
+    return any(some.is_unknown or (worth and some.may_outrank) for some in outside)
+
+
+def total(items: Iterable[Mapping[str, Any]], tail: Tail) -> Counter[str]:
+    """Return the counts by code in those of these items that are the tail's current pages and runs."""
+    counts: Counter[str] = Counter()
+    for raw in items:
+        if _is_current(raw, tail):
+            counts.update({name: n for name, n in coding.numbers(raw).items() if coding.decode(name)})
+    return counts
+
+
+def _is_current(raw: Mapping[str, Any], tail: Tail) -> bool:
+    sort_key: str = raw["sk"]["S"]
+    if sort_key.startswith(stored.RUNS):
+        return stored.run_number(sort_key) >= tail.runs_from
+    return bool(tail.generation) and sort_key.startswith(stored.pages(tail.generation))
+
+
+def paged(counts: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """Yield the counts in the order of their codes, in pages of limited size, without zeros."""
+    page: dict[str, int] = {}
+    room = PAGE_LIMIT - _KEY_BYTES
+    for code, n in sorted(counts.items()):
+        if not n:
+            continue
+        size = len(code.encode()) + len(str(n)) // 2 + 2
+        if page and size > room:
+            yield page
+            page, room = {}, PAGE_LIMIT - _KEY_BYTES
+        page[code] = n
+        room -= size
+    if page:
+        yield page
+
+
+@dataclass(frozen=True)
+class _Stored:
+    recent: Recent
+    items: list[Raw]
+
+    @classmethod
+    def read(cls, tenant_id: str) -> _Stored:
+        """Read RECENT first: what it points to may have gone when the items are read, then the switch fails."""
+        recent = Recent.of(aggregate_store.get(tenant_id, stored.RECENT))
+        runs, pages = (list(aggregate_store.query(tenant_id, p)) for p in (stored.RUNS, stored.pages()))
+        return cls(recent, [*runs, *pages])
+
+
+def compact(tenant_id: str, *, position: Position, bill: Bill | None = None) -> None:
+    """Write new pages out of pages and runs, and choose the leaders anew. Nothing is done where somebody was faster."""
+    state = _Stored.read(tenant_id)
+    before, generation = state.recent.tail, uuid.uuid4().hex[:12]
+    known = {raw["sk"]["S"]: raw for raw in state.items}
+    in_pages = [
+        raw
+        for key, raw in known.items()
+        if not key.startswith(stored.RUNS) or stored.run_number(key) <= state.recent.merges
+    ]
+    counts = Counter({code: n for code, n in total(in_pages, before).items() if n})
+    pages = {stored.page(generation, next(iter(page))): coding.typed(page) for page in paged(counts)}
+    aggregate_store.put_all(tenant_id, pages, bill)
+    runs = [raw for raw in in_pages if raw["sk"]["S"].startswith(stored.RUNS) and _is_current(raw, before)]
+    after = Tail(
+        generation=generation if pages else "",
+        runs_from=state.recent.merges + 1,
+        run_bytes=-sum(item_size(_attributes(raw)) for raw in runs),
+        page_bytes=sum(map(item_size, pages.values())),
+    )
+    try:
+        _switch(tenant_id, before, after, bill)
+    except ConditionFailed:
+        aggregate_store.delete_all(tenant_id, pages, bill)
+        return
+    # Everything else that was there before the switch belongs to the past, or to a compaction that comes too late.
+    aggregate_store.delete_all(tenant_id, [raw["sk"]["S"] for raw in in_pages], bill)
+    choose_leaders(tenant_id, position=position, bill=bill)
+
+
+def _attributes(raw: Raw) -> Raw:
+    return {name: value for name, value in raw.items() if name not in ("pk", "sk")}
+
+
+def _switch(tenant_id: str, before: Tail, after: Tail, bill: Bill | None) -> None:
+    """Point RECENT to other pages, if it points to those that were read. `after.run_bytes` is added."""
+    names = {"generation": after.generation, "runs_from": after.runs_from, "page_bytes": after.page_bytes}
+    values = {f":{n}": {"S": v} if isinstance(v, str) else {"N": str(v)} for n, v in names.items()}
+    unchanged = (
+        "#generation = :was" if before.generation else "(attribute_not_exists(#generation) OR #generation = :was)"
+    )
+    aggregate_store.update(
+        tenant_id,
+        stored.RECENT,
+        bill,
+        UpdateExpression="SET " + ", ".join(f"#{n} = :{n}" for n in names) + " ADD #version :one, #run_bytes :bytes",
+        ConditionExpression=f"{unchanged} AND #runs_from = :from",
+        ExpressionAttributeNames={f"#{n}": n for n in (*names, VERSION, "run_bytes")},
+        ExpressionAttributeValues={
+            **values, ":one": {"N": "1"}, ":bytes": {"N": str(after.run_bytes)},
+            ":was": {"S": before.generation}, ":from": {"N": str(before.runs_from)},
+        },
+    )  # fmt: skip
+
+
+def choose_leaders(tenant_id: str, *, position: Position, bill: Bill | None = None) -> bool:
+    """Make leaders of those who have most, by a merge. False where the tenant never stood still for that."""
+    for _ in range(_REFRESHES):
+        state = _Stored.read(tenant_id)
+        led = Leaders.of(aggregate_store.get(tenant_id, stored.LEADERS))
+        outside = Counter({code: n for code, n in total(state.items, state.recent.tail).items() if n})
+        everybody = Counter(led.counts)
+        for some in (outside, *(leaders.of_family(state.recent.counts, family) for family in "PG")):
+            everybody.update(some)
+        choice = Choice(leaders.chosen(everybody), outside)
+        with suppress(ConditionFailed):
+            done = merge_some(tenant_id, state.recent, position=position, choice=choice, bill=bill)
+            if done is not None:
+                return True
+    return False

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from portal.streams.batch import Image, Record, plain
-from tickets.counting import coding, contributions, keys
+from tickets.counting import coding, contributions, stored
 from tickets.counting.contributions import Contribution, Counts
 from tickets.ticket.stored import SUMMARY, owner_of
 
@@ -31,7 +31,7 @@ class Change:
 
 def concerns_counting(record: Record) -> bool:
     """Tell whether anything is done about a record. The filter of the Lambda function says the same."""
-    return record.keys.get("sk") in (SUMMARY, keys.MARKER)
+    return record.keys.get("sk") in (SUMMARY, stored.MARKER)
 
 
 def by_tenant(records: Iterable[Record]) -> tuple[dict[str, list[Change]], int]:
@@ -42,7 +42,7 @@ def by_tenant(records: Iterable[Record]) -> tuple[dict[str, list[Change]], int]:
     changes: dict[str, list[Change]] = defaultdict(list)
     events, known = 0, _Contributions()
     for record in records:
-        if marker := keys.marker_of(record.keys):
+        if marker := stored.marker_of(record.keys):
             tenant_id, seen_key = marker
             if record.new is not None:
                 changes[tenant_id].append(Change(record.sequence, record, marker=seen_key))

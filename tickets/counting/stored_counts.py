@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Throttled
-from tickets.counting import coding, contributions, keys, leader_counts, merge, tail_counts
+from tickets.counting import coding, contributions, leaders, merge, stored
 from tickets.counting.contributions import Contribution, Counts, Kind, Part
 from tickets.counting.exactly_once import Recent
-from tickets.counting.leader_counts import Leaders
+from tickets.counting.leaders import Leaders
 from tickets.ticket.stored import TICKETS
 
 _TRIES: Final = 30  # to read all items between two merges
@@ -38,10 +38,10 @@ def read(repository: TenantRepository) -> Stored:
     """Read all aggregate items consistently, and as they were together: between two merges. Raises Throttled."""
     before = recent(repository)
     for _ in range(_TRIES):
-        items = list(repository.query_all(TICKETS, keys.aggregate, consistent=True))
+        items = list(repository.query_all(TICKETS, stored.aggregate, consistent=True))
         after = recent(repository)
         if (before.merges, before.tail.runs_from) == (after.merges, after.tail.runs_from):
-            seen = [raw for raw in items if raw["sk"]["S"] >= keys.LEADERS]
+            seen = [raw for raw in items if raw["sk"]["S"] >= stored.LEADERS]
             return replace(of(items, after), dashboard=_shown(seen, after))
         before = after
     raise Throttled("The aggregates are being written too fast to be read.")
@@ -50,16 +50,16 @@ def read(repository: TenantRepository) -> Stored:
 def shown(items: Iterable[Mapping[str, Any]]) -> Stored:
     """Add up the items from a dashboard's range of keys: of people and tags the leaders alone, and these wholly."""
     by_key = {raw["sk"]["S"]: raw for raw in items}
-    return _shown(by_key.values(), Recent.of(by_key.get(keys.RECENT, {})))
+    return _shown(by_key.values(), Recent.of(by_key.get(stored.RECENT, {})))
 
 
 def _shown(items: Iterable[Mapping[str, Any]], recent: Recent) -> Stored:
     """Leave out of RECENT what belongs to no leader, and say of those outside how they are with it."""
     items, tail = list(items), recent.tail
-    led = Leaders.of(next((raw for raw in items if raw["sk"]["S"] == keys.LEADERS), {})).entities
+    led = Leaders.of(next((raw for raw in items if raw["sk"]["S"] == stored.LEADERS), {})).entities
     if not tail.is_empty:
         unseen = {c: n for c, n in recent.counts.items() if coding.is_wide(c) and coding.entity(c) not in led}
-        people, tags = (leader_counts.of_family(unseen, family) for family in "PG")
+        people, tags = (leaders.of_family(unseen, family) for family in "PG")
         tail = replace(tail, people=tail.people.after(people), tags=tail.tags.after(tags))
         counts = {c: n for c, n in recent.counts.items() if c not in unseen}
         recent = replace(recent, counts=counts, tail=tail)
@@ -69,9 +69,9 @@ def _shown(items: Iterable[Mapping[str, Any]], recent: Recent) -> Stored:
 def people(repository: TenantRepository) -> dict[str, Counts]:
     """Return the counts by status of everybody who has tickets, leader or not, by user id: two Queries, which grow with
     all who ever had any."""
-    outside = _range(repository, keys.RUNS, keys.after_pages())
-    items = [*outside, *_range(repository, keys.LEADERS, keys.RECENT)]
-    recent = Recent.of(next((raw for raw in items if raw["sk"]["S"] == keys.RECENT), {}))
+    outside = _range(repository, stored.RUNS, stored.after_pages())
+    items = [*outside, *_range(repository, stored.LEADERS, stored.RECENT)]
+    recent = Recent.of(next((raw for raw in items if raw["sk"]["S"] == stored.RECENT), {}))
     counted = contributions.merged(of(items, recent).counts).get(("PEOPLE", ""), Counter())
     by_person: defaultdict[str, Counts] = defaultdict(Counter)
     for name, n in counted.items():
@@ -82,17 +82,17 @@ def people(repository: TenantRepository) -> dict[str, Counts]:
 
 def _range(repository: TenantRepository, first: str, last: str) -> list[dict[str, Any]]:
     """Return the items between two sort keys, both included."""
-    return list(repository.query_all(TICKETS, keys.aggregate, between=(first, last)))
+    return list(repository.query_all(TICKETS, stored.aggregate, between=(first, last)))
 
 
 def of_dashboard(repository: TenantRepository, first: str) -> list[dict[str, Any]]:
     """Read what a dashboard shows, from a sort key on: one Query."""
-    return _range(repository, first, keys.VERIFIED)
+    return _range(repository, first, stored.VERIFIED)
 
 
 def recent(repository: TenantRepository) -> Recent:
     """Return RECENT alone, read consistently."""
-    page = repository.query(TICKETS, keys.aggregate, begins_with=keys.RECENT, consistent=True)
+    page = repository.query(TICKETS, stored.aggregate, begins_with=stored.RECENT, consistent=True)
     return Recent.of(page.items[0] if page.items else {})
 
 
@@ -105,7 +105,7 @@ def of(items: Iterable[Mapping[str, Any]], recent: Recent) -> Stored:
     rest = []
     for raw in items:
         sort_key = raw["sk"]["S"]
-        if parts := keys.aggregate_parts(sort_key):
+        if parts := stored.aggregate_parts(sort_key):
             part = Part("DAY" if parts[0] == "DAY" else "TOTALS", parts[1], parts[2])
             numbers = coding.numbers(raw)
             last[part] = numbers.pop(merge.TOUCHED, 0)
@@ -113,11 +113,11 @@ def of(items: Iterable[Mapping[str, Any]], recent: Recent) -> Stored:
                 last[Part(kind, "", part.epoch)] = numbers.pop(attribute, 0)
             counts[part].update({coding.long(part.kind, name): n for name, n in numbers.items()})
             weeks_from = max(weeks_from, raw.get(coding.WEEKS_FROM, {}).get("S", ""))
-        elif sort_key == keys.LEADERS:
+        elif sort_key == stored.LEADERS:
             wide.update({name: n for name, n in coding.numbers(raw).items() if coding.decode(name)})
         else:
             rest.append(raw)
-    wide.update(tail_counts.total(rest, recent.tail))
+    wide.update(merge.total(rest, recent.tail))
     for added in (wide, recent.counts):
         for part, some in coding.decoded(added).items():
             counts[part].update(some)

@@ -25,7 +25,7 @@ from portal.memory import Memory
 from portal.streams import positions, stream_source
 from portal.streams.batch import Batch, BatchResult, Record
 from portal.streams.stream_source import StreamSource
-from tickets.counting import aggregate_store, dead_letters, exactly_once, keys, merge, record_changes, tail_counts
+from tickets.counting import aggregate_store, dead_letters, exactly_once, merge, record_changes, stored
 from tickets.counting.aggregate_store import Bill, Raw
 from tickets.counting.exactly_once import Recent
 from tickets.counting.record_changes import Change
@@ -198,7 +198,9 @@ class Share:
                 dead_letters.keep(self.batch, self.tenant_id, dead, beside=request, bill=self.bill)
                 raw = self._read_raw()
             else:
-                raw = aggregate_store.update(self.tenant_id, keys.RECENT, self.bill, **request, ReturnValues="ALL_NEW")
+                raw = aggregate_store.update(
+                    self.tenant_id, stored.RECENT, self.bill, **request, ReturnValues="ALL_NEW"
+                )
         except ConditionFailed as failed:
             return _later(state, failed.item or {}), False
         except TransactionRefused as refused:
@@ -227,7 +229,7 @@ class Share:
         return merged, True
 
     def _read_raw(self) -> Raw:
-        return aggregate_store.get(self.tenant_id, keys.RECENT)
+        return aggregate_store.get(self.tenant_id, stored.RECENT)
 
     def _put_aside(self, state: Recent | None, group: Sequence[Change], why: Rejected) -> tuple[Recent, bool]:
         """Make dead letters of what RECENT can never take: with the mark, or without where it takes not even that."""
@@ -251,11 +253,11 @@ class Share:
             if merged is None:
                 return state.after(self._read_raw())
             state = merged
-        if tail_counts.is_due(state.tail):
-            tail_counts.compact(self.tenant_id, position=self.positions, bill=self.bill)
+        if merge.is_due(state.tail):
+            merge.compact(self.tenant_id, position=self.positions, bill=self.bill)
             return state.after(self._read_raw())
-        if tail_counts.needs_leaders(state.tail):
-            tail_counts.choose_leaders(self.tenant_id, position=self.positions, bill=self.bill)
+        if merge.needs_leaders(state.tail):
+            merge.choose_leaders(self.tenant_id, position=self.positions, bill=self.bill)
             return state.after(self._read_raw())
         return state
 

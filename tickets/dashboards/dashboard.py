@@ -13,28 +13,115 @@ All days are in UTC. Counts below zero, the trace of an error until it is repair
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.streams import watermark
+from portal.streams.watermark import LATE_SECONDS, Watermark
 from tenants.membership import members
 from tenants.tenancy.context import TenantContext
 from tickets.counting import contributions, stored_counts
-from tickets.counting import keys as aggregate_keys
+from tickets.counting import stored as aggregate_keys
 from tickets.counting.contributions import UNRESOLVED, Counts
-from tickets.counting.leader_counts import Outside
+from tickets.counting.leaders import Outside
 from tickets.counting.stored_counts import Stored
-from tickets.dashboards import ticket_loads
 from tickets.dashboards.durations import Durations
-from tickets.dashboards.freshness import Freshness
-from tickets.dashboards.ticket_loads import Load
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.stored import TICKETS
+
+State = Literal["current", "behind", "stopped", "unknown"]
+
+
+@dataclass(frozen=True)
+class Freshness:
+    """Up to when the numbers are complete. `seconds` is how long ago that was, at the moment of reading.
+
+    unknown: nobody says up to when, because no worker ever ran. Then `as_of` is when
+    the last change was counted, None if none ever was.
+    """
+
+    state: State
+    as_of: datetime | None
+    seconds: int
+
+    @classmethod
+    def of(cls, watermark: Watermark | None, stored: Iterable[Mapping[str, Any]]) -> Freshness:
+        """Judge items that were read now by the watermark, or without one by when they were last changed."""
+        now = clock.now()
+        if watermark is None:
+            stamps = [raw["applied_at"]["S"] for raw in stored if "applied_at" in raw]
+            as_of = clock.parse(max(stamps)) if stamps else None
+            return cls("unknown", as_of, _seconds(now, as_of) if as_of else 0)
+        state: State = "current"
+        if _seconds(now, watermark.written_at) > LATE_SECONDS:
+            state = "stopped"
+        elif _seconds(now, watermark.as_of) > LATE_SECONDS:
+            state = "behind"
+        return cls(state, watermark.as_of, _seconds(now, watermark.as_of))
+
+
+def _seconds(now: datetime, then: datetime) -> int:
+    return max(0, round((now - then).total_seconds()))  # clocks of two machines may differ
+
+
+# --- who and what has how many tickets ---
+
+
+UNASSIGNED: Final = "Unassigned"
+FORMER_MEMBER: Final = "Former member"
+
+_Statuses = dict[str, dict[Status, int]]  # by key
+
+
+@dataclass(frozen=True)
+class Load:
+    """Tickets by status: of a resolver ("" for nobody), or with a tag."""
+
+    key: str
+    name: str
+    statuses: Mapping[Status, int]
+
+    @property
+    def unresolved(self) -> int:
+        return sum(self.statuses[s] for s in UNRESOLVED)
+
+    @property
+    def total(self) -> int:
+        return sum(self.statuses.values())
+
+
+def of_people(totals: Counts, people: Counts, names: Mapping[str, str]) -> list[Load]:
+    """Return the loads of all who have tickets; the key "" stands for nobody."""
+    statuses: _Statuses = {"": {s: totals[f"{contributions.UNASSIGNED}.{s}"] for s in Status}}
+    for name, n in people.items():
+        who, _, status = name.rpartition(".")
+        statuses.setdefault(who, {})[Status(status)] = n
+    names = {"": UNASSIGNED, **names}
+    return _ranked(statuses, {who: names.get(who, FORMER_MEMBER) for who in statuses})
+
+
+def of_tags(counts: Counts) -> list[Load]:
+    """Return the loads of all tags that tickets have."""
+    statuses: _Statuses = {}
+    for name, n in counts.items():
+        status, _, tag = name.partition(".")
+        statuses.setdefault(tag, {})[Status(status)] = n
+    return _ranked(statuses, {tag: tag for tag in statuses})
+
+
+def _ranked(statuses: _Statuses, names: Mapping[str, str]) -> list[Load]:
+    """Return the loads, most unresolved first; what has no ticket is left out."""
+    loads = [Load(key, names[key], {s: max(0, counts.get(s, 0)) for s in Status}) for key, counts in statuses.items()]
+    return sorted((x for x in loads if x.total), key=lambda x: (-x.unresolved, -x.total, x.name.casefold(), x.key))
+
+
+# --- the dashboard ---
+
 
 PERIODS: Final = (30, 90)  # days, today among them
 
@@ -163,8 +250,8 @@ def read(tenant: TenantContext, *, days: int) -> Dashboard:
         matrix=_matrix(totals),
         days=[_day(d, by_day[d]) for d in shown.dates()],
         ages=_ages(totals, shown.last),
-        loads=ticket_loads.of_people(totals, persons, names),
-        tags=ticket_loads.of_tags(tags),
+        loads=of_people(totals, persons, names),
+        tags=of_tags(tags),
         other_people=seen.recent.tail.people,
         other_tags=seen.recent.tail.tags,
         first=Durations.total(first for first, _ in durations.values()),
@@ -189,7 +276,7 @@ def share(tenant: TenantContext) -> AgentNumbers:
     if not seen.recent.tail.is_empty and not any(name.startswith(tenant.user_id) for name in persons):
         own = stored_counts.people(tenant.repository).get(tenant.user_id, Counter())
         persons.update({f"{tenant.user_id}.{status}": n for status, n in own.items()})
-    loads = ticket_loads.of_people(totals, persons, {tenant.user_id: tenant.user_name})
+    loads = of_people(totals, persons, {tenant.user_id: tenant.user_name})
     nothing = Load(tenant.user_id, tenant.user_name, dict.fromkeys(Status, 0))
     matrix = _matrix(totals)
     return AgentNumbers(
@@ -210,7 +297,7 @@ def tags(tenant: TenantContext) -> TagNumbers:
     items, written = fan_out(reads)
     seen = stored_counts.shown(items)
     _, _, counts, _ = _sorted_out(seen)
-    return TagNumbers(Freshness.of(written, items), ticket_loads.of_tags(counts), seen.recent.tail.tags)
+    return TagNumbers(Freshness.of(written, items), of_tags(counts), seen.recent.tail.tags)
 
 
 def _sorted_out(seen: Stored) -> tuple[Counts, Counts, Counts, Mapping[date, Counts]]:

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from tickets.counting.contributions import Counts
-from tickets.counting.histogram import BUCKETS, OVER
+from tickets.counting.contributions import BUCKETS, OVER, Counts
 
 _NAMES: Final = (*map(str, BUCKETS), OVER)
 _BOUNDS: Final = (0.0, *map(float, BUCKETS), math.inf)

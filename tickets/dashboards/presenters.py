@@ -11,11 +11,10 @@ from django.urls import reverse
 
 from tenants.tenancy.context import TenantContext
 from tickets.counting.contributions import UNRESOLVED
-from tickets.counting.leader_counts import Outside
+from tickets.counting.leaders import Outside
 from tickets.dashboards import verify_runs
-from tickets.dashboards.dashboard import PERIODS, AgentNumbers, Dashboard, Week
+from tickets.dashboards.dashboard import PERIODS, AgentNumbers, Dashboard, Load, Week
 from tickets.dashboards.durations import Durations
-from tickets.dashboards.ticket_loads import Load
 from tickets.desk.lists import READ_LIMIT
 from tickets.desk.ticket_presenters import queue_url
 from tickets.ticket.fields import Priority, Status

@@ -21,9 +21,9 @@ from portal import clock
 from portal.errors import ConditionFailed, LimitReached, PortalError, Unavailable
 from portal.limits import concurrency
 from tenants.tenancy.context import TenantContext
-from tickets.counting import keys
-from tickets.counting.items import VerifiedItem
-from tickets.verification import verify, verify_lease
+from tickets.counting import stored
+from tickets.counting.stored import VerifiedItem
+from tickets.verification import verify
 from tickets.verification.recount import GROUP
 from tickets.verification.verify import Difference, Verdict
 
@@ -104,7 +104,7 @@ def of(raw: Mapping[str, Any] | None) -> VerifyState:
 
 def read(tenant: TenantContext) -> VerifyState:
     """Return the state as of now: one consistent GetItem."""
-    item = tenant.repository.get(VerifiedItem, keys.aggregate, sort=keys.VERIFIED, consistent=True)
+    item = tenant.repository.get(VerifiedItem, stored.aggregate, sort=stored.VERIFIED, consistent=True)
     return of(item.serialize() if item else None)
 
 
@@ -172,7 +172,7 @@ def wait_until_done() -> None:
 
 
 def _key(tenant: TenantContext) -> VerifiedItem:
-    return VerifiedItem(tenant.repository.key(keys.aggregate), keys.VERIFIED)
+    return VerifiedItem(tenant.repository.key(stored.aggregate), stored.VERIFIED)
 
 
 def _in_its_place(tenant: TenantContext, run: str) -> None:
@@ -186,7 +186,7 @@ def _logged(tenant: TenantContext, run: str) -> None:
     finish, way = partial(_finish, tenant, run), _Way(tenant, run)
     patience = DEAD_AFTER.total_seconds() * 0.8
     try:
-        with verify_lease.held(tenant.repository, by=tenant.user_name):
+        with verify.held(tenant.repository, by=tenant.user_name):
             verdict = verify.verify(
                 tenant.repository, settle=SETTLE, give_up_after=patience, begun=way.begun, advance=way.advance
             )

@@ -21,8 +21,8 @@ from tenants.membership import invitations, members
 from tenants.membership.stored import InviteItem
 from tenants.sign_in.stored import folded
 from tenants.tenancy.context import TenantContext
-from tickets.counting import keys
-from tickets.counting.items import VerifiedItem, VerifyLeaseItem
+from tickets.counting import stored
+from tickets.counting.stored import VerifiedItem, VerifyLeaseItem
 from tickets.data.desk_person import DeskPerson, PersonalPlace
 
 MEMBER: Final = "member"
@@ -56,9 +56,9 @@ def places(tenant: TenantContext, person: DeskPerson, names: Collection[str]) ->
         yield from _in_key(person, names, key)
     for endpoint in endpoints.listed(tenant.repository):
         yield from _in_endpoint(person, endpoint)
-    if verified := tenant.repository.get(VerifiedItem, keys.aggregate, sort=keys.VERIFIED):
+    if verified := tenant.repository.get(VerifiedItem, stored.aggregate, sort=stored.VERIFIED):
         yield from _in_verification(names, verified)
-    if lease := tenant.repository.get(VerifyLeaseItem, keys.aggregate, sort=keys.VERIFYING):
+    if lease := tenant.repository.get(VerifyLeaseItem, stored.aggregate, sort=stored.VERIFYING):
         yield from _in_lease(names, lease)
     if rows := person.trail_rows:
         shown = f", {person.trail_shown:,} of them since the erasure" * bool(person.erased_as and person.trail_shown)
@@ -149,7 +149,7 @@ def _endpoints(tenant: TenantContext, new: NewName) -> Iterator[PersonalPlace]:
 
 
 def _verifications(tenant: TenantContext, new: NewName) -> Iterator[PersonalPlace]:
-    verified = tenant.repository.get(VerifiedItem, keys.aggregate, sort=keys.VERIFIED, consistent=True)
+    verified = tenant.repository.get(VerifiedItem, stored.aggregate, sort=stored.VERIFIED, consistent=True)
     if verified and (found := [*_in_verification(new.names, verified)]):
         by, why = verified.by_name, verified.why
         for name in sorted(new.names, key=len, reverse=True):  # one may be a part of another
@@ -157,7 +157,7 @@ def _verifications(tenant: TenantContext, new: NewName) -> Iterator[PersonalPlac
         actions: list[Action] = [VerifiedItem.by_name.set(by), VerifiedItem.why.set(why)]
         tenant.repository.update(verified, actions, condition=VerifiedItem.run == verified.run)
         yield from found
-    lease = tenant.repository.get(VerifyLeaseItem, keys.aggregate, sort=keys.VERIFYING, consistent=True)
+    lease = tenant.repository.get(VerifyLeaseItem, stored.aggregate, sort=stored.VERIFYING, consistent=True)
     if lease and (found := [*_in_lease(new.names, lease)]):
         tenant.repository.update(lease, [VerifyLeaseItem.by.set(new.name)], condition=VerifyLeaseItem.by == lease.by)
         yield from found

@@ -29,8 +29,8 @@ from tenants.membership import members
 from tenants.membership.members import Member
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.stored import TenantItem
-from tickets.desk_export import export_requests, keys
-from tickets.desk_export.items import ExportItem, ExportPartItem
+from tickets.desk_export import export_requests, stored
+from tickets.desk_export.stored import ExportItem, ExportPartItem
 from tickets.jobs.job_follower import JobFollower
 from tickets.jobs.leased_job import EndAsked, LeasedJob
 from tickets.moving.placed_store import PlacedStore
@@ -93,7 +93,7 @@ class DeskExport(LeasedJob[ExportItem]):
         with path.open("rb") as file:
             while content := file.read(PART_BYTES):
                 number += 1
-                key = keys.part(self._file, number)
+                key = stored.part(self._file, number)
                 part = ExportPartItem(self.item.tenant_id, key, content=content, expires_at=expires_at)
                 store.send("PutItem", {"TableName": part.table.full_name, "Item": part.serialize()})
                 self._rest(self._pause)

@@ -14,7 +14,7 @@ from tenants.lifecycle.closing_mails import NAME_LIMIT
 from tenants.membership.members import Member
 from tenants.tenancy.request import page_for_mail
 from tenants.tenancy.stored import TenantItem
-from tickets.desk_export.items import ExportItem
+from tickets.desk_export.stored import ExportItem
 
 
 def ready(tenant: TenantItem, owner: Member, item: ExportItem) -> OutgoingMail:

@@ -14,14 +14,14 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import member_changes
 from tenants.tenancy.context import TenantContext
-from tickets.desk_export import keys
-from tickets.desk_export.items import ExportItem, ExportPartItem
-from tickets.jobs.job_notes import JobNotes
+from tickets.desk_export import stored
+from tickets.desk_export.stored import ExportItem, ExportPartItem
+from tickets.jobs.leased_job import JobNotes
 
 RUNNING, CANCELLING, CANCELLED, READY = "running", "cancelling", "cancelled", "ready"
 UNFINISHED: Final = (RUNNING, CANCELLING)
 KEPT_DAYS: Final = 7
-EXPORTS: Final = JobNotes(ExportItem, keys.EXPORTS, "platform")
+EXPORTS: Final = JobNotes(ExportItem, stored.EXPORTS, "platform")
 _CHANGED: Final = "Somebody else has just changed this export. Please look again."
 
 
@@ -36,7 +36,7 @@ def ask(tenant: TenantContext, *, by: Actor) -> None:
     if former is not None and former.state in UNFINISHED:
         raise Conflict("An export of this desk is being made already.")
     item = ExportItem(
-        keys.EXPORTS, tenant.tenant_id, tenant_id=tenant.tenant_id, slug=tenant.slug, title=tenant.name,
+        stored.EXPORTS, tenant.tenant_id, tenant_id=tenant.tenant_id, slug=tenant.slug, title=tenant.name,
         export_id=uuid.uuid4().hex[:16], state=RUNNING, by_id=by.id, by_email=by.email, by_origin=by.origin,
         begun_at=clock.stamp(),
     )  # fmt: skip
@@ -78,7 +78,7 @@ def fetch(tenant: TenantContext, *, by: Actor) -> tuple[ExportItem, Iterator[byt
 
 def _content(repository: TenantRepository, item: ExportItem) -> Iterator[bytes]:
     for number in range(1, int(item.parts) + 1):
-        found = repository.get(ExportPartItem, schema_keys.tenant, sort=keys.part(item.file, number))
+        found = repository.get(ExportPartItem, schema_keys.tenant, sort=stored.part(item.file, number))
         if found is None or found.content is None:  # replaced meanwhile: the download breaks off
             raise NotFound("A part of this export is gone.")
         yield bytes(found.content)

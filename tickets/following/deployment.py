@@ -14,7 +14,7 @@ from portal.deployment import alarms, stack_roles
 from portal.deployment.lambda_functions import FunctionPart, arn, resource
 from portal.deployment.parts import StackPart, declare
 from portal.schema.tables import Table
-from tickets.counting import keys as counting_keys
+from tickets.counting import stored as counting_keys
 from tickets.ticket import stored
 from tickets.ticket.stored import TICKETS
 

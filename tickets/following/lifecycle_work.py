@@ -16,8 +16,8 @@ from django.conf import settings
 
 from tickets.desk_export import export_job
 from tickets.jobs.job_follower import JobFollower
-from tickets.moving import move_jobs
-from tickets.purging import purge_jobs
+from tickets.moving import tenant_mover
+from tickets.purging import tenant_purge
 
 
 def is_done_by_workers() -> bool:
@@ -27,8 +27,8 @@ def is_done_by_workers() -> bool:
 
 def followers() -> list[JobFollower[Any]]:
     """Return what does it, one for each kind of work. Without a key that signs certificates nothing is purged."""
-    always: list[JobFollower[Any]] = [move_jobs.follower(), export_job.follower()]
-    return [*always, purge_jobs.follower()] if settings.CERTIFICATE_KEY else always
+    always: list[JobFollower[Any]] = [tenant_mover.follower(), export_job.follower()]
+    return [*always, tenant_purge.follower()] if settings.CERTIFICATE_KEY else always
 
 
 @contextmanager

@@ -1,5 +1,5 @@
 """Carry long work on a tenant out under a lease, so that one process does it and another goes on after a kill.
 
-A resharding, a move and a purge are such jobs. Begin with `leased_job.py` (the life of one), then `job_notes.py` (what
-is stored) and `job_follower.py` (how a worker finds one).
+Resharding, moves, purges and exports are such jobs. Begin with `leased_job.py` (the life of one), then
+`job_follower.py` (how a worker finds one).
 """

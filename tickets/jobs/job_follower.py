@@ -14,9 +14,7 @@ from typing import Final, Generic
 
 from portal.errors import PortalError
 from portal.streams import beside
-from tickets.jobs.job_notes import I, TakenOver
-from tickets.jobs.lease_watch import LeaseWatch
-from tickets.jobs.leased_job import LeasedJob
+from tickets.jobs.leased_job import I, LeasedJob, LeaseWatch, TakenOver
 
 log = logging.getLogger("pooldesk.stream")
 

@@ -1,7 +1,9 @@
-"""Carry a job out step by step: with heartbeats, with an end when somebody asks for one, and so that others can go on.
+"""Carry a job out step by step under a lease: with heartbeats, with an end on request, and so that others can go on.
 
-Each step of a job is right however often it is done. So whoever carries it out can be killed anywhere, and who goes on
-begins the step again that was not finished.
+Each step of a job is right however often it is done. A process can be killed anywhere, and another one repeats the step
+that was not finished. Two processes that hold the lease for a moment do no harm: each change of a job requires what
+its holder has seen. Clocks are never compared: a process takes a job over only after watching its heartbeat stand
+still.
 """
 
 from __future__ import annotations
@@ -9,10 +11,112 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Final, Generic
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
-from portal.errors import Conflict, PortalError
-from tickets.jobs.job_notes import I, JobNotes, TakenOver
+from portal.dynamo import client
+from portal.dynamo.paging import Page, all_pages, query_request
+from portal.dynamo.repository import Action, Condition
+from portal.errors import ConditionFailed, Conflict, PortalError
+from portal.schema.registry import Role
+from tenants.tenancy.stored import DIRECTORY
+from tickets.jobs.stored import JobItem
+
+I = TypeVar("I", bound=JobItem)  # noqa: E741  # an item
+
+
+class TakenOver(Conflict):
+    """Somebody else has the lease of the job."""
+
+    def __init__(self) -> None:
+        super().__init__("Somebody else carries this out.")
+
+
+@dataclass(frozen=True)
+class JobNotes(Generic[I]):
+    """The last job of each tenant, of one kind: they lie in one partition of the directory, and a role writes them."""
+
+    model: type[I]
+    partition: str
+    role: Role
+
+    def of(self, tenant_id: str) -> I:
+        """Return the key of a tenant's last job, for an update."""
+        return self.model(self.partition, tenant_id)
+
+    def last(self, tenant_id: str) -> I | None:
+        """Return a tenant's last job as it is now, None where it never had one: one consistent read."""
+        key = {DIRECTORY.hash: {"S": self.partition}, str(DIRECTORY.range): {"S": tenant_id}}
+        raw = self._send("GetItem", {"Key": key, "ConsistentRead": True}).get("Item")
+        return self.model.from_raw_data(raw) if raw else None
+
+    def all_last(self) -> list[I]:
+        """Return the last job of each tenant that has one noted, newest first: one consistent Query."""
+        request = query_request(DIRECTORY, self.partition, consistent=True)
+
+        def page(start: dict[str, Any] | None) -> Page[dict[str, Any]]:
+            answer = self._send("Query", request | ({"ExclusiveStartKey": start} if start else {}))
+            return Page(answer["Items"], answer.get("LastEvaluatedKey"))
+
+        found = [self.model.from_raw_data(raw) for some in all_pages(page) for raw in some.items]
+        return sorted(found, key=lambda item: item.begun_at, reverse=True)
+
+    def take(self, item: I, *, me: str) -> I:
+        """Take the lease of a job that stands as it was seen. Raises TakenOver where somebody was faster."""
+        seen = (self.model.holder == item.holder) & (self.model.counter == int(item.counter))
+        return self._changed(item, self.actions(holder=me, trouble=""), seen, me)
+
+    def note(self, item: I, *, me: str, **values: Any) -> I:
+        """Give a heartbeat, and write how far it is; return the item as it is then. Raises TakenOver without lease."""
+        return self._changed(item, self.actions(**values), self.model.holder == me, me)
+
+    def actions(self, **values: Any) -> list[Action]:
+        """Return the actions that set these attributes."""
+        return [getattr(self.model, name).set(value) for name, value in values.items()]
+
+    def _changed(self, item: I, some: list[Action], condition: Condition, me: str) -> I:
+        condition &= self.model.begun_at == item.begun_at
+        heartbeat = self.model.counter.set(self.model.counter + 1)
+        request = self.of(item.name).get_update_kwargs_from_instance(actions=[*some, heartbeat], condition=condition)
+        request |= {"ReturnValuesOnConditionCheckFailure": "ALL_OLD", "ReturnValues": "ALL_NEW"}
+        try:
+            return self.model.from_raw_data(self._send("UpdateItem", request)["Attributes"])
+        except ConditionFailed as failed:
+            # A lost answer is sent again, and the second time it meets what the first has written.
+            now = self.model.from_raw_data(failed.item) if failed.item else None
+            if now is not None and now.holder == me and now.begun_at == item.begun_at:
+                return now
+            raise TakenOver from failed
+
+    def _send(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+        sent = {**request, "TableName": DIRECTORY.full_name}
+        answer: dict[str, Any] = client.connection(self.role).dispatch(operation, sent)
+        return answer
+
+
+# --- who may take a job over ---
+
+
+LEASE_SECONDS = 15.0  # without a heartbeat before a job may be taken over
+
+
+class LeaseWatch:
+    """Remembers when one observer saw each holder's heartbeat move, by its own monotonic clock."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[tuple[str, int], float]] = {}
+
+    def is_free(self, item: JobItem) -> bool:
+        """Tell whether it has no holder, or one that gave no heartbeat for so long as this looked on."""
+        sign = (item.holder, int(item.counter))
+        known = self._seen.get(item.name)
+        if known is None or known[0] != sign:
+            known = self._seen[item.name] = (sign, time.monotonic())
+        return not item.holder or time.monotonic() - known[1] >= LEASE_SECONDS
+
+
+# --- the life of a job ---
+
 
 _HEARTBEAT_SECONDS: Final = 3.0  # between two of them, at most
 _LOOK_SECONDS: Final = 0.2

@@ -13,9 +13,7 @@ from django.core.management.base import CommandParser
 from portal.errors import NotFound
 from portal.management.command import PortalCommand, Progress
 from portal.management.option_types import number, seconds
-from tickets.jobs.job_notes import I, JobNotes, TakenOver
-from tickets.jobs.lease_watch import LeaseWatch
-from tickets.jobs.leased_job import LeasedJob
+from tickets.jobs.leased_job import I, JobNotes, LeasedJob, LeaseWatch, TakenOver
 
 _LOOK_SECONDS: Final = 0.5
 

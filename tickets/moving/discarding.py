@@ -20,11 +20,11 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction
 from tenants.tenancy import placements
 from tenants.tenancy.stored import TenantItem
-from tickets.counting import barrier
+from tickets.counting import stream_barrier
 from tickets.jobs.leased_job import LeasedJob
-from tickets.moving import copy_check, move_notes, place_changes
-from tickets.moving.items import MoveItem
+from tickets.moving import copy_check, place_changes
 from tickets.moving.placed_store import PlacedStore
+from tickets.moving.stored import MoveItem
 
 # In the pool this holds some rows of each tenant, wherever its content lies: answers about webhooks, which no move
 # copies. So does the outbox, for mail. All of these rows go by TTL.
@@ -39,13 +39,13 @@ class CopyDiscard(LeasedJob[MoveItem]):
     events to be delivered. `advance` gets the number of tickets that were compared, then that of deleted items.
     """
 
-    notes = move_notes.MOVES
+    notes = place_changes.MOVES
 
     def __init__(
         self, item: MoveItem, *, caught_up: Callable[[TenantRepository], object] | None = None, **how: Any
     ) -> None:
         super().__init__(item, **how)
-        self._caught_up = caught_up or partial(barrier.wait_until_applied, say=lambda _: self._look_up())
+        self._caught_up = caught_up or partial(stream_barrier.wait_until_applied, say=lambda _: self._look_up())
         self._left, self._present = Placement.parse(item.from_place), Placement.parse(item.to_place)
 
     def _carry_out(self) -> None:
@@ -63,7 +63,7 @@ class CopyDiscard(LeasedJob[MoveItem]):
             events = amount(waiting, "event of the old copy is", "events of the old copy are")
             trouble = f"{events} still to be delivered. Discard it after that."
         if trouble:
-            self._note(state=move_notes.KEPT, trouble=trouble)
+            self._note(state=place_changes.KEPT, trouble=trouble)
             raise Conflict(trouble)
 
     def _clearing(self) -> None:
@@ -77,7 +77,7 @@ class CopyDiscard(LeasedJob[MoveItem]):
         )
         placements.unlist_it(transaction, self.item.tenant_id, self._left)
         mine = (MoveItem.holder == self.me) & (MoveItem.move_id == self.item.move_id)
-        done = self.notes.actions(state=move_notes.DONE, holder="")
+        done = self.notes.actions(state=place_changes.DONE, holder="")
         transaction.update(self.notes.of(self.item.tenant_id), done, condition=mine)
         copy = {"copy": self.item.from_place}
         entry = place_changes.entry(self.item, AuditAction.TENANT_COPY_DISCARDED, Actor(origin="move"), copy, {})
@@ -93,7 +93,7 @@ def clear(
     placement: Placement,
     *,
     advance: Callable[[int], object] = lambda items: None,
-    caught_up: Callable[[TenantRepository], object] = barrier.wait_until_applied,
+    caught_up: Callable[[TenantRepository], object] = stream_barrier.wait_until_applied,
 ) -> None:
     """Delete all that a tenant has at a placement: its own tables, or its items in those of all.
 

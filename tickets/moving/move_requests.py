@@ -16,11 +16,11 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction
 from tenants.tenancy import placements, tenant_directory
 from tenants.tenancy.stored import TenantItem, TenantStatus
-from tickets.moving import keys, move_notes, place_changes
-from tickets.moving.items import MoveItem
-from tickets.sharding import keys as sharding_keys
-from tickets.sharding import reshard_notes
-from tickets.sharding.items import ReshardItem
+from tickets.moving import place_changes, stored
+from tickets.moving.stored import MoveItem
+from tickets.sharding import reshard_requests
+from tickets.sharding import stored as sharding_keys
+from tickets.sharding.stored import ReshardItem
 
 GRACE_DAYS = 7
 SHOWN = 50  # former moves of a tenant
@@ -42,15 +42,15 @@ def begin(
         raise Conflict(
             f"An old copy of {tenant.name} is kept {where.former.in_words}. Discard it first, or go back to it."
         )
-    last = move_notes.MOVES.last(tenant.tenant_id)
-    if last is not None and last.state in move_notes.UNFINISHED:
+    last = place_changes.MOVES.last(tenant.tenant_id)
+    if last is not None and last.state in place_changes.UNFINISHED:
         raise Conflict(f"{tenant.name} is being moved already. Wait for its end, or roll it back.")
     if to != POOL:
         with suppress(Unavailable):  # the move itself counts again
             provisioning.refuse_without_room(tenant.tenant_id, to)
     transaction = Transaction()
     if last is not None:
-        move_notes.keep(transaction, last)
+        place_changes.keep(transaction, last)
     item = _begun(tenant, where.placement, to, grace_days, reason, by, holder)
     unchanged = MoveItem.move_id == last.move_id if last else MoveItem.move_id.does_not_exist()
     transaction.put(item, condition=unchanged & (MoveItem.state == last.state) if last else unchanged)
@@ -58,7 +58,7 @@ def begin(
     transaction.check(
         TenantItem(tenant.tenant_id), rests & place_changes.lies_at(where.placement) & place_changes.is_to_stay()
     )
-    free = ReshardItem.state.does_not_exist() | ~ReshardItem.state.is_in(*reshard_notes.UNFINISHED)
+    free = ReshardItem.state.does_not_exist() | ~ReshardItem.state.is_in(*reshard_requests.UNFINISHED)
     transaction.check(ReshardItem(sharding_keys.RESHARDINGS, tenant.tenant_id), free)
     before = {"placement": str(where.placement)}
     after = {"placement": str(to)} | ({"reason": reason} if reason else {})
@@ -72,21 +72,21 @@ def roll_back(tenant: TenantItem, *, lost: bool = False, reason: str = "", by: A
     more. Raises Invalid without the reason, and Conflict where there is nothing to go back to.
     """
     _refuse_unexplained(lost, reason)
-    last = move_notes.MOVES.last(tenant.tenant_id)
-    stuck = last is not None and last.state == move_notes.CANCELLING and lost
-    if last is not None and (stuck or (last.state == move_notes.RUNNING and not last.switched_at)):
+    last = place_changes.MOVES.last(tenant.tenant_id)
+    stuck = last is not None and last.state == place_changes.CANCELLING and lost
+    if last is not None and (stuck or (last.state == place_changes.RUNNING and not last.switched_at)):
         transaction = Transaction()
         still = (MoveItem.state == last.state) & (MoveItem.switched_at == "")
         transaction.update(
-            move_notes.MOVES.of(tenant.tenant_id),
-            move_notes.MOVES.actions(state=move_notes.CANCELLING, lost=lost),
+            place_changes.MOVES.of(tenant.tenant_id),
+            place_changes.MOVES.actions(state=place_changes.CANCELLING, lost=lost),
             condition=still,
         )
         _commit(transaction, last, AuditAction.TENANT_MOVE_CANCELLED, by, {}, _given_up(False, lost, reason))
         return False
     if lost:
         raise Conflict(f"No move of {tenant.name} has left anything at a place that could be given up.")
-    if last is not None and last.state == move_notes.RUNNING:
+    if last is not None and last.state == place_changes.RUNNING:
         raise Conflict(
             f"{tenant.name} has moved already, and both copies are being compared. It can go back when that has ended."
         )
@@ -114,8 +114,8 @@ def discard(
     before the end of its grace, unless `early`.
     """
     _refuse_unexplained(unchecked or lost, reason)
-    last = move_notes.MOVES.last(tenant.tenant_id)
-    if last is not None and last.state == move_notes.DISCARDING and not (unchecked or lost):
+    last = place_changes.MOVES.last(tenant.tenant_id)
+    if last is not None and last.state == place_changes.DISCARDING and not (unchecked or lost):
         return
     kept = kept_copy(tenant, last)
     if last is None or kept is None:
@@ -126,10 +126,10 @@ def discard(
         )
     transaction = Transaction()
     if last.move_id != kept.move_id:
-        move_notes.keep(transaction, last)
+        place_changes.keep(transaction, last)
     still = (MoveItem.move_id == last.move_id) & (MoveItem.state == last.state)
-    kept.kind, kept.name, kept.counter = keys.MOVES, tenant.tenant_id, int(last.counter) + 1
-    kept.state, kept.phase = move_notes.DISCARDING, move_notes.FIRST_OF_DISCARD
+    kept.kind, kept.name, kept.counter = stored.MOVES, tenant.tenant_id, int(last.counter) + 1
+    kept.state, kept.phase = place_changes.DISCARDING, place_changes.FIRST_OF_DISCARD
     kept.holder, kept.trouble = holder, ""
     kept.unchecked, kept.lost = unchecked, lost
     transaction.put(kept, condition=still)
@@ -153,10 +153,10 @@ def kept_copy(tenant: TenantItem, last: MoveItem | None) -> MoveItem | None:
     `last` is the tenant's last move: mostly that one. A way back that was called off before its switch has left the
     copy as it was; then it is looked up in the history, by one Query.
     """
-    if last is None or last.state in (move_notes.KEPT, move_notes.DISCARDING):
+    if last is None or last.state in (place_changes.KEPT, place_changes.DISCARDING):
         return last
     where = placements.whereabouts(tenant)
-    if last.state != move_notes.CANCELLED or where.former is None:
+    if last.state != place_changes.CANCELLED or where.former is None:
         return None
     left = (str(where.former), str(where.placement))
     return next((move for move in history(tenant.tenant_id) if (move.from_place, move.to_place) == left), None)
@@ -164,17 +164,17 @@ def kept_copy(tenant: TenantItem, last: MoveItem | None) -> MoveItem | None:
 
 def last_of(tenant_id: str) -> MoveItem | None:
     """Return a tenant's last move, None where it had none: one read."""
-    return move_notes.MOVES.last(tenant_id)
+    return place_changes.MOVES.last(tenant_id)
 
 
 def all_last() -> list[MoveItem]:
     """Return the last move of each tenant that had one, newest first: one Query."""
-    return move_notes.MOVES.all_last()
+    return place_changes.MOVES.all_last()
 
 
 def history(tenant_id: str) -> list[MoveItem]:
     """Return the moves of a tenant that others have followed, newest first, up to SHOWN: one Query."""
-    return move_notes.history(tenant_id, limit=SHOWN)
+    return place_changes.history(tenant_id, limit=SHOWN)
 
 
 def _check_site(to: Placement) -> None:
@@ -188,9 +188,9 @@ def _begun(
     tenant: TenantItem, here: Placement, to: Placement, grace_days: int, reason: str, by: Actor, holder: str
 ) -> MoveItem:
     return MoveItem(
-        keys.MOVES, tenant.tenant_id, tenant_id=tenant.tenant_id, slug=tenant.slug, title=tenant.name,
+        stored.MOVES, tenant.tenant_id, tenant_id=tenant.tenant_id, slug=tenant.slug, title=tenant.name,
         move_id=uuid.uuid4().hex[:16], from_place=str(here), to_place=str(to), reason=reason, by=by.email or by.origin,
-        state=move_notes.RUNNING, phase=move_notes.FIRST_PHASE, grace_days=grace_days, holder=holder,
+        state=place_changes.RUNNING, phase=place_changes.FIRST_PHASE, grace_days=grace_days, holder=holder,
         begun_at=clock.stamp(),
     )  # fmt: skip
 

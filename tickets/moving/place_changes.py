@@ -1,14 +1,17 @@
-"""Change what the tenant's item says of where its content lies: that it is about to move, that it has, that it has not.
+"""Change what the tenant's item says of where its content lies, and note the moves themselves.
 
-Each change demands what was seen, so that whoever stood still meanwhile changes nothing.
+Each change demands what was seen, so a process that stood still meanwhile changes nothing. Two that hold the lease of a
+move for a moment do no harm: what they write at the destination passes a gate to which only the last one has the key,
+and the switch demands what that one has seen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
+from portal import clock
 from portal.dynamo import fencing, platform
 from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import Condition, Transaction
@@ -19,11 +22,39 @@ from portal.schema import holdings
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import placements
-from tenants.tenancy.stored import TenantItem, TenantStatus
-from tickets.moving import move_notes
-from tickets.moving.items import MoveItem
+from tenants.tenancy.stored import DIRECTORY, TenantItem, TenantStatus
+from tickets.jobs.leased_job import JobNotes
+from tickets.moving import stored
+from tickets.moving.stored import MoveItem
 from tickets.moving.write_hold import WriteHold
 from tickets.ticket.stored import TICKETS
+
+RUNNING, CANCELLING, CANCELLED = "running", "cancelling", "cancelled"
+KEPT, DISCARDING, DONE = "kept", "discarding", "done"
+UNFINISHED: Final = (RUNNING, CANCELLING, DISCARDING)  # somebody has to carry it on
+ENDED: Final = (CANCELLED, DONE)
+FIRST_PHASE: Final = "preparing"
+FIRST_OF_DISCARD: Final = "comparing"
+
+MOVES: Final = JobNotes(MoveItem, stored.MOVES, "platform")
+
+
+def history(tenant_id: str, *, limit: int) -> list[MoveItem]:
+    """Return the moves of a tenant that were followed by others, newest first."""
+    page = platform.query(DIRECTORY, stored.history(tenant_id), descending=True, limit=limit)
+    return [MoveItem.from_raw_data(raw) for raw in page.items]
+
+
+def keep(transaction: Transaction, item: MoveItem) -> None:
+    """Add to the transaction that a move which another one follows stays in the tenant's history."""
+    kept = MoveItem.from_raw_data(item.serialize())
+    kept.kind, kept.name = stored.history(item.tenant_id), item.begun_at
+    kept.ended_at = kept.ended_at or clock.stamp()
+    transaction.put(kept)
+
+
+# --- the tenant's item ---
+
 
 _COPIED_APART = ("tickets", "ticket counter")  # by number, and in the hold
 
@@ -108,8 +139,8 @@ def switch(item: MoveItem, known: Whereabouts, *, me: str, values: dict[str, Any
         ],
         condition=TenantItem.move == placements.encoded(move_of(item, known)),
     )
-    mine = (MoveItem.holder == me) & (MoveItem.move_id == item.move_id) & (MoveItem.state == move_notes.RUNNING)
-    transaction.update(move_notes.MOVES.of(item.tenant_id), move_notes.MOVES.actions(**values), condition=mine)
+    mine = (MoveItem.holder == me) & (MoveItem.move_id == item.move_id) & (MoveItem.state == RUNNING)
+    transaction.update(MOVES.of(item.tenant_id), MOVES.actions(**values), condition=mine)
     before, after = {"placement": item.from_place}, {"placement": item.to_place}
     recording.commit(transaction, [entry(item, AuditAction.TENANT_MOVED, Actor(origin="move"), before, after)])
 

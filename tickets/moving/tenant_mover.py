@@ -28,17 +28,18 @@ from portal.dynamo.whereabouts import Move
 from portal.errors import Conflict, PortalError, Throttled, TransactionRefused, Unavailable
 from tenants.tenancy import placements
 from tenants.tenancy.shard_layout import CONTEXT_SECONDS
-from tickets.counting import barrier
-from tickets.counting import keys as counting_keys
-from tickets.jobs.job_notes import TakenOver
-from tickets.jobs.leased_job import EndAsked, LeasedJob
-from tickets.moving import copy_check, discarding, move_notes, place_changes
+from tickets.counting import stored as counting_keys
+from tickets.counting import stream_barrier
+from tickets.jobs.job_follower import JobFollower
+from tickets.jobs.leased_job import EndAsked, LeasedJob, TakenOver
+from tickets.moving import copy_check, discarding, place_changes
 from tickets.moving.copy_check import CopyCheck
-from tickets.moving.items import MoveItem
+from tickets.moving.discarding import CopyDiscard
 from tickets.moving.placed_store import PlacedStore
+from tickets.moving.stored import MoveItem
 from tickets.moving.ticket_copies import GateClosed, TicketCopies
 from tickets.moving.write_hold import PAGE, WriteHold
-from tickets.sharding import reshard_notes
+from tickets.sharding import reshard_requests
 from tickets.verification import recount
 
 SETTLE_SECONDS: Final = 2 * CONTEXT_SECONDS  # what began without knowing of the move may take as long again
@@ -60,7 +61,7 @@ class TenantMover(LeasedJob[MoveItem]):
     `caught_up` waits until the destination's stream has been applied.
     """
 
-    notes = move_notes.MOVES
+    notes = place_changes.MOVES
 
     def __init__(
         self,
@@ -74,7 +75,7 @@ class TenantMover(LeasedJob[MoveItem]):
         super().__init__(item, **how)
         self._rate = rate
         self._settle_seconds = SETTLE_SECONDS if settle_seconds is None else settle_seconds
-        self._caught_up = caught_up or partial(barrier.wait_until_applied, say=lambda _: self._look_up())
+        self._caught_up = caught_up or partial(stream_barrier.wait_until_applied, say=lambda _: self._look_up())
         self._changes, self._cancelling = int(item.changes), False
         self._from, self._to = Placement.parse(item.from_place), Placement.parse(item.to_place)
         self._source = PlacedStore(item.tenant_id, self._from)
@@ -82,7 +83,7 @@ class TenantMover(LeasedJob[MoveItem]):
         self._copies = TicketCopies(self._source, PlacedStore(item.tenant_id, self._to), item.move_id, self._look_up)
 
     def _is_to_end(self) -> bool:
-        return self.item.state == move_notes.CANCELLING and not self._cancelling
+        return self.item.state == place_changes.CANCELLING and not self._cancelling
 
     def _carry_out(self) -> None:
         try:
@@ -123,15 +124,15 @@ class TenantMover(LeasedJob[MoveItem]):
             checked = copy_check.check(self.item.tenant_id, left=self._to, present=self._from, advance=self._checked)
             if checked.wrong:
                 self._hold.tear_down()
-                self._note(state=move_notes.CANCELLED, ended_at=clock.stamp(), trouble=checked.trouble())
+                self._note(state=place_changes.CANCELLED, ended_at=clock.stamp(), trouble=checked.trouble())
                 raise Conflict(checked.trouble())
 
     def _announcing(self) -> None:
         place_changes.announce(self.item)
         self._rest(self._settle_seconds)
         while (
-            running := reshard_notes.RESHARDINGS.last(self.item.tenant_id)
-        ) and running.state in reshard_notes.UNFINISHED:
+            running := reshard_requests.RESHARDINGS.last(self.item.tenant_id)
+        ) and running.state in reshard_requests.UNFINISHED:
             self._note(trouble="A resharding that had begun before has to end first.")
             self._rest(_PAUSE)
         self._note(trouble="")
@@ -185,7 +186,7 @@ class TenantMover(LeasedJob[MoveItem]):
         checked = copy_check.check(self.item.tenant_id, left=self._from, present=self._to, found=found, advance=advance)
         kept_until = clock.stamp(clock.now() + timedelta(days=int(self.item.grace_days)))
         self._note(
-            state=move_notes.KEPT, holder="", done=checked.last, digest=checked.digest, trouble=checked.trouble(),
+            state=place_changes.KEPT, holder="", done=checked.last, digest=checked.digest, trouble=checked.trouble(),
             kept_until=kept_until, ended_at=clock.stamp(),
         )  # fmt: skip
 
@@ -259,4 +260,24 @@ class TenantMover(LeasedJob[MoveItem]):
             if not self.item.lost:
                 discarding.clear(self.item.tenant_id, self._to, caught_up=self._caught_up)
             place_changes.follow_no_more(self.item.tenant_id, self._to)
-        self._note(state=move_notes.CANCELLED, holder="", ended_at=clock.stamp(), trouble="")
+        self._note(state=place_changes.CANCELLED, holder="", ended_at=clock.stamp(), trouble="")
+
+
+# --- the kind of job ---
+
+
+_LOOK_SECONDS: Final = 5.0  # each look reads the last move of each tenant that was ever moved
+
+
+def job_of(item: MoveItem, *, mover: dict[str, Any] | None = None, **how: Any) -> LeasedJob[MoveItem]:
+    """Return what carries a move out, or its end, or the end of its old copy. `mover` is for the first two alone."""
+    if item.state == place_changes.DISCARDING:
+        return CopyDiscard(item, **how)
+    return TenantMover(item, **(mover or {}), **how)
+
+
+def follower(**how: Any) -> JobFollower[MoveItem]:
+    """Return what carries out the moves that nobody carries out. It needs the rights of the lifecycle role."""
+    job = partial(job_of, **how)
+    look = place_changes.MOVES.all_last
+    return JobFollower(look, job, unfinished=place_changes.UNFINISHED, name="move", look_seconds=_LOOK_SECONDS)

@@ -1,8 +1,13 @@
-"""Begin a purge, order one for later, and refuse what may not be purged yet."""
+"""Begin a purge, order one for later, and refuse what may not be purged yet.
+
+The purge is noted in the directory, because all else of the tenant goes.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
@@ -19,11 +24,78 @@ from tenants.membership import members
 from tenants.membership.members import Member
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.stored import TenantItem, TenantStatus
-from tickets.moving import move_notes
-from tickets.moving.items import MoveItem
-from tickets.purging import purge_notes
-from tickets.purging.items import PurgeItem
-from tickets.sharding import reshard_notes, reshard_requests
+from tickets.jobs.leased_job import JobNotes
+from tickets.moving import place_changes
+from tickets.moving.stored import MoveItem
+from tickets.purging import stored
+from tickets.purging.stored import PurgeItem
+from tickets.sharding import reshard_requests
+
+ORDERED, RUNNING, CHECKED = "ordered", "running", "checked"
+UNFINISHED: Final = (ORDERED, RUNNING, CHECKED)
+
+PURGES: Final = JobNotes(PurgeItem, stored.PURGES, "platform")
+
+
+@dataclass
+class HoldingCount:
+    """Hold how many items of a holding were counted at first, deleted, and found when it was looked through again."""
+
+    counted: int = 0
+    deleted: int = 0
+    found_after: int = 0
+
+
+Counts = dict[str, HoldingCount]
+
+
+def new(tenant: TenantItem, *, state: str, by: Actor, reason: str) -> PurgeItem:
+    """Return the note of a purge that is ordered or begins."""
+    places = [tenant.placement or "pool", *([tenant.former_placement] if tenant.former_placement else [])]
+    return PurgeItem(
+        stored.PURGES,
+        tenant.tenant_id,
+        tenant_id=tenant.tenant_id,
+        slug=tenant.slug,
+        title=tenant.name,
+        state=state,
+        reason=reason,
+        by_id=by.id,
+        by_email=by.email,
+        by_origin=by.origin,
+        asked_at=clock.stamp(),
+        closes_at=tenant.closes_at or "",
+        places=" ".join(dict.fromkeys(places)),
+    )
+
+
+def by_slug(slug: str) -> PurgeItem | None:
+    """Return the purge of the tenant that has or had this slug: its other names may be gone already."""
+    return next((item for item in PURGES.all_last() if item.slug == slug), None)
+
+
+def end(transaction: Transaction, item: PurgeItem) -> None:
+    """Add to the transaction that the purge is over; it is refused where somebody else has taken it over."""
+    transaction.delete(item, condition=PurgeItem.holder == item.holder)
+
+
+def counts_of(item: PurgeItem) -> Counts:
+    """Read the counts of a purge."""
+    return {name: HoldingCount(**values) for name, values in json.loads(item.counts).items()}
+
+
+def written(counts: Counts) -> str:
+    """Return counts as they are stored."""
+    return json.dumps({name: asdict(count) for name, count in counts.items()})
+
+
+def asked_by(item: PurgeItem) -> Actor:
+    """Return who asked for a purge."""
+    return Actor(item.by_id, item.by_email, item.by_origin)
+
+
+# --- orders ---
+
 
 TAKEN_BACK_MINUTES: Final = 10  # in which an order is left alone: what was purged nobody brings back
 _CHANGED: Final = "Somebody else has just changed this tenant. Please check and try again."
@@ -46,7 +118,7 @@ def order(tenant_id: str, *, by: Actor, reason: str, write: WriteDeletion) -> No
     tenant = tenant_directory.get(tenant_id)
     refuse_early(tenant)
     transaction = Transaction()
-    item = purge_notes.new(tenant, state=purge_notes.ORDERED, by=by, reason=reason)
+    item = new(tenant, state=ORDERED, by=by, reason=reason)
     transaction.put(item, condition=PurgeItem.name.does_not_exist())
     transaction.check(tenant, TenantItem.status == tenant.status)
     owners = members.owners_of(TenantRepository(tenant_id))
@@ -65,11 +137,11 @@ def begins_at(item: PurgeItem) -> datetime:
 
 def withdraw(tenant_id: str, *, by: Actor) -> None:
     """Take an order back. Raises NotFound, and Conflict where there is none or its purge has begun."""
-    tenant, item = tenant_directory.get(tenant_id), purge_notes.PURGES.last(tenant_id)
-    if item is None or item.state != purge_notes.ORDERED:
+    tenant, item = tenant_directory.get(tenant_id), PURGES.last(tenant_id)
+    if item is None or item.state != ORDERED:
         raise Conflict(f"No purge of {tenant.name} is ordered.")
     transaction = Transaction()
-    transaction.delete(item, condition=PurgeItem.state == purge_notes.ORDERED)
+    transaction.delete(item, condition=PurgeItem.state == ORDERED)
     entry = AuditEntry(tenant_id, AuditAction.TENANT_PURGE_WITHDRAWN, by, "tenant", tenant_id, tenant.name)
     _commit(transaction, entry)
 
@@ -79,7 +151,7 @@ def begin_ordered(item: PurgeItem, *, by: Actor) -> PurgeItem | None:
 
     Raises Conflict as `begin` does.
     """
-    if item.state != purge_notes.ORDERED:
+    if item.state != ORDERED:
         return item
     try:
         tenant = tenant_directory.get(item.tenant_id)
@@ -94,7 +166,7 @@ def begin_ordered(item: PurgeItem, *, by: Actor) -> PurgeItem | None:
 def _drop(item: PurgeItem) -> None:
     """Forget an order whose tenant was reopened since: that has undone it."""
     transaction = Transaction()
-    transaction.delete(item, condition=PurgeItem.state == purge_notes.ORDERED)
+    transaction.delete(item, condition=PurgeItem.state == ORDERED)
     try:
         platform.transact(transaction)
     except TransactionRefused as refused:
@@ -112,8 +184,8 @@ def begin(tenant: TenantItem, *, by: Actor, reason: str = "", now: bool = False)
     refuse_early(tenant, now=now)
     _refuse_at_work(tenant)
     certificates.signing_key()
-    ordered = purge_notes.PURGES.last(tenant.tenant_id)
-    item = purge_notes.new(tenant, state=purge_notes.RUNNING, by=by, reason=reason)
+    ordered = PURGES.last(tenant.tenant_id)
+    item = new(tenant, state=RUNNING, by=by, reason=reason)
     if ordered is not None:
         item.reason, item.by_id, item.by_email = ordered.reason or reason, ordered.by_id, ordered.by_email
         item.by_origin, item.asked_at = ordered.by_origin, ordered.asked_at
@@ -128,11 +200,11 @@ def begin(tenant: TenantItem, *, by: Actor, reason: str = "", now: bool = False)
         [TenantItem.status.set(TenantStatus.PURGING)],
         condition=unchanged & TenantItem.move.does_not_exist() & TenantItem.moving_to.does_not_exist(),
     )
-    free = PurgeItem.state == purge_notes.ORDERED if ordered else PurgeItem.name.does_not_exist()
+    free = PurgeItem.state == ORDERED if ordered else PurgeItem.name.does_not_exist()
     transaction.put(item, condition=free)
     # A move that begins, or is called off, has made or left something at a place that the tenant's item does not name.
-    rests = MoveItem.state.does_not_exist() | ~MoveItem.state.is_in(*move_notes.UNFINISHED)
-    transaction.check(move_notes.MOVES.of(tenant.tenant_id), rests)
+    rests = MoveItem.state.does_not_exist() | ~MoveItem.state.is_in(*place_changes.UNFINISHED)
+    transaction.check(place_changes.MOVES.of(tenant.tenant_id), rests)
     tenant_directory.list_as(transaction, tenant, TenantStatus.PURGING)
     after = {"status": TenantStatus.PURGING} | ({"reason": item.reason} if item.reason else {})
     entry = AuditEntry(
@@ -164,13 +236,13 @@ def refuse_early(tenant: TenantItem, *, now: bool = False) -> None:
 
 
 def _refuse_at_work(tenant: TenantItem) -> None:
-    move = move_notes.MOVES.last(tenant.tenant_id)
-    if tenant.move or (move is not None and move.state == move_notes.RUNNING):
+    move = place_changes.MOVES.last(tenant.tenant_id)
+    if tenant.move or (move is not None and move.state == place_changes.RUNNING):
         raise Conflict(f"{tenant.name} is being moved. Let that end first, or roll it back.")
-    if move is not None and move.state in move_notes.UNFINISHED:
+    if move is not None and move.state in place_changes.UNFINISHED:
         raise Conflict(f"What a move of {tenant.name} has left is being deleted. Let that end first.")
     resharding = reshard_requests.last_of(tenant.tenant_id)
-    if tenant.moving_to or (resharding is not None and resharding.state in reshard_notes.UNFINISHED):
+    if tenant.moving_to or (resharding is not None and resharding.state in reshard_requests.UNFINISHED):
         raise Conflict(f"The tickets of {tenant.name} are being spread anew. Let that end first, or stop it.")
 
 

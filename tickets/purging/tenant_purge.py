@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from django.conf import settings
 
+from portal import clock
 from portal.dynamo import provisioning
 from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import TenantRepository, Transaction
@@ -33,12 +34,13 @@ from tenants.audit_trail.recording import Actor
 from tenants.lifecycle import certificates
 from tenants.tenancy import placements
 from tenants.tenancy.shard_layout import CONTEXT_SECONDS
-from tickets.counting import barrier
+from tickets.counting import stream_barrier
+from tickets.jobs.job_follower import JobFollower
 from tickets.jobs.leased_job import LeasedJob
 from tickets.moving import place_changes
-from tickets.purging import erasing, purge_notes
+from tickets.purging import erasing, purge_requests
 from tickets.purging.erasing import Eraser
-from tickets.purging.items import PurgeItem
+from tickets.purging.stored import PurgeItem
 
 # Whoever was let in before may be at work for so long: a request with all its attempts, a delivery with its receiver.
 SETTLE_SECONDS: Final = max(2 * CONTEXT_SECONDS, 40.0)
@@ -54,7 +56,7 @@ class TenantPurge(LeasedJob[PurgeItem]):
     `rate` is in items a second, `advance` gets the number of deleted items, `say` a few words on what is done.
     """
 
-    notes = purge_notes.PURGES
+    notes = purge_requests.PURGES
 
     def __init__(
         self,
@@ -70,11 +72,11 @@ class TenantPurge(LeasedJob[PurgeItem]):
     ) -> None:
         super().__init__(item, **how)
         self.certificate = b""
-        self.counts = purge_notes.counts_of(item)
+        self.counts = purge_requests.counts_of(item)
         self._by, self._settle, self._unfollow = by, SETTLE_SECONDS if settle is None else settle, unfollow
         self._places = [Placement.parse(text) for text in str(item.places).split()]
         self._eraser = Eraser(item.tenant_id, self._places, rate=rate, sleep=sleep, between=self._look_up)
-        self._caught_up = caught_up or partial(barrier.wait_until_applied, say=lambda _: self._look_up())
+        self._caught_up = caught_up or partial(stream_barrier.wait_until_applied, say=lambda _: self._look_up())
         self._unnoted = 0
         self._goes_on = bool(self.counts)
         self._doing = str(item.phase)
@@ -86,7 +88,7 @@ class TenantPurge(LeasedJob[PurgeItem]):
         and Throttled, Unavailable; run again, it goes on.
         """
         rounds = 0
-        while self.item.state == purge_notes.RUNNING:
+        while self.item.state == purge_requests.RUNNING:
             rounds += 1
             self._count()
             for stage in Stage:
@@ -103,7 +105,7 @@ class TenantPurge(LeasedJob[PurgeItem]):
         if self.counts:
             return
         self._tell("counting")
-        self.counts = {one.name: purge_notes.HoldingCount(self._eraser.count(one)) for one in _purged()}
+        self.counts = {one.name: purge_requests.HoldingCount(self._eraser.count(one)) for one in _purged()}
         self._note()
 
     def _clear_stage(self, stage: Stage) -> None:
@@ -152,7 +154,7 @@ class TenantPurge(LeasedJob[PurgeItem]):
 
     def _clear(self, holding: Holding, *, is_first: bool) -> int:
         """Delete what a holding has now, and return how many items that were."""
-        count = self.counts.setdefault(holding.name, purge_notes.HoldingCount())
+        count = self.counts.setdefault(holding.name, purge_requests.HoldingCount())
         if is_first and self._goes_on:
             # What a killed run has deleted last, it may not have noted.
             count.deleted = max(count.deleted, count.counted - self._eraser.count(holding))
@@ -179,7 +181,7 @@ class TenantPurge(LeasedJob[PurgeItem]):
             if is_last:
                 raise Conflict(f"Something is written again and again: {', '.join(left)}. Run it again.")
             return
-        self._note(state=purge_notes.CHECKED)
+        self._note(state=purge_requests.CHECKED)
 
     def _tell(self, what: str) -> None:
         self._doing = what  # noted with the next heartbeat
@@ -187,11 +189,11 @@ class TenantPurge(LeasedJob[PurgeItem]):
 
     def _always_noted(self) -> dict[str, Any]:
         self._unnoted = 0
-        return {"counts": purge_notes.written(self.counts), "phase": self._doing}
+        return {"counts": purge_requests.written(self.counts), "phase": self._doing}
 
     def _certify(self) -> None:
         transaction = Transaction()
-        purge_notes.end(transaction, self.item)
+        purge_requests.end(transaction, self.item)
         self.certificate = certificates.issue(
             _facts(self.item, self.counts, self._by),
             tenant_id=self.item.tenant_id,
@@ -212,9 +214,9 @@ def _purged(stage: Stage | None = None) -> list[Holding]:
     return [one for one in holdings.holdings() if not one.keep_on_purge and stage in (None, one.stage)]
 
 
-def _facts(item: PurgeItem, counts: purge_notes.Counts, by: Actor) -> dict[str, Any]:
+def _facts(item: PurgeItem, counts: purge_requests.Counts, by: Actor) -> dict[str, Any]:
     """Return what the certificate says. Times are in UTC."""
-    asked = purge_notes.asked_by(item)
+    asked = purge_requests.asked_by(item)
     ends = {partition: (rows, digest) for partition, (rows, digest) in json.loads(item.chains).items()}
     return {
         "kind": "deletion of a tenant",
@@ -241,3 +243,30 @@ def _facts(item: PurgeItem, counts: purge_notes.Counts, by: Actor) -> dict[str, 
         ],
         "kept": [{"name": one.name, "because": one.keep_on_purge} for one in holdings.holdings() if one.keep_on_purge],
     }
+
+
+# --- the kind of job ---
+
+
+_BY: Final = Actor(origin="worker")
+
+
+def follower(**how: Any) -> JobFollower[PurgeItem]:
+    """Return what carries out the purges that nobody carries out. It needs the rights of the lifecycle role."""
+    return JobFollower(_due, partial(_job, **how), unfinished=purge_requests.UNFINISHED, name="purge")
+
+
+def _due() -> list[PurgeItem]:
+    now = clock.now()
+    return [
+        item
+        for item in purge_requests.PURGES.all_last()
+        if item.state != purge_requests.ORDERED or purge_requests.begins_at(item) <= now
+    ]
+
+
+def _job(item: PurgeItem, **how: Any) -> TenantPurge:
+    begun = purge_requests.begin_ordered(item, by=_BY)
+    if begun is None:
+        raise Conflict("The tenant was reopened since: its order is dropped.")
+    return TenantPurge(begun, by=_BY, **how)

@@ -15,14 +15,13 @@ from django.utils.safestring import SafeString, mark_safe
 from portal.errors import Invalid
 from portal.plain_text import amount
 from tenants.tenancy.context import TenantContext
-from tickets.dashboards.freshness import Freshness
+from tickets.dashboards.dashboard import Freshness
 from tickets.desk import filter_presenters, filters, queue_presenters
 from tickets.desk.filter_presenters import QueueAddress, chips
 from tickets.desk.ticket_presenters import listed, queue_url
-from tickets.search import query_parser
-from tickets.search.parsed_query import ME, NOBODY, Filters, SearchQuery
-from tickets.search.query_parser import OnlyFilters
+from tickets.search import search_query
 from tickets.search.results import Found, Hit, Piece, Suggestions, Where
+from tickets.search.search_query import ME, NOBODY, Filters, OnlyFilters, SearchQuery
 from tickets.search.ticket_search import NOTHING_INDEXED
 from tickets.ticket.fields import Status
 
@@ -152,7 +151,7 @@ def tidied(params: Mapping[str, str]) -> str | None:
 def with_its_tabs(address: SearchAddress) -> str | None:
     """Return the address with the tabs that the filters in its text ask for, None where they do not contradict them."""
     try:
-        query, _ = query_parser.parse(address.text)
+        query, _ = search_query.parse(address.text)
     except OnlyFilters as problem:
         query = problem.query
     except Invalid:  # which the search itself explains

@@ -1,22 +1,256 @@
-"""Rank tickets whose texts are known: BM25 over weighted fields, then freshness, neighbourhood and open work.
+"""Choose and rank tickets: first by what the index says of all, then by the texts of the best.
 
-Source: Robertson, Zaragoza and Taylor, "Simple BM25 extension to multiple weighted fields", 2004.
+Texts are ranked by BM25 over weighted fields, then freshness, neighbourhood and open work. Source: Robertson, Zaragoza
+and Taylor, "Simple BM25 extension to multiple weighted fields", 2004.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 from portal import clock
 from tickets.counting.contributions import UNRESOLVED
+from tickets.search.index import postings
+from tickets.search.index.postings import Places
+from tickets.search.index_lookup import AskedTerm, RangeRead
 from tickets.search.results import Where
-from tickets.search.text_match import FieldMatch, TicketMatch
+from tickets.search.text_match import BEGINS, EXACT, FORM, FieldMatch, TicketMatch
 from tickets.search.ticket_texts import text_in
+
+_LEVEL: Final = 16  # one step of the impact in a posting
+_LOWER: Final = {EXACT: 0, FORM: _LEVEL, BEGINS: 2 * _LEVEL}  # for words that are not spelt as they were typed
+_PLACES: Final = 15
+# How much a posting says, between 0 and 1, by its byte: the impact's levels are half powers of two.
+_SATURATION: Final = 1.2
+_GAIN: Final = [impact / (_SATURATION + impact) for byte in range(256) for impact in [2 ** ((byte >> 4) / 2) / 4]]
+FEW: Final = 10  # tickets that lack nothing: where there are less, others are proposed as well
+NEARLY: Final = 20
+_NUMBER_BITS: Final = 40  # of a rank
+_NUMBER: Final = (1 << _NUMBER_BITS) - 1
+_EXACTNESS: Final = 1_000_000  # steps of a score
+_OLDEST: Final = 0.6  # of the score of the newest ticket
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Hold a ticket that may match, its rank, and where the index says that words stand.
+
+    A rank is the score and, below it, the number: so no two tickets have the same, and the newer one goes first.
+    """
+
+    number: int
+    rank: int
+    places: Places
+
+
+@dataclass(frozen=True)
+class Proposals:
+    """Hold the ranks of all proposals, best first. `is_complete` says that no other ticket can match; `nearly` are the
+    best of those that lack something, where few lack nothing."""
+
+    best: list[int]
+    is_complete: bool
+    nearly: list[int]
+    reads: Sequence[TermRead]
+
+    def taken(self, ranks: Iterable[int]) -> list[Proposal]:
+        """Return the proposals of these ranks."""
+        return [Proposal(number := rank & _NUMBER, rank, self._places(number)) for rank in ranks]
+
+    def _places(self, number: int) -> Places:
+        found = 0
+        for read in self.reads:
+            found |= read.postings.get(number, 0)
+        return Places(found & _PLACES)
+
+
+@dataclass(frozen=True)
+class PagePosition:
+    """Where a page begins: behind a proposal, and with tickets that matched before and were not shown."""
+
+    rank: int
+    left: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ProposalPage:
+    """The proposals that one page reads, between two ranks: below `start`, down to `last`. `left` matched before;
+    `is_last` says that there are no more of them."""
+
+    chosen: Sequence[Proposal]
+    left: Sequence[int]
+    is_last: bool
+    start: int
+    last: int
+
+    @classmethod
+    def of(cls, proposed: Proposals, position: PagePosition | None, length: int) -> ProposalPage:
+        """Take so many of the best proposals behind a position."""
+        left = position.left if position else ()
+        start = position.rank if position else 0
+        ranks = proposed.best if position is None else [rank for rank in proposed.best if rank < start]
+        room = max(0, length - len(left))
+        chosen = proposed.taken(ranks[:room])
+        return cls(chosen, left, len(ranks) <= room, start, chosen[-1].rank if chosen else start)
+
+    def end(self, unshown: tuple[int, ...]) -> list[Any] | None:
+        """Return the position where the next page begins, None where there is none."""
+        return None if self.is_last and not unshown else [self.last, unshown]
+
+
+@dataclass(frozen=True)
+class TermRead:
+    """Hold the postings of an asked term, and whether these are all; also for each term of the index by itself."""
+
+    term: AskedTerm
+    postings: Mapping[int, int]
+    is_complete: bool
+    by_term: Mapping[str, Mapping[int, int]]
+
+
+def read_terms(terms: Sequence[AskedTerm], ranges: Iterable[RangeRead], *, with_notes: bool) -> list[TermRead]:
+    """Decode what was read: `ranges` are those of the terms, in order."""
+    found, left = [], iter(ranges)
+    for term in terms:
+        several = [next(left) for _ in term.ranges(with_notes=with_notes)]
+        decoded: dict[bytes, list[Mapping[int, int]]] = defaultdict(list)
+        for name, entry in (one for read in several for one in read.entries):
+            if weight := term.weight(name, with_notes=with_notes):
+                decoded[name].append(_lowered(_decoded(entry), _LOWER[weight], term.places))
+        by_term = {name.decode(errors="replace"): postings.merged(ones) for name, ones in decoded.items()}
+        merged = postings.merged(by_term.values())
+        found.append(TermRead(term, merged, all(read.is_complete for read in several), by_term))
+    return found
+
+
+def propose(
+    of_versions: Sequence[Sequence[TermRead]], *, tickets: int, among: Collection[int] | None = None, newest_first: bool
+) -> Proposals:
+    """Return the proposals: terms by version of the tokenizer, `tickets` is how many there are.
+
+    Each part of the query must hold by the terms of some version. `among` leaves out all other tickets.
+    """
+    narrowing = _narrowing(of_versions)
+    if narrowing:
+        numbers = set.intersection(*sorted(narrowing.values(), key=len))
+    else:  # all were cut off: any ticket with the rarest of them
+        numbers = {*min((read.postings for reads in of_versions for read in reads), key=len, default={})}
+    if among is not None:
+        numbers &= {*among}
+    reads = _different(of_versions)
+    best = _ranked(numbers, reads, tickets, newest_first=newest_first)
+    nearly: list[int] = []
+    if len(best) < FEW and len(narrowing) > 1:
+        others = set.union(*narrowing.values()) - numbers
+        others = others if among is None else others & {*among}
+        nearly = _ranked(others, reads, tickets, newest_first=False)[:NEARLY]
+    return Proposals(best, bool(narrowing), nearly, reads)
+
+
+def may_be_in_comments(of_versions: Sequence[Sequence[TermRead]], part: int, number: int) -> bool:
+    """Tell whether a part of the query may stand in a ticket's comments or notes, for all that the index knows."""
+    return any(
+        all(
+            read.postings.get(number, 0) & Places.COMMENT
+            for read in reads
+            if read.term.part == part and read.is_complete and not read.term.only_ranks
+        )
+        for reads in of_versions
+    )
+
+
+def is_in_comments(of_versions: Sequence[Sequence[TermRead]], part: int, number: int, *, is_word: bool) -> bool:
+    """Tell whether the index has a part of the query, as one word or as a whole, in a ticket's comments or notes."""
+    return any(
+        read.postings.get(number, 0) & Places.COMMENT
+        for reads in of_versions
+        for read in reads
+        if read.term.part == part and (is_word or read.term.only_ranks)
+    )
+
+
+def _ranked(numbers: Collection[int], reads: Sequence[TermRead], tickets: int, *, newest_first: bool) -> list[int]:
+    """Rank these tickets by what the index says of them, or by their numbers."""
+    if newest_first:
+        return sorted((number << _NUMBER_BITS | number for number in numbers), reverse=True)
+    scores: dict[int, float] = dict.fromkeys(numbers, 0.0)
+    for read in reads:
+        rarity = _rarity(len(read.postings), tickets)
+        gains = [rarity * gain for gain in _GAIN]
+        few, many = (scores, read.postings) if len(scores) < len(read.postings) else (read.postings, scores)
+        for number in [one for one in few if one in many]:
+            scores[number] += gains[read.postings[number]]
+    freshness = (1 - _OLDEST) / max(1, tickets)
+    ranks = [
+        int(_EXACTNESS * score * (_OLDEST + freshness * number)) << _NUMBER_BITS | number
+        for number, score in scores.items()
+    ]
+    ranks.sort(reverse=True)
+    return ranks
+
+
+def _narrowing(of_versions: Sequence[Sequence[TermRead]]) -> dict[int, set[int]]:
+    """Return the tickets of each part of the query that narrows the search down, in every version."""
+    parts: dict[int, set[int]] = {}
+    free: set[int] = set()
+    wanted = {read.term.part for reads in of_versions for read in reads}
+    for reads in of_versions:
+        for part in wanted:
+            telling = [r for r in reads if r.term.part == part and r.is_complete and not r.term.only_ranks]
+            if telling:
+                telling.sort(key=lambda r: len(r.postings))
+                parts.setdefault(part, set()).update(
+                    set(telling[0].postings).intersection(*(r.postings for r in telling[1:]))
+                )
+            else:
+                free.add(part)
+    return {part: numbers for part, numbers in parts.items() if part not in free}
+
+
+def _different(of_versions: Sequence[Sequence[TermRead]]) -> list[TermRead]:
+    """Leave out terms that another version asks for as well."""
+    return list({read.term: read for reads in of_versions for read in reads}.values())
+
+
+def _decoded(entry: bytes) -> Mapping[int, int]:
+    """Decode an entry; one that was tampered with has no tickets."""
+    try:
+        return postings.decode(entry)
+    except (IndexError, ValueError):
+        return {}
+
+
+def _lowered(decoded: Mapping[int, int], by: int, places: Places | None) -> Mapping[int, int]:
+    if places is not None:
+        decoded = {number: byte for number, byte in decoded.items() if byte & places}
+    if not by:
+        return decoded
+    return {number: byte - by if byte >= by + _LEVEL else byte & _PLACES for number, byte in decoded.items()}
+
+
+def _rarity(having: int, tickets: int) -> float:
+    """Return how much a word says, in half powers of two, so that a few new tickets leave the order as it is."""
+    return 2 ** (round(2 * math.log2(math.log(2 + tickets / (having + 1)))) / 2)
+
+
+def rarities(of_versions: Sequence[Sequence[TermRead]], tickets: int) -> dict[int, float]:
+    """Return for each part of the query how much it says: as much as the rarest of its words."""
+    found: dict[int, float] = {}
+    for read in _different(of_versions):
+        if not read.term.only_ranks:
+            rarity = _rarity(len(read.postings), tickets)
+            found[read.term.part] = max(rarity, found.get(read.term.part, 0.0))
+    return found
+
+
+# --- ranks of tickets whose texts are known ---
+
 
 _K1: Final = 1.2
 _B: Final = 0.75

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tickets.search.parsed_query import SearchQuery
+from tickets.search.search_query import SearchQuery
 from tickets.ticket.stored import SummaryItem
 
 

@@ -16,17 +16,15 @@ from portal.schema import keys
 from tenants.membership.stored import MEMBERS, MemberItem
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
-from tickets.search import query_parser, ticket_texts, tokenizer
+from tickets.search import search_query, ticket_texts, tokenizer
 from tickets.search.index.fragments import tag_term
 from tickets.search.index.postings import Places
-from tickets.search.index_lookup import IndexLookup
-from tickets.search.index_terms import WORDS_LIMIT, AskedTerm
-from tickets.search.parsed_query import Filters
+from tickets.search.index_lookup import WORDS_LIMIT, AskedTerm, IndexLookup
 from tickets.search.results import FoundPerson, Suggestions
-from tickets.search.text_match import TextMatcher
+from tickets.search.search_query import Filters
+from tickets.search.text_match import TextMatcher, WordMatcher
 from tickets.search.ticket_search import Search, find, named_match
 from tickets.search.ticket_texts import TicketText
-from tickets.search.word_matcher import WordMatcher
 from tickets.ticket import texts
 
 BLOCKS_LIMIT: Final = 48  # that the suggestions for one text read
@@ -50,7 +48,7 @@ def suggest(tenant: TenantContext, text: str) -> Suggestions:
     """
     typed = text.strip()
     try:
-        query, _ = query_parser.parse(text, is_typing=True)
+        query, _ = search_query.parse(text, is_typing=True)
     except Invalid:
         return Suggestions((), (), ())
     if len(typed) < LEAST and not tokenizer.is_unspaced(typed) and not query.number:
@@ -84,7 +82,7 @@ def meant(tenant: TenantContext, text: str, within: Filters | None = None) -> st
     Words that stand in internal notes alone are offered to nobody, and a first letter that is missing is not found. Two
     round trips, and those of one search more where a near word is known. Raises Throttled, Unavailable.
     """
-    query, _ = query_parser.parse(text)
+    query, _ = search_query.parse(text)
     sought = {w.folded[0] for phrase in query.phrases for w in tokenizer.words(phrase.text)}
     words = sorted((w for w in sought if len(w) >= MISSPELT_LEAST and w.isalpha()), key=len, reverse=True)[:WORDS_LIMIT]
     near = {w: WordMatcher((w[0], w[1] + w[0], w[1:3]), is_beginning=True) for w in words}

@@ -15,35 +15,135 @@ behind them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any, Final
 
 from portal import clock
 from portal.dynamo import paging
 from portal.dynamo.client import fan_out
+from tenants.membership import members
 from tenants.membership.members import Member
 from tenants.tenancy.context import TenantContext
-from tickets.search import (
-    index_terms,
-    proposals,
-    query_parser,
-    ranking,
-    snippets,
-    ticket_conditions,
-    ticket_texts,
-    tokenizer,
-)
+from tickets.counting.contributions import UNRESOLVED
+from tickets.desk import lists
+from tickets.desk.ticket_rows import TicketRow
+from tickets.search import index_lookup, ranking, search_query, snippets, ticket_texts, tokenizer
 from tickets.search.index.postings import Places
-from tickets.search.index_lookup import BLOCKS_LIMIT, IndexLookup
-from tickets.search.index_terms import AskedTerm
-from tickets.search.parsed_query import Filters, SearchQuery
-from tickets.search.proposals import PagePosition, Proposal, ProposalPage, Proposals, TermRead
+from tickets.search.index_lookup import BLOCKS_LIMIT, AskedTerm, IndexLookup
+from tickets.search.ranking import PagePosition, Proposal, ProposalPage, Proposals, TermRead
 from tickets.search.results import Found, Hit, Piece, Where
+from tickets.search.search_query import ME, NOBODY, Filters, SearchQuery
 from tickets.search.text_match import TextMatcher, TicketMatch
-from tickets.search.ticket_conditions import Conditions
 from tickets.search.ticket_texts import TicketText
 from tickets.ticket import stored
+from tickets.ticket.fields import Status
 from tickets.ticket.stored import CounterItem
+
+LISTED: Final = 500  # tickets of a list that are read to narrow a search down
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Hold what is asked beside words. None asks nothing; `resolvers` has "" for nobody."""
+
+    query: SearchQuery
+    within: Filters
+    statuses: frozenset[Status] | None = None
+    resolvers: frozenset[str] | None = None
+    requesters: frozenset[str] | None = None
+
+    def hold(self, text: TicketText) -> bool:
+        """Tell whether a ticket is what was asked for, whatever its words are."""
+        row, query = TicketRow.from_raw(dict(text.raw_summary)), self.query
+        opened = date.fromisoformat(row.created_at[:10])
+        return (
+            (self.statuses is None or row.status in self.statuses)
+            and (self.resolvers is None or row.resolver in self.resolvers)
+            and self._is_requested(text)
+            and all(tag in row.tags for tag in query.tags)
+            and all(getattr(row, name) == word for name, word in query.choices.items())
+            and (query.before is None or opened < query.before)
+            and (query.after is None or opened >= query.after)
+            and self.within.only.matches(row)
+        )
+
+    def are_known(self, *, by_list: bool) -> bool:
+        """Tell whether the index and, `by_list`, what `listing` read leave nothing to ask of each ticket."""
+        query, only = self.query, self.within.only.without("tag")
+        if query.choices or query.before or query.after or only or (query.requester and self.requesters is None):
+            return False
+        if self.statuses is None and self.resolvers is None:
+            return True
+        return by_list and (self.resolvers is None or len(self.resolvers) == 1)
+
+    def _is_requested(self, text: TicketText) -> bool:
+        if self.requesters is not None:
+            return text.requester in self.requesters
+        name = {folded for word in tokenizer.words(text.requester_name) for folded in word.folded}
+        return all(name.intersection(word.folded) for word in tokenizer.words(self.query.requester))
+
+    def listing(self, tenant: TenantContext) -> Callable[[], set[int] | None] | None:
+        """Return what reads the numbers of the tickets that can hold, None where no list is short enough to say so.
+
+        What it returns is None, too, where the list turned out to be longer than LISTED.
+        """
+        resolver = next(iter(self.resolvers)) if self.resolvers and len(self.resolvers) == 1 else None
+        if resolver is None and not (self.statuses and self.statuses.issubset(UNRESOLVED)):
+            return None
+        statuses = [status for status in Status if self.statuses is None or status in self.statuses]
+
+        def read() -> set[int] | None:
+            page = lists.page(tenant, status=statuses, resolver=resolver, size=LISTED)
+            return None if page.next else {row.number for row in page.rows}
+
+        return read
+
+
+def needs_members(query: SearchQuery) -> bool:
+    """Tell whether the query names people whose ids the list of members tells."""
+    return query.assignee not in ("", ME, NOBODY) or "@" in query.requester
+
+
+def understood(
+    tenant: TenantContext, query: SearchQuery, within: Filters, people: Sequence[Member]
+) -> tuple[Conditions, tuple[str, ...]]:
+    """Return the conditions with ids for names, and a sentence for each name that nobody has."""
+    problems = []
+    resolvers = None if within.resolver is None else frozenset({within.resolver})
+    if query.assignee:
+        named = _ids(tenant, query.assignee, people)
+        if not named:
+            problems.append(f"“assignee:{query.assignee}” was ignored: nobody here is called so.")
+        else:
+            resolvers = named if resolvers is None else named & resolvers
+    statuses = None if query.statuses is None else frozenset(query.statuses)
+    if within.statuses is not None:
+        statuses = frozenset(within.statuses) if statuses is None else statuses & frozenset(within.statuses)
+    requesters = _ids(tenant, query.requester, people) if query.requester == ME or "@" in query.requester else None
+    if requesters is not None and not requesters:
+        problems.append(
+            f"Nobody here has the address “{query.requester}”: from: was taken for a part of the requester’s name."
+        )
+    return Conditions(query, within, statuses, resolvers, requesters or None), tuple(problems)
+
+
+def _ids(tenant: TenantContext, name: str, people: Sequence[Member]) -> frozenset[str]:
+    """Return the ids of those who are meant by a name, a part of it, or a mail address; "" for nobody."""
+    if name == ME:
+        return frozenset({tenant.user_id})
+    if name == NOBODY:
+        return frozenset({""})
+    return frozenset(one.id for one in people if name in one.name.casefold() or name in one.email.casefold())
+
+
+def members_of(tenant: TenantContext) -> list[Member]:
+    """Return the members by whom names are understood: see `members.members_of`."""
+    return members.members_of(tenant.repository)
+
+
+# --- the search ---
+
 
 CHECKED: Final = 30  # proposals whose texts are read
 SIFTED: Final = 100  # proposals whose SUMMARYs are read first, where filters are left that the index does not know
@@ -68,7 +168,7 @@ def find(
     `newest_first` asks for those with the highest numbers instead, as a query without words always does.
     Raises Invalid for a query with nothing to search for and for a bad cursor; Throttled, Unavailable.
     """
-    query, explanations = query_parser.parse(text)
+    query, explanations = search_query.parse(text)
     search = Search(tenant, query, within or Filters())
     binding = ("search", text, newest_first, repr(within))
     position = None
@@ -96,7 +196,7 @@ def find(
         about=len(proposed.best) if proposed.is_complete else None,
         query=query,
         nearly=tuple(search.hit(match) for match in read if not match.is_whole)[:SHOWN],
-        is_counted=proposed.is_complete and not search.sifts and index_terms.tell_all(query),
+        is_counted=proposed.is_complete and not search.sifts and index_lookup.tell_all(query),
         rest=sum(rank < page.last for rank in proposed.best) if end else 0,
     )
 
@@ -137,31 +237,29 @@ class Search:
         """Ask the index: two round trips at most. `beside` is read along with the first one."""
         people: list[Member] = []
         first: list[Callable[[], Any]] = [self._lookup.begin, self._read_counter, beside]
-        if ticket_conditions.needs_members(self.query):
-            first.append(lambda: people.extend(ticket_conditions.members_of(self.tenant)))
+        if needs_members(self.query):
+            first.append(lambda: people.extend(members_of(self.tenant)))
         fan_out(first)
-        self._conditions, self.explanations = ticket_conditions.understood(
-            self.tenant, self.query, self._within, people
-        )
+        self._conditions, self.explanations = understood(self.tenant, self.query, self._within, people)
         among: list[set[int] | None] = []
         second: list[Callable[[], Any]] = [self._lookup.finish]
         if listing := self._conditions.listing(self.tenant):
             second.append(lambda: among.append(listing()))
         ranges = iter(fan_out(second)[0])
         self.sifts = not self._conditions.are_known(by_list=next(iter(among), None) is not None)
-        self._beside = proposals.read_terms(self._also, ranges, with_notes=False)
+        self._beside = ranking.read_terms(self._also, ranges, with_notes=False)
         self._reads = [
-            proposals.read_terms(terms, ranges, with_notes=self._with_notes)
+            ranking.read_terms(terms, ranges, with_notes=self._with_notes)
             for terms in self._terms(self._lookup.versions)
         ]
-        self._rarities = proposals.rarities(self._reads, self.tickets)
+        self._rarities = ranking.rarities(self._reads, self.tickets)
         if self._lookup.is_empty and self.tickets:
             self.explanations += (NOTHING_INDEXED,)
         elif self._lookup.is_damaged:
             self.explanations += (PARTLY_LOST,)
         elif not all(read.is_complete for reads in self._reads for read in reads):
             self.explanations += (TOO_MANY,)
-        return proposals.propose(
+        return ranking.propose(
             self._reads, tickets=self.tickets, among=next(iter(among), None), newest_first=newest_first
         )
 
@@ -205,14 +303,14 @@ class Search:
             return None
         there = {place.phrase for one in match.fields for place in one.places}
         missing = [n for n in range(len(phrases)) if n not in there]
-        if not all(proposals.may_be_in_comments(self._reads, n, text.number) for n in missing):
+        if not all(ranking.may_be_in_comments(self._reads, n, text.number) for n in missing):
             return matcher.match(text)
         self._unread.add(text.number)
         if missing:
             self.in_older.add(text.number)
         are_words = {n: len(tokenizer.words(phrases[n].text)) == 1 for n in missing}
         is_whole = all(
-            proposals.is_in_comments(self._reads, n, text.number, is_word=is_word) for n, is_word in are_words.items()
+            ranking.is_in_comments(self._reads, n, text.number, is_word=is_word) for n, is_word in are_words.items()
         )
         return replace(match, is_whole=is_whole)
 
@@ -260,13 +358,13 @@ class Search:
         requesters = sorted(self._conditions.requesters or ())
         found: list[list[AskedTerm]] = []
         for version in versions:
-            terms = index_terms.asked_terms(self.query, people=requesters, version=version)
+            terms = index_lookup.asked_terms(self.query, people=requesters, version=version)
             terms = [term if term.places else replace(term, places=self._places) for term in terms]
             if terms not in found:
                 found.append(terms)
         return found
 
-    def _ranges(self, versions: Sequence[int]) -> list[index_terms.TermRange]:
+    def _ranges(self, versions: Sequence[int]) -> list[index_lookup.TermRange]:
         asked = [term for terms in self._terms(versions) for term in terms]
         own = [r for term in asked for r in term.ranges(with_notes=self._with_notes)]
         return [r for term in self._also for r in term.ranges(with_notes=False)] + own

@@ -21,7 +21,7 @@ from portal.web.access import member
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
-from tickets.dashboards.freshness import Freshness
+from tickets.dashboards.dashboard import Freshness
 from tickets.search import presenters, suggesting, ticket_search
 from tickets.search.presenters import NEWEST, SearchAddress
 from tickets.search.ticket_search import NOTHING_INDEXED

@@ -6,11 +6,14 @@ arrival, or a worker that catches up would see a flood where there was none.
 
 Pollers share the stream, and each sees a part of it. Who sees something warm writes it down for the others, and it is
 added up one window later. Where nothing is warm nothing is written and nothing is read.
+
+A tenant whose partitions are hot gets more shards, never fewer: that is for an operator to decide.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import uuid
 from collections import Counter
@@ -20,11 +23,13 @@ from datetime import timedelta
 from typing import Any, Final
 
 from portal import clock
+from portal.errors import ConditionFailed, NotFound
 from portal.heat_sketch import HeatSketch
 from portal.streams import worker
 from portal.streams.batch import Record
-from tickets.sharding import keys
-from tickets.sharding.items import HeatItem
+from tenants.tenancy.shard_layout import MOST_SHARDS, ShardLayout
+from tickets.sharding import reshard_job, reshard_requests, stored
+from tickets.sharding.stored import HeatItem, ReshardItem
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.stored import SUMMARY
 
@@ -97,10 +102,10 @@ class HeatWatch:
         """
         if not (news := self.news()):
             return []
-        heat = HeatItem(keys.HEAT, self.me)
+        heat = HeatItem(stored.HEAT, self.me)
         worker.change(heat, [HeatItem.windows.set(json.dumps(news)), HeatItem.told_at.set(clock.stamp())])
         told: list[Windows] = []
-        for item in list(worker.items(HeatItem, keys.HEAT, consistent=True)):
+        for item in list(worker.items(HeatItem, stored.HEAT, consistent=True)):
             if clock.parse(item.told_at) < clock.now() - _FORGOTTEN:
                 worker.remove(item)
             else:
@@ -153,3 +158,67 @@ def _costs(record: Record) -> dict[str, float]:
             name = json.dumps([owner[0], *parts])
             costs[name] = costs.get(name, 0.0) + units
     return costs
+
+
+# --- more shards ---
+
+
+log = logging.getLogger("pooldesk.stream")
+
+COOL_DOWN: Final = timedelta(minutes=10)  # after a resharding of the same tenant has ended
+_FULL: Final = 900  # write units a second: some are refused from here on, and the stream does not say how many
+_ROOM: Final = 2  # times the heat that is seen: a tenant that grows should not be resharded again at once
+
+
+def ask(heats: Sequence[Heat], last: Iterable[ReshardItem], *, hot: float) -> list[str]:
+    """Begin a resharding for each tenant that is hot and may have more shards. Return their ids.
+
+    `last` are the last reshardings as they are known. Raises Unavailable.
+    """
+    resting = {item.tenant_id for item in last if not _has_cooled(item)}
+    worst = {heat.tenant_id: heat for heat in sorted(heats, key=lambda heat: heat.units)}
+    return [tenant_id for tenant_id, heat in worst.items() if tenant_id not in resting and _begin(heat, hot)]
+
+
+def wanted_shards(shards: int, units: float, hot: float) -> int:
+    """Return how many shards make a partition cool that takes so many units a second: a power of two, at least the
+    next one, and at most MOST_SHARDS.
+
+    What a full partition refuses leaves no record. So of a full one nobody knows how hot it would be: it gets all.
+    """
+    if units >= _FULL:
+        return MOST_SHARDS
+    wanted = 1
+    while wanted <= shards or wanted * hot < _ROOM * shards * units:
+        wanted *= 2
+    return min(wanted, MOST_SHARDS)
+
+
+def _has_cooled(item: ReshardItem) -> bool:
+    if item.state in reshard_requests.UNFINISHED:
+        return False
+    return clock.parse(item.ended_at) + COOL_DOWN < clock.now()
+
+
+def _begin(heat: Heat, hot: float) -> bool:
+    try:
+        tenant = reshard_job.stored(heat.tenant_id)
+    except NotFound:
+        return False
+    if tenant.move or tenant.arriving:  # a resharding can wait, and what an import writes is hot for a while only
+        return False
+    layout = ShardLayout.of(tenant)
+    to_shards = wanted_shards(layout.writers, heat.units, hot)
+    if to_shards <= layout.readers:
+        return False
+    reason = (
+        f"Partition {heat.shard} of {heat.status.lower()} tickets took {heat.units:,.0f} write units a second, "
+        f"and {hot:,.0f} count as hot."
+    )
+    item, actions, free = reshard_requests.begun(tenant=tenant, to_shards=to_shards, reason=reason, by="", holder="")
+    try:
+        worker.change(item, actions, condition=free)
+    except ConditionFailed:
+        return False
+    log.warning("%s is resharded to %d: %s", tenant.slug, to_shards, reason)
+    return True

@@ -1,21 +1,60 @@
-"""Begin and stop reshardings as an operator, each act with its row in the audit trail, and show them."""
+"""Begin, stop and list reshardings, each act of an operator with its row in the audit trail."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, Final
 
 from portal import clock
 from portal.dynamo import platform
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Invalid, TransactionRefused
 from portal.plain_text import amount
+from portal.streams import worker
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.shard_layout import MOST_SHARDS, ShardLayout
 from tenants.tenancy.stored import DIRECTORY, TenantItem, TenantStatus
-from tickets.sharding import keys, reshard_notes
-from tickets.sharding.items import ReshardItem
+from tickets.jobs.leased_job import JobNotes
+from tickets.sharding import stored
+from tickets.sharding.stored import ReshardItem
+
+RUNNING, STOPPING, STOPPED, DONE = "running", "stopping", "stopped", "done"
+UNFINISHED: Final = (RUNNING, STOPPING)
+FIRST_PHASE: Final = "widening"
+
+RESHARDINGS: Final = JobNotes(ReshardItem, stored.RESHARDINGS, "worker")
+
+
+def begun(*, tenant: Any, to_shards: int, reason: str, by: str, holder: str) -> tuple[ReshardItem, list[Any], Any]:
+    """Return the item, the actions and the condition of the update that begins a resharding of a tenant as stored.
+
+    It is refused while another one is running.
+    """
+    values = {
+        "tenant_id": tenant.tenant_id, "slug": tenant.slug, "title": tenant.name, "from_shards": int(tenant.shards),
+        "to_shards": to_shards, "reason": reason, "by": by, "state": RUNNING, "phase": FIRST_PHASE, "place": "",
+        "moved": 0, "holder": holder, "counter": 0, "begun_at": clock.stamp(), "ended_at": "",
+    }  # fmt: skip
+    free = ReshardItem.state.does_not_exist() | (ReshardItem.state == STOPPED) | (ReshardItem.state == DONE)
+    return RESHARDINGS.of(tenant.tenant_id), RESHARDINGS.actions(**values), free
+
+
+def end(item: ReshardItem, *, me: str, state: str) -> ReshardItem:
+    """Keep it among those that have ended, and let go of it."""
+    ended_at = clock.stamp()
+    kept = ReshardItem.from_raw_data(item.serialize())
+    kept.kind, kept.name = stored.history(item.tenant_id), item.begun_at
+    kept.state, kept.ended_at, kept.holder, kept.place = state, ended_at, "", ""
+    worker.put(kept)
+    return RESHARDINGS.note(item, me=me, state=state, ended_at=ended_at, holder="", place="")
+
+
+def forget(item: ReshardItem) -> None:
+    """Remove what has ended from the list of the last ones; the tenant's history keeps it."""
+    worker.remove(item, condition=(ReshardItem.begun_at == item.begun_at) & (ReshardItem.state == item.state))
+
 
 SHOWN = 20  # former reshardings of a tenant
 
@@ -33,9 +72,7 @@ def begin(tenant: TenantItem, *, shards: int, reason: str = "", by: Actor, holde
     if tenant.status == TenantStatus.PURGING:
         raise Conflict(f"{tenant.name} is being purged.")
     tenant_directory.refuse_arriving(tenant)
-    item, actions, free = reshard_notes.begun(
-        tenant=tenant, to_shards=shards, reason=reason, by=by.email or by.origin, holder=holder
-    )
+    item, actions, free = begun(tenant=tenant, to_shards=shards, reason=reason, by=by.email or by.origin, holder=holder)
     transaction = Transaction()
     transaction.update(item, actions, name="resharding", condition=free)
     to_stay = TenantItem.tenant_id.exists() & (TenantItem.status != TenantStatus.PURGING)
@@ -54,9 +91,9 @@ def stop(tenant: TenantItem, *, by: Actor) -> None:
     """Ask for an end where the tickets stand now: lists stay whole. Raises Conflict where nothing is running."""
     transaction = Transaction()
     transaction.update(
-        reshard_notes.RESHARDINGS.of(tenant.tenant_id),
-        [ReshardItem.state.set(reshard_notes.STOPPING)],
-        condition=ReshardItem.state == reshard_notes.RUNNING,
+        RESHARDINGS.of(tenant.tenant_id),
+        [ReshardItem.state.set(STOPPING)],
+        condition=ReshardItem.state == RUNNING,
     )
     entry = _entry(tenant, AuditAction.TENANT_RESHARDING_STOPPED, by, {}, {})
     try:
@@ -67,18 +104,18 @@ def stop(tenant: TenantItem, *, by: Actor) -> None:
 
 def last_of(tenant_id: str) -> ReshardItem | None:
     """Return a tenant's last resharding, None where it had none: one read."""
-    return platform.get(ReshardItem, keys.RESHARDINGS, tenant_id)
+    return platform.get(ReshardItem, stored.RESHARDINGS, tenant_id)
 
 
 def all_last() -> list[ReshardItem]:
     """Return the last resharding of each tenant that had one lately, newest first: one Query."""
-    raws = platform.query(DIRECTORY, keys.RESHARDINGS).items
+    raws = platform.query(DIRECTORY, stored.RESHARDINGS).items
     return sorted(map(ReshardItem.from_raw_data, raws), key=lambda item: item.begun_at, reverse=True)
 
 
 def history(tenant_id: str) -> list[ReshardItem]:
     """Return the reshardings of a tenant that have ended, newest first, up to SHOWN: one Query."""
-    page = platform.query(DIRECTORY, keys.history(tenant_id), descending=True, limit=SHOWN)
+    page = platform.query(DIRECTORY, stored.history(tenant_id), descending=True, limit=SHOWN)
     return [ReshardItem.from_raw_data(raw) for raw in page.items]
 
 

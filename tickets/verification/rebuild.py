@@ -6,7 +6,7 @@ it to those of the new one. Nothing is counted from outside of the stream, so no
 and the sums that readers see are the same at every moment. Once no ticket bears an old epoch, and all of that is
 applied, whatever is left in the old epochs is what was wrong. It is taken away.
 
-That all is applied is told by a barrier (barrier.py), never by a clock. And an old group of counts is taken away only
+A stream barrier says when all is applied, never a clock. And an old group of counts is taken away only
 as it was read before the last look at the tickets, under the condition that nothing has touched it since; so whatever
 the worker may still have to say of it, it is not said in vain.
 """
@@ -26,11 +26,11 @@ from portal.dynamo.repository import Condition, TenantRepository
 from portal.dynamo.retry import retrying
 from portal.errors import ConditionFailed, PortalError, Throttled
 from portal.streams import shards, worker
-from tickets.counting import aggregate_store, barrier, coding, dead_letters, keys, merge, stored_counts, tail_counts
-from tickets.counting.barrier import Say, WorkerAway
+from tickets.counting import aggregate_store, coding, dead_letters, merge, stored, stored_counts, stream_barrier
 from tickets.counting.contributions import Counts, Part
 from tickets.counting.exactly_once import CORRECTION, MERGES, VERSION, Recent
 from tickets.counting.stored_counts import Stored
+from tickets.counting.stream_barrier import Say, WorkerAway
 from tickets.counting.stream_handler import Positions
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.stored import TICKETS, CounterItem, SummaryItem
@@ -40,7 +40,7 @@ from tickets.verification.verify import Difference, label
 
 __all__ = ["NotCounted", "Rebuilt", "WorkerAway", "rebuild"]
 
-TIMEOUT: Final = barrier.TIMEOUT
+TIMEOUT: Final = stream_barrier.TIMEOUT
 _AT_ONCE: Final = 60  # counts that are taken away by one update
 _LOOKS: Final = 20  # at all tickets, before a rebuild gives up finding them all in the new epoch
 _TRIES: Final = 5  # for a ticket that is in a transaction of somebody else's, and for RECENT
@@ -83,7 +83,7 @@ def _rebuild(repository: TenantRepository, *, timeout: float, advance: Advance, 
         [CounterItem.epoch.add(1), CounterItem.last.add(0)],
     )
     epoch = int(raised.epoch)
-    wait = partial(barrier.wait_until_applied, repository, timeout=timeout, say=say)
+    wait = partial(stream_barrier.wait_until_applied, repository, timeout=timeout, say=say)
     moved = _look(repository, epoch, advance)
     removed: list[Difference] = []
     for _ in range(_LOOKS):
@@ -99,7 +99,7 @@ def _rebuild(repository: TenantRepository, *, timeout: float, advance: Advance, 
         wait()
         if _retire(repository.tenant_id, old, epoch, removed):
             # What a leader has too much and the tail too little, or the other way around, is no drift of a sum.
-            tail_counts.choose_leaders(repository.tenant_id, position=Positions(shards.arn(TICKETS)))
+            merge.choose_leaders(repository.tenant_id, position=Positions(shards.arn(TICKETS)))
             return Rebuilt(epoch, moved, _summed(removed), _drop_dead_letters(repository, epoch))
     raise WorkerAway("The old counts kept moving. Nothing is lost or wrong by this; run it again.")
 
@@ -161,7 +161,7 @@ def _merge_older(tenant_id: str, epoch: int) -> None:
 
 
 def _recent(tenant_id: str) -> Recent:
-    return Recent.of(aggregate_store.get(tenant_id, keys.RECENT))
+    return Recent.of(aggregate_store.get(tenant_id, stored.RECENT))
 
 
 def _pending(recent: Recent, epoch: int) -> bool:
@@ -194,7 +194,7 @@ def _take_away(tenant_id: str, old: Stored, part: Part, counts: Counts, epoch: i
         if _last_touch(tenant_id, part) != old.last_touches.get(part, 0):
             return False
         try:
-            aggregate_store.update(tenant_id, keys.RECENT, **_subtraction(part, counts, recent, token))
+            aggregate_store.update(tenant_id, stored.RECENT, **_subtraction(part, counts, recent, token))
         except ConditionFailed as failed:
             if (failed.item or {}).get(CORRECTION, {}).get("S") != token:
                 continue  # else it is a lost answer, sent again
@@ -233,7 +233,7 @@ def _subtraction(part: Part, counts: Counts, recent: Recent, token: str) -> dict
 def _delete_empty(tenant_id: str, epoch: int) -> None:
     """Delete the items of older epochs that hold nothing any more, if no merge touches them meanwhile."""
     for raw in list(aggregate_store.query(tenant_id)):
-        parts = keys.aggregate_parts(raw["sk"]["S"])
+        parts = stored.aggregate_parts(raw["sk"]["S"])
         marks = (merge.TOUCHED, *merge.WIDE_TOUCHED.values())
         if parts and parts[2] < epoch and not any(coding.numbers(raw).keys() - set(marks)):
             with suppress(ConditionFailed):
@@ -258,7 +258,7 @@ def _drop_dead_letters(repository: TenantRepository, epoch: int) -> int:
     """
     kept = [
         one
-        for one in dead_letters.stored(tenant_id=repository.tenant_id)
+        for one in dead_letters.all_letters(tenant_id=repository.tenant_id)
         if dead_letters.placement_of(one) == repository.placement  # a copy that is kept elsewhere has its own
     ]
     failed = [one for one in kept if max(dead_letters.epochs_of(one), default=0) >= epoch]

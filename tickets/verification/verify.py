@@ -14,23 +14,28 @@ Runs under the tenant's own role: it reads tickets by their numbers, which need 
 from __future__ import annotations
 
 import time
+import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import partial
 from typing import Final, Literal
 
+from portal import clock
 from portal.dynamo.repository import TenantRepository
-from tickets.counting import barrier, coding, contributions, stored_counts
-from tickets.counting.barrier import WorkerAway
+from portal.errors import ConditionFailed, Conflict
+from tickets.counting import coding, contributions, stored, stored_counts, stream_barrier
 from tickets.counting.contributions import Contribution, Counts, Part
-from tickets.counting.leader_counts import Outside
+from tickets.counting.leaders import Outside
+from tickets.counting.stored import VerifyLeaseItem
 from tickets.counting.stored_counts import Group, Stored
+from tickets.counting.stream_barrier import WorkerAway
 from tickets.ticket.fields import Status
+from tickets.verification import recount
 from tickets.verification import recount as recounting
-from tickets.verification import recount_progress
-from tickets.verification.recount import Advance, Recount
-from tickets.verification.recount_progress import RecountRound
+from tickets.verification.recount import Advance, Recount, RecountRound
 
 ROUNDS: Final = 5
 PAUSE: Final = 1.0  # seconds before the second round, doubled each time
@@ -97,7 +102,7 @@ def verify(
             time.sleep(pause)
         going, before = _round(repository, may_resume=not attempt)
         begun(going.reached)
-        keep = partial(recount_progress.keep, repository, going)
+        keep = partial(recount.keep, repository, going)
         truth = recounting.recount(repository, total=going.total, behind=going.reached, keep=keep, advance=advance)
         after = stored_counts.read(repository)
         # After a break a sum may be right by chance: there nothing counts but what has stood still.
@@ -105,7 +110,7 @@ def verify(
         right |= equal
         if groups - right:
             try:
-                barrier.wait_until_applied(repository, timeout=settle)
+                stream_barrier.wait_until_applied(repository, timeout=settle)
             except WorkerAway:
                 return Verdict(UNKNOWN, truth.tickets, why=_AWAY, uncountable=truth.uncountable)
             now = stored_counts.read(repository)
@@ -113,10 +118,10 @@ def verify(
             unmoved = _unmoved(going, now, groups)
             wrong = unmoved - equal - right
             if wrong:
-                recount_progress.end(repository, going)
+                recount.end(repository, going)
                 return Verdict(DRIFT, truth.tickets, _differences(wrong, now, truth), uncountable=truth.uncountable)
             right |= unmoved
-        recount_progress.end(repository, going)
+        recount.end(repository, going)
         if groups <= right:
             return Verdict(OK, truth.tickets, uncountable=truth.uncountable)
         why = f"the numbers kept changing in {attempt + 1} attempts"
@@ -125,10 +130,10 @@ def verify(
 
 def _round(repository: TenantRepository, *, may_resume: bool) -> tuple[RecountRound, Stored | None]:
     """Return the recount that is to be gone on with, or a new one with the aggregates as they were before it."""
-    if may_resume and (resumed := recount_progress.resume(repository)):
+    if may_resume and (resumed := recount.resume(repository)):
         return resumed, None
     before = stored_counts.read(repository)
-    return recount_progress.begin(repository, before, last=recounting.last_number(repository)), before
+    return recount.begin(repository, before, last=recounting.last_number(repository)), before
 
 
 def _unmoved(going: RecountRound, now: Stored, groups: Iterable[Group]) -> set[Group]:
@@ -215,3 +220,54 @@ def _differences(groups: Iterable[Group], now: Stored, truth: Recount) -> list[D
             if mine[name] != right[name]:
                 wrong.append(Difference(label(group), name, mine[name], right[name]))
     return wrong
+
+
+# --- the lease ---
+
+
+DEAD_AFTER: Final = timedelta(minutes=10)  # without a renewal
+_RENEW_AFTER: Final = timedelta(minutes=1)
+
+
+@contextmanager
+def held(repository: TenantRepository, *, by: str, take_over: bool = False) -> Iterator[Callable[[], None]]:
+    """Hold the tenant's lease; call what this yields now and then while there is progress.
+
+    Raises Conflict where somebody else holds it, unless `take_over` says that whoever does is dead or is to end. What
+    is called while there is progress raises Conflict once somebody else has taken the lease.
+    """
+    holder = uuid.uuid4().hex
+    item = VerifyLeaseItem(repository.key(stored.aggregate), stored.VERIFYING)
+    dead = VerifyLeaseItem.renewed_at < clock.stamp(clock.now() - DEAD_AFTER)
+    actions = [VerifyLeaseItem.holder.set(holder), VerifyLeaseItem.by.set(by)]
+    renewed = clock.now()
+    try:
+        repository.update(
+            item,
+            [*actions, VerifyLeaseItem.renewed_at.set(clock.stamp(renewed))],
+            condition=None
+            if take_over
+            else VerifyLeaseItem.holder.does_not_exist()
+            | (VerifyLeaseItem.holder == "")
+            | (VerifyLeaseItem.holder == holder)  # a lost answer, sent again
+            | dead,
+        )
+    except ConditionFailed as failed:
+        other = (failed.item or {}).get("by", {}).get("S", "somebody else")
+        raise Conflict(f"The numbers are being verified already, by {other}.") from failed
+
+    def renew() -> None:
+        nonlocal renewed
+        if clock.now() - renewed > _RENEW_AFTER:
+            renewed = clock.now()
+            mine = VerifyLeaseItem.holder == holder
+            try:
+                repository.update(item, [VerifyLeaseItem.renewed_at.set(clock.stamp(renewed))], condition=mine)
+            except ConditionFailed as failed:
+                raise Conflict("Somebody else has begun to verify the numbers.") from failed
+
+    try:
+        yield renew
+    finally:
+        with suppress(ConditionFailed):
+            repository.update(item, [VerifyLeaseItem.holder.set("")], condition=VerifyLeaseItem.holder == holder)

@@ -12,7 +12,7 @@ from portal.management.command import PortalCommand
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import tenant_directory
 from tickets.counting import dead_letters
-from tickets.counting.items import DeadLetterItem
+from tickets.counting.stored import DeadLetterItem
 
 WRONG_USAGE = 2
 BY = Actor(origin="dead_letters")
@@ -38,7 +38,7 @@ class Command(PortalCommand):
         tenant_id = tenant_directory.find(options["tenant"]).tenant_id if options["tenant"] else ""
         if options["action"] != "list" and not (options["ids"] or options["all"]):
             raise CommandError("Say which: --id ID or --all.", returncode=WRONG_USAGE)
-        found = list(dead_letters.stored(tenant_id=tenant_id))
+        found = list(dead_letters.all_letters(tenant_id=tenant_id))
         if options["ids"]:
             found = _named(found, options["ids"])
         slugs = {item.tenant_id: item.name for item in tenant_directory.all_tenants()} if found else {}

@@ -19,7 +19,7 @@ from tenants.lifecycle import desk_closing, import_notes
 from tenants.lifecycle.tenant_import import TenantImport
 from tenants.tenancy import placements, tenant_directory
 from tenants.tenancy.stored import TenantStatus
-from tickets.purging import purge_notes
+from tickets.purging import purge_requests
 
 BY = Actor(origin="import_tenant")
 ABANDONED = "Its import was abandoned."
@@ -58,13 +58,13 @@ class Command(PortalCommand):
 
         Where it was broken off between its own tables and its item, nothing but `placement` says that there are some.
         """
-        note, purge = import_notes.under_way(slug), purge_notes.by_slug(slug)
+        note, purge = import_notes.under_way(slug), purge_requests.by_slug(slug)
         if note is None and (purge is None or purge.reason != ABANDONED):
             raise CommandError(f"No import of {slug} is under way.")
         if note is not None and purge is not None and purge.tenant_id != note.tenant_id:
             raise CommandError(f"Another tenant of this short name is being purged. First: purge_tenant {slug}.")
         named = slug  # the name that the tenant has by now: its members may have changed it
-        if note is not None and (purge is None or purge.state == purge_notes.ORDERED):
+        if note is not None and (purge is None or purge.state == purge_requests.ORDERED):
             tenant = import_notes.give_up(note)
             if tenant is None:
                 if placement != POOL and import_notes.is_nobodys(note.tenant_id):
@@ -111,8 +111,8 @@ class Command(PortalCommand):
 
 def _refuse_purged(tenant_id: str) -> None:
     """Raise Conflict where a purge of the tenant has not ended: it would delete what is brought in."""
-    purge = purge_notes.PURGES.last(tenant_id)
-    if purge is not None and purge.state != purge_notes.ORDERED:
+    purge = purge_requests.PURGES.last(tenant_id)
+    if purge is not None and purge.state != purge_requests.ORDERED:
         raise Conflict(f"This tenant is being purged. Let that end first: purge_tenant {purge.slug}.")
 
 

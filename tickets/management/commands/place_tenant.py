@@ -16,10 +16,10 @@ from tenants.audit_trail.recording import Actor
 from tenants.tenancy import placements, tenant_directory
 from tenants.tenancy.stored import TenantItem
 from tickets.management.job_command import JobCommand
-from tickets.moving import move_notes, move_requests, tenant_mover
-from tickets.moving.items import MoveItem
-from tickets.moving.move_jobs import job_of
-from tickets.moving.move_notes import MOVES, UNFINISHED
+from tickets.moving import move_requests, place_changes, tenant_mover
+from tickets.moving.place_changes import MOVES, UNFINISHED
+from tickets.moving.stored import MoveItem
+from tickets.moving.tenant_mover import job_of
 
 
 class Command(JobCommand):
@@ -89,7 +89,7 @@ class Command(JobCommand):
         """Ask for it, unless the same is running already. Return whether there is anything to do."""
         running = MOVES.last(tenant.tenant_id)
         if running and running.state in UNFINISHED:
-            if running.to_place != str(options["on"]) or running.state != move_notes.RUNNING:
+            if running.to_place != str(options["on"]) or running.state != place_changes.RUNNING:
                 raise Conflict(f"{tenant.name} is on its way to {running.to_place}. Wait for that, or roll it back.")
             return True
         if placements.whereabouts(tenant).placement == options["on"]:
@@ -100,7 +100,7 @@ class Command(JobCommand):
     def _roll_back(self, tenant: TenantItem, *, lost: bool, **how: Any) -> None:
         running = MOVES.last(tenant.tenant_id)
         goes_back = running and running.state in UNFINISHED and running.to_place == tenant.former_placement
-        if lost or (not goes_back and not (running and running.state == move_notes.CANCELLING)):
+        if lost or (not goes_back and not (running and running.state == place_changes.CANCELLING)):
             move_requests.roll_back(tenant, lost=lost, **how)
 
     def progress(self, item: MoveItem) -> str:
@@ -109,9 +109,9 @@ class Command(JobCommand):
 
 def _said(item: MoveItem) -> str:
     """Return what has come of it, behind the slug."""
-    if item.state == move_notes.CANCELLED:
+    if item.state == place_changes.CANCELLED:
         return f": the move was ended, and the desk lies where it lay, {_words(item.from_place)}."
-    if item.state == move_notes.DONE:
+    if item.state == place_changes.DONE:
         return f": the old copy {_words(item.from_place)} is gone."
     day = f", from {item.kept_until[:10]} on" if item.kept_until > clock.stamp() else ", at any time"
     return (

@@ -15,8 +15,8 @@ from portal.plain_text import amount
 from tenants.audit_trail.recording import Actor
 from tenants.lifecycle import certificates
 from tenants.tenancy import tenant_directory
-from tickets.purging import erasing, purge_notes, purge_requests, tenant_purge
-from tickets.purging.items import PurgeItem
+from tickets.purging import erasing, purge_requests, tenant_purge
+from tickets.purging.stored import PurgeItem
 from tickets.purging.tenant_purge import TenantPurge
 
 MOST_RATE = 10_000
@@ -55,8 +55,8 @@ class Command(PortalCommand):
         if options["count"]:
             self._say_counts(options["slug"])
             return
-        item = purge_notes.by_slug(options["slug"])
-        if item is not None and item.state != purge_notes.ORDERED:
+        item = purge_requests.by_slug(options["slug"])
+        if item is not None and item.state != purge_requests.ORDERED:
             self._purge(item, options, by)
             return
         tenant = tenant_directory.with_slug(options["slug"])
@@ -71,8 +71,8 @@ class Command(PortalCommand):
     def _purge_ordered(self, options: dict[str, Any], by: Actor) -> None:
         """Purge one after the other. One that cannot be purged now keeps nobody else from it."""
         refused = []
-        for ordered in purge_notes.PURGES.all_last():
-            if ordered.state != purge_notes.ORDERED and ordered.holder:
+        for ordered in purge_requests.PURGES.all_last():
+            if ordered.state != purge_requests.ORDERED and ordered.holder:
                 self.stdout.write(
                     f"{ordered.slug} is being purged by another process. If that has died: purge_tenant {ordered.slug}"
                 )

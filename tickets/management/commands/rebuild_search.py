@@ -11,7 +11,7 @@ from portal.management.option_types import seconds
 from portal.plain_text import amount
 from tickets.management import tenant_option
 from tickets.management.tenant_option import Chosen
-from tickets.search.care import index_check, index_rebuild
+from tickets.search import index_check, index_rebuild
 from tickets.verification.recount import last_number
 
 

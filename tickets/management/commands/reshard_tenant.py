@@ -16,10 +16,10 @@ from tenants.tenancy import tenant_directory
 from tenants.tenancy.shard_layout import MOST_SHARDS, ShardLayout
 from tenants.tenancy.stored import TenantItem
 from tickets.management.job_command import JobCommand
-from tickets.sharding import mover, reshard_notes, reshard_requests
-from tickets.sharding.items import ReshardItem
-from tickets.sharding.mover import Mover
-from tickets.sharding.reshard_notes import RESHARDINGS, UNFINISHED
+from tickets.sharding import reshard_job, reshard_requests
+from tickets.sharding.reshard_job import Mover
+from tickets.sharding.reshard_requests import RESHARDINGS, UNFINISHED
+from tickets.sharding.stored import ReshardItem
 
 
 class Command(JobCommand):
@@ -46,7 +46,7 @@ class Command(JobCommand):
         which = parser.add_mutually_exclusive_group(required=True)
         which.add_argument("--shards", type=whole_number(1, MOST_SHARDS), metavar="N", help=f"from 1 to {MOST_SHARDS}")
         which.add_argument("--stop", action="store_true", help="end what runs, and leave tickets where they are")
-        self.add_job_arguments(parser, rate=mover.RATE, what="move", settle=mover.SETTLE_SECONDS)
+        self.add_job_arguments(parser, rate=reshard_job.RATE, what="move", settle=reshard_job.SETTLE_SECONDS)
         parser.add_argument("--reason", default="", help="for the history")
 
     def work(self, options: dict[str, Any]) -> None:
@@ -62,7 +62,7 @@ class Command(JobCommand):
         job = partial(Mover, rate=options["rate"], settle_seconds=options["settle"])
         item = self.carried_out(RESHARDINGS, tenant.tenant_id, UNFINISHED, job)
         moved = amount(int(item.moved), "ticket was moved", "tickets were moved")
-        if item.state == reshard_notes.STOPPED:
+        if item.state == reshard_requests.STOPPED:
             raise CommandError(f"{tenant.slug}: somebody has stopped it, {moved}.")
         shards = reshard_requests.said(int(item.to_shards))
         self.stdout.write(f"{tenant.slug}: {shards} now, {moved}.")
@@ -71,7 +71,7 @@ class Command(JobCommand):
         """Ask for it, unless the same is running already. Return whether there is anything to do."""
         running = RESHARDINGS.last(tenant.tenant_id)
         if running and running.state in UNFINISHED:
-            if int(running.to_shards) != options["shards"] or running.state != reshard_notes.RUNNING:
+            if int(running.to_shards) != options["shards"] or running.state != reshard_requests.RUNNING:
                 shards = reshard_requests.said(int(running.to_shards))
                 raise Conflict(f"{tenant.name} is being resharded to {shards}. Stop that first, or wait for its end.")
             return True

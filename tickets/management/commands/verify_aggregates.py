@@ -16,7 +16,7 @@ from portal.plain_text import amount
 from tickets.management import tenant_option
 from tickets.management.commands.rebuild_aggregates import run_rebuild
 from tickets.management.tenant_option import Chosen
-from tickets.verification import rebuild, recount, verify, verify_lease
+from tickets.verification import rebuild, recount, verify
 from tickets.verification.rebuild import NotCounted, WorkerAway
 from tickets.verification.verify import Difference, Verdict
 
@@ -95,7 +95,7 @@ class Command(PortalCommand):
     def _check(self, tenant: Chosen, options: dict[str, Any]) -> Checked:
         """Verify a tenant, and where that is wanted rebuild it and verify it again."""
         try:
-            with verify_lease.held(tenant.repository, by=BY, take_over=options["take_over"]) as renew:
+            with verify.held(tenant.repository, by=BY, take_over=options["take_over"]) as renew:
                 verdict = self._verify(tenant, options, renew)
                 if verdict.state != verify.DRIFT or not options["repair"]:
                     return Checked(tenant.slug, verdict, [])

@@ -13,9 +13,8 @@ from portal.management.option_types import seconds
 from portal.plain_text import amount
 from tickets.management import tenant_option
 from tickets.management.tenant_option import Chosen
-from tickets.search.care import index_check, index_state
-from tickets.search.care.index_check import IndexVerdict
-from tickets.search.care.index_state import IndexReport
+from tickets.search import index_check
+from tickets.search.index_check import IndexReport, IndexVerdict
 from tickets.verification.recount import last_number
 
 CANNOT_TELL = 3
@@ -63,7 +62,7 @@ class Command(PortalCommand):
         self._write(f"{amount(len(checked), 'tenant')}, {amount(tickets, 'ticket')}: everything is found.")
 
     def _check(self, tenant: Chosen, settle: float) -> IndexVerdict:
-        slug, stands = tenant.slug, index_state.report(tenant.repository)
+        slug, stands = tenant.slug, index_check.report(tenant.repository)
         self._write(f"{slug}: {_described(stands)}.")
         with Progress(self, f"Checking {slug}", last_number(tenant.repository)) as progress:
 

@@ -1,27 +1,60 @@
 """Read and write a tenant's index as the stream worker, under its own policy and guard.
 
 Errors: those of `portal.errors`, here also Rejected.
+
+Writes keep below what a partition takes: the blocks of a segment share one, and a large merge could send thousands of
+write units there in a second. AWS gives a partition 1,000; source: AWS, "Designing partition keys to distribute your
+workload". The lock of a merge saves work and decides nothing: what makes a merge safe is the condition of its commit,
+see `publishing.py`. So the lock may rest on clocks.
 """
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
+from types import TracebackType
 from typing import Any, Final, Protocol
 
+from portal import clock
 from portal.dynamo.batches import BATCH_GET_LIMIT
 from portal.dynamo.client import fan_out
 from portal.dynamo.meter import item_size
 from portal.errors import ConditionFailed, Throttled
 from portal.isolation import guard
 from portal.streams import worker
-from tickets.search import keys
-from tickets.search.index.write_pace import WritePace
-from tickets.search.tables import SEARCH
+from tickets.search import stored
+from tickets.search.stored import SEARCH
+
+UNITS_A_SECOND: Final = 600.0
+# Write units that may come at once, beside what one group of requests takes: 16 blocks of 16 KB are 256.
+BURST: Final = 120.0
+
+
+class WritePace:
+    """Count the write units that were sent, and wait where they would come too fast."""
+
+    def __init__(self, *, now: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep):
+        self._now, self._sleep = now, sleep
+        self._sent_until = now()  # when all that was sent would have been sent at an even pace
+
+    def spend(self, units: float) -> None:
+        """Take note of write units that were sent."""
+        self._sent_until = max(self._sent_until, self._now()) + units / UNITS_A_SECOND
+
+    def wait(self) -> None:
+        """Return when there is room for a group of requests."""
+        ahead = self._sent_until - self._now() - BURST / UNITS_A_SECOND
+        if ahead > 0:
+            self._sleep(ahead)
+
+
+# --- the store ---
+
 
 Raw = dict[str, Any]
 
@@ -116,7 +149,7 @@ class IndexStore:
 
     def rows(self, first: str, last: str) -> Iterator[Raw]:
         """Return the rows of the directory between two sort keys, both included, page by page."""
-        return self._query(keys.directory(self.tenant_id), first, last)
+        return self._query(stored.directory(self.tenant_id), first, last)
 
     def write(self, *rows: RowWrite) -> None:
         """Write one row, or several all or nothing. Raises ConditionFailed for one, TransactionRefused for several."""
@@ -148,7 +181,7 @@ class IndexStore:
             raise Throttled("The database did not return every block.")
         if len(found) < len(numbers):
             raise MissingBlock(f"Segment {segment} lacks a block.")
-        return [found[keys.block(number)] for number in numbers]
+        return [found[stored.block(number)] for number in numbers]
 
     def put_blocks(self, segment: str, blocks: Mapping[int, bytes]) -> None:
         """Write blocks of a segment, side by side, some at a time."""
@@ -162,8 +195,8 @@ class IndexStore:
 
     def block_numbers(self, segment: str) -> list[int]:
         """Return which blocks of a segment are stored, by reading all of them."""
-        partition = keys.segment(self.tenant_id, segment)
-        return [int(raw["sk"]["S"]) for raw in self._query(partition, keys.block(0), keys.LAST_BLOCK)]
+        partition = stored.segment(self.tenant_id, segment)
+        return [int(raw["sk"]["S"]) for raw in self._query(partition, stored.block(0), stored.LAST_BLOCK)]
 
     def _member(self, row: RowWrite) -> Raw:
         request: Raw = {"TableName": SEARCH.full_name}
@@ -185,7 +218,7 @@ class IndexStore:
     def _update(self, expression: str, names: Raw, values: Raw, **more: Any) -> Raw:
         request = {
             "TableName": SEARCH.full_name,
-            "Key": self._row(keys.LOCK),
+            "Key": self._row(stored.LOCK),
             "UpdateExpression": expression,
             "ExpressionAttributeNames": names,
             "ExpressionAttributeValues": values,
@@ -208,10 +241,10 @@ class IndexStore:
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
     def _row(self, sort_key: str) -> Raw:
-        return {"pk": {"S": keys.directory(self.tenant_id)}, "sk": {"S": sort_key}}
+        return {"pk": {"S": stored.directory(self.tenant_id)}, "sk": {"S": sort_key}}
 
     def _block(self, segment: str, number: int) -> Raw:
-        return {"pk": {"S": keys.segment(self.tenant_id, segment)}, "sk": {"S": keys.block(number)}}
+        return {"pk": {"S": stored.segment(self.tenant_id, segment)}, "sk": {"S": stored.block(number)}}
 
     def _delete_all(self, found: Iterable[Raw]) -> None:
         requests = [{"TableName": SEARCH.full_name, "Key": key} for key in found]
@@ -238,8 +271,8 @@ class IndexStore:
 def block_overhead() -> int:
     """Return the bytes that a block's item has beside the block."""
     zero: dict[str, Raw] = {
-        "pk": {"S": keys.segment("0" * 32, keys.segment_id(1))},
-        "sk": {"S": keys.block(0)},
+        "pk": {"S": stored.segment("0" * 32, stored.segment_id(1))},
+        "sk": {"S": stored.block(0)},
         "d": {"B": b""},
     }
     return item_size(zero)
@@ -247,3 +280,43 @@ def block_overhead() -> int:
 
 def _table() -> str:
     return SEARCH.full_name
+
+
+# --- the lock ---
+
+
+SECONDS: Final = 60.0  # without a sign of life, after which another process may merge
+
+
+class LockLost(Throttled):
+    """Another process merges this tenant's segments: this one was silent for too long."""
+
+
+class IndexLock:
+    """The right to merge one tenant's segments, to be kept from time to time. As a context it ends with it."""
+
+    def __init__(self, store: IndexStorage) -> None:
+        self._store = store
+        self._me = uuid.uuid4().hex
+        self._renew_at = ""
+
+    def take(self) -> bool:
+        """Take it. False where another process has it. Raises Throttled, Unavailable."""
+        now, until = self._times()
+        return self._store.lock(self._me, now=now, until=until)
+
+    def keep(self) -> None:
+        """Renew it when it is time to. Raises LockLost, also where the whole index is gone: it is not made again."""
+        if clock.stamp() > self._renew_at and not self._store.renew(self._me, until=self._times()[1]):
+            raise LockLost("Another process merges this tenant's segments.")
+
+    def _times(self) -> tuple[str, str]:
+        now = clock.now()
+        self._renew_at = clock.stamp(now + timedelta(seconds=SECONDS / 3))
+        return clock.stamp(now), clock.stamp(now + timedelta(seconds=SECONDS))
+
+    def __enter__(self) -> IndexLock:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._store.unlock(self._me)

@@ -22,11 +22,11 @@ from portal.errors import Throttled, TransactionRefused, Unavailable
 from portal.memory import Memory
 from portal.schema.keys import digest
 from portal.streams.batch import Batch, Record
-from tickets.search import keys, tokenizer
-from tickets.search.index import blocks, fragments, postings, publishing
+from tickets.search import stored, tokenizer
+from tickets.search.index import fragments, postings, publishing
 from tickets.search.index.fragments import Fragment
 from tickets.search.index.index_store import IndexStorage, IndexStore, RowWrite
-from tickets.search.index.segment_writing import SegmentWriter
+from tickets.search.index.segments import SegmentWriter
 from tickets.ticket.stored import owner_of
 
 log = logging.getLogger("pooldesk.stream")
@@ -66,10 +66,10 @@ def add(store: IndexStorage, name: str, some: Sequence[Fragment]) -> int:
     if not inverted:
         return 0
     entries = [(term, entry) for term, found in inverted for entry in postings.entries(found)]
-    block = blocks.pack(entries)
+    block = postings.pack_block(entries)
     if len(block) < LARGE:
         row = {"d": {"B": block}, "v": {"N": str(tokenizer.VERSION)}}
-        store.write(RowWrite(keys.new(name), row))
+        store.write(RowWrite(stored.new(name), row))
         return len(block)
     writer = SegmentWriter(store, publishing.begin(store, "batch"), expected=len(block))
     for term, found in inverted:

@@ -13,6 +13,7 @@ import heapq
 import logging
 import math
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -20,13 +21,44 @@ from operator import itemgetter
 from typing import Final
 
 from portal.errors import TransactionRefused
-from tickets.search import keys
-from tickets.search.index import blocks, damage, postings, publishing
-from tickets.search.index.damage import DamagedSource
-from tickets.search.index.index_lock import IndexLock, LockLost
-from tickets.search.index.index_store import IndexStorage, Raw
-from tickets.search.index.segment_writing import SegmentWriter
-from tickets.search.index.segments import Header
+from tickets.search import stored
+from tickets.search.index import postings, publishing
+from tickets.search.index.index_store import IndexLock, IndexStorage, LockLost, MissingBlock, Raw, RowWrite
+from tickets.search.index.segments import Header, SegmentWriter
+
+log = logging.getLogger("pooldesk.stream")
+
+UNREADABLE: Final = (MissingBlock, KeyError, IndexError, TypeError, ValueError, zlib.error)
+
+
+class DamagedSource(Exception):
+    """A source of a merge, by its number among them, cannot be read to its end."""
+
+    def __init__(self, source: int) -> None:
+        super().__init__(source)
+        self.source = source
+
+
+def note_damage(store: IndexStorage, sort_key: str) -> None:
+    """Keep a row out of all merges from now on, and say so in the log. Raises Throttled, Unavailable."""
+    if not next(iter(store.rows(sort_key, sort_key)), None):  # it has gone meanwhile, and its blocks with it
+        return
+    store.write(RowWrite(stored.damage(sort_key), {}))
+    log.error(
+        "%s of the index of tenant %s is damaged and merged no more. Run: manage.py rebuild_search",
+        sort_key,
+        store.tenant_id,
+    )
+
+
+def damaged_rows(rows: Iterable[Raw]) -> set[str]:
+    """Return the sort keys of the rows that notes among these are about."""
+    names = (row["sk"]["S"] for row in rows)
+    return {name.removeprefix(stored.DAMAGE) for name in names if name.startswith(stored.DAMAGE)}
+
+
+# --- merges ---
+
 
 log = logging.getLogger("pooldesk.stream")
 
@@ -60,7 +92,7 @@ class DueMerge:
     @property
     def rows(self) -> list[str]:
         """Return the sort keys of the sources."""
-        return [row["sk"]["S"] for row in self.new] + [keys.header(header.segment) for header in self.headers]
+        return [row["sk"]["S"] for row in self.new] + [stored.header(header.segment) for header in self.headers]
 
 
 @dataclass(frozen=True)
@@ -74,19 +106,19 @@ class StoredIndex:
 
     @classmethod
     def of(cls, store: IndexStorage) -> StoredIndex:
-        rows = list(store.rows(*keys.STATE_AND_DAMAGE))
-        noted, found = damage.noted(rows), cls()
+        rows = list(store.rows(*stored.STATE_AND_DAMAGE))
+        noted, found = damaged_rows(rows), cls()
         for row in rows:
             sort_key = row["sk"]["S"]
-            if sort_key < keys.NEW or sort_key in noted:
+            if sort_key < stored.NEW or sort_key in noted:
                 continue
             try:
-                if sort_key.startswith(keys.NEW):
+                if sort_key.startswith(stored.NEW):
                     _ = int(row["v"]["N"]), bytes(row["d"]["B"])
                     found.new.append(row)
                 else:
                     found.headers.append(Header.of(row))
-            except damage.UNREADABLE:
+            except UNREADABLE:
                 found.unreadable.append(sort_key)
         return found
 
@@ -136,8 +168,8 @@ def merge_due(
     then, and does not keep waiting what is new. Nothing is done where another process is at it. Raises Throttled,
     Unavailable: then it is due still.
     """
-    lock, stored, done = IndexLock(store), StoredIndex.of(store), 0
-    if plan(stored.new, stored.headers, largest=largest) is None or not lock.take():
+    lock, index, done = IndexLock(store), StoredIndex.of(store), 0
+    if plan(index.new, index.headers, largest=largest) is None or not lock.take():
         return 0
 
     def pause(at_work: DueMerge) -> None:
@@ -150,8 +182,8 @@ def merge_due(
     with lock:
         publishing.clear(store)
         frozen = frozen_through(store)
-        for sort_key in stored.unreadable:
-            damage.note(store, sort_key)
+        for sort_key in index.unreadable:
+            note_damage(store, sort_key)
         while again() and (due := _planned(store, frozen, largest=largest)):
             try:
                 done += _merge(store, due, lock, pause)
@@ -164,7 +196,7 @@ def merge_due(
 def clear_up(store: IndexStorage) -> int:
     """Delete what nobody reads any more, where its time has come. Return how many graves are left, all of them where
     another process is at it. Raises Throttled, Unavailable."""
-    graves = len(list(store.rows(*keys.GRAVES)))
+    graves = len(list(store.rows(*stored.GRAVES)))
     lock = IndexLock(store)
     if not graves or not lock.take():
         return graves
@@ -181,7 +213,7 @@ def merge_new(store: IndexStorage, lock: IndexLock) -> None:
 
 def frozen(store: IndexStorage) -> Raw | None:
     """Return the note of the rebuild that is going on, None where there is none."""
-    return next(iter(store.rows(keys.FROZEN, keys.FROZEN)), None)
+    return next(iter(store.rows(stored.FROZEN, stored.FROZEN)), None)
 
 
 def frozen_through(store: IndexStorage) -> str:
@@ -191,8 +223,8 @@ def frozen_through(store: IndexStorage) -> str:
 
 
 def _planned(store: IndexStorage, frozen: str, *, largest: float) -> DueMerge | None:
-    stored = StoredIndex.of(store)
-    return plan(stored.new, [header for header in stored.headers if header.segment > frozen], largest=largest)
+    index = StoredIndex.of(store)
+    return plan(index.new, [header for header in index.headers if header.segment > frozen], largest=largest)
 
 
 def _merge(
@@ -206,7 +238,7 @@ def _merge(
         publishing.publish(store, "merge", writer.finish(due.versions), merged=due.headers)
     except DamagedSource as damaged:
         publishing.abandon(store, "merge", segment, writer.written)
-        damage.note(store, due.rows[damaged.source])
+        note_damage(store, due.rows[damaged.source])
         return False
     except (TransactionRefused, LockLost):
         publishing.abandon(store, "merge", segment, writer.written)
@@ -218,7 +250,7 @@ def _merge(
 def _write(
     store: IndexStorage, due: DueMerge, writer: SegmentWriter, lock: IndexLock, pause: Callable[[DueMerge], object]
 ) -> None:
-    sources = [blocks.entries(bytes(row["d"]["B"])) for row in due.new]
+    sources = [postings.block_entries(bytes(row["d"]["B"])) for row in due.new]
     sources += [entries_of(store, header) for header in due.headers]
     paused_at = time.monotonic()
     for count, (term, entries) in enumerate(joined(sources)):
@@ -235,7 +267,7 @@ def entries_of(store: IndexStorage, header: Header) -> Iterator[Entry]:
     for first in range(0, header.blocks, _READ_AT_ONCE):
         numbers = range(first, min(first + _READ_AT_ONCE, header.blocks))
         for block in store.blocks(header.segment, numbers):
-            yield from blocks.entries(block)
+            yield from postings.block_entries(block)
 
 
 def joined(sources: Iterable[Iterator[Entry]]) -> Iterator[tuple[bytes, list[bytes]]]:
@@ -261,14 +293,14 @@ def _numbered(number: int, source: Iterator[Entry]) -> Iterator[tuple[bytes, int
                 raise DamagedSource(number)
             before = term
             yield term, number, entry
-    except damage.UNREADABLE as error:
+    except UNREADABLE as error:
         raise DamagedSource(number) from error
 
 
 def _decoded(source: int, entry: bytes) -> dict[int, int]:
     try:
         return postings.decode(entry)
-    except damage.UNREADABLE as error:
+    except UNREADABLE as error:
         raise DamagedSource(source) from error
 
 

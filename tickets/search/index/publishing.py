@@ -21,7 +21,7 @@ from typing import Any, Final, Literal
 
 from portal import clock
 from portal.errors import ConditionFailed
-from tickets.search import keys
+from tickets.search import stored
 from tickets.search.index.index_store import IndexStorage, Raw, RowWrite
 from tickets.search.index.segments import Header
 
@@ -36,8 +36,8 @@ _UNKNOWN: Final = "?"  # number of blocks
 
 def begin(store: IndexStorage, writer: Writer) -> str:
     """Note that a segment is being written, and return its id: greater than that of every segment there is."""
-    segment = keys.segment_id(store.next_number())
-    store.write(RowWrite(keys.grave(segment), {**_note(writer), "at": {"S": clock.stamp()}}))
+    segment = stored.segment_id(store.next_number())
+    store.write(RowWrite(stored.grave(segment), {**_note(writer), "at": {"S": clock.stamp()}}))
     return segment
 
 
@@ -48,12 +48,12 @@ def publish(store: IndexStorage, writer: Writer, header: Header, *, merged: Sequ
     """
     replaced = _replaced(merged) if merged else None
     store.write(
-        RowWrite(keys.grave(header.segment), replaced, unchanged=_note(writer)),
-        RowWrite(keys.header(header.segment), header.attributes()),
-        *(RowWrite(keys.header(one.segment), unchanged={}, is_check=True) for one in merged),
+        RowWrite(stored.grave(header.segment), replaced, unchanged=_note(writer)),
+        RowWrite(stored.header(header.segment), header.attributes()),
+        *(RowWrite(stored.header(one.segment), unchanged={}, is_check=True) for one in merged),
     )
     if replaced:
-        _remove_replaced(store, keys.grave(header.segment), replaced)
+        _remove_replaced(store, stored.grave(header.segment), replaced)
 
 
 def abandon(store: IndexStorage, writer: Writer, segment: str, blocks: int) -> None:
@@ -63,11 +63,11 @@ def abandon(store: IndexStorage, writer: Writer, segment: str, blocks: int) -> N
     """
     grave = _grave({segment: {"N": str(blocks)}}, timedelta())
     try:
-        store.write(RowWrite(keys.grave(segment), grave, unchanged=_note(writer)))
+        store.write(RowWrite(stored.grave(segment), grave, unchanged=_note(writer)))
     except ConditionFailed:  # it was taken for dead; or the tenant was purged, and nobody else knows of these blocks
         store.delete_blocks(segment, range(blocks))
     else:
-        _delete(store, {**grave, "sk": {"S": keys.grave(segment)}})
+        _delete(store, {**grave, "sk": {"S": stored.grave(segment)}})
 
 
 def discard(store: IndexStorage, headers: Iterable[Header]) -> None:
@@ -75,8 +75,8 @@ def discard(store: IndexStorage, headers: Iterable[Header]) -> None:
     for header in headers:
         dead = {header.segment: {"N": str(header.blocks)}}
         store.write(
-            RowWrite(keys.header(header.segment), unchanged={}),
-            RowWrite(keys.grave(header.segment), _grave(dead, GRACE)),
+            RowWrite(stored.header(header.segment), unchanged={}),
+            RowWrite(stored.grave(header.segment), _grave(dead, GRACE)),
         )
 
 
@@ -87,7 +87,7 @@ def clear(store: IndexStorage, *, at_once: bool = False) -> int:
     whoever writes is taken for dead.
     """
     left = 0
-    for row in list(store.rows(*keys.GRAVES)):
+    for row in list(store.rows(*stored.GRAVES)):
         if "replaced" in row:
             grave = _remove_replaced(store, row["sk"]["S"], row)
         else:
@@ -106,7 +106,7 @@ def _replaced(merged: Sequence[Header]) -> dict[str, Any]:
 def _remove_replaced(store: IndexStorage, sort_key: str, row: Mapping[str, Any]) -> Raw | None:
     """Remove the headers of segments that another one holds, and note that their blocks are to be deleted: the row of
     the grave, None where somebody else was faster."""
-    store.delete_rows(keys.header(segment) for segment in row["replaced"]["M"])
+    store.delete_rows(stored.header(segment) for segment in row["replaced"]["M"])
     grave = _grave(row["replaced"]["M"], GRACE)
     try:
         store.write(RowWrite(sort_key, grave, unchanged={"replaced": row["replaced"]}))
@@ -117,13 +117,13 @@ def _remove_replaced(store: IndexStorage, sort_key: str, row: Mapping[str, Any])
 
 def _taken_for_dead(store: IndexStorage, row: Raw, *, at_once: bool) -> Raw | None:
     """Refuse a writer for ever, if it is time to: the row of its grave, None while it may be alive."""
-    segment = keys.segment_of(row["sk"]["S"])
+    segment = stored.segment_of(row["sk"]["S"])
     is_batch = row.get("writer") == _note("batch")["writer"]
     if is_batch and not at_once and clock.parse(_stamp(row, "at")) + DEAD_AFTER > clock.now():
         return None
     grave = _grave({segment: {"S": _UNKNOWN}}, DEAD_AFTER)
     try:
-        store.write(RowWrite(keys.grave(segment), grave, unchanged={"writer": row["writer"]}))
+        store.write(RowWrite(stored.grave(segment), grave, unchanged={"writer": row["writer"]}))
     except ConditionFailed:  # it has just published
         return None
     return {**grave, "sk": row["sk"]}

@@ -29,20 +29,17 @@ from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import TenantRepository
 from portal.errors import ConditionFailed, Conflict, Throttled
-from tickets.counting import barrier
-from tickets.counting.barrier import Say
-from tickets.search import keys, tokenizer
-from tickets.search.care import index_check, stored_fragments
-from tickets.search.care.stored_fragments import Advance
-from tickets.search.index import damage, fragments, merging, postings, publishing
+from tickets.counting import stream_barrier
+from tickets.counting.stream_barrier import Say
+from tickets.search import index_check, stored, tokenizer
+from tickets.search.index import fragments, merging, postings, publishing
 from tickets.search.index.fragments import Fragment
-from tickets.search.index.index_lock import IndexLock
-from tickets.search.index.index_store import IndexStore, Raw, RowWrite
-from tickets.search.index.segment_writing import SegmentWriter
-from tickets.search.index.segments import Header, IndexState
+from tickets.search.index.index_store import IndexLock, IndexStore, Raw, RowWrite
+from tickets.search.index.segments import Header, IndexState, SegmentWriter
+from tickets.search.index_check import Advance
 from tickets.verification.recount import last_number
 
-TIMEOUT: Final = barrier.TIMEOUT
+TIMEOUT: Final = stream_barrier.TIMEOUT
 POSTINGS: Final = 300_000  # in one new segment, some 600 KB of blocks and 60 MB of memory
 SHARE_SECONDS: Final = 3.0  # of reading, after which a segment is written too: so much is done again at most
 _LOCK_TRIES: Final = 300
@@ -115,7 +112,7 @@ def _rebuild(
 ) -> RebuiltIndex:
     store = IndexStore(repository.tenant_id)
     if erase:
-        barrier.wait_until_applied(repository, timeout=timeout, say=say, for_good=True)
+        stream_barrier.wait_until_applied(repository, timeout=timeout, say=say, for_good=True)
     frozen = _begin(store, erase=erase)
     begun(frozen.reached)
     tickets = segments = 0
@@ -133,9 +130,9 @@ def _rebuild(
 
 def _begin(store: IndexStore, *, erase: bool) -> FrozenIndex:
     """Freeze what there is, or go on with a rebuild that has."""
-    stored = merging.frozen(store)
+    former = merging.frozen(store)
     me = uuid.uuid4().hex
-    if stored and not erase and (going := FrozenIndex.of(stored)).version == tokenizer.VERSION:
+    if former and not erase and (going := FrozenIndex.of(former)).version == tokenizer.VERSION:
         frozen = replace(going, holder=me)
         _replace(store, frozen, going.holder)
         return frozen
@@ -143,9 +140,9 @@ def _begin(store: IndexStore, *, erase: bool) -> FrozenIndex:
     with _locked(store) as lock:
         # Every text that an item of what is new speaks of was stored before the item, so it is read after this.
         merging.merge_new(store, lock)
-        _drop_damaged(store, *keys.ALL_NEW)
-        frozen = FrozenIndex(keys.segment_id(store.next_number()), 0, tokenizer.VERSION, me)
-        store.write(RowWrite(keys.FROZEN, frozen.attributes()))
+        _drop_damaged(store, *stored.ALL_NEW)
+        frozen = FrozenIndex(stored.segment_id(store.next_number()), 0, tokenizer.VERSION, me)
+        store.write(RowWrite(stored.FROZEN, frozen.attributes()))
     return frozen
 
 
@@ -156,7 +153,7 @@ def _noted(store: IndexStore, frozen: FrozenIndex) -> FrozenIndex:
 
 def _replace(store: IndexStore, frozen: FrozenIndex, holder: str) -> None:
     try:
-        store.write(RowWrite(keys.FROZEN, frozen.attributes(), unchanged={"holder": {"S": holder}}))
+        store.write(RowWrite(stored.FROZEN, frozen.attributes(), unchanged={"holder": {"S": holder}}))
     except ConditionFailed as failed:
         raise Conflict(_TAKEN) from failed
 
@@ -168,8 +165,8 @@ def _end(store: IndexStore, frozen: FrozenIndex, *, erase: bool) -> int:
         publishing.clear(store)  # what a dead merge has left half done names headers that are still there
         old = [header for header in _headers(store) if header.segment <= frozen.through]
         publishing.discard(store, old)
-        _drop_damaged(store, keys.ALL_NEW[1], keys.header(frozen.through))
-        store.delete_rows([keys.FROZEN])
+        _drop_damaged(store, stored.ALL_NEW[1], stored.header(frozen.through))
+        store.delete_rows([stored.FROZEN])
         publishing.clear(store, at_once=erase)
     return len(old)
 
@@ -188,21 +185,23 @@ def _locked(store: IndexStore) -> Iterator[IndexLock]:
 
 
 def _headers(store: IndexStore) -> list[Header]:
-    return IndexState.of(store.rows(*keys.STATE)).headers
+    return IndexState.of(store.rows(*stored.STATE)).headers
 
 
 def _drop_damaged(store: IndexStore, first: str, last: str) -> None:
     """Delete the rows between these that nobody can read, and the notes that they are damaged."""
-    rows = list(store.rows(*keys.STATE_AND_DAMAGE))
-    damaged = damage.noted(rows) | {*IndexState.of(row for row in rows if row["sk"]["S"] >= keys.NEW).unreadable}
+    rows = list(store.rows(*stored.STATE_AND_DAMAGE))
+    damaged = merging.damaged_rows(rows) | {
+        *IndexState.of(row for row in rows if row["sk"]["S"] >= stored.NEW).unreadable
+    }
     gone = sorted(sort_key for sort_key in damaged if first <= sort_key <= last)
-    store.delete_rows([*gone, *map(keys.damage, gone)])
+    store.delete_rows([*gone, *map(stored.damage, gone)])
 
 
 def _sweep(store: IndexStore, frozen: FrozenIndex) -> int:
     """Delete every block of a segment that is not read, under all numbers that were given out; how many there were."""
     live = {header.segment for header in _headers(store)}
-    dead = [s for n in range(1, int(frozen.through) + 1) if (s := keys.segment_id(n)) not in live]
+    dead = [s for n in range(1, int(frozen.through) + 1) if (s := stored.segment_id(n)) not in live]
     swept = 0
     for start in range(0, len(dead), _SWEPT_AT_ONCE):
         several = dead[start : start + _SWEPT_AT_ONCE]
@@ -222,7 +221,7 @@ def _shares(
     numbers: list[int] = []
     texts: list[list[Fragment]] = []
     held, since = 0, time.monotonic()
-    for number, found in stored_fragments.read(repository, range(reached + 1, last_number(repository) + 1)):
+    for number, found in index_check.read(repository, range(reached + 1, last_number(repository) + 1)):
         numbers.append(number)
         texts.append(found)
         held += sum(len(fragment.terms) for fragment in found)

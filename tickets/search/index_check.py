@@ -15,21 +15,180 @@ from __future__ import annotations
 import json
 import time
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, Final, Literal
 
+from portal.dynamo.client import fan_out
 from portal.dynamo.repository import TenantRepository
-from tickets.counting import barrier
-from tickets.counting.barrier import Say, WorkerAway
-from tickets.search import keys, tokenizer
-from tickets.search.care import stored_fragments
-from tickets.search.care.stored_fragments import Advance
-from tickets.search.care.stored_postings import IndexMoved, WholeIndex, readable
-from tickets.search.index import fragments
-from tickets.verification import keys as recount_keys
-from tickets.verification.items import RoundItem
+from portal.errors import PortalError
+from portal.streams import watermark
+from portal.streams.watermark import Watermark
+from tickets.counting import stream_barrier
+from tickets.counting.stream_barrier import Say, WorkerAway
+from tickets.search import stored, tokenizer
+from tickets.search.index import fragments, merging, postings, segments
+from tickets.search.index.fragments import Fragment
+from tickets.search.index.segments import Header, IndexState
+from tickets.search.stored import SEARCH
+from tickets.ticket import stored as ticket_keys
+from tickets.ticket.stored import TICKETS
+from tickets.verification import stored as recount_keys
 from tickets.verification.recount import last_number
+from tickets.verification.stored import RoundItem
+
+AT_ONCE: Final = 8  # tickets that are read side by side
+
+Advance = Callable[[int], object]  # is called with the numbers that were read since the last call
+
+
+def read(repository: TenantRepository, numbers: Sequence[int]) -> Iterator[tuple[int, list[Fragment]]]:
+    """Read the tickets of these numbers, some at a time: a consistent Query for each number.
+
+    What lies under a number without a summary counts too: a ticket that is being imported is indexed piece by piece.
+    """
+    for start in range(0, len(numbers), AT_ONCE):
+        several = numbers[start : start + AT_ONCE]
+        yield from zip(several, fan_out([partial(_fragments, repository, n) for n in several]), strict=True)
+
+
+def _fragments(repository: TenantRepository, number: int) -> list[Fragment]:
+    found = repository.query_all(TICKETS, ticket_keys.ticket, number, consistent=True)
+    return [fragment for raw in found for fragment in _of_item(raw)]
+
+
+def _of_item(raw: dict[str, Any]) -> list[Fragment]:
+    sort_key = raw["sk"]["S"]
+    if sort_key == ticket_keys.SUMMARY:
+        return fragments.of_summary(raw)
+    if sort_key == ticket_keys.DETAIL:
+        return fragments.of_detail(raw)
+    return fragments.of_activity(raw) if sort_key.startswith(ticket_keys.ACTIVITY_PREFIX) else []
+
+
+# --- the whole index ---
+
+
+_UNREADABLE: Final = (zlib.error, IndexError, ValueError)
+
+
+class IndexMoved(PortalError):
+    """A segment was merged away while it was read. Whoever reads begins again."""
+
+    code = "index_moved"
+
+
+@dataclass
+class WholeIndex:
+    """Read one state of the index. `damage` are sentences about what no search can read; they grow while it is read."""
+
+    repository: TenantRepository
+    state: IndexState
+    damage: list[str] = field(default_factory=list)
+
+    @classmethod
+    def now(cls, repository: TenantRepository) -> WholeIndex:
+        return cls(repository, segments.read_state(repository, consistent=True))
+
+    def postings(self) -> Iterator[tuple[bytes, dict[int, int]]]:
+        """Return each term that a search can find with the postings of one of its entries, in no order.
+
+        Costs half a read unit, consistently one, for each 4 KB of the index. Raises IndexMoved.
+        """
+        self.damage += [f"The row {sort_key} cannot be read." for sort_key in self.state.unreadable]
+        for number, block in enumerate(self.state.tail):
+            yield from self._entries(block, f"What is new, item {number + 1}")
+        for header in self.state.headers:
+            yield from self._segment(header)
+
+    def _segment(self, header: Header) -> Iterator[tuple[bytes, dict[int, int]]]:
+        named, lacking = f"Segment {header.segment}", set(range(header.blocks))
+        found = self.repository.query_all(SEARCH, stored.segment, header.segment, consistent=True)
+        for raw in found:
+            number = int(raw["sk"]["S"]) if raw["sk"]["S"].isdigit() else -1
+            if number not in lacking:
+                self.damage.append(f"{named} has an item that its header does not name: {raw['sk']['S']}.")
+                continue
+            lacking.remove(number)
+            for term, some in self._entries(raw.get("d", {}).get("B", b""), f"{named}, block {number}"):
+                if number in header.span(term, term):
+                    yield term, some
+                else:
+                    self.damage.append(f"{named} has “{readable(term)}” in block {number}, where nobody looks for it.")
+        if lacking:
+            if header.segment not in {one.segment for one in WholeIndex.now(self.repository).state.headers}:
+                raise IndexMoved("The index was merged while it was read.")
+            self.damage.append(f"{named} lacks {len(lacking):,} of its {header.blocks:,} blocks.")
+
+    def _entries(self, block: bytes, name: str) -> Iterator[tuple[bytes, dict[int, int]]]:
+        try:
+            for term, entry in postings.block_entries(block):
+                yield term, postings.decode(entry)
+        except _UNREADABLE:
+            self.damage.append(f"{name} cannot be read.")
+
+
+def readable(term: bytes) -> str:
+    """Return a term as a person reads it."""
+    word, mark, _ = term.partition(b"\x00")
+    text = word.decode(errors="replace")
+    return f"{text} (in a note)" if mark else text
+
+
+# --- the state of the index ---
+
+
+@dataclass(frozen=True)
+class IndexReport:
+    """Count what a tenant's index consists of; sizes are compressed bytes.
+
+    `tail_items` are what is newer than all segments. `damaged` are the sort keys of rows that no search can read, or
+    that no merge could: what they held is missing until the index is made anew. `as_of` is up to when the stream is
+    applied, None where nobody follows it.
+    """
+
+    segments: int
+    blocks: int
+    bytes: int
+    tail_items: int
+    tail_bytes: int
+    tokenizer_versions: tuple[int, ...]
+    as_of: Watermark | None
+    damaged: tuple[str, ...] = ()
+
+    @property
+    def was_built(self) -> bool:
+        """True where there is an index at all: a tenant of before has none until it is rebuilt."""
+        return bool(self.segments or self.tail_items)
+
+    @property
+    def is_current(self) -> bool:
+        """True where all of it was made by the present rules of the tokenizer."""
+        return set(self.tokenizer_versions) <= {tokenizer.VERSION}
+
+
+def report(repository: TenantRepository) -> IndexReport:
+    """Read how the index stands: the Query with which each search begins, and the watermark.
+
+    Raises Throttled, Unavailable.
+    """
+    rows = list(repository.query_all(SEARCH, stored.directory, between=stored.STATE_AND_DAMAGE))
+    state = IndexState.of(row for row in rows if row["sk"]["S"] >= stored.NEW)
+    return IndexReport(
+        segments=len(state.headers),
+        blocks=sum(header.blocks for header in state.headers),
+        bytes=sum(header.size for header in state.headers),
+        tail_items=len(state.tail),
+        tail_bytes=sum(map(len, state.tail)),
+        tokenizer_versions=state.versions,
+        as_of=watermark.read(TICKETS, repository),
+        damaged=tuple(sorted({*state.unreadable, *merging.damaged_rows(rows)})),
+    )
+
+
+# --- the check ---
+
 
 SETTLE: Final = 10.0  # seconds that the stream worker may make no progress
 PASS: Final = 10_000  # tickets whose postings are held in memory at a time, some 100 MB
@@ -127,7 +286,7 @@ class _Pass:
         expected = self._expected(self.numbers, verdict, advance)
         missing, foreign, damage = self._compared(expected)
         if missing:
-            barrier.wait_until_applied(self.repository, timeout=settle, say=say)
+            stream_barrier.wait_until_applied(self.repository, timeout=settle, say=say)
             missing, foreign, damage = self._compared(expected)
         # As the texts are now: what was missed may be gone by now, and what was foreign may be just written.
         now = self._now({number for _, number in (*missing, *foreign)})
@@ -139,9 +298,9 @@ class _Pass:
 
     def _expected(self, numbers: Sequence[int], verdict: IndexVerdict | None, advance: Advance) -> Postings:
         expected: Postings = {}
-        for _, texts in stored_fragments.read(self.repository, numbers):
-            for term, postings in fragments.inverted(texts):
-                expected.setdefault(term, {}).update(postings)
+        for _, texts in read(self.repository, numbers):
+            for term, some in fragments.inverted(texts):
+                expected.setdefault(term, {}).update(some)
             if verdict and texts:
                 verdict.tickets += 1
             advance(1)
@@ -163,9 +322,9 @@ class _Pass:
         left = {term: dict(postings) for term, postings in expected.items()}
         foreign: set[tuple[bytes, int]] = set()
         index = WholeIndex.now(self.repository)
-        for term, postings in index.postings():
+        for term, some in index.postings():
             wanted = left.get(term, {})
-            for number, byte in postings.items():
+            for number, byte in some.items():
                 if number in wanted:
                     wanted[number] = _without(wanted[number], byte)
                 elif self._is_ours(number):
@@ -187,7 +346,7 @@ def _without(wanted: int, stored: int) -> int:
 
 
 def _resumed(repository: TenantRepository) -> tuple[int, IndexVerdict]:
-    item = repository.get(RoundItem, recount_keys.recounting, sort=keys.CHECK, consistent=True)
+    item = repository.get(RoundItem, recount_keys.recounting, sort=stored.CHECK, consistent=True)
     if item is None or not item.data or item.expires_at <= time.time():
         return 0, IndexVerdict()
     kept: dict[str, Any] = json.loads(zlib.decompress(item.data))
@@ -203,5 +362,5 @@ def forget(repository: TenantRepository) -> None:
 
 def _keep(repository: TenantRepository, reached: int, verdict: IndexVerdict) -> None:
     data = zlib.compress(json.dumps({"reached": reached, "verdict": asdict(verdict)}).encode()) if reached else b""
-    item = RoundItem(repository.key(recount_keys.recounting), keys.CHECK)
+    item = RoundItem(repository.key(recount_keys.recounting), stored.CHECK)
     repository.update(item, [RoundItem.data.set(data), RoundItem.expires_at.set(int(time.time()) + _KEPT_SECONDS)])

@@ -15,17 +15,65 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from portal.dynamo.placement import Placement
-from portal.errors import Throttled
-from portal.streams import stream_source
-from tenants.tenancy.shard_layout import CONTEXT_SECONDS
+from portal.errors import ConditionFailed, Conflict, NotFound, Throttled
+from portal.isolation import guard
+from portal.schema import keys
+from portal.streams import stream_source, worker
+from tenants.tenancy.shard_layout import CONTEXT_SECONDS, ShardLayout
+from tenants.tenancy.stored import TENANTS, TenantItem
 from tickets.jobs.leased_job import EndAsked, LeasedJob
-from tickets.sharding import layout_changes, reshard_notes, shard_rows
-from tickets.sharding.items import ReshardItem
+from tickets.sharding import reshard_requests, shard_rows
 from tickets.sharding.shard_rows import Placed, Shelf
+from tickets.sharding.stored import ReshardItem
 from tickets.ticket.fields import Status
+
+
+def stored(tenant_id: str) -> TenantItem:
+    """Read the tenant consistently. Raises NotFound, Unavailable."""
+    key = {TENANTS.hash: {"S": keys.tenant(tenant_id)}}
+    with guard.acting_for(tenant_id):
+        answer = worker.dispatch("GetItem", {"TableName": TENANTS.full_name, "Key": key, "ConsistentRead": True})
+    if not answer.get("Item"):
+        raise NotFound("There is no such tenant.")
+    return TenantItem.from_raw_data(answer["Item"])
+
+
+def read(tenant_id: str) -> ShardLayout:
+    """Return the layout as it is now: one consistent read. Raises NotFound, Unavailable."""
+    return ShardLayout.of(stored(tenant_id))
+
+
+def change(tenant_id: str, seen: ShardLayout, **to: int) -> ShardLayout:
+    """Change `readers`, `writers` or `moving_to` of the layout that was seen, and return it as it is then.
+
+    Costs nothing where that changes nothing. Raises Conflict where somebody else has changed it since.
+    """
+    wanted = replace(seen, **to)
+    if wanted == seen:
+        return seen
+    wanted = replace(wanted, epoch=seen.epoch + 1)
+    actions: list[Any] = [
+        TenantItem.shards.set(wanted.readers),
+        TenantItem.write_shards.set(wanted.writers),
+        TenantItem.shard_epoch.set(wanted.epoch),
+        TenantItem.moving_to.set(wanted.moving_to) if wanted.moving_to else TenantItem.moving_to.remove(),
+    ]
+    try:
+        with guard.acting_for(tenant_id):
+            worker.change(TenantItem(tenant_id), actions, condition=TenantItem.shard_epoch == seen.epoch)
+    except ConditionFailed as failed:
+        # A lost answer is sent again, and the second time it meets what the first has written.
+        if failed.item is None or ShardLayout.of(TenantItem.from_raw_data(failed.item)) != wanted:
+            raise Conflict("Somebody else has changed this tenant's shards.") from failed
+    return wanted
+
+
+# --- the job ---
+
 
 # What began by an older layout may take as long again: a request with all its attempts.
 SETTLE_SECONDS: Final = 2 * CONTEXT_SECONDS
@@ -40,7 +88,7 @@ _STOPPABLE: Final = ("widening", "switching", "moving")
 class Mover(LeasedJob[ReshardItem]):
     """Carries one resharding out. `rate` is in tickets a second. `advance` gets the number of tickets looked at."""
 
-    notes = reshard_notes.RESHARDINGS
+    notes = reshard_requests.RESHARDINGS
 
     def __init__(
         self, item: ReshardItem, *, rate: float = RATE, settle_seconds: float | None = None, **how: Any
@@ -58,20 +106,20 @@ class Mover(LeasedJob[ReshardItem]):
         return int(self.item.to_shards)
 
     def _is_to_end(self) -> bool:
-        return self.item.state == reshard_notes.STOPPING and self.item.phase in _STOPPABLE
+        return self.item.state == reshard_requests.STOPPING and self.item.phase in _STOPPABLE
 
     def _carry_out(self) -> None:
         # Whoever moves the desk elsewhere waits until this has ended, and this while that goes on.
-        where = Placement.parse(layout_changes.stored(self._tenant_id).placement)
-        state = reshard_notes.DONE
+        where = Placement.parse(stored(self._tenant_id).placement)
+        state = reshard_requests.DONE
         with stream_source.of(self._tenant_id, where).entered():
             try:
                 self._heed()
                 self._go_through(dict(zip(_PHASES, self._steps(), strict=True)), place="")
             except EndAsked:
-                layout_changes.change(self._tenant_id, layout_changes.read(self._tenant_id), moving_to=0)
-                state = reshard_notes.STOPPED
-        self.item = reshard_notes.end(self.item, me=self.me, state=state)
+                change(self._tenant_id, read(self._tenant_id), moving_to=0)
+                state = reshard_requests.STOPPED
+        self.item = reshard_requests.end(self.item, me=self.me, state=state)
 
     def _steps(self) -> tuple[Callable[[], None], ...]:
         return (self._widening, self._switching, self._moving, self._narrowing, self._sweeping)
@@ -79,17 +127,17 @@ class Mover(LeasedJob[ReshardItem]):
     # --- steps ---
 
     def _widening(self) -> None:
-        layout = layout_changes.read(self._tenant_id)
+        layout = read(self._tenant_id)
         readers = max(layout.readers, layout.writers, self._to)
-        layout_changes.change(self._tenant_id, layout, readers=readers, moving_to=self._to)
+        change(self._tenant_id, layout, readers=readers, moving_to=self._to)
         self._settle()
 
     def _switching(self) -> None:
-        layout_changes.change(self._tenant_id, layout_changes.read(self._tenant_id), writers=self._to)
+        change(self._tenant_id, read(self._tenant_id), writers=self._to)
         self._settle()
 
     def _moving(self) -> None:
-        layout = layout_changes.read(self._tenant_id)
+        layout = read(self._tenant_id)
         shelves = [Shelf(status, shard) for status in Status for shard in range(layout.readers)]
         begin, after = self._place(shelves)
         # By now everybody writes to the new places, so who is empty stays empty, or gets what belongs there.
@@ -104,10 +152,10 @@ class Mover(LeasedJob[ReshardItem]):
                     break
 
     def _narrowing(self) -> None:
-        layout = layout_changes.read(self._tenant_id)
+        layout = read(self._tenant_id)
         for _ in range(_LOOKS):
             if not self._look_beyond(layout.readers):
-                layout_changes.change(self._tenant_id, layout, readers=self._to, moving_to=0)
+                change(self._tenant_id, layout, readers=self._to, moving_to=0)
                 self._settle()
                 return
             self._rest(_LOOK_SECONDS)

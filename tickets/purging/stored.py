@@ -1,10 +1,20 @@
-"""Store purges: PynamoDB models and nothing else."""
+"""Declare purges that are ordered or under way, and the rights that a purge needs."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
-from tickets.jobs.items import JobItem
+from delivery.queues.stored import QUEUES
+from portal.schema import keys
+from portal.schema.registry import Grant, declare
+from tenants.audit_trail.stored import CHAINS
+from tenants.lifecycle.stored import CERTIFICATES
+from tenants.tenancy.stored import DIRECTORY
+from tickets.jobs.stored import JobItem
+
+PURGES: Final = keys.part("PURGE")
 
 
 class PurgeItem(JobItem):
@@ -27,3 +37,13 @@ class PurgeItem(JobItem):
     stage = NumberAttribute(default=0)
     counts = UnicodeAttribute(default="{}")
     chains = UnicodeAttribute(default="")
+
+
+declare(
+    grants=(
+        Grant("lifecycle", CHAINS, ("DeleteItem",), "PurgeEndsOfChains"),
+        Grant("lifecycle", QUEUES, ("DeleteItem",), "PurgeQueueSets"),
+        Grant("platform", DIRECTORY, ("GetItem",), "ReadPurges", leading_keys=PURGES),
+        Grant("platform", DIRECTORY, ("GetItem",), "ReadCertificates", leading_keys=CERTIFICATES),
+    ),
+)

@@ -22,8 +22,8 @@ from portal.errors import PortalError
 from portal.plain_text import amount
 from portal.streams import positions, shards, watermark
 from portal.streams.shards import Shard
-from tickets.counting import keys
-from tickets.counting.items import MarkerItem
+from tickets.counting import stored
+from tickets.counting.stored import MarkerItem
 from tickets.ticket.stored import TICKETS
 
 TIMEOUT: Final = 120.0  # seconds without any answer of the worker's
@@ -112,7 +112,7 @@ def _wait_until_noted(repository: TenantRepository, arn: str, barrier: str, *, t
 
 
 def _write(repository: TenantRepository, barrier: str, number: int) -> None:
-    item = MarkerItem(repository.key(keys.marker, barrier, number), keys.MARKER)
+    item = MarkerItem(repository.key(stored.marker, barrier, number), stored.MARKER)
     repository.update(item, [MarkerItem.expires_at.set(int(time.time()) + _KEPT_SECONDS)])
 
 
@@ -137,7 +137,7 @@ def _seen(repository: TenantRepository, barrier: str) -> dict[str, str]:
 
 
 def _stored_answers(repository: TenantRepository, barrier: str) -> Iterator[dict[str, Any]]:
-    return repository.query_all(TICKETS, keys.aggregate, begins_with=keys.markers_seen(barrier), consistent=True)
+    return repository.query_all(TICKETS, stored.aggregate, begins_with=stored.markers_seen(barrier), consistent=True)
 
 
 # --- the tree of shards: pure ---

@@ -1,12 +1,27 @@
-"""Store moves of tenants: PynamoDB models and nothing else."""
+"""Declare moves of tenants, the last one of each and those before it, and the fences that a move puts up."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 
 from pynamodb.attributes import BooleanAttribute, ListAttribute, NumberAttribute, UnicodeAttribute
 
-from tickets.jobs.items import JobItem
+from portal.dynamo import keys as move_keys
+from portal.schema import keys
+from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
+from portal.schema.registry import Grant, declare
+from tenants.tenancy.stored import DIRECTORY
+from tickets.jobs.stored import JobItem
+from tickets.ticket.stored import TICKETS
+
+MOVES: Final = keys.part("MOVING")
+_HISTORY: Final = "MOVED"
+
+
+def history(tenant: str) -> str:
+    """Return the platform's partition of a tenant's moves that have ended, by when they began."""
+    return keys.joined(_HISTORY, keys.tenant(tenant))
 
 
 class MoveItem(JobItem):
@@ -38,3 +53,29 @@ class MoveItem(JobItem):
     lost = BooleanAttribute(default=False)
     switched_at = UnicodeAttribute(default="")
     ended_at = UnicodeAttribute(default="")
+
+
+declare(
+    grants=(
+        Grant("platform", DIRECTORY, ("GetItem",), "ReadMoves", leading_keys=MOVES),
+        Grant("lifecycle", TICKETS, ("ConditionCheckItem", "PutItem", "UpdateItem"), "CopyTickets"),
+    ),
+)
+
+
+_OF_THIS_PLACE = "it is about the placements of this installation"
+
+
+def _moves(reader: Reader) -> Iterator[StoredItem]:
+    yield from reader.query(DIRECTORY, MOVES, begins_with=reader.tenant_id)
+    yield from reader.query(DIRECTORY, history(reader.tenant_id))
+
+
+def _fences(reader: Reader) -> Iterator[StoredItem]:
+    return reader.query(TICKETS, move_keys.move(reader.tenant_id))
+
+
+declare_holding(
+    Holding("moves", (DIRECTORY,), _moves, Stage.BESIDE, left_out=_OF_THIS_PLACE),
+    Holding("fences of moves", (TICKETS,), _fences, Stage.BESIDE, left_out=_OF_THIS_PLACE),
+)

@@ -11,7 +11,7 @@ status: priority: assignee: tag: from: before: after:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
@@ -20,10 +20,61 @@ from typing import Any, Final
 from portal.errors import Invalid
 from portal.plain_text import without_controls
 from tickets.desk import filters
+from tickets.desk.filters import EVERYTHING, TicketFilter
 from tickets.search import tokenizer
-from tickets.search.parsed_query import NOBODY, Phrase, SearchQuery
 from tickets.ticket import fields, texts
 from tickets.ticket.fields import ChoiceField, Status
+
+ME: Final = "me"
+NOBODY: Final = "nobody"
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """Hold what was typed between spaces or quotes: one word, or several that stand one behind the other.
+
+    An exact one is found as it is spelt, another one also in its other forms; a prefix is the beginning of its last
+    word.
+    """
+
+    text: str
+    is_exact: bool = False
+    is_prefix: bool = False
+
+
+@dataclass(frozen=True)
+class SearchQuery:
+    """Hold what tickets have (`phrases`) and do not have (`without`), and what they are besides.
+
+    None and "" ask nothing. `number` stands for the ticket of this number, which is found beside what has it as a word.
+    `assignee` is ME, NOBODY, or (a part of) a name or mail address; so is `requester`, but for NOBODY. `choices` are
+    words by the names of fields. Days are in UTC: tickets were opened before `before`, and on the day `after` or later.
+    """
+
+    text: str
+    phrases: tuple[Phrase, ...] = ()
+    without: tuple[Phrase, ...] = ()
+    number: int | None = None
+    statuses: tuple[Status, ...] | None = None
+    assignee: str = ""
+    tags: tuple[str, ...] = ()
+    requester: str = ""
+    choices: Mapping[str, str] = field(default_factory=dict)
+    before: date | None = None
+    after: date | None = None
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Hold what a list asks beside the words, as the queue does. `resolver` is a user id, "" for nobody."""
+
+    statuses: tuple[Status, ...] | None = None
+    resolver: str | None = None
+    only: TicketFilter = EVERYTHING
+
+
+# --- the parser ---
+
 
 TEXT_LIMIT: Final = 2_000  # characters that are looked at
 PHRASES_LIMIT: Final = 24  # words and phrases that are searched for, and as many that are left out
