@@ -21,10 +21,11 @@ from typing import Final
 
 from delivery.outbox import destinations, outbox_rows, publisher
 from delivery.outbox.stored import OutboxItem
-from delivery.queues.stored import DEAD_BY_TIME, DEAD_DELIVERIES, LISTED, DeadDeliveryItem, dead_delivery
+from delivery.queues.stored import DEAD_BY_TIME, LISTED, DeadDeliveryItem, dead_delivery
 from portal import clock
 from portal.dynamo import platform
 from portal.dynamo.library_errors import is_missing
+from portal.dynamo.models import Indexed
 from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import Conflict, NotFound, PortalError, TransactionRefused, Unavailable
@@ -82,10 +83,9 @@ def stored(*, tenant_id: str = "") -> Iterator[DeadDeliveryItem]:
     """Yield all dead deliveries, newest first, or those of one tenant by the moment of their events: a Query a
     megabyte."""
     if tenant_id:
-        raws = TenantRepository(tenant_id).query_all(DEAD_DELIVERIES, schema_keys.tenant, consistent=True)
+        yield from TenantRepository(tenant_id).query_all(DeadDeliveryItem, schema_keys.tenant, consistent=True)
     else:
-        raws = platform.query_all(DEAD_DELIVERIES, LISTED, index=DEAD_BY_TIME, descending=True)
-    yield from (DeadDeliveryItem.from_raw_data(raw) for raw in raws)
+        yield from platform.query_all(Indexed(DeadDeliveryItem, DEAD_BY_TIME), LISTED, descending=True)
 
 
 def name_of(letter: DeadDeliveryItem) -> str:
@@ -145,7 +145,7 @@ def _reopen_first(repository: TenantRepository, reopening: Transaction, member: 
         repository.transact(reopening)
     except TransactionRefused as refused:
         reason = refused.reason(_ROW)
-        row = OutboxItem.from_raw_data(reason.item) if reason and reason.item else None
+        row = reason.stored(OutboxItem) if reason else None
         if row is None or member not in (row.open or ()):
             raise Conflict(_NO_EVENT) from refused
     except Unavailable as error:

@@ -38,7 +38,7 @@ def write(depths: Sequence[Depth]) -> None:
 
 def read() -> Depths | None:
     """Return what was seen last, None where nobody has looked yet: one GetItem."""
-    item = platform.get(DepthsItem, DEPTHS, LATEST)
+    item = platform.get(DepthsItem, DEPTHS, sort=LATEST)
     if item is None:
         return None
     return Depths(clock.parse(item.at), tuple(Depth(*seen) for seen in json.loads(item.depths)))

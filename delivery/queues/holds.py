@@ -35,7 +35,7 @@ from portal.streams import stream_source, worker
 from portal.streams.stream_source import POOLED, StreamSource
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.tenancy.stored import DIRECTORY, TenantItem
+from tenants.tenancy.stored import TenantItem
 
 log = logging.getLogger("pooldesk.delivery")
 
@@ -213,13 +213,12 @@ def drop(tenant: TenantItem, *, by: Actor, reason: str = "") -> None:
 
 def hold_of(tenant_id: str) -> HoldItem | None:
     """Return what holds a tenant's deliveries back, None where nothing does: one read."""
-    return platform.get(HoldItem, HOLDS, tenant_id)
+    return platform.get(HoldItem, HOLDS, sort=tenant_id)
 
 
 def waiting(*, limit: int) -> list[HoldItem]:
     """Return holds by which deliveries wait, up to so many: one Query."""
-    raws = platform.query(DIRECTORY, HOLDS).items
-    return [hold for hold in map(HoldItem.from_raw_data, raws) if hold.waits_from][:limit]
+    return [hold for hold in platform.query(HoldItem, HOLDS).items if hold.waits_from][:limit]
 
 
 def said(hold: HoldItem | None) -> str:

@@ -101,23 +101,22 @@ def page(repository: TenantRepository, endpoint_id: str, *, after: str | None = 
     if place:
         start = {DELIVERIES.hash: {"S": partition}, str(DELIVERIES.range): {"S": str(place.position[0])}}
     stored = repository.query(
-        DELIVERIES, log_partition, endpoint_id, descending=not backwards, limit=size + 1, start=start
+        DeliveryItem, log_partition, endpoint_id, descending=not backwards, limit=size + 1, start=start
     )
-    raws = stored.items[:size]
-    if not raws:
+    rows = stored.items[:size]
+    if not rows:
         return LogPage([], None, None)
     more = len(stored.items) > size or stored.last_key is not None
-    begin, end = ([raw[str(DELIVERIES.range)]["S"]] for raw in (raws[0], raws[-1]))
+    begin, end = ([getattr(row, str(DELIVERIES.range))] for row in (rows[0], rows[-1]))
     links = pager.links(place, begin=begin, end=end, more=more)
-    rows = [DeliveryItem.from_raw_data(raw) for raw in (raws[::-1] if backwards else raws)]
-    return LogPage(rows, links.next, links.previous)
+    return LogPage(rows[::-1] if backwards else rows, links.next, links.previous)
 
 
 def since(repository: TenantRepository, endpoint_id: str, *, at: str, limit: int) -> tuple[list[DeliveryItem], bool]:
     """Return deliveries of events from a moment on, the oldest first, and whether there are more: one Query."""
-    stored = repository.query(DELIVERIES, log_partition, endpoint_id, between=(at, "~"), limit=limit + 1)
+    stored = repository.query(DeliveryItem, log_partition, endpoint_id, between=(at, "~"), limit=limit + 1)
     more = len(stored.items) > limit or stored.last_key is not None
-    return [DeliveryItem.from_raw_data(raw) for raw in stored.items[:limit]], more
+    return stored.items[:limit], more
 
 
 def find(repository: TenantRepository, endpoint_id: str, name: str) -> tuple[DeliveryItem, OutboxItem | None]:

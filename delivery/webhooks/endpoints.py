@@ -16,7 +16,7 @@ from django.conf import settings
 
 from delivery.webhooks import safe_addresses, signatures, webhook_events
 from delivery.webhooks.endpoint_changes import CHANGED, ENDPOINT, ChangedEndpoint, Planned, commit, updated
-from delivery.webhooks.stored import ENDPOINTS, EndpointItem, SecretItem, endpoint_id, is_endpoint_id
+from delivery.webhooks.stored import EndpointItem, SecretItem, endpoint_id, is_endpoint_id
 from portal import clock, plain_text
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.dynamo.transaction import Companion
@@ -60,8 +60,8 @@ def read_target(url: str) -> safe_addresses.WebhookAddress:
 
 def listed(repository: TenantRepository, *, consistent: bool = False) -> list[EndpointItem]:
     """Return a tenant's endpoints, the oldest first: one Query."""
-    stored = repository.query(ENDPOINTS, schema_keys.tenant, consistent=consistent)
-    return sorted(map(EndpointItem.from_raw_data, stored.items), key=lambda e: (e.created_at, e.endpoint_id))
+    found = repository.query(EndpointItem, schema_keys.tenant, consistent=consistent).items
+    return sorted(found, key=lambda e: (e.created_at, e.endpoint_id))
 
 
 def find(repository: TenantRepository, endpoint_id: str) -> EndpointItem:

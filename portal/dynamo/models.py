@@ -12,9 +12,10 @@ from portal.dynamo.client import Item
 from portal.schema import keys
 from portal.schema.tables import Index, Table
 
-__all__ = ["IndexModel", "Item", "Kinds", "RawItems", "Readable"]
+__all__ = ["IndexModel", "Indexed", "Item", "Kinds", "RawItems", "Readable"]
 
 _T = TypeVar("_T")
+_I = TypeVar("_I", bound=Item)
 _T_co = TypeVar("_T_co", covariant=True)
 
 Raw = dict[str, Any]
@@ -87,6 +88,22 @@ class Kinds(Generic[_T]):
             if sort.startswith(beginning):
                 return model.from_raw_data(data)  # type: ignore[attr-defined,no-any-return]  # of an Item
         raise ValueError(f"no model of {self.table.name} has the sort key {sort[:20]}")
+
+
+@dataclass(frozen=True)
+class Indexed(Generic[_I]):
+    """Read the rows of an index as instances of the table's model: what is not projected is missing in them."""
+
+    model: type[_I]
+    gsi: Index
+
+    @property
+    def table(self) -> Table:
+        return self.model.table
+
+    def from_raw_data(self, data: Raw) -> _I:
+        """Make an instance of a row."""
+        return self.model.from_raw_data(data)
 
 
 @dataclass(frozen=True)

@@ -177,7 +177,7 @@ class Store:
 
         One BatchGetItem for each hundred of them.
         """
-        named = [(model, _key(model.table, partition, sort)) for model, partition, sort in wanted]
+        named = [(m, _key(m.table, self._partition(m.table, partition, ()), sort)) for m, partition, sort in wanted]
         return self._batch(named, consistent)
 
     def _batch(self, wanted: Sequence[tuple[Any, dict[str, Any]]], consistent: bool) -> list[Any]:

@@ -25,7 +25,6 @@ from portal.errors import PortalError
 from portal.limits import keys, usage
 from portal.limits.items import SharePostItem
 from portal.limits.rate_sharing import ROUND_SECONDS, RateSharing, SharePost
-from portal.limits.tables import SHARES
 from portal.limits.tenant_limiter import Counts, TenantLimiter, limiter
 
 log = logging.getLogger("pooldesk.limits")
@@ -82,8 +81,8 @@ class ShareKeeper:
             expires = int(time.time()) + _KEPT_SECONDS
             asked = json.dumps(post.asked)
             SharePostItem(keys.POSTS, post.process, counter=post.counter, asked=asked, expires_at=expires).save()
-        stored = [SharePostItem.from_raw_data(raw) for raw in platform.query_all(SHARES, keys.POSTS)]
-        self._sharing.read(SharePost(one.process, int(one.counter), json.loads(one.asked)) for one in stored)
+        posts = platform.query_all(SharePostItem, keys.POSTS)
+        self._sharing.read(SharePost(one.process, int(one.counter), json.loads(one.asked)) for one in posts)
 
 
 _lock = threading.Lock()

@@ -13,7 +13,6 @@ from typing import Final
 
 from portal.dynamo.repository import Action, TenantRepository
 from portal.limits.items import UsageItem
-from portal.limits.tables import USAGE
 from portal.limits.tenant_limiter import Counts
 from portal.schema import keys
 
@@ -60,8 +59,7 @@ def add(tenant_id: str, counts: Counts, *, at: datetime) -> None:
 def latest(repository: TenantRepository, *, minutes: int, now: datetime) -> list[UsedMinute]:
     """Return the rows of the last so many minutes, the latest first: one Query."""
     between = (_minute(now - timedelta(minutes=minutes)), _minute(now))
-    rows = repository.query_all(USAGE, keys.tenant, between=between, descending=True)
-    items = [UsageItem.from_raw_data(raw) for raw in rows]
+    items = repository.query_all(UsageItem, keys.tenant, between=between, descending=True)
     return [UsedMinute(_parsed(item.minute), int(item.requests), int(item.units), int(item.refused)) for item in items]
 
 

@@ -19,7 +19,6 @@ from portal.noise import keys
 from portal.noise.items import NoiseItem
 from portal.noise.noise_tally import NoiseTally
 from portal.noise.noise_teller import NOBODY, OTHERS
-from portal.noise.tables import NOISE
 from portal.noise.tenant_notes import MINUTE
 from portal.schema.keys import split
 
@@ -101,7 +100,7 @@ def read(*, minutes: int, now: datetime) -> NoiseBoard:
 
 
 def _items(minute: int) -> list[NoiseItem]:
-    return [NoiseItem.from_raw_data(raw) for raw in platform.query_all(NOISE, keys.notes_of(minute))]
+    return [*platform.query_all(NoiseItem, keys.notes_of(minute))]
 
 
 def _pain(tally: NoiseTally) -> float:

@@ -18,7 +18,8 @@ from typing import Final
 
 from django.conf import settings
 
-from portal.dynamo import client, meter, retry
+from portal.dynamo import meter, retry
+from portal.dynamo.store import Store
 from portal.errors import PortalError
 from portal.isolation import guard
 from portal.noise import keys, metrics_line
@@ -80,8 +81,7 @@ class NoiseTeller:
             tallies=json.dumps(tallies, separators=(",", ":")),
             expires_at=int(time.time()) + KEPT_SECONDS,
         )
-        request = {"TableName": NoiseItem.table.full_name, "Item": item.serialize()}
-        client.connection(self._role).dispatch("PutItem", request)
+        Store(self._role).put(item)
 
 
 class _CallListener:

@@ -125,7 +125,8 @@ def save(lease: LeaseItem, *, me: str, position: str, checkpoint: str, applied_u
         try:
             _change(lease, [*writing, *moving, _counter_raised()], condition=(LeaseItem.owner == me) & behind)
         except ConditionFailed as failed:
-            if not failed.item or LeaseItem.from_raw_data(failed.item).owner != me:
+            now = failed.stored(LeaseItem)
+            if now is None or now.owner != me:
                 return False
         else:
             return True

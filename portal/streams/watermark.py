@@ -27,7 +27,6 @@ from portal.errors import ConditionFailed
 from portal.schema.tables import Table
 from portal.streams import keys, stream_source, worker
 from portal.streams.items import FinishedShardItem, LeaseItem, WatermarkItem
-from portal.streams.tables import LEASES
 
 CACHED_SECONDS: Final = 1
 # After so long, what follows the stream is behind, or has stopped. A Lambda function writes once a minute, so this is
@@ -76,7 +75,7 @@ def read(table: Table, of: TenantRepository | None = None) -> Watermark | None:
 
 
 def _read(stream: str) -> Watermark | None:
-    item = platform.get(WatermarkItem, stream, keys.WATERMARK)
+    item = platform.get(WatermarkItem, stream, sort=keys.WATERMARK)
     if item is None or item.expires_at <= time.time():  # the database removes it some time later
         return None
     return Watermark(clock.parse(item.as_of), clock.parse(item.written_at))
@@ -88,11 +87,10 @@ def finished(stream_arn: str, shard_ids: Iterable[str]) -> set[str]:
     Once true it stays true. Raises Throttled, Unavailable.
     """
     partition = keys.finished(stream_arn)
-    items = {shard_id: platform.get(FinishedShardItem, partition, shard_id) for shard_id in shard_ids}
+    items = {shard_id: platform.get(FinishedShardItem, partition, sort=shard_id) for shard_id in shard_ids}
     return {shard_id for shard_id, item in items.items() if item is not None and not item.gap_at}
 
 
 def leases(stream_arn: str) -> list[LeaseItem]:
     """Return who reads which shard of a stream, and how far: one Query of at most 1 MB, some thousand shards."""
-    page = platform.query(LEASES, stream_arn)
-    return [LeaseItem.from_raw_data(raw) for raw in page.items]
+    return platform.query(LeaseItem, stream_arn).items

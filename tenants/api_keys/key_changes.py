@@ -18,7 +18,7 @@ from portal.errors import Conflict, Invalid, NotFound, TransactionRefused
 from portal.schema import keys
 from tenants.api_keys import key_restrictions, key_text, scopes
 from tenants.api_keys.scopes import Scope
-from tenants.api_keys.stored import API_KEYS, ApiKeyItem
+from tenants.api_keys.stored import ApiKeyItem
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import member_changes
@@ -87,8 +87,7 @@ class KeyChoice:
 
 def listed(repository: TenantRepository, *, consistent: bool = False) -> list[ApiKeyItem]:
     """Return a tenant's keys, the latest first, ended ones for KEPT: one Query up to 1 MB, which is some 1,500."""
-    stored = repository.query_all(API_KEYS, keys.tenant, consistent=consistent)
-    found = map(ApiKeyItem.from_raw_data, stored)
+    found = repository.query_all(ApiKeyItem, keys.tenant, consistent=consistent)
     return sorted(found, key=lambda key: (key.created_at, key.api_key_prefix), reverse=True)
 
 

@@ -187,7 +187,7 @@ def issue(facts: Mapping[str, Any], *, tenant_id: str, title: str, by: Actor, tr
 
 def numbered_certificate(number: str) -> CertificateItem:
     """Return a certificate by its number as it is stored, digits with zeros in front. Raises NotFound."""
-    found = platform.get(CertificateItem, CERTIFICATES, number)
+    found = platform.get(CertificateItem, CERTIFICATES, sort=number)
     if found is None:
         raise NotFound("There is no such certificate.")
     return found
@@ -195,8 +195,7 @@ def numbered_certificate(number: str) -> CertificateItem:
 
 def last_issued(limit: int) -> list[CertificateItem]:
     """Return the last certificates, the newest first: one Query."""
-    page = platform.query(CertificateItem.table, CERTIFICATES, descending=True, limit=limit)
-    return [CertificateItem.from_raw_data(raw) for raw in page.items]
+    return platform.query(CertificateItem, CERTIFICATES, descending=True, limit=limit).items
 
 
 def last_of_slug(slug: str) -> CertificateItem | None:

@@ -17,9 +17,7 @@ ENDED: Final = "This import was given up or has ended meanwhile, or another run 
 
 def all_under_way() -> list[ArrivingItem]:
     """Return the notes of all imports that have not ended, by slug: one Query."""
-    return [
-        ArrivingItem.from_raw_data(raw) for raw in platform.query_all(ArrivingItem.table, ARRIVING, consistent=True)
-    ]
+    return [*platform.query_all(ArrivingItem, ARRIVING, consistent=True)]
 
 
 def under_way(slug: str) -> ArrivingItem | None:

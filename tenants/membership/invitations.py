@@ -36,8 +36,6 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import member_changes, members, seats
 from tenants.membership.stored import (
-    INVITES,
-    UNREACHED,
     InvitedItem,
     InviteItem,
     InviteLinkItem,
@@ -74,8 +72,7 @@ PROVIDER: Final = "provider"  # in place of an inviter's id: whoever runs the pl
 
 def pending(repository: TenantRepository) -> list[InviteItem]:
     """Return the tenant's invitations that are neither used nor revoked, the latest first: one Query up to 1 MB."""
-    stored = repository.query_all(INVITES, keys.tenant)
-    return sorted(map(InviteItem.from_raw_data, stored), key=lambda invite: invite.sent_at, reverse=True)
+    return sorted(repository.query_all(InviteItem, keys.tenant), key=lambda invite: invite.sent_at, reverse=True)
 
 
 def waiting_for(address: str) -> list[InvitedItem]:
@@ -185,8 +182,7 @@ _KEPT: Final = timedelta(days=30)
 
 def unreached(repository: TenantRepository) -> dict[str, UnreachedItem]:
     """Return what is known of a tenant's invitations, by the invitation's id: one Query up to 1 MB."""
-    stored = map(UnreachedItem.from_raw_data, repository.query_all(UNREACHED, keys.tenant))
-    return {item.invite_id: item for item in stored}
+    return {item.invite_id: item for item in repository.query_all(UnreachedItem, keys.tenant)}
 
 
 def is_about(item: UnreachedItem, invite: InviteItem) -> bool:

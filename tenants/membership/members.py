@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from portal.dynamo.repository import TenantRepository
 from portal.schema import keys
-from tenants.membership.stored import MEMBERS, MemberItem
+from tenants.membership.stored import MemberItem
 from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import MembershipItem
 
@@ -42,8 +42,7 @@ def memberships_of(user_id: str) -> list[DeskMembership]:
 
 def members_of(repository: TenantRepository, *, consistent: bool = False) -> list[Member]:
     """Return the members of a tenant by name: one Query for up to some 6,000, then one for each further 1 MB."""
-    stored = repository.query_all(MEMBERS, keys.tenant, consistent=consistent)
-    people = [_member(MemberItem.from_raw_data(raw)) for raw in stored]
+    people = map(_member, repository.query_all(MemberItem, keys.tenant, consistent=consistent))
     return sorted(people, key=lambda m: (m.name.casefold(), m.id))
 
 

@@ -26,7 +26,7 @@ from portal.plain_text import amount
 from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import AuditEntry
-from tenants.membership.stored import INVITES, MEMBERS, InviteItem, MemberItem
+from tenants.membership.stored import InviteItem, MemberItem
 from tenants.tenancy.stored import TenantItem
 
 # Members of the transaction that depend on what was counted.
@@ -150,11 +150,9 @@ def _members(number: int) -> str:
 def _stored(tenant_id: str) -> dict[Seat, str]:
     """Return all seats that are stored, expired invitations too: consistent Queries of members and invitations."""
     repository = TenantRepository(tenant_id)
-    people = repository.query_all(MEMBERS, keys.tenant, consistent=True)
-    invited = repository.query_all(INVITES, keys.tenant, consistent=True)
-    return {member(raw["user_id"]["S"]): "" for raw in people} | {
-        invite(raw["invite_id"]["S"]): raw["expires_at"]["S"] for raw in invited
-    }
+    people = repository.query_all(MemberItem, keys.tenant, consistent=True)
+    invited = repository.query_all(InviteItem, keys.tenant, consistent=True)
+    return {member(person.user_id): "" for person in people} | {invite(i.invite_id): i.expires_at for i in invited}
 
 
 def _is(attribute: Any, value: Any) -> Condition:

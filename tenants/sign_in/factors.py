@@ -15,6 +15,7 @@ from typing import Any, Final
 from portal import clock, plain_text
 from portal.dynamo import platform
 from portal.dynamo.client import fan_out
+from portal.dynamo.models import Kinds
 from portal.dynamo.repository import Action, Transaction
 from portal.errors import ConditionFailed, Conflict, Invalid, NotFound, TransactionRefused
 from portal.mailing import outgoing
@@ -27,7 +28,6 @@ from tenants.sign_in.accounts import User
 from tenants.sign_in.passkey_ceremony import PasskeySite
 from tenants.sign_in.stored import (
     AUTHENTICATOR_KEY,
-    FACTORS,
     PASSKEY_KEYS,
     RECOVERY_KEY,
     AuthenticatorItem,
@@ -72,16 +72,18 @@ def kinds_of(has_authenticator: bool, has_passkeys: bool) -> str:
     return " ".join([AUTHENTICATOR] * has_authenticator + [PASSKEY] * has_passkeys)
 
 
+_KINDS: Final = Kinds[AuthenticatorItem | PasskeyItem | RecoveryItem](
+    {AUTHENTICATOR_KEY: AuthenticatorItem, PASSKEY_KEYS: PasskeyItem, RECOVERY_KEY: RecoveryItem}
+)
+
+
 def factors_of(user_id: str) -> Factors:
     """Read all factors of a person: one consistent Query."""
-    raw = platform.query(FACTORS, factors_key(user_id), consistent=True).items
-    by_key = {item["factor"]["S"]: item for item in raw}
-    authenticator, recovery = by_key.get(AUTHENTICATOR_KEY), by_key.get(RECOVERY_KEY)
-    passkeys = [PasskeyItem.from_raw_data(item) for key, item in by_key.items() if key.startswith(PASSKEY_KEYS)]
+    found = platform.query(_KINDS, factors_key(user_id), consistent=True).items
     return Factors(
-        AuthenticatorItem.from_raw_data(authenticator) if authenticator else None,
-        sorted(passkeys, key=lambda item: item.created_at),
-        RecoveryItem.from_raw_data(recovery) if recovery else None,
+        next((item for item in found if isinstance(item, AuthenticatorItem)), None),
+        sorted((item for item in found if isinstance(item, PasskeyItem)), key=lambda item: item.created_at),
+        next((item for item in found if isinstance(item, RecoveryItem)), None),
     )
 
 

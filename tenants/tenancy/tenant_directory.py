@@ -51,7 +51,7 @@ def id_of(slug: str) -> str | None:
 
 def all_tenants() -> Iterator[DirectoryItem]:
     """Yield all tenants by slug, a Query for every megabyte of them; for commands that go through all."""
-    yield from DirectoryItem.query(TENANTS)
+    yield from platform.query_all(DirectoryItem, TENANTS)
 
 
 def get(tenant_id: str) -> TenantItem:
@@ -121,8 +121,7 @@ def list_as(transaction: Transaction, tenant: TenantItem, status: str, *, closes
 
 
 def _listed(partition: str, limit: int) -> list[DirectoryItem]:
-    page = platform.query(DirectoryItem.table, partition, limit=limit)
-    return [DirectoryItem.from_raw_data(raw) for raw in page.items]
+    return platform.query(DirectoryItem, partition, limit=limit).items
 
 
 _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?\Z")

@@ -137,7 +137,7 @@ def test_a_minute_that_cannot_be_told_is_told_later(engine: None, time: Clock, m
         raise Unavailable("The database cannot be reached.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(noise_teller.client, "connection", away)
+        patched.setattr("portal.dynamo.client.connection", away)
         assert teller.turn() == 0
     assert teller.turn() == 1
     assert board(at=time.now).tenants[ACME].tally.requests == 7

@@ -45,7 +45,7 @@ def after(seconds: float) -> str:
 def test_a_stream_in_which_nothing_happens_is_applied_up_to_now(tree: ShardTree) -> None:
     tree.pass_time(600)
     assert call() == after(600)
-    stored = platform.get(WatermarkItem, TICKETS.name, keys.WATERMARK)
+    stored = platform.get(WatermarkItem, TICKETS.name, sort=keys.WATERMARK)
     assert stored is not None
     assert stored.as_of == after(600)
 

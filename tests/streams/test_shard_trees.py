@@ -125,7 +125,7 @@ class Story:
             self.play("everybody steps", 0)
 
     def watermark(self) -> datetime | None:
-        item = platform.get(WatermarkItem, self.table.name, keys.WATERMARK)
+        item = platform.get(WatermarkItem, self.table.name, sort=keys.WATERMARK)
         return clock.parse(item.as_of) if item else None
 
     def hold(self) -> None:

@@ -17,7 +17,7 @@ from tenants.tenancy import context, placements, tenant_directory
 from tenants.tenancy.roles import Role
 from tickets.counting import dead_letters
 from tickets.counting import stored as counting_keys
-from tickets.counting.stored import DEAD_LETTERS, DeadLetterItem
+from tickets.counting.stored import DeadLetterItem
 from tickets.desk import lists
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import PRIORITY, STATUS
@@ -79,14 +79,14 @@ def _dead_letters(values: dict[str, Any], *, after: str | None, size: int) -> Re
     pager = Pager("", ("dead letters of all tenants",))
     last = str(pager.place(after, size=1).position[0]) if after else ""
     owner, _, sequence = last.partition("/")
-    owners = platform.query(DEAD_LETTERS, counting_keys.DEAD_LETTER_TENANTS).items
+    owners = platform.query(DeadLetterItem, counting_keys.DEAD_LETTER_TENANTS).items
     listed: list[Any] = []
-    for one in sorted(raw["sequence"]["S"] for raw in owners):
+    for one in sorted(item.sequence for item in owners):
         if one < owner or len(listed) > size:
             continue
         start = {"owner": {"S": owner}, "sequence": {"S": sequence}} if one == owner else None
-        page = platform.query(DEAD_LETTERS, one, limit=size + 1 - len(listed), start=start)
-        listed += [DeadLetter.from_item(DeadLetterItem.from_raw_data(raw)) for raw in page.items]
+        page = platform.query(DeadLetterItem, one, limit=size + 1 - len(listed), start=start)
+        listed += [DeadLetter.from_item(item) for item in page.items]
     if len(listed) <= size:
         return ResultPage(listed, len(listed))
     links = pager.links(None, begin=[""], end=[listed[size - 1].pk], more=True)

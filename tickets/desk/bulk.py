@@ -214,7 +214,7 @@ def _explain(tenant: TenantContext, tickets: list[TicketState], refused: Transac
         if reason is None:
             kept.append(state)
             continue
-        stored = SummaryItem.from_raw_data(reason.item) if reason.item else None
+        stored = reason.stored(SummaryItem)
         refusals.append((state.number, stored.title if stored else "", _changed(state, stored, reason.code)))
     titles = _titles(tenant, [number for number, title, _ in refusals if not title])
     return BulkRefused([Refusal(n, title or titles.get(n, ""), why) for n, title, why in refusals], kept, passes=True)

@@ -22,7 +22,7 @@ from portal.schema import holdings
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import placements
-from tenants.tenancy.stored import DIRECTORY, TenantItem, TenantStatus
+from tenants.tenancy.stored import TenantItem, TenantStatus
 from tickets.jobs.leased_job import JobNotes
 from tickets.moving import stored
 from tickets.moving.stored import MoveItem
@@ -41,8 +41,7 @@ MOVES: Final = JobNotes(MoveItem, stored.MOVES, "platform")
 
 def history(tenant_id: str, *, limit: int) -> list[MoveItem]:
     """Return the moves of a tenant that were followed by others, newest first."""
-    page = platform.query(DIRECTORY, stored.history(tenant_id), descending=True, limit=limit)
-    return [MoveItem.from_raw_data(raw) for raw in page.items]
+    return platform.query(MoveItem, stored.history(tenant_id), descending=True, limit=limit).items
 
 
 def keep(transaction: Transaction, item: MoveItem) -> None:

@@ -87,7 +87,7 @@ class Eraser:
             "ExpressionAttributeValues": {f":{place}": before[name] for place, name in enumerate(changed)},
         }
         try:
-            platform.connection().dispatch("PutItem", request)
+            platform.PLATFORM.send("PutItem", request)
         except ConditionFailed:
             return  # it is found again, as it is by then
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from portal.errors import Invalid
 from portal.schema import keys
-from tenants.membership.stored import MEMBERS, MemberItem
+from tenants.membership.stored import MemberItem
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tickets.search import search_query, ticket_texts, tokenizer
@@ -135,9 +135,9 @@ def _has_all(matcher: TextMatcher, text: TicketText) -> bool:
 def _people(tenant: TenantContext, typed: str) -> list[FoundPerson]:
     """Return those who can have tickets, and have a name or mail address with words that begin so: one Query."""
     wanted = [word.folded[0] for word in tokenizer.words(typed)]
-    page = tenant.repository.query(MEMBERS, keys.tenant, limit=MEMBERS_READ)
+    page = tenant.repository.query(MemberItem, keys.tenant, limit=MEMBERS_READ)
     found = []
-    for member in map(MemberItem.from_raw_data, page.items):
+    for member in page.items:
         own = [folded for word in tokenizer.words(f"{member.name} {member.email}") for folded in word.folded]
         if Role(member.role).at_least(Role.AGENT) and all(any(map(partial(_begins, w), own)) for w in wanted):
             found.append(FoundPerson(member.user_id, member.name))

@@ -24,7 +24,7 @@ from portal.isolation import guard
 from portal.schema import keys
 from portal.streams import stream_source, worker
 from tenants.tenancy.shard_layout import CONTEXT_SECONDS, ShardLayout
-from tenants.tenancy.stored import TENANTS, TenantItem
+from tenants.tenancy.stored import TenantItem
 from tickets.jobs.leased_job import EndAsked, LeasedJob
 from tickets.sharding import reshard_requests, shard_rows
 from tickets.sharding.shard_rows import Placed, Shelf
@@ -34,12 +34,11 @@ from tickets.ticket.fields import Status
 
 def stored(tenant_id: str) -> TenantItem:
     """Read the tenant consistently. Raises NotFound, Unavailable."""
-    key = {TENANTS.hash: {"S": keys.tenant(tenant_id)}}
     with guard.acting_for(tenant_id):
-        answer = worker.dispatch("GetItem", {"TableName": TENANTS.full_name, "Key": key, "ConsistentRead": True})
-    if not answer.get("Item"):
+        found = worker.WORKER.get(TenantItem, keys.tenant(tenant_id), consistent=True)
+    if found is None:
         raise NotFound("There is no such tenant.")
-    return TenantItem.from_raw_data(answer["Item"])
+    return found
 
 
 def read(tenant_id: str) -> ShardLayout:
@@ -67,7 +66,8 @@ def change(tenant_id: str, seen: ShardLayout, **to: int) -> ShardLayout:
             worker.change(TenantItem(tenant_id), actions, condition=TenantItem.shard_epoch == seen.epoch)
     except ConditionFailed as failed:
         # A lost answer is sent again, and the second time it meets what the first has written.
-        if failed.item is None or ShardLayout.of(TenantItem.from_raw_data(failed.item)) != wanted:
+        now = failed.stored(TenantItem)
+        if now is None or ShardLayout.of(now) != wanted:
             raise Conflict("Somebody else has changed this tenant's shards.") from failed
     return wanted
 

@@ -15,7 +15,7 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.shard_layout import MOST_SHARDS, ShardLayout
-from tenants.tenancy.stored import DIRECTORY, TenantItem, TenantStatus
+from tenants.tenancy.stored import TenantItem, TenantStatus
 from tickets.jobs.leased_job import JobNotes
 from tickets.sharding import stored
 from tickets.sharding.stored import ReshardItem
@@ -104,19 +104,18 @@ def stop(tenant: TenantItem, *, by: Actor) -> None:
 
 def last_of(tenant_id: str) -> ReshardItem | None:
     """Return a tenant's last resharding, None where it had none: one read."""
-    return platform.get(ReshardItem, stored.RESHARDINGS, tenant_id)
+    return platform.get(ReshardItem, stored.RESHARDINGS, sort=tenant_id)
 
 
 def all_last() -> list[ReshardItem]:
     """Return the last resharding of each tenant that had one lately, newest first: one Query."""
-    raws = platform.query(DIRECTORY, stored.RESHARDINGS).items
-    return sorted(map(ReshardItem.from_raw_data, raws), key=lambda item: item.begun_at, reverse=True)
+    found = platform.query(ReshardItem, stored.RESHARDINGS).items
+    return sorted(found, key=lambda item: item.begun_at, reverse=True)
 
 
 def history(tenant_id: str) -> list[ReshardItem]:
     """Return the reshardings of a tenant that have ended, newest first, up to SHOWN: one Query."""
-    page = platform.query(DIRECTORY, stored.history(tenant_id), descending=True, limit=SHOWN)
-    return [ReshardItem.from_raw_data(raw) for raw in page.items]
+    return platform.query(ReshardItem, stored.history(tenant_id), descending=True, limit=SHOWN).items
 
 
 def said(shards: int) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from portal.dynamo.client import Item
-from portal.dynamo.models import RawItems
+from portal.dynamo.models import Indexed
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import Page, TenantRepository
 from portal.schema.tables import Index
@@ -124,13 +124,11 @@ class Query:
     ) -> Page[Any]:
         """Send one Query, and return its items."""
         how: dict[str, Any] = {"begins_with": begins_with, "descending": descending, "limit": limit, "start": start}
-        what: Any = RawItems(self.item.table, self.index) if self.index else self.item
+        what: Any = Indexed(self.item, self.index) if self.index else self.item
         if _is_tenants(self):
             tenant_id, *others = (values[name] for name in self.by)
-            page = TenantRepository(tenant_id).query(what, self.build, *others, **how)
-        else:
-            page = PLATFORM.query(what, self.key(values), **how)
-        return Page([*map(self.item.from_raw_data, page.items)], page.last_key) if self.index else page
+            return TenantRepository(tenant_id).query(what, self.build, *others, **how)
+        return PLATFORM.query(what, self.key(values), **how)
 
     def key_names(self) -> list[str]:
         """Return the attributes of an exclusive start key."""

@@ -191,6 +191,17 @@ METHODS: Final[dict[str, Callable[[Draw, TenantRepository, str], Callable[[], ob
         lambda: r.put_all([DetailItem(proof_keys.proof(d.other.id), SCRATCH_SORT, description="x")])
     ),
     "key": lambda d, r, key: lambda: r.key(ticket_keys.ticket, key),
+    "wanted": lambda d, r, key: lambda: r.wanted(SummaryItem, key, sort=ticket_keys.SUMMARY),
+    "get_all": lambda d, r, key: lambda: r.get_all([(SummaryItem, key, ticket_keys.SUMMARY)]),
+    "put": lambda d, r, key: lambda: r.put(DetailItem(proof_keys.proof(d.other.id), SCRATCH_SORT, description="x")),
+    "delete": lambda d, r, key: lambda: r.delete(DetailItem(proof_keys.proof(d.other.id), SCRATCH_SORT)),
+    "send": lambda d, r, key: (
+        lambda: r.send(
+            "GetItem",
+            {"TableName": TICKETS.full_name, "Key": {"pk": {"S": key}, "sk": {"S": ticket_keys.SUMMARY}}},
+        )
+    ),
+    "as_role": lambda d, r, key: lambda: r.as_role("tenant").get(SummaryItem, key, sort=ticket_keys.SUMMARY),
 }
 
 
