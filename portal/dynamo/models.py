@@ -12,7 +12,7 @@ from portal.dynamo.client import Item
 from portal.schema import keys
 from portal.schema.tables import Index, Table
 
-__all__ = ["IndexModel", "Indexed", "Item", "Kinds", "RawItems", "Readable"]
+__all__ = ["ByIndex", "IndexModel", "Item", "Kinds", "RawItems", "Readable"]
 
 _T = TypeVar("_T")
 _I = TypeVar("_I", bound=Item)
@@ -91,7 +91,7 @@ class Kinds(Generic[_T]):
 
 
 @dataclass(frozen=True)
-class Indexed(Generic[_I]):
+class ByIndex(Generic[_I]):
     """Read the rows of an index as instances of the table's model: what is not projected is missing in them."""
 
     model: type[_I]

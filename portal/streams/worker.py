@@ -13,7 +13,7 @@ from pynamodb.expressions.update import Action
 
 from portal.dynamo import client
 from portal.dynamo.client import Item
-from portal.dynamo.models import Indexed
+from portal.dynamo.models import ByIndex
 from portal.dynamo.store import Store
 from portal.dynamo.transaction import Transaction
 from portal.schema.tables import Index
@@ -49,7 +49,7 @@ def remove(item: Item, *, condition: Condition | None = None) -> None:
 
 def items(model: type[_I], partition: str, *, index: Index | None = None, **how: Any) -> Iterator[_I]:
     """Yield all items of one partition of a worker's table, or of an index, page by page; see `Store.query_all`."""
-    readable: Any = Indexed(model, index) if index else model
+    readable: Any = ByIndex(model, index) if index else model
     return WORKER.query_all(readable, partition, **how)
 
 

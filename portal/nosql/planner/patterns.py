@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from portal.dynamo.client import Item
-from portal.dynamo.models import Indexed
+from portal.dynamo.models import ByIndex
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import Page, TenantRepository
 from portal.schema.tables import Index
@@ -124,7 +124,7 @@ class Query:
     ) -> Page[Any]:
         """Send one Query, and return its items."""
         how: dict[str, Any] = {"begins_with": begins_with, "descending": descending, "limit": limit, "start": start}
-        what: Any = Indexed(self.item, self.index) if self.index else self.item
+        what: Any = ByIndex(self.item, self.index) if self.index else self.item
         if _is_tenants(self):
             tenant_id, *others = (values[name] for name in self.by)
             return TenantRepository(tenant_id).query(what, self.build, *others, **how)
