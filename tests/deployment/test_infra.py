@@ -56,7 +56,6 @@ ROLES = {
     "seed": "SeedRole",
     "lifecycle": "LifecycleRole",
 }
-KEY_USERS = ("WebRole", "TenantRole", "WorkerRole", "DeliveryRole", "SeedRole", "LifecycleRole")
 POLICIES = {
     "platform": ["PlatformPolicy", "PlatformPolicy2", "PlatformPolicy3"],
     "tenant": ["TenantPolicy", "TenantPolicy2"],
@@ -65,6 +64,7 @@ POLICIES = {
     "seed": ["SeedPolicy"],
     "lifecycle": ["LifecyclePolicy", "LifecyclePolicy2"],
 }
+ACTING = ["WebRole", "SeedRole", "WorkerRole", "DeliveryRole", "LifecycleRole"]  # which act for a tenant
 # An attached policy may have 6144 characters and a trust policy 2048, white space not counted, and a role 10 of them
 # (AWS, "IAM quotas").
 POLICY_CHARACTERS, TRUST_CHARACTERS, POLICIES_OF_A_ROLE = 6144, 2048, 10
@@ -107,18 +107,14 @@ def test_the_file_says_what_the_code_declares_to_another_parser_too(written: Jso
     assert written == infra.template()
 
 
-def test_a_template_edited_by_hand_is_noticed(tmp_path: Path, settings: Any) -> None:
+def test_a_template_that_is_missing_or_was_edited_by_hand_is_noticed(tmp_path: Path, settings: Any) -> None:
     settings.BASE_DIR = tmp_path
+    assert "is not what the code declares" in check()
     (tmp_path / PATH).parent.mkdir()
     (tmp_path / PATH).write_text(COMMITTED.read_text().replace("EnableKeyRotation: true", "EnableKeyRotation: false"))
     said = check()
     assert "-      EnableKeyRotation: false" in said
     assert "manage.py infra_template > infra/template.yaml" in said
-
-
-def test_a_missing_template_is_noticed(tmp_path: Path, settings: Any) -> None:
-    settings.BASE_DIR = tmp_path
-    assert "is not what the code declares" in check()
 
 
 def test_a_table_declared_and_not_deployed_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,21 +157,7 @@ def test_a_policy_on_what_is_no_table_is_refused(monkeypatch: pytest.MonkeyPatch
         infra.template()
 
 
-TEXTS = (
-    "Null",
-    "yes",
-    "2012-10-17",
-    "1e3",
-    "0x1f",
-    "a: b",
-    "# no",
-    "*",
-    "",
-    "!Ref x",
-    'say "so"',
-    "two\nlines",
-    "\u00f6",
-)
+TEXTS = ("Null", "yes", "2012-10-17", "1e3", "0x1f", "a: b", "# no", "*", "", "!Ref x", '"so"', "two\nlines", "\u00f6")
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -194,23 +176,22 @@ def test_every_declared_table_is_there_and_no_other(production: Stack) -> None:
     assert made == {f"Pooldesk.Prod.{table.name}" for table in registry.tables()}
 
 
-def test_keys_and_billing_are_the_declared_ones(production: Stack) -> None:
+def test_keys_indexes_expiry_and_streams_are_the_declared_ones(production: Stack) -> None:
     for table in registry.tables():
         properties = production.properties(infra.logical_id(table))
         assert keys_of(properties) == (table.hash, table.range)
         indexes = properties.get("GlobalSecondaryIndexes", [])
+        assert [(i["IndexName"], keys_of(i), i["Projection"]) for i in indexes] == [
+            (i.name, (i.hash, i.range), projection(i)) for i in table.indexes
+        ]
         used = {table.hash, table.range, *(k for index in indexes for k in keys_of(index))} - {None}
         types = {a["AttributeName"]: a["AttributeType"] for a in properties["AttributeDefinitions"]}
         assert types == dict.fromkeys(used, "S")
         assert properties["BillingMode"] == "PAY_PER_REQUEST"
-
-
-def test_indexes_project_what_is_declared(production: Stack) -> None:
-    for table in registry.tables():
-        indexes = production.properties(infra.logical_id(table)).get("GlobalSecondaryIndexes", [])
-        assert [(i["IndexName"], keys_of(i), i["Projection"]) for i in indexes] == [
-            (i.name, (i.hash, i.range), projection(i)) for i in table.indexes
-        ]
+        ttl = {"AttributeName": table.ttl, "Enabled": True} if table.ttl else None
+        assert properties.get("TimeToLiveSpecification") == ttl
+        stream = {"StreamViewType": "NEW_AND_OLD_IMAGES"} if table.stream else None
+        assert properties.get("StreamSpecification") == stream
 
 
 def projection(index: tables.Index) -> dict[str, Any]:
@@ -219,45 +200,31 @@ def projection(index: tables.Index) -> dict[str, Any]:
     return {"ProjectionType": "INCLUDE", "NonKeyAttributes": sorted(index.include)}
 
 
-def test_items_expire_and_changes_stream_where_declared(production: Stack) -> None:
-    for table in registry.tables():
-        properties = production.properties(infra.logical_id(table))
-        ttl = {"AttributeName": table.ttl, "Enabled": True} if table.ttl else None
-        assert properties.get("TimeToLiveSpecification") == ttl
-        stream = {"StreamViewType": "NEW_AND_OLD_IMAGES"} if table.stream else None
-        assert properties.get("StreamSpecification") == stream
-
-
 def keys_of(holder: Json) -> tuple[str, str | None]:
     by_type = {k["KeyType"]: k["AttributeName"] for k in holder["KeySchema"]}
     return by_type["HASH"], by_type.get("RANGE")
 
 
-def test_production_keeps_and_protects_every_table(production: Stack) -> None:
-    for table in registry.tables():
-        resource = production.resources[infra.logical_id(table)]
-        assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("Retain", "Retain")
-        assert resource["Properties"]["DeletionProtectionEnabled"] is True
-        assert resource["Properties"]["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
-
-
-def test_development_leaves_nothing_behind(development: Stack) -> None:
-    for table in registry.tables():
-        resource = development.resources[infra.logical_id(table)]
-        assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("Delete", "Delete")
-        assert resource["Properties"]["DeletionProtectionEnabled"] is False
-        assert resource["Properties"]["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": False}
+def test_production_keeps_and_protects_every_table_and_development_leaves_nothing_behind(
+    production: Stack, development: Stack
+) -> None:
+    encrypted = {"SSEEnabled": True, "SSEType": "KMS"}
+    kinds = (
+        (production, "Retain", True, encrypted | {"KMSMasterKeyId": "TableKey.Arn"}),
+        (development, "Delete", False, encrypted),
+    )
+    for stack, policy, protected, encryption in kinds:
+        for table in registry.tables():
+            resource = stack.resources[infra.logical_id(table)]
+            assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == (policy, policy)
+            properties = resource["Properties"]
+            assert properties["DeletionProtectionEnabled"] is protected
+            assert properties["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": protected}
+            assert properties["SSESpecification"] == encryption
 
 
 def test_who_names_no_environment_gets_production(written: Json) -> None:
     assert Stack(written).resources["SupportTicketsTable"]["DeletionPolicy"] == "Retain"
-
-
-def test_every_table_is_encrypted_with_the_chosen_key(production: Stack, development: Stack) -> None:
-    for table in registry.tables():
-        own, of_aws = (s.properties(infra.logical_id(table))["SSESpecification"] for s in (production, development))
-        assert own == {"SSEEnabled": True, "SSEType": "KMS", "KMSMasterKeyId": "TableKey.Arn"}
-        assert of_aws == {"SSEEnabled": True, "SSEType": "KMS"}
 
 
 def test_the_own_key_is_rotated_kept_and_used_only_through_dynamodb(production: Stack, development: Stack) -> None:
@@ -268,7 +235,7 @@ def test_the_own_key_is_rotated_kept_and_used_only_through_dynamodb(production: 
     assert key["Properties"]["EnableKeyRotation"] is True
     account, roles = key["Properties"]["KeyPolicy"]["Statement"]
     assert account["Principal"] == {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
-    assert roles["Principal"] == {"AWS": [f"{name}.Arn" for name in KEY_USERS]}
+    assert roles["Principal"] == {"AWS": [f"{name}.Arn" for name in ROLES.values()]}
     assert roles["Condition"] == {"StringEquals": {"kms:ViaService": f"dynamodb.{REGION}.amazonaws.com"}}
 
 
@@ -315,9 +282,8 @@ def test_every_policy_is_attached_to_its_role_and_commands_in_bulk_have_the_webs
         for name, resource in production.resources.items()
         if resource["Type"] == "AWS::IAM::ManagedPolicy"
     }
-    acting = ["WebRole", "SeedRole", "WorkerRole", "DeliveryRole", "LifecycleRole"]
     platforms = {name: ["WebRole", "SeedRole", "LifecycleRole"] for name in POLICIES["platform"]} | {
-        "AssumeTenantPolicy": acting
+        "AssumeTenantPolicy": ACTING
     }
     assert attached == {name: [ROLES[role]] for role in ROLES for name in POLICIES[role]} | platforms
 
@@ -341,9 +307,7 @@ def test_only_processes_of_ours_become_the_tenant_role_and_only_for_one_tenant(p
     (trust,) = production.properties("TenantRole")["AssumeRolePolicyDocument"]["Statement"]
     assert trust == {
         "Effect": "Allow",
-        "Principal": {
-            "AWS": ["WebRole.Arn", "SeedRole.Arn", "WorkerRole.Arn", "DeliveryRole.Arn", "LifecycleRole.Arn"]
-        },
+        "Principal": {"AWS": [f"{role}.Arn" for role in ACTING]},
         "Action": ["sts:AssumeRole", "sts:TagSession"],
         "Condition": {
             "StringLike": {"aws:RequestTag/TenantId": "?" * 32},
@@ -354,7 +318,7 @@ def test_only_processes_of_ours_become_the_tenant_role_and_only_for_one_tenant(p
 
 
 def test_the_other_roles_are_for_one_service_in_this_accounts_name(production: Stack) -> None:
-    for role in ("WebRole", "WorkerRole", "DeliveryRole", "SeedRole", "LifecycleRole"):
+    for role in ACTING:
         (trust,) = production.properties(role)["AssumeRolePolicyDocument"]["Statement"]
         assert trust == {
             "Effect": "Allow",
@@ -429,12 +393,7 @@ def test_the_command_prints_a_policy_whole_and_in_its_parts() -> None:
 def test_the_outputs_name_what_the_portal_and_the_worker_need(production: Stack) -> None:
     values = {name: output["Value"] for name, output in production.outputs.items()}
     assert {f"{infra.logical_id(t)}Name" for t in registry.tables()} <= set(values)
-    assert values["TenantRoleArn"] == "TenantRole.Arn"
-    assert values["WebRoleArn"] == "WebRole.Arn"
-    assert values["WorkerRoleArn"] == "WorkerRole.Arn"
-    assert values["DeliveryRoleArn"] == "DeliveryRole.Arn"
-    assert values["SeedRoleArn"] == "SeedRole.Arn"
-    assert values["LifecycleRoleArn"] == "LifecycleRole.Arn"
+    assert {f"{role}Arn": f"{role}.Arn" for role in ROLES.values()}.items() <= values.items()
     assert values["SupportTicketsTableStreamArn"] == "SupportTicketsTable.StreamArn"
 
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-import os
-import subprocess
-import sys
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,6 +16,7 @@ from django.contrib.sessions.backends.base import UpdateError
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.db import connection, connections, models, transaction
+from django.test import override_settings
 
 from portal.dynamo import meter
 from portal.nosql import stored as session_items
@@ -27,6 +24,7 @@ from portal.nosql.session_store import SessionStore, read
 from portal.nosql.stored import SessionItem
 from tenants.sign_in.accounts import User
 from tests.support.commands import run
+from tests.support.production import settings_of
 
 # --- SQL ---
 
@@ -90,127 +88,66 @@ def test_flushing_for_a_live_server_does_nothing(engine: None) -> None:
 # --- transactions ---
 
 
-class Ran(list[str]):
-    """What ran, in order."""
-
-    def note(self, name: str, error: Exception | None = None) -> Callable[[], None]:
-        def hook() -> None:
-            self.append(name)
-            if error:
-                raise error
-
-        return hook
+def on_commit(ran: list[str], name: str) -> None:
+    transaction.on_commit(partial(ran.append, name))
 
 
-@pytest.fixture
-def ran() -> Ran:
-    return Ran()
+def test_hooks_run_in_order_when_the_outermost_block_has_ended_and_at_once_outside_of_one() -> None:
+    ran: list[str] = []
+    on_commit(ran, "outside")
+    assert ran == ["outside"]
 
+    def hook_with_a_block() -> None:
+        with transaction.atomic():
+            on_commit(ran, "hook of a hook")
 
-def fail_in_a_block(hook: Callable[[], None], *, savepoint: bool = True) -> None:
-    with transaction.atomic(savepoint=savepoint):
-        transaction.on_commit(hook)
-        raise ZeroDivisionError
-
-
-def test_a_hook_outside_of_a_block_runs_at_once(ran: Ran) -> None:
-    transaction.on_commit(ran.note("hook"))
-    assert ran == ["hook"]
-
-
-def test_hooks_run_in_order_when_the_block_has_ended(ran: Ran) -> None:
     with transaction.atomic():
         assert connection.in_atomic_block
-        transaction.on_commit(ran.note("first"))
-        transaction.on_commit(ran.note("second"))
+        on_commit(ran, "first")
+        with transaction.atomic():
+            on_commit(ran, "inner")
+        with transaction.atomic(savepoint=False):
+            transaction.on_commit(hook_with_a_block)
+        on_commit(ran, "last")
         ran.append("block")
-    assert ran == ["block", "first", "second"]
+    assert ran == ["outside", "block", "first", "inner", "hook of a hook", "last"]
     assert not connection.in_atomic_block
 
 
-def test_hooks_of_an_inner_block_wait_for_the_outermost(ran: Ran) -> None:
+@pytest.mark.parametrize(("savepoint", "left"), [(True, ["before", "after"]), (False, [])])
+def test_an_inner_block_that_fails_takes_the_outer_ones_hooks_along_only_without_a_savepoint(
+    savepoint: bool, left: list[str]
+) -> None:
+    ran: list[str] = []
+
+    @transaction.atomic(savepoint=savepoint)
+    def fail() -> None:
+        on_commit(ran, "inner")
+        raise ZeroDivisionError
+
     with transaction.atomic():
-        with transaction.atomic():
-            transaction.on_commit(ran.note("inner"))
-        with transaction.atomic(savepoint=False):
-            transaction.on_commit(ran.note("inner without savepoint"))
-        transaction.on_commit(ran.note("outer"))
-        ran.append("block")
-    assert ran == ["block", "inner", "inner without savepoint", "outer"]
-
-
-def test_a_block_that_fails_runs_no_hooks_and_leaves_none_behind(ran: Ran) -> None:
-    with pytest.raises(ZeroDivisionError):
-        fail_in_a_block(ran.note("hook"))
+        on_commit(ran, "before")
+        with pytest.raises(ZeroDivisionError):
+            fail()
+        if savepoint:
+            on_commit(ran, "after")
     with transaction.atomic():
         pass
-    assert ran == []
+    assert ran == left
     assert not connection.in_atomic_block
 
 
-def test_an_inner_block_that_fails_takes_only_its_own_hooks_with_it(ran: Ran) -> None:
-    with transaction.atomic():
-        transaction.on_commit(ran.note("before"))
-        with pytest.raises(ZeroDivisionError):
-            fail_in_a_block(ran.note("inner"))
-        transaction.on_commit(ran.note("after"))
-    assert ran == ["before", "after"]
-
-
-def test_an_inner_block_without_a_savepoint_takes_the_outer_one_with_it(ran: Ran) -> None:
-    with transaction.atomic():
-        transaction.on_commit(ran.note("outer"))
-        with pytest.raises(ZeroDivisionError):
-            fail_in_a_block(ran.note("inner"), savepoint=False)
-    assert ran == []
-
-
-def test_a_hook_that_fails_stops_those_behind_it_and_is_raised(ran: Ran) -> None:
+def test_a_hook_that_fails_stops_those_behind_it_and_is_raised() -> None:
+    ran: list[str] = []
     block = transaction.atomic()
     block.__enter__()
-    transaction.on_commit(ran.note("first"))
-    transaction.on_commit(ran.note("fails", ZeroDivisionError()))
-    transaction.on_commit(ran.note("behind"))
+    for hook in (partial(ran.append, "first"), lambda: 1 / 0, partial(ran.append, "behind")):
+        transaction.on_commit(hook)
     with pytest.raises(ZeroDivisionError):
         block.__exit__(None, None, None)
-    assert ran == ["first", "fails"]
     with transaction.atomic():
-        transaction.on_commit(ran.note("next block"))
-    assert ran == ["first", "fails", "next block"]
-
-
-def test_a_robust_hook_that_fails_is_logged_and_stops_nothing(ran: Ran, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.ERROR, "django"), transaction.atomic():
-        transaction.on_commit(ran.note("fails", ZeroDivisionError("robust")), robust=True)
-        transaction.on_commit(ran.note("behind"))
-    assert ran == ["fails", "behind"]
-    assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [ZeroDivisionError]
-
-
-def test_a_hook_may_open_a_block_of_its_own(ran: Ran) -> None:
-    def hook() -> None:
-        with transaction.atomic():
-            transaction.on_commit(ran.note("inner hook"))
-            ran.append("inner block")
-
-    with transaction.atomic():
-        transaction.on_commit(hook)
-        ran.append("block")
-    assert ran == ["block", "inner block", "inner hook"]
-
-
-def test_a_rollback_that_was_asked_for_runs_no_hooks(ran: Ran) -> None:
-    with transaction.atomic():
-        transaction.on_commit(ran.note("hook"))
-        transaction.set_rollback(True)
-    assert ran == []
-
-
-def test_a_block_may_insist_on_being_the_outermost() -> None:
-    with transaction.atomic(durable=True):
-        pass
-    with transaction.atomic(), pytest.raises(RuntimeError, match="durable"), transaction.atomic(durable=True):
-        pass
+        on_commit(ran, "next block")
+    assert ran == ["first", "next block"]
 
 
 def test_blocks_send_nothing(bill: meter.Meter) -> None:
@@ -235,12 +172,18 @@ def reopened(session: SessionStore) -> SessionStore:
     return SessionStore(session.session_key)
 
 
-def expire(session: SessionStore) -> None:
-    """The time has come, and TTL has not."""
+def item_of(session: SessionStore) -> SessionItem:
     item = read(session.session_key or "")
     assert item is not None
+    return item
+
+
+def expire(session: SessionStore) -> SessionItem:
+    """The time has come, and TTL has not."""
+    item = item_of(session)
     item.expires_at = int(time.time()) - 1
     item.save()
+    return item
 
 
 def test_a_session_is_what_was_saved(stored: SessionStore) -> None:
@@ -249,19 +192,14 @@ def test_a_session_is_what_was_saved(stored: SessionStore) -> None:
     assert len(stored.session_key or "") == 32
 
 
-def test_nothing_is_written_before_a_session_is_saved(engine: None) -> None:
-    session = SessionStore()
-    session["a"] = 1
-    assert session.session_key is None
-    session.save()
-    assert read(session.session_key or "") is not None
-
-
-def test_every_session_has_a_key_of_its_own(engine: None) -> None:
-    made = [SessionStore() for _ in range(5)]
-    for session in made:
-        session.create()
-    assert len({s.session_key for s in made}) == 5
+def test_nothing_is_written_before_a_session_is_saved_under_a_key_of_its_own(engine: None) -> None:
+    sessions = [SessionStore() for _ in range(5)]
+    for session in sessions:
+        session["a"] = 1
+        assert session.session_key is None
+        session.save()
+        assert item_of(session)
+    assert len({session.session_key for session in sessions}) == 5
 
 
 def test_a_key_that_is_taken_is_not_taken_over(stored: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,74 +211,44 @@ def test_a_key_that_is_taken_is_not_taken_over(stored: SessionStore, monkeypatch
     assert reopened(stored)["cart"]
 
 
-def test_a_session_that_does_not_exist_is_empty_and_loses_its_key(engine: None) -> None:
-    session = SessionStore("x" * 32)
+@pytest.mark.parametrize("key", ["x" * 32, "", "short", "../../x", "\0" * 32])
+def test_a_session_that_does_not_exist_is_empty_and_loses_its_key(engine: None, key: str) -> None:
+    session = SessionStore(key)
     assert session.get("cart") is None
     assert session.session_key is None
     assert session.is_empty()
 
 
-@pytest.mark.parametrize("key", ["", "short", "../../x", "\0" * 32])
-def test_a_key_that_none_of_ours_could_be_is_an_empty_session(engine: None, key: str) -> None:
-    assert dict(SessionStore(key).items()) == {}
-
-
 def test_an_expired_session_is_refused_though_ttl_has_not_removed_it(stored: SessionStore) -> None:
-    expire(stored)
-    session = reopened(stored)
-    assert session.get("cart") is None
-    assert session.session_key is None
-
-
-def test_an_expired_session_is_refused_where_its_item_was_read_already(stored: SessionStore) -> None:
-    expire(stored)
-    item = read(stored.session_key or "")
-    assert item is not None
-    session = SessionStore.from_item(item, stored.session_key or "")
-    assert session.get("cart") is None
-    assert session.session_key is None
+    expired = SessionStore.from_item(expire(stored), stored.session_key or "")
+    for session in (reopened(stored), expired):
+        assert session.get("cart") is None
+        assert session.session_key is None
 
 
 @pytest.mark.parametrize("write", [True, False])
 def test_an_expired_session_does_not_come_back_under_its_old_key(stored: SessionStore, write: bool) -> None:
-    expire(stored)
-    old = read(stored.session_key or "")
-    assert old is not None
+    old = expire(stored)
     for session in (reopened(stored), SessionStore.from_item(old, stored.session_key or "")):
         if write:
             session["cart"] = "new"
         session.save()
         assert session.session_key not in (None, stored.session_key)
-    still = read(stored.session_key or "")
-    assert still is not None
-    assert still.expires_at < time.time()
-
-
-def test_a_session_made_from_its_item_costs_nothing(stored: SessionStore) -> None:
-    item = read(stored.session_key or "")
-    assert item is not None
-    with meter.measure() as bill:
-        assert SessionStore.from_item(item, stored.session_key or "")["cart"] == {"é": [1, None, True]}
-    assert bill.calls == []
+    assert item_of(stored).expires_at < time.time()
 
 
 def test_data_that_was_altered_is_an_empty_session(stored: SessionStore) -> None:
-    item = read(stored.session_key or "")
-    assert item is not None
+    item = item_of(stored)
     item.data = item.data[:-1] + ("A" if item.data[-1] != "A" else "B")
     item.save()
     assert dict(reopened(stored).items()) == {}
 
 
 def test_a_session_lasts_as_long_as_its_cookie(stored: SessionStore) -> None:
-    item = read(stored.session_key or "")
-    assert item is not None
-    assert abs(item.expires_at - time.time() - django_settings.SESSION_COOKIE_AGE) < 60
+    assert abs(item_of(stored).expires_at - time.time() - django_settings.SESSION_COOKIE_AGE) < 60
     stored.set_expiry(300)
     stored.save()
-    item = read(stored.session_key or "")
-    assert item is not None
-    assert abs(item.expires_at - time.time() - 300) < 60
+    assert abs(item_of(stored).expires_at - time.time() - 300) < 60
 
 
 def test_saving_again_replaces_the_data(stored: SessionStore) -> None:
@@ -359,18 +267,18 @@ def test_a_cycled_session_keeps_its_data_and_loses_its_key(stored: SessionStore)
     assert read(old or "") is None
 
 
-def test_a_flushed_session_is_gone(stored: SessionStore) -> None:
-    old = stored.session_key
-    stored.flush()
-    assert (stored.session_key, stored.is_empty()) == (None, True)
-    assert read(old or "") is None
-
-
-def test_a_deleted_session_is_gone(stored: SessionStore) -> None:
+def test_a_deleted_or_flushed_session_is_gone(stored: SessionStore) -> None:
+    flushed = reopened(stored)
+    flushed["cart"] = {}
     SessionStore().delete(stored.session_key)
     assert reopened(stored).get("cart") is None
     stored.delete()  # once more does no harm
     SessionStore().delete()
+    flushed.cycle_key()
+    old = flushed.session_key
+    flushed.flush()
+    assert (flushed.session_key, flushed.is_empty()) == (None, True)
+    assert read(old or "") is None
 
 
 def test_a_session_deleted_meanwhile_is_not_saved_again(stored: SessionStore) -> None:
@@ -389,39 +297,22 @@ def test_creating_reading_saving_and_deleting_are_one_call_each(stored: SessionS
             call()
         return len(bill.calls)
 
+    item = item_of(stored)
+    assert cost(lambda: SessionStore.from_item(item, stored.session_key or "")["cart"]) == 0
+    assert cost(SessionStore.clear_expired) == 0
     assert cost(lambda: SessionStore().create()) == 1
     assert cost(lambda: reopened(stored).get("cart")) == 1
     assert cost(stored.save) == 1
     assert cost(stored.flush) == 1
 
 
-def test_there_is_nothing_to_clear(engine: None, bill: meter.Meter) -> None:
-    SessionStore.clear_expired()
-    assert bill.calls == []
-
-
 # --- commands ---
 
 
-def manage(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    """`manage.py` in a process of its own, with this environment and nothing of the tests'."""
-    root = Path(django_settings.BASE_DIR)
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
-    return subprocess.run(
-        [sys.executable, str(root / "manage.py"), *arguments],
-        env=kept | environ,
-        cwd=root,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-
-
 def test_the_checks_find_nothing() -> None:  # in production neither: tests/deployment/test_deploy_checks.py
-    done = manage("check", "--fail-level", "WARNING", DEBUG="true", DYNAMODB_ENDPOINT_URL="http://127.0.0.1:9")
-    assert done.returncode == 0, done.stderr
-    assert "no issues" in done.stdout
+    with override_settings(**settings_of(DEBUG="true", DYNAMODB_ENDPOINT_URL="http://127.0.0.1:9")):
+        ended = run("check", "--fail-level", "WARNING")
+    assert (ended.status, "no issues" in ended.out) == (0, True), ended.err
 
 
 def test_there_is_nothing_to_migrate() -> None:

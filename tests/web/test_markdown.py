@@ -1,13 +1,44 @@
-"""Markdown: what text of the longest kind costs to turn into HTML."""
+"""Markdown becomes HTML that cannot hurt, at a cost with a bound, and is cached within a number of bytes."""
 
 from __future__ import annotations
 
+import re
+import sys
 from importlib import import_module
 from typing import Any
 
 import pytest
 
 from portal.web import markdown
+from portal.web.text_cache import TextCache
+
+
+def test_html_that_somebody_types_is_shown_as_it_was_typed() -> None:
+    assert markdown.render('Write <b>bold</b> & "so"') == '<p>Write &lt;b&gt;bold&lt;/b&gt; &amp; "so"</p>\n'
+
+
+def test_what_the_renderer_lets_through_is_cleaned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(markdown._markdown.options, "html", True)
+    typed = (
+        '<script>a()</script><p style="x" onclick="b()">c</p><a href="javascript:d()">e</a><iframe src="/"></iframe>'
+    )
+    html = markdown.render(f"{typed}\n")
+    assert "c</p>" in html, "HTML did get past the renderer"
+    assert not re.search(r"script|style|onclick|iframe|a\(\)", html)
+
+
+def test_a_link_tells_the_other_site_nothing_and_search_engines_to_stay_away() -> None:
+    assert 'rel="nofollow noopener noreferrer"' in markdown.render("[a](https://example.com/)")
+
+
+def test_headings_stand_below_those_of_the_page() -> None:
+    assert markdown.render("# One\n\n## Two") == "<h3>One</h3>\n<h4>Two</h4>\n"
+
+
+def test_an_image_is_a_link_whose_text_is_shown_as_it_was_typed() -> None:
+    html = markdown.render("![<i>x</i>](https://example.com/y.png)")
+    assert ">&lt;i&gt;x&lt;/i&gt;</a>" in html
+    assert 'href="https://example.com/y.png"' in html
 
 
 class CountingPattern:
@@ -41,3 +72,27 @@ def test_in_a_text_full_of_addresses_each_is_a_link() -> None:
 def test_no_text_is_hidden_because_it_looks_like_an_address(beginning: str, end: str) -> None:
     text = beginning + "a." * 300 + "com" + end
     assert text in markdown.render(f"before {text} after")
+
+
+def test_long_texts_push_out_what_was_not_asked_for_longest() -> None:
+    page = "x" * 1000
+    cache = TextCache(4 * (sys.getsizeof("a") + sys.getsizeof(page)))
+    for key in "abcd":
+        cache.put(key, page)
+    cache.get("a")
+    cache.put("e", page)
+    assert [key for key in "abcde" if cache.get(key)] == ["a", "c", "d", "e"]
+    assert cache.size <= cache.limit
+
+
+def test_a_text_beyond_the_bound_is_not_kept() -> None:
+    cache = TextCache(1000)
+    cache.put("a", "x" * 1000)
+    assert (cache.get("a"), cache.size) == (None, 0)
+
+
+def test_the_same_text_counts_once() -> None:
+    cache = TextCache(10_000)
+    for _ in range(3):
+        cache.put("a", "x")
+    assert cache.size == sys.getsizeof("a") + sys.getsizeof("x")
