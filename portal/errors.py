@@ -1,6 +1,6 @@
 """The errors that Pooldesk raises on purpose: one small family, each with an HTTP status.
 
-Rules and repositories raise these; the edge turns them into pages (`portal/web/error_pages.py`). Errors of
+Rules and repositories raise these; the edge turns them into pages (`portal/web/middleware.py`). Errors of
 boto3 and PynamoDB never travel further than `portal/dynamo/client.py`, which translates them once.
 """
 

@@ -134,7 +134,7 @@ MIDDLEWARE = [
     "portal.web.middleware.MeterMiddleware",
     "api.door.door_middleware.ApiMiddleware",
     "csp.middleware.CSPMiddleware",
-    "portal.web.request_limits.RequestLimitsMiddleware",
+    "portal.web.middleware.RequestLimitsMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "portal.web.middleware.ErrorPageMiddleware",

@@ -30,7 +30,7 @@ urlpatterns = [
     desk_pages(path("", views.desk_home)),  # last: any word matches
 ]
 
-handler400 = "portal.web.error_pages.bad_request"
-handler403 = "portal.web.error_pages.forbidden"
-handler404 = "portal.web.error_pages.not_found"
-handler500 = "portal.web.error_pages.server_error"
+handler400 = "portal.web.middleware.bad_request"
+handler403 = "portal.web.middleware.forbidden"
+handler404 = "portal.web.middleware.not_found"
+handler500 = "portal.web.middleware.server_error"

@@ -24,7 +24,7 @@ class PortalRequest(WSGIRequest):
         try:
             super()._set_content_type_params(meta)  # type: ignore[misc]  # of HttpRequest, missing in the stubs
         except ValueError:
-            self.content_type, self.content_params = "", {"charset": "unknown"}  # refused by request_limits.py
+            self.content_type, self.content_params = "", {"charset": "unknown"}  # refused by middleware.py
 
 
 class Application(WSGIHandler):

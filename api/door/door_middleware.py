@@ -27,7 +27,7 @@ from api.door import cross_origin, key_attempts, problems, request_ids
 from api.door.problems import RequestProblem
 from api.door.routing import ApiRequest, ApiRoute
 from portal.errors import NotFound, PortalError
-from portal.web import request_limits
+from portal.web import middleware
 from portal.web.access import SAFE, Access
 from portal.web.client_address import client_address
 from tenants.api_keys import key_authentication, key_text
@@ -76,7 +76,7 @@ def _answer(request: HttpRequest) -> HttpResponse:
     except PortalError as error:
         response = problems.of(error, said)
         _say_how_to_come(response, error)
-    except request_limits.CLIENT_FAULTS:
+    except middleware.CLIENT_FAULTS:
         response = problems.response(400, "unreadable", "This request cannot be read as a whole.", request_id=said)
     except Exception:
         log.exception("%s failed [%s]", _route_of(request), said)
@@ -122,7 +122,7 @@ def _routed(request: HttpRequest) -> HttpResponse:
     if request.method not in methods:
         allow = {"Allow": ", ".join(methods)}
         raise RequestProblem(405, "method_not_allowed", f"No {request.method} goes to this address.", headers=allow)
-    if refused := request_limits.unreadable(request):
+    if refused := middleware.unreadable(request):
         raise RequestProblem(refused.status, "unreadable", refused.sentence)
     if request.method == "OPTIONS":
         response = HttpResponse(status=204, headers={"Allow": ", ".join(methods)})

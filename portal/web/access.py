@@ -44,46 +44,34 @@ def operator(view: View) -> View:
     return _declare(view, Access("operator"))
 
 
-def unlimited(view: View) -> View:
-    """Let the view be called however much its tenant asks for: what leads in, out, or to another tenant."""
-    view.unlimited = True  # type: ignore[attr-defined]  # read by the middleware
-    return view
+class Mark:
+    """Something that a view declares beside its access: `mark(view)` declares it, and `mark.on(view)` tells of it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = f"has_mark_{name}"
+
+    def __call__(self, view: View) -> View:
+        setattr(view, self._name, True)
+        return view
+
+    def on(self, view: Callable[..., Any]) -> bool:
+        return getattr(view, self._name, False)
 
 
-def in_person(view: View) -> View:
-    """Keep this form to the members themselves: nobody else sends it in their place, whatever else they may do."""
-    view.in_person = True  # type: ignore[attr-defined]  # read by the middleware
-    return view
-
-
-def is_in_person(view: Callable[..., Any]) -> bool:
-    return getattr(view, "in_person", False)
-
-
-def leads_out(view: View) -> View:
-    """Let the view be called by an operator who acts as a member: it ends that."""
-    view.leads_out = True  # type: ignore[attr-defined]  # read by the middleware
-    return view
-
-
-def does_lead_out(view: Callable[..., Any]) -> bool:
-    return getattr(view, "leads_out", False)
+# May be called however much its tenant asks for: it leads in, out, or to another tenant.
+unlimited = Mark("unlimited")
+# A form that only members themselves may send, and nobody in their place, whatever else they may do.
+in_person = Mark("in_person")
+# May be called by an operator who acts as a member: it ends that.
+leads_out = Mark("leads_out")
+# May change something although its desk is closing, which otherwise can only be read.
+open_while_closing = Mark("open_while_closing")
 
 
 def is_unlimited(view: Callable[..., Any]) -> bool:
     """Tell whether a view belongs to no tenant's use: it says so, or it is for those who run the platform."""
     access: Access | None = getattr(view, "access", None)
-    return getattr(view, "unlimited", False) or (access is not None and access.level == "operator")
-
-
-def open_while_closing(view: View) -> View:
-    """Let the view change something although its desk is closing, which else can only be read."""
-    view.open_while_closing = True  # type: ignore[attr-defined]  # read by the middleware
-    return view
-
-
-def is_open_while_closing(view: Callable[..., Any]) -> bool:
-    return getattr(view, "open_while_closing", False)
+    return unlimited.on(view) or (access is not None and access.level == "operator")
 
 
 def is_shut_while_closing(path: str) -> bool:
@@ -93,7 +81,7 @@ def is_shut_while_closing(path: str) -> bool:
     except Resolver404:
         return False
     access: Access | None = getattr(view, "access", None)
-    return access is not None and access.level == "member" and not is_open_while_closing(view)
+    return access is not None and access.level == "member" and not open_while_closing.on(view)
 
 
 def member(role: str) -> Callable[[View], View]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import wraps
 from typing import Any, cast
 
@@ -28,39 +29,22 @@ def heavy(view: _View) -> _View:
         if not concurrency.heavy.enter(tenant.tenant_id):
             noise_teller.note(tenant.tenant_id, NoiseTally(refused=1))
             raise TooHeavy("This desk has as much heavy work under way as it may have at a time.", retry_after=2)
-        leave = _Once(lambda: concurrency.heavy.leave(tenant.tenant_id))
-        try:
+        with ExitStack() as work:
+            work.callback(concurrency.heavy.leave, tenant.tenant_id)
             response = view(request, *args, **kwargs)
             if isinstance(response, StreamingHttpResponse):
-                response.streaming_content = _Held(cast("Iterator[bytes]", response.streaming_content), leave)
-                leave = _Once(lambda: None)
+                content = cast("Iterator[bytes]", response.streaming_content)
+                response.streaming_content = _Held(content, work.pop_all())
             return response
-        finally:
-            leave()
 
     return held
-
-
-class _Once:
-    """Calls something the first time that it is called itself."""
-
-    def __init__(self, call: Callable[[], None]) -> None:
-        self._call: Callable[[], None] | None = call
-
-    def __call__(self) -> None:
-        call, self._call = self._call, None
-        if call is not None:
-            call()
 
 
 class _Held:
     """A content that is sent while it is made. Django closes it when it is sent, or when the client has gone."""
 
-    def __init__(self, content: Iterator[bytes], leave: Callable[[], None]) -> None:
-        self._content, self._leave = content, leave
+    def __init__(self, content: Iterator[bytes], work: ExitStack) -> None:
+        self._content, self.close = content, work.close
 
     def __iter__(self) -> Iterator[bytes]:
         return self._content
-
-    def close(self) -> None:
-        self._leave()

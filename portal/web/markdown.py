@@ -7,7 +7,10 @@ ours loads nothing from anywhere else.
 from __future__ import annotations
 
 import re
+import sys
+from collections import OrderedDict
 from collections.abc import Sequence
+from threading import Lock
 from typing import Any, Final
 
 import nh3
@@ -16,7 +19,44 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-from portal.web.text_cache import TextCache
+
+class TextCache:
+    """Forgets what was not asked for longest, so that keys and values together take at most `limit` bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.size = 0
+        self._values: OrderedDict[str, str] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: str) -> str | None:
+        with self._lock:
+            value = self._values.get(key)
+            if value is not None:
+                self._values.move_to_end(key)
+            return value
+
+    def put(self, key: str, value: str) -> None:
+        added = sys.getsizeof(key) + sys.getsizeof(value)
+        if added > self.limit:
+            return
+        with self._lock:
+            if key in self._values:
+                return
+            self._values[key] = value
+            self.size += added
+            while self.size > self.limit:
+                old_key, old_value = self._values.popitem(last=False)
+                self.size -= sys.getsizeof(old_key) + sys.getsizeof(old_value)
+
+
+# (docstring of portal.web.markdown, to be worked in)
+# Turn Markdown as people write it into HTML that cannot hurt.
+#
+# markdown-it-py renders with raw HTML off; nh3 then keeps a short list of tags. Images become links: a page of
+# ours loads nothing from anywhere else.
+#
+
 
 _TAGS = {
     "a",

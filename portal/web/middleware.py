@@ -1,24 +1,152 @@
-"""Surround every request: health, its bill, and pages instead of tracebacks for errors of ours."""
+"""Surround every request: health, its bill, refusals before anything reads it, and pages for what is wrong.
+
+Error pages need no database: the engine may be what is wrong.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.core.exceptions import BadRequest, DisallowedHost, SuspiciousOperation
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, UnreadablePostError
+from django.http.multipartparser import MultiPartParserError
+from django.shortcuts import render
 
 from portal.dynamo import meter
-from portal.errors import PortalError
-from portal.web import error_pages
-from portal.web.request_limits import CLIENT_FAULTS
+from portal.errors import LimitReached, PortalError, Unavailable
+from portal.web.stash import Stash
 
 log = logging.getLogger("pooldesk")
 
-GetResponse = Callable[[HttpRequest], HttpResponse]
+_TEMPLATES = {status: f"portal/{status}.html" for status in (400, 403, 404, 429, 503)}
 
 
-class HealthMiddleware:
+def error_page(request: HttpRequest, error: PortalError) -> HttpResponse:
+    """Return the page for an error of ours: its sentence, and what was typed where sending again makes sense."""
+    status = error.status if error.status in _TEMPLATES else 400
+    context: dict[str, Any] = {"reason": error.message, "stash": None}
+    if isinstance(error, Unavailable):
+        log.warning("%s %s: %s (%s)", request.method, request.path, error.message, error.__cause__)
+    wait = error.retry_after if isinstance(error, LimitReached | Unavailable) else None
+    if wait is not None:
+        context |= {"stash": Stash.of(request), "retry_after": wait}
+    response = render(request, _TEMPLATES[status], context, status=status)
+    if wait is not None:
+        response["Retry-After"] = str(wait)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return render(request, "portal/400.html", {"reason": ""}, status=400)
+
+
+def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return render(request, "portal/403.html", {"reason": str(exception or "")}, status=403)
+
+
+def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return render(request, "portal/404.html", {"reason": ""}, status=404)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    return render(request, "portal/500.html", {}, status=500)
+
+
+METHODS = ("GET", "HEAD", "POST")
+# Django raises these for a request that is wrong, and answers with a traceback in the log, on the page too with DEBUG.
+CLIENT_FAULTS = (SuspiciousOperation, BadRequest, MultiPartParserError, UnreadablePostError)
+_ADDRESS_HEADERS = ("HX-Current-URL", "Origin", "Referer")
+_UTF8 = ("", "utf-8", "utf8")
+
+
+class _Middleware:
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+
+@dataclass(frozen=True)
+class RefusedRequest:
+    """The status of an answer and its sentence for a person."""
+
+    status: int
+    sentence: str
+
+
+class RequestLimitsMiddleware(_Middleware):
+    """Answers 400, 405, 413 or 415 with a page where `refusal` finds a reason.
+
+    The parameters are read here, once: what raised anywhere further in would be Django's to answer.
+    """
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        refused = refusal(request)
+        if refused is None:
+            return self.get_response(request)
+        context = {"reason": refused.sentence, "status": refused.status}
+        response = render(request, "portal/400.html", context, status=refused.status)
+        if refused.status == 405:
+            response["Allow"] = ", ".join(METHODS)
+        return response
+
+
+def refusal(request: HttpRequest) -> RefusedRequest | None:
+    """Return why a page refuses the request, or None: its method, host, size, character set, addresses or form."""
+    if request.method not in METHODS:
+        return RefusedRequest(405, f"No page takes {request.method} requests.")
+    if refused := unreadable(request):
+        return refused
+    try:
+        request.POST  # noqa: B018  # read now
+    except CLIENT_FAULTS:
+        return RefusedRequest(400, "The form that was sent is damaged, or has too many fields.")
+    return None
+
+
+def unreadable(request: HttpRequest) -> RefusedRequest | None:
+    """Return why nobody should read the request, whatever its method, or None: as `refusal`."""
+    try:
+        request.get_host()
+    except DisallowedHost:
+        # Not which one: what somebody put there by mistake, a key say, is not to stand in a log.
+        log.warning("Refused a request for a host that ALLOWED_HOSTS does not name.")
+        return RefusedRequest(400, "This host name is not served here.")
+    if _content_length(request) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
+        limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 1_000_000
+        return RefusedRequest(413, f"What was sent is larger than {limit} MB, the most that is taken.")
+    if (request.content_params or {}).get("charset", "").strip("\"'").lower() not in _UTF8:
+        return RefusedRequest(415, "What was sent is not encoded as UTF-8.")
+    if not all(_is_address(request.headers.get(name, "")) for name in _ADDRESS_HEADERS):
+        return RefusedRequest(400, "A header that names a page holds no address.")
+    try:
+        request.GET  # noqa: B018  # read now
+    except CLIENT_FAULTS:
+        most = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
+        return RefusedRequest(400, f"The address has more than {most:,} parameters, the most that are read.")
+    return None
+
+
+def _content_length(request: HttpRequest) -> int:
+    try:
+        return int(request.META.get("CONTENT_LENGTH") or 0)
+    except ValueError:
+        return 0
+
+
+def _is_address(text: str) -> bool:
+    try:
+        urlsplit(text)
+    except ValueError:
+        return False
+    return True
+
+
+class HealthMiddleware(_Middleware):
     """Answer `/healthz` before everything else: a load balancer sends an address as Host, and plain HTTP.
 
     It says that the process answers, and nothing of the engine, which one process cannot mend by restarting;
@@ -26,9 +154,6 @@ class HealthMiddleware:
     """
 
     PATH = "/healthz"
-
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if request.path != self.PATH:
@@ -38,11 +163,8 @@ class HealthMiddleware:
         return HttpResponse("ok\n", content_type="text/plain", headers={"Cache-Control": "no-store"})
 
 
-class MeterMiddleware:
+class MeterMiddleware(_Middleware):
     """Count the request's calls to DynamoDB; say so in a Server-Timing header where DEBUG is on."""
-
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         with meter.measure() as bill:
@@ -52,7 +174,7 @@ class MeterMiddleware:
         return response
 
 
-class ErrorPageMiddleware:
+class ErrorPageMiddleware(_Middleware):
     """Turn a PortalError that a view lets through into its page, and what Django raises for a client's fault into that
     of a bad request. Middlewares call `error_page` themselves.
 
@@ -60,17 +182,14 @@ class ErrorPageMiddleware:
     ours, as in production.
     """
 
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
-
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
         if settings.DEBUG and response.status_code == 404 and request.resolver_match is None:
-            return error_pages.not_found(request)
+            return not_found(request)
         return response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if isinstance(exception, CLIENT_FAULTS):
             log.warning("%s %s: refused (%s)", request.method, request.path, type(exception).__name__)
-            return error_pages.bad_request(request)
-        return error_pages.error_page(request, exception) if isinstance(exception, PortalError) else None
+            return bad_request(request)
+        return error_page(request, exception) if isinstance(exception, PortalError) else None

@@ -27,8 +27,8 @@ from django.shortcuts import redirect, render
 from django.urls import Resolver404, resolve, reverse
 from django.utils.http import escape_leading_slashes
 
-from portal.web import error_pages
-from portal.web.access import SAFE, Access, does_lead_out, is_in_person, is_open_while_closing
+from portal.web import middleware
+from portal.web.access import SAFE, Access, in_person, leads_out, open_while_closing
 from portal.web.client_address import client_address
 from portal.web.stash import PAGE_MARK, Stash
 from tenants.impersonation import impersonating
@@ -75,7 +75,7 @@ class AccessMiddleware:
         acting = request.acting
         if (refusal := _refusal_while_acting(acting, request.method in SAFE, view, access)) is not None:
             return forbidden(request, refusal)
-        if request.acting is not None and request.method not in SAFE and does_lead_out(view):
+        if request.acting is not None and request.method not in SAFE and leads_out.on(view):
             end_acting(request, why="stopped")
         if access.level == "public":
             return None
@@ -102,7 +102,7 @@ class AccessMiddleware:
         if tenant.needs_second_factor and not (user.second_factors or tenant.acted_by):
             return ask_for_second_factor(request, tenant.name)
         if request.method not in SAFE:
-            if tenant.closes_at and not is_open_while_closing(view):
+            if tenant.closes_at and not open_while_closing.on(view):
                 return closing(request, tenant)
             mark = request.POST.get(PAGE_MARK, "")
             if not context.is_page_mark(mark, tenant.user_id, tenant.tenant_id):
@@ -119,13 +119,13 @@ def _refusal_while_acting(
     acting: Impersonation | None, is_safe: bool, view: Callable[..., HttpResponse], access: Access
 ) -> str | None:
     """Return why an operator who acts as a member may not call this view, None where they may."""
-    if acting is None or does_lead_out(view):
+    if acting is None or leads_out.on(view):
         return None
     if access.level == "signed_in":
         return f"This page is {acting.member_name}'s own."
     if is_safe:
         return None
-    if access.level != "member" or is_in_person(view) or not Role.AGENT.at_least(Role(access.role)):
+    if access.level != "member" or in_person.on(view) or not Role.AGENT.at_least(Role(access.role)):
         return f"Only {acting.member_name} can do this."
     return None if acting.may_write else "You only read in this visit. Nothing was changed."
 
@@ -253,7 +253,7 @@ def address_of_another_desk(request: IdentifiedRequest, tenant: TenantContext, d
     A form is sent on by 307: its page's mark is that of the caller's desk, so it was made before that was renamed.
     """
     if request.method in SAFE and desk != tenant.former_slug:
-        return error_pages.not_found(request)
+        return middleware.not_found(request)
     address = request.get_full_path().removeprefix(f"/{desk}/")
     return redirect(f"/{tenant.slug}/{address}", preserve_request=request.method not in SAFE)
 

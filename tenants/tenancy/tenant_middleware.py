@@ -23,7 +23,7 @@ from django.utils.cache import patch_vary_headers
 from portal.errors import PortalError
 from portal.limits.tenant_limiter import RateAnswer
 from portal.schema import keys
-from portal.web import desk_prefix, error_pages
+from portal.web import desk_prefix, middleware
 from portal.web.access import SAFE, is_unlimited
 from tenants.membership import members
 from tenants.sign_in import impersonation_session
@@ -96,7 +96,7 @@ class TenantMiddleware:
                     _pin_named(request, identity.user, identity.tenant)
                 return _remember(request, self.get_response(request), cookie)
             except PortalError as error:
-                return error_pages.error_page(request, error)
+                return middleware.error_page(request, error)
 
 
 def _counted(request: IdentifiedRequest, response: HttpResponse) -> HttpResponse:
@@ -128,7 +128,7 @@ def _is_limited(request: HttpRequest) -> bool:
 
 
 def _refused(request: IdentifiedRequest, refused: NotAdmitted) -> HttpResponse:
-    page = error_pages.error_page(request, refused)
+    page = middleware.error_page(request, refused)
     return page if refused.answer is None else _told(page, refused.answer)
 
 

@@ -10,7 +10,7 @@ from wsgiref.util import setup_testing_defaults
 import pytest
 from django.conf import LazySettings
 
-from portal.web.request_limits import CLIENT_FAULTS
+from portal.web.middleware import CLIENT_FAULTS
 from tenants.sign_in import views as identity_views
 from tests.desk.test_outage import engine_down
 from tests.support.world import Browser, World

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from portal.web import markdown
-from portal.web.text_cache import TextCache
+from portal.web.markdown import TextCache
 
 
 def test_html_that_somebody_types_is_shown_as_it_was_typed() -> None:
