@@ -105,7 +105,7 @@ API_KEY_ENVIRONMENT: str = env.str("API_KEY_ENVIRONMENT", default="test" if DEBU
 
 # No relational database: the backend refuses SQL, and nothing is migrated.
 DATABASES = {"default": {"ENGINE": "portal.nosql.backend"}}
-DATABASE_ROUTERS = ["portal.nosql.routers.NothingMigrates"]
+DATABASE_ROUTERS = ["portal.nosql.backend.base.NothingMigrates"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- Django ---

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from portal.errors import NotFound
-from portal.nosql.admin.object_actions import ReasonField
+from portal.nosql.admin.options import ReasonField
 from portal.schema import keys
 from tenants.operators import content_access
 from tenants.operators.operator_site import OperatorSite, actor

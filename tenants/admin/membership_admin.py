@@ -16,7 +16,7 @@ from portal.dynamo.repository import TenantRepository
 from portal.errors import Invalid, NotFound
 from portal.nosql import session_store
 from portal.nosql.admin import DynamoAdmin, ObjectAction
-from portal.nosql.admin.object_actions import ReasonField
+from portal.nosql.admin.options import ReasonField
 from portal.nosql.admin.stale_forms import SeenForm
 from portal.plain_text import amount
 from portal.web import desk_prefix

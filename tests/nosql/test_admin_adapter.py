@@ -16,10 +16,9 @@ from django.db.models import Q
 from portal.dynamo import meter
 from portal.errors import Invalid
 from portal.nosql.admin import DynamoAdmin
-from portal.nosql.planner.execution import READ_LIMIT
 from portal.nosql.planner.facade import Facade
 from portal.nosql.planner.patterns import Get, Query
-from portal.nosql.planner.planning import Unplannable
+from portal.nosql.planner.planning import READ_LIMIT, Unplannable
 from tenants.audit_trail import recording
 from tenants.operators.account_facades import Account
 from tenants.operators.facades import AuditRow, Membership, Tenant

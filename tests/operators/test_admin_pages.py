@@ -17,7 +17,7 @@ from portal import clock
 from portal.dynamo import client, provisioning
 from portal.isolation import guard
 from portal.nosql import stored as session_keys
-from portal.nosql.planner.execution import READ_LIMIT
+from portal.nosql.planner.planning import READ_LIMIT
 from portal.schema import registry
 from portal.streams import watermark
 from portal.streams.tables import LEASES

@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.conf import settings
 
-from portal.nosql.admin.object_actions import ReasonField, ReasonForm
+from portal.nosql.admin.options import ReasonField, ReasonForm
 from tenants.tenancy.shard_layout import MOST_SHARDS
 from tickets.moving.move_requests import GRACE_DAYS
 

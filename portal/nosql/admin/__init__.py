@@ -4,10 +4,8 @@ The package knows no feature and no project. A project decides in subclasses of 
 a change is committed, where a history is read) and of `DynamoAdmin`.
 """
 
-from portal.nosql.admin.changelist import DynamoChangeList
-from portal.nosql.admin.input_filter import InputFilter
-from portal.nosql.admin.object_actions import ObjectAction
-from portal.nosql.admin.options import DynamoAdmin
+from portal.nosql.admin.changelist import DynamoChangeList, InputFilter
+from portal.nosql.admin.options import DynamoAdmin, ObjectAction
 from portal.nosql.admin.site import AuditedChange, DynamoAdminSite, Notice
 
 __all__ = [

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
+from django.contrib.admin import SimpleListFilter
 from django.contrib.admin.exceptions import DisallowedModelAdminLookup
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import SEARCH_VAR, ChangeList
@@ -13,6 +15,45 @@ from django.core.paginator import Paginator
 from portal.errors import Invalid
 from portal.nosql.planner.patterns import ResultPage
 from portal.nosql.planner.planning import Unplannable, served
+
+
+class InputFilter(SimpleListFilter):
+    """Offer a text field for one facade field. A subclass sets `title`, `parameter_name`, and maybe the rest."""
+
+    template = "nosql_admin/input_filter.html"
+    help_text = ""
+    lookup = "exact"
+
+    def clean(self, value: str) -> str | None:
+        """Return the field's value for what was typed, or None where there is no such thing."""
+        return value
+
+    def lookups(self, request: Any, model_admin: Any) -> list[Any]:
+        return []
+
+    def has_output(self) -> bool:
+        return True
+
+    def queryset(self, request: Any, queryset: Any) -> Any:
+        typed = (self.value() or "").strip()
+        if not typed:
+            return queryset
+        value = self.clean(typed)
+        if value is None:
+            raise Invalid(f"There is no {self.title} “{typed[:60]}”.")
+        return queryset.filter(**{f"{self.parameter_name}__{self.lookup}": value})
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        """Yield the form's field, with the other parameters of the address as hidden fields."""
+        others = changelist.get_filters_params() | {"o": changelist.params.get("o"), "q": changelist.query}
+        hidden = [
+            (name, value)
+            for name, values in others.items()
+            if name != self.parameter_name and values
+            for value in (values if isinstance(values, list) else [values])
+        ]
+        yield {"name": self.parameter_name, "value": self.value() or "", "hidden": hidden, "help": self.help_text}
+
 
 CURSOR_VAR: Final = "_after"  # begins like no field: get_query_string removes by prefix
 

@@ -126,27 +126,18 @@ class DynamoAdminSite(AdminSite):
     def get_urls(self) -> list[Any]:
         """Return the routes without what needs SQL (autocomplete, view on site), and without a sign-in of its own."""
         urls: list[Any] = [
-            path("", self._wrapped(self.index), name="index"),
-            path("jsi18n/", self._wrapped(self.i18n_javascript, cacheable=True), name="jsi18n"),
+            path("", self.admin_view(self.index), name="index"),
+            path("jsi18n/", self.admin_view(self.i18n_javascript, cacheable=True), name="jsi18n"),
         ]
         for route, view, name, _ in self._pages:
-            urls.append(path(route, self._wrapped(view), name=name))
+            urls.append(path(route, self.admin_view(view), name=name))
         for model, model_admin in self._registry.items():
             prefix = f"{model._meta.app_label}/{model._meta.model_name}/"
             urls.append(path(prefix, include(model_admin.urls)))
-        urls.append(path("<slug:app_label>/", self._wrapped(self.app_index), name="app_list"))
+        urls.append(path("<slug:app_label>/", self.admin_view(self.app_index), name="app_list"))
         for pattern in _views(urls):
             pattern.callback = self.declare(pattern.callback)
         return urls
-
-    def _wrapped(self, view: View, *, cacheable: bool = False) -> View:
-        # A function of its own: what is declared on it must not end up on the class.
-        inner = self.admin_view(view, cacheable)
-
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
-            return inner(*args, **kwargs)
-
-        return update_wrapper(wrapper, view)
 
     def admin_view(self, view: View, cacheable: bool = False) -> Any:
         """Check who is calling, last of all; the project's middleware checks CSRF."""

@@ -68,3 +68,8 @@ class DatabaseWrapper(dummy.DatabaseWrapper):
     _cursor = refuse_sql
     cursor = refuse_sql
     chunked_cursor = refuse_sql
+
+
+class NothingMigrates:
+    def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool:
+        return False

@@ -1,4 +1,4 @@
 """Plan what Django asks of a model into the access patterns that the model declares, or refuse it.
 
-`patterns.py` declares, `planning.py` chooses, `execution.py` reads, `query_set.py` is the face that Django sees.
+`patterns.py` declares, `planning.py` chooses and reads, `facade.py` is the face that Django sees.
 """
