@@ -218,7 +218,7 @@ def test_an_operator_ends_one_session(world: World, root: Operator, bob: Browser
     assert (signed_in(bob), signed_in(other)) == (True, False)
     row = AuditRow.objects.filter(tenant_id=PLATFORM)[:1][0]
     assert (row.action, row.actor_email, row.entity_name) == ("session.ended", "root@example.com", "bob@example.com")
-    assert "ended a session of bob@example.com" in root.says(user_url(world, "bob", "history/"))
+    assert "ended a session of bob@example.com" in root.open("acme").says(user_url(world, "bob", "history/"))
 
 
 def test_a_session_stays_where_its_audit_row_cannot_be_written(
