@@ -12,17 +12,15 @@ from typing import Final
 from portal import clock
 from portal.errors import PortalError
 from proofs.isolation import data_attack, mutants
-from proofs.isolation.calls.call_attack import CALLS, CallAttack
 from proofs.isolation.data_attack import Crossing, Tally
 from proofs.isolation.mutants import Fate
 from proofs.isolation.schedule import AttackPlan
 from proofs.isolation.targets import Target
-from proofs.isolation.visits import visitors
-from proofs.isolation.visits.attack import Attack, Visits
-from proofs.isolation.visits.visitors import Visitors
+from proofs.isolation.walk import visitors
+from proofs.isolation.walk.http_attack import ApiAttack, PortalAttack, Visits
+from proofs.isolation.walk.visitors import Visitors
 
 HTTP_SHARE: Final = 50  # one request in so many goes to the portal
-_HTTP: Final = "http-"
 
 
 class CannotRun(PortalError):
@@ -99,33 +97,26 @@ def prove(proof: Proof, begin: Begin, *, only: str = "") -> None:
 
 
 def _attack(proof: Proof, plan: AttackPlan, people: Visitors | None, begin: Begin, only: str) -> None:
-    if only.startswith((_HTTP, CALLS)):
-        if not people or not people.members:
-            raise CannotRun("There is nobody who could visit the portal.")
-        kind, _, number = only.rpartition("-")
-        attack, found = _over_http(proof, people)[f"{kind}-"]
-        attack.run([int(number)], found, lambda steps: None)
-        return
+    walks: list[tuple[PortalAttack | ApiAttack, Visits, str]] = []
+    if people and people.members:
+        of = proof.seed, proof.targets, people
+        walks = [(PortalAttack(*of), proof.visits, "Visits"), (ApiAttack(*of), proof.calls, "Calls")]
+    if only and not only.isdecimal():
+        for attack, found, _ in walks:
+            if only.startswith(attack.prefix):
+                attack.run([int(only.removeprefix(attack.prefix))], found, lambda steps: None)
+                return
+        raise CannotRun("There is nobody who could visit the portal.")
     if only:
         data_attack.attack(plan, [int(only)], proof.tally, lambda steps: None)
         return
     data_attack.attack(plan, range(proof.data_requests), proof.tally, begin("Requests", proof.data_requests))
-    if people and people.members and not proof.crossing and not proof.refused:
-        visit = Attack(proof.seed, proof.targets, people)
-        count = max(proof.requests // HTTP_SHARE, visit.least)
-        visit.run(range(count), proof.visits, begin("Visits", count))
-    if people and people.members and not proof.crossing and not proof.refused:
-        call = CallAttack.of(proof.seed, proof.targets, people)
-        call.run(range(call.count), proof.calls, begin("Calls", call.count))
+    for attack, found, label in walks:
+        if not proof.crossing and not proof.refused:
+            count = max(attack.least, proof.requests // HTTP_SHARE if attack.prefix == PortalAttack.prefix else 0)
+            attack.run(range(count), found, begin(label, count))
     if not proof.crossing and not proof.refused:
         proof.fates = mutants.run(plan, begin("Broken layers", len(mutants.MUTANTS)))
-
-
-def _over_http(proof: Proof, people: Visitors) -> dict[str, tuple[Attack | CallAttack, Visits]]:
-    return {
-        _HTTP: (Attack(proof.seed, proof.targets, people), proof.visits),
-        CALLS: (CallAttack.of(proof.seed, proof.targets, people), proof.calls),
-    }
 
 
 def replay(proof: Proof, found: Crossing, slugs: Sequence[str]) -> str:

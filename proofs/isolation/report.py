@@ -16,7 +16,7 @@ from portal.isolation import policies
 from proofs.isolation.data_attack import Crossing
 from proofs.isolation.mutants import CONTROL
 from proofs.isolation.proof import Proof
-from proofs.isolation.visits.attack import Visits
+from proofs.isolation.walk.http_attack import Visits
 
 _PACKAGES: Final = ("Django", "botocore", "pynamodb")
 

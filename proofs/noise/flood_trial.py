@@ -32,7 +32,7 @@ from portal.dynamo import provisioning
 from portal.engines.ports import LOOPBACK, free_port
 from portal.engines.processes import Child
 from portal.limits.rates import CHANGE_UNITS, READ_UNITS
-from proofs.isolation.visits import visitors
+from proofs.isolation.walk import visitors
 from proofs.noise.closed_loop import NOISY, TENANTS, ClientRequest, ClosedLoop, Plan, TrialFailed, percentile, ratio
 from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import tenant_lifecycle

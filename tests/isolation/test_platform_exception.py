@@ -107,11 +107,11 @@ CONNECTION = {
     "portal.dynamo.tenant_reader",
     "tenants.lifecycle.tenant_import",
     "tickets.purging.erasing",  # as the lifecycle role, where that may and the platform may not
-    "proofs.isolation.calls.lent_keys",
+    "proofs.isolation.walk.lent_keys",
     "proofs.isolation.transport",
 }
 # The proof asks for accounts that it must not get, and removes the one that it made.
-PROOF = {"proofs.isolation.attempts.repository_calls", "proofs.isolation.visits.visitors"}
+PROOF = {"proofs.isolation.attempts.repository_calls", "proofs.isolation.walk.visitors"}
 # Who knows what is stored in the platform's tables.
 ITEMS: dict[type[Item], set[str]] = {
     GivenItem: {"delivery.queues.allocation"},
@@ -232,7 +232,7 @@ CALLERS = {
     "tenants.membership.past_roster",
     "tenants.lifecycle.tenant_lifecycle",
     "tenants.management.commands.add_member",
-    "proofs.isolation.visits.visitors",
+    "proofs.isolation.walk.visitors",
     "tickets.seeding.people",
 }
 WRITES = {

@@ -11,10 +11,9 @@ import pytest
 
 from api.v1 import ticket_routes
 from proofs.isolation import targets
-from proofs.isolation.calls import call_tricks
-from proofs.isolation.calls.call_attack import CallAttack
-from proofs.isolation.visits import visitors
-from proofs.isolation.visits.attack import Visits
+from proofs.isolation.walk import visitors
+from proofs.isolation.walk.api_tricks import API_TRICKS
+from proofs.isolation.walk.http_attack import ApiAttack, Visits
 from tenants.api_keys import key_authentication, key_restrictions, key_text
 from tenants.api_keys.key_authentication import ApiCaller
 from tenants.tenancy import context
@@ -25,31 +24,29 @@ __all__ = ["three"]  # a fixture
 
 
 @pytest.fixture(scope="module")
-def attack(three: World) -> Iterator[CallAttack]:
+def attack(three: World) -> Iterator[ApiAttack]:
     found = targets.find([], None)
     with visitors.visiting(found) as people:
-        yield CallAttack.of(1, found, people)
+        yield ApiAttack(1, found, people)
 
 
-def run(attack: CallAttack, numbers: Sequence[int] = ()) -> Visits:
+def run(attack: ApiAttack, numbers: Sequence[int] = ()) -> Visits:
     calls = Visits()
-    attack.run(numbers or range(attack.count), calls, lambda steps: None)
+    attack.run(numbers or range(attack.least), calls, lambda steps: None)
     return calls
 
 
-def test_every_route_is_called_with_every_trick_and_nothing_crosses(attack: CallAttack) -> None:
+def test_every_route_is_called_with_every_trick_and_nothing_crosses(attack: ApiAttack) -> None:
     """For one tenant each, in turn; `make prove` calls it for every one."""
     before = stored()
-    tricks, tenants = len(call_tricks.TRICKS), len(attack.targets)
+    tricks, tenants = len(API_TRICKS), len(attack.targets)
     turns = [
         (route, trick, (route + trick) % tenants) for route in range(len(attack.routes)) for trick in range(tricks)
     ]
     calls = run(attack, [(route * tenants + tenant) * tricks + trick for route, trick, tenant in turns])
     assert (calls.crossing, calls.refused) == (None, None)
     assert calls.total == len(turns) + len(attack.targets)
-    assert {trick: met.total() for trick, met in calls.tricks.items()} == dict.fromkeys(
-        call_tricks.TRICKS, len(attack.routes)
-    )
+    assert {trick: met.total() for trick, met in calls.tricks.items()} == dict.fromkeys(API_TRICKS, len(attack.routes))
     assert {met.total() for met in calls.routes.values()} == {tricks}
     assert len(calls.routes) == len(attack.routes) > 5
     good = {status for trick, answers in calls.tricks.items() if "foreign" in trick for status in answers}
@@ -58,18 +55,18 @@ def test_every_route_is_called_with_every_trick_and_nothing_crosses(attack: Call
     assert before["Tenants.ApiKeys"] == []
 
 
-def test_each_route_is_to_be_called_with_every_trick_for_every_tenant(attack: CallAttack) -> None:
-    calls = [attack.call(number) for number in range(attack.count)]
-    met = {(made.route.path.path, made.route.method, made.own.id, made.trick) for made in calls}
-    assert len(met) == len(calls) == len(attack.routes) * len(attack.targets) * len(call_tricks.TRICKS)
+def test_each_route_is_to_be_called_with_every_trick_for_every_tenant(attack: ApiAttack) -> None:
+    calls = [attack.request(number) for number in range(attack.least)]
+    met = {(made.route.path, made.route.method, made.own.id, made.tricks) for made in calls}
+    assert len(met) == len(calls) == len(attack.routes) * len(attack.targets) * len(API_TRICKS)
 
 
-def test_each_call_is_the_same_for_the_same_seed(attack: CallAttack) -> None:
-    def described(one: CallAttack, number: int) -> dict[str, Any]:
-        return one.call(number).described | {"key": "", "headers": {}}
+def test_each_call_is_the_same_for_the_same_seed(attack: ApiAttack) -> None:
+    def described(one: ApiAttack, number: int) -> dict[str, Any]:
+        return one.request(number).described | {"key": "", "headers": {}}
 
     again = replace(attack)
-    assert all(described(attack, number) == described(again, number) for number in range(attack.count))
+    assert all(described(attack, number) == described(again, number) for number in range(attack.least))
 
 
 # --- a broken door ---
@@ -130,7 +127,7 @@ def a_cache_without_the_tenant(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_broken_door_is_a_crossing_and_can_be_called_again(
-    break_it: Callable[[pytest.MonkeyPatch], None], trick: str, attack: CallAttack, monkeypatch: pytest.MonkeyPatch
+    break_it: Callable[[pytest.MonkeyPatch], None], trick: str, attack: ApiAttack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     break_it(monkeypatch)
     found = run(attack).crossing

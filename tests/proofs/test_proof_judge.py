@@ -18,7 +18,7 @@ from proofs.isolation.attempts.attempt import is_harmless
 from proofs.isolation.oracle import Oracle
 from proofs.isolation.schedule import AttackPlan
 from proofs.isolation.transport import IAM, NOT_SENT, Crossed, Wire, hooks_of
-from proofs.isolation.visits import visitors
+from proofs.isolation.walk import visitors
 from tests.architecture.test_layers import imports
 from tests.support.proving import plan, three
 from tickets.ticket import stored

@@ -21,13 +21,11 @@ from portal.schema import keys, registry
 from proofs.isolation import data_attack, mutants, proof, targets
 from proofs.isolation.attempts import repository_calls
 from proofs.isolation.broken_rights import MISTAKES
-from proofs.isolation.calls import call_attack
-from proofs.isolation.calls.api_routes import api_routes
 from proofs.isolation.mutants import CONTROL, MUTANTS, Mutant
 from proofs.isolation.schedule import AttackPlan
-from proofs.isolation.visits import attack, tricks, visitors
-from proofs.isolation.visits.routes import routes
-from proofs.isolation.visits.tricks import PASSES
+from proofs.isolation.walk import http_attack, portal_tricks, visitors
+from proofs.isolation.walk.http_request import api_routes, routes
+from proofs.isolation.walk.portal_tricks import PASSES
 from tenants.sign_in.accounts import User
 from tenants.tenancy import context, request_identity, tenant_directory
 from tenants.tenancy.context import TenantContext
@@ -55,11 +53,11 @@ def clean(three: World, tmp_path_factory: pytest.TempPathFactory) -> tuple[Ended
     """How one run ended, its report and its page: it makes what `make prove` makes, to some of the addresses."""
     folder = tmp_path_factory.mktemp("clean")
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(tricks, "PASSES", PASSES[:2])
-        monkeypatch.setattr(attack, "routes", lambda: iter(SOME_ROUTES))
+        monkeypatch.setattr(portal_tricks, "PASSES", PASSES[:2])
+        monkeypatch.setattr(http_attack, "routes", lambda: iter(SOME_ROUTES))
         monkeypatch.setattr(mutants, "MUTANTS", SOME_MUTANTS)
         some = [*api_routes()][:3]  # all of them are called in test_call_attack.py
-        monkeypatch.setattr(call_attack, "api_routes", lambda: iter(some))
+        monkeypatch.setattr(http_attack, "api_routes", lambda: iter(some))
         before = stored()
         ended, report = reported(folder / "proof.json", "--html", folder / "proof.html", requests=500)
         assert stored() == before
@@ -104,9 +102,9 @@ def test_every_address_is_to_be_visited_for_every_tenant_by_get_and_by_post(thre
     """`make prove` makes each of these visits; what an outsider is answered at each address is in test_outsider.py."""
     found = targets.find([], None)
     with visitors.visiting(found) as people:
-        visits = attack.Attack(1, found, people)
-        planned = [visits.visit(number) for number in range(visits.least)]
-    met = Counter((v.route.path, v.method, v.visitor.target.id, v.tricks) for v in planned)
+        visits = http_attack.PortalAttack(1, found, people)
+        planned = [visits.request(number) for number in range(visits.least)]
+    met = Counter((v.route.path, v.method, v.own.id, v.tricks) for v in planned)
     tenants = [tenant.tenant_id for tenant in three.tenants.values()]
     every = [*product([route.path for route in routes()], ["GET", "POST"], tenants, PASSES)]
     assert met == Counter(every)

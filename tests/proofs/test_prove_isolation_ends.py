@@ -28,7 +28,7 @@ from proofs.isolation.proof import Proof
 from proofs.isolation.schedule import AttackPlan
 from proofs.isolation.targets import SCRATCH_ADDRESS
 from proofs.isolation.transport import Wire
-from proofs.isolation.visits import attack
+from proofs.isolation.walk import http_attack
 from tenants.membership import member_changes
 from tenants.sign_in import accounts
 from tenants.tenancy.roles import Role
@@ -109,7 +109,7 @@ def test_stopped_anywhere_it_leaves_nothing(where: str, monkeypatch: pytest.Monk
             raise KeyboardInterrupt
         return real(*args, **kwargs)
 
-    module, name = (Wire, "attempt") if where == "requests" else (attack, "_make")
+    module, name = (Wire, "attempt") if where == "requests" else (http_attack, "_make")
     real = getattr(module, name)
     monkeypatch.setattr(module, name, stop_after_twenty)
     ended, found = reported(tmp_path / "proof.json")

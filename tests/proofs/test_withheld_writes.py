@@ -12,7 +12,7 @@ from portal.dynamo.repository import TenantRepository, Transaction
 from portal.dynamo.whereabouts import Move, Stated, Whereabouts
 from portal.errors import TransactionRefused
 from proofs.isolation.oracle import Oracle
-from proofs.isolation.visits.watch import Watch
+from proofs.isolation.walk.watch import Watch
 from tests.support.commands import everything
 from tests.support.world import World
 from tickets.ticket import stored

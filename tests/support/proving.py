@@ -15,11 +15,9 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from portal.dynamo import client
 from portal.schema import registry
 from proofs.isolation import data_attack, mutants, targets
-from proofs.isolation.calls import call_attack, call_tricks
-from proofs.isolation.calls.api_routes import api_routes
 from proofs.isolation.schedule import AttackPlan
-from proofs.isolation.visits import attack, tricks
-from proofs.isolation.visits.routes import routes
+from proofs.isolation.walk import api_tricks, http_attack, portal_tricks
+from proofs.isolation.walk.http_request import api_routes, routes
 from tenants.tenancy.roles import Role
 from tests.support import commands, embedded
 from tests.support.commands import Ended
@@ -65,13 +63,13 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the broken layers; with one visit where three are made, to a few pages; with one route of the API, and
     no more tricks than show that it is called."""
     monkeypatch.setattr(mutants, "MUTANTS", {})
-    monkeypatch.setattr(tricks, "PASSES", tricks.PASSES[:1])
+    monkeypatch.setattr(portal_tricks, "PASSES", portal_tricks.PASSES[:1])
     few = [route for route in routes() if route.path in FEW_PAGES]
     assert len(few) == len(FEW_PAGES)
-    monkeypatch.setattr(attack, "routes", lambda: iter(few))
-    listing = [route for route in api_routes() if (route.method, route.path.path) == ("GET", "api/v1/tickets")]
-    monkeypatch.setattr(call_attack, "api_routes", lambda: iter(listing))
-    monkeypatch.setattr(call_tricks, "TRICKS", dict([*call_tricks.TRICKS.items()][:3]))
+    monkeypatch.setattr(http_attack, "routes", lambda: iter(few))
+    listing = [route for route in api_routes() if (route.method, route.path) == ("GET", "api/v1/tickets")]
+    monkeypatch.setattr(http_attack, "api_routes", lambda: iter(listing))
+    monkeypatch.setattr(api_tricks, "API_TRICKS", dict([*api_tricks.API_TRICKS.items()][:3]))
 
 
 @pytest.fixture

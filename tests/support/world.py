@@ -14,7 +14,7 @@ from django.contrib.auth.hashers import make_password
 from django.test import Client
 
 from portal.dynamo.placement import Placement
-from proofs.isolation.visits import visitors
+from proofs.isolation.walk import visitors
 from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import tenant_lifecycle
 from tenants.membership import member_changes, members

@@ -5,29 +5,37 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
 from django.core import signing
 from django.urls import reverse
 
+from portal.nosql import stored as stored_sessions
 from portal.web.desk_prefix import addresses_of
 from proofs.isolation.targets import Target
-from proofs.isolation.visits.routes import Route
-from proofs.isolation.visits.visit import Visit, aimed, person
-from proofs.isolation.visits.visitors import Visitor, Visitors
+from proofs.isolation.walk.http_request import HttpRequest, Route, argument, number, person
+from proofs.isolation.walk.visitors import Visitor, Visitors
 from tenants.sign_in import impersonation_session
 from tenants.sign_in.impersonation_session import ActingIds
 from tenants.tenancy import context, request_identity
 from tenants.tenancy.request_identity import Ids, Pin
 from tickets.ticket import stored
-from tickets.ticket.fields import Status
+from tickets.ticket.fields import Priority, Status
 
 # Names under which somebody might have let a request say its tenant, by what they would hold.
 _IDS: Final = ("tenant_id", "tenant", "TenantId", "t", "account", "owner", "tenant[]")
 _SLUGS: Final = ("slug", "org", "desk", "tenant_slug")
 _ID_HEADERS: Final = ("HTTP_X_TENANT_ID", "HTTP_X_TENANT", "HTTP_TENANT", "HTTP_X_ORG_ID", "HTTP_AUTHORIZATION")
 _PERSON_HEADERS: Final = ("HTTP_X_FORWARDED_USER", "HTTP_X_USER_ID", "HTTP_REMOTE_USER", "HTTP_X_AMZN_OIDC_IDENTITY")
+
+
+def plain(visitor: Visitor) -> HttpRequest:
+    """Return the own queue, as anybody asks for it."""
+    with addresses_of(visitor.target.tenant.slug):
+        path = reverse("tickets:queue")
+    cookie, target = request_identity.write_cookie(visitor.ids), visitor.target
+    return HttpRequest(target, target, Route(path), "GET", path, visitor.homes, cookie)
 
 
 def visit(
@@ -38,12 +46,55 @@ def visit(
     route: Route,
     method: str,
     names: Sequence[str],
-) -> Visit:
-    """Return this address, filled with what is the victim's, with the tricks of these names."""
-    made = replace(aimed(rng, visitor, victim, visitors, route, method), tricks=tuple(names))
+) -> HttpRequest:
+    """Return a visit of this address that asks for what is the victim's, with the tricks of these names."""
+    theirs = visitors.members.get(victim.id)
+    session = stored_sessions.session(theirs.session_key) if theirs else ""
+
+    def value(converter: str, name: str) -> str:
+        if name == "session" and session:
+            return session
+        return argument(rng, visitor.target, victim, converter, name)
+
+    path, cookie = route.filled(value), request_identity.write_cookie(visitor.ids)
+    form = _form(rng, visitor, victim)
+    made = HttpRequest(
+        visitor.target, victim, route, method, path, visitor.homes, cookie, form=form,
+        tricks=tuple(names),
+    )  # fmt: skip
     for name in names:
         made = TRICKS[name](rng, made, visitors)
     return made
+
+
+def _form(rng: random.Random, visitor: Visitor, victim: Target) -> dict[str, Any]:
+    """Return every field that a form of the portal has, valid, so that a view would go on to its write."""
+    wanted = number(rng, visitor.target, victim)
+    stored = next((s for s in victim.summaries if int(s.number) == wanted), None)
+    version = int(stored.version) if stored else 1
+    seen = f"{wanted}.{version}.{stored.status if stored else Status.OPEN.value}.{stored.resolver if stored else ''}"
+    return {
+        "_page": context.page_mark_of(visitor.user.id, visitor.target.id),
+        "title": "Proof",
+        "description": "Proof",
+        "body": "Proof",
+        "priority": rng.choice([*Priority]).value,
+        "status": rng.choice([*Status]).value,
+        "to": rng.choice([*Status]).value,
+        "then": rng.choice([*Status]).value,
+        "resolver": rng.choice(["me", "none", person(rng, victim)]),
+        "version": str(version),
+        "tickets": [seen, str(wanted)],
+        "number": str(wanted),
+        "request_id": f"{rng.getrandbits(128):032x}",
+        "tags": "",
+        "email": "nobody@proof.invalid",  # no form may send mail to a real person
+        "role": "owner",
+        "name": "Proof",
+        "scopes": ["tickets:read"],
+        "grace": "0",
+        "back": rng.choice(["/tickets/", f"//{victim.tenant.slug}.example/", "https://proof.invalid/"]),
+    }
 
 
 def some(rng: random.Random) -> list[str]:
@@ -54,37 +105,44 @@ def some(rng: random.Random) -> list[str]:
 
 # --- tricks: each returns the visit, changed ---
 
-Trick = Callable[[random.Random, Visit, Visitors], Visit]
+
+def _both(v: HttpRequest, visitors: Visitors) -> tuple[Visitor, Visitor]:
+    """Return the victim's member, where there is one, and the visitor."""
+    mine = visitors.members[v.own.id]
+    return visitors.members.get(v.victim.id, mine), mine
 
 
-def _names(rng: random.Random, v: Visit) -> dict[str, str]:
+Trick = Callable[[random.Random, HttpRequest, Visitors], HttpRequest]
+
+
+def _names(rng: random.Random, v: HttpRequest) -> dict[str, str]:
     named = dict.fromkeys(_IDS, v.victim.id) | dict.fromkeys(_SLUGS, v.victim.tenant.slug)
     return named | {"pk": stored.counter(v.victim.id), "user": person(rng, v.victim)}
 
 
-def _named_in_query(rng: random.Random, v: Visit, _: Visitors) -> Visit:
+def _named_in_query(rng: random.Random, v: HttpRequest, _: Visitors) -> HttpRequest:
     return replace(v, query=v.query | _names(rng, v))
 
 
-def _named_in_form(rng: random.Random, v: Visit, _: Visitors) -> Visit:
+def _named_in_form(rng: random.Random, v: HttpRequest, _: Visitors) -> HttpRequest:
     return replace(v, form=v.form | _names(rng, v))
 
 
-def _desk(rng: random.Random, v: Visit, _: Visitors) -> Visit:
+def _desk(rng: random.Random, v: HttpRequest, _: Visitors) -> HttpRequest:
     """Return the victim's desk in the address, where the visitor's own stood."""
     return replace(v, path=_at_victims_desk(v))
 
 
-def _at_victims_desk(v: Visit) -> str:
-    return v.path.replace(f"/{v.visitor.target.tenant.slug}/", f"/{v.victim.tenant.slug}/", 1)
+def _at_victims_desk(v: HttpRequest) -> str:
+    return v.path.replace(f"/{v.own.tenant.slug}/", f"/{v.victim.tenant.slug}/", 1)
 
 
-def _headers(rng: random.Random, v: Visit, _: Visitors) -> Visit:
+def _headers(rng: random.Random, v: HttpRequest, _: Visitors) -> HttpRequest:
     named = dict.fromkeys(_ID_HEADERS, rng.choice([v.victim.id, v.victim.tenant.slug]))
     return replace(v, headers=v.headers | named | dict.fromkeys(_PERSON_HEADERS, person(rng, v.victim)))
 
 
-def _host(rng: random.Random, v: Visit, _: Visitors) -> Visit:
+def _host(rng: random.Random, v: HttpRequest, _: Visitors) -> HttpRequest:
     host = rng.choice([f"{v.victim.tenant.slug}.testserver", f"testserver@{v.victim.tenant.slug}", v.victim.id])
     name = rng.choice(
         ["HTTP_HOST", "HTTP_X_FORWARDED_HOST", "HTTP_FORWARDED", "HTTP_X_ORIGINAL_URL", "HTTP_X_REWRITE_URL"]
@@ -92,7 +150,7 @@ def _host(rng: random.Random, v: Visit, _: Visitors) -> Visit:
     return replace(v, headers=v.headers | {name: host})
 
 
-def _cursor(rng: random.Random, v: Visit, _: Visitors) -> Visit:
+def _cursor(rng: random.Random, v: HttpRequest, _: Visitors) -> HttpRequest:
     theirs = [c for c in v.victim.cursors if c.status] or v.victim.cursors
     if not theirs:
         return v
@@ -101,25 +159,25 @@ def _cursor(rng: random.Random, v: Visit, _: Visitors) -> Visit:
     return replace(v, query=v.query | query | ({"resolver": chosen.resolver} if chosen.resolver else {}))
 
 
-def _resolver(rng: random.Random, v: Visit, _: Visitors) -> Visit:
+def _resolver(rng: random.Random, v: HttpRequest, _: Visitors) -> HttpRequest:
     return replace(
         v, query=v.query | {"resolver": person(rng, v.victim), "q": "", "status": rng.choice([*Status]).value}
     )
 
 
-def _other_secret(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
+def _other_secret(rng: random.Random, v: HttpRequest, visitors: Visitors) -> HttpRequest:
     """Return another member's cookie, signed with a key that is not ours."""
-    theirs = visitors.members.get(v.victim.id, v.visitor)
+    theirs = _both(v, visitors)[0]
     value = f"{theirs.session_key}.{theirs.user.id}.{v.victim.tenant.slug}~{v.victim.id}"
     signer = signing.Signer(key="a key that is not ours " * 2, salt="pooldesk.session-cookie")
     return replace(v, cookie=signer.sign(value), homes=frozenset())
 
 
-def _spliced(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
+def _spliced(rng: random.Random, v: HttpRequest, visitors: Visitors) -> HttpRequest:
     """Return parts of two cookies, under a signature of ours or of one of the two, not all of them the victim's."""
-    theirs, mine = visitors.members.get(v.victim.id, v.visitor).ids, v.visitor.ids
+    (theirs, mine), homes = (one.ids for one in _both(v, visitors)), _both(v, visitors)[1].homes
     swapped = (
-        Pin(v.visitor.target.tenant.slug, theirs.tenant_id),
+        Pin(v.own.tenant.slug, theirs.tenant_id),
         Pin(v.victim.tenant.slug, mine.tenant_id),
     )
     parts = rng.choice(
@@ -137,10 +195,10 @@ def _spliced(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
     if rng.random() < 0.5:
         signed = signed.rpartition(":")[0] + ":" + request_identity.write_cookie(theirs).rpartition(":")[2]
     path = v.path if parts.pins == mine.pins or rng.random() < 0.2 else _at_victims_desk(v)
-    return replace(v, cookie=signed, homes=v.visitor.homes, path=path)
+    return replace(v, cookie=signed, homes=homes, path=path)
 
 
-def _taken_out(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
+def _taken_out(rng: random.Random, v: HttpRequest, visitors: Visitors) -> HttpRequest:
     """Return somebody who was the victim's owner until a moment ago, with the session of that time."""
     stale = next((s for s in visitors.stale if s.target.id == v.victim.id), None)
     if stale is None:
@@ -150,10 +208,10 @@ def _taken_out(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
     return replace(v, cookie=cookie, homes=frozenset(), form=form, path=_at_victims_desk(v))
 
 
-def _acted_as(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
+def _acted_as(rng: random.Random, v: HttpRequest, visitors: Visitors) -> HttpRequest:
     """Return the cookie of an operator who acts as the victim's member, beside one that is no operator's or no
     session's."""
-    theirs, mine = visitors.members.get(v.victim.id, v.visitor), v.visitor
+    theirs, mine = _both(v, visitors)
     key = rng.choice([theirs.session_key, mine.session_key])
     acting = impersonation_session.write_cookie(ActingIds(key, theirs.user.id, v.victim.id))
     cookies = f"{settings.SESSION_COOKIE_NAME}={v.cookie}; {impersonation_session.COOKIE}={acting}"
@@ -161,16 +219,15 @@ def _acted_as(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
     return replace(v, headers=v.headers | {"HTTP_COOKIE": cookies}, form=form, path=_at_victims_desk(v))
 
 
-def _mark(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
+def _mark(rng: random.Random, v: HttpRequest, visitors: Visitors) -> HttpRequest:
     """Return a page of the victim's: made for its own member, or for this visitor if that were one."""
-    theirs = visitors.members.get(v.victim.id, v.visitor)
-    user_id = rng.choice([theirs.user.id, v.visitor.user.id])
+    user_id = rng.choice([one.user.id for one in _both(v, visitors)])
     return replace(v, form=v.form | {"_page": context.page_mark_of(user_id, v.victim.id)})
 
 
-def _tokens(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
+def _tokens(rng: random.Random, v: HttpRequest, visitors: Visitors) -> HttpRequest:
     """Return a kept form that belongs on the victim's pages, and a way back that leads there."""
-    mark = context.page_mark_of(visitors.members.get(v.victim.id, v.visitor).user.id, v.victim.id)
+    mark = context.page_mark_of(_both(v, visitors)[0].user.id, v.victim.id)
     with addresses_of(v.victim.tenant.slug):
         kept = [reverse("tickets:new"), [["title", "Proof"]], mark]
     key = rng.choice([None, "a key that is not ours " * 2])
@@ -182,7 +239,7 @@ def _tokens(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
     return replace(v, form=v.form | more, query=v.query | more)
 
 
-def _partial(rng: random.Random, v: Visit, _: Visitors) -> Visit:
+def _partial(rng: random.Random, v: HttpRequest, _: Visitors) -> HttpRequest:
     url = f"https://testserver/{v.victim.tenant.slug}/tickets/?tenant={v.victim.id}"
     return replace(v, headers=v.headers | {"HTTP_HX_REQUEST": "true", "HTTP_HX_CURRENT_URL": url, "HTTP_REFERER": url})
 

@@ -2,59 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import random
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from django.conf import settings
 
-from proofs.isolation.calls.api_routes import CallableRoute
-from proofs.isolation.calls.lent_keys import LentKeys
+from api.documents import openapi
+from delivery.webhooks import webhook_events
 from proofs.isolation.targets import Target
-from proofs.isolation.visits import visit
-from proofs.isolation.visits.visitors import Visitors
+from proofs.isolation.walk.http_request import HttpRequest, Route, argument, number, person
+from proofs.isolation.walk.lent_keys import LentKeys
+from proofs.isolation.walk.visitors import Visitors
 from tenants.api_keys import key_text
 from tenants.tenancy import request_identity
 
 _BODY: Final = "POST PATCH PUT DELETE"
-
-
-@dataclass(frozen=True)
-class ApiCall:
-    """A request to the API. `homes` are the tenants whose data it may be answered with.
-
-    `refused` is the code that it has to be refused with; "" where it may be answered, with one's own or with nothing.
-    """
-
-    trick: str
-    own: Target
-    victim: Target
-    route: CallableRoute
-    path: str
-    homes: frozenset[str]
-    key: str = ""
-    body: Any = None
-    query: dict[str, str] = field(default_factory=dict)
-    headers: dict[str, str] = field(default_factory=dict)
-    cookie: str = ""
-    refused: str = ""
-
-    @property
-    def described(self) -> dict[str, Any]:
-        return {
-            "method": self.route.method,
-            "path": self.path,
-            "query": self.query,
-            "headers": self.headers,
-            "body": self.body,
-            "key": self.key,
-            "cookie": self.cookie,
-            "acting": self.own.id,
-            "target": self.victim.id,
-            "tricks": [self.trick],
-        }
+_DEEPEST: Final = 6  # objects within objects of a body
 
 
 @dataclass(frozen=True)
@@ -66,39 +31,81 @@ class TrickPlay:
     visitors: Visitors
 
 
-def call(play: TrickPlay, trick: str, own: Target, victim: Target, route: CallableRoute) -> ApiCall:
+def call(play: TrickPlay, trick: str, own: Target, victim: Target, route: Route) -> HttpRequest:
     """Return a call with the caller's own good key for what is the victim's, changed by the trick of this name."""
-    path = route.path.filled(lambda converter, name: visit.argument(play.rng, own, victim, converter, name))
-    made = ApiCall(
-        trick,
+    path = route.filled(lambda converter, name: argument(play.rng, own, victim, converter, name))
+    content = route.operation.get("requestBody", {}).get("content", {}).get("application/json")
+    maker = _BodyMaker(play.rng, own, victim)
+    made = HttpRequest(
         own,
         victim,
         route,
+        route.method,
         path,
         homes=frozenset({own.id}),
         key=play.keys.text(own, "good"),
-        body=route.body(play.rng, own, victim) if route.method in _BODY else None,
+        body=maker.made(content["schema"], "", 0) if content and route.method in _BODY else None,
+        tricks=(trick,),
     )
-    return TRICKS[trick](play, made)
+    return API_TRICKS[trick](play, made)
 
 
-def plain(keys: LentKeys, own: Target, route: CallableRoute) -> ApiCall:
+def own_list(keys: LentKeys, own: Target, listing: Route) -> HttpRequest:
     """Return the own list of tickets, as any system asks for it."""
-    path = route.path.filled(lambda converter, name: "")
-    return ApiCall("none", own, own, route, path, frozenset({own.id}), keys.text(own, "good"))
+    path = listing.filled(lambda converter, name: "")
+    return HttpRequest(
+        own, own, listing, "GET", path, frozenset({own.id}), key=keys.text(own, "good"), tricks=("none",)
+    )
+
+
+@dataclass(frozen=True)
+class _BodyMaker:
+    """Makes values that fit a schema; where a name says what it is, one of the victim's."""
+
+    rng: random.Random
+    own: Target
+    victim: Target
+
+    def made(self, schema: Mapping[str, Any], name: str, depth: int) -> Any:
+        if "$ref" in schema:
+            schema = openapi.document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+        if choices := schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf"):
+            wanted = [choice for choice in choices if choice.get("type") != "null"]
+            return self.made(self.rng.choice(wanted), name, depth)
+        if "const" in schema or "enum" in schema:
+            return self.rng.choice(schema.get("enum") or [schema["const"]])
+        kind = schema.get("type", "object")
+        if kind == "object":
+            fields = schema.get("properties", {}) if depth < _DEEPEST else {}
+            return {key: self.made(value, key, depth + 1) for key, value in fields.items()}
+        if kind == "array":
+            return [self.made(schema.get("items", {}), name, depth + 1)]
+        if kind in ("integer", "number"):
+            is_ticket = "number" in name or "ticket" in name
+            return number(self.rng, self.own, self.victim) if is_ticket else schema.get("minimum", 1)
+        return False if kind == "boolean" else self._text(name)
+
+    def _text(self, name: str) -> str:
+        if name in ("url", "address"):
+            return "https://proof.invalid/hooks"
+        if name == "event_types":
+            return self.rng.choice(webhook_events.offered()).name
+        if name in ("id", "resolver", "user", "member", "requester") or name.endswith("_id"):
+            return person(self.rng, self.victim)
+        return "Proof"
 
 
 # --- keys that must not let in ---
 
-Trick = Callable[[TrickPlay, ApiCall], ApiCall]
+ApiTrick = Callable[[TrickPlay, HttpRequest], HttpRequest]
 
 
-def _key(code: str, make: Callable[[TrickPlay, ApiCall], str]) -> Trick:
+def _key(code: str, make: Callable[[TrickPlay, HttpRequest], str]) -> ApiTrick:
     """Return a call with another key, which has to be refused with this code and may be answered with nobody's data."""
     return lambda play, made: replace(made, key=make(play, made), homes=frozenset(), refused=code)
 
 
-def _state(state: str, code: str) -> Trick:
+def _state(state: str, code: str) -> ApiTrick:
     return _key(code, lambda play, made: play.keys.text(made.victim, state))
 
 
@@ -108,59 +115,59 @@ def _resealed(text: str) -> str:
     return body + key_text.checksum(body)
 
 
-def _mistyped(play: TrickPlay, made: ApiCall) -> str:
+def _mistyped(play: TrickPlay, made: HttpRequest) -> str:
     text = play.keys.text(made.victim, "good")
     place = play.rng.randrange(len(text) - 12, len(text))
     return text[:place] + ("A" if text[place] != "A" else "B") + text[place + 1 :]
 
 
-def _in_victims_name(play: TrickPlay, made: ApiCall) -> str:
+def _in_victims_name(play: TrickPlay, made: HttpRequest) -> str:
     own = play.keys.text(made.own, "good")
     return _resealed(own.replace(made.own.id, made.victim.id))
 
 
-def _with_victims_prefix(play: TrickPlay, made: ApiCall) -> str:
+def _with_victims_prefix(play: TrickPlay, made: HttpRequest) -> str:
     found = key_text.read(play.keys.text(made.victim, "good"))
     return key_text.new(made.victim.id, found.prefix if found else "")
 
 
-def _of_two_keys(play: TrickPlay, made: ApiCall) -> str:
+def _of_two_keys(play: TrickPlay, made: HttpRequest) -> str:
     """Return the victim's tenant and prefix, with the random part of one's own key."""
     own, theirs = (play.keys.text(target, "good") for target in (made.own, made.victim))
     start = len(theirs) - len(theirs.rpartition("_")[2]) + key_text.PREFIX_LENGTH
     return _resealed(theirs[:start] + own[start:])
 
 
-def _of_elsewhere(play: TrickPlay, made: ApiCall) -> str:
+def _of_elsewhere(play: TrickPlay, made: HttpRequest) -> str:
     text = play.keys.text(made.victim, "good")
     return _resealed(text.replace(f"sk_{settings.API_KEY_ENVIRONMENT}_", "sk_elsewhere_", 1))
 
 
-def _wrong_scope(play: TrickPlay, made: ApiCall) -> ApiCall:
+def _wrong_scope(play: TrickPlay, made: HttpRequest) -> HttpRequest:
     key = play.keys.text(made.own, f"but {made.route.scope.value}")
     return replace(made, key=key, homes=frozenset(), refused="scope_missing")
 
 
-def _cookie_alone(play: TrickPlay, made: ApiCall) -> ApiCall:
+def _cookie_alone(play: TrickPlay, made: HttpRequest) -> HttpRequest:
     return replace(_with_cookie(play, made), key="", homes=frozenset(), refused="key_missing")
 
 
 # --- a good key, and the victim's in all other places ---
 
 
-def _with_cookie(play: TrickPlay, made: ApiCall) -> ApiCall:
+def _with_cookie(play: TrickPlay, made: HttpRequest) -> HttpRequest:
     theirs = play.visitors.members.get(made.victim.id)
     return replace(made, cookie=request_identity.write_cookie(theirs.ids)) if theirs else made
 
 
-def _in_headers(play: TrickPlay, made: ApiCall) -> ApiCall:
-    names = ("X-Tenant-Id", "X-Tenant", "Tenant", "X-Org-Id", "X-Api-Key", "X-Forwarded-User", "Idempotency-Key")
+def _in_headers(play: TrickPlay, made: HttpRequest) -> HttpRequest:
+    names = ("X_TENANT_ID", "X_TENANT", "TENANT", "X_ORG_ID", "X_API_KEY", "X_FORWARDED_USER", "IDEMPOTENCY_KEY")
     wanted = play.rng.choice([made.victim.id, made.victim.tenant.slug, play.keys.text(made.victim, "revoked")])
-    return replace(made, headers=dict.fromkeys(names, wanted))
+    return replace(made, headers={f"HTTP_{name}": wanted for name in names})
 
 
-def _in_query(play: TrickPlay, made: ApiCall) -> ApiCall:
-    known = {name: visit.person(play.rng, made.victim) for name in made.route.parameters if name in _PEOPLE}
+def _in_query(play: TrickPlay, made: HttpRequest) -> HttpRequest:
+    known = {name: person(play.rng, made.victim) for name in made.route.parameters if name in _PEOPLE}
     unknown = play.rng.choice([{}, {"tenant": made.victim.id}, {"tenant_id": made.victim.id}])
     return replace(made, query=known | unknown)
 
@@ -168,7 +175,7 @@ def _in_query(play: TrickPlay, made: ApiCall) -> ApiCall:
 _PEOPLE: Final = ("resolver", "actor", "user", "member")
 
 
-def _cursor(play: TrickPlay, made: ApiCall) -> ApiCall:
+def _cursor(play: TrickPlay, made: HttpRequest) -> HttpRequest:
     if "after" not in made.route.parameters or not made.victim.cursors:
         return made
     chosen = play.rng.choice(made.victim.cursors)
@@ -178,12 +185,12 @@ def _cursor(play: TrickPlay, made: ApiCall) -> ApiCall:
     return replace(made, query=query)
 
 
-def _in_body(play: TrickPlay, made: ApiCall) -> ApiCall:
+def _in_body(play: TrickPlay, made: HttpRequest) -> HttpRequest:
     named = {"tenant_id": made.victim.id, "tenant": made.victim.tenant.slug, "pk": made.victim.id}
     return replace(made, body=made.body | named if isinstance(made.body, dict) else made.body)
 
 
-TRICKS: Final[dict[str, Trick]] = {
+API_TRICKS: Final[dict[str, ApiTrick]] = {
     "no key": _key("key_missing", lambda play, made: ""),
     "a session and no key": _cookie_alone,
     "a mistyped key": _key("key_malformed", _mistyped),
@@ -202,8 +209,3 @@ TRICKS: Final[dict[str, Trick]] = {
     "foreign cursor": _cursor,
     "tenant in the body": _in_body,
 }
-
-
-def sent(made: ApiCall) -> bytes:
-    """Return the body as it is sent."""
-    return b"" if made.body is None else json.dumps(made.body).encode()

@@ -1,1 +1,0 @@
-"""Visit every address of the portal with what belongs to somebody else."""

@@ -1,0 +1,251 @@
+"""Attack every address of the portal and of the API, in this process, and look for another tenant's texts in answers.
+
+Written against Django's test client because it goes through every middleware, without a socket in between. Whatever a
+request makes the portal ask for is watched, and nothing is written. A call of the API that has to be refused must get
+the very code of its refusal: a key that is refused for another reason proves nothing about this one.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from functools import cached_property
+from html import unescape
+from http.cookies import SimpleCookie
+from typing import Any, ClassVar, Final
+
+from django.conf import settings
+from django.test import Client, override_settings
+
+from proofs.isolation.data_attack import Crossing
+from proofs.isolation.oracle import Oracle
+from proofs.isolation.targets import Target, texts_of
+from proofs.isolation.transport import Crossed
+from proofs.isolation.walk import api_tricks, portal_tricks
+from proofs.isolation.walk.http_request import HttpRequest, Route, api_routes, routes
+from proofs.isolation.walk.lent_keys import LentKeys, lend
+from proofs.isolation.walk.visitors import Visitor, Visitors
+from proofs.isolation.walk.watch import Watch
+from tenants.api_keys.scopes import Scope
+from tenants.membership import mails
+
+HOST: Final = "testserver"
+_SHORTEST: Final = 12  # characters of a title that is worth looking for
+
+
+@dataclass
+class Visits:
+    """Count what was visited, and what the portal answered: (route, method) to statuses; (trick) to statuses."""
+
+    routes: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
+    tricks: dict[str, Counter[str]] = field(default_factory=dict)
+    honest: int = 0
+    withheld: int = 0
+    events: int = 0
+    asked: int = 0
+    crossing: Crossing | None = None
+    refused: Crossing | None = None
+
+    @property
+    def total(self) -> int:
+        return sum((c.total() for c in self.routes.values()), self.honest)
+
+
+class ForeignTexts:
+    """The texts that one tenant's answers alone may show: its id, people and titles, each absent from all others."""
+
+    def __init__(self, targets: Sequence[Target]) -> None:
+        self._of = {t.id: {t.id} | {s for s in texts_of(t) if len(s) >= _SHORTEST} for t in targets}
+        self._all = {t.id: {*texts_of(t), t.tenant.name} for t in targets}
+
+    def kept_from(self, homes: Collection[str], asked: Any) -> Iterator[str]:
+        """Return those that somebody at home in these tenants may not see, and which are not in the request itself: an
+        echo tells nothing."""
+        said = repr(asked)
+        seen = "\0".join(text for home in homes if home in self._all for text in self._all[home])
+        for tenant_id, texts in self._of.items():
+            if tenant_id not in homes:
+                yield from (text for text in texts if text not in said and text not in seen)
+
+
+@dataclass(frozen=True)
+class HttpAttack:
+    """Requests by number. What is refused at the door for being one too many shows nothing, so nothing is limited."""
+
+    prefix: ClassVar[str]  # before the number of a request
+    own_settings: ClassVar[dict[str, Any]] = {}
+
+    seed: int
+    targets: Sequence[Target]
+    visitors: Visitors
+
+    def request(self, number: int) -> HttpRequest:
+        """Return the request of this number, the same for the same seed."""
+        raise NotImplementedError
+
+    def greetings(self) -> Iterator[tuple[HttpRequest, Callable[[Any, str], bool]]]:
+        """Yield the honest requests, and whether an answer and its text are as they should be: else no refusal of the
+        rest means anything."""
+        raise NotImplementedError
+
+    def prepared(self) -> AbstractContextManager[object]:
+        return nullcontext()
+
+    def run(self, numbers: Sequence[int], visits: Visits, advance: Callable[[int], object]) -> None:
+        """Make these requests, up to the first that shows a hole."""
+        watch, texts = Watch({t.id: Oracle(t.id) for t in self.targets}), ForeignTexts(self.targets)
+        browser = Client(raise_request_exception=False)
+        unlimited = {"TENANT_RATES": "off", "RATES_SHARED": False, "NOISE_NOTED": False, "DEBUG": False}
+        hosts = {"ALLOWED_HOSTS": [*settings.ALLOWED_HOSTS, HOST]}
+        with override_settings(**hosts, **unlimited, **self.own_settings), watch.attached(), self.prepared():
+            try:
+                for made, is_right in self.greetings():
+                    answer = _make(browser, watch, made, texts, visits, f"{self.prefix}0")
+                    if answer is None:
+                        return
+                    if not is_right(*answer):
+                        why = f"An honest request of a tenant's own was answered {answer[0].status_code}."
+                        visits.refused = Crossing(f"{self.prefix}0", why, made.described)
+                        return
+                    visits.honest += 1
+                for number in numbers:
+                    made = self.request(number)
+                    answer = _make(browser, watch, made, texts, visits, f"{self.prefix}{number}")
+                    if answer is None:
+                        return
+                    status = str(answer[0].status_code)
+                    visits.routes.setdefault((made.route.path or "/", made.method), Counter())[status] += 1
+                    for trick in made.tricks or ("numbers and names only",):
+                        visits.tricks.setdefault(trick, Counter())[status] += 1
+                    advance(1)
+            finally:
+                mails.wait_until_sent()
+                visits.withheld, visits.events, visits.asked = watch.withheld, watch.events, watch.asked
+
+
+def _make(
+    browser: Client, watch: Watch, made: HttpRequest, texts: ForeignTexts, visits: Visits, name: str
+) -> tuple[Any, str] | None:
+    """Return the answer and its text, or None after a crossing, which is then noted under this name."""
+    before = watch.withheld
+    try:
+        with watch.visit(made.homes):
+            answer = _send(browser, made)
+        text = unescape(getattr(answer, "content", b"").decode(errors="replace"))
+        text += "\n".join(f"{name}: {value}" for name, value in answer.items())
+        status = answer.status_code
+        for foreign in texts.kept_from(made.homes, made.described):
+            if foreign in text:
+                raise Crossed(f"The answer, {status}, holds {foreign!r} of another tenant.")
+        if made.key and made.key in text:
+            raise Crossed(f"The answer, {status}, holds the key that the call was made with.")
+        code = answer.json()["code"] if made.refused and status >= 400 else ""
+        if code != made.refused:
+            raise Crossed(f"The answer is {status} {code}, and not {made.refused}.")
+        # The API says so where a write of its own was withheld.
+        if status >= 500 and not (made.key and watch.withheld > before):
+            raise Crossed(f"The answer is {status}: the portal failed, which is no refusal.")
+    except Crossed as error:
+        visits.crossing = Crossing(name, str(error), made.described)
+        return None
+    return answer, text
+
+
+def _send(browser: Client, made: HttpRequest) -> Any:
+    browser.cookies = SimpleCookie({settings.SESSION_COOKIE_NAME: made.cookie} if made.cookie else {})
+    content, kind = made.content
+    headers: dict[str, Any] = dict(made.headers)
+    if made.key:
+        headers["HTTP_AUTHORIZATION"] = f"Bearer {made.key}"
+    return browser.generic(made.method, made.address, content, kind, secure=True, **headers)
+
+
+@dataclass(frozen=True)
+class PortalAttack(HttpAttack):
+    """Visits: the first ones go to each address for each tenant, by GET and by POST."""
+
+    prefix: ClassVar[str] = "http-"
+    own_settings: ClassVar[dict[str, Any]] = {
+        "EMAIL_BACKEND": "django.core.mail.backends.dummy.EmailBackend",
+        "PORTAL_BASE_URL": f"https://{HOST}",  # without which no mail can be written outside of DEBUG
+    }
+
+    @cached_property
+    def _known(self) -> Sequence[Route]:
+        return [*routes()]
+
+    @property
+    def least(self) -> int:
+        return len(self._known) * len(self.visitors.members) * 2 * len(portal_tricks.PASSES)
+
+    def request(self, number: int) -> HttpRequest:
+        rng = random.Random(f"{self.seed} http {number}")  # noqa: S311  # it has to be repeatable
+        people, known = [*self.visitors.members.values()], self._known
+        if number < self.least:
+            number, which = divmod(number, len(portal_tricks.PASSES))
+            number, who = divmod(number, len(people))
+            visitor, route, method = people[who], known[number // 2], ("GET", "POST")[number % 2]
+            names: Sequence[str] = portal_tricks.PASSES[which]
+        else:
+            visitor, method = rng.choice(people), rng.choice(["GET", "GET", "POST", "HEAD"])
+            names = portal_tricks.some(rng)
+            (route,) = rng.choices(known, [r.weight for r in known])
+        return portal_tricks.visit(rng, visitor, self._victim(rng, visitor), self.visitors, route, method, names)
+
+    def _victim(self, rng: random.Random, visitor: Visitor) -> Target:
+        strangers = [t for t in self.targets if t.id not in visitor.homes]
+        return rng.choice(strangers or [t for t in self.targets if t.id != visitor.target.id])
+
+    def greetings(self) -> Iterator[tuple[HttpRequest, Callable[[Any, str], bool]]]:
+        for visitor in self.visitors.members.values():
+            name = visitor.target.tenant.name
+            yield (
+                portal_tricks.plain(visitor),
+                lambda answer, text, name=name: answer.status_code == 200 and name in text,  # type: ignore[misc]
+            )
+
+
+@dataclass(frozen=True)
+class ApiAttack(HttpAttack):
+    """Calls of the API: each trick on each route for each tenant, with a victim drawn from the others."""
+
+    prefix: ClassVar[str] = "api-"
+    own_settings: ClassVar[dict[str, Any]] = {"API_KEY_ATTEMPTS": 0}
+
+    @cached_property
+    def keys(self) -> LentKeys:
+        return lend(self.targets)
+
+    @cached_property
+    def routes(self) -> Sequence[Route]:
+        return [*api_routes()]
+
+    @property
+    def least(self) -> int:
+        return len(self.routes) * len(self.targets) * len(api_tricks.API_TRICKS)
+
+    def prepared(self) -> AbstractContextManager[object]:
+        return self.keys.attached()
+
+    def request(self, number: int) -> HttpRequest:
+        rng = random.Random(f"{self.seed} api {number}")  # noqa: S311  # it has to be repeatable
+        number, which = divmod(number, len(api_tricks.API_TRICKS))
+        number, who = divmod(number, len(self.targets))
+        own = self.targets[who]
+        victim = rng.choice([target for target in self.targets if target.id != own.id])
+        play = api_tricks.TrickPlay(rng, self.keys, self.visitors)
+        return api_tricks.call(play, [*api_tricks.API_TRICKS][which], own, victim, self.routes[number])
+
+    def greetings(self) -> Iterator[tuple[HttpRequest, Callable[[Any, str], bool]]]:
+        listing = next(r for r in self.routes if r.scope is Scope.TICKETS_READ and "<" not in r.path)
+        for target in self.targets:
+            own = {row.title for row in target.summaries}
+            yield (
+                api_tricks.own_list(self.keys, target, listing),
+                lambda answer, text, own=own: (  # type: ignore[misc]
+                    answer.status_code == 200 and {one["title"] for one in answer.json().get("data", ())} <= own
+                ),
+            )

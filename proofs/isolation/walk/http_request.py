@@ -1,0 +1,156 @@
+"""Make one request over HTTP, with what is another tenant's wherever its address has a place for it.
+
+Addresses come from the URL configuration and methods of the API from its schema: one that is added is attacked without
+a change here.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from api.documents import openapi
+from proofs.isolation.targets import Target
+from tenants.api_keys.scopes import Scope
+
+Patterns = Sequence[URLPattern | URLResolver]
+
+
+@dataclass(frozen=True)
+class Route:
+    """An address with its parameters as Django writes them: `tickets/<ticket_number:number>/`.
+
+    `weight` is how often it is visited: a page of a tenant has more to give away than the sign-in. Of the API it has a
+    method, the scope that it asks for, and its operation in the schema.
+    """
+
+    path: str
+    weight: int = 1
+    method: str = ""
+    scope: Scope = Scope.TICKETS_READ
+    operation: Mapping[str, Any] = field(default_factory=dict)
+
+    def filled(self, value: Callable[[str, str], str]) -> str:
+        """Return the address with `value(converter, name)` in each place."""
+        named = re.sub(r"\(\?P<(\w+)>[^()]*\)", r"<re:\1>", self.path)
+        filled = re.sub(r"<(?:(\w+):)?(\w+)>", lambda m: value(m[1] or "str", m[2]), named)
+        return "/" + re.sub(r"[\^$]|\\Z", "", filled)
+
+    @property
+    def parameters(self) -> list[str]:
+        """Return the names that the query may have."""
+        return [p["name"] for p in self.operation.get("parameters", ()) if p["in"] == "query"]
+
+
+def _leaves(patterns: Patterns | None = None, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for pattern in get_resolver().url_patterns if patterns is None else patterns:
+        path = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from _leaves(pattern.url_patterns, path)
+        else:
+            yield path, pattern.callback
+
+
+def routes() -> Iterator[Route]:
+    """Return every address that the portal answers."""
+    for path, view in _leaves():
+        access = getattr(view, "access", None)
+        yield Route(path, 4 if access is None or access.level == "member" else 1)
+
+
+def api_routes() -> Iterator[Route]:
+    """Return every method of every address that takes a key."""
+    for path, view in _leaves():
+        for method, route in getattr(view, "api_routes", {}).items():
+            written = openapi.document()["paths"]["/" + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", path)]
+            yield Route(path, 1, method, route.scope, written[method.lower()])
+
+
+@dataclass(frozen=True)
+class HttpRequest:
+    """A request by somebody of the tenant `own`. `homes` are the tenants whose data it may be answered with.
+
+    `refused` is the code that the API has to refuse it with; "" where it may be answered, with one's own or nothing.
+    """
+
+    own: Target
+    victim: Target
+    route: Route
+    method: str
+    path: str
+    homes: frozenset[str]
+    cookie: str = ""
+    key: str = ""
+    query: dict[str, Any] = field(default_factory=dict)
+    form: dict[str, Any] = field(default_factory=dict)
+    body: Any = None
+    headers: dict[str, str] = field(default_factory=dict)
+    tricks: tuple[str, ...] = ()
+    refused: str = ""
+
+    @property
+    def described(self) -> dict[str, Any]:
+        return {
+            "method": self.method,
+            "path": self.path,
+            "query": self.query,
+            "form": self.form if self.method == "POST" else {},
+            "body": self.body,
+            "headers": self.headers,
+            "cookie": self.cookie,
+            "key": self.key,
+            "acting": self.own.id,
+            "target": self.victim.id,
+            "tricks": list(self.tricks),
+        }
+
+    @property
+    def address(self) -> str:
+        return self.path + (f"?{urlencode(self.query, doseq=True)}" if self.query else "")
+
+    @property
+    def content(self) -> tuple[str, str]:
+        """Return the body as it is sent, and its type."""
+        if self.route.method:
+            return ("", "") if self.body is None else (json.dumps(self.body), "application/json")
+        form = self.form if self.method == "POST" else {}
+        return urlencode(form, doseq=True), "application/x-www-form-urlencoded"
+
+
+def number(rng: random.Random, own: Target, victim: Target) -> int:
+    """Return a ticket of the victim's, beyond the visitor's own numbers where there is one."""
+    real = [int(s.number) for s in victim.summaries]
+    beyond = [n for n in real if n > own.last_number]
+    return rng.choice(beyond or real or [own.last_number + 1])
+
+
+def person(rng: random.Random, target: Target) -> str:
+    return rng.choice(target.members).id if target.members else "0" * 32
+
+
+def argument(rng: random.Random, own: Target, victim: Target, converter: str, name: str) -> str:
+    """Return what an address has in a place of this name, such that it asks for what is the victim's."""
+    if "number" in converter or converter == "int" or name in ("number", "id", "pk"):
+        return str(number(rng, own, victim))
+    somebody = person(rng, victim)
+    if name == "desk":  # the visitor's own, without which no view is reached
+        return own.tenant.slug
+    if name.startswith(("endpoint", "webhook")):
+        return rng.choice(victim.endpoints or ["ep_0123456789abcdef"])
+    if name == "api_key":
+        return rng.choice(victim.api_keys or ["Ab0Cd1Ef"])
+    if name.startswith("delivery"):
+        name_of_none = f"evt_{'0' * 32}_0.2026-01-31T12:00:00.000000Z"
+        return rng.choice(victim.deliveries)["name"] if victim.deliveries else name_of_none
+    if name == "token":
+        return "abcdef-0123456789abcdef0123456789abcdef"
+    encoded = base64.urlsafe_b64encode(somebody.encode()).decode().rstrip("=")
+    return rng.choice([encoded, somebody, victim.id, victim.tenant.slug])
