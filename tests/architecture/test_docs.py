@@ -74,7 +74,7 @@ def test_each_promise_in_the_table_still_stands_on_its_page() -> None:
 
 
 def prose(page: Path) -> Iterator[tuple[int, str]]:
-    """The sentences of a page: its lines, but for code, with the next one, since a sentence may go on there."""
+    """Yield the promising lines of a page outside code, each with its neighbours, where its sentence may continue."""
     code = False
     lines = page.read_text().splitlines()
     for number, (line, following) in enumerate(zip(lines, [*lines[1:], ""], strict=True), 1):
@@ -110,7 +110,7 @@ def test_every_link_to_a_file_leads_somewhere(page: str) -> None:
 
 
 def headings(page: Path) -> set[str]:
-    """The headings of a page, as links name them."""
+    """Return the headings of a page in the form that links use."""
     found = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
 
@@ -121,15 +121,14 @@ def test_every_file_that_the_architecture_names_exists() -> None:
     assert [n for n in sorted(named) if not (ROOT / n).exists() and not [*ROOT.glob(f"*/{n}")]] == []
 
 
-def test_the_picture_of_the_house_shows_every_room() -> None:
+def test_the_picture_shows_every_package() -> None:
     picture = (ROOT / "docs" / "architecture.md").read_text().split("```")[1]
-    rooms = re.findall(r"^(?!#|edge)(.*)$", (ROOT / "tests" / "architecture" / "layers.txt").read_text(), re.MULTILINE)
-    packages = {r for line in rooms for r in line.split() if (ROOT / r.replace(".", "/")).is_dir()}
+    packages = {name for name in layers() if (ROOT / name.replace(".", "/")).is_dir()}
     missing = {p for p in packages if p.rpartition(".")[2] not in picture} - {"tickets.templatetags"}
     assert {p for p in missing if not p.endswith(("templatetags", "management"))} == set()
 
 
-def test_the_picture_has_the_rooms_in_the_order_of_the_layers() -> None:
+def test_the_picture_has_the_packages_in_the_order_of_the_layers() -> None:
     lines = layers()
     picture = (ROOT / "docs" / "architecture.md").read_text().split("```")[1]
     app, order = "", list[str]()
@@ -146,8 +145,8 @@ def test_the_picture_has_the_rooms_in_the_order_of_the_layers() -> None:
     assert wrong == []
 
 
-def test_each_room_says_where_to_begin() -> None:
-    pages = [ROOT / room.replace(".", "/") / "__init__.py" for room in layers()]
+def test_each_package_says_where_to_begin() -> None:
+    pages = [ROOT / name.replace(".", "/") / "__init__.py" for name in layers()]
     unsaid = [
         str(page.relative_to(ROOT))
         for page in pages
@@ -158,13 +157,13 @@ def test_each_room_says_where_to_begin() -> None:
 
 
 def layers() -> dict[str, int]:
-    """The rooms of layers.txt, with the number of their line from the top."""
+    """Return the names in layers.txt, each with the number of its line from the top."""
     text = (ROOT / "tests" / "architecture" / "layers.txt").read_text()
-    rooms = [line.split() for line in text.splitlines() if line and not line.startswith(("#", "edge:"))]
-    return {room: number for number, line in enumerate(rooms) for room in line}
+    lines = [line.split() for line in text.splitlines() if line and not line.startswith(("#", "edge:"))]
+    return {name: number for number, line in enumerate(lines) for name in line}
 
 
-def test_each_room_begins_with_a_file_that_it_has() -> None:
+def test_each_package_begins_with_a_file_that_it_has() -> None:
     missing = [
         f"{page.relative_to(ROOT)}: {name}"
         for app in ("portal", "tenants", "delivery", "tickets", "api", "proofs")
