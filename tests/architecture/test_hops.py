@@ -1,8 +1,7 @@
-"""Whoever follows a request, or a record of the stream, to the database passes through ten modules at most.
+"""Limit the modules between the entry point of a request, or of a stream record, and the database to ten.
 
-The ways are walked for real. Whenever something is sent to the database, the product's modules on the call stack are
-what a reader has to open, from the entrance to the request; each counts once, however often the way comes back to it.
-The middleware, which is the same for every request, counts as one.
+These tests make real requests. At each call of the database they collect the product's modules on the call stack: a
+reader has to open these files to follow the request. Each module counts once, and all middleware counts as one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The architecture, held: who may import whom, who may speak to DynamoDB, who may know of HTTP.
+"""Check imports: layers, access to AWS, and use of HTTP.
 
-`layers.txt` beside this file is the picture. Imports inside of functions and under TYPE_CHECKING count like any other.
+`layers.txt` lists the layers. Imports inside of functions and under TYPE_CHECKING count like any other.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ AWS = ("pynamodb", "boto3", "botocore", "s3transfer", "aiobotocore")
 SPEAK_TO_AWS = (
     *("portal.aws_session", "portal.dynamo", "portal.isolation", "portal.mailing", "portal.queueing", "portal.streams"),
 )
-# What a file of models may use besides the kernel's item and its room's tables.
+# Modules that a file of models may import besides the kernel's item and its package's tables.
 OF_ITEMS = ("pynamodb", "portal.dynamo", "__future__", "typing", "datetime")
-# What reads a whole table, or runs SQL on one.
+# Methods that read a whole table, or run PartiQL.
 WHOLE_TABLE = {"scan", "execute_statement", "batch_execute_statement", "execute_transaction", "rate_limited_scan"}
 OPERATIONS = {"Scan", "ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction"}
-# It attacks the isolation of tenants, and so names what must be refused.
+# This package attacks the isolation of tenants, and so names forbidden operations.
 ATTACKER = "proofs.isolation"
 
 
 class Picture(NamedTuple):
-    """The rooms by name, with the number of their line from the top, and the names of modules that are edge."""
+    """Holds each name of layers.txt with the number of its line, and the names of edge modules."""
 
     lines: dict[str, int]
     edge: frozenset[str]
@@ -66,14 +66,14 @@ def only_while_they_are_read() -> Iterator[None]:
 
 @cache
 def picture() -> Picture:
-    rooms: dict[str, int] = {}
+    lines: dict[str, int] = {}
     edge: frozenset[str] = frozenset()
     for number, line in enumerate(PICTURE.read_text().splitlines()):
         if line.startswith("edge:"):
             edge = frozenset(line.split()[1:])
         elif not line.startswith("#"):
-            rooms |= dict.fromkeys(line.split(), number)
-    return Picture(rooms, edge)
+            lines |= dict.fromkeys(line.split(), number)
+    return Picture(lines, edge)
 
 
 def apps() -> set[str]:
@@ -97,8 +97,8 @@ def names() -> frozenset[str]:
 
 
 @cache
-def room_of(module: str) -> str | None:
-    """The room in the picture that a module lies in, or None."""
+def layer_of(module: str) -> str | None:
+    """Return the longest name in layers.txt that contains a module, or None."""
     parts = module.split(".")
     ways = (".".join(parts[:n]) for n in range(len(parts), 0, -1))
     return next((way for way in ways if way in picture().lines), None)
@@ -126,13 +126,13 @@ def within(module: str, *packages: str) -> bool:
 
 @cache
 def uses(path: Path) -> tuple[Use, ...]:
-    """What a module imports. A call that imports by name stands in expressions, which are read where there is one."""
+    """Return the imports of a module. Expressions are read only where import_module is called."""
     nodes = ast.walk(tree(path)) if mentions(path, "import_module") else statements(path)
     return tuple(imports(nodes, name(path), is_package=path.stem == "__init__"))
 
 
 def imports(nodes_of: Iterable[ast.AST], module: str, *, is_package: bool = False) -> Iterator[Use]:
-    """Every module that is imported, and of `from a import b` both a and a.b, since b may be a module."""
+    """Yield each imported module; of `from a import b` both a and a.b, since b may be a module."""
     for node in nodes_of:
         if isinstance(node, ast.Import):
             yield from (Use(node.lineno, alias.name) for alias in node.names)
@@ -146,29 +146,29 @@ def imports(nodes_of: Iterable[ast.AST], module: str, *, is_package: bool = Fals
 
 
 def called(node: ast.Call) -> str:
-    """The last name of what is called."""
+    """Return the last name of the called function."""
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
 
-# --- the rules: each says what is wrong with one import or line, or None ---
+# --- the rules: each returns a complaint about one import, or None ---
 
 
 def climbs(module: str, used: str) -> str | None:
-    room, other = room_of(module), room_of(used)
-    if room is None or other is None or room == other:
+    layer, other = layer_of(module), layer_of(used)
+    if layer is None or other is None or layer == other:
         return None
     lines = picture().lines
-    same_app = room.split(".")[0] == other.split(".")[0]
+    same_app = layer.split(".")[0] == other.split(".")[0]
     if same_app and is_edge(module):
         return None
-    if lines[other] <= lines[room]:
-        return f"{room} imports {used}; in layers.txt {other} does not stand below it"
+    if lines[other] <= lines[layer]:
+        return f"{layer} imports {used}; in layers.txt {other} is not below it"
     return None
 
 
 def stands_nowhere(module: str, used: str) -> str | None:
-    if module.count(".") and room_of(module) is None:
-        return f"{module} is in no room of layers.txt"
+    if module.count(".") and layer_of(module) is None:
+        return f"{module} is in no package of layers.txt"
     return None
 
 
@@ -212,7 +212,7 @@ RULES: list[Callable[[str, str], str | None]] = [
 
 
 def reads_a_whole_table(nodes_of: Iterable[ast.AST]) -> Iterator[Use]:
-    """Calls of a scan or of PartiQL, by method or by the operation's name."""
+    """Yield calls of Scan or PartiQL, by method or by the operation's name."""
     for node in nodes_of:
         if not isinstance(node, ast.Call):
             continue
@@ -249,8 +249,8 @@ def test_no_module_reads_a_whole_table() -> None:
     assert not reads, "\n".join(reads)
 
 
-def test_every_room_of_the_picture_exists() -> None:
-    assert {room for room in picture().lines if room not in names()} == set()
+def test_every_package_of_the_layers_exists() -> None:
+    assert {layer for layer in picture().lines if layer not in names()} == set()
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
@@ -263,7 +263,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 
 def circle(graph: dict[str, set[str]]) -> list[str]:
-    """The modules of one circle of imports, or none."""
+    """Return the modules of one import cycle, or none."""
     finished: set[str] = set()
 
     def visit(module: str, way: list[str]) -> list[str]:
@@ -300,14 +300,14 @@ def complaints(module: str, source: str) -> list[str]:
         ("tenants.sign_in.accounts", "from tenants.membership import members"),
         ("portal.dynamo.client", "from portal import engines"),
         ("portal.isolation.guard", "from portal.dynamo import client"),
-        ("portal.newroom.rule", "import json"),
+        ("portal.newpackage.rule", "import json"),
         ("tickets.desk.bulk", "import boto3"),
         ("tickets.desk.views", "from pynamodb.models import Model"),
         ("tickets.desk.bulk", "from django.urls import reverse"),
         ("tickets.desk.bulk", "from django import http"),
         ("tickets.desk.bulk", "from tickets.desk import forms"),
-        ("tickets.newroom.items", "from tickets.ticket import fields"),
-        ("tickets.newroom.items", "import time"),
+        ("tickets.newpackage.items", "from tickets.ticket import fields"),
+        ("tickets.newpackage.items", "import time"),
     ],
 )
 def test_the_rules_know_what_is_wrong(module: str, source: str) -> None:
@@ -359,7 +359,7 @@ def test_naming_a_scan_to_refuse_it_is_no_scan() -> None:
     assert [*reads_a_whole_table(ast.walk(ast.parse(source)))] == []
 
 
-# --- what is read without a model ---
+# --- reads without a model ---
 
 RAW_READS = {"get_raw", "get_stored", "batch_get_raw", "query_request"}
 QUERIES = {"query", "query_pages", "query_all"}  # raw where a table is asked and not a model
@@ -368,13 +368,13 @@ RAW_BY_NATURE = ("portal.dynamo", "portal.streams.worker", "proofs", "benchmarks
 
 @cache
 def tables_declared() -> set[str]:
-    """The names by which modules know the declared tables."""
+    """Return the names of the declared tables in their modules."""
     declaring = (import_module(module) for module in map(name, modules()) if module.endswith((".tables", ".stored")))
     return {known for module in declaring for known, value in vars(module).items() if isinstance(value, Table)}
 
 
 def reads_raw_items(path: Path) -> bool:
-    """Whether a module asks for raw items and makes no models of them; holdings copy items of every kind."""
+    """Return True if a module reads raw items and makes no models of them; holdings copy items of every kind."""
     if within(name(path), *RAW_BY_NATURE) or mentions(path, "Holding"):
         return False
     if mentions(path, "RawItems"):

@@ -127,7 +127,7 @@ class EndAsked(Exception):  # not an error: somebody asked for it
 
 
 class _Paused(Exception):  # not an error: this process ends, another one goes on
-    """Whoever runs this job does not want to go on."""
+    """This process stops the job, so that another one goes on."""
 
 
 class LeasedJob(Generic[I]):

@@ -1,4 +1,4 @@
-"""The house stays one in which a newcomer finds the way: sizes, names and first lines."""
+"""Keep the code easy to find one's way in: limits on sizes, unique names, readable docstrings, the glossary."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from tests.support.sources import reading, statements, text, tree
 
 ROOT = Path(settings.BASE_DIR)
 APPS = ("portal", "tenants", "delivery", "tickets", "api", "proofs", "benchmarks")
-# What files of the same kind are called in every room.
+# File names that every package may use.
 ROLES = {
     "__init__", "__main__", "admin", "apps", "deployment", "facades", "forms", "items", "keys", "middleware",
     "holdings", "models", "presenters", "stored", "tables", "urls", "views",
 }  # fmt: skip
-# What Django and its commands look for by name.
+# Class names that Django looks for.
 CONVENTIONS = {"Command", "Meta", "Media"}
-TELEGRAMS = ("What ", "Who ", "Whether ", "That ", "As ", "Those ", "How ")
-# How a docstring begins that says what a function returns instead of what it does.
+# First words of a docstring that hide its subject.
+SUBJECTLESS = ("What ", "Who ", "Whoever ", "Whether ", "That ", "As ", "Those ", "How ")
+# First words of a function's docstring that describes its result instead of what it does.
 NOUNS_BEGIN = {
     "A", "All", "An", "Another", "Any", "Both", "Called", "Counts", "Each", "Every", "From", "In", "Its", "No",
     "Numbers", "Of", "One", "Partition", "Raises", "Seconds", "Some", "Somebody", "Sort", "Text", "The", "These", "Why",
@@ -87,15 +88,15 @@ def test_a_module_name_stands_for_one_thing() -> None:
     assert [name for name, count in named.items() if count > 1] == []
 
 
-def test_docstrings_begin_like_sentences() -> None:
-    telegrams = [
+def test_docstrings_name_their_subject() -> None:
+    subjectless = [
         f"{said(path)}:{getattr(node, 'lineno', 1)} {first.splitlines()[0]}"
         for path in modules()
         for node in statements(path)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
-        if (first := ast.get_docstring(node)) and first.startswith(TELEGRAMS)
+        if (first := ast.get_docstring(node)) and first.startswith(SUBJECTLESS)
     ]
-    assert telegrams == []
+    assert subjectless == []
 
 
 def test_docstrings_of_functions_begin_with_a_verb() -> None:
