@@ -20,9 +20,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from benchmarks.exchange import RawRequest
-from portal.engines.endpoint import point_at
+from portal.engines.endpoint import LOOPBACK, free_port, point_at
 from portal.engines.engine_process import Engine, start_engine
-from portal.engines.ports import LOOPBACK, free_port
 from portal.engines.processes import Child, acquire_lock, release_lock
 
 ROOT = Path(__file__).resolve().parents[1]

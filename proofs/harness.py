@@ -24,8 +24,7 @@ from django.core.management.base import CommandError, CommandParser
 from portal.dynamo.repository import TenantRepository
 from portal.dynamo.retry import retrying
 from portal.errors import PortalError, Unavailable
-from portal.management.command import PortalCommand, Progress
-from portal.management.option_types import number, whole_number
+from portal.management.command import PortalCommand, Progress, number, whole_number
 from proofs import cleanup, proof_report
 from proofs.forked import Process, Work, lines
 from tenants.audit_trail.recording import SYSTEM

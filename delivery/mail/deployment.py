@@ -13,10 +13,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from delivery.mail.stored import BOUNCES
-from portal.deployment import stack_roles
-from portal.deployment.lambda_functions import NOT_GIVEN, ON_LAMBDA, FunctionPart, arn, needs, resource
-from portal.deployment.parts import StackPart, declare
-from portal.deployment.stack_roles import sub
+from portal.deployment import template
+from portal.deployment.parts import NOT_GIVEN, ON_LAMBDA, FunctionPart, StackPart, arn, declare, needs, resource
+from portal.deployment.template import sub
 from portal.schema.tables import Table
 
 Json = dict[str, Any]
@@ -31,7 +30,7 @@ _BOUNCES: Final = FunctionPart(
     "Notes which addresses mail does not reach",
     "delivery.lambda_handlers.bounce_handler",
     timeout=_SECONDS,
-    environ={"TENANT_ROLE_ARN": arn(stack_roles.TENANT)},
+    environ={"TENANT_ROLE_ARN": arn(template.TENANT)},
 )
 _DASHED: Final = {"Fn::Join": ["-", {"Fn::Split": [".", {"Ref": "TablePrefix"}]}]}
 _SET_ARN: Final = sub(
@@ -125,7 +124,7 @@ def _function(carrier: str) -> Json:
         "FunctionResponseTypes": ["ReportBatchItemFailures"],
         "ScalingConfig": {"MaximumConcurrency": 2},
     }
-    found = _BOUNCES.resources(carrier, after=stack_roles.policy_ids("delivery"))
+    found = _BOUNCES.resources(carrier, after=template.policy_ids("delivery"))
     found[f"{_QUEUE}Source"] = resource("AWS::Lambda::EventSourceMapping", mapping)
     return {name: {**one, "Condition": _ON_LAMBDA} for name, one in found.items()}
 

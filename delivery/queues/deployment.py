@@ -24,9 +24,8 @@ from typing import Any, Final
 from delivery.outbox.stored import OUTBOX
 from delivery.queues.limits import HANGS_SECONDS
 from delivery.queues.queue_transport import ATTRIBUTES, BATCH, NAME
-from portal.deployment import alarms, stack_roles
-from portal.deployment.lambda_functions import NOT_GIVEN, FunctionPart, arn, needs, resource
-from portal.deployment.parts import StackPart, declare
+from portal.deployment import parts, template
+from portal.deployment.parts import NOT_GIVEN, FunctionPart, StackPart, arn, declare, needs, resource
 from portal.schema.tables import Table
 
 Json = dict[str, Any]
@@ -50,9 +49,9 @@ def _queues() -> Json:
 def _alarm(queue: int) -> Json:
     """Ring where nobody takes from a queue: one alarm each, since an expression takes at most ten metrics."""
     of_queue = {"QueueName": {"Fn::GetAtt": [queue_id(queue), "QueueName"]}}
-    return alarms.alarm(
+    return parts.alarm(
         f"The oldest message of delivery queue {queue:02} waits for more than ten minutes",
-        alarms.metric("AWS/SQS", "ApproximateAgeOfOldestMessage", of_queue, "Maximum"),
+        parts.metric("AWS/SQS", "ApproximateAgeOfOldestMessage", of_queue, "Maximum"),
         above=600,
         minutes=5,
     )
@@ -92,11 +91,11 @@ _SWEEP: Final = FunctionPart(
 
 
 def _dispatch(outbox: str, role: str) -> Json:
-    policies = stack_roles.policy_ids("worker")
+    policies = template.policy_ids("worker")
     return {
         **_DISPATCH.resources(role, after=policies),
         "DispatchStream": resource("AWS::Lambda::EventSourceMapping", _stream_mapping(outbox)),
-        "DispatchAgeAlarm": alarms.iterator_age_alarm(_DISPATCH.function),
+        "DispatchAgeAlarm": parts.iterator_age_alarm(_DISPATCH.function),
         **_SWEEP.resources(role, after=policies),
         **_SWEEP.schedule("Lets the sweeper find what is due in the outbox"),
     }
@@ -126,7 +125,7 @@ def _stream_mapping(table: str) -> Json:
 EMAIL_URL: Final[Json] = {
     "Fn::If": [
         "MailBySes",
-        stack_roles.sub("ses://${AWS::Region}?configuration_set=${AWS::StackName}-mail"),
+        template.sub("ses://${AWS::Region}?configuration_set=${AWS::StackName}-mail"),
         {"Ref": "EmailUrl"},
     ]
 }  # of what delivers; parameter and condition are declared with the mail
@@ -138,7 +137,7 @@ _DELIVERY: Final = FunctionPart(
     timeout=int(HANGS_SECONDS),
     environ={
         "DELIVERY_QUEUES": str(QUEUES),
-        "TENANT_ROLE_ARN": arn(stack_roles.TENANT),
+        "TENANT_ROLE_ARN": arn(template.TENANT),
         # For the mail that tells owners that an endpoint was paused, and for all mail, which leaves here.
         "PORTAL_BASE_URL": {"Ref": "PortalBaseUrl"},
         "EMAIL_URL": EMAIL_URL,
@@ -151,7 +150,7 @@ _AT_ONCE: Final = 2  # invocations for one queue, the fewest that Lambda takes
 
 def _deliveries(role: str) -> Json:
     return {
-        **_DELIVERY.resources(role, after=stack_roles.policy_ids("delivery")),
+        **_DELIVERY.resources(role, after=template.policy_ids("delivery")),
         **{
             f"{queue_id(queue)}Source": resource("AWS::Lambda::EventSourceMapping", _queue_mapping(queue))
             for queue in range(QUEUES)

@@ -1,10 +1,20 @@
-"""Collect the rooms' parts of the CloudFormation template. A room declares its part in its own `deployment.py`."""
+"""Declare the parts of the CloudFormation template: a package does so in its own `deployment.py`.
+
+Lambda functions, each with its log, and CloudWatch alarms are described in one way. Functions are there only where
+workers are functions and not pollers, one choice for all of them, the parameter WorkerService; alarms where the stack
+is told whom they go to, AlarmTopic.
+
+Sources: AWS, "Creating a rule that runs on a schedule in Amazon EventBridge", "Retain discarded records for a DynamoDB
+event source in Lambda", "How Lambda handles errors and retries with asynchronous invocation",
+"AWS::CloudWatch::Alarm", "Configuring how CloudWatch alarms treat missing data", "Visualizing your service quotas and
+setting alarms".
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 Json = dict[str, Any]
 
@@ -29,10 +39,304 @@ _parts: dict[str, StackPart] = {}
 
 
 def declare(part: StackPart) -> None:
-    """Add a room's part to the template."""
+    """Add a part to the template."""
     _parts[part.name] = part
 
 
 def parts() -> list[StackPart]:
     """Return all parts, by name."""
     return [_parts[name] for name in sorted(_parts)]
+
+
+SERVICE: Final = "WorkerService"
+ON_LAMBDA: Final = "WorkersAreFunctions"
+_LAMBDA: Final = "lambda.amazonaws.com"
+SILOS: Final = "Silos"
+NOT_GIVEN: Final = "none"  # "" could be no bucket's name, which the linter notices
+_CONDITION: Final = {"Fn::Equals": [{"Ref": SERVICE}, _LAMBDA]}
+
+
+@dataclass(frozen=True)
+class FunctionPart:
+    """A function, its log group, and the policy that lets its role write there.
+
+    `id` begins their logical ids, and `name` ends the function's name behind the stack's. `timeout` is in seconds.
+    `environ` is beside what all functions have. With `tells_failures` there is a queue as well, in which Lambda says
+    what it has given up.
+    """
+
+    id: str
+    name: str
+    description: str
+    handler: str
+    timeout: int
+    environ: Json = field(default_factory=dict)
+    tells_failures: bool = False
+
+    @property
+    def function(self) -> str:
+        return f"{self.id}Function"
+
+    @property
+    def failures(self) -> str:
+        return f"{self.id}FailuresQueue"
+
+    def resources(self, role: str, *, after: list[str]) -> Json:
+        """Declare all of it. `role` is a logical id, and `after` are the policies that the role needs for the work."""
+        log, policy = f"{self.id}LogGroup", f"{self.id}FunctionPolicy"
+        # The name is ours so that the log group can be; a dot may not stand in the name of a function.
+        name = f"${{AWS::StackName}}-{self.name}"
+        group = {"LogGroupName": {"Fn::Sub": f"/aws/lambda/{name}"}, "RetentionInDays": 30}
+        found = {
+            log: resource("AWS::Logs::LogGroup", group),
+            policy: resource("AWS::IAM::ManagedPolicy", self._policy(role, log)),
+            self.function: resource("AWS::Lambda::Function", self._function(name, role))
+            | {"DependsOn": [policy, *after]},
+        }
+        if self.tells_failures:
+            # What is in there are ids and sequence numbers, no data of anybody's.
+            kept = {"SqsManagedSseEnabled": True, "MessageRetentionPeriod": 14 * 86400}
+            found[self.failures] = resource("AWS::SQS::Queue", kept)
+        return found
+
+    def outputs(self) -> Json:
+        """Tell where Lambda says what it has given up."""
+        return {f"{self.failures}Url": {"Condition": ON_LAMBDA, "Value": {"Ref": self.failures}}}
+
+    def schedule(self, description: str) -> Json:
+        """Declare the rule that calls the function each minute. A call that fails is not repeated: the next comes."""
+        rule, called = f"{self.id}Schedule", {"Ref": self.function}
+        return {
+            rule: resource(
+                "AWS::Events::Rule",
+                {
+                    "Description": description,
+                    # The shortest rate that there is.
+                    "ScheduleExpression": "rate(1 minute)",
+                    "State": "ENABLED",
+                    "Targets": [{"Id": self.name, "Arn": arn(self.function)}],
+                },
+            ),
+            f"{rule}Permission": resource(
+                "AWS::Lambda::Permission",
+                {
+                    "Action": "lambda:InvokeFunction",
+                    "FunctionName": called,
+                    "Principal": "events.amazonaws.com",
+                    "SourceArn": arn(rule),
+                },
+            ),
+            f"{rule}Retries": resource(
+                "AWS::Lambda::EventInvokeConfig",
+                {
+                    "FunctionName": called,
+                    "Qualifier": "$LATEST",
+                    "MaximumRetryAttempts": 0,
+                    "MaximumEventAgeInSeconds": 60,
+                },
+            ),
+        }
+
+    def _policy(self, role: str, log: str) -> Json:
+        statements = [
+            {
+                "Sid": "WriteItsLog",
+                "Effect": "Allow",
+                "Action": ["logs:CreateLogStream", "logs:PutLogEvents"],
+                "Resource": arn(log),
+            }
+        ]
+        if self.tells_failures:
+            # Lambda sends in the name of the function's role.
+            statements.append(
+                {
+                    "Sid": "TellWhatWasGivenUp",
+                    "Effect": "Allow",
+                    "Action": ["sqs:SendMessage"],
+                    "Resource": arn(self.failures),
+                }
+            )
+        return {
+            "Description": f"What the function {self.name} needs beside the rights of its role",
+            "Roles": [{"Ref": role}],
+            "PolicyDocument": {"Version": "2012-10-17", "Statement": statements},
+        }
+
+    def _function(self, name: str, role: str) -> Json:
+        return {
+            "FunctionName": {"Fn::Sub": name},
+            "Description": self.description,
+            "Runtime": "python3.13",
+            "Architectures": ["x86_64"],
+            "Handler": self.handler,
+            "Code": {"S3Bucket": {"Ref": "WorkerCodeBucket"}, "S3Key": {"Ref": "WorkerCodeKey"}},
+            "Role": arn(role),
+            "MemorySize": 512,
+            "Timeout": self.timeout,
+            "Environment": {
+                # AWS_REGION is there already. No SECRET_KEY: no function signs a cookie.
+                "Variables": {
+                    "DYNAMODB_TABLE_PREFIX": {"Ref": "TablePrefix"},
+                    "AWS_ACCOUNT_ID": {"Ref": "AWS::AccountId"},
+                    "SILOS": {"Ref": SILOS},
+                    **self.environ,
+                }
+            },
+        }
+
+
+def resource(kind: str, properties: Json) -> Json:
+    """Return a resource that is there only where workers are functions."""
+    return {"Type": kind, "Condition": ON_LAMBDA, "Properties": properties}
+
+
+def arn(name: str) -> Json:
+    return {"Fn::GetAtt": [name, "Arn"]}
+
+
+def _parameters() -> Json:
+    return {
+        SERVICE: {
+            "Type": "String",
+            "Description": "Where the workers run: pollers on ECS or EC2, or Lambda functions of this stack",
+            "Default": "ecs-tasks.amazonaws.com",
+            "AllowedValues": ["ecs-tasks.amazonaws.com", "ec2.amazonaws.com", _LAMBDA],
+        },
+        "WorkerCodeBucket": {
+            "Type": "String",
+            "Description": "With Lambda: the S3 bucket that holds the functions' zip",
+            "Default": NOT_GIVEN,
+        },
+        "WorkerCodeKey": {
+            "Type": "String",
+            "Description": "With Lambda: the key of the zip in that bucket",
+            "Default": "pooldesk.zip",
+        },
+        SILOS: {
+            "Type": "String",
+            "Description": "With Lambda: SILOS of the portal, the sites at which tenants have silos, as JSON",
+            "Default": "{}",
+        },
+    }
+
+
+def needs(parameter: str, what: str, *, unless: Json | None = None) -> Json:
+    """Return the rule that refuses a stack with functions and without this parameter, before anything is made.
+
+    `unless` is an expression: where it is true, the parameter is not needed.
+    """
+    condition = {"Fn::And": [_CONDITION, {"Fn::Not": [unless]}]} if unless else _CONDITION
+    given = {"Fn::Not": [{"Fn::Equals": [{"Ref": parameter}, NOT_GIVEN]}]}
+    said = f"{SERVICE}={_LAMBDA} needs {parameter}, {what}"
+    return {"RuleCondition": condition, "Assertions": [{"Assert": given, "AssertDescription": said}]}
+
+
+declare(
+    StackPart(
+        "functions",
+        resources=lambda logical_id, roles: {},
+        parameters=_parameters(),
+        rules={"FunctionHasCode": needs("WorkerCodeBucket", "and the zip in it")},
+        conditions={ON_LAMBDA: _CONDITION},
+    )
+)
+
+
+TOPIC: Final = "AlarmTopic"
+WANTED: Final = "HasAlarmTopic"
+WANTED_OF_POLLERS: Final = "HasAlarmTopicAndPollers"
+WANTED_OF_FUNCTIONS: Final = "HasAlarmTopicAndFunctions"
+_TABLE_COUNT: Final = {"Service": "DynamoDB", "Type": "Resource", "Resource": "TableCount", "Class": "None"}
+
+
+def alarm(
+    description: str,
+    watched: Json,
+    *,
+    above: float,
+    minutes: int,
+    silence_is_bad: bool = False,
+    condition: str = WANTED,
+) -> Json:
+    """Declare an alarm that rings after so many minutes one after the other in which `watched`, a metric or several
+    with an expression, was more than `above`. With `silence_is_bad` a minute without a value counts as well."""
+    return {
+        "Type": "AWS::CloudWatch::Alarm",
+        "Condition": condition,
+        "Properties": {
+            "AlarmDescription": description,
+            **watched,
+            "ComparisonOperator": "GreaterThanThreshold",
+            "Threshold": above,
+            "EvaluationPeriods": minutes,
+            "TreatMissingData": "breaching" if silence_is_bad else "notBreaching",
+            "AlarmActions": [{"Ref": TOPIC}],
+            "OKActions": [{"Ref": TOPIC}],
+        },
+    }
+
+
+def metric(namespace: str, name: str, dimensions: Mapping[str, Any], statistic: str) -> Json:
+    """Return a metric as an alarm watches it, each minute."""
+    return {
+        "Namespace": namespace,
+        "MetricName": name,
+        "Dimensions": _named(dimensions),
+        "Statistic": statistic,
+        "Period": 60,
+    }
+
+
+def expression(text: str, **sums: Json) -> Json:
+    """Return an expression over sums, each a metric, by the names that they have in it."""
+    terms = [
+        {
+            "Id": name,
+            "ReturnData": False,
+            "MetricStat": {
+                "Metric": {key: one[key] for key in ("Namespace", "MetricName", "Dimensions")},
+                "Period": one["Period"],
+                "Stat": one["Statistic"],
+            },
+        }
+        for name, one in sums.items()
+    ]
+    return {"Metrics": [{"Id": "watched", "Expression": text, "ReturnData": True}, *terms]}
+
+
+def iterator_age_alarm(function: str) -> Json:
+    """Declare the alarm of a function that reads a stream and is more than two and a half minutes behind."""
+    age = metric("AWS/Lambda", "IteratorAge", {"FunctionName": {"Ref": function}}, "Maximum")
+    description = f"{function} is more than 150 seconds behind its stream"
+    return alarm(description, age, above=150_000, minutes=5, condition=WANTED_OF_FUNCTIONS)
+
+
+def _tables_alarm() -> Json:
+    """Declare the alarm of an account that has nearly as many tables in its region as AWS allows."""
+    counted = metric("AWS/Usage", "ResourceCount", _TABLE_COUNT, "Maximum") | {"Period": 300}
+    description = "The account has more than 80% of the DynamoDB tables that AWS allows it in this region"
+    return alarm(description, expression("100 * tables / SERVICE_QUOTA(tables)", tables=counted), above=80, minutes=1)
+
+
+def _named(dimensions: Mapping[str, Any]) -> list[Json]:
+    return [{"Name": name, "Value": value} for name, value in dimensions.items()]
+
+
+declare(
+    StackPart(
+        "alarms",
+        resources=lambda logical_id, roles: {"TableQuotaAlarm": _tables_alarm()},
+        parameters={
+            TOPIC: {
+                "Type": "String",
+                "Description": "ARN of the SNS topic that alarms go to; without it there are no alarms",
+                "Default": NOT_GIVEN,
+            }
+        },
+        conditions={
+            WANTED: {"Fn::Not": [{"Fn::Equals": [{"Ref": TOPIC}, NOT_GIVEN]}]},
+            WANTED_OF_FUNCTIONS: {"Fn::And": [{"Condition": WANTED}, {"Condition": ON_LAMBDA}]},
+            WANTED_OF_POLLERS: {"Fn::And": [{"Condition": WANTED}, {"Fn::Not": [{"Condition": ON_LAMBDA}]}]},
+        },
+    )
+)

@@ -15,8 +15,18 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from portal.deployment import data_events
-from portal.deployment.stack_roles import BY_NAME, arn, sub
-from portal.deployment.template import KEY, OWN_KEY, PRODUCTION, Json, logical_id, table_key, template
+from portal.deployment.parts import arn
+from portal.deployment.template import (
+    BY_NAME,
+    KEY,
+    OWN_KEY,
+    PRODUCTION,
+    Json,
+    logical_id,
+    sub,
+    table_key,
+    template,
+)
 from portal.schema import keys, placed_names
 
 _PARAMETERS: Final = ("Environment", "TablePrefix", "Encryption", "WorkerService")

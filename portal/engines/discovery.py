@@ -14,9 +14,8 @@ from urllib.parse import urlsplit
 import environ as dotenv
 
 from portal.engines import queue_engine
-from portal.engines.endpoint import answers, point_at
+from portal.engines.endpoint import LOOPBACK, answers, point_at
 from portal.engines.engine_process import ENGINES, LOCK_NAME, EngineError, engine_class
-from portal.engines.ports import LOOPBACK
 from portal.engines.processes import inspect_lock
 
 ENDPOINT = "endpoint"  # the folder under var/ that notes an engine which `make run` was given

@@ -19,8 +19,7 @@ from typing import IO, Self
 
 from portal.engines import dynamodb_local
 from portal.engines.dynamodb_local import dynamodb_local_available
-from portal.engines.endpoint import REGION, answers
-from portal.engines.ports import LOOPBACK, free_port, port_obstacle
+from portal.engines.endpoint import LOOPBACK, REGION, answers, free_port, port_obstacle
 from portal.engines.processes import Child, acquire_lock, inspect_lock, lock_note, release_lock
 
 __all__ = ["ENGINES", "Engine", "EngineError", "dynamodb_local_available", "running_engine", "start_engine"]

@@ -1,7 +1,7 @@
 """Share what all commands do: an error is one sentence, Ctrl-C is a normal end, long work has a bar on a terminal.
 
 Exit status of every command: 0 done; 1 refused or failed; 2 wrong usage, from argparse; 130 stopped by Ctrl-C or
-SIGTERM. A command that has more says so in its help.
+SIGTERM. A command that has more says so in its help. Parsers of options raise ArgumentTypeError with what is wanted.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import os
 import signal
 import sys
 import time
+from argparse import ArgumentTypeError
+from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,7 +19,51 @@ from django.core.management.base import BaseCommand, CommandError
 
 from portal import plain_text
 from portal.dynamo import library_errors
+from portal.dynamo.placement import Placement
 from portal.errors import PortalError, Throttled, Unavailable
+
+
+def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
+    """Return a parser of whole numbers within these bounds, in ASCII digits."""
+
+    def parse(text: str) -> int:
+        digits = text.removeprefix("-")
+        if not (digits.isascii() and digits.isdigit()):
+            raise ArgumentTypeError(f"must be a whole number: {text!r}")
+        if int(text) < least:
+            raise ArgumentTypeError(f"must be {least} or more")
+        if most is not None and int(text) > most:
+            raise ArgumentTypeError(f"must be {most:,} or less")
+        return int(text)
+
+    return parse
+
+
+def number(least: float, most: float, what: str) -> Callable[[str], float]:
+    """Return a parser of decimal numbers within these bounds. `what` names them: "a number of seconds"."""
+
+    def parse(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = float("nan")
+        if not least <= value <= most:
+            raise ArgumentTypeError(f"must be {what}")
+        return value
+
+    return parse
+
+
+seconds = number(0, 86_400, "a number of seconds, up to a day")
+
+
+def placement(text: str) -> Placement:
+    """Read where a tenant's content shall lie."""
+    try:
+        return Placement.parse(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from error
+
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress

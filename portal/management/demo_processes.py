@@ -10,7 +10,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.core.management import get_commands
 
-from portal.engines.ports import LOOPBACK, free_port, port_obstacle
+from portal.engines.endpoint import LOOPBACK, free_port, port_obstacle
 from portal.engines.supervisor import Command
 
 DRAIN_SECONDS: Final = 10  # that the stream worker may take to count what the last requests wrote

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from django.core.management.base import CommandParser
 
-from portal.management.option_types import number, seconds
+from portal.management.command import number, seconds
 from portal.management.worker_command import WorkerCommand
 from portal.noise import metrics_line
 from portal.schema.tables import Table

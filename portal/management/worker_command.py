@@ -13,8 +13,7 @@ from typing import Any, ClassVar, Final
 from django.core.management.base import CommandParser
 
 from portal import clock
-from portal.management.command import PortalCommand
-from portal.management.option_types import seconds
+from portal.management.command import PortalCommand, seconds
 from portal.noise import noise_teller
 from portal.schema.registry import Role
 

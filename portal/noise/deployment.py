@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from portal.deployment import alarms
-from portal.deployment.alarms import alarm
-from portal.deployment.parts import StackPart, declare
+from portal.deployment import parts
+from portal.deployment.parts import StackPart, alarm, declare
 from portal.noise.metrics_line import LAG, METRICS, NAMESPACE, PREFIX, PROCESS
 from portal.schema.tables import Table
 
@@ -23,7 +22,7 @@ _LEAST_REQUESTS: Final = 100  # a minute, below which a share says nothing
 
 
 def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Json:
-    refused = alarms.expression(
+    refused = parts.expression(
         f"IF(requests + refused > {_LEAST_REQUESTS}, 100 * refused / (requests + refused), 0)",
         requests=_of_all("requests"),
         refused=_of_all("refused"),
@@ -44,7 +43,7 @@ def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Jso
         **{
             f"{name}LagAlarm": alarm(
                 f"The {kind} is more than {_LAG_SECONDS} seconds behind, or none runs", _lag(kind),
-                above=_LAG_SECONDS, minutes=5, silence_is_bad=True, condition=alarms.WANTED_OF_POLLERS,
+                above=_LAG_SECONDS, minutes=5, silence_is_bad=True, condition=parts.WANTED_OF_POLLERS,
             )
             for name, kind in _POLLERS.items()
         },
@@ -52,11 +51,11 @@ def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Jso
 
 
 def _of_all(field: str) -> Json:
-    return alarms.metric(NAMESPACE, METRICS[field], {PREFIX: {"Ref": "TablePrefix"}}, "Sum")
+    return parts.metric(NAMESPACE, METRICS[field], {PREFIX: {"Ref": "TablePrefix"}}, "Sum")
 
 
 def _lag(kind: str) -> Json:
-    return alarms.metric(NAMESPACE, LAG, {PREFIX: {"Ref": "TablePrefix"}, PROCESS: kind}, "Maximum")
+    return parts.metric(NAMESPACE, LAG, {PREFIX: {"Ref": "TablePrefix"}, PROCESS: kind}, "Maximum")
 
 
 declare(StackPart("noise", resources=_resources))

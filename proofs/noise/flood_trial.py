@@ -29,7 +29,7 @@ from typing import Any, Final
 from django.conf import settings
 
 from portal.dynamo import provisioning
-from portal.engines.ports import LOOPBACK, free_port
+from portal.engines.endpoint import LOOPBACK, free_port
 from portal.engines.processes import Child
 from portal.limits.rates import CHANGE_UNITS, READ_UNITS
 from proofs.isolation.walk import visitors

@@ -24,7 +24,7 @@ from portal.dynamo import meter, provisioning
 from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.whereabouts import Patience
 from portal.errors import PortalError
-from portal.management.option_types import placement
+from portal.management.command import placement
 from proofs import stored
 from proofs.forked import Journal, Process, asked_to_stop
 from proofs.harness import STEP, Torture, TortureFailed, count, decimal, patiently

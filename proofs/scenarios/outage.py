@@ -21,9 +21,8 @@ from typing import Any, ClassVar, Final
 from django.conf import settings
 from django.core.management.base import CommandError
 
-from portal.engines.endpoint import point_at
+from portal.engines.endpoint import free_port, point_at
 from portal.engines.engine_process import running_engine
-from portal.engines.ports import free_port
 from proofs.harness import Torture, count, decimal
 from proofs.scenarios.persistent_people import (
     NothingCameBack,

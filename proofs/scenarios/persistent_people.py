@@ -14,7 +14,7 @@ from html.parser import HTMLParser
 from http.cookies import SimpleCookie
 from typing import Final
 
-from portal.engines.ports import LOOPBACK
+from portal.engines.endpoint import LOOPBACK
 
 COMMENTS: Final = 12  # on one ticket: all of them stand on its first page
 PASSWORD: Final = "demo-pass-123"  # noqa: S105  # of the sample accounts of a demo on this machine

@@ -18,7 +18,7 @@ from pathlib import Path
 from django.conf import settings
 from django.test import override_settings
 
-from portal.engines.ports import LOOPBACK, free_port
+from portal.engines.endpoint import LOOPBACK, free_port
 from portal.engines.processes import Child
 from tests.support.served import served
 

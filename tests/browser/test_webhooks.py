@@ -19,7 +19,7 @@ from django.core.management import call_command
 from playwright.sync_api import expect
 
 from delivery.webhooks import development_receiver
-from portal.engines.ports import LOOPBACK, free_port
+from portal.engines.endpoint import LOOPBACK, free_port
 from tests.browser.conftest import NewPage
 from tests.support.endpoints import endpoint, tell, work_off
 from tests.support.world import World

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from delivery.queues.deployment import QUEUES
-from portal.deployment import alarms
+from portal.deployment import parts
 from portal.deployment.template import template
 from portal.noise import metrics_line
 
@@ -37,16 +37,16 @@ def test_each_alarm_over_our_metrics_names_one_that_processes_say_with_the_same_
 
 def test_there_are_alarms_for_each_queue_and_for_each_follower_of_a_stream_however_it_runs() -> None:
     kinds = [(one["MetricName"], alarm["Condition"]) for alarm in declared().values() for one in watched(alarm)]
-    assert kinds.count(("ApproximateAgeOfOldestMessage", alarms.WANTED)) == QUEUES
-    assert kinds.count(("IteratorAge", alarms.WANTED_OF_FUNCTIONS)) == 2
-    assert kinds.count(("StreamLag", alarms.WANTED_OF_POLLERS)) == 2
+    assert kinds.count(("ApproximateAgeOfOldestMessage", parts.WANTED)) == QUEUES
+    assert kinds.count(("IteratorAge", parts.WANTED_OF_FUNCTIONS)) == 2
+    assert kinds.count(("StreamLag", parts.WANTED_OF_POLLERS)) == 2
 
 
 def test_no_alarm_is_made_where_nobody_hears_it_and_all_go_to_the_topic() -> None:
     conditions = template()["Conditions"]
-    assert conditions[alarms.WANTED] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "AlarmTopic"}, "none"]}]}
+    assert conditions[parts.WANTED] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "AlarmTopic"}, "none"]}]}
     for name, alarm in declared().items():
-        assert alarm["Condition"].startswith(alarms.WANTED), name
+        assert alarm["Condition"].startswith(parts.WANTED), name
         assert alarm["Properties"]["AlarmActions"] == [{"Ref": "AlarmTopic"}], name
 
 

@@ -15,7 +15,7 @@ from django.utils.module_loading import import_string
 from delivery import lambda_handlers
 from delivery.queues.queue_sets import valid_count
 from delivery.queues.queue_transport import QueueTransport
-from portal.deployment import stack_roles
+from portal.deployment import template
 from portal.streams.shards import RETENTION_HOURS
 from portal.streams.watermark import LATE_SECONDS
 from tests.support.stacks import ACCOUNT, PRODUCTION, WITH_FUNCTION, Json, Stack, committed, statements_in
@@ -176,7 +176,7 @@ def test_the_worker_is_told_its_shard_and_the_dispatcher_is_called_at_once(with_
 
 
 def test_lambda_may_read_the_stream_with_the_workers_policy(with_function: Stack) -> None:
-    policies = [with_function.properties(name) for name in stack_roles.policy_ids("worker")]
+    policies = [with_function.properties(name) for name in template.policy_ids("worker")]
     (read,) = [statement for statement in statements_in(policies) if statement["Sid"] == "ReadStream"]
     wanted = ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")
     assert read["Action"] == [f"dynamodb:{action}" for action in wanted]

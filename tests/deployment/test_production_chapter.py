@@ -23,7 +23,7 @@ import pytest
 from django.conf import settings
 from django.core.management import get_commands, load_command_class
 
-from portal.engines.ports import free_port
+from portal.engines.endpoint import free_port
 from portal.engines.processes import Child
 from tests.support.waiting import wait_until
 

@@ -12,7 +12,7 @@ import pytest
 from django.conf import LazySettings
 
 from portal.dynamo import client
-from portal.engines.ports import free_port
+from portal.engines.endpoint import free_port
 from tests.support.api_client import api_client
 from tests.support.stored import send
 from tests.support.waiting import wait_until

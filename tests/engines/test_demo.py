@@ -15,8 +15,8 @@ import pytest
 from django.conf import settings
 
 from portal.engines import dynamodb_local
+from portal.engines.endpoint import free_port, port_obstacle
 from portal.engines.engine_process import Ministack, running_engine
-from portal.engines.ports import free_port, port_obstacle
 from portal.engines.queue_engine import FOLDER
 from tests.support import commands
 from tests.support.waiting import wait_until

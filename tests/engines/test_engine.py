@@ -22,9 +22,8 @@ from django.conf import settings
 
 from portal.engines import dynamodb_local, processes
 from portal.engines import engine_process as engines
-from portal.engines.endpoint import point_at
+from portal.engines.endpoint import free_port, point_at
 from portal.engines.engine_process import Engine, EngineError, Ministack, running_engine, start_engine
-from portal.engines.ports import free_port
 from tests.support.waiting import wait_until
 
 TABLE = "Engine.Test"

@@ -9,7 +9,7 @@ from typing import IO
 
 import pytest
 
-from portal.engines.ports import free_port, port_obstacle
+from portal.engines.endpoint import free_port, port_obstacle
 from portal.engines.processes import Child, acquire_lock, lock_note, release_lock
 from tests.support.waiting import wait_until
 

@@ -10,8 +10,7 @@ import pytest
 from django.conf import settings
 
 from portal.engines import queue_engine
-from portal.engines.endpoint import ACCESS_KEY, REGION, has_queues
-from portal.engines.ports import free_port
+from portal.engines.endpoint import ACCESS_KEY, REGION, free_port, has_queues
 from portal.engines.queue_engine import ENDPOINT_VARIABLE
 
 

@@ -17,8 +17,7 @@ from delivery.queues.message_handling import MessageHandler
 from delivery.queues.sender import Sender
 from portal.dynamo import client
 from portal.dynamo.placement import Placement
-from portal.engines.endpoint import REGION
-from portal.engines.ports import free_port
+from portal.engines.endpoint import REGION, free_port
 from portal.streams.poller import Poller
 from portal.streams.poller_fleet import PollerFleet
 from portal.streams.stream_source import StreamSource

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from portal.deployment import placed_template, stack_roles, template
+from portal.deployment import placed_template, template
 from portal.schema import placed_names
 from tests.support.commands import run
 from tests.support.stacks import PRODUCTION, Stack
@@ -51,7 +51,7 @@ def test_whatever_the_template_names_is_in_it() -> None:
     assert {*named_in([made[part] for part in ("Resources", "Conditions", "Rules", "Outputs")])} <= known
 
 
-ROLE_ARNS = {f"{role}Arn": f"arn:aws:iam::1:role/{role}" for role in stack_roles.BY_NAME.values()}
+ROLE_ARNS = {f"{role}Arn": f"arn:aws:iam::1:role/{role}" for role in template.BY_NAME.values()}
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from django.conf import LazySettings
 from django.test import override_settings
 
 from portal.dynamo import client, provisioning
+from portal.engines.endpoint import free_port
 from portal.engines.engine_process import Engine, start_engine
-from portal.engines.ports import free_port
 from portal.streams import leases, shards, watermark
 from portal.streams.items import LeaseItem
 from portal.streams.poller import Poller

@@ -10,9 +10,8 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
-from portal.deployment import alarms, stack_roles
-from portal.deployment.lambda_functions import FunctionPart, arn, resource
-from portal.deployment.parts import StackPart, declare
+from portal.deployment import parts, template
+from portal.deployment.parts import FunctionPart, StackPart, arn, declare, resource
 from portal.schema.tables import Table
 from tickets.counting import stored as counting_keys
 from tickets.ticket import stored
@@ -27,7 +26,7 @@ _WORKER: Final = FunctionPart(
     "tickets.following.lambda_entry.stream_handler",
     # A batch of a thousand records of a thousand tenants takes some 20; the schedule's call may reshard for longer.
     timeout=120,
-    environ={"TENANT_ROLE_ARN": arn(stack_roles.TENANT)},
+    environ={"TENANT_ROLE_ARN": arn(template.TENANT)},
     tells_failures=True,
 )
 
@@ -37,7 +36,7 @@ _LIFECYCLE: Final = FunctionPart(
     "Moves and purges the tenants of Pooldesk for which operators have ordered that",
     "tickets.following.lifecycle_lambda.schedule_handler",
     timeout=900,
-    environ={"TENANT_ROLE_ARN": arn(stack_roles.TENANT)},
+    environ={"TENANT_ROLE_ARN": arn(template.TENANT)},
 )
 
 
@@ -48,12 +47,12 @@ def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Jso
     """
     said = "Lets the stream worker say up to when the stream is applied, also while nothing happens"
     return {
-        **_WORKER.resources(roles["worker"], after=stack_roles.policy_ids("worker")),
+        **_WORKER.resources(roles["worker"], after=template.policy_ids("worker")),
         "WorkerStream": resource("AWS::Lambda::EventSourceMapping", _mapping(logical_id(TICKETS))),
         **_WORKER.schedule(said),
-        "WorkerAgeAlarm": alarms.iterator_age_alarm(_WORKER.function),
+        "WorkerAgeAlarm": parts.iterator_age_alarm(_WORKER.function),
         **_LIFECYCLE.resources(
-            roles["lifecycle"], after=[*stack_roles.policy_ids("platform"), *stack_roles.policy_ids("lifecycle")]
+            roles["lifecycle"], after=[*template.policy_ids("platform"), *template.policy_ids("lifecycle")]
         ),
         **_LIFECYCLE.schedule("Lets what operators have ordered for whole tenants be carried out"),
     }

@@ -11,8 +11,7 @@ from typing import Any, ClassVar, Final
 from django.core.management.base import CommandParser
 
 from portal.errors import NotFound
-from portal.management.command import PortalCommand, Progress
-from portal.management.option_types import number, seconds
+from portal.management.command import PortalCommand, Progress, number, seconds
 from tickets.jobs.leased_job import I, JobNotes, LeasedJob, LeaseWatch, TakenOver
 
 _LOOK_SECONDS: Final = 0.5

@@ -12,7 +12,7 @@ from delivery.queues import limits
 from delivery.queues.consumer import STOP_SECONDS, Consumer
 from delivery.queues.message_handling import MessageHandler
 from delivery.queues.queue_transport import QueueTransport
-from portal.management.option_types import whole_number
+from portal.management.command import whole_number
 from portal.management.worker_command import LOOK_SECONDS, WorkerCommand
 from portal.schema.registry import Role
 

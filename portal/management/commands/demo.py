@@ -21,7 +21,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from portal.engines import discovery, queue_engine
 from portal.engines import supervisor as supervision
-from portal.engines.endpoint import point_at
+from portal.engines.endpoint import LOOPBACK, point_at, port_obstacle
 from portal.engines.engine_process import (
     ENGINES,
     LOCK_NAME,
@@ -31,7 +31,6 @@ from portal.engines.engine_process import (
     running_engine,
     start_engine,
 )
-from portal.engines.ports import LOOPBACK, port_obstacle
 from portal.engines.processes import Child, acquire_lock, release_lock
 from portal.engines.supervisor import GaveUp, Job, StartError, Supervisor
 from portal.management import demo_processes

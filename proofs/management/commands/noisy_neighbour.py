@@ -11,8 +11,7 @@ from django.core.management.base import CommandParser
 from django.utils.html import format_html_join
 
 from delivery.queues import limits
-from portal.management.command import PortalCommand, Progress
-from portal.management.option_types import number
+from portal.management.command import PortalCommand, Progress, number
 from proofs import proof_report
 from proofs.noise import closed_loop, flood_trial, noise_figures, queue_trial
 from proofs.noise.closed_loop import Plan

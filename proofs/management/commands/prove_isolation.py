@@ -13,8 +13,7 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from portal.errors import NotFound, Unavailable
-from portal.management.command import PortalCommand, Progress
-from portal.management.option_types import whole_number
+from portal.management.command import PortalCommand, Progress, whole_number
 from proofs import proof_report
 from proofs.isolation import report, targets
 from proofs.isolation.data_attack import Crossing

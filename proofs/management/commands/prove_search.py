@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from django.core.management.base import CommandError, CommandParser
 
-from portal.management.command import PortalCommand, Progress
-from portal.management.option_types import whole_number
+from portal.management.command import PortalCommand, Progress, whole_number
 from proofs import proof_report, search_proof
 from tenants.tenancy import context, tenant_directory
 

@@ -10,8 +10,7 @@ from django.core.management.base import CommandParser
 
 from portal import clock
 from portal.errors import Invalid
-from portal.management.command import PortalCommand
-from portal.management.option_types import whole_number
+from portal.management.command import PortalCommand, whole_number
 from tenants.api_keys import key_changes, scopes
 from tenants.api_keys.key_changes import KeyChoice
 from tenants.api_keys.scopes import Scope

@@ -11,7 +11,7 @@ from django.core.management.base import CommandError, CommandParser
 from portal import clock
 from portal.dynamo.placement import Placement
 from portal.errors import Conflict
-from portal.management.option_types import placement, whole_number
+from portal.management.command import placement, whole_number
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import placements, tenant_directory
 from tenants.tenancy.stored import TenantItem

@@ -9,8 +9,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from portal.dynamo.placement import Placement
 from portal.errors import Conflict, Unavailable
-from portal.management.command import PortalCommand, Progress
-from portal.management.option_types import number
+from portal.management.command import PortalCommand, Progress, number
 from portal.plain_text import amount
 from tenants.audit_trail.recording import Actor
 from tenants.lifecycle import certificates

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from django.core.management.base import CommandError, CommandParser
 
 from portal.errors import Conflict
-from portal.management.option_types import whole_number
+from portal.management.command import whole_number
 from portal.plain_text import amount
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import tenant_directory

@@ -11,8 +11,7 @@ from django.conf import settings
 from django.core.management.base import CommandParser
 
 from portal import clock
-from portal.management.command import PortalCommand, Progress
-from portal.management.option_types import whole_number
+from portal.management.command import PortalCommand, Progress, whole_number
 from portal.plain_text import amount
 from tickets.seeding import cast, demonstration
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from portal.management.command import PortalCommand, Progress
-from portal.management.option_types import seconds
+from portal.management.command import PortalCommand, Progress, seconds
 from portal.plain_text import amount
 from tickets.management import tenant_option
 from tickets.management.tenant_option import Chosen
