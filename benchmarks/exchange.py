@@ -1,4 +1,4 @@
-"""One request and its answer, over a kept connection or straight into the WSGI application.
+"""One request and its answer, over a kept connection or within this process.
 
 Neither follows redirects nor keeps cookies: a measured request is what it says and nothing else. Django is not
 imported here, because the measuring process has no use for it.
@@ -7,10 +7,9 @@ imported here, because the measuring process has no use for it.
 from __future__ import annotations
 
 import http.client
-import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 HOST = "127.0.0.1"
 TIMEOUT = 30  # seconds
@@ -78,46 +77,19 @@ class Connection:
 
 
 class InProcess:
-    """A sender that calls the WSGI application, for a profiler that sees the whole request and no socket of ours."""
+    """A sender within this process, for a profiler that sees the whole request and no socket of ours."""
 
-    def __init__(self, application: Callable[..., Iterable[bytes]]) -> None:
-        self._application = application
+    def __init__(self) -> None:
+        from django.test import Client
+
+        self._client = Client(raise_request_exception=False)
 
     def __call__(self, request: RawRequest) -> Answer:
-        path, _, query = request.path.partition("?")
-        body = request.body.encode()
-        environ: dict[str, Any] = {
-            "REQUEST_METHOD": request.method,
-            "PATH_INFO": path,
-            "QUERY_STRING": query,
-            "SCRIPT_NAME": "",
-            "SERVER_NAME": HOST,
-            "SERVER_PORT": "80",
-            "SERVER_PROTOCOL": "HTTP/1.1",
-            "HTTP_HOST": HOST,
-            "HTTP_COOKIE": request.cookie,
-            "HTTP_AUTHORIZATION": request.headers.get("Authorization", ""),
-            "REMOTE_ADDR": HOST,
-            "CONTENT_TYPE": request.headers.get("Content-Type", ""),
-            "CONTENT_LENGTH": str(len(body)),
-            "wsgi.version": (1, 0),
-            "wsgi.url_scheme": "http",
-            "wsgi.input": io.BytesIO(body),
-            "wsgi.errors": io.StringIO(),
-            "wsgi.multithread": True,
-            "wsgi.multiprocess": True,
-            "wsgi.run_once": False,
-        }
-        started: list[Any] = []
-
-        def start_response(status: str, headers: list[tuple[str, str]], exc_info: object = None) -> None:
-            started[:] = [int(status.partition(" ")[0]), headers]
-
-        chunks = self._application(environ, start_response)
-        try:
-            content = b"".join(chunks)
-        finally:
-            close = getattr(chunks, "close", None)
-            if close:
-                close()
-        return Answer(started[0], started[1], content)
+        headers = {name: value for name, value in request.headers.items() if name != "Content-Type"}
+        kind = request.headers.get("Content-Type", "")
+        response = self._client.generic(
+            request.method, request.path, request.body, kind, headers={**headers, "Host": HOST}
+        )
+        self._client.cookies.clear()
+        cookies = [("Set-Cookie", morsel.OutputString()) for morsel in response.cookies.values()]
+        return Answer(response.status_code, [*response.items(), *cookies], response.content)

@@ -72,9 +72,7 @@ def profile(options: argparse.Namespace, engine: Engine) -> int:
     if page is None:
         raise stack.BenchmarkError(f"There is no page {options.profile!r}: {', '.join(p.name for p in PAGES)}.")
     (filled,), password = _ready(engine, [(options.sizes[-1], 1)])
-    from portal.wsgi import application
-
-    send = InProcess(application)
+    send = InProcess()
     visitor = visit(send, filled, email=EMAIL, password=password, sequences=1)
     say(f"Load average {machine.load()}.")
     profiler.run(send, visitor, page, options.requests, lambda text: sys.stdout.write(text + "\n"))
@@ -102,13 +100,7 @@ def _time(
         say("Warming up.")
         with progress("Warming up", bursts) as advance:
             warm_up(driver, visitors, plan, lambda: advance(1))
-        neighbours = machine.Neighbours([server.pid, driver.pid, engine.pid or 0])
-        about |= {"load": [machine.load()], "share_of_others": []}
-
-        def look() -> None:
-            about["load"].append(machine.load())
-            about["share_of_others"].append(neighbours.share())
-
+        about["load"] = [machine.load()]
         say(f"Measuring, {plan.rounds} rounds. Load average {machine.load()}.")
         with progress("Measuring", plan.rounds * len(plan.concurrencies) * bursts) as advance:
             timings = time_pages(
@@ -117,7 +109,7 @@ def _time(
                 plan,
                 portal_group=server.pid,
                 engine_group=engine.pid or 0,
-                after_round=look,
+                after_round=lambda: about["load"].append(machine.load()),
                 advance=lambda: advance(1),
             )
     about["rounds"] = len(timings[0].rounds)
@@ -125,10 +117,8 @@ def _time(
 
 
 def _heading(about: dict[str, Any]) -> str:
-    shares = [share for share in about["share_of_others"] if share is not None]
-    others = f"; others used {min(shares):.0%} to {max(shares):.0%} of the machine" if shares else ""
     return (
         f"{about['machine']}; {about['engine']}; {about['web']}; {about['requests']} requests of each kind in "
         f"{about['rounds']} rounds.\nLoad average {about['load_before']} before, {min(about['load'])} to "
-        f"{max(about['load'])} meanwhile, our own work included{others}."
+        f"{max(about['load'])} meanwhile, our own work included."
     )

@@ -5,20 +5,18 @@ The guard lets no role delete a ticket, and none shall for the sake of a trial. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from django.conf import settings
 
 from portal.dynamo import client, placement
 from portal.dynamo.batches import batch_write
-from portal.dynamo.paging import Page, all_pages, query_request
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Forbidden
 from portal.isolation import guard
 from portal.schema import holdings
 from portal.schema.holdings import Stage
-from portal.schema.tables import Table
 from proofs.isolation import keys as proof_keys
 from tickets.purging.erasing import Eraser
 from tickets.ticket import stored as ticket_keys
@@ -64,11 +62,6 @@ def delete_summary(tenant_id: str, number: int) -> None:
     _dispatch("DeleteItem", {"TableName": TICKETS.full_name, "Key": key})
 
 
-def delete_tickets(tenant_id: str, numbers: Iterable[int]) -> int:
-    """Delete everything of these tickets; how many items that were."""
-    return sum(_delete_partition(TICKETS, ticket_keys.ticket(tenant_id, number)) for number in numbers)
-
-
 def delete_content(tenant_id: str) -> int:
     """Delete a tenant's tickets and what they name, and return how many items that were.
 
@@ -87,24 +80,3 @@ def _delete_stages(tenant_id: str, is_wanted: Callable[[Stage], bool]) -> int:
     eraser = Eraser(tenant_id, [placement.POOL], sleep=lambda seconds: None)
     wanted = [holding for holding in holdings.holdings() if is_wanted(holding.stage)]
     return sum(eraser.clear(holding, deleted=lambda items: None) for holding in wanted)
-
-
-def _delete_partition(table: Table, partition: str) -> int:
-    return _delete(table, _keys(table, partition))
-
-
-def _keys(table: Table, partition: str) -> Iterator[dict[str, Any]]:
-    def read(start: dict[str, Any] | None) -> Page[dict[str, Any]]:
-        answer = _dispatch("Query", query_request(table, partition, start=start))
-        return Page(answer["Items"], answer.get("LastEvaluatedKey"))
-
-    for page in all_pages(read):
-        for raw in page.items:
-            yield {name: raw[name] for name in (table.hash, table.range) if name}
-
-
-def _delete(table: Table, found: Iterable[dict[str, Any]]) -> int:
-    refuse_in_production()
-    members = [(table.full_name, {"DeleteRequest": {"Key": key}}) for key in found]
-    batch_write(_connection(), members)
-    return len(members)
