@@ -11,6 +11,8 @@ from portal.engines import dynamodb_local
 from portal.engines.dynamodb_local import InstallError, dynamodb_local_available, install
 from portal.engines.engine_process import EngineError, start_engine
 
+OLD_JAVA = """echo 'openjdk version "11.0.2" 2019-01-15' >&2"""
+
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
@@ -67,21 +69,16 @@ def test_a_tool_that_fails_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         dynamodb_local._run(["mvn"])
 
 
-def test_missing_tools_are_named_with_the_command_that_installs_them(
+def test_missing_tools_and_a_java_that_is_too_old_are_named_with_the_command_that_installs_them(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    tool(tmp_path, "java", "")
     monkeypatch.setenv("PATH", str(tmp_path))
+    tool(tmp_path, "java", OLD_JAVA)
     assert dynamodb_local_available() == (
         "DynamoDB Local needs javac and mvn: apt-get install -y default-jdk-headless maven"
     )
-
-
-def test_a_java_that_is_too_old_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    tool(tmp_path, "java", """echo 'openjdk version "11.0.2" 2019-01-15' >&2""")
     tool(tmp_path, "javac", "")
     tool(tmp_path, "mvn", "")
-    monkeypatch.setenv("PATH", str(tmp_path))
     assert "needs Java 17 or newer, this is Java 11" in (dynamodb_local_available() or "")
 
 
@@ -89,7 +86,7 @@ def test_a_java_that_is_too_old_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pa
     ("script", "sentence"),
     [
         (None, "DynamoDB Local needs java: "),
-        ("""echo 'openjdk version "11.0.2" 2019-01-15' >&2""", "needs Java 17 or newer, this is Java 11: "),
+        (OLD_JAVA, "needs Java 17 or newer, this is Java 11: "),
         ("exit 1", "needs Java 17 or newer, this is no working Java: "),
     ],
     ids=["none", "too old", "broken"],

@@ -9,7 +9,6 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -22,7 +21,7 @@ from django.conf import settings
 
 from portal.engines import dynamodb_local, processes
 from portal.engines import engine_process as engines
-from portal.engines.endpoint import free_port, point_at
+from portal.engines.endpoint import ACCESS_KEY, REGION, free_port, point_at
 from portal.engines.engine_process import Engine, EngineError, Ministack, running_engine, start_engine
 from tests.support.waiting import wait_until
 
@@ -30,35 +29,24 @@ TABLE = "Engine.Test"
 
 
 def client(engine: Engine):
-    environ: dict[str, str] = {}
-    point_at(engine.endpoint_url, environ)
-    return boto3.client(
-        "dynamodb",
-        endpoint_url=environ["DYNAMODB_ENDPOINT_URL"],
-        region_name=environ["AWS_REGION"],
-        aws_access_key_id=environ["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=environ["AWS_SECRET_ACCESS_KEY"],
-    )
+    how = {"region_name": REGION, "aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": ACCESS_KEY}
+    return boto3.client("dynamodb", endpoint_url=engine.endpoint_url, **how)
 
 
 def fill(engine: Engine, items: int = 40) -> None:
     """A table with an index that sees the items in four partitions."""
     dynamodb = client(engine)
+    index = {
+        "IndexName": "gsi-colour",
+        "KeySchema": [{"AttributeName": "colour", "KeyType": "HASH"}],
+        "Projection": {"ProjectionType": "ALL"},
+    }
     dynamodb.create_table(
         TableName=TABLE,
         BillingMode="PAY_PER_REQUEST",
         KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        AttributeDefinitions=[
-            {"AttributeName": "pk", "AttributeType": "S"},
-            {"AttributeName": "colour", "AttributeType": "S"},
-        ],
-        GlobalSecondaryIndexes=[
-            {
-                "IndexName": "gsi-colour",
-                "KeySchema": [{"AttributeName": "colour", "KeyType": "HASH"}],
-                "Projection": {"ProjectionType": "ALL"},
-            }
-        ],
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "colour")],
+        GlobalSecondaryIndexes=[index],
     )
     dynamodb.get_waiter("table_exists").wait(TableName=TABLE, WaiterConfig={"Delay": 1})
     for number in range(items):
@@ -86,18 +74,13 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def port() -> int:
-    return free_port()
-
-
-@pytest.fixture(scope="module")
-def ministack(port: int) -> Iterator[Engine]:
-    """One for the tests that leave it running. The thread that started it has ended."""
-    started: list[Engine] = []
-    thread = threading.Thread(target=lambda: started.append(start_engine(port=port)))
-    thread.start()
-    thread.join()
-    with started[0] as engine:
+def ministack() -> Iterator[Engine]:
+    """One at a port that was asked for, for the tests that leave it running. The thread that started it has ended."""
+    port = free_port()
+    with ThreadPoolExecutor(1) as thread:
+        started = thread.submit(start_engine, port=port)
+    with started.result() as engine:
+        assert engine.endpoint_url == f"http://127.0.0.1:{port}"
         yield engine
 
 
@@ -186,15 +169,14 @@ def test_dynamodb_local_finds_stream_records_by_an_index_from_its_first_start_on
             assert "USING INDEX" in plan[3]
 
 
-def test_ctrl_c_in_the_terminal_does_not_reach_an_engine(ministack: Engine) -> None:
+def test_an_engine_outlives_the_thread_that_started_it_and_no_ctrl_c_in_the_terminal_reaches_it(
+    ministack: Engine,
+) -> None:
+    fill(ministack, items=4)
+    assert count(client(ministack), "colour-1") == 1
     assert ministack.pid is not None
     assert os.getpgid(ministack.pid) != os.getpgid(0)
     assert os.getsid(ministack.pid) != os.getsid(0)
-
-
-def test_an_engine_outlives_the_thread_that_started_it(ministack: Engine) -> None:
-    fill(ministack, items=4)
-    assert count(client(ministack), "colour-1") == 1
 
 
 def test_a_fork_does_not_stop_its_parents_engine(ministack: Engine) -> None:
@@ -209,10 +191,6 @@ def test_a_fork_does_not_stop_its_parents_engine(ministack: Engine) -> None:
 def test_a_taken_port_is_refused_with_the_remedy(ministack: Engine) -> None:
     with pytest.raises(EngineError, match=rf"port {ministack.port} is taken; choose another with ENGINE_PORT="):
         start_engine(port=ministack.port)
-
-
-def test_a_port_that_was_asked_for_is_used(ministack: Engine, port: int) -> None:
-    assert ministack.endpoint_url == f"http://127.0.0.1:{port}"
 
 
 def test_state_that_cannot_be_read_is_refused_and_not_overwritten(tmp_path: Path) -> None:
@@ -239,17 +217,22 @@ def test_state_that_cannot_be_saved_is_an_error(tmp_path: Path) -> None:
         engine.stop()
 
 
-def test_an_engine_that_ends_at_once_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    script = "import sys; print('no engine today'); sys.exit(3)"
-    monkeypatch.setattr(Ministack, "_command", lambda self: [sys.executable, "-c", script])
-    with pytest.raises(EngineError, match=r"(?s)ministack ended at once with exit status 3.*no engine today"):
-        start_engine()
-
-
-def test_an_engine_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "START_SECONDS", 0.5)
-    monkeypatch.setattr(Ministack, "_command", lambda self: ["sleep", "60"])
-    with pytest.raises(EngineError, match=r"did not answer within 0\.5 s"):
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (
+            [sys.executable, "-c", "import sys; print('no engine today'); sys.exit(3)"],
+            r"(?s)ministack ended at once with exit status 3.*no engine today",
+        ),
+        (["sleep", "60"], r"did not answer within 0\.5 s"),
+    ],
+)
+def test_an_engine_that_ends_at_once_or_never_answers_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, command: list[str], says: str
+) -> None:
+    monkeypatch.setattr(engines, "START_SECONDS", 240 if "-c" in command else 0.5)
+    monkeypatch.setattr(Ministack, "_command", lambda self: command)
+    with pytest.raises(EngineError, match=says):
         start_engine()
 
 

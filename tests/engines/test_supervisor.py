@@ -62,29 +62,20 @@ def scene() -> Scene:
     return Scene()
 
 
-def test_a_process_that_runs_is_left_alone(scene: Scene) -> None:
+def test_a_process_that_died_is_started_after_a_pause(scene: Scene) -> None:
     assert scene.after(1000) == 0
     assert scene.said == []
-
-
-def test_a_process_that_died_is_started_after_a_pause(scene: Scene) -> None:
     scene.dies()
     assert scene.after(0.4) == 0
     assert scene.after(0.1) == 1
     assert scene.said == ["The worker died with signal 9; it is started again in 0.5 s.", "The worker runs again."]
 
 
-def test_the_pause_doubles_with_each_death_within_a_minute(scene: Scene) -> None:
+def test_the_pause_doubles_with_each_death_within_a_minute_and_the_fifth_is_the_last(scene: Scene) -> None:
     for pause in (0.5, 1, 2, 4):
         scene.dies()
         assert f"in {pause:g} s." in scene.said[-1]
         scene.after(pause)
-
-
-def test_the_fifth_death_within_a_minute_is_the_last(scene: Scene) -> None:
-    for _ in range(4):
-        scene.dies()
-        scene.after(8)
     with pytest.raises(GaveUp, match="The worker died with signal 9, for the 5th time within a minute"):
         scene.dies()
 
@@ -118,7 +109,19 @@ def test_before_all_is_up_a_death_is_only_said(scene: Scene) -> None:
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
     """The file to which each run of the job adds a line."""
-    return tmp_path / "runs"
+    file = tmp_path / "runs"
+    file.touch()
+    return file
+
+
+def ran(runs: Path) -> int:
+    return len(runs.read_text().splitlines())
+
+
+def tend_for_a_while(job: Job) -> None:
+    for _ in range(30):
+        time.sleep(0.01)
+        job.tend()
 
 
 @pytest.fixture
@@ -130,20 +133,10 @@ def job(tmp_path: Path, runs: Path) -> Iterator[Job]:
     job.end()
 
 
-def ran(runs: Path) -> int:
-    return len(runs.read_text().splitlines()) if runs.exists() else 0
-
-
-def tend_until(job: Job, runs: Path, count: int) -> None:
-    wait_until(lambda: ran(runs) >= count, working=job.tend)
-
-
 def test_a_job_that_fails_runs_again_until_it_succeeds(job: Job, runs: Path, tmp_path: Path) -> None:
     job.begin()
-    tend_until(job, runs, 3)
-    for _ in range(30):
-        time.sleep(0.01)
-        job.tend()
+    wait_until(lambda: ran(runs) >= 3, working=job.tend)
+    tend_for_a_while(job)
     assert ran(runs) == 3
     assert (tmp_path / "log").read_text() == "said\n" * 3
 
@@ -152,18 +145,15 @@ def test_a_job_that_was_ended_does_not_run_again(job: Job, runs: Path) -> None:
     job.begin()
     wait_until(lambda: ran(runs) == 1)
     job.end()
-    for _ in range(30):
-        time.sleep(0.01)
-        job.tend()
+    tend_for_a_while(job)
     assert ran(runs) == 1
 
 
 def test_a_job_that_is_begun_again_stops_what_it_was_doing(tmp_path: Path, runs: Path) -> None:
     script = f'echo run >> "{runs}"; sleep 60; echo end >> "{runs}"'
     job = Job("job", ["/bin/sh", "-c", script], dict(os.environ), tmp_path / "log")
-    job.begin()
-    tend_until(job, runs, 1)
-    job.begin()
-    tend_until(job, runs, 2)
+    for count in (1, 2):
+        job.begin()
+        wait_until(lambda count=count: ran(runs) >= count, working=job.tend)
     job.end()
     assert runs.read_text().split() == ["run", "run"]
