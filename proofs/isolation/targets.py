@@ -12,7 +12,7 @@ from delivery.webhooks.stored import SecretItem
 from portal.errors import NotFound
 from portal.schema import keys, tables
 from tenants.api_keys import key_changes
-from tenants.audit_trail.stored import AUDIT_ACTOR, audit_actor_key, audit_entity_key
+from tenants.audit_trail.stored import AuditByActor, audit_actor_key, audit_entity_key
 from tenants.membership import members
 from tenants.membership.members import Member
 from tenants.sign_in import accounts
@@ -83,7 +83,7 @@ class Target:
     def trails(self, index: tables.Index) -> list[str]:
         """Return the partitions of an index of the audit trail: of what the tenant's people did, and what was done."""
         people = [m.id for m in self.members] or ["system"]
-        if index == AUDIT_ACTOR:
+        if index == AuditByActor.gsi:
             return [audit_actor_key(self.id, person) for person in people]
         return [
             audit_entity_key(self.id, "tenant", self.id),

@@ -18,7 +18,8 @@ from django.conf import settings
 from django.core.signals import request_finished
 
 from portal import clock
-from portal.dynamo import platform, retry
+from portal.dynamo import retry
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import Transaction
 from portal.errors import Overtaken, PortalError, TransactionRefused
 from portal.schema import keys
@@ -64,7 +65,7 @@ def write_use(**_: Any) -> None:
     )
     try:
         with retry.on_behalf_of(tenant_id):
-            platform.transact(transaction)
+            PLATFORM.transact(transaction)
     except TransactionRefused:
         return
     except PortalError as error:
@@ -160,7 +161,7 @@ def authenticate(text: str, *, address: str) -> ApiCaller:
     Costs no round trip where the text cannot be a key, and one else.
     """
     named = address_in(text)
-    key, tenant = platform.get_all(
+    key, tenant = PLATFORM.get_all(
         [(ApiKeyItem, named.tenant_id, named.prefix), (TenantItem, keys.tenant(named.tenant_id), None)],
         consistent=True,
     )
@@ -210,7 +211,7 @@ class _KeyStanding:
         transaction.check(ApiKeyItem(self.named.tenant_id, self.named.prefix), good, name=name)
 
     def blame(self) -> None:
-        (key,) = platform.get_all([(ApiKeyItem, self.named.tenant_id, self.named.prefix)], consistent=True)
+        (key,) = PLATFORM.get_all([(ApiKeyItem, self.named.tenant_id, self.named.prefix)], consistent=True)
         if key is None:
             raise KeyRefused("key_unknown")
         _refuse_ended(key)

@@ -17,13 +17,14 @@ from portal.dynamo.client import fan_out
 from portal.dynamo.paging import Pager, all_pages
 from portal.dynamo.repository import Page, TenantRepository
 from portal.errors import Invalid
-from portal.schema import keys, tables
+from portal.schema import keys
 from tenants.audit_trail.erased_people import NOBODY, ErasedPeople
 from tenants.audit_trail.recording import AuditAction
 from tenants.audit_trail.stored import (
     AUDIT,
-    AUDIT_ACTOR,
-    AUDIT_ENTITY,
+    AuditByActor,
+    AuditByEntity,
+    AuditItem,
     audit_actor_key,
     audit_entity_key,
     audited_at_key,
@@ -202,16 +203,16 @@ def page(
     if not rows:
         return TrailPage([], None, None)
     more = len(stored.items) > size or stored.last_key is not None
-    begin, end = ([raw[str(AUDIT.range)]["S"]] for raw in (rows[0], rows[-1]))
+    begin, end = ([row.timestamp_event_id] for row in (rows[0], rows[-1]))
     links = pager.links(place, begin=begin, end=end, more=more)
     in_order = rows[::-1] if backwards else rows
-    return TrailPage([_shown(_row(raw), erased) for raw in in_order], links.next, links.previous)
+    return TrailPage([_shown(_row(stored), erased) for stored in in_order], links.next, links.previous)
 
 
 def everything(repository: TenantRepository, *, only: TrailFilter, erased: ErasedPeople = NOBODY) -> Iterator[TrailRow]:
     """Yield all rows of a filter, newest first, read while they are taken."""
-    for stored in all_pages(lambda start: _query(repository, only, _EXPORT_PAGE, start)):
-        yield from (_shown(_row(raw), erased) for raw in stored.items)
+    for found in all_pages(lambda start: _query(repository, only, _EXPORT_PAGE, start)):
+        yield from (_shown(_row(stored), erased) for stored in found.items)
 
 
 def _shown(row: TrailRow, erased: ErasedPeople) -> TrailRow:
@@ -255,16 +256,16 @@ def _day(text: str, field: str) -> date | None:
         raise Invalid("This filter is not valid: a day is written as 2026-11-20.", field=field) from error
 
 
-def _partition(repository: TenantRepository, only: TrailFilter) -> tuple[tables.Index | None, Any, tuple[str, ...]]:
-    """Return index, key builder and its arguments. Raises ValueError for text that cannot stand in a key."""
+def _partition(repository: TenantRepository, only: TrailFilter) -> tuple[Any, Any, tuple[str, ...]]:
+    """Return model, key builder and its arguments. Raises ValueError for text that cannot stand in a key."""
     if only.actor:
-        build, args, index = audit_actor_key, (only.actor,), AUDIT_ACTOR
-        repository.key(build, *args)
-        return index, build, args
-    if only.entity:
-        repository.key(audit_entity_key, *only.entity)
-        return AUDIT_ENTITY, audit_entity_key, only.entity
-    return None, keys.tenant, ()
+        found: tuple[Any, Any, tuple[str, ...]] = (AuditByActor, audit_actor_key, (only.actor,))
+    elif only.entity:
+        found = (AuditByEntity, audit_entity_key, only.entity)
+    else:
+        return AuditItem, keys.tenant, ()
+    repository.key(found[1], *found[2])
+    return found
 
 
 def _query(
@@ -274,37 +275,33 @@ def _query(
     start: dict[str, Any] | None,
     *,
     descending: bool = True,
-) -> Page[dict[str, Any]]:
-    index, build, args = _partition(repository, only)
-    return repository.query(
-        AUDIT, build, *args, index=index, between=only.bounds(), descending=descending, limit=limit, start=start
-    )
+) -> Page[Any]:
+    model, build, args = _partition(repository, only)
+    return repository.query(model, build, *args, between=only.bounds(), descending=descending, limit=limit, start=start)
 
 
 def _start(repository: TenantRepository, only: TrailFilter, sort: str) -> dict[str, Any]:
-    index, build, args = _partition(repository, only)
+    model, build, args = _partition(repository, only)
     start = {AUDIT.hash: {"S": repository.tenant_id}, AUDIT.range or "": {"S": sort}}
-    return start | ({index.hash: {"S": repository.key(build, *args)}} if index else {})
+    return start | ({model.gsi.hash: {"S": repository.key(build, *args)}} if model.gsi else {})
 
 
 def _bound(only: TrailFilter) -> tuple[object, ...]:
     return ("audit", only.actor, only.entity, str(only.first), str(only.last))
 
 
-def _row(raw: dict[str, Any]) -> TrailRow:
-    text = {name: value["S"] for name, value in raw.items() if "S" in value}
-    action = text["action"]
+def _row(stored: AuditItem | AuditByActor | AuditByEntity) -> TrailRow:
     return TrailRow(
-        id=event_id(text["timestamp_event_id"]),
-        at=clock.parse(audited_at_key(text["timestamp_event_id"])),
-        actor_id=text["actor_id"],
-        actor=text.get("actor_email") or {"system": "Pooldesk"}.get(text["actor_id"], "Somebody"),
-        origin=text.get("origin", ""),
-        action=action,
-        words=WORDS.get(action, action),
-        entity_type=text["entity_type"],
-        entity_id=text["entity_id"],
-        entity=text.get("entity_name", ""),
-        before=json.loads(text.get("before") or "{}"),
-        after=json.loads(text.get("after") or "{}"),
+        id=event_id(stored.timestamp_event_id),
+        at=clock.parse(audited_at_key(stored.timestamp_event_id)),
+        actor_id=stored.actor_id,
+        actor=stored.actor_email or {"system": "Pooldesk"}.get(stored.actor_id, "Somebody"),
+        origin=stored.origin or "",
+        action=stored.action,
+        words=WORDS.get(stored.action, stored.action),
+        entity_type=stored.entity_type,
+        entity_id=stored.entity_id,
+        entity=stored.entity_name or "",
+        before=json.loads(stored.before or "{}"),
+        after=json.loads(stored.after or "{}"),
     )

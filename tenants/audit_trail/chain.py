@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from portal.dynamo import platform
+from portal.dynamo.models import RawItems
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import TenantRepository
 from portal.schema import keys
 from tenants.audit_trail.stored import AUDIT, AuditItem, ChainItem
@@ -58,7 +59,7 @@ def end_of(tenant_id: str) -> ChainItem:
     Costs one consistent read. The choice is random so that simultaneous writers rarely meet at the same end.
     """
     partition = str(random.randrange(PARTITIONS))  # noqa: S311  # spreads writers
-    (end,) = platform.get_all([(ChainItem, keys.tenant(tenant_id), partition)], consistent=True)
+    (end,) = PLATFORM.get_all([(ChainItem, keys.tenant(tenant_id), partition)], consistent=True)
     return end or ChainItem(tenant_id, partition, sequence=0, hash="")
 
 
@@ -153,11 +154,11 @@ def _check_partition(
 
 def ends_of(tenant_id: str) -> Ends:
     """Return the number and the hash of the last row by chain partition: one consistent Query."""
-    ends = ChainItem.query(keys.tenant(tenant_id), consistent_read=True)
+    ends = PLATFORM.query_all(ChainItem, keys.tenant(tenant_id), consistent=True)
     return {end.partition: (int(end.sequence), end.hash) for end in ends}
 
 
 def _rows(tenant_id: str, progress: Callable[[int], None]) -> Iterator[dict[str, Any]]:
-    for page in TenantRepository(tenant_id).query_pages(AUDIT, keys.tenant, consistent=True):
+    for page in TenantRepository(tenant_id).query_pages(RawItems(AUDIT), keys.tenant, consistent=True):
         progress(len(page.items))
         yield from page.items

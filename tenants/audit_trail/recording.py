@@ -183,7 +183,7 @@ def commit_built(
         transaction = build()
         about = dict.fromkeys(entry.tenant_id for entry in entries)
         _add_rows(transaction, entries, {tenant_id: chain.end_of(tenant_id) for tenant_id in about})
-        platform.transact(transaction)
+        platform.PLATFORM.transact(transaction)
 
     _attempted(attempt, depending)
 
@@ -205,7 +205,7 @@ def commit_read(tenant_id: str, build: Callable[[], ReadChange | None], *, depen
         if built[0] is not None:
             transaction, entries = built[0]
             _add_rows(transaction, entries, ends)
-            platform.transact(transaction)
+            platform.PLATFORM.transact(transaction)
 
     _attempted(attempt, depending)
 

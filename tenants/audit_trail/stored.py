@@ -7,32 +7,18 @@ from collections.abc import Iterator
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
 from portal.dynamo.client import Item
+from portal.dynamo.models import IndexModel
 from portal.schema import keys, row_forms
 from portal.schema.holdings import FilePlace, Holding, Raw, Reader, Stage, StoredItem, declare_holding
 from portal.schema.registry import Grant, declare
 from portal.schema.row_forms import RowForm
-from portal.schema.tables import Index, Table
+from portal.schema.tables import Table
 
-# The attributes that a page shows. The chain that holds the rows together is read from the table alone.
-_AUDIT_ROW = (
-    "action",
-    "actor_id",
-    "actor_email",
-    "origin",
-    "entity_type",
-    "entity_id",
-    "entity_name",
-    "before",
-    "after",
-)
-AUDIT_ACTOR = Index("gsi-actor", "tenant_actor", "timestamp_event_id", _AUDIT_ROW, keys.OWN_COMPOSITES)
-AUDIT_ENTITY = Index("gsi-entity", "tenant_entity", "timestamp_event_id", _AUDIT_ROW, keys.OWN_COMPOSITES)
 AUDIT = Table(
     "Audit.AdminActions",
     "tenant",
     "tenant_id",
     "timestamp_event_id",
-    indexes=(AUDIT_ACTOR, AUDIT_ENTITY),
     append_only=True,
 )
 # The end of each partition of a tenant's audit chain.
@@ -100,6 +86,39 @@ class AuditItem(Item):
     sequence = NumberAttribute()
     previous = UnicodeAttribute(default="")
     hash = UnicodeAttribute()
+
+
+class _AuditedRow(IndexModel):
+    """The attributes that a page shows. The chain that holds the rows together is read from the table alone."""
+
+    table = AUDIT
+    leading_keys = keys.OWN_COMPOSITES
+
+    tenant_id = UnicodeAttribute()
+    timestamp_event_id = UnicodeAttribute(range_key=True)
+    action = UnicodeAttribute()
+    actor_id = UnicodeAttribute()
+    actor_email = UnicodeAttribute(null=True)
+    origin = UnicodeAttribute(null=True)
+    entity_type = UnicodeAttribute()
+    entity_id = UnicodeAttribute()
+    entity_name = UnicodeAttribute(null=True)
+    before = UnicodeAttribute(null=True)
+    after = UnicodeAttribute(null=True)
+
+
+class AuditByActor(_AuditedRow):
+    """A row of what one actor did."""
+
+    label = "gsi-actor"
+    tenant_actor = UnicodeAttribute(hash_key=True)
+
+
+class AuditByEntity(_AuditedRow):
+    """A row of what was done to one thing."""
+
+    label = "gsi-entity"
+    tenant_entity = UnicodeAttribute(hash_key=True)
 
 
 class ChainItem(Item):

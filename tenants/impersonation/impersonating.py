@@ -12,7 +12,7 @@ from django.conf import settings
 from django.utils.crypto import get_random_string
 
 from portal import clock
-from portal.dynamo import platform
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Forbidden, NotFound, TransactionRefused
 from portal.mailing import outgoing
@@ -109,7 +109,7 @@ def _member(tenant_id: str, member_id: str, *, may_write: bool) -> tuple[User, T
         (MembershipItem, member_id, tenant_key),
         (TenantItem, tenant_key, None),
     ]
-    account, *rest = platform.get_all(wanted, consistent=True)
+    account, *rest = PLATFORM.get_all(wanted, consistent=True)
     user = User.from_item(account) if account else None
     tenant = context.of_items(user, *rest) if user else None
     if user is None or tenant is None:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any, Final
 
 from portal import plain_text
-from portal.dynamo import platform
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, TransactionRefused
 from portal.schema import holdings, keys, row_forms
@@ -131,7 +131,7 @@ def join(tenant: TenantItem, user: User, member: Raw) -> None:
     transaction.put(
         MemberItem(tenant.tenant_id, user.id, name=user.name, email=user.email, role=role, created_at=since)
     )
-    platform.transact(transaction)
+    PLATFORM.transact(transaction)
 
 
 _AT_ONCE: Final = 20  # rows of one transaction
@@ -194,7 +194,7 @@ def bring_in_trail(
         moved.put(ChainItem(tenant_id, partition, sequence=sequence, hash=hashed))
     if len(moved):
         look()
-        platform.transact(moved)
+        PLATFORM.transact(moved)
 
 
 def _in_order(file: TenantFile, entry: Entry, place: IO[bytes]) -> Iterator[Raw]:
@@ -219,7 +219,7 @@ def _write(entry: Entry, rows: list[AuditItem]) -> None:
         name = row.timestamp_event_id
         transaction.put(row, name=name, condition=AuditItem.timestamp_event_id.does_not_exist())
     try:
-        platform.transact(transaction)
+        PLATFORM.transact(transaction)
     except TransactionRefused as refused:
         if len(rows) > 1:
             for row in rows:

@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from django.conf import settings
 
 from portal import clock
-from portal.dynamo import platform
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import Transaction
 from portal.dynamo.retry import retrying
 from portal.errors import Conflict, Invalid, NotFound, Throttled, TransactionRefused
@@ -187,7 +187,7 @@ def issue(facts: Mapping[str, Any], *, tenant_id: str, title: str, by: Actor, tr
 
 def numbered_certificate(number: str) -> CertificateItem:
     """Return a certificate by its number as it is stored, digits with zeros in front. Raises NotFound."""
-    found = platform.get(CertificateItem, CERTIFICATES, sort=number)
+    found = PLATFORM.get(CertificateItem, CERTIFICATES, sort=number)
     if found is None:
         raise NotFound("There is no such certificate.")
     return found
@@ -195,7 +195,7 @@ def numbered_certificate(number: str) -> CertificateItem:
 
 def last_issued(limit: int) -> list[CertificateItem]:
     """Return the last certificates, the newest first: one Query."""
-    return platform.query(CertificateItem, CERTIFICATES, descending=True, limit=limit).items
+    return list(PLATFORM.query(CertificateItem, CERTIFICATES, descending=True, limit=limit).items)
 
 
 def last_of_slug(slug: str) -> CertificateItem | None:

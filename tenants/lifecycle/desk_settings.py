@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from portal.dynamo import platform
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import Action as UpdateAction
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Invalid, TransactionRefused
@@ -227,7 +227,7 @@ def _copy_to(tenant: TenantContext, people: list[str], name: str, slug: str) -> 
             [MembershipItem.tenant_name.set(name), MembershipItem.tenant_slug.set(slug)],
             condition=MembershipItem.tenant_id.exists(),
         )
-    platform.transact(transaction)
+    PLATFORM.transact(transaction)
 
 
 def _copy_to_one(tenant: TenantContext, person: str, name: str, slug: str) -> None:

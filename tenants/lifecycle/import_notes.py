@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any, Final
 
-from portal.dynamo import platform
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, TransactionRefused
 from tenants.lifecycle.stored import ARRIVING, ArrivingItem
@@ -17,12 +17,12 @@ ENDED: Final = "This import was given up or has ended meanwhile, or another run 
 
 def all_under_way() -> list[ArrivingItem]:
     """Return the notes of all imports that have not ended, by slug: one Query."""
-    return [*platform.query_all(ArrivingItem, ARRIVING, consistent=True)]
+    return [*PLATFORM.query_all(ArrivingItem, ARRIVING, consistent=True)]
 
 
 def under_way(slug: str) -> ArrivingItem | None:
     """Return the note of the import by which a tenant arrives under this slug, None where there is none."""
-    note: ArrivingItem | None = platform.get_all([(ArrivingItem, ARRIVING, slug)], consistent=True)[0]
+    note: ArrivingItem | None = PLATFORM.get_all([(ArrivingItem, ARRIVING, slug)], consistent=True)[0]
     return note
 
 
@@ -31,7 +31,7 @@ def begin(note: ArrivingItem) -> None:
     note.import_id, note.run = uuid.uuid4().hex, uuid.uuid4().hex
     transaction = Transaction()
     transaction.put(note, condition=ArrivingItem.name.does_not_exist())
-    platform.transact(transaction)
+    PLATFORM.transact(transaction)
 
 
 def take_over(note: ArrivingItem) -> None:
@@ -53,7 +53,7 @@ def take_over(note: ArrivingItem) -> None:
         condition=_is(note) & ArrivingItem.abandoned.does_not_exist(),
     )
     try:
-        platform.transact(transaction)
+        PLATFORM.transact(transaction)
     except TransactionRefused as refused:
         raise Conflict(ENDED) from refused
     note.import_id, note.run = import_id, run
@@ -103,7 +103,7 @@ def give_up(note: ArrivingItem) -> TenantItem | None:
         others = TenantItem.arriving.does_not_exist() | (TenantItem.arriving != note.import_id)
         transaction.check(TenantItem(note.tenant_id), others)
     try:
-        platform.transact(transaction)
+        PLATFORM.transact(transaction)
     except TransactionRefused as refused:
         raise Conflict(f"The import of {note.name} has just gone on or ended. Please check and try again.") from refused
     return own[0] if own else None

@@ -17,9 +17,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from portal.dynamo import client, platform, provisioning
+from portal.dynamo import client, provisioning
 from portal.dynamo.batches import BATCH_WRITE_LIMIT, batch_write
 from portal.dynamo.placement import POOL, Placement, at
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, TransactionRefused
 from portal.isolation import guard
@@ -234,7 +235,7 @@ class TenantImport:
         transaction = Transaction()
         transaction.put(self._note, condition=import_notes.goes_on(self._note))
         try:
-            platform.transact(transaction)
+            PLATFORM.transact(transaction)
         except TransactionRefused as refused:
             raise Conflict(import_notes.ENDED) from refused
 

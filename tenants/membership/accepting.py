@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from portal.dynamo import platform
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Forbidden, NotFound, TransactionRefused
 from portal.schema import keys
@@ -61,7 +61,7 @@ class InviteOffer:
 
 def by_secret(secret: str) -> InviteOffer:
     """Return the invitation of a link: two round trips, for the link and for all it leads to. Raises NotFound."""
-    (link,) = platform.get_all([(InviteLinkItem, invitations.link_key(secret), None)], consistent=True)
+    (link,) = PLATFORM.get_all([(InviteLinkItem, invitations.link_key(secret), None)], consistent=True)
     return _offer(link)
 
 
@@ -69,7 +69,7 @@ def by_address(address: str, tenant_id: str) -> InviteOffer:
     """Return the invitation of an address to a tenant: two round trips. Raises NotFound."""
     if not keys.TENANT_ID.match(tenant_id):
         raise NotFound(_UNKNOWN)
-    (invited,) = platform.get_all([(InvitedItem, invited_key(address), tenant_id)], consistent=True)
+    (invited,) = PLATFORM.get_all([(InvitedItem, invited_key(address), tenant_id)], consistent=True)
     return _offer(invited)
 
 
@@ -82,7 +82,7 @@ def _offer(reference: InviteLinkItem | InvitedItem | None) -> InviteOffer:
         (TenantItem, keys.tenant(tenant_id), None),
         (MembershipItem, reference.invited_by, tenant_id),
     ]
-    invite, tenant, inviter = platform.get_all(wanted, consistent=True)
+    invite, tenant, inviter = PLATFORM.get_all(wanted, consistent=True)
     if invite is None or tenant is None:
         raise NotFound(_UNKNOWN)
     return InviteOffer(invite, tenant, invitations.role_of_inviter(invite, inviter))

@@ -24,8 +24,8 @@ from datetime import timedelta
 from typing import Any, Final
 
 from portal import clock
-from portal.dynamo import platform
 from portal.dynamo.client import fan_out
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import BATCH_GET_LIMIT, Action, TenantRepository, Transaction
 from portal.errors import ConditionFailed, Conflict, Forbidden, Invalid, NotFound, TransactionRefused
 from portal.mailing import outgoing
@@ -81,10 +81,10 @@ def waiting_for(address: str) -> list[InvitedItem]:
         partition = invited_key(address)
     except ValueError:
         return []
-    unexpired = [item for item in InvitedItem.query(partition) if not is_expired(item)][:BATCH_GET_LIMIT]
+    unexpired = [item for item in PLATFORM.query_all(InvitedItem, partition) if not is_expired(item)][:BATCH_GET_LIMIT]
     if not unexpired:
         return []
-    inviters = platform.get_all([(MembershipItem, item.invited_by, item.tenant_id) for item in unexpired])
+    inviters = PLATFORM.get_all([(MembershipItem, item.invited_by, item.tenant_id) for item in unexpired])
     return [
         item
         for item, inviter in zip(unexpired, inviters, strict=True)

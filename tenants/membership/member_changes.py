@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from portal import clock
-from portal.dynamo import platform
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import Conflict, Forbidden, Invalid, NotFound, TransactionRefused
 from portal.mailing import outgoing
@@ -264,7 +264,7 @@ def seed_member(user: User, tenant: TenantItem | TenantContext, role: Role) -> N
     transaction = Transaction()
     put_member(transaction, user=user, tenant=tenant, role=role)
     try:
-        platform.transact(transaction)
+        PLATFORM.transact(transaction)
     except TransactionRefused as error:
         raise Conflict(f"{user.email} is already a member of {tenant.name}.") from error
 
@@ -275,6 +275,6 @@ def unseed_member(user_id: str, tenant_id: str) -> None:
     transaction.delete(MembershipItem(user_id, tenant_id), condition=MembershipItem.tenant_id.exists())
     transaction.delete(MemberItem(tenant_id, user_id))
     try:
-        platform.transact(transaction)
+        PLATFORM.transact(transaction)
     except TransactionRefused as error:
         raise Conflict("This person is not a member.") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import TenantRepository
 from portal.schema import keys
 from tenants.membership.stored import MemberItem
@@ -35,7 +36,7 @@ def memberships_of(user_id: str) -> list[DeskMembership]:
     """Return the tenants of a person by name: one Query for up to some 5,000, then one for each further 1 MB."""
     memberships = [
         DeskMembership(item.tenant_id, item.tenant_name, item.tenant_slug, Role(item.role))
-        for item in MembershipItem.query(user_id)
+        for item in PLATFORM.query_all(MembershipItem, user_id)
     ]
     return sorted(memberships, key=lambda m: (m.name.casefold(), m.tenant_id))
 

@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from portal import clock
-from portal.dynamo import platform
 from portal.dynamo.repository import Condition, TenantRepository, Transaction
-from portal.errors import Conflict, NotFound
+from portal.errors import Conflict
 from portal.plain_text import amount
 from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import AuditEntry
 from tenants.membership.stored import InviteItem, MemberItem
+from tenants.tenancy import tenant_directory
 from tenants.tenancy.stored import TenantItem
 
 # Members of the transaction that depend on what was counted.
@@ -85,10 +85,7 @@ def commit(
 
 
 def _tenant(tenant_id: str) -> TenantItem:
-    tenant: TenantItem | None = platform.get_all([(TenantItem, keys.tenant(tenant_id), None)], consistent=True)[0]
-    if tenant is None:
-        raise NotFound("There is no such tenant.")
-    return tenant
+    return tenant_directory.get(tenant_id)
 
 
 def _take(
@@ -152,7 +149,7 @@ def _stored(tenant_id: str) -> dict[Seat, str]:
     repository = TenantRepository(tenant_id)
     people = repository.query_all(MemberItem, keys.tenant, consistent=True)
     invited = repository.query_all(InviteItem, keys.tenant, consistent=True)
-    return {member(person.user_id): "" for person in people} | {invite(i.invite_id): i.expires_at for i in invited}
+    return {member(one.user_id): "" for one in people} | {invite(one.invite_id): one.expires_at for one in invited}
 
 
 def _is(attribute: Any, value: Any) -> Condition:

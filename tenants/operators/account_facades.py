@@ -15,7 +15,7 @@ from portal.nosql.stored import SessionByUser, SessionItem
 from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.sign_in import accounts, session_lifecycle
-from tenants.sign_in.stored import DISABLED_ACCOUNTS, AccountItem, user_key
+from tenants.sign_in.stored import AccountItem, DisabledAccount, user_key
 
 if TYPE_CHECKING:  # only the stubs know what it is generic in
     _EmailField = models.EmailField[str, str]
@@ -66,7 +66,7 @@ class Account(Facade):
     patterns = (
         Lookup("by e-mail", "email", accounts.id_of),
         Get(AccountItem, ("user_id",), user_key),
-        Query("if they may not sign in", AccountItem, ("disabled",), _disabled, "email", index=DISABLED_ACCOUNTS),
+        Query("if they may not sign in", DisabledAccount, ("disabled",), _disabled, "email"),
     )
     content = ("email", "name")
     address = ""  # the e-mail, also where it is hidden: what mail is about

@@ -20,8 +20,8 @@ from portal.nosql.planner.patterns import CustomListing, Get, Query, ResultPage
 from portal.schema import keys
 from tenants.audit_trail import browsing, recording
 from tenants.audit_trail.stored import (
-    AUDIT_ACTOR,
-    AUDIT_ENTITY,
+    AuditByActor,
+    AuditByEntity,
     AuditItem,
     audit_actor_key,
     audit_entity_key,
@@ -221,20 +221,18 @@ class AuditRow(Facade):
         Query("by tenant", AuditItem, ("tenant_id",), keys.tenant, order="timestamp_event_id", newest_first=True),
         Query(
             "by tenant and actor",
-            AuditItem,
+            AuditByActor,
             ("tenant_id", "actor_id"),
             audit_actor_key,
             order="timestamp_event_id",
-            index=AUDIT_ACTOR,
             newest_first=True,
         ),
         Query(
             "by tenant and object",
-            AuditItem,
+            AuditByEntity,
             ("tenant_id", "entity_type", "entity_id"),
             audit_entity_key,
             order="timestamp_event_id",
-            index=AUDIT_ENTITY,
             newest_first=True,
         ),
     )

@@ -13,9 +13,9 @@ from django.db import models
 from django.utils.crypto import salted_hmac
 
 from portal import clock, plain_text
-from portal.dynamo import platform
-from portal.dynamo.repository import BATCH_GET_LIMIT, Condition, Transaction
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import Action as UpdateAction
+from portal.dynamo.repository import Condition, Transaction
 from portal.errors import ConditionFailed, Conflict, Invalid, NotFound, TransactionRefused
 from portal.nosql import session_store
 from portal.nosql.planner.facade import Facade, FacadeManager
@@ -70,8 +70,9 @@ class User(AbstractBaseUser, Facade):
         if kwargs.get("update_fields") == ["password"]:
             # A password that was changed meanwhile stays: the hash is of the one before.
             with suppress(ConditionFailed):
-                AccountItem(user_key(self.id)).update(
-                    actions=[AccountItem.password.set(self.password)],
+                PLATFORM.update(
+                    AccountItem(user_key(self.id)),
+                    [AccountItem.password.set(self.password)],
                     condition=AccountItem.password == self.stored_password,
                 )
                 self.stored_password = self.password
@@ -105,10 +106,10 @@ def normal_address(address: str) -> str:
 
 def find_by_id(user_id: str) -> User | None:
     try:
-        item = AccountItem.get(user_key(user_id), consistent_read=True)
-    except (AccountItem.DoesNotExist, ValueError):
+        item = PLATFORM.get(AccountItem, user_key(user_id), consistent=True)
+    except ValueError:
         return None
-    return User.from_item(item)
+    return User.from_item(item) if item else None
 
 
 def find_by_email(address: str) -> User | None:
@@ -119,10 +120,10 @@ def find_by_email(address: str) -> User | None:
 def id_of(address: str) -> str | None:
     """Return the id of the account that has this address: one GetItem."""
     try:
-        found: str = UniqueItem.get(email_key(address), consistent_read=True).owner
-    except (UniqueItem.DoesNotExist, ValueError):
+        found = PLATFORM.get(UniqueItem, email_key(address), consistent=True)
+    except ValueError:
         return None
-    return found
+    return found.owner if found else None
 
 
 def with_second_factor(user_ids: Sequence[str]) -> set[str]:
@@ -132,10 +133,7 @@ def with_second_factor(user_ids: Sequence[str]) -> set[str]:
 
 def find_all(user_ids: Sequence[str]) -> dict[str, User]:
     """Return those of these accounts that there are, by id: a BatchGetItem for every hundred."""
-    found: list[Any] = []
-    for begin in range(0, len(user_ids), BATCH_GET_LIMIT):
-        some: list[Any] = [(AccountItem, user_key(one), None) for one in user_ids[begin : begin + BATCH_GET_LIMIT]]
-        found += platform.get_all(some)
+    found = PLATFORM.get_all([(AccountItem, user_key(one), None) for one in user_ids])
     return {item.user_id: User.from_item(item) for item in found if item is not None}
 
 
@@ -225,9 +223,8 @@ def set_password(user_id: str, password: str, *, by: Actor, instead_of: str | No
 def note_sign_in(user_id: str) -> None:
     """Remember that the person signed in just now, which ends the reset links sent before: one update."""
     with suppress(ConditionFailed):  # the account was removed meanwhile
-        AccountItem(user_key(user_id)).update(
-            actions=[AccountItem.signed_in_at.set(clock.stamp())], condition=AccountItem.pk.exists()
-        )
+        item, condition = AccountItem(user_key(user_id)), AccountItem.pk.exists()
+        PLATFORM.update(item, [AccountItem.signed_in_at.set(clock.stamp())], condition=condition)
 
 
 def sign_out_everywhere(user_id: str, *, by: Actor) -> User:
@@ -300,7 +297,7 @@ def _update(
 ) -> User:
     item = AccountItem(user_key(user_id))
     stands = AccountItem.pk.exists()
-    (stored,) = platform.get_all([(AccountItem, item.pk, None)], consistent=True)
+    (stored,) = PLATFORM.get_all([(AccountItem, item.pk, None)], consistent=True)
     if stored is None:
         raise NotFound("This account no longer exists.")
     transaction = Transaction()
@@ -312,7 +309,7 @@ def _update(
         if condition is None or refused is None or refused.item is None:
             raise NotFound("This account no longer exists.") from error
         raise Conflict(f"The account is {already} already.") from error
-    return User.from_item(platform.get_all([(AccountItem, item.pk, None)], consistent=True)[0])
+    return User.from_item(PLATFORM.get_all([(AccountItem, item.pk, None)], consistent=True)[0])
 
 
 def _entry(

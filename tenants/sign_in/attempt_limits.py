@@ -25,8 +25,8 @@ from typing import Any, Final
 from django.conf import settings
 from django.core import signing
 
-from portal.dynamo import platform
 from portal.dynamo.client import fan_out
+from portal.dynamo.platform import PLATFORM
 from portal.errors import Throttled
 from portal.schema import keys
 from tenants.sign_in.stored import ThrottleItem, attempts_key, folded
@@ -109,7 +109,7 @@ def begin(limits: Sequence[AttemptLimit]) -> CountedAttempt:
     buckets, earlier = ([attempts_key(n.kind, n.subject, int(w)) for n in limits] for w in (window, window - 1))
     wanted: list[tuple[Any, str, None]] = [(ThrottleItem, bucket, None) for bucket in earlier]
     work: list[Any] = [partial(_count, bucket, 1) for bucket in buckets]
-    *counts, stored = fan_out([*work, lambda: platform.get_all(wanted)])
+    *counts, stored = fan_out([*work, lambda: PLATFORM.get_all(wanted)])
     waits = [
         _wait(count, int(before.attempts) if before else 0, share, limit.most)
         for count, before, limit in zip(counts, stored, limits, strict=True)
@@ -145,10 +145,11 @@ def _wait(current: int, previous: int, share: float, most: int) -> float:
 
 
 def _count(bucket: str, by: int) -> int:
-    item = ThrottleItem(bucket)
     expires = int(time.time()) + 2 * settings.SIGN_IN_WINDOW
-    item.update(actions=[ThrottleItem.attempts.add(by), ThrottleItem.expires_at.set(expires)])
-    return int(item.attempts)
+    counted = PLATFORM.update(
+        ThrottleItem(bucket), [ThrottleItem.attempts.add(by), ThrottleItem.expires_at.set(expires)]
+    )
+    return int(counted.attempts)
 
 
 KNOWN_COOKIE: Final = "pooldesk_known"

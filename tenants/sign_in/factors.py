@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
 from portal import clock, plain_text
-from portal.dynamo import platform
 from portal.dynamo.client import fan_out
-from portal.dynamo.models import Kinds
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import Action, Transaction
 from portal.errors import ConditionFailed, Conflict, Invalid, NotFound, TransactionRefused
 from portal.mailing import outgoing
@@ -28,7 +27,7 @@ from tenants.sign_in.accounts import User
 from tenants.sign_in.passkey_ceremony import PasskeySite
 from tenants.sign_in.stored import (
     AUTHENTICATOR_KEY,
-    PASSKEY_KEYS,
+    FACTOR_ITEMS,
     RECOVERY_KEY,
     AuthenticatorItem,
     PasskeyItem,
@@ -72,19 +71,18 @@ def kinds_of(has_authenticator: bool, has_passkeys: bool) -> str:
     return " ".join([AUTHENTICATOR] * has_authenticator + [PASSKEY] * has_passkeys)
 
 
-_KINDS: Final = Kinds[AuthenticatorItem | PasskeyItem | RecoveryItem](
-    {AUTHENTICATOR_KEY: AuthenticatorItem, PASSKEY_KEYS: PasskeyItem, RECOVERY_KEY: RecoveryItem}
-)
-
-
 def factors_of(user_id: str) -> Factors:
     """Read all factors of a person: one consistent Query."""
-    found = platform.query(_KINDS, factors_key(user_id), consistent=True).items
-    return Factors(
-        next((item for item in found if isinstance(item, AuthenticatorItem)), None),
-        sorted((item for item in found if isinstance(item, PasskeyItem)), key=lambda item: item.created_at),
-        next((item for item in found if isinstance(item, RecoveryItem)), None),
-    )
+    found = Factors(None, [], None)
+    for item in PLATFORM.query(FACTOR_ITEMS, factors_key(user_id), consistent=True).items:
+        match item:
+            case AuthenticatorItem():
+                found = replace(found, authenticator=item)
+            case PasskeyItem():
+                found = replace(found, passkeys=sorted([*found.passkeys, item], key=lambda one: str(one.created_at)))
+            case RecoveryItem():
+                found = replace(found, recovery=item)
+    return found
 
 
 _NAME_LIMIT: Final = 60  # characters of a passkey's name
@@ -165,7 +163,7 @@ def by_code(user: User, code: str, *, origin: str) -> bool:
         actions.append(AuthenticatorItem.sealed.set(factor_secrets.seal(secret, of=user.id)))
     unused = (AuthenticatorItem.last_step < step) & (AuthenticatorItem.sealed == app.sealed)
     try:
-        app.update(actions=actions, condition=unused)
+        PLATFORM.update(app, actions, condition=unused)
     except ConditionFailed:
         return False
     return True
@@ -230,7 +228,7 @@ def by_passkey(site: PasskeySite, answer: str, token: str, *, of: str = "") -> U
     if user is None or not user.is_active:
         raise Invalid(_NOT_TAKEN)
     try:
-        item.update(actions=actions, condition=newer)
+        PLATFORM.update(item, actions, condition=newer)
     except ConditionFailed as error:
         raise Invalid(_NOT_TAKEN) from error
     return user

@@ -16,6 +16,7 @@ from django.contrib.auth import SESSION_KEY
 from django.core import signing
 
 from portal import clock
+from portal.dynamo.platform import PLATFORM
 from portal.nosql import stored
 from portal.nosql.session_store import AGENT_LIMIT, TENANT_KEY, SessionStore
 from portal.nosql.stored import SessionItem
@@ -100,10 +101,7 @@ def of_item(item: SessionItem | None) -> Impersonation | None:
 
 def read(ids: ActingIds) -> Impersonation | None:
     """Return the impersonation that a cookie names, None where it is over: one consistent read."""
-    try:
-        return of_item(SessionItem.get(stored.session(ids.session_key), consistent_read=True))
-    except SessionItem.DoesNotExist:
-        return None
+    return of_item(PLATFORM.get(SessionItem, stored.session(ids.session_key), consistent=True))
 
 
 def _signer() -> signing.Signer:

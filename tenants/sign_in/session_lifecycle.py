@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import Transaction
 from portal.errors import NotFound, TransactionRefused
 from portal.nosql.stored import SessionItem
@@ -56,7 +57,8 @@ def end(user_id: str, *, session_id: str, by: Actor) -> None:
 
     Raises NotFound where there is no such session, or it is somebody else's.
     """
-    stored = _stored(session_id)
+    is_id = keys.USER_ID.match(session_id)
+    stored = PLATFORM.get(SessionItem, session_id, consistent=True) if is_id else None
     if stored is None or stored.user_id != user_id:
         raise NotFound(_GONE)
     person = accounts.find_by_id(user_id)
@@ -71,15 +73,6 @@ def end(user_id: str, *, session_id: str, by: Actor) -> None:
         )
     except TransactionRefused as error:
         raise NotFound(_GONE) from error
-
-
-def _stored(session_id: str) -> SessionItem | None:
-    if not keys.USER_ID.match(session_id):
-        return None
-    try:
-        return SessionItem.get(session_id, consistent_read=True)
-    except SessionItem.DoesNotExist:
-        return None
 
 
 def browser_of(agent: str) -> str:

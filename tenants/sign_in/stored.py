@@ -7,27 +7,38 @@ from typing import Final
 from pynamodb.attributes import BooleanAttribute, NumberAttribute, UnicodeAttribute, UnicodeSetAttribute
 
 from portal.dynamo.client import Item
+from portal.dynamo.models import IndexModel, Kinds
 from portal.schema import keys
 from portal.schema.holdings import declare_nothing
 from portal.schema.registry import Grant, declare
-from portal.schema.tables import Index, Table
+from portal.schema.tables import Table
 
-# Of accounts that may not sign in, and no others: an index of all would be one hot partition.
-DISABLED_ACCOUNTS = Index(
-    "gsi-disabled",
-    "disabled",
-    "email",
-    ("user_id", "name", "is_active", "is_operator", "created_at"),
-    "",
-    shared="operators list the accounts that are disabled, whatever tenants those are in",
-)
 USERS = Table(
     "Platform.Users",
     "platform",
     "pk",
-    indexes=(DISABLED_ACCOUNTS,),
     shared="an account is a person's, and is read at sign-in, before a tenant is known",
 )
+
+
+class DisabledAccount(IndexModel):
+    """An account that may not sign in, and no other: an index of all would be one hot partition."""
+
+    table = USERS
+    label = "gsi-disabled"
+    leading_keys = ""
+    shared = "operators list the accounts that are disabled, whatever tenants those are in"
+
+    disabled = UnicodeAttribute(hash_key=True)
+    pk = UnicodeAttribute()
+    email = UnicodeAttribute(range_key=True)
+    user_id = UnicodeAttribute()
+    name = UnicodeAttribute()
+    is_active = BooleanAttribute(default=True)
+    is_operator = BooleanAttribute(default=False)
+    created_at = UnicodeAttribute()
+
+
 THROTTLES = Table(
     "Platform.Throttles",
     "platform",
@@ -50,7 +61,7 @@ declare(
     FACTORS,
     grants=(
         Grant("platform", USERS, ("BatchGetItem", "DeleteItem", "GetItem", "PutItem", "UpdateItem")),
-        Grant("platform", USERS, ("Query",), "DisabledAccounts", index=DISABLED_ACCOUNTS),
+        Grant("platform", USERS, ("Query",), "DisabledAccounts", index=DisabledAccount.gsi),
         Grant("platform", THROTTLES, ("BatchGetItem", "UpdateItem")),
         Grant("platform", FACTORS, ("DeleteItem", "PutItem", "Query", "UpdateItem")),
     ),
@@ -231,3 +242,8 @@ class RecoveryItem(Item):
     factor = UnicodeAttribute(range_key=True)
     hashes = UnicodeSetAttribute(null=True)
     created_at = UnicodeAttribute()
+
+
+FACTOR_ITEMS: Final = Kinds[AuthenticatorItem | PasskeyItem | RecoveryItem](
+    {AUTHENTICATOR_KEY: AuthenticatorItem, PASSKEY_KEYS: PasskeyItem, RECOVERY_KEY: RecoveryItem}
+)

@@ -12,11 +12,11 @@ from functools import partial
 from typing import Any, Final
 
 from portal import clock
-from portal.dynamo import batches, platform
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import Transaction
 from portal.errors import Invalid, NotFound, TransactionRefused
 from portal.schema import keys as schema_keys
-from portal.streams import worker
+from portal.streams.worker import WORKER
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.sign_in.stored import SuppressedItem, folded, suppressed_key
@@ -56,12 +56,12 @@ def sentence(kind: str, at: str) -> str:
 
 def of(addresses: Iterable[str]) -> dict[str, Suppression]:
     """Return what is known of these addresses, up to 100, by address as given: one BatchGetItem."""
-    return _read(list(addresses), platform.get_all)
+    return _read(list(addresses), PLATFORM.get_all)
 
 
 def read_by_worker(addresses: Iterable[str]) -> dict[str, Suppression]:
     """Do the same as who carries mail, consistently."""
-    return _read(list(addresses), partial(batches.batch_get, worker.connection(), consistent=True))
+    return _read(list(addresses), partial(WORKER.get_all, consistent=True))
 
 
 def _read(addresses: Sequence[str], get_all: Callable[[list[Any]], Iterable[Any]]) -> dict[str, Suppression]:
@@ -81,7 +81,7 @@ def note(address: str, *, kind: str, why: str, at: str = "") -> bool:
     """Send nothing more to an address, as who carries mail: one PutItem. False for what is no address."""
     key = _key(address)
     if key:
-        worker.put(SuppressedItem(key, kind=kind, why=why[:WHY_LIMIT], at=at or clock.stamp()))
+        WORKER.put(SuppressedItem(key, kind=kind, why=why[:WHY_LIMIT], at=at or clock.stamp()))
     return bool(key)
 
 

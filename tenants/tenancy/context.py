@@ -13,8 +13,8 @@ from typing import Any, Protocol
 from django.utils.crypto import constant_time_compare, salted_hmac
 
 from portal import clock
-from portal.dynamo import platform
 from portal.dynamo.placement import Placement
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.dynamo.whereabouts import Whereabouts
 from portal.limits import rates
@@ -183,7 +183,7 @@ def enter(user: User, tenant_id: str) -> TenantContext | None:
     if not keys.TENANT_ID.match(tenant_id):
         return None
     wanted: list[Any] = [(MembershipItem, user.id, tenant_id), (TenantItem, keys.tenant(tenant_id), None)]
-    membership, tenant = platform.get_all(wanted, consistent=True)
+    membership, tenant = PLATFORM.get_all(wanted, consistent=True)
     return of_items(user, membership, tenant)
 
 

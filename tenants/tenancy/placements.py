@@ -17,13 +17,13 @@ from typing import Any
 from django.conf import settings
 
 from portal import clock
-from portal.dynamo import platform
 from portal.dynamo.placement import POOL, Placement
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.dynamo.whereabouts import Move, Whereabouts
 from portal.errors import Invalid, TransactionRefused
-from portal.streams import worker
 from portal.streams.stream_source import StreamSource
+from portal.streams.worker import WORKER
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.shard_layout import FreshRead
 from tenants.tenancy.stored import PLACED, DirectoryItem, TenantItem, TenantStatus, placed_key
@@ -69,7 +69,7 @@ def break_hold(tenant_id: str, move: Move) -> bool:
         condition=TenantItem.move == encoded(move),
     )
     try:
-        platform.transact(transaction)
+        PLATFORM.transact(transaction)
     except TransactionRefused:
         return False
     return True
@@ -107,12 +107,14 @@ def repository(tenant_id: str) -> TenantRepository:
 
 def listed() -> list[PlacedTenant]:
     """Return every placement beside the pool whose tables are there, old copies included: one Query a megabyte."""
-    return [PlacedTenant(item.tenant_id, Placement.parse(item.title)) for item in worker.items(DirectoryItem, PLACED)]
+    return [
+        PlacedTenant(item.tenant_id, Placement.parse(item.title)) for item in WORKER.query_all(DirectoryItem, PLACED)
+    ]
 
 
 def is_listed(tenant_id: str, placement: Placement) -> bool:
     """Tell whether a tenant's tables at this placement are followed: one consistent read."""
-    (item,) = platform.get_all([(DirectoryItem, PLACED, placed_key(tenant_id, str(placement)))], consistent=True)
+    (item,) = PLATFORM.get_all([(DirectoryItem, PLACED, placed_key(tenant_id, str(placement)))], consistent=True)
     return item is not None
 
 

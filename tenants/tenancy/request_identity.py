@@ -10,7 +10,7 @@ from django.contrib.sessions.backends.base import SessionBase
 from django.core import signing
 from django.utils.crypto import constant_time_compare
 
-from portal.dynamo import platform
+from portal.dynamo.platform import PLATFORM
 from portal.nosql import session_store
 from portal.nosql import stored as session_keys
 from portal.nosql.stored import SessionItem
@@ -141,7 +141,7 @@ def resolve_acting(ids: Ids | None, acting: ActingIds, path: str) -> Identity:
             (MembershipItem, acting.member_id, tenant_key),
             (TenantItem, tenant_key, None),
         ]
-        own, account, borrowed, *as_member = platform.get_all(wanted, consistent=True)
+        own, account, borrowed, *as_member = PLATFORM.get_all(wanted, consistent=True)
         operator = User.from_item(account) if account else None
         session = session_store.SessionStore.from_item(own, ids.session_key) if own else None
         impersonation = impersonation_session.of_item(borrowed)
@@ -177,6 +177,6 @@ def _read_items(ids: Ids, tenant_id: str) -> tuple[SessionItem | None, AccountIt
     if tenant_id:
         tenant_key = keys.tenant(tenant_id)
         wanted += [(MembershipItem, ids.user_id, tenant_key), (TenantItem, tenant_key, None)]
-    session, account, *rest = platform.get_all(wanted)
+    session, account, *rest = PLATFORM.get_all(wanted)
     tenant = context.of_items(User.from_item(account), *rest) if rest and account else None
     return session, account, tenant

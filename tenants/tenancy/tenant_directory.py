@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from portal.dynamo import platform
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Invalid, NotFound
 from portal.schema import keys
@@ -43,21 +43,21 @@ def with_slug(slug: str) -> TenantItem | None:
 def id_of(slug: str) -> str | None:
     """Return the id of the tenant that has this slug: one read."""
     try:
-        (named,) = platform.get_all([(UniqueItem, slug_key(slug), None)], consistent=True)
+        (named,) = PLATFORM.get_all([(UniqueItem, slug_key(slug), None)], consistent=True)
     except ValueError:
         return None
     return named.owner if named else None
 
 
 def all_tenants() -> Iterator[DirectoryItem]:
-    """Yield all tenants by slug, a Query for every megabyte of them; for commands that go through all."""
-    yield from platform.query_all(DirectoryItem, TENANTS)
+    """Return all tenants by slug, a Query for every megabyte of them; for commands that go through all."""
+    return PLATFORM.query_all(DirectoryItem, TENANTS)
 
 
 def get(tenant_id: str) -> TenantItem:
     """Return the tenant as stored now: one consistent read. Raises NotFound."""
     try:
-        (tenant,) = platform.get_all([(TenantItem, keys.tenant(tenant_id), None)], consistent=True)
+        (tenant,) = PLATFORM.get_all([(TenantItem, keys.tenant(tenant_id), None)], consistent=True)
     except ValueError:
         tenant = None
     if tenant is None:
@@ -70,7 +70,7 @@ def get_many(tenant_ids: Sequence[str]) -> list[TenantItem]:
     """Return the tenants of up to 100 ids, as stored now, without those that do not exist: one consistent
     BatchGetItem."""
     wanted: list[Any] = [(TenantItem, keys.tenant(tenant_id), None) for tenant_id in tenant_ids]
-    return [tenant for tenant in platform.get_all(wanted, consistent=True) if tenant is not None]
+    return [tenant for tenant in PLATFORM.get_all(wanted, consistent=True) if tenant is not None]
 
 
 def refuse_arriving(tenant: TenantItem) -> None:
@@ -121,7 +121,7 @@ def list_as(transaction: Transaction, tenant: TenantItem, status: str, *, closes
 
 
 def _listed(partition: str, limit: int) -> list[DirectoryItem]:
-    return platform.query(DirectoryItem, partition, limit=limit).items
+    return list(PLATFORM.query(DirectoryItem, partition, limit=limit).items)
 
 
 _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?\Z")

@@ -15,7 +15,7 @@ from portal.isolation.guard import IsolationError
 from portal.schema import keys
 from tenants.audit_trail import chain, recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.audit_trail.stored import AUDIT, AUDIT_ACTOR, CHAINS, AuditItem, audit_actor_key, audit_row_key
+from tenants.audit_trail.stored import AUDIT, CHAINS, AuditByActor, AuditItem, audit_actor_key, audit_row_key
 from tenants.sign_in.stored import UniqueItem
 from tenants.tenancy.stored import slug_key
 from tests.support import stored
@@ -232,7 +232,7 @@ def test_a_tenants_role_reads_its_own_trail_and_writes_none(engine: None) -> Non
     recording.record(entry(), entry(2, "b" * 32))
     repository = TenantRepository(TENANT)
     assert len(repository.query(AUDIT, keys.tenant).items) == 1
-    by_actor = repository.query(AUDIT, audit_actor_key, ALICE.id, index=AUDIT_ACTOR)
+    by_actor = repository.query(AuditByActor, audit_actor_key, ALICE.id)
     assert len(by_actor.items) == 1
     with pytest.raises(IsolationError):
         repository.put_all([AuditItem.from_raw_data(trail()[0])])

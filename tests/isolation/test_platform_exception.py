@@ -22,6 +22,7 @@ from tenants.membership.stored import InvitedItem, InviteLinkItem
 from tenants.sign_in.stored import (
     AccountItem,
     AuthenticatorItem,
+    DisabledAccount,
     PasskeyItem,
     RecoveryItem,
     SuppressedItem,
@@ -52,6 +53,9 @@ PLATFORM = {
     "portal.nosql.session_store",
     "tenants.sign_in.accounts",
     "tenants.sign_in.attempt_limits",
+    "tenants.sign_in.impersonation_session",
+    "tenants.sign_in.session_lifecycle",
+    "tenants.membership.members",
     # What second factors a person has.
     "tenants.sign_in.factors",
     # Which addresses mail does not reach, whoever mails them; and the mail to somebody who forgot a password.
@@ -65,7 +69,6 @@ PLATFORM = {
     "tenants.api_keys.key_authentication",
     "tenants.membership.accepting",
     "tenants.membership.invitations",
-    "tenants.membership.seats",
     "tenants.membership.member_changes",
     "tenants.tenancy.tenant_directory",
     "tenants.lifecycle.desk_settings",
@@ -124,6 +127,7 @@ ITEMS: dict[type[Item], set[str]] = {
         "tenants.operators.account_facades",
         "tenants.impersonation.impersonating",
     },
+    DisabledAccount: {"tenants.operators.account_facades"},
     UniqueItem: {
         "tenants.sign_in.accounts",
         "tenants.lifecycle.desk_settings",

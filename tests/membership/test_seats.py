@@ -252,7 +252,7 @@ def test_a_seat_that_is_never_free_is_tried_for_a_limited_number_of_times_and_no
         reasons = [failed if name == moved else None for name in transaction.names]
         raise TransactionRefused(reasons, names=tuple(transaction.names))
 
-    monkeypatch.setattr(platform, "transact", refuse)
+    monkeypatch.setattr(platform.PLATFORM, "transact", refuse)
     monkeypatch.setattr(retry, "sleep", lambda seconds: None)
     with pytest.raises(Throttled):
         add(world, "charlie")

@@ -9,6 +9,7 @@ import pytest
 from django.core import mail
 from django.test import Client
 
+from portal.dynamo.platform import PLATFORM
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor
 from tenants.operators.facades import AuditRow
@@ -104,14 +105,14 @@ def test_of_two_who_enter_one_code_at_the_same_moment_one_gets_in(
     secret, _ = give_app(world, "bob")
     digits = code(secret, later=1)
     first, second = at_second_step(), at_second_step()
-    update = AuthenticatorItem.update
+    update = PLATFORM.update
 
     def overtaken(item: AuthenticatorItem, *args: Any, **values: Any) -> Any:
         monkeypatch.undo()
         assert enter(second, digits).status_code == 302
         return update(item, *args, **values)
 
-    monkeypatch.setattr(AuthenticatorItem, "update", overtaken)
+    monkeypatch.setattr(PLATFORM, "update", overtaken)
     assert enter(first, digits).status_code == 422
 
 
