@@ -30,8 +30,8 @@ from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext, enter
+from tickets.desk.changing import TicketState
 from tickets.desk.history import History, PastEntry, changed, collection, opened
-from tickets.desk.summaries import TicketState
 from tickets.ticket import stored
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.stored import ActivityItem, CounterItem, DetailItem, SummaryItem

@@ -24,7 +24,7 @@ from tenants.api_keys.key_changes import KeyChoice
 from tenants.api_keys.scopes import Scope
 from tenants.audit_trail.recording import SYSTEM
 from tickets.desk import lists
-from tickets.desk.summaries import TicketState
+from tickets.desk.changing import TicketState
 from tickets.search import suggesting, ticket_search
 from tickets.ticket.fields import Status
 

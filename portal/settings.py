@@ -74,7 +74,7 @@ DELIVERY_SLOTS: int = env.int("DELIVERY_SLOTS", default=24)
 TICKET_SHARDS: int = env.int("TICKET_SHARDS", default=1)
 # Write units a second in one partition of the ticket indexes from which its tenant is resharded by itself; 0: never.
 HOT_PARTITION_UNITS: float = env.float("HOT_PARTITION_UNITS", default=500.0)
-# API keys that one network address may try in vain at once in one process; see api/door/key_attempts.py. 0: any number.
+# API keys that one network address may try in vain at once in one process; see api/edge/key_attempts.py. 0: any number.
 API_KEY_ATTEMPTS: int = env.int("API_KEY_ATTEMPTS", default=30)
 # Units a second that a tenant of a plan may ask for; see portal/limits/rates.py. "off": nobody is limited.
 TENANT_RATES: str = env.str("TENANT_RATES", default="standard=50 large=250")
@@ -132,7 +132,7 @@ if DEBUG and (BASE_DIR / "proofs").is_dir():
 MIDDLEWARE = [
     "portal.web.middleware.HealthMiddleware",
     "portal.web.middleware.MeterMiddleware",
-    "api.door.door_middleware.ApiMiddleware",
+    "api.edge.edge_middleware.ApiMiddleware",
     "csp.middleware.CSPMiddleware",
     "portal.web.middleware.RequestLimitsMiddleware",
     "django.middleware.security.SecurityMiddleware",

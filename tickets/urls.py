@@ -3,11 +3,10 @@ from django.urls.converters import IntConverter
 
 from portal.web.desk_prefix import desk_pages
 from tickets.dashboards import views as dashboard_views
-from tickets.data import views as export_views
-from tickets.data import views as privacy_views
-from tickets.desk import change_views, people_views, queue_views, ticket_views
+from tickets.data import views as data_views
+from tickets.desk import views
 from tickets.desk_export import views as desk_export_views
-from tickets.handover import views
+from tickets.handover import views as handover_views
 from tickets.search import views as search_views
 from tickets.time_machine import views as time_machine_views
 
@@ -23,28 +22,28 @@ register_converter(TicketNumber, "ticket_number")
 app_name = "tickets"
 
 _ticket_pages = [
-    path("", queue_views.queue, name="queue"),
-    path("new/", ticket_views.new, name="new"),
-    path("export/", export_views.export, name="export"),
-    path("updates/", queue_views.queue_updates, name="updates"),
-    path("bulk/", queue_views.bulk_change, name="bulk"),
-    path("bulk/undo/", queue_views.bulk_undo, name="undo"),
+    path("", views.queue, name="queue"),
+    path("new/", views.new, name="new"),
+    path("export/", data_views.export, name="export"),
+    path("updates/", views.queue_updates, name="updates"),
+    path("bulk/", views.bulk_change, name="bulk"),
+    path("bulk/undo/", views.bulk_undo, name="undo"),
     path("dashboard/verify/", dashboard_views.verify, name="verify"),
     path("dashboard/verify/stop/", dashboard_views.stop_verifying, name="stop-verifying"),
     path("dashboard/verified/", dashboard_views.verified, name="verified"),
-    path("people/", people_views.people, name="people"),
+    path("people/", views.people, name="people"),
     path("past/", time_machine_views.past_queue, name="past"),
     path("past/restore/", time_machine_views.restore, name="past_restore"),
     path("<ticket_number:number>/past/", time_machine_views.past_ticket, name="past_ticket"),
-    path("handover/", views.handovers, name="handovers"),
-    path("handover/<str:user>/", views.hand_on, name="handover"),
+    path("handover/", handover_views.handovers, name="handovers"),
+    path("handover/<str:user>/", handover_views.hand_on, name="handover"),
     path("dashboard/", dashboard_views.dashboard_page, name="dashboard"),
-    path("<ticket_number:number>/", ticket_views.ticket, name="ticket"),
-    path("<ticket_number:number>/updates/", ticket_views.ticket_updates, name="ticket_updates"),
-    path("<ticket_number:number>/comment/", ticket_views.comment, name="comment"),
-    path("<ticket_number:number>/edit/", change_views.edit, name="edit"),
-    path("<ticket_number:number>/change/", change_views.change, name="change"),
-    path("<ticket_number:number>/assign/", change_views.assign, name="assign"),
+    path("<ticket_number:number>/", views.ticket, name="ticket"),
+    path("<ticket_number:number>/updates/", views.ticket_updates, name="ticket_updates"),
+    path("<ticket_number:number>/comment/", views.comment, name="comment"),
+    path("<ticket_number:number>/edit/", views.edit, name="edit"),
+    path("<ticket_number:number>/change/", views.change, name="change"),
+    path("<ticket_number:number>/assign/", views.assign, name="assign"),
 ]
 
 _search_pages = [
@@ -53,9 +52,9 @@ _search_pages = [
 ]
 
 _person_pages = [
-    path("", privacy_views.person_page, name="person"),
-    path("export/", privacy_views.export_person, name="person_export"),
-    path("erase/", privacy_views.erase_person, name="person_erase"),
+    path("", data_views.person_page, name="person"),
+    path("export/", data_views.export_person, name="person_export"),
+    path("erase/", data_views.erase_person, name="person_erase"),
 ]
 
 _export_pages = [

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from ninja.openapi.schema import REF_TEMPLATE
 
-from api.door import response_headers
-from api.door.problems import Problem
+from api.edge import routing
+from api.edge.problem_responses import Problem
 from api.v1.version import version_1
 
 ADDRESS: Final = "/api/v1/"
@@ -23,7 +23,7 @@ def document() -> dict[str, Any]:
     components = made.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
     schemas.update(problem.pop("$defs", {}) | {"Problem": problem})
-    components["headers"] = response_headers.COMPONENTS
+    components["headers"] = routing.COMPONENTS
     components["securitySchemes"] = {
         "ApiKey": {"type": "http", "scheme": "bearer", "description": "An API key of the desk: sk_…"}
     }

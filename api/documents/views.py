@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from api.documents import openapi, presenters
-from api.door import answers
+from api.edge import answers
 from portal.web.access import public
 
 

@@ -8,10 +8,10 @@ from django.http import HttpResponse
 from ninja import Query
 from pydantic import ConfigDict, Field
 
-from api.door import answers
-from api.door.answers import ApiInput, ApiModel
-from api.door.routing import ApiRequest, ApiRouter
-from api.door.sentences import TextPattern
+from api.edge import answers
+from api.edge.answers import ApiInput, ApiModel
+from api.edge.routing import ApiRequest, ApiRouter
+from api.edge.sentences import TextPattern
 from api.v1.ticket_schemas import Moment
 from portal import clock
 from tenants.api_keys.scopes import Scope

@@ -8,9 +8,9 @@ from django.http import HttpResponse
 from ninja import Path, Query
 from pydantic import ConfigDict, Field
 
-from api.door import answers
-from api.door.answers import ApiInput, ApiModel
-from api.door.routing import ApiRequest, ApiRouter
+from api.edge import answers
+from api.edge.answers import ApiInput, ApiModel
+from api.edge.routing import ApiRequest, ApiRouter
 from portal.errors import NotFound
 from tenants.api_keys.scopes import Scope
 from tenants.membership import members

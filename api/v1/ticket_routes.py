@@ -8,20 +8,22 @@ from typing import Final
 from django.http import HttpResponse
 from ninja import Query
 
-from api.door import answers, idempotency
-from api.door.problems import RequestProblem
-from api.door.routing import ApiRequest, ApiRouter
-from api.v1.ticket_inputs import StatusOfMany, TicketToChange, TicketToCreate
+from api.edge import answers, idempotency
+from api.edge.problem_responses import RequestProblem
+from api.edge.routing import ApiRequest, ApiRouter
 from api.v1.ticket_schemas import (
     ChangedTickets,
     FoundTicket,
     FoundTickets,
     Number,
+    StatusOfMany,
     TicketInFull,
     TicketInList,
     TicketList,
     TicketListQuery,
     TicketSearchQuery,
+    TicketToChange,
+    TicketToCreate,
 )
 from portal.dynamo.transaction import Companion, beside
 from portal.errors import Invalid

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.door.routing import RoutedApi
+from api.edge.routing import RoutedApi
 from api.v1 import activity_routes, aggregate_routes, audit_routes, member_routes, ticket_routes, webhook_routes
 
 _RESOURCES: Final = {

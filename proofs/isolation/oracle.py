@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from api.door.tables import ANSWERS
+from api.edge.stored import ANSWERS
 from delivery.outbox.stored import OUTBOX
 from delivery.queues.stored import DEAD_DELIVERIES
 from delivery.webhooks.stored import DELIVERIES, ENDPOINTS, SECRETS

@@ -17,8 +17,8 @@ from proofs import cleanup
 from proofs.forked import Journal
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
-from tickets.desk import bulk, changing, commenting, creating, summaries
-from tickets.desk.summaries import TicketState
+from tickets.desk import bulk, changing, commenting, creating
+from tickets.desk.changing import TicketState
 from tickets.ticket.fields import MOVES, Priority, Status
 
 LIVE: Final = 60  # tickets of one writer in one tenant; above it deletes
@@ -159,7 +159,7 @@ class Writer:
 
     def _learn(self, desk: Desk, mine: Mine) -> None:
         try:
-            stored = summaries.read(desk.agent, mine.number)
+            stored = changing.read(desk.agent, mine.number)
         except NotFound:
             desk.mine.remove(mine)
         except Unavailable:

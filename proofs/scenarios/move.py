@@ -31,7 +31,7 @@ from proofs.harness import STEP, Torture, TortureFailed, count, decimal, patient
 from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy import context, shard_layout, tenant_directory
 from tenants.tenancy.context import TenantContext
-from tickets.desk import changing, commenting, creating, lists, summaries
+from tickets.desk import changing, commenting, creating, lists
 from tickets.desk.history import History, changed, collection, opened
 from tickets.jobs.leased_job import TakenOver
 from tickets.moving import copy_check, move_requests, place_changes
@@ -108,7 +108,7 @@ def read(told: Journal, seed: int, *, tenant_id: str, pause: float, tickets: int
         began, failed = time.monotonic(), ""
         try:
             tenant = context.for_system(tenant_directory.get(tenant_id))
-            summaries.read(tenant, rng.randint(1, tickets))
+            changing.read(tenant, rng.randint(1, tickets))
             # As people do: the closed ones would be all of the desk, which some engines look through for each page.
             if not lists.page(tenant, status=[Status.OPEN, Status.PENDING], size=20).rows:
                 failed = "a list was empty"

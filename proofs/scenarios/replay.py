@@ -22,7 +22,7 @@ from itertools import count as counting
 from itertools import cycle
 from typing import Any, ClassVar, Final
 
-from api.door import idempotency
+from api.edge import idempotency
 from portal.dynamo.repository import TenantRepository
 from proofs import stored
 from proofs.forked import Journal, lines

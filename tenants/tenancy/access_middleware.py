@@ -66,7 +66,7 @@ class AccessMiddleware:
             raise ImproperlyConfigured(f"{request.path} does not say who may call it; see portal/web/access.py.")
         if access.level == "api":
             raise ImproperlyConfigured(
-                f"{request.path} is the API's: only api/door/door_middleware.py lets anybody in."
+                f"{request.path} is the API's: only api/edge/edge_middleware.py lets anybody in."
             )
         desk: str | None = kwargs.pop("desk", None)  # no view gets it
         note_run_out(request)

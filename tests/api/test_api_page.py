@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from api.door import problems
+from api.edge import problem_responses
 from portal.limits import concurrency, rates
 from tenants.api_keys import key_authentication
 from tests.support.commands import run
@@ -111,17 +111,17 @@ def test_the_codes_of_the_page_are_those_of_the_document() -> None:
             _, statuses, codes, *_ = row.split("|")
             for status in map(int, statuses.split(",")):
                 told[status] |= set(re.findall(r"`([a-z_]+)`", codes))
-    of_all = {code for codes in problems.CODES.values() for code in codes}
-    assert set(told) == set(problems.CODES)
+    of_all = {code for codes in problem_responses.CODES.values() for code in codes}
+    assert set(told) == set(problem_responses.CODES)
     assert set().union(*told.values()) == of_all
-    assert all(set(codes) <= told[status] for status, codes in problems.CODES.items())
+    assert all(set(codes) <= told[status] for status, codes in problem_responses.CODES.items())
 
 
 def test_each_code_that_a_refusal_has_is_in_the_document() -> None:
     doors = [path.read_text() for path in (Path(settings.BASE_DIR) / "api").rglob("*.py")]
     raised = {pair for text in doors for pair in re.findall(r'RequestProblem\(\s*(\d+),\s*"([a-z_]+)"', text)}
     raised |= {(str(status), code) for code, (status, _) in key_authentication._REFUSALS.items()}
-    raised |= {(str(status), code) for _, status, code in problems._KINDS}
+    raised |= {(str(status), code) for _, status, code in problem_responses._KINDS}
     assert len(raised) > 20
-    assert all(code in problems.CODES[int(status)] for status, code in raised)
-    assert problems.CONTENT_TYPE in PAGE
+    assert all(code in problem_responses.CODES[int(status)] for status, code in raised)
+    assert problem_responses.CONTENT_TYPE in PAGE

@@ -13,7 +13,7 @@ from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from api.documents import openapi
-from api.door import problems
+from api.edge import problem_responses
 from api.v1.version import version_1
 from tenants.api_keys.scopes import Scope
 from tests.desk.test_cost import _watching
@@ -138,7 +138,7 @@ def test_each_status_says_its_codes() -> None:
     for _, told in ROUTES:
         for status, response in told["responses"].items():
             if int(status) >= 400:
-                assert response["description"].endswith(", ".join(problems.CODES[int(status)]))
+                assert response["description"].endswith(", ".join(problem_responses.CODES[int(status)]))
 
 
 def test_the_document_is_made_once_and_sent_once() -> None:

@@ -86,7 +86,7 @@ def test_whoever_goes_round_the_door_is_let_in_by_nobody(world: World, method: s
     """The pages' middlewares know nothing of keys, and refuse a route of the API that reaches them."""
     request = RequestFactory().generic(method, "/api/v1/tickets")
     view = resolve(request.path).func
-    with pytest.raises(ImproperlyConfigured, match="door_middleware"):
+    with pytest.raises(ImproperlyConfigured, match="edge_middleware"):
         AccessMiddleware(lambda _: HttpResponse()).process_view(request, view, (), {})
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from api.door import idempotency
-from api.door.idempotency import CLAIM_SECONDS, KEPT_SECONDS
-from api.door.tables import ANSWERS
+from api.edge import idempotency
+from api.edge.idempotency import CLAIM_SECONDS, KEPT_SECONDS
+from api.edge.stored import ANSWERS
 from portal.dynamo.repository import TenantRepository
 from portal.errors import ConditionFailed, Unavailable
 from tests.desk.test_cost import _watching
@@ -291,7 +291,7 @@ def test_a_claim_whose_answer_was_lost_is_ones_own(client: ApiClient, monkeypatc
 
     def twice(repository: Any, item: Any, actions: Any, *, condition: Any = None) -> Any:
         stored = update(repository, item, actions, condition=condition)
-        raise ConditionFailed(item=stored)
+        raise ConditionFailed(item=stored.serialize())
 
     monkeypatch.setattr(TenantRepository, "update", twice)
     assert create(client).status_code == 201

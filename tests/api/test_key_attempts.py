@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 
-from api.door import key_attempts
-from api.door.key_attempts import KeyAttempts
+from api.edge import key_attempts
+from api.edge.key_attempts import KeyAttempts
 from portal.dynamo import retry
 from portal.errors import Unavailable
 from portal.limits import concurrency

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from api.door.tables import ANSWERS
+from api.edge.stored import ANSWERS
 from tenants.api_keys.scopes import Scope
 from tenants.audit_trail import browsing
 from tenants.audit_trail.browsing import TrailFilter

@@ -12,7 +12,7 @@ from tests.api.test_door import problem
 from tests.desk.test_cost import _watching
 from tests.support.api_client import ApiClient, api_client
 from tests.support.world import World
-from tickets.desk import changing, commenting, summaries, timelines
+from tickets.desk import changing, commenting, timelines
 from tickets.ticket.fields import Priority, Status
 
 
@@ -358,6 +358,6 @@ def test_a_key_writes_no_more_than_its_scopes_say(world: World) -> None:
     reader = api_client(world, Scope.TICKETS_READ)
     for method, path in (("POST", "/tickets"), ("PATCH", "/tickets/1"), ("POST", "/tickets/1/comments")):
         assert problem(reader.call(method, path, {})) == (403, "scope_missing")
-    summary = summaries.read(world.context("alice", "acme"), 1)
+    summary = changing.read(world.context("alice", "acme"), 1)
     assert (summary.version, summary.status, summary.comment_count) == (1, Status.OPEN.value, 0)
     assert world.context("alice", "acme").role is Role.OWNER

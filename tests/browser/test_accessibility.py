@@ -24,7 +24,7 @@ from tests.support import folding
 from tests.support.stored import put_all
 from tests.support.world import PASSWORD, World
 from tickets.data.views import STEP
-from tickets.desk import changing, commenting, creating, summaries
+from tickets.desk import changing, commenting, creating
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.stored import CounterItem
@@ -300,7 +300,7 @@ def test_a_ticket(desk: World, person: NewPage, auditor: Auditor, witness: Witne
     auditor.look(page, "new, refused", shows=REFUSED)
     auditor.look(page, "edit", "/tickets/1/edit/")
     bob = desk.context("bob", "acme")
-    text = summaries.read_description(bob, 1)
+    text = changing.read_description(bob, 1)
     changing.edit(bob, 1, version=2, title="Theirs", description=text, priority=Priority.LOW, tags=[])
     page.get_by_label("Title").fill("Mine")
     page.get_by_role("button", name="Save changes").click()

@@ -14,7 +14,7 @@ from tests.browser.conftest import NewPage, Witness, is_at
 from tests.support import embedded
 from tests.support.waiting import wait_until
 from tests.support.world import PASSWORD, World
-from tickets.desk import changing, commenting, summaries
+from tickets.desk import changing, commenting
 from tickets.ticket.fields import Priority, Status
 
 pytestmark = pytest.mark.browser
@@ -112,7 +112,7 @@ def test_a_comment_from_a_page_of_another_tenant_waits_for_a_decision(
     expect(page.get_by_role("article", name="Comment by Alice Example")).to_contain_text(TEXT)
     expect(page.locator("#switcher .tenant-name")).to_have_text("Acme")
     expect(page.get_by_label("Comment", exact=True)).to_have_value("")
-    assert not summaries.read(desks.context("alice", "globex"), 1).comment_count
+    assert not changing.read(desks.context("alice", "globex"), 1).comment_count
 
     type_comment(page)
     give_address_to_globex(desks, instead="worldwide")
@@ -373,7 +373,7 @@ def test_a_paste_that_is_too_long_is_let_in_counted_and_not_sent(desks: World, p
     expect(page.get_by_text("20,000 of 20,000 characters")).to_be_visible()
     send_comment(page)
     expect(page.get_by_role("article", name="Comment by Bob Example")).to_have_count(1)
-    assert summaries.read(desks.context("bob", "acme"), 1).comment_count == 1
+    assert changing.read(desks.context("bob", "acme"), 1).comment_count == 1
 
 
 def test_a_title_that_is_too_long_is_refused_with_all_of_it_still_there(desks: World, person: NewPage) -> None:
@@ -406,7 +406,7 @@ def test_many_tickets_are_closed_after_a_question_and_come_back_by_undo(
     page.get_by_role("button", name="Undo").click()
     expect(page.locator("#messages")).to_contain_text("7 tickets are back in their previous status.")
     expect(page.locator("[data-row]")).to_have_count(7)
-    stored = summaries.read(desks.context("bob", "acme"), 1)
+    stored = changing.read(desks.context("bob", "acme"), 1)
     assert (stored.status, stored.resolved_at) == ("open", None)
 
 

@@ -17,7 +17,7 @@ from tests.browser.conftest import NewPage, Witness, sign_in
 from tests.browser.page_audit import NARROW
 from tests.support import commands, folding
 from tests.support.searching import index_all
-from tickets.desk import changing, summaries
+from tickets.desk import changing
 from tickets.ticket import fields
 from tickets.ticket.stored import TICKETS
 
@@ -61,13 +61,13 @@ def bob_changes(number: int) -> None:
     assert bob is not None
     tenant = context.enter(bob, members.memberships_of(bob.id)[0].tenant_id)
     assert tenant is not None
-    ticket = summaries.read(tenant, number)
+    ticket = changing.read(tenant, number)
     changing.edit(
         tenant,
         number,
         version=int(ticket.version),
         title=ticket.title,
-        description=f"{summaries.read_description(tenant, number)}\n\nThe customer waits for an answer.",
+        description=f"{changing.read_description(tenant, number)}\n\nThe customer waits for an answer.",
         priority=fields.Priority.URGENT,
         tags=[*ticket.tags, "customer-waits"],
     )

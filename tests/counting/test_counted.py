@@ -15,8 +15,8 @@ from tenants.tenancy.context import TenantContext
 from tests.support import archives, commands
 from tests.support.folding import Follower, kept_counts, numbers, recounted
 from tests.support.world import World
-from tickets.desk import bulk, changing, commenting, creating, summaries
-from tickets.desk.summaries import TicketState
+from tickets.desk import bulk, changing, commenting, creating
+from tickets.desk.changing import TicketState
 from tickets.ticket.fields import Priority, Status
 
 NOON = datetime(2026, 11, 18, 12, tzinfo=UTC)  # a Wednesday
@@ -60,7 +60,7 @@ def counted(tenant: TenantContext) -> dict[str, int]:
 
 
 def version(tenant: TenantContext, number: int) -> int:
-    return int(summaries.read(tenant, number).version)
+    return int(changing.read(tenant, number).version)
 
 
 def test_an_opened_ticket(alice: TenantContext, at: At) -> None:

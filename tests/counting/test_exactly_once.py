@@ -21,7 +21,7 @@ from tests.support.folding import Follower, apply, created, kept_counts, recount
 from tests.support.world import World
 from tickets.counting import aggregate_store, exactly_once, merge, stream_handler
 from tickets.desk import bulk, changing, commenting, creating
-from tickets.desk.summaries import TicketState
+from tickets.desk.changing import TicketState
 from tickets.ticket.fields import Status
 from tickets.ticket.stored import owner_of
 

@@ -21,7 +21,7 @@ from tests.support.world import Browser, World
 from tickets.counting import contributions, merge
 from tickets.counting.contributions import Part
 from tickets.dashboards import dashboard, presenters
-from tickets.desk import changing, commenting, creating, summaries
+from tickets.desk import changing, commenting, creating
 from tickets.ticket.fields import Priority, Status
 
 PAGE = "/tickets/dashboard/"
@@ -186,7 +186,7 @@ def test_the_figures_of_the_period_lead_to_the_tickets_that_they_count(
 ) -> None:
     bob = desk.context("bob", "acme")
     for to in (Status.OPEN, Status.RESOLVED, Status.OPEN):
-        changing.change_status(bob, 5, to=to, version=int(summaries.read(bob, 5).version))
+        changing.change_status(bob, 5, to=to, version=int(changing.read(bob, 5).version))
     commenting.comment(bob, 1, body="Again.")
     follower.fold()
     lately = {tile.id: tile.number for tile in shown(owner)["context"]["lately"] if tile.number and tile.number.count}

@@ -15,8 +15,8 @@ from portal import clock
 from portal.dynamo import meter
 from tests.support import embedded
 from tests.support.world import Browser, World
-from tickets.desk import bulk, changing, commenting, lists, summaries, timelines
-from tickets.desk.summaries import TicketState
+from tickets.desk import bulk, changing, commenting, lists, timelines
+from tickets.desk.changing import TicketState
 from tickets.ticket import stored
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.stored import DetailItem, SummaryItem
@@ -31,7 +31,7 @@ def fill(world: World, where: str, count: int) -> None:
     for number in range(1, count + 1):
         at = clock.stamp(offset=number)
         pk = tenant.repository.key(stored.ticket, number)
-        derived = summaries.derived(tenant, number, status="open", resolver="", updated_at=at)
+        derived = changing.derived(tenant, number, status="open", resolver="", updated_at=at)
         items.append(
             SummaryItem(
                 pk,
@@ -236,7 +236,7 @@ def test_news_of_a_ticket_take_one_query_more_at_the_same_price(world: World) ->
 def test_a_comment_from_a_page_that_is_up_to_date_reads_nothing_more(world: World) -> None:
     (number,) = world.tickets("acme", 1)
     bob = world.context("bob", "acme")
-    seen = summaries.updated_at(bob, summaries.read(bob, number))
+    seen = changing.updated_at(bob, changing.read(bob, number))
     with meter.measure() as bill:
         commenting.comment(bob, number, body="Done.", seen=seen)
     assert [c.operation for c in bill.calls] == ["GetItem", "TransactWriteItems"]

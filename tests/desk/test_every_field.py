@@ -14,8 +14,14 @@ from typing import Any
 
 import pytest
 
-from api.v1.ticket_inputs import TicketToChange, TicketToCreate
-from api.v1.ticket_schemas import TicketInFull, TicketInList, TicketListQuery, TicketSearchQuery
+from api.v1.ticket_schemas import (
+    TicketInFull,
+    TicketInList,
+    TicketListQuery,
+    TicketSearchQuery,
+    TicketToChange,
+    TicketToCreate,
+)
 from portal import clock
 from portal.schema import holdings, row_forms
 from tenants.audit_trail.recording import Actor
@@ -32,9 +38,8 @@ from tickets.data import import_rows
 from tickets.data.archive_reader import RawRow
 from tickets.data.import_rows import ExportedTicket
 from tickets.desk import changing, creating, lists, timelines
-from tickets.desk.changing import EditConflict, Wishes
+from tickets.desk.changing import EditConflict, TicketState, Wishes
 from tickets.desk.filters import TicketFilter
-from tickets.desk.summaries import TicketState
 from tickets.moving import copy_check
 from tickets.ticket import stored
 from tickets.ticket.fields import (

@@ -15,7 +15,7 @@ from portal import clock
 from portal.errors import Invalid
 from tests.support.fakes import index_row, tenant_in_memory
 from tickets.counting.contributions import UNRESOLVED
-from tickets.desk import filters, lists, shard_merge
+from tickets.desk import filters, lists
 from tickets.desk.filters import EVERYTHING, Days, TicketFilter
 from tickets.desk.lists import TicketPage
 from tickets.ticket import stored
@@ -141,7 +141,7 @@ class Reader:
         self.tenant, self.index = tenant_in_memory(ACME, shards=shards)
         self.index.rows = [t.row(shards) for t in pile]
         self.statuses, self.which, self.size, self.limit = filters.statuses(word), which, size, limit
-        first_round = len(self.statuses) * shards * shard_merge._share(size + 1, shards)
+        first_round = len(self.statuses) * shards * lists._share(size + 1, shards)
         self.most_rows = max(first_round, limit if which["only"] else 0)
 
     def page(self, after: str | None = None) -> TicketPage:

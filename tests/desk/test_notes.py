@@ -10,7 +10,7 @@ import pytest
 
 from portal import clock
 from tests.support.world import Browser, World
-from tickets.desk import changing, commenting, lists, summaries
+from tickets.desk import changing, commenting, lists
 from tickets.desk.timelines import ACTIVITY_PAGE
 from tickets.ticket.fields import Status
 
@@ -118,7 +118,7 @@ def test_a_note_moves_the_ticket_up_for_agents_alone(desk: World) -> None:
     assert queue(alice) == queue(vera) == [2, 1, 3]
     before = {row.number: row.updated_at for row in vera.get("/tickets/?status=any").context["page"]["rows"]}
     note(desk, 3)
-    noted = clock.parse(summaries.read(desk.context("alice", "acme"), 3).noted_at or "")
+    noted = clock.parse(changing.read(desk.context("alice", "acme"), 3).noted_at or "")
     for query in ("status=any", "status=open", "status=unresolved", f"status=any&created={SINCE_TODAY}"):
         assert (queue(alice, query), queue(vera, query)) == ([3, 2, 1], [2, 1, 3]), query
     assert (queue(alice, "resolver=none"), queue(vera, "resolver=none")) == ([3, 1], [1, 3])
@@ -138,7 +138,7 @@ def test_what_changes_a_ticket_after_a_note_counts_for_all(desk: World) -> None:
     assert queue(alice, f"resolver={bob.user_id}") == queue(vera, f"resolver={bob.user_id}") == [3, 2]
     commenting.comment(bob, 1, body="for us", internal=True, then=Status.PENDING)
     assert queue(alice) == queue(vera) == [1, 3, 2]
-    assert "raised_at" not in summaries.read(bob, 1).serialize()
+    assert "raised_at" not in changing.read(bob, 1).serialize()
 
 
 def test_an_agents_open_list_learns_of_a_note(desk: World) -> None:
@@ -176,8 +176,8 @@ def test_pages_of_noted_tickets_show_each_once_in_the_order_of_their_updates(eng
 
 def test_a_note_changes_nothing_of_a_ticket_but_what_agents_sort_by(desk: World) -> None:
     alice = desk.context("alice", "acme")
-    before = summaries.read(alice, 3).serialize()
+    before = changing.read(alice, 3).serialize()
     note(desk, 3)
-    after = summaries.read(alice, 3).serialize()
+    after = changing.read(alice, 3).serialize()
     changed = {name for name in after if after[name] != before.get(name)}
     assert changed == {"noted_at", "raised_at", "resolver_raised"}

@@ -10,7 +10,7 @@ import pytest
 
 from portal import clock
 from tests.support.world import Browser, World
-from tickets.desk import changing, filter_presenters, lists, summaries
+from tickets.desk import changing, lists, queue_presenters
 from tickets.desk.filters import Days
 from tickets.ticket import stored
 from tickets.ticket.fields import Priority, Status
@@ -32,7 +32,7 @@ def put(world: World, number: int, status: Status, priority: Priority, tags: lis
     tenant = world.context("alice", "acme")
     at = {name: f"{day}T12:00:00.{number:06}Z" for name, day in days.items()}
     moments = {f"{name}_at": moment for name, moment in at.items() if name != "updated"}
-    derived = summaries.derived(tenant, number, status=status.value, resolver="", updated_at=max(at.values()))
+    derived = changing.derived(tenant, number, status=status.value, resolver="", updated_at=max(at.values()))
     item = SummaryItem(
         stored.ticket(tenant.tenant_id, number),
         stored.SUMMARY,
@@ -221,7 +221,7 @@ def test_a_list_of_last_events_says_that_it_is_one(bob: Browser) -> None:
     ],
 )
 def test_days_are_said_as_a_person_says_them(first: str, last: str, words: str) -> None:
-    assert filter_presenters.in_words(Days(first, last), clock.parse("2026-11-21T00:00:00Z").date()) == words
+    assert queue_presenters.in_words(Days(first, last), clock.parse("2026-11-21T00:00:00Z").date()) == words
 
 
 def test_tabs_keep_the_filters(bob: Browser) -> None:

@@ -17,12 +17,11 @@ from tenants.tenancy.context import TenantContext
 from tests.desk.test_ticket_rules import MOMENTS, START, fill, history, listed, overtaken, seen, sharded, summary
 from tests.support import folding
 from tests.support.world import World
-from tickets.desk import bulk, changing, commenting, creating, lists, summaries, timelines
+from tickets.desk import bulk, changing, commenting, creating, lists, timelines
 from tickets.desk.bulk import BulkRefused
-from tickets.desk.changing import EditConflict
+from tickets.desk.changing import EditConflict, TicketState
 from tickets.desk.filters import TicketFilter
 from tickets.desk.lists import TicketPage
-from tickets.desk.summaries import TicketState
 from tickets.ticket import stored
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.stored import TICKETS
@@ -104,7 +103,7 @@ def test_a_comment_is_added_once_per_request(alice: TenantContext) -> None:
     for _ in range(3):
         commenting.comment(alice, number, body="Once.", request_id=request_id)
     assert history(alice, number)[1:] == [("comment", "Once.")]
-    assert summaries.read(alice, number).comment_count == 1
+    assert changing.read(alice, number).comment_count == 1
 
 
 def test_a_comment_sent_twice_at_the_same_time_is_added_once(alice: TenantContext) -> None:
@@ -113,7 +112,7 @@ def test_a_comment_sent_twice_at_the_same_time_is_added_once(alice: TenantContex
     outcomes = all_at_once(*[lambda: commenting.comment(alice, number, body="Once.", request_id=request_id)] * 3)
     assert not [outcome for outcome in outcomes if isinstance(outcome, Exception)]
     assert history(alice, number)[1:] == [("comment", "Once.")]
-    assert summaries.read(alice, number).comment_count == 1
+    assert changing.read(alice, number).comment_count == 1
 
 
 def test_an_edit_changes_what_differs_and_says_so(alice: TenantContext) -> None:
@@ -126,7 +125,7 @@ def test_an_edit_changes_what_differs_and_says_so(alice: TenantContext) -> None:
         ("event", "priority: normal > urgent, tags:  > a, b, description: 3 characters > 5 characters")
     ]
     changing.edit(alice, number, version=2, **form)
-    assert summaries.read(alice, number).version == 2
+    assert changing.read(alice, number).version == 2
 
 
 def test_an_edit_of_an_older_version_changes_nothing(alice: TenantContext, bob: TenantContext) -> None:
@@ -135,7 +134,7 @@ def test_an_edit_of_an_older_version_changes_nothing(alice: TenantContext, bob: 
     with pytest.raises(EditConflict) as caught:
         changing.edit(alice, number, version=1, title="X", description="", priority=Priority.LOW, tags=[])
     assert (caught.value.stored.title, caught.value.stored.priority) == ("Printer", "high")
-    assert summaries.read(alice, number).title == "Printer"
+    assert changing.read(alice, number).title == "Printer"
 
 
 def test_a_change_that_loses_the_race_for_its_field_carries_the_winners_ticket(
@@ -158,7 +157,7 @@ def test_of_many_editors_at_the_same_time_one_wins_and_nothing_is_mixed(alice: T
     )
     (winner,) = (n for n, outcome in enumerate(outcomes) if outcome is None)
     assert all(isinstance(o, EditConflict) for n, o in enumerate(outcomes) if n != winner)
-    stored = summaries.read(alice, number)
+    stored = changing.read(alice, number)
     assert (stored.title, stored.tags, stored.version) == (f"T{winner}", [f"t{winner}"], 2)
 
 
@@ -229,12 +228,12 @@ def test_a_bulk_change_is_taken_back_where_nobody_changed_the_ticket_since(
 ) -> None:
     any_world.tickets("acme", 4)
     changing.change_status(alice, 2, to=Status.PENDING, version=1)
-    before = {n: summaries.read(alice, n) for n in range(1, 5)}
+    before = {n: changing.read(alice, n) for n in range(1, 5)}
     selected = [*seen(alice), *seen(alice, status=Status.PENDING)]
     receipt = bulk.change_status(alice, selected, to=Status.CLOSED).receipt
     changing.assign(bob, 3, to=bob.user_id, version=2)
     assert bulk.take_back(alice, receipt) == bulk.TakenBack(count=3, left=1)
-    after = {n: summaries.read(alice, n) for n in range(1, 5)}
+    after = {n: changing.read(alice, n) for n in range(1, 5)}
     assert [s.status for s in after.values()] == ["open", "pending", "closed", "open"]
     for n in (1, 2, 4):
         assert folding.contribution(after[n].serialize()) == folding.contribution(before[n].serialize())

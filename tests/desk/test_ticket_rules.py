@@ -13,11 +13,10 @@ from portal.errors import Invalid, NotFound
 from tenants.tenancy.context import TenantContext, enter
 from tests.support.fakes import answering, refusal
 from tests.support.world import World
-from tickets.desk import bulk, changing, commenting, creating, lists, summaries, timelines
+from tickets.desk import bulk, changing, commenting, creating, lists, timelines
 from tickets.desk.bulk import BulkRefused
-from tickets.desk.changing import EditConflict
+from tickets.desk.changing import EditConflict, TicketState
 from tickets.desk.commenting import CommentNotAdded
-from tickets.desk.summaries import TicketState
 from tickets.ticket import stored
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.stored import SummaryItem
@@ -53,7 +52,7 @@ def test_a_form_sent_again_with_another_text_is_another_request(alice: TenantCon
     first, second = (creating.create(alice, title=title, request_id=request_id) for title in ("One", "Two"))
     for body in ("Half a sentence", "Half a sentence, and the rest of it"):
         commenting.comment(alice, first, body=body, request_id=request_id)
-    assert [summaries.read(alice, n).title for n in (first, second)] == ["One", "Two"]
+    assert [changing.read(alice, n).title for n in (first, second)] == ["One", "Two"]
     assert len(history(alice, first)[1:]) == 2
 
 
@@ -70,7 +69,7 @@ def test_a_comment_counts_and_brings_the_ticket_to_the_top(alice: TenantContext,
     commenting.comment(bob, first, body=" Looking into it. ")
     commenting.comment(bob, first, body="Between us.", internal=True)
     assert listed(alice) == [first, second]
-    assert summaries.read(alice, first).comment_count == 1  # viewers see it, and no notes
+    assert changing.read(alice, first).comment_count == 1  # viewers see it, and no notes
     assert history(alice, first)[1:] == [("comment", "Looking into it."), ("note", "Between us.")]
 
 
@@ -85,7 +84,7 @@ def test_a_comment_sent_again_after_others_came_between_is_not_added_twice(
     changing.change_status(bob, number, to=Status.CLOSED, version=2)
     commenting.comment(alice, number, **once)
     assert [text for kind, text in history(alice, number) if kind == "comment"] == ["Done.", "Thanks."]
-    assert summaries.read(alice, number).status == "closed"
+    assert changing.read(alice, number).status == "closed"
 
 
 def test_a_comment_that_is_overtaken_every_time_is_refused_and_not_half_written(
@@ -93,17 +92,17 @@ def test_a_comment_that_is_overtaken_every_time_is_refused_and_not_half_written(
 ) -> None:
     number = creating.create(alice, title="Printer")
     monkeypatch.setattr(retry, "sleep", lambda seconds: None)
-    read = summaries.read
+    read = changing.read
 
     def busy(*args: Any, **kwargs: Any) -> SummaryItem:
         summary = read(*args, **kwargs)
         to = Status.PENDING if summary.status == "open" else Status.OPEN
         with monkeypatch.context() as undisturbed:
-            undisturbed.setattr(summaries, "read", read)
+            undisturbed.setattr(changing, "read", read)
             changing.change_status(bob, number, to=to, version=int(summary.version))
         return summary
 
-    monkeypatch.setattr(summaries, "read", busy)
+    monkeypatch.setattr(changing, "read", busy)
     with pytest.raises(CommentNotAdded):
         commenting.comment(alice, number, body="Typed with care.")
     assert "comment" not in [kind for kind, _ in history(alice, number)]
@@ -115,7 +114,7 @@ def test_the_same_comment_that_asks_for_another_status_is_another_request(alice:
     once = {"body": "Done.", "request_id": creating.new_request_id()}
     commenting.comment(alice, number, **once)
     commenting.comment(alice, number, **once, then=Status.RESOLVED)
-    assert summaries.read(alice, number).status == "resolved"
+    assert changing.read(alice, number).status == "resolved"
     commenting.comment(alice, number, **once, then=Status.RESOLVED)
     assert history(alice, number).count(("comment", "Done.")) == 2
 
@@ -129,15 +128,15 @@ def test_a_comment_can_close_the_ticket_in_the_same_write(alice: TenantContext) 
 
 def overtaken(monkeypatch: pytest.MonkeyPatch, by: Callable[[], None]) -> None:
     """From here on, once: somebody writes between the next change's read and its write."""
-    read = summaries.read
+    read = changing.read
 
     def late(*args: Any, **kwargs: Any) -> SummaryItem:
-        monkeypatch.setattr(summaries, "read", read)
+        monkeypatch.setattr(changing, "read", read)
         summary = read(*args, **kwargs)
         by()
         return summary
 
-    monkeypatch.setattr(summaries, "read", late)
+    monkeypatch.setattr(changing, "read", late)
 
 
 def test_changes_of_different_fields_are_merged_even_in_a_race(
@@ -147,7 +146,7 @@ def test_changes_of_different_fields_are_merged_even_in_a_race(
     overtaken(monkeypatch, lambda: changing.change_status(bob, number, to=Status.PENDING, version=1))
     changing.edit(alice, number, priority=Priority.HIGH, version=1)
     changing.assign(bob, number, to=bob.user_id, version=1)
-    stored = summaries.read(alice, number)
+    stored = changing.read(alice, number)
     assert (stored.status, stored.priority, stored.resolver, stored.version) == ("pending", "high", bob.user_id, 4)
     assert listed(alice, status=Status.PENDING, resolver=bob.user_id) == [number]
 
@@ -158,8 +157,8 @@ def test_an_edit_keeps_what_others_made_of_the_fields_that_it_left_alone(
     number = creating.create(alice, title="Printer", description="old", tags=["a"])
     changing.edit(bob, number, version=1, title="Printer", description="new", priority=Priority.HIGH, tags=["a", "b"])
     changing.edit(alice, number, version=1, title="X", description="old", priority=Priority.NORMAL, tags=["a"])
-    stored = summaries.read(alice, number)
-    assert summaries.read_description(alice, number) == "new"
+    stored = changing.read(alice, number)
+    assert changing.read_description(alice, number) == "new"
     assert (stored.title, stored.priority, stored.tags) == ("X", "high", ["a", "b"])
     assert history(alice, number)[-1] == ("event", "title: Printer > X")
 
@@ -174,7 +173,7 @@ def test_a_version_that_never_was_or_is_too_old_is_a_conflict(
     for version in (1, 7):
         with pytest.raises(EditConflict):
             changing.edit(alice, number, priority=Priority.HIGH, version=version)
-    assert summaries.read(alice, number).priority == "normal"
+    assert changing.read(alice, number).priority == "normal"
 
 
 def test_nobody_outside_and_no_viewer_can_be_assigned(world: World, alice: TenantContext) -> None:
@@ -184,7 +183,7 @@ def test_nobody_outside_and_no_viewer_can_be_assigned(world: World, alice: Tenan
             changing.assign(alice, number, to=world.users[who].id, version=1)
     with pytest.raises(Invalid):
         changing.assign(alice, number, to="x" * 32, version=1)
-    assert summaries.read(alice, number).version == 1
+    assert changing.read(alice, number).version == 1
 
 
 def test_a_ticket_of_another_tenant_is_not_found(world: World, alice: TenantContext) -> None:
@@ -192,7 +191,7 @@ def test_a_ticket_of_another_tenant_is_not_found(world: World, alice: TenantCont
     globex = world.context("alice", "globex")
     for call in (
         lambda: timelines.ticket(globex, number),
-        lambda: summaries.read(globex, number),
+        lambda: changing.read(globex, number),
         lambda: commenting.comment(globex, number, body="x"),
         lambda: changing.change_status(globex, number, to=Status.CLOSED, version=1),
         lambda: changing.assign(globex, number, to="", version=1),
@@ -278,7 +277,7 @@ def summary(tenant: TenantContext, number: int, at: str, *, resolver: str = "", 
         priority="normal",
         requester_name="Somebody",
         created_at=at,
-        **summaries.derived(tenant, number, status="open", resolver=resolver, updated_at=at),
+        **changing.derived(tenant, number, status="open", resolver=resolver, updated_at=at),
     )
 
 

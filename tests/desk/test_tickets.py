@@ -8,7 +8,7 @@ from html import unescape
 import pytest
 
 from tests.support.world import Browser, World
-from tickets.desk import bulk, changing, commenting, creating, lists, summaries, timelines
+from tickets.desk import bulk, changing, commenting, creating, lists, timelines
 from tickets.ticket import stored as ticket_stored
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.stored import SummaryItem
@@ -25,7 +25,7 @@ def numbers(response: object) -> list[int]:
 
 
 def stored(world: World, number: int) -> SummaryItem:
-    return summaries.read(world.context("alice", "acme"), number)
+    return changing.read(world.context("alice", "acme"), number)
 
 
 def history(world: World, number: int) -> list[tuple[str, str, list[tuple[str, str, str]]]]:
@@ -727,7 +727,7 @@ def test_a_conflict_is_about_what_both_changed(world: World) -> None:
     assert bob.send("/tickets/1/edit/", form).status_code == 302
     item = stored(world, 1)
     assert (item.title, item.priority, item.tags) == ("Mine", "low", ["theirs"])
-    assert summaries.read_description(world.context("bob", "acme"), 1) == "Longer"
+    assert changing.read_description(world.context("bob", "acme"), 1) == "Longer"
 
 
 def test_a_description_that_only_others_changed_is_no_conflict(world: World) -> None:
@@ -736,4 +736,4 @@ def test_a_description_that_only_others_changed_is_no_conflict(world: World) -> 
     changing.edit(alice, 1, version=1, title="Ticket 1", description="Longer", priority=Priority.NORMAL, tags=[])
     form = {"title": "Mine", "description": "It *broke*.", "priority": "normal", "version": "1", "request_id": REQUEST}
     assert world.browser("bob").send("/tickets/1/edit/", form).status_code == 302
-    assert (stored(world, 1).title, summaries.read_description(alice, 1)) == ("Mine", "Longer")
+    assert (stored(world, 1).title, changing.read_description(alice, 1)) == ("Mine", "Longer")

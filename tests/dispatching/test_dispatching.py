@@ -26,8 +26,8 @@ from tenants.tenancy.context import TenantContext
 from tests.support import commands
 from tests.support.outbox import pending, rows, subscribe
 from tests.support.world import World
-from tickets.desk import bulk, changing, creating, summaries
-from tickets.desk.summaries import TicketState
+from tickets.desk import bulk, changing, creating
+from tickets.desk.changing import TicketState
 from tickets.ticket.fields import Status
 
 AT_ONCE = timedelta(0)
@@ -115,7 +115,7 @@ def test_a_bulk_rows_49_events_are_49_messages_for_each_destination(
     subscribe(world, "acme", "ticket.status_changed", to=["ep_one", "ep_two"])
     alice = world.context("alice", "acme")
     numbers = world.tickets("acme", 49)
-    states = [TicketState.of(summaries.read(alice, number)) for number in numbers]
+    states = [TicketState.of(changing.read(alice, number)) for number in numbers]
     bulk.change_status(alice, states, to=Status.CLOSED)
     poller.step()
     poller.step()

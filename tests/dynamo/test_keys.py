@@ -18,7 +18,7 @@ from django.conf import settings as django_settings
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from api.door import keys as door_keys
+from api.edge import stored as door_keys
 from delivery.outbox import stored as outbox_keys
 from delivery.webhooks import stored as webhook_keys
 from portal import clock

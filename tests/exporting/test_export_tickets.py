@@ -18,8 +18,8 @@ from tests.support.world import World
 from tickets.data import exporting, import_rows
 from tickets.data.archive_reader import ArchiveFault, RawRow, archive_of
 from tickets.data.import_rows import Refused
-from tickets.desk import bulk, changing, commenting, creating, summaries
-from tickets.desk.summaries import TicketState
+from tickets.desk import bulk, changing, commenting, creating
+from tickets.desk.changing import TicketState
 from tickets.ticket import stored as ticket_stored
 from tickets.ticket.fields import NUMBER_GAP, Priority, Status
 from tickets.ticket.stored import CounterItem
@@ -51,7 +51,7 @@ def busy(world: World) -> None:
     commenting.comment(alice, 1, body="Done.", then=Status.RESOLVED)
     changing.change_status(alice, 1, to=Status.OPEN, version=4)
     creating.create(bob, title="Second")
-    receipt = bulk.change_status(alice, [TicketState.of(summaries.read(alice, 2))], to=Status.CLOSED).receipt
+    receipt = bulk.change_status(alice, [TicketState.of(changing.read(alice, 2))], to=Status.CLOSED).receipt
     bulk.take_back(alice, receipt)
     alice.repository.increment(
         CounterItem, ticket_stored.counter, sort=ticket_stored.COUNTER_TICKET

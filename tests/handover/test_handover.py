@@ -12,7 +12,7 @@ from tenants.membership import member_changes
 from tenants.tenancy.roles import Role
 from tests.support import folding
 from tests.support.world import World
-from tickets.desk import changing, summaries
+from tickets.desk import changing
 from tickets.handover import handover
 from tickets.ticket.fields import Status
 
@@ -37,7 +37,7 @@ def path(world: World, who: str = "bob") -> str:
 def resolvers(world: World) -> list[str]:
     alice = world.context("alice", "acme")
     names = {user.id: name for name, user in world.users.items()}
-    return [names.get(summaries.read(alice, number).resolver, "") for number in (1, 2, 3, 4)]
+    return [names.get(changing.read(alice, number).resolver, "") for number in (1, 2, 3, 4)]
 
 
 def said(answer: Any) -> str:
@@ -93,7 +93,7 @@ def test_tickets_are_not_handed_on_to_who_has_them(world: World, monkeypatch: py
     changing.assign(world.context("alice", "acme"), 1, to=world.users["bob"].id, version=1)
     answer = world.browser("alice", "acme").send(path(world), {"to": world.users["bob"].id}, follow=True)
     assert "already assigned to this person" in said(answer)
-    assert summaries.read(world.context("alice", "acme"), 1).version == 2
+    assert changing.read(world.context("alice", "acme"), 1).version == 2
 
 
 def test_more_than_one_request_takes_is_shown_again(left: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +119,7 @@ def test_what_somebody_changes_meanwhile_is_not_lost(left: World, monkeypatch: p
     monkeypatch.setattr(handover, "_move", late)
     left.browser("alice", "acme").send(path(left), {"to": left.users["alice"].id})
     assert resolvers(left) == ["bob", "alice", "bob", ""]
-    assert summaries.read(left.context("alice", "acme"), 1).status == "closed"
+    assert changing.read(left.context("alice", "acme"), 1).status == "closed"
 
 
 def test_former_members_are_listed_by_what_the_trail_calls_them(left: World) -> None:

@@ -21,8 +21,8 @@ from tests.support import data_model, embedded, used_desk
 from tests.support.commands import everything
 from tests.support.data_model import Rows
 from tests.support.world import World
-from tickets.desk import bulk, changing, commenting, creating, summaries
-from tickets.desk.summaries import TicketState
+from tickets.desk import bulk, changing, commenting, creating
+from tickets.desk.changing import TicketState
 from tickets.ticket.fields import Status
 
 PAGE = Path(settings.BASE_DIR) / "docs" / "data-model.md"
@@ -58,7 +58,7 @@ PATTERNS: dict[str, Callable[[World], Callable[[], object]]] = {
     "open tickets, the newest first": page("/tickets/?status=open"),
     "open tickets of one resolver": page("/tickets/?status=open&resolver=me"),
     "one ticket with its comments": page("/tickets/1/"),
-    "one summary": rule(lambda tenant: summaries.read(tenant, 1)),
+    "one summary": rule(lambda tenant: changing.read(tenant, 1)),
     "the dashboard": page("/tickets/dashboard/"),
     "members": page("/desk/members/"),
     "the audit trail, the newest first": page("/desk/audit/"),
@@ -73,7 +73,7 @@ PATTERNS: dict[str, Callable[[World], Callable[[], object]]] = {
 
 
 def close_three(tenant: TenantContext) -> Callable[[], object]:
-    states = [TicketState.of(summaries.read(tenant, number)) for number in (3, 4, 5)]
+    states = [TicketState.of(changing.read(tenant, number)) for number in (3, 4, 5)]
     return lambda: bulk.change_status(tenant, states, to=Status.CLOSED)
 
 

@@ -24,7 +24,7 @@ from tests.support.commands import everything
 from tests.support.mailing import AT_ONCE
 from tests.support.operators import IDENTITY, Operator, calls, make_operator, membership_url, text_of
 from tests.support.world import World
-from tickets.desk import summaries, timelines
+from tickets.desk import changing, timelines
 
 REASON = "They cannot see ticket 1."
 CHANGE = "/acme/tickets/1/change/"
@@ -57,7 +57,7 @@ def trail(world: World) -> list[tuple[str, str, str]]:
 
 
 def status_of(world: World) -> str:
-    return str(summaries.read(world.context("alice", "acme"), 1).status)
+    return str(changing.read(world.context("alice", "acme"), 1).status)
 
 
 # --- beginning ---

@@ -27,7 +27,7 @@ from tests.support import embedded
 from tests.support.api_client import api_client
 from tests.support.api_keys import make_key
 from tests.support.world import PASSWORD, Browser, World
-from tickets.desk import changing, creating, summaries
+from tickets.desk import changing, creating
 
 # Values of Acme's for each route parameter. Acme has tickets up to 12, Globex has none. The fixture `acme` puts a real
 # member and a real invitation in.
@@ -181,7 +181,7 @@ def _acmes_own(acme: World) -> tuple[object, ...]:
     """What an outsider could have changed by a route: a member's role, an invitation, a ticket."""
     alice = acme.context("alice", "acme")
     pending = [invite.invite_id for invite in invitations.pending(alice.repository)]
-    return acme.context("bob", "acme").role, pending, summaries.read(alice, 7).version
+    return acme.context("bob", "acme").role, pending, changing.read(alice, 7).version
 
 
 def test_what_is_a_persons_own_is_nobody_elses(acme: World) -> None:
@@ -210,7 +210,7 @@ def test_a_role_that_is_too_low_is_forbidden(acme: World) -> None:
     for route in [r for r, access in MEMBER_ROUTES if access.role != Role.VIEWER]:
         assert browser.get(filled(route)).status_code in (403, 405), route
         assert browser.send(filled(route), FORM).status_code == 403, route
-    assert summaries.read(acme.context("alice", "acme"), 7).version == VERSION
+    assert changing.read(acme.context("alice", "acme"), 7).version == VERSION
 
 
 def test_reading_never_writes(acme: World) -> None:
@@ -245,7 +245,7 @@ def test_a_key_of_another_tenant_finds_nothing_of_acmes(acme: World) -> None:
         assert acme.tenants["acme"].tenant_id not in answer.content.decode(), (method, route)
         if "<" in route:
             assert answer.status_code in (404, 422), (method, route)
-    assert summaries.read(acme.context("alice", "acme"), 7).version == VERSION
+    assert changing.read(acme.context("alice", "acme"), 7).version == VERSION
 
 
 @contextmanager

@@ -237,7 +237,7 @@ CALLERS = {
     "tenants.lifecycle.tenant_lifecycle",
     "tenants.management.commands.add_member",
     "proofs.isolation.walk.visitors",
-    "tickets.seeding.people",
+    "tickets.seeding.cast",
 }
 WRITES = {
     "tenants.membership.member_changes": {

@@ -33,7 +33,7 @@ from tests.support.searching import index_all
 from tests.support.stored import unguarded
 from tests.support.world import Browser, World
 from tickets.desk import changing
-from tickets.desk.summaries import read
+from tickets.desk.changing import read
 from tickets.moving import place_changes
 from tickets.moving import stored as moving_keys
 from tickets.moving.stored import MoveItem

@@ -14,7 +14,7 @@ from tenants.membership.stored import MemberItem
 from tenants.tenancy.roles import Role
 from tests.support.stored import put_all
 from tests.support.world import World
-from tickets.desk import changing, summaries
+from tickets.desk import changing
 
 
 def roles(world: World) -> dict[str, Role]:
@@ -142,7 +142,7 @@ def test_what_a_removed_member_had_is_handed_on_in_one_step(world: World) -> Non
     bob = world.users["bob"].id
     assert browser.get(f"/tickets/handover/{bob}/").status_code == 200
     browser.send(f"/tickets/handover/{bob}/", {"to": world.users["alice"].id})
-    assert {summaries.read(alice, n).resolver for n in numbers} == {world.users["alice"].id}
+    assert {changing.read(alice, n).resolver for n in numbers} == {world.users["alice"].id}
 
 
 def test_handing_on_to_a_field_that_is_missing_takes_nothing_from_anybody(world: World) -> None:
@@ -152,7 +152,7 @@ def test_handing_on_to_a_field_that_is_missing_takes_nothing_from_anybody(world:
     browser = world.browser("alice", "acme")
     browser.send(f"/tickets/handover/{bob}/")
     assert browser.send(f"/tickets/{number}/assign/", {"version": 2}).status_code == 400
-    assert summaries.read(alice, number).resolver == bob
+    assert changing.read(alice, number).resolver == bob
 
 
 @pytest.mark.parametrize("who", ["bob", "vera", "charlie"])
@@ -181,7 +181,7 @@ def test_who_is_out_is_told_so_and_a_form_that_was_open_writes_nothing(world: Wo
     assert b"You no longer have access to this desk" in page.content
     assert b"Acme" not in page.content
     assert bob.post("/tickets/1/comment/", {"_page": mark, "body": "Me again"}).status_code == 409
-    assert int(summaries.read(world.context("alice", "acme"), 1).comment_count) == 0
+    assert int(changing.read(world.context("alice", "acme"), 1).comment_count) == 0
 
 
 def test_who_is_out_of_one_desk_goes_on_in_another(world: World) -> None:

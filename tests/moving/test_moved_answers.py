@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from api.door.idempotency import _Once
-from api.door.tables import ANSWERS
+from api.edge.idempotency import _Once
+from api.edge.stored import ANSWERS
 from portal.dynamo import meter, provisioning, whereabouts
 from portal.dynamo.repository import TenantRepository
 from tenants.audit_trail.recording import SYSTEM

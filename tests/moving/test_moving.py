@@ -30,7 +30,7 @@ from tests.moving.moves import (
 from tests.support.kills import Killed, killed_at, one_by_one
 from tests.support.world import World
 from tickets.desk import bulk, changing, commenting, creating, lists
-from tickets.desk.summaries import TicketState, read
+from tickets.desk.changing import TicketState, read
 from tickets.jobs.leased_job import TakenOver
 from tickets.moving import copy_check, move_requests, place_changes, tenant_mover, ticket_copies, write_hold
 from tickets.moving.placed_store import PlacedStore

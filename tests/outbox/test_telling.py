@@ -21,9 +21,8 @@ from tests.support.archives import imported, issue
 from tests.support.fakes import answering, refusal
 from tests.support.outbox import pending, rows, subscribe, told
 from tests.support.world import World
-from tickets.desk import bulk, changing, commenting, creating, summaries
-from tickets.desk.changing import EditConflict
-from tickets.desk.summaries import TicketState
+from tickets.desk import bulk, changing, commenting, creating
+from tickets.desk.changing import EditConflict, TicketState
 from tickets.handover import handover
 from tickets.ticket import fields
 from tickets.ticket.fields import Priority, Status
@@ -37,7 +36,7 @@ def alice(world: World) -> TenantContext:
 
 
 def states(tenant: TenantContext, numbers: list[int]) -> list[TicketState]:
-    return [TicketState.of(summaries.read(tenant, number)) for number in numbers]
+    return [TicketState.of(changing.read(tenant, number)) for number in numbers]
 
 
 def everything(tenant: TenantContext) -> None:
@@ -182,7 +181,7 @@ def test_a_change_that_is_written_again_is_told_once(alice: TenantContext) -> No
 
 def test_importing_tells_nothing(world: World, alice: TenantContext, tmp_path: Path) -> None:
     imported(archives.write(tmp_path / "archive.json", issue(7, title="Printer on fire")))
-    assert summaries.read(alice, 1).title == "Printer on fire"
+    assert changing.read(alice, 1).title == "Printer on fire"
     assert rows() == []
 
 

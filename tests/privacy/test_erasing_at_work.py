@@ -16,8 +16,7 @@ from tests.support.commands import run
 from tests.support.world import World
 from tickets.data import desk_person, exporting, person_erasing
 from tickets.desk import changing, commenting, creating, lists
-from tickets.desk.changing import EditConflict
-from tickets.desk.summaries import read
+from tickets.desk.changing import EditConflict, read
 from tickets.ticket import stored
 from tickets.ticket.fields import Priority, Status
 

@@ -24,7 +24,7 @@ from tests.support.folding import Follower, numbers
 from tests.support.searching import index_all
 from tests.support.world import World
 from tickets.data import person_erasing
-from tickets.desk import changing, commenting, creating, summaries
+from tickets.desk import changing, commenting, creating
 
 BOB = "bob@example.com"
 
@@ -168,7 +168,7 @@ def test_who_was_a_member_and_whom_an_operator_acted_as_is_told_without_the_addr
     page = desk.browser("alice", "acme").get("/desk/settings/access/").content.decode()
     assert (BOB in page, "Erased person" in page) == (False, True)
     alice = desk.context("alice", "acme")
-    then = past_roster.at(alice, summaries.read(alice, 1).created_at)  # when Bob was a member
+    then = past_roster.at(alice, changing.read(alice, 1).created_at)  # when Bob was a member
     assert BOB not in [one.email for one in then]
     (bob,) = [one for one in then if one.email.startswith("Erased person ")]
     assert (bob.name, bob.hindrance) == ("", "They were erased from the desk.")

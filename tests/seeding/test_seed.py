@@ -33,11 +33,10 @@ from tests.support.kills import Killed, killed_at
 from tests.support.world import World
 from tickets.dashboards import dashboard
 from tickets.data import stored as import_keys
-from tickets.desk import changing, commenting, creating, lists, summaries, timelines
+from tickets.desk import changing, commenting, creating, lists, timelines
 from tickets.purging import purge_requests, tenant_purge
-from tickets.seeding import cast, demonstration, people
-from tickets.seeding.holdings import SOURCE
-from tickets.seeding.items import SeedItem
+from tickets.seeding import cast, demonstration
+from tickets.seeding.stored import SOURCE, SeedItem
 from tickets.ticket import fields, stored
 from tickets.ticket.fields import MOVES, Status
 from tickets.ticket.stored import CounterItem
@@ -115,8 +114,8 @@ def test_the_password_comes_from_the_settings_and_is_hashed_once(
     engine: None, monkeypatch: pytest.MonkeyPatch, settings: LazySettings
 ) -> None:
     hashed = []
-    real = people.make_password
-    monkeypatch.setattr(people, "make_password", lambda password: hashed.append(password) or real(password))
+    real = cast.make_password
+    monkeypatch.setattr(cast, "make_password", lambda password: hashed.append(password) or real(password))
     settings.DEMO_PASSWORD = "another pass 456"
     small()
 
@@ -158,7 +157,7 @@ def test_a_seeded_ticket_has_the_attributes_of_one_that_the_rules_wrote(engine: 
 def test_a_seeded_ticket_can_be_worked_on(engine: None) -> None:
     small()
     alice = acme()
-    summary = summaries.read(alice, 3)
+    summary = changing.read(alice, 3)
     to = MOVES[Status(summary.status)][0]
     changing.change_status(alice, 3, to=to, version=int(summary.version))
 
@@ -249,7 +248,7 @@ def test_a_larger_one_adds_to_a_smaller_one_and_to_what_people_did(engine: None)
 
     assert "Added 4 tickets" in ended.out
     assert (number, counter()) == (8, 12)
-    assert summaries.read(acme(), 8).title == "A ticket of mine"
+    assert changing.read(acme(), 8).title == "A ticket of mine"
     assert len(members.members_of(acme().repository)) == 7
     assert "nothing was written" in small().out
 
@@ -319,12 +318,12 @@ def test_an_interrupted_one_leaves_tickets_alone_that_people_changed_since(
     with broken_at(6, "before", Unavailable("The database cannot be reached.")) as writes:
         assert small().status == 1
     assert writes[-2:] == ["BatchWriteItem", "BatchWriteItem"]
-    summary = summaries.read(acme(), 2)
+    summary = changing.read(acme(), 2)
     changing.edit(acme(), 2, priority=fields.Priority.LOW, version=int(summary.version))
-    changed = summaries.read(acme(), 2)
+    changed = changing.read(acme(), 2)
 
     assert small().status == 0
-    assert summaries.read(acme(), 2).serialize() == changed.serialize()
+    assert changing.read(acme(), 2).serialize() == changed.serialize()
 
 
 def test_a_killed_one_is_finished_by_the_next(engine: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -341,7 +340,7 @@ def test_a_killed_one_is_finished_by_the_next(engine: None, monkeypatch: pytest.
     assert counter() == 70
     for history in histories(70, users=0)[::20]:
         number = int(history.identity.rsplit("/", 1)[1])
-        assert summaries.read(acme(), number).comment_count == history.comment_count
+        assert changing.read(acme(), number).comment_count == history.comment_count
 
 
 def progress(desk: cast.CastDesk) -> int:

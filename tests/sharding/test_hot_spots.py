@@ -13,7 +13,7 @@ from portal import clock
 from portal.dynamo import meter
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
-from tickets.desk import lists, summaries
+from tickets.desk import changing, lists
 from tickets.ticket import stored
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.stored import SummaryItem
@@ -64,7 +64,7 @@ def fill(tenant: TenantContext) -> None:
             created_at=at,
             resolver_name=tenant.user_name if resolver else "",
             commented_at=at if rng.random() < 0.5 else None,
-            **summaries.derived(tenant, number, status=Status.OPEN.value, resolver=resolver, updated_at=at),
+            **changing.derived(tenant, number, status=Status.OPEN.value, resolver=resolver, updated_at=at),
         )
         items.append(item)
     tenant.repository.put_all(items)

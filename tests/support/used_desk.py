@@ -56,8 +56,7 @@ from tickets.moving import stored as moving_keys
 from tickets.moving.stored import MoveItem
 from tickets.search import index_rebuild
 from tickets.search.index import indexing
-from tickets.seeding.holdings import SOURCE
-from tickets.seeding.items import SeedItem
+from tickets.seeding.stored import SOURCE, SeedItem
 from tickets.sharding import reshard_requests
 from tickets.sharding import stored as sharding_keys
 from tickets.sharding.stored import HeatItem, ReshardItem

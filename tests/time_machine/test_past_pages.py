@@ -18,9 +18,8 @@ from tests.desk.test_cost import _watching
 from tests.support.commands import run
 from tests.support.operators import text_of
 from tests.support.world import Browser, World
-from tickets.desk import changing, commenting, creating, summaries
-from tickets.desk.changing import Wishes
-from tickets.desk.summaries import TicketState
+from tickets.desk import changing, commenting, creating
+from tickets.desk.changing import TicketState, Wishes
 from tickets.ticket.fields import Status
 from tickets.time_machine import past_tickets, presenters
 
@@ -44,7 +43,7 @@ def changed(alice: TenantContext, number: int = 1) -> str:
 
 
 def restore(browser: Browser, alice: TenantContext, at: str, *numbers: int, **more: str) -> Any:
-    states = [str(TicketState.of(summaries.read(alice, number))) for number in numbers]
+    states = [str(TicketState.of(changing.read(alice, number))) for number in numbers]
     return browser.send("/tickets/past/restore/", {"at": at, "tickets": states, **more}, follow=True)
 
 
@@ -98,11 +97,11 @@ def test_restoring_asks_first_and_says_what_will_change(browser: Browser, alice:
     then = changed(alice)
     asked = text_of(restore(browser, alice, then, 1))
     assert "Title: Other title → Ticket 1" in asked
-    assert summaries.read(alice, 1).title == "Other title"
+    assert changing.read(alice, 1).title == "Other title"
     done = restore(browser, alice, then, 1, confirmed="yes")
     assert "1 ticket was restored" in text_of(done)
     assert f"as of: {clock.parse(then):%-d %B %Y, %H:%M:%S} UTC tickets: 1" in text_of(browser.get("/desk/audit/"))
-    stored = summaries.read(alice, 1)
+    stored = changing.read(alice, 1)
     assert (stored.title, stored.status) == ("Ticket 1", "open")
     assert f"restored the ticket as of {clock.parse(then):%-d %B %Y, %H:%M:%S} UTC" in text_of(
         browser.get("/tickets/1/")
@@ -158,7 +157,7 @@ def test_a_restoration_says_of_each_ticket_what_was_not_restored_and_why(
     assert "Restore the members first" in page
     assert "restored 1 ticket as of:" in text_of(browser.get("/desk/audit/"))
     assert "the same now as then" not in page
-    assert (summaries.read(alice, 3).title, summaries.read(alice, 1).version) == ("Ticket 3", 3)
+    assert (changing.read(alice, 3).title, changing.read(alice, 1).version) == ("Ticket 3", 3)
 
 
 def test_where_nothing_would_change_there_is_nothing_to_press(
@@ -181,7 +180,7 @@ def test_once_the_member_is_back_the_tickets_are_restored_whole(
     page = text_of(restore(browser, alice, then, 1, 2, 3, confirmed="yes"))
     assert re.search(r"3 tickets were restored to [^.]* UTC\.", page)
     assert "not restored" not in page
-    assert {summaries.read(alice, number).resolver for number in (1, 2, 3)} == {world.users["bob"].id}
+    assert {changing.read(alice, number).resolver for number in (1, 2, 3)} == {world.users["bob"].id}
 
 
 def test_an_assignee_who_is_the_same_although_no_member_is_not_called_missing(
@@ -214,7 +213,7 @@ def test_many_reasons_are_counted_and_no_ticket_is_left_out(
 ) -> None:
     monkeypatch.setattr(presenters, "REASONS", 1)
     then = handed_on(world, alice)
-    states = [str(TicketState.of(summaries.read(alice, number))) for number in (1, 2)]
+    states = [str(TicketState.of(changing.read(alice, number))) for number in (1, 2)]
     changing.change(alice, 2, Wishes(title="Theirs"))
     creating.create(alice, title="Later")
     form = {"at": then, "tickets": [*states, "4.1.open.", "9.1.open."], "confirmed": "yes"}
@@ -287,7 +286,7 @@ def test_another_tenants_ticket_is_not_there(world: World, alice: TenantContext)
     assert charlie.get("/tickets/1/past/", {"at": clock.stamp()}).status_code == 404
     page = charlie.send("/tickets/past/restore/", {"at": clock.stamp(), "tickets": ["1.1.open."], "confirmed": "yes"})
     assert page.status_code == 302  # type: ignore[attr-defined]
-    assert summaries.read(alice, 1).version == 1
+    assert changing.read(alice, 1).version == 1
 
 
 def test_a_command_restores_what_was_alike_and_refuses_both_ways_at_once(alice: TenantContext) -> None:
@@ -295,7 +294,7 @@ def test_a_command_restores_what_was_alike_and_refuses_both_ways_at_once(alice: 
     changed(alice, 3)
     shown = run("time_machine", "acme", "--at", then, "--status", "open", "--changed", "--restore")
     assert (shown.status, "2 tickets were restored" in shown.out) == (0, True), shown
-    assert [summaries.read(alice, number).status for number in (1, 3)] == ["open", "open"]
+    assert [changing.read(alice, number).status for number in (1, 3)] == ["open", "open"]
     for arguments in (("1", "--status", "open"), (), ("--status", "closed")):
         assert run("time_machine", "acme", *arguments, "--at", then).status == 1
 
@@ -312,6 +311,6 @@ def test_a_command_shows_what_is_different_and_restores_it(alice: TenantContext)
     shown = run("time_machine", "acme", 1, 2, "--at", then).out
     assert "  Title: 'Ticket 1', now 'Other title'" in shown
     assert "#2 is as it was: Ticket 2" in shown
-    assert summaries.read(alice, 1).title == "Other title"
+    assert changing.read(alice, 1).title == "Other title"
     assert "1 ticket was restored" in run("time_machine", "acme", 1, 2, "--at", then, "--restore").out
-    assert summaries.read(alice, 1).title == "Ticket 1"
+    assert changing.read(alice, 1).title == "Ticket 1"

@@ -20,9 +20,8 @@ from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tests.support import embedded
 from tests.support.world import World
-from tickets.desk import bulk, changing, commenting, creating, summaries, timelines
-from tickets.desk.changing import Wishes
-from tickets.desk.summaries import TicketState
+from tickets.desk import bulk, changing, commenting, creating, timelines
+from tickets.desk.changing import TicketState, Wishes
 from tickets.ticket import stored
 from tickets.ticket.fields import MOVES, Priority, Status
 from tickets.ticket.stored import ActivityItem
@@ -42,7 +41,7 @@ def now_of(tenant: TenantContext, number: int) -> PastTicket:
 
 
 def state(tenant: TenantContext, number: int) -> TicketState:
-    return TicketState.of(summaries.read(tenant, number))
+    return TicketState.of(changing.read(tenant, number))
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +65,7 @@ ACTS = st.one_of(
 
 def act(world: World, tenant: TenantContext, number: int, step: tuple, moments: list[str]) -> None:  # type: ignore[type-arg]
     kind, *rest = step
-    present = summaries.read(tenant, number)
+    present = changing.read(tenant, number)
     allowed = MOVES[Status(present.status)]
     if kind == "edit":
         title, description, priority, tags = rest

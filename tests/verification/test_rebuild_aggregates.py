@@ -17,7 +17,7 @@ from tests.support import commands
 from tests.support.folding import Follower, in_background, kept_counts, merge_all, numbers, plant, poller, recounted
 from tests.support.world import World
 from tickets.counting import aggregate_store, dead_letters, stored
-from tickets.desk import changing, commenting, creating, summaries
+from tickets.desk import changing, commenting, creating
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
 from tickets.ticket.stored import TICKETS, CounterItem, SummaryItem
@@ -153,7 +153,7 @@ def test_an_interrupted_rebuild_leaves_right_sums_and_the_next_one_ends(
 def test_a_ticket_that_is_born_late_in_an_old_epoch_counts(world: World, alice: TenantContext) -> None:
     """An import reserved its number before the rebuild and wrote the ticket after it."""
     world.tickets("acme", 2)
-    late = summaries.read(alice, 1).serialize()
+    late = changing.read(alice, 1).serialize()
     with poller():
         rebuild.rebuild(alice.repository)
         number = alice.repository.increment(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET).last
@@ -288,7 +288,7 @@ def test_the_command_says_what_was_wrong(world: World, alice: TenantContext, wor
 
 def test_a_rebuild_makes_nobodys_form_stale(world: World, alice: TenantContext, working: None) -> None:
     world.tickets("acme", 1)
-    version = int(summaries.read(alice, 1).version)
+    version = int(changing.read(alice, 1).version)
     rebuild.rebuild(alice.repository)
     changing.change_status(alice, 1, to=Status.CLOSED, version=version)
-    assert summaries.read(alice, 1).status == Status.CLOSED
+    assert changing.read(alice, 1).status == Status.CLOSED

@@ -16,7 +16,7 @@ from tests.support.folding import Follower, contribution, plant
 from tests.support.world import World
 from tickets.counting import contributions
 from tickets.counting.contributions import Part
-from tickets.desk import changing, creating, summaries
+from tickets.desk import changing, creating
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
 from tickets.ticket.stored import CounterItem
@@ -149,9 +149,9 @@ def test_what_was_wrong_before_the_break_is_found_after_it(alice: TenantContext)
 def test_drift_that_a_change_in_the_break_makes_up_for_is_found(alice: TenantContext, follower: Follower) -> None:
     """Before the break ticket 1 was open, and is closed in it; the numbers that are wrong look as if it were open."""
     killed_behind(alice, 2)
-    before = contribution(summaries.read(alice, 1).serialize())
+    before = contribution(changing.read(alice, 1).serialize())
     changing.change_status(alice, 1, to=Status.CLOSED, version=1)
-    after = contribution(summaries.read(alice, 1).serialize())
+    after = contribution(changing.read(alice, 1).serialize())
     follower.fold()
     undone = contributions.difference(before, after)[Part("TOTALS", "", 0)]
     plant(alice, "TOTALS", **{name.replace(".", "_"): n for name, n in undone.items()})

@@ -19,7 +19,7 @@ from tenants.tenancy.context import TenantContext
 from tickets.counting import contributions
 from tickets.desk import lists
 from tickets.desk.filters import EVERYTHING, TicketFilter
-from tickets.desk.shard_merge import MergedList
+from tickets.desk.lists import MergedList
 from tickets.desk.ticket_rows import TicketRow
 from tickets.desk.timelines import Activity
 from tickets.ticket import stored

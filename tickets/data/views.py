@@ -30,7 +30,7 @@ from tickets.data import desk_person, exporting, person_erasing, person_finding,
 from tickets.data.forms import ErasureForm, PersonForm
 from tickets.data.person_erasing import Erasure
 from tickets.data.person_finding import PersonFound
-from tickets.desk.filter_presenters import QueueAddress
+from tickets.desk.queue_presenters import QueueAddress
 
 _State = TypeVar("_State")
 

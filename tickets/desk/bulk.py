@@ -27,8 +27,8 @@ from portal.dynamo.transaction import Companion
 from portal.errors import TRANSACTION_CONFLICT, Conflict, Invalid, TransactionRefused
 from tenants.tenancy.context import TenantContext
 from tickets.counting import contributions
-from tickets.desk import summaries
-from tickets.desk.summaries import ITEMS_PER_REVISION, TicketState
+from tickets.desk import changing
+from tickets.desk.changing import ITEMS_PER_REVISION, TicketState
 from tickets.ticket import stored, ticket_events
 from tickets.ticket.fields import MOVES, Status
 from tickets.ticket.stored import SummaryItem
@@ -122,8 +122,8 @@ def change_status(
     for position, state in enumerate(tickets):
         # A microsecond apart, so that lists have one order for them.
         at = clock.stamp(begun, offset=position)
-        changes, actions = [("status", state.status.value, to.value)], summaries.dated(state.status, to, at)
-        told += summaries.revise(tenant, transaction, state, at=at, status=to, changes=changes, actions=actions)
+        changes, actions = [("status", state.status.value, to.value)], changing.dated(state.status, to, at)
+        told += changing.revise(tenant, transaction, state, at=at, status=to, changes=changes, actions=actions)
     publish(tenant, transaction, *told, subject=_SUBJECT, at=clock.stamp(begun))
     if companion is not None:
         companion.join(transaction, len(tickets))
@@ -147,10 +147,10 @@ def take_back(tenant: TenantContext, receipt: str) -> TakenBack:
         position, number, version, before, resolver = row
         then = clock.stamp(clock.parse(begun), offset=position)
         state = TicketState(number, version + 1, Status(to), resolver)
-        changes, actions = [("status", to, before)], summaries.forgotten(before, to, then)
+        changes, actions = [("status", to, before)], changing.forgotten(before, to, then)
         at = clock.stamp(offset=position)
         back = Status(before)
-        return summaries.revise(tenant, transaction, state, at=at, status=back, changes=changes, actions=actions)
+        return changing.revise(tenant, transaction, state, at=at, status=back, changes=changes, actions=actions)
 
     count = write_unchanged(tenant, rows, add, number=lambda row: row[1])
     return TakenBack(count, len(rows) - count)

@@ -17,9 +17,9 @@ from portal.dynamo.transaction import Companion, beside
 from portal.errors import Conflict, Invalid, Overtaken, TransactionRefused
 from tenants.tenancy.context import TenantContext
 from tickets.counting import contributions
-from tickets.desk import summaries, timelines
+from tickets.desk import changing, timelines
+from tickets.desk.changing import TicketState, counted
 from tickets.desk.creating import REQUEST, new_request_id, put_record, request_digest
-from tickets.desk.summaries import TicketState, counted
 from tickets.ticket import fields, stored, ticket_events
 from tickets.ticket.fields import MOVES, Status
 from tickets.ticket.stored import ActivityItem, RequestItem, SummaryItem
@@ -80,8 +80,8 @@ def comment(
     waiting = [companion]  # for the first attempt, beside whose read it does its part
 
     def attempt() -> SummaryItem:
-        summary = beside(waiting.pop() if waiting else None, lambda: summaries.read(tenant, number))
-        if seen and summaries.updated_at(tenant, summary) > seen:
+        summary = beside(waiting.pop() if waiting else None, lambda: changing.read(tenant, number))
+        if seen and changing.updated_at(tenant, summary) > seen:
             _refuse_unseen(tenant, number, digest, seen)
         transaction = Transaction()
         put_record(tenant, transaction, stored.MADE_COMMENT, digest, number=number)
@@ -147,9 +147,9 @@ def _add(
     if not is_note:
         actions = _counting(tenant, summary, at)
     else:
-        actions = [SummaryItem.noted_at.set(at)] if moves else summaries.raised(tenant, state, at)
+        actions = [SummaryItem.noted_at.set(at)] if moves else changing.raised(tenant, state, at)
     if then is not None and moves:
-        actions += summaries.dated(state.status, then, at)
+        actions += changing.dated(state.status, then, at)
     entry = ActivityItem(
         tenant.repository.key(stored.ticket, state.number),
         stored.activity(at, request[0][:12]),
@@ -185,7 +185,7 @@ def _revise(
     then: Status | None,
     actions: list[Action],
 ) -> list[Event]:
-    return summaries.revise(
+    return changing.revise(
         tenant,
         transaction,
         state,

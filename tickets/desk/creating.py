@@ -16,7 +16,7 @@ from portal.dynamo.retry import retrying
 from portal.dynamo.transaction import Companion, beside
 from portal.errors import Throttled, TransactionRefused
 from tenants.tenancy.context import TenantContext
-from tickets.desk import summaries
+from tickets.desk import changing
 from tickets.desk.changing import resolver_name
 from tickets.ticket import fields, stored, ticket_events
 from tickets.ticket.fields import (
@@ -87,7 +87,7 @@ def create(
         requester_name=tenant.user_name,
         created_at=at,
         epoch=int(counter.epoch),
-        **summaries.derived(tenant, number, status=Status.OPEN.value, resolver=resolver, updated_at=at),
+        **changing.derived(tenant, number, status=Status.OPEN.value, resolver=resolver, updated_at=at),
     )
     transaction, digest = Transaction(), None
     told = _assign(tenant, transaction, summary, assigned)
@@ -98,7 +98,7 @@ def create(
         companion.join(transaction, (summary, description))
     transaction.put(summary, condition=SummaryItem.pk.does_not_exist())
     transaction.put(DetailItem(pk, stored.DETAIL, description=description, request=digest))
-    transaction.put(summaries.event(tenant, pk, at, verb="opened the ticket"))
+    transaction.put(changing.event(tenant, pk, at, verb="opened the ticket"))
     publish(
         tenant,
         transaction,
@@ -141,7 +141,7 @@ def _assign(tenant: TenantContext, transaction: Transaction, summary: SummaryIte
     summary.resolver_name, summary.version = name, 2
     changes = [(ASSIGNEE.name, "", name)]
     at = clock.stamp(clock.parse(summary.created_at), offset=1)
-    entry = summaries.event(tenant, summary.pk, at, verb="changed", changes=changes)
+    entry = changing.event(tenant, summary.pk, at, verb="changed", changes=changes)
     entry.former_resolver = ""
     transaction.put(entry)
     people = ("", summary.resolver)

@@ -16,7 +16,7 @@ from typing import Any
 from portal import clock
 from tenants.tenancy.context import TenantContext
 from tickets.counting import contributions
-from tickets.desk.summaries import derived
+from tickets.desk.changing import derived
 from tickets.ticket import stored
 from tickets.ticket.fields import ASSIGNEE, DESCRIPTION, FIELDS, STATUS, SUMMARISED, Values
 from tickets.ticket.stored import ActivityItem, ChangeMap, DetailItem, SummaryItem

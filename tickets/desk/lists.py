@@ -2,33 +2,340 @@
 
 What a key serves, status and resolver, costs one round trip: each shard is asked for its share of a page and some
 slack. Where one has more of the newest rows than was fetched from it, the page ends early with a link to go on: such a
-page may be short, but it never costs a second round trip. Several statuses are not spread as evenly as shards are,
-so each of them is asked for a whole page: "unresolved" reads twice as many rows as "open", in the same round trip.
+page may be short, but it never costs a second round trip. Several statuses are not spread as evenly as shards are, so
+each of them is asked for a whole page: "unresolved" reads twice as many rows as "open", in the same round trip.
 
 Priority, tag and days are served by no key: they are asked of the rows that were read, and where a page is not full,
-further rounds read on, up to READ_LIMIT rows. That is 500: ten pages, some 200 KB and 25 read units, in at most
-three rounds, so that even a filter that nothing matches answers in a fraction of a second; the page then says how
-far it looked and links to the rest. The days bound the read itself wherever they can (`TicketFilter.since`).
+further rounds read on, up to READ_LIMIT rows. That is 500: ten pages, some 200 KB and 25 read units, in at most three
+rounds, so that even a filter that nothing matches answers in a fraction of a second; the page then says how far it
+looked and links to the rest. The days bound the read itself wherever they can (`TicketFilter.since`).
 
 No FilterExpression: it takes the same capacity, for DynamoDB charges what it reads and not what it returns. It would
-save bytes on the wire, but the merge needs the place of each row that was passed over, and the meter, which prices
-what comes back, would no longer see what a page costs.
+save bytes on the wire, but the merge needs the place of each row that was passed over, and the meter, which prices what
+comes back, would no longer see what a page costs.
+
+A list is spread over one partition for each of its statuses and shards. Rows are in the total order (sort key, place of
+the partition, the engine's own order), from which each page and each cursor follows.
+
+When the number of shards changes, tickets change their places, but never their sort keys. So a cursor also names the
+tickets of its page that have its own sort key, and in another layout than the one that it was made in the list goes on
+behind that sort key and those tickets: nothing is left out, and nothing is shown again.
+
+While tickets are being moved (`ShardLayout.moving_to`), one may leave a partition that is not read yet for one that was
+read already. So those that tickets move into are read once more after all others: each ticket is then met at its old
+place or at its new one, or at both, and is shown once.
+
+For those who may read internal notes a list has one more partition for each status: a ticket whose last change is a
+note stands there by the moment of that note, and its row in the other index, which viewers read, is passed over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+import logging
+import math
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
 
 from portal import clock
-from portal.dynamo.paging import Links
+from portal.dynamo.client import fan_out
+from portal.dynamo.paging import Links, Pager, Place
 from portal.errors import Invalid
+from portal.schema import keys
+from portal.schema.tables import Index
 from tenants.tenancy.context import TenantContext
 from tickets.desk.filters import EVERYTHING, TicketFilter
-from tickets.desk.shard_merge import CURSOR_VALUES, MergedList
 from tickets.desk.ticket_rows import TicketRow
+from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
+from tickets.ticket.stored import RESOLVER_RAISED, STATUS_RAISED, STATUS_RESOLVER, STATUS_UPDATED, TICKETS
+
+log = logging.getLogger("pooldesk.isolation")
+
+# Bounds around every stamp, for BETWEEN, which takes no empty string.
+_BEFORE_ALL, _BEHIND_ALL = " ", "~"
+# Tickets that a cursor names. Where more share one sort key, which takes an import, some are shown again after a change
+# of the layout.
+_TIES: Final = 150
+_ROWS_PER_READ: Final = 9  # that the first 4 KB hold, which cost as much as one row; a row has some 370 to 450 bytes
+CURSOR_VALUES: Final = 5
+Where = tuple[Any, ...]  # the builder of a partition key, and what it takes beside the tenant
+_NO_EPOCH: Final = -1  # of a cursor whose page was not in the order of places
+
+
+def binding(*, statuses: Sequence[Status], resolver: str | None, only: TicketFilter = EVERYTHING) -> tuple[object, ...]:
+    """Bind a cursor to this list, beside the tenant: it means nothing in another list."""
+    words = tuple(s.value for s in statuses)
+    return (_index(resolver).name, words, resolver, *only.params.items())
+
+
+def _index(resolver: str | None) -> Index:
+    return STATUS_UPDATED if resolver is None else STATUS_RESOLVER
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRow:
+    sort: str  # value of the index's sort key
+    place: int  # of its partition in the list
+    raw: dict[str, Any]
+
+    @property
+    def number(self) -> int:
+        return int(self.raw["number"]["N"])
+
+
+@dataclass(frozen=True)
+class Position:
+    """The row next to which a page begins. Rows are in the total order (sort key, place, the engine's own order).
+
+    That holds in the layout of its `epoch`. In another one `ties` are the tickets with this sort key that were shown.
+    """
+
+    backwards: bool
+    sort: str
+    place: int
+    number: int
+    epoch: int
+    ties: tuple[int, ...]
+
+
+@dataclass
+class Stretch:
+    """A piece of the list without gaps, in reading order: its rows, those that match, whether no match follows."""
+
+    rows: list[IndexRow] = field(default_factory=list)
+    matches: list[TicketRow] = field(default_factory=list)
+    complete: bool = False
+
+
+@dataclass
+class IndexPartition:
+    """One index partition: rows that wait to be merged, where its next Query starts, and whether it has more."""
+
+    index: Index
+    where: Where
+    place: int
+    between: tuple[str, str]
+    start: dict[str, Any] | None
+    shown: frozenset[int] = frozenset()  # tickets that are passed over where they have the sort key `shown_at`
+    shown_at: str = ""
+    rows: deque[IndexRow] = field(default_factory=deque)
+    more: bool = True
+
+    def has_shown(self, row: IndexRow) -> bool:
+        """Tell whether a page before has shown this row."""
+        return row.sort == self.shown_at and row.number in self.shown
+
+    @property
+    def is_dry(self) -> bool:
+        """Tell whether it must be read on before its next row is shown. The last row of a Query with more behind it
+        bounds what may come, and is left for the next page, which is then never empty."""
+        return self.more and len(self.rows) < 2
+
+
+class MergedList:
+    """One list: which partitions, which sort key, and how its cursors are bound."""
+
+    def __init__(
+        self,
+        tenant: TenantContext,
+        statuses: Sequence[Status],
+        resolver: str | None,
+        only: TicketFilter,
+        newer_than: str = "",
+    ) -> None:
+        if resolver and not keys.USER_ID.match(resolver):
+            raise Invalid("There is no such person.")
+        self.tenant, self.only, self.layout = tenant, only, tenant.layout
+        self.statuses = only.possible(tuple(statuses))
+        self.index = _index(resolver)
+        self.raised = (STATUS_RAISED if resolver is None else RESOLVER_RAISED) if tenant.is_agent else None
+        self.prefix = "" if resolver is None else ticket_keys.resolver_prefix(resolver)
+        # No stamp extends another, so this bound leaves out the moment itself.
+        self.low = self.prefix + (f"{newer_than}{_BEHIND_ALL}" if newer_than else only.since or _BEFORE_ALL)
+        self.pager = Pager(tenant.tenant_id, binding(statuses=statuses, resolver=resolver, only=only))
+
+    def ends(self, rows: Sequence[IndexRow], position: Position | None) -> tuple[list[Any], list[Any]]:
+        """Return the first and the last row of a page that began at `position` as their cursors hold them."""
+        in_places = self._in_places(position)
+        # Who reads on has seen the pages before as well; who turns back has not.
+        before = position.ties if position and rows[-1].sort == position.sort else ()
+        return self._signed(rows[0], rows, (), in_places), self._signed(rows[-1], rows, before, in_places)
+
+    def _signed(self, row: IndexRow, rows: Sequence[IndexRow], before: Sequence[int], in_places: bool) -> list[Any]:
+        """Return the position of a row without the prefix, which would name the person."""
+        ties = [*before, *(other.number for other in rows if other.sort == row.sort)]
+        epoch = self.layout.epoch if in_places else _NO_EPOCH
+        return [row.sort.removeprefix(self.prefix), row.place, row.number, epoch, ties[-_TIES:]]
+
+    def position(self, place: Place) -> Position:
+        sort, partition, number, epoch, ties = place.position
+        return Position(place.backwards, self.prefix + sort, partition, number, epoch, tuple(ties))
+
+    def _in_places(self, position: Position | None) -> bool:
+        """Tell whether the order of places is the same here as on the page before."""
+        return not self.layout.moving_to and (position is None or position.epoch == self.layout.epoch)
+
+    def read(
+        self, position: Position | None, size: int, rounds: Sequence[int], at_least: int = 0, fill: bool = False
+    ) -> Stretch:
+        """Read from the position on, up to `size` matches or as far as may be read.
+
+        `rounds` says for each further round up to how many rows it may take all of them together; the first asks for
+        `at_least` so many. They serve to find a first match, and with `fill` all.
+        """
+        descending = position is None or not position.backwards
+        partitions = self._read_first(position, max(size, at_least), descending)
+        if self.layout.moving_to:
+            rounds = ()  # what one partition is read on for would lie behind the others in time
+        read = sum(len(p.rows) for p in partitions)
+        most, further = rounds[-1] if rounds else 0, iter(rounds)
+        found, met = Stretch(), set[tuple[str, int]]()
+        while len(found.matches) < size and (heads := [p for p in partitions if p.rows]):
+            first = (max if descending else min)(heads, key=lambda p: (p.rows[0].sort, -p.place))
+            if first.is_dry:
+                if found.matches and not fill:
+                    break
+                dry = [p for p in heads if p.is_dry]
+                each = min(next(further, 0), most - read) // len(dry)
+                if each < 1:
+                    break
+                self._fill(dry, each, descending)
+                read += each * len(dry)
+                continue
+            row = first.rows.popleft()
+            if (row.sort, row.number) in met:
+                continue
+            met.add((row.sort, row.number))
+            found.rows.append(row)
+            if item := self._match(first, row):
+                found.matches.append(item)
+        found.complete = not any(p.more for p in partitions) and not any(
+            self._match(p, row) for p in partitions for row in p.rows if (row.sort, row.number) not in met
+        )
+        return found
+
+    def _match(self, partition: IndexPartition, row: IndexRow) -> TicketRow | None:
+        """Return the ticket where it matches and this is its place in the list."""
+        if self.raised and partition.index is self.index and "raised_at" in row.raw:
+            return None
+        item = TicketRow.from_raw(row.raw, is_raised=partition.index is self.raised)
+        return item if self.only.matches(item) else None
+
+    def _read_first(self, position: Position | None, size: int, descending: bool) -> list[IndexPartition]:
+        """Read the beginning of each partition, and while tickets move once more of those that they move into."""
+        shown = 0 if position is None or self._in_places(position) else len(position.ties)
+        moving_to, wanted = self.layout.moving_to, size + 1 + shown
+        # A share of it is enough where the tickets are spread evenly, which they are not while they are moved.
+        each = wanted if moving_to else _share(wanted, self.layout.readers)
+        partitions = self._partitions(position, self.layout.readers)
+        self._fill(partitions, each, descending, raised=wanted)
+        if moving_to:
+            again = [p for p in self._partitions(position, moving_to) if p.index is self.index]
+            self._fill(again, each, descending)
+            partitions += again
+        return partitions
+
+    def _partitions(self, position: Position | None, shards: int) -> list[IndexPartition]:
+        """Return those of the list, each with the bounds of what lies on the right side of the position."""
+        partitions: list[IndexPartition] = []
+        in_places = self._in_places(position)
+        for place, (index, where) in enumerate(self._places(shards)):
+            start, shown = None, frozenset[int]()
+            low, high = self.low, self.prefix + _BEHIND_ALL
+            if position is not None and not in_places:
+                shown = frozenset(position.ties)
+                low, high = (position.sort, high) if position.backwards else (low, position.sort)
+            elif position is not None:
+                # Equal sort keys are ordered by place: on one side of the position's they were shown already.
+                if place == position.place:
+                    start = self._start_key(position, index, where)
+                elif not position.backwards:
+                    high = position.sort if place > position.place else _just_before(position.sort)
+                else:
+                    low = position.sort if place < position.place else position.sort + _BEHIND_ALL
+            shown_at = position.sort if position and shown else ""
+            partitions.append(IndexPartition(index, where, place, (low, high), start, shown, shown_at))
+        return partitions
+
+    def _places(self, shards: int) -> Iterator[tuple[Index, Where]]:
+        """Yield the partitions in their order: index, and the builder of the key with what it takes."""
+        words = [status.value.upper() for status in self.statuses]
+        yield from ((self.index, (ticket_keys.tenant_status, w, shard)) for w in words for shard in range(shards))
+        if self.raised:
+            yield from ((self.raised, (ticket_keys.raised_status, word)) for word in words)
+
+    def _fill(self, partitions: list[IndexPartition], each: int, descending: bool, raised: int = 0) -> None:
+        """Read on in these partitions, in all at the same time; `raised` rows of those that are not divided."""
+        limits = [raised if raised and p.index is self.raised else each for p in partitions]
+        reads = [partial(self._query, p, n, descending) for p, n in zip(partitions, limits, strict=True)]
+        if reads:
+            fan_out(reads)
+
+    def _query(self, partition: IndexPartition, limit: int, descending: bool) -> None:
+        while True:
+            found = self.tenant.repository.query(
+                TICKETS,
+                *partition.where,
+                index=partition.index,
+                between=partition.between,
+                descending=descending,
+                limit=limit,
+                start=partition.start,
+            )
+            cut = len(found.items) < limit  # by the megabyte that a Query returns at most
+            if found.last_key and not cut and not self._is_ours(found.last_key):
+                # Behind a planted row nothing can be read on: the guard refuses its key. So the row must not be last.
+                limit *= 2
+                continue
+            ours = (
+                IndexRow(i[partition.index.range]["S"], partition.place, i) for i in found.items if self._is_ours(i)
+            )
+            partition.rows += (row for row in ours if not partition.has_shown(row))
+            partition.start, partition.more = found.last_key, found.last_key is not None
+            if not partition.is_dry:  # else nearly all were planted: read on behind them
+                return
+
+    def _start_key(self, position: Position, index: Index, where: Where) -> dict[str, Any]:
+        repository = self.tenant.repository
+        return {
+            index.hash: {"S": repository.key(*where)},
+            index.range: {"S": position.sort},
+            "pk": {"S": repository.key(ticket_keys.ticket, position.number)},
+            "sk": {"S": ticket_keys.SUMMARY},
+        }
+
+    def _is_ours(self, raw: dict[str, Any]) -> bool:
+        """Tell whether the row's base key is this tenant's: a row that another tenant planted is dropped."""
+        if ticket_keys.ticket_number(self.tenant.tenant_id, raw["pk"]["S"]) is not None:
+            return True
+        log.error("An index row of tenant %s belongs to another tenant; it was dropped.", self.tenant.tenant_id)
+        return False
+
+
+def _share(size: int, shards: int) -> int:
+    """Return how many rows of a page to ask of each shard: its share and up to two standard deviations of slack, and
+    never the whole page. Within that as many as fill what is paid for, where one deviation is left."""
+    if shards == 1:
+        return size
+    share = size / shards
+    deviation = math.sqrt(share * (1 - 1 / shards))
+    rows = math.ceil(share + 2 * deviation)
+    if (whole := rows - rows % _ROWS_PER_READ) >= share + deviation:
+        rows = whole
+    elif rows < _ROWS_PER_READ <= size // 2:
+        rows = _ROWS_PER_READ
+    return max(2, min(size, rows))
+
+
+def _just_before(sort: str) -> str:
+    """Return the bound that leaves out `sort` and nothing below it: stamps have one width and all end in Z."""
+    return sort[:-1]
+
+
+# --- pages ---
 
 # The rows of a page where nobody asks for another number; the queue asks for `bulk.limit`.
 PAGE_SIZE: Final = 50

@@ -13,13 +13,14 @@ from django.urls import get_script_prefix, reverse
 from portal import clock
 from portal.web import desk_prefix
 from tenants.tenancy.context import TenantContext
-from tickets.desk import summaries
+from tickets.desk import changing
+from tickets.desk.changing import EditConflict, TicketState
 from tickets.desk.filters import FILTERS
-from tickets.desk.summaries import TicketState
+from tickets.desk.forms import ChangeForm, TicketForm
 from tickets.desk.ticket_rows import TicketRow
 from tickets.desk.timelines import Activity, TicketTimeline
 from tickets.ticket import fields, stored
-from tickets.ticket.fields import ASSIGNEE, CHOICES, DESCRIPTION, EDITED, FIELDS, LABELS, MOVES, Status
+from tickets.ticket.fields import ASSIGNEE, BY_NAME, CHOICES, DESCRIPTION, EDITED, FIELDS, LABELS, MOVES, Status
 from tickets.ticket.stored import SummaryItem
 
 
@@ -59,9 +60,7 @@ def listed(tenant: TenantContext, item: SummaryItem | TicketRow, *, description:
         is_mine=bool(item.resolver) and item.resolver == tenant.user_id,
         requester_name=item.requester_name,
         created_at=clock.parse(item.created_at),
-        updated_at=clock.parse(
-            summaries.updated_at(tenant, item) if isinstance(item, SummaryItem) else item.updated_at
-        ),
+        updated_at=clock.parse(changing.updated_at(tenant, item) if isinstance(item, SummaryItem) else item.updated_at),
         comment_count=int(item.comment_count),
         version=int(item.version),
         url=ticket_url(int(item.number)),
@@ -127,7 +126,7 @@ def news(tenant: TenantContext, summary: SummaryItem, entries: list[Activity], s
 
 def _seen(tenant: TenantContext, summary: SummaryItem, last: str, since: str = "") -> dict[str, Any]:
     """Return up to when a page knows the ticket, and where it asks for more. An entry may come after its change."""
-    seen_at = max(summaries.updated_at(tenant, summary), last)
+    seen_at = max(changing.updated_at(tenant, summary), last)
     query = urlencode({"seen": since or seen_at, "shown": seen_at})
     address = reverse("tickets:ticket_updates", args=[int(summary.number)])
     return {"seen_at": seen_at, "updates_url": f"{address}?{query}" if tenant.is_agent else None}
@@ -176,3 +175,53 @@ def queue_url(**params: str | None) -> str:
         raise TypeError(f"the queue has no filter {sorted(unknown)}")
     query = urlencode({name: value for name in _QUEUE_PARAMS if (value := params.get(name))})
     return reverse("tickets:queue") + (f"?{query}" if query else "")
+
+
+# --- two versions of a ticket as the conflict page shows them ---
+
+
+Texts = dict[str, str]  # by field, as a person reads them
+
+
+def conflict_page(tenant: TenantContext, conflict: EditConflict, *, mine: Texts, theirs: Texts) -> dict[str, Any]:
+    """Return the fields in question side by side, and who made the other version and when."""
+    entries = conflict.since.entries
+    authors = {entry.author for entry in entries}
+    names = list(dict.fromkeys(entry.author_name for entry in entries if entry.author != tenant.user_id))
+    return {
+        "ticket": listed(tenant, conflict.stored),
+        "fields": [
+            {
+                "label": LABELS[name],
+                "mine": mine[name],
+                "theirs": theirs[name],
+                "differs": mine[name] != theirs[name]
+                and (not conflict.since.is_known or name in conflict.since.before),
+            }
+            for name in LABELS
+            if name in mine
+        ],
+        "by_oneself": authors == {tenant.user_id},
+        "by": " and ".join(names),
+        "when_changed": timeline_entry(entries[0]).at if entries else None,
+    }
+
+
+def left_alone(form: TicketForm, conflict: EditConflict) -> dict[str, str]:
+    """Return what others made of the fields that the author of this form left as they were."""
+    before, now = conflict.since.before, values_of(conflict.stored, conflict.description)
+    return {
+        field.name: field.typed(now[field.name])
+        for field in EDITED
+        if field.name in before and field.typed(form.cleaned_data[field.name]) == before[field.name]
+    }
+
+
+def stored_texts(stored: SummaryItem, description: str = "") -> Texts:
+    """Return all fields of the stored ticket."""
+    return {name: BY_NAME[name].shown(value) for name, value in values_of(stored, description).items()}
+
+
+def sent_texts(form: TicketForm | ChangeForm) -> Texts:
+    """Return the fields that a form changes, of an assignee the id."""
+    return {name: BY_NAME[name].shown(value) for name, value in form.values.items()}

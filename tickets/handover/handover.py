@@ -26,8 +26,8 @@ from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tickets.counting import stored_counts
 from tickets.counting.contributions import UNRESOLVED
-from tickets.desk import bulk, changing, lists, summaries
-from tickets.desk.summaries import TicketState
+from tickets.desk import bulk, changing, lists
+from tickets.desk.changing import TicketState
 from tickets.desk.ticket_rows import TicketRow
 from tickets.ticket.stored import SummaryItem
 
@@ -158,7 +158,7 @@ def _move(tenant: TenantContext, rows: list[TicketRow], to: str, name: str) -> i
 
     def add(transaction: Transaction, row: tuple[int, TicketRow]) -> list[Event]:
         position, ticket = row
-        return summaries.revise(
+        return changing.revise(
             tenant,
             transaction,
             TicketState.of(ticket),

@@ -16,8 +16,8 @@ from portal.errors import Invalid
 from portal.plain_text import amount
 from tenants.tenancy.context import TenantContext
 from tickets.dashboards.dashboard import Freshness
-from tickets.desk import filter_presenters, filters, queue_presenters
-from tickets.desk.filter_presenters import QueueAddress, chips
+from tickets.desk import filters, queue_presenters
+from tickets.desk.queue_presenters import QueueAddress, chips
 from tickets.desk.ticket_presenters import listed, queue_url
 from tickets.search import search_query
 from tickets.search.results import Found, Hit, Piece, Suggestions, Where
@@ -144,7 +144,7 @@ def busy_page(address: SearchAddress, message: str, *, here: str) -> dict[str, A
 def tidied(params: Mapping[str, str]) -> str | None:
     """Return the address that the form of filters means, None where the parameters are not the form's. Raises
     Invalid."""
-    meant = filter_presenters.with_days(params)
+    meant = queue_presenters.with_days(params)
     return None if meant is None else SearchAddress.of(meant).url()
 
 
@@ -189,7 +189,7 @@ def _context(address: SearchAddress) -> dict[str, Any]:
         "status_tabs": queue_presenters.status_tabs(address),
         "who_tabs": queue_presenters.who_tabs(address),
         "chips": chips(address),
-        "chips_note": filter_presenters.note(address.only),
+        "chips_note": queue_presenters.note(address.only),
         "without_url": address.url(**dict.fromkeys(address.only.params, "")),
         "filter_form": _filter_form(address),
         "results": {
@@ -206,7 +206,7 @@ def _context(address: SearchAddress) -> dict[str, Any]:
 def _filter_form(
     address: SearchAddress, typed: Mapping[str, str] | None = None, problem: Invalid | None = None
 ) -> dict[str, Any]:
-    form = filter_presenters.form(address, typed, problem)
+    form = queue_presenters.form(address, typed, problem)
     own = [(name, value) for name in ("q", "order") if (value := address.params[name])]
     place = {"url": reverse("tickets:search"), "place": "#results", "home": "results-title"}
     return form | place | {"hidden": [*own, *form["hidden"]]}

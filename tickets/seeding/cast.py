@@ -1,15 +1,158 @@
-"""Cast the demonstration: desks (tenants) and people, with ids that follow from the seed. Nothing is read."""
+"""Cast the demonstration: desks and people, with ids that follow from the seed, and write those that are missing."""
 
 from __future__ import annotations
 
+import hashlib
 import random
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, Final, Literal
 
+from django.contrib.auth.hashers import make_password
+
+from portal.dynamo.repository import TenantRepository
+from portal.errors import Conflict, NotFound
+from tenants.audit_trail.recording import SYSTEM
+from tenants.lifecycle import tenant_lifecycle
+from tenants.membership import member_changes, members
+from tenants.sign_in import accounts
+from tenants.sign_in.accounts import User
+from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role
+from tenants.tenancy.stored import TenantItem
 from tenants.tenancy.tenant_directory import slug_of
-from tickets.seeding.words import made_id, words
+
+# --- texts ---
+
+
+By = Literal["agent", "customer", "note"]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One contribution to a conversation; `says` has one text for each way that the scenario may go."""
+
+    by: By
+    says: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One kind of ticket. It goes one of two ways; titles, description and turns of one way belong together."""
+
+    tags: tuple[str, ...]
+    urgency: int  # 0, a wish, to 3, an outage
+    titles: tuple[str, ...]
+    descriptions: tuple[str, ...]
+    talk: tuple[Turn, ...]
+
+
+@dataclass(frozen=True)
+class Words:
+    first_names: tuple[str, ...]
+    last_names: tuple[str, ...]
+    customers: tuple[str, ...]
+    companies: tuple[str, ...]
+    relapses: tuple[str, ...]
+    remedies: tuple[str, ...]
+    products: Mapping[str, str]
+    slots: Mapping[str, tuple[str, ...]]
+
+
+@cache
+def scenarios() -> tuple[Scenario, ...]:
+    return tuple(
+        Scenario(
+            tags=tuple(raw["tags"]),
+            urgency=raw["urgency"],
+            titles=tuple(raw["titles"]),
+            descriptions=tuple(raw["descriptions"]),
+            talk=tuple(Turn(turn["by"], tuple(turn["says"])) for turn in raw["talk"]),
+        )
+        for raw in _load("scenarios.toml")["scenario"]
+    )
+
+
+@cache
+def words() -> Words:
+    raw = _load("words.toml")
+    slots = {name: tuple(values) for name, values in raw.pop("slots").items()}
+    products = raw.pop("products")
+    return Words(products=products, slots=slots, **{name: tuple(values) for name, values in raw.items()})
+
+
+def made_id(*parts: object) -> str:
+    """Return 32 hex digits that follow from the parts: an id that the same seed makes again."""
+    return hashlib.blake2b("/".join(map(str, parts)).encode(), digest_size=16).hexdigest()
+
+
+def _load(name: str) -> dict[str, Any]:
+    return tomllib.loads((Path(__file__).parent / name).read_text(encoding="utf-8"))
+
+
+_STRANGER = " This seed did not make it: use the --seed that did, or an empty database."
+
+
+class Accounts:
+    """Makes accounts that share one password, which is hashed once: at 50 ms each, that is most of the work."""
+
+    def __init__(self, password: str) -> None:
+        self._password = password
+        self.made = 0
+
+    @cached_property
+    def _hash(self) -> str:
+        return make_password(self._password)
+
+    def ensure(self, people: Sequence[Person]) -> None:
+        """Create those who have no account. Raises Conflict where somebody else has the address."""
+        for person in people:
+            if accounts.find_by_id(person.id) is None:
+                self._create(person)
+
+    def _create(self, person: Person) -> None:
+        try:
+            accounts.seed(
+                email=person.email,
+                name=person.name,
+                password_hash=self._hash,
+                is_operator=person.is_operator,
+                user_id=person.id,
+            )
+        except Conflict as error:
+            raise Conflict(error.message + _STRANGER) from error
+        self.made += 1
+
+
+def ensure_tenant(desk: CastDesk) -> TenantItem:
+    """Return the desk's tenant with all its members, made now if need be. Raises Conflict where the slug is taken."""
+    try:
+        tenant = tenant_directory.find(desk.slug)
+    except NotFound:
+        tenant = tenant_lifecycle.create(
+            name=desk.name, slug=desk.slug, owner=_user(desk.owner), tenant_id=desk.tenant_id, by=SYSTEM
+        )
+    if tenant.tenant_id != desk.tenant_id:
+        raise Conflict(f"A tenant with the slug {desk.slug} exists already.{_STRANGER}")
+    known = {member.id for member in members.members_of(TenantRepository(desk.tenant_id))}
+    for member in desk.members:
+        if member.person.id not in known:
+            # The list above may be a moment behind.
+            with suppress(Conflict):
+                member_changes.seed_member(_user(member.person), tenant, member.role)
+    return tenant
+
+
+def _user(person: Person) -> User:
+    return User(id=person.id, email=person.email, name=person.name)
+
+
+# --- desks and people ---
+
 
 DEFAULT_TENANTS: Final = 5
 DEFAULT_USERS: Final = 6  # invented colleagues per tenant

@@ -26,11 +26,9 @@ from tenants.tenancy.stored import TenantStatus
 from tickets.data import stored as import_keys
 from tickets.desk.history import TicketItems, collection
 from tickets.seeding import cast
-from tickets.seeding.cast import CastDesk
+from tickets.seeding.cast import Accounts, CastDesk, ensure_tenant
 from tickets.seeding.content import invent
-from tickets.seeding.holdings import SOURCE
-from tickets.seeding.items import SeedItem
-from tickets.seeding.people import Accounts, ensure_tenant
+from tickets.seeding.stored import SOURCE, SeedItem
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.stored import CounterItem, SummaryItem
 

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from portal import clock
 from portal.dynamo.client import fan_out
-from portal.errors import NotFound
+from portal.errors import Invalid, NotFound
 from tenants.tenancy.context import TenantContext
 from tickets.desk.timelines import Activity
-from tickets.ticket import stored
-from tickets.ticket.fields import ASSIGNEE, BY_NAME, FIELDS, TITLE, TicketField, Values
+from tickets.ticket import stored, texts
+from tickets.ticket.fields import ASSIGNEE, BY_NAME, FIELDS, TITLE, Status, TicketField, Values
 from tickets.ticket.stored import TICKETS, CounterItem, SummaryItem
 
 _UNKNOWN: Final = "(not kept)"
@@ -246,3 +246,46 @@ def _until(tenant: TenantContext, number: int, later: str) -> list[Activity]:
 
 def _is_entry(raw: Mapping[str, Any]) -> bool:
     return str(raw["sk"]["S"]).startswith(stored.ACTIVITY_PREFIX)
+
+
+# --- filter tickets by what they were at a moment ---
+
+
+NAMES = ("status", "assignee", "tag", "changed")
+
+
+@dataclass(frozen=True)
+class PastFilter:
+    """Hold what a ticket has to have been, each "" for anything.
+
+    `assignee` is a part of the name, which is what a history keeps; `changed` is "yes" for those alone that are
+    different now.
+    """
+
+    status: str = ""
+    assignee: str = ""
+    tag: str = ""
+    changed: str = ""
+
+    @classmethod
+    def of(cls, params: Mapping[str, str]) -> PastFilter:
+        """Read the filters of an address. Raises Invalid for a status that there is not."""
+        told = cls(**{name: params.get(name, "").strip() for name in NAMES})
+        if told.status and told.status not in {status.value for status in Status}:
+            raise Invalid("There is no such status.", field="status")
+        return cls(told.status, told.assignee, texts.word(told.tag), told.changed and "yes")
+
+    @property
+    def params(self) -> dict[str, str]:
+        """Return the filters that are not empty, as an address has them."""
+        return {name: value for name in NAMES if (value := getattr(self, name))}
+
+    def takes(self, found: ThenAndNow) -> bool:
+        """Tell whether a ticket was like this. One that did not exist was not."""
+        then = found.then
+        if then is None or (self.status and then.values["status"] != self.status):
+            return False
+        if self.changed and not found.differing:
+            return False
+        is_theirs = self.assignee.casefold() in then.resolver_name.casefold()
+        return is_theirs and (not self.tag or self.tag in then.values["tags"])

@@ -1,10 +1,11 @@
-"""Tickets as they were, as their pages show them: beside what they are now."""
+"""Show tickets as they were beside what they are now, and take the filters of their list."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from django import forms
 from django.urls import reverse
 from django.utils.http import urlencode
 
@@ -12,13 +13,28 @@ from portal import clock
 from portal.plain_text import amount
 from portal.web import moments
 from tickets.desk import ticket_presenters
-from tickets.desk.summaries import TicketState
+from tickets.desk.changing import TicketState
 from tickets.desk.timelines import Activity
-from tickets.ticket.fields import LABELS
-from tickets.time_machine import past_filters, restoring
-from tickets.time_machine.forms import PastFilterForm
-from tickets.time_machine.past_filters import PastFilter
-from tickets.time_machine.past_tickets import PastPage, ThenAndNow
+from tickets.ticket.fields import LABELS, Status
+from tickets.time_machine import past_tickets, restoring
+from tickets.time_machine.past_tickets import PastFilter, PastPage, ThenAndNow
+
+
+class PastFilterForm(forms.Form):
+    """Take the filters. The page's address holds them."""
+
+    status = forms.ChoiceField(
+        label="Status then", required=False, choices=[("", "Any"), *((s.value, s.label) for s in Status)]
+    )
+    assignee = forms.CharField(label="Assignee then", required=False, max_length=100)
+    tag = forms.CharField(label="Tag then", required=False, max_length=100)
+    changed = forms.BooleanField(
+        label="Different now", required=False, widget=forms.CheckboxInput(attrs={"value": "yes"})
+    )
+
+
+# --- tickets as they were, as their pages show them: beside what they are now ---
+
 
 REASONS = 10  # for which tickets were left, that are said one by one
 MOMENTS_SHOWN = 20  # changes that a ticket's page offers to look behind
@@ -108,7 +124,7 @@ def queue_page(page: PastPage, at: str, only: PastFilter) -> dict[str, Any]:
 
 def kept(params: Mapping[str, str]) -> dict[str, str]:
     """Return what the forms of a restoration take along, to come back to the list that they were opened from."""
-    return {name: params[name] for name in ("list", *past_filters.NAMES, "from") if params.get(name)}
+    return {name: params[name] for name in ("list", *past_tickets.NAMES, "from") if params.get(name)}
 
 
 def list_url(params: Mapping[str, str]) -> str:

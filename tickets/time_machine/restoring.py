@@ -23,8 +23,7 @@ from tenants.membership.members import Member
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tickets.desk import changing
-from tickets.desk.changing import Wishes
-from tickets.desk.summaries import TicketState
+from tickets.desk.changing import TicketState, Wishes
 from tickets.ticket.fields import ASSIGNEE, DESCRIPTION, LABELS
 from tickets.time_machine import past_tickets
 from tickets.time_machine.past_tickets import PastTicket, ThenAndNow

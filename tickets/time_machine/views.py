@@ -14,9 +14,9 @@ from portal.web.access import member
 from portal.web.heavy_work import heavy
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
-from tickets.desk.summaries import TicketState
+from tickets.desk.changing import TicketState
 from tickets.time_machine import past_tickets, presenters, restoring
-from tickets.time_machine.past_filters import PastFilter
+from tickets.time_machine.past_tickets import PastFilter
 
 
 @member(Role.ADMIN)

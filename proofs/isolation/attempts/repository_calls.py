@@ -23,7 +23,7 @@ from proofs.isolation.targets import Cursor
 from tenants.membership.stored import MEMBERS, MemberItem
 from tenants.sign_in.stored import USERS, AccountItem
 from tenants.tenancy.stored import TenantItem
-from tickets.desk import lists, shard_merge, timelines
+from tickets.desk import lists, timelines
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
 from tickets.ticket.stored import TICKETS, CounterItem, DetailItem, SummaryItem
@@ -244,7 +244,7 @@ def _bent(draw: Draw, kind: str, theirs: Cursor) -> str:
     tenant = draw.me.tenant
     bound: tuple[object, ...] = ("activity", theirs.number)
     if not theirs.number:
-        bound = shard_merge.binding(statuses=[Status(theirs.status)], resolver=theirs.resolver)
+        bound = lists.binding(statuses=[Status(theirs.status)], resolver=theirs.resolver)
     match kind:
         case "truncated":
             return text[: rng.randrange(len(text))]

@@ -13,10 +13,9 @@ from portal.web import moments
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
-from tickets.desk.summaries import TicketState
+from tickets.desk.changing import TicketState
 from tickets.time_machine import past_tickets, presenters, restoring
-from tickets.time_machine.past_filters import PastFilter
-from tickets.time_machine.past_tickets import ThenAndNow
+from tickets.time_machine.past_tickets import PastFilter, ThenAndNow
 from tickets.verification.recount import last_number
 
 BY = Actor(origin="time_machine")

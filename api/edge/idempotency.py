@@ -22,10 +22,10 @@ from typing import Any, Final, Generic, TypeVar
 
 from django.http import HttpResponse
 
-from api.door import keys, problems
-from api.door.items import AnswerItem
-from api.door.problems import RequestProblem
-from api.door.routing import ApiRequest
+from api.edge import problem_responses, stored
+from api.edge.problem_responses import RequestProblem
+from api.edge.routing import ApiRequest
+from api.edge.stored import AnswerItem
 from portal.dynamo.repository import Action, Condition, TenantRepository, Transaction
 from portal.dynamo.transaction import Companion
 from portal.errors import ConditionFailed, PortalError, TransactionRefused
@@ -111,7 +111,7 @@ class _Once(Generic[_T]):
             if not _KEY.match(key):
                 raise RequestProblem(422, "invalid", "Send 1 to 255 characters of ASCII, no spaces.", field=HEADER)
             named = (request.caller.tenant.user_id, str(request.method), request.path, key)
-            self._pk = self._repository.key(keys.answer if is_content else keys.pooled_answer, *named)
+            self._pk = self._repository.key(stored.answer if is_content else stored.pooled_answer, *named)
         self._digest = hashlib.sha256(request.body).hexdigest()
 
     def meanwhile(self) -> None:
@@ -156,7 +156,7 @@ class _Once(Generic[_T]):
         """Keep a refusal as the answer. What may go otherwise the next time is not kept, and may be sent at once."""
         if not self._is_claimed:
             return
-        answer = problems.of(error, self._request_id)
+        answer = problem_responses.of(error, self._request_id)
         if error.passes or answer.status_code >= 500:
             self.release()
         else:

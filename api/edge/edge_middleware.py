@@ -11,7 +11,9 @@ tenant's until it is proved, takes nothing of one and learns nothing of one: `ke
 from __future__ import annotations
 
 import logging
+import re
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Final
@@ -23,9 +25,9 @@ from django.middleware.security import SecurityMiddleware
 from django.urls import Resolver404, resolve
 from django.utils.cache import patch_vary_headers
 
-from api.door import cross_origin, key_attempts, problems, request_ids
-from api.door.problems import RequestProblem
-from api.door.routing import ApiRequest, ApiRoute
+from api.edge import key_attempts, problem_responses
+from api.edge.problem_responses import RequestProblem
+from api.edge.routing import ApiRequest, ApiRoute
 from portal.errors import NotFound, PortalError
 from portal.web import middleware
 from portal.web.access import SAFE, Access
@@ -34,6 +36,65 @@ from tenants.api_keys import key_authentication, key_text
 from tenants.api_keys.key_authentication import ApiCaller, KeyRefused
 from tenants.tenancy import admission
 from tenants.tenancy.admission import NotAdmitted
+
+_GIVEN: Final = re.compile(r"[A-Za-z0-9._-]{8,64}\Z")
+
+
+def request_id(request: HttpRequest) -> str:
+    """Return the request's id: that of its header X-Request-Id where it is 8 to 64 plain characters."""
+    given: str = request.headers.get("X-Request-Id", "")
+    return given if _GIVEN.match(given) else uuid.uuid4().hex
+
+
+# --- scripts of other origins ---
+#
+# They may call where a key says so. Off by default: a key names no origin. A browser asks before it sends a key, so
+# that question cannot depend on one and is always answered alike. The key of the request itself decides: from an origin
+# that it does not name, nothing is done, and nothing but that can be read. A refusal before a key has let anybody in
+# may be read by any page: nothing of a desk is in it, and that a key has ended is told to those alone who hold it.
+
+_OPEN: Final = "Access-Control-Allow-Origin"
+_ANY: Final = "*"
+_HEADERS: Final = "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Request-Id"
+_READABLE: Final = "ETag, Idempotency-Replayed, Link, Location, RateLimit, RateLimit-Policy, Retry-After, X-Request-Id"
+_REMEMBERED: Final = "7200"  # seconds; no browser remembers the answer for longer
+
+
+def is_preflight(request: HttpRequest) -> bool:
+    """Tell whether a browser asks if it may send a request."""
+    return request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers
+
+
+def allow_asking(response: HttpResponse, methods: list[str]) -> None:
+    """Let the browser send the request with a key, in the headers of the answer to a preflight."""
+    response[_OPEN] = _ANY
+    response["Access-Control-Allow-Methods"] = ", ".join(methods)
+    response["Access-Control-Allow-Headers"] = _HEADERS
+    response["Access-Control-Max-Age"] = _REMEMBERED
+
+
+def refuse_foreign(request: HttpRequest, caller: ApiCaller) -> None:
+    """Raise RequestProblem where a page of another origin calls that the key does not name."""
+    origin = request.headers.get("Origin")
+    if origin and not _is_own(request, origin) and origin not in caller.origins:
+        sentence = "This API key does not name the origin of the calling page."
+        raise RequestProblem(403, "origin_not_allowed", sentence, headers={_OPEN: _ANY})
+
+
+def open_to(request: HttpRequest, response: HttpResponse, caller: ApiCaller | None) -> None:
+    """Let the page that called read the answer, where the key names its origin or has let nobody in."""
+    origin = request.headers.get("Origin")
+    if origin and (caller is None or origin in caller.origins):
+        response.headers.setdefault(_OPEN, _ANY if caller is None else origin)
+        response["Access-Control-Expose-Headers"] = _READABLE
+
+
+def _is_own(request: HttpRequest, origin: str) -> bool:
+    return origin == f"{request.scheme}://{request.get_host()}"
+
+
+# --- requests ---
+
 
 log = logging.getLogger("pooldesk.api")
 
@@ -69,23 +130,25 @@ class ApiMiddleware:
 
 def _answer(request: HttpRequest) -> HttpResponse:
     """Answer in one form, whatever happens, and leave a line in the log."""
-    begun, said = time.monotonic(), request_ids.of(request)
+    begun, said = time.monotonic(), request_id(request)
     request.request_id, request.caller = said, None  # type: ignore[attr-defined]  # an ApiRequest from here on
     try:
         response = _routed(request)
     except PortalError as error:
-        response = problems.of(error, said)
+        response = problem_responses.of(error, said)
         _say_how_to_come(response, error)
     except middleware.CLIENT_FAULTS:
-        response = problems.response(400, "unreadable", "This request cannot be read as a whole.", request_id=said)
+        response = problem_responses.response(
+            400, "unreadable", "This request cannot be read as a whole.", request_id=said
+        )
     except Exception:
         log.exception("%s failed [%s]", _route_of(request), said)
-        response = problems.response(500, "internal", "Something went wrong on our side.", request_id=said)
+        response = problem_responses.response(500, "internal", "Something went wrong on our side.", request_id=said)
     caller: ApiCaller | None = request.caller  # type: ignore[attr-defined]
     response["X-Request-Id"] = said
     response.headers.setdefault("Cache-Control", "private, no-cache")
     patch_vary_headers(response, ("Authorization", "Origin"))
-    cross_origin.open_to(request, response, caller)
+    open_to(request, response, caller)
     if response.status_code in (204, 304):
         del response["Content-Type"]
     else:
@@ -126,8 +189,8 @@ def _routed(request: HttpRequest) -> HttpResponse:
         raise RequestProblem(refused.status, "unreadable", refused.sentence)
     if request.method == "OPTIONS":
         response = HttpResponse(status=204, headers={"Allow": ", ".join(methods)})
-        if cross_origin.is_preflight(request):
-            cross_origin.allow_asking(response, methods)
+        if is_preflight(request):
+            allow_asking(response, methods)
         return response
     route = routes["GET" if request.method == "HEAD" else str(request.method)]
     if unknown := [name for name in request.GET if name not in route.parameters]:
@@ -158,7 +221,7 @@ def _let_in(request: ApiRequest, route: ApiRoute) -> HttpResponse:
 
 def _called(request: ApiRequest, route: ApiRoute, caller: ApiCaller) -> HttpResponse:
     try:
-        cross_origin.refuse_foreign(request, caller)
+        refuse_foreign(request, caller)
         if caller.tenant.closes_at and request.method not in SAFE:
             raise KeyRefused("tenant_closing")
         request.tenant, request.acting = caller.tenant, caller.tenant_for(route.scope)
@@ -169,7 +232,7 @@ def _called(request: ApiRequest, route: ApiRoute, caller: ApiCaller) -> HttpResp
         finally:
             request.method = asked
     except PortalError as error:
-        response = problems.of(error, request.request_id)
+        response = problem_responses.of(error, request.request_id)
         _say_how_to_come(response, error)
         return response
 

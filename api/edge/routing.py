@@ -1,30 +1,159 @@
 """Declare the routes of the API: each by its method, its scope and what it answers, all with the same problems.
 
-django-ninja reads parameters and bodies and writes the schema. Who may call, and what comes back where something is
-wrong, is the door's: a route that names no scope cannot be declared.
+The JSON of a request is read strictly: what one reader takes in one way and the next in another is refused. That is
+another content type, another encoding than UTF-8, a member that stands twice in one object, numbers that no computer's
+number holds, deep nesting, and objects of very many members, each with its place where it has one.
 """
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import URLPattern, URLResolver
 from ninja import NinjaAPI, Router
 from ninja.errors import HttpError
 from ninja.errors import ValidationError as Unfitting
+from ninja.parser import Parser
 from pydantic import BaseModel
 
-from api.door import problems, response_headers, sentences
-from api.door.problems import FieldProblem, RequestProblem
-from api.door.strict_json import StrictParser
+from api.edge import problem_responses, sentences
+from api.edge.problem_responses import FieldProblem, RequestProblem
 from portal.errors import NotFound, PortalError
 from portal.web import access
 from tenants.api_keys.key_authentication import ApiCaller
 from tenants.api_keys.scopes import Scope
 from tenants.tenancy.context import TenantContext
+
+# --- headers of answers, for the document ---
+
+
+_TEXTS: Final = {
+    "ETag": "the tag of what is sent, or of what is stored; for If-None-Match and If-Match",
+    "Link": "the address of the next page, as rel=next; not on the last one",
+    "Location": "the address of what was made",
+    "RateLimit": "the units that are left at the process that answers, and the seconds until there are more",
+    "RateLimit-Policy": "the units that the desk may take at once after a rest, and in how many seconds they come back",
+    "Retry-After": "the seconds after which to send it again",
+    "WWW-Authenticate": "how to come with a key, or which scope is missing",
+    "X-Request-Id": "finds the request in our log",
+}
+_REF: Final = "#/components/headers/"
+_RATE: Final = ("RateLimit", "RateLimit-Policy")
+_BY_STATUS: Final[Mapping[int, tuple[str, ...]]] = {
+    401: ("WWW-Authenticate",),
+    403: ("WWW-Authenticate",),
+    412: ("ETag",),
+    429: ("Retry-After", *_RATE),
+    503: ("Retry-After",),
+}
+
+COMPONENTS: Final = {name: {"description": text, "schema": {"type": "string"}} for name, text in _TEXTS.items()}
+
+
+def answer_headers(status: int, *more: str) -> dict[str, Any]:
+    """Return the headers of answers with this status, and those that this route sends with it."""
+    usual = _RATE if status < 400 else _BY_STATUS.get(status, ())
+    return {name: {"$ref": _REF + name} for name in sorted({"X-Request-Id", *usual, *more})}
+
+
+NESTING: Final = 16  # objects and lists inside each other
+DIGITS: Final = 40  # of a whole number; the longest that anything takes has 15
+MEMBERS: Final = 200  # of one object; no schema has a tenth of them, and each wrong one would be told of
+_MEDIA: Final = "application/json"
+
+
+class StrictParser(Parser):
+    """Reads bodies and queries for django-ninja. Its errors are RequestProblem."""
+
+    def parse_body(self, request: HttpRequest) -> Any:
+        if request.content_type != _MEDIA:
+            raise RequestProblem(
+                415,
+                "content_type",
+                f"Send the body as {_MEDIA}, and say so in the header Content-Type.",
+                headers={"Accept-Post": _MEDIA},
+            )
+        return parse(request.body)
+
+    def parse_querydict(self, data: QueryDict, list_fields: list[str], request: HttpRequest) -> dict[str, Any]:  # type: ignore[override]
+        for name, values in data.lists():
+            if len(values) > 1:
+                raise RequestProblem(422, "duplicate_parameter", "This parameter stands there twice.", field=name)
+        return data.dict()
+
+
+def parse(body: bytes) -> Any:
+    """Return what a JSON text says. Raises RequestProblem with status 400."""
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        raise _malformed(f"The body is not UTF-8: byte {error.start + 1} cannot stand there.") from error
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_object, parse_int=_whole, parse_float=_float, parse_constant=_constant
+        )
+    except json.JSONDecodeError as error:
+        raise _malformed(f"The body is no JSON: line {error.lineno}, column {error.colno}: {error.msg}.") from error
+    except RecursionError as error:
+        raise _too_deep() from error
+    if text.count("{") + text.count("[") > NESTING and _depth(value) > NESTING:
+        raise _too_deep()
+    return value
+
+
+def _malformed(sentence: str) -> RequestProblem:
+    return RequestProblem(400, "malformed_json", sentence)
+
+
+def _too_deep() -> RequestProblem:
+    return RequestProblem(400, "nested_too_deeply", f"Nest objects and lists at most {NESTING} deep.")
+
+
+def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(members) > MEMBERS:
+        raise RequestProblem(400, "too_many_members", f"An object has more than {MEMBERS} members.")
+    found: dict[str, Any] = {}
+    for name, value in members:
+        if name in found:
+            raise RequestProblem(400, "duplicate_member", "This member stands twice in one object.", field=name[:100])
+        found[name] = value
+    return found
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > DIGITS:
+        raise RequestProblem(400, "number_out_of_range", f"A number has more than {DIGITS} digits.")
+    return int(digits)
+
+
+def _float(text: str) -> float | int:
+    """Read 24.0 and 2.4e1 as the whole number that JSON Schema takes them for, up to what a float holds exactly."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise RequestProblem(400, "number_out_of_range", "A number is too large.")
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number
+
+
+def _constant(name: str) -> Any:
+    raise _malformed(f"The body is no JSON: {name} is no number there.")
+
+
+def _depth(value: Any) -> int:
+    """Return how many objects and lists lie inside each other, without recursion."""
+    depth, level = 0, [value]
+    while level := [v for v in level if isinstance(v, dict | list)]:
+        depth += 1
+        level = [inner for v in level for inner in (v.values() if isinstance(v, dict) else v)]
+    return depth
+
+
+# --- routes ---
+
 
 _ALWAYS: Final = (400, 401, 403, 422, 429, 500, 503)  # that any route may answer
 
@@ -42,7 +171,7 @@ class ApiRequest(HttpRequest):
 
 @dataclass(frozen=True)
 class ApiRoute:
-    """Tell the door of one method of an address: its scope, and the names of parameters in its query."""
+    """Declare one method of an address: its scope, and the names of parameters in its query."""
 
     scope: Scope
     parameters: frozenset[str]
@@ -105,12 +234,12 @@ def _responses(
     """Return what the document says of answers: of problems all, of others their headers, to which ninja adds."""
     told: dict[int, dict[str, Any]] = {status: {} for status in answers}
     for status in problem_statuses:
-        codes = ", ".join(problems.CODES[status])
-        content = {problems.CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+        codes = ", ".join(problem_responses.CODES[status])
+        content = {problem_responses.CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
         told.setdefault(status, {"description": f"Problem, by its code: {codes}", "content": content})
     for status, said in told.items():
         tagged = ("ETag",) if 304 in answers and status in (200, 304) else ()
-        said["headers"] = response_headers.of(status, *tagged, *sends.get(status, ()))
+        said["headers"] = answer_headers(status, *tagged, *sends.get(status, ()))
     return told
 
 
@@ -124,7 +253,7 @@ class RoutedApi(NinjaAPI):
         self.add_exception_handler(Exception, _raised_again)
 
     def _get_urls(self) -> list[URLResolver | URLPattern]:
-        """Return a route for each path. Its view says who may call it, and what the door has to know."""
+        """Return a route for each path. Its view says who may call it, and what the middleware has to know."""
         patterns: list[URLResolver | URLPattern] = []
         for router in self._get_bound_routers():
             views = list(router.path_operations.values())
@@ -138,7 +267,7 @@ class RoutedApi(NinjaAPI):
                     for method in operation.methods
                 }
                 callback = access.api(pattern.callback, {m: route.scope.value for m, route in routes.items()})
-                callback.api_routes = routes  # type: ignore[attr-defined]  # read by the door
+                callback.api_routes = routes  # type: ignore[attr-defined]  # read by the middleware
                 patterns.append(pattern)
         return patterns
 
@@ -149,7 +278,7 @@ def _names(operation: Any) -> frozenset[str]:
 
 
 def _raised_again(request: HttpRequest, error: Any) -> HttpResponse:
-    """Let the door answer: django-ninja wraps what the parser raises."""
+    """Answer in our form: django-ninja wraps what the parser raises."""
     if isinstance(error, HttpError) and isinstance(error.__cause__, PortalError):
         raise error.__cause__
     raise error
@@ -158,8 +287,10 @@ def _raised_again(request: HttpRequest, error: Any) -> HttpResponse:
 def _unfitting(request: HttpRequest, error: Any) -> HttpResponse:
     said: str = request.request_id  # type: ignore[attr-defined]  # an ApiRequest
     if any(found["loc"][0] == "path" for found in error.errors):
-        return problems.of(NotFound("There is nothing at this address."), said)
-    return problems.invalid([_field_problem(found) for found in error.errors[: problems.MOST_ERRORS]], said)
+        return problem_responses.of(NotFound("There is nothing at this address."), said)
+    return problem_responses.invalid(
+        [_field_problem(found) for found in error.errors[: problem_responses.MOST_ERRORS]], said
+    )
 
 
 def _field_problem(found: Mapping[str, Any]) -> FieldProblem:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from django.http import HttpRequest, HttpResponse
 from pydantic import BaseModel, ConfigDict
 
-from api.door.problems import RequestProblem
+from api.edge.problem_responses import RequestProblem
 
 CONTENT_TYPE: Final = "application/json"
 _PATTERN: Final = r'^(\*|(W/)?"[^"]*"(\s*,\s*(W/)?"[^"]*")*)$'

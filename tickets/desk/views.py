@@ -1,0 +1,339 @@
+"""Show the pages of the desk: the queue and bulk changes, one ticket, changes of its fields, and people to choose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST, require_safe
+
+from portal import clock
+from portal.errors import Conflict, Invalid
+from portal.plain_text import amount
+from portal.web.access import get_or_post, member
+from portal.web.heavy_work import heavy
+from tenants.lifecycle import desk_settings
+from tenants.membership import members
+from tenants.membership.members import Member
+from tenants.tenancy.request import TenantRequest
+from tenants.tenancy.roles import Role
+from tickets.desk import bulk, changing, commenting, creating, lists, queue_presenters, ticket_presenters, timelines
+from tickets.desk.bulk import BulkRefused
+from tickets.desk.changing import EditConflict, TicketState, Wishes
+from tickets.desk.forms import ChangeForm, CommentForm, NewTicketForm, TicketForm
+from tickets.desk.queue_presenters import QueueAddress
+from tickets.desk.ticket_presenters import ticket_url
+from tickets.ticket.fields import STATUS, Status
+
+
+@member(Role.VIEWER)
+@require_safe
+def people(request: TenantRequest) -> HttpResponse:
+    """Ask whose tickets to list: those who can have tickets, as links to the queue."""
+    address = QueueAddress.of(request.GET.dict())
+    return people_page(request, {"ticket": None}, lambda m: address.url(resolver=m.id, name=m.name))
+
+
+def people_choices(request: TenantRequest) -> list[tuple[str, str]]:
+    """Return the members who can have tickets as ids and names, oneself first."""
+    me = request.tenant.user_id
+    found = sorted(_assignable(request), key=lambda m: m.id != me)
+    return [(m.id, f"{m.name} (you)" if m.id == me else m.name) for m in found]
+
+
+def _assignable(request: TenantRequest) -> list[Member]:
+    return [m for m in members.members_of(request.tenant.repository) if m.role.at_least(Role.AGENT)]
+
+
+def people_page(
+    request: TenantRequest, context: dict[str, Any], link: Callable[[Member], str] | None = None
+) -> HttpResponse:
+    """Show the members who can have tickets, narrowed by `?q=`: buttons of a form, or links where `link` makes them."""
+    search = request.GET.get("q", "").strip()
+    chosen = [
+        {
+            "id": m.id,
+            "name": m.name,
+            "role_label": m.role.label,
+            "is_me": m.id == request.tenant.user_id,
+            "url": link(m) if link else None,
+        }
+        for m in _assignable(request)
+        if search.casefold() in f"{m.name} {m.email}".casefold()
+    ]
+    template = "tickets/_people.html" if "HX-Request" in request.headers else "tickets/assign.html"
+    return render(request, template, context | {"people": chosen, "q": search})
+
+
+# --- the queue ---
+
+
+HANDFUL = 5  # as many are closed together without a question
+
+
+@member(Role.VIEWER)
+@require_safe
+def queue(request: TenantRequest) -> HttpResponse:
+    params = request.GET.dict()
+    try:
+        if address := queue_presenters.tidied(params):
+            return redirect(address)
+        context = queue_presenters.queue_page(request.tenant, QueueAddress.of(params), params.get("after", ""))
+    except Invalid as error:
+        context = queue_presenters.refused_page(request.tenant, params, error)
+        return render(request, "tickets/queue.html", context, status=400)
+    return render(request, "tickets/queue.html", context)
+
+
+@member(Role.VIEWER)
+@require_safe
+def queue_updates(request: TenantRequest) -> HttpResponse:
+    """Tell whether an open page of the queue is out of date: nothing, or a notice that offers to load it again."""
+    address, told = QueueAddress.of(request.GET.dict()), request.GET.get("told", "0")
+    count = lists.changed_since(
+        request.tenant,
+        status=address.statuses,
+        resolver=address.resolver(request.tenant),
+        only=address.only,
+        seen=request.GET.get("seen", ""),
+    )
+    if str(count) == told:
+        return HttpResponse(status=204)
+    again = request.GET.copy()
+    again["told"] = str(count)
+    many = f"{lists.NEWS_LIMIT} or more" if count >= lists.NEWS_LIMIT else str(count)
+    text = f"{many} ticket{'s' if count > 1 else ''} in this list {'have' if count > 1 else 'has'} been updated."
+    label = "Show them" if count > 1 else "Show it"
+    context = {"text": text, "label": label, "url": address.url(), "updates_url": f"{request.path}?{again.urlencode()}"}
+    return render(request, "tickets/_updates.html", context)
+
+
+@member(Role.AGENT)
+@require_POST
+@heavy
+def bulk_change(request: TenantRequest) -> HttpResponse:
+    """Set all selected tickets of a list to one status, or none of them. Closing many is asked about first."""
+    back = _back(request)
+    to = STATUS.clean(request.POST.get("to", ""))
+    try:
+        selected = [TicketState.parse(text) for text in request.POST.getlist("tickets")]
+        many = HANDFUL < len(selected) <= bulk.limit(request.tenant)
+        if to is Status.CLOSED and many and "confirmed" not in request.POST:
+            context = {"to": to, "tickets": queue_presenters.selection(selected), "back": back}
+            return render(request, "tickets/bulk_confirm.html", context, status=428)
+        change = bulk.change_status(request.tenant, selected, to=to)
+    except BulkRefused as refused:
+        context = queue_presenters.refused_change(refused, to=to, back=back)
+        return render(request, "tickets/bulk_refused.html", context, status=409)
+    except Invalid as error:
+        messages.error(request, error.message)
+        return redirect(back)
+    text = f"{amount(change.count, 'ticket is', 'tickets are')} now {to.value}."
+    # The notice of such a message has a button that takes the change back; see templates/portal/_notice.html.
+    messages.success(request, text, extra_tags=change.receipt)
+    return redirect(back)
+
+
+@member(Role.AGENT)
+@require_POST
+@heavy
+def bulk_undo(request: TenantRequest) -> HttpResponse:
+    """Take back a bulk change, for all its tickets that nobody has changed since."""
+    try:
+        taken = bulk.take_back(request.tenant, request.POST.get("receipt", ""))
+    except Invalid:
+        messages.error(request, "This change can no longer be undone.")
+        return redirect(_back(request))
+    if taken.count:
+        moved = "ticket is back in its" if taken.count == 1 else "tickets are back in their"
+        messages.success(request, f"{taken.count} {moved} previous status.")
+    if taken.left == 1:
+        messages.warning(request, "1 ticket has been changed again since and was left as it is.")
+    elif taken.left:
+        messages.warning(
+            request,
+            f"{amount(taken.left, 'ticket has', 'tickets have')} been changed again since and stayed as before.",
+        )
+    return redirect(_back(request))
+
+
+def _back(request: TenantRequest) -> str:
+    url = request.POST.get("back", "")
+    if url_has_allowed_host_and_scheme(url, allowed_hosts=None) and url.startswith("/"):
+        return url
+    return reverse("tickets:queue")
+
+
+# --- one ticket ---
+
+
+@member(Role.AGENT)
+@get_or_post
+def new(request: TenantRequest) -> HttpResponse:
+    preset = {"priority": desk_settings.default_value(request.tenant, "ticket_priority")}
+    form = NewTicketForm(request.POST or None, initial=preset, people=people_choices(request))
+    if request.method == "POST" and form.is_valid():
+        try:
+            number = creating.create(request.tenant, **form.values, request_id=form.cleaned_data["request_id"])
+        except Invalid as error:
+            form.add_error(error.field if error.field in form.fields else None, error.message)
+        else:
+            messages.success(request, f"Ticket #{number} created.")
+            return redirect("tickets:ticket", number)
+    status = 422 if form.is_bound else 200
+    return render(request, "tickets/form.html", {"form": form, "ticket": None}, status=status)
+
+
+@member(Role.VIEWER)
+@require_safe
+def ticket(request: TenantRequest, number: int) -> HttpResponse:
+    return _ticket_page(request, number, None)
+
+
+def _ticket_page(request: TenantRequest, number: int, form: CommentForm | None, status: int = 200) -> HttpResponse:
+    """Show the ticket with this form, or with an empty one for None; beside the form what came since `seen_at`."""
+    before = request.GET.get("before")
+    stored = timelines.ticket(request.tenant, number, before=before)
+    context = ticket_presenters.ticket_page(request.tenant, stored, is_latest=before is None)
+    if form is None:
+        form = CommentForm(initial={"seen": stored.summary.status})
+    else:
+        since = form.cleaned_data.get("seen_at") or context["seen_at"]
+        context["news"] = [e for e in context["activity"] if clock.stamp(e.at) > since]
+    return render(request, "tickets/ticket.html", context | {"comment_form": form}, status=status)
+
+
+@member(Role.AGENT)
+@require_POST
+def comment(request: TenantRequest, number: int) -> HttpResponse:
+    form = CommentForm(request.POST)
+    if not form.is_valid():
+        return _ticket_page(request, number, form, status=422)
+    then = request.POST.get("then")
+    data = form.cleaned_data
+    try:
+        before = commenting.comment(
+            request.tenant,
+            number,
+            body=data["body"],
+            internal=data["internal"],
+            then=STATUS.clean(then) if then else None,
+            seen=data["seen_at"] if clock.is_stamp(data["seen_at"]) else "",
+            request_id=data["request_id"],
+        )
+    except (Invalid, Conflict) as error:
+        form.add_error("body", error.message)
+        return _ticket_page(request, number, form, status=422 if isinstance(error, Invalid) else 409)
+    if data["seen"] and data["seen"] != before.status and not then:
+        what = "note" if data["internal"] else "comment"
+        messages.warning(
+            request,
+            f"While you were writing, the status changed from {Status(data['seen']).label} to "
+            f"{Status(before.status).label}. Your {what} was added; it left the status as it is.",
+        )
+    return redirect(ticket_url(number) + "#latest")
+
+
+@member(Role.VIEWER)
+@require_safe
+def ticket_updates(request: TenantRequest, number: int) -> HttpResponse:
+    """Answer with what came since an open page of a ticket was read, or with nothing where that is `shown` already."""
+    summary, seen = changing.read(request.tenant, number, consistent=False), request.GET.get("seen", "")
+    if request.GET.get("shown", seen) >= changing.updated_at(request.tenant, summary):
+        return HttpResponse(status=204)
+    entries = timelines.news(request.tenant, number, seen=seen)
+    return render(request, "tickets/_news.html", ticket_presenters.news(request.tenant, summary, entries, seen))
+
+
+# --- changes of fields ---
+
+
+_INCOMPLETE: Final = "This change is incomplete. Reload the ticket and try again."
+
+
+@member(Role.AGENT)
+@get_or_post
+def edit(request: TenantRequest, number: int) -> HttpResponse:
+    if request.method != "POST":
+        summary = changing.read(request.tenant, number)
+        initial = ticket_presenters.editable(summary, changing.read_description(request.tenant, number))
+        context = {"form": TicketForm(initial=initial), "ticket": ticket_presenters.listed(request.tenant, summary)}
+        return render(request, "tickets/form.html", context)
+    form = TicketForm(request.POST)
+    if form.is_valid():
+        try:
+            changing.edit(request.tenant, number, version=form.cleaned_data["version"] or 0, **form.values)
+        except EditConflict as conflict:
+            return _conflict_page(request, conflict, form)
+        except Invalid as error:
+            form.add_error(None, error.message)
+        else:
+            messages.success(request, "Changes saved.")
+            return redirect("tickets:ticket", number)
+    stored = ticket_presenters.listed(request.tenant, changing.read(request.tenant, number))
+    return render(request, "tickets/form.html", {"form": form, "ticket": stored}, status=422)
+
+
+@member(Role.AGENT)
+@require_POST
+def change(request: TenantRequest, number: int) -> HttpResponse:
+    """Make a quick change of fields that have a few values, such as status or priority."""
+    form = ChangeForm(request.POST)
+    if not form.is_valid() or not form.values:
+        raise Invalid(_INCOMPLETE)
+    return _attempt(request, number, form, Wishes(**form.values))
+
+
+@member(Role.AGENT)
+@get_or_post
+def assign(request: TenantRequest, number: int) -> HttpResponse:
+    if request.method != "POST":
+        stored = changing.read(request.tenant, number)
+        return people_page(request, {"ticket": ticket_presenters.listed(request.tenant, stored)})
+    # Without a name it is not "nobody": a request that lost a field must not take a ticket from somebody.
+    form = ChangeForm(request.POST)
+    if not form.is_valid() or not form.cleaned_data["resolver"]:
+        raise Invalid(_INCOMPLETE)
+    who = form.cleaned_data["resolver"]
+    return _attempt(request, number, form, Wishes(resolver={"me": request.tenant.user_id, "none": ""}.get(who, who)))
+
+
+def _attempt(request: TenantRequest, number: int, form: ChangeForm, wishes: Wishes) -> HttpResponse:
+    try:
+        changing.change(request.tenant, number, wishes, version=form.cleaned_data["version"])
+    except EditConflict as conflict:
+        return _conflict_page(request, conflict, form)
+    except Invalid as error:
+        messages.error(request, error.message)
+    return redirect("tickets:ticket", number)
+
+
+def _conflict_page(request: TenantRequest, conflict: EditConflict, form: TicketForm | ChangeForm) -> HttpResponse:
+    """Show both versions side by side, and the person's own ready to be sent again on top of the newer one."""
+    data = request.POST.copy()
+    data["version"] = str(int(conflict.stored.version))
+    if isinstance(form, TicketForm):
+        conflict.description = changing.read_description(request.tenant, int(conflict.stored.number))
+        for name, value in ticket_presenters.left_alone(form, conflict).items():
+            data[name] = value
+        form = form.again(data)
+    mine = ticket_presenters.sent_texts(form) or {"resolver": _person(request, form.cleaned_data["resolver"])}
+    theirs = ticket_presenters.stored_texts(conflict.stored, conflict.description)
+    context = ticket_presenters.conflict_page(request.tenant, conflict, mine=mine, theirs=theirs)
+    return render(
+        request, "tickets/conflict.html", context | {"form": form.again(data), "action": request.path}, status=409
+    )
+
+
+def _person(request: TenantRequest, who: str) -> str:
+    if who in ("", "none"):
+        return "Unassigned"
+    if who in ("me", request.tenant.user_id):
+        return request.tenant.user_name
+    person = members.member(request.tenant.repository, who)
+    return person.name if person else "A former member"
