@@ -57,7 +57,7 @@ ENVELOPE: Final = (
     ),
     EventField("type", "text", "one of those below", ""),
     EventField(
-        "version", "number", "of the type; it grows when a field goes or changes its meaning, not when one is added", 1
+        "version", "number", "of the type; it grows when a field is removed or changes its meaning, not when one is added", 1
     ),
     EventField("timestamp", "moment", "when it happened", "2026-11-20T09:30:00.000000Z"),
     EventField(
@@ -69,10 +69,10 @@ ENVELOPE: Final = (
     EventField(
         "sequence",
         "number",
-        "the version that the change made of the ticket; the later change has the larger one",
+        "the version of the ticket after the change; a later change has a larger one",
         3,
     ),
-    EventField("data", "object", "the fields below; all that there is to know, so that nobody has to ask back", {}),
+    EventField("data", "object", "the fields below; they are complete, so that the receiver needs no further request", {}),
 )
 
 
@@ -145,21 +145,21 @@ PATH: Final = "docs/events.md"
 _HEAD: Final = """\
 # Events
 
-Made from the declarations: change them, then run `python manage.py event_document > docs/events.md`. A test compares.
+Generated from the declarations: change these, then run `python manage.py event_document > docs/events.md`. A test compares.
 
-An endpoint gets the events that it subscribed to, each as one POST with a JSON object:
+An endpoint receives the events it subscribed to, each as one POST with a JSON object:
 
 | field | type | |
 |---|---|---|
 {envelope}
 
-Events of one ticket may arrive in another order than they happened in. Of two changes of a ticket the later one has the
-larger `sequence`; there may be gaps. A comment or note carries that of the last change before it, and those with the
-same number follow each other by `timestamp`.
+Events of one ticket may arrive out of order. Of two changes of a ticket the later one has the
+larger `sequence`; there may be gaps. A comment or note has the `sequence` of the last change before it; sort those with the
+same number by `timestamp`.
 
-An event that could not be delivered is tried again over three days. It has no more than 256 KB.
+An event that could not be delivered is tried again for three days. An event has up to 256 KB.
 
-A person is an object with `id` and `name`. A moment is text, in UTC: `2026-11-20T09:30:00.000000Z`.
+A person is an object with `id` and `name`. A moment is a text, in UTC: `2026-11-20T09:30:00.000000Z`.
 """
 
 
