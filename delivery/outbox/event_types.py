@@ -57,7 +57,10 @@ ENVELOPE: Final = (
     ),
     EventField("type", "text", "one of those below", ""),
     EventField(
-        "version", "number", "of the type; it grows when a field is removed or changes its meaning, not when one is added", 1
+        "version",
+        "number",
+        "of the type; it grows when a field is removed or changes its meaning, not when one is added",
+        1,
     ),
     EventField("timestamp", "moment", "when it happened", "2026-11-20T09:30:00.000000Z"),
     EventField(
@@ -72,7 +75,9 @@ ENVELOPE: Final = (
         "the version of the ticket after the change; a later change has a larger one",
         3,
     ),
-    EventField("data", "object", "the fields below; they are complete, so that the receiver needs no further request", {}),
+    EventField(
+        "data", "object", "the fields below; they are complete, so that the receiver needs no further request", {}
+    ),
 )
 
 
