@@ -59,7 +59,7 @@ ENVELOPE: Final = (
     EventField(
         "version",
         "number",
-        "of the type; it grows when a field is removed or changes its meaning, not when one is added",
+        "of the type; it grows if a field is removed or changes its meaning, not if one is added",
         1,
     ),
     EventField("timestamp", "moment", "when it happened", "2026-11-20T09:30:00.000000Z"),
@@ -75,9 +75,7 @@ ENVELOPE: Final = (
         "the version of the ticket after the change; a later change has a larger one",
         3,
     ),
-    EventField(
-        "data", "object", "the fields below; they are complete, so that the receiver needs no further request", {}
-    ),
+    EventField("data", "object", "the fields below; the receiver needs no further request", {}),
 )
 
 
@@ -150,7 +148,7 @@ PATH: Final = "docs/events.md"
 _HEAD: Final = """\
 # Events
 
-Generated from the declarations: change these, then run `python manage.py event_document > docs/events.md`. A test compares.
+Generated from the declarations: after a change run `python manage.py event_document > docs/events.md`. A test compares.
 
 An endpoint receives the events it subscribed to, each as one POST with a JSON object:
 
@@ -159,8 +157,8 @@ An endpoint receives the events it subscribed to, each as one POST with a JSON o
 {envelope}
 
 Events of one ticket may arrive out of order. Of two changes of a ticket the later one has the
-larger `sequence`; there may be gaps. A comment or note has the `sequence` of the last change before it; sort those with the
-same number by `timestamp`.
+larger `sequence`; there may be gaps. A comment or note has the `sequence` of the last change before it; sort
+those with the same number by `timestamp`.
 
 An event that could not be delivered is tried again for three days. An event has up to 256 KB.
 
