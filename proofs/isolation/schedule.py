@@ -9,12 +9,11 @@ from typing import Final
 
 from proofs.isolation.attempts import (
     honest,
+    item_requests,
     key_conditions,
-    many_items,
     other_operations,
     own_tables,
     repository_calls,
-    single_items,
 )
 from proofs.isolation.attempts.attempt import AttackAttempt
 from proofs.isolation.attempts.fuzzers import Draw
@@ -37,15 +36,14 @@ class AttackPlan:
         draw = Draw(rng, me, other)
         if rng.random() < HONEST:
             return honest.attempt(draw)
-        (family,) = rng.choices(self._families, (24, 26, 20, 13, 10, 7))
+        (family,) = rng.choices(self._families, (44, 26, 13, 10, 7))
         return family(draw)
 
     @property
     def _families(self) -> tuple[Callable[[Draw], AttackAttempt], ...]:
         return (
-            single_items.attempt,
+            item_requests.attempt,
             key_conditions.attempt,
-            many_items.attempt,
             lambda draw: other_operations.attempt(draw, self.operations),
             repository_calls.attempt,
             own_tables.attempt,

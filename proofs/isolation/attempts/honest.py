@@ -12,7 +12,7 @@ from portal.dynamo.repository import Transaction
 from portal.errors import ConditionFailed, TransactionRefused
 from portal.schema import keys, tables
 from proofs.isolation import keys as proof_keys
-from proofs.isolation.attempts import key_conditions, many_items, single_items
+from proofs.isolation.attempts import item_requests, key_conditions
 from proofs.isolation.attempts.attempt import IMPOSSIBLE, SCRATCH_SORT, AttackAttempt, impossible, place_of, typed_key
 from proofs.isolation.attempts.fuzzers import Draw
 from tenants.audit_trail.stored import AUDIT
@@ -44,10 +44,10 @@ def attempt(draw: Draw) -> AttackAttempt:
         return _query(draw, draw.rng.choice([table, table, AUDIT]))
     if operation == "BatchGetItem":
         wanted = [_own_key(draw, TICKETS), *(_key_of(_scratch(draw, n)) for n in range(draw.rng.randrange(3)))]
-        return _made(draw, operation, TICKETS, many_items.request(operation, TICKETS, wanted))
+        return _made(draw, operation, TICKETS, item_requests.of_many(operation, TICKETS, wanted))
     if operation.startswith("Transact"):
         return _made(draw, operation, table, {"TransactItems": _members(draw, operation, table)})
-    params = single_items.request(draw, operation, table, _own_key(draw, table))
+    params = item_requests.request(draw, operation, table, [_own_key(draw, table)])
     return _made(draw, operation, table, params if operation == "GetItem" else params | {"ReturnValues": "NONE"})
 
 

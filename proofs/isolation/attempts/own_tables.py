@@ -13,7 +13,7 @@ from typing import Any, Final
 from django.conf import settings
 
 from portal.schema import placed_names
-from proofs.isolation.attempts import honest, single_items
+from proofs.isolation.attempts import honest, item_requests
 from proofs.isolation.attempts.attempt import AttackAttempt, place_of
 from proofs.isolation.attempts.fuzzers import Draw
 from tickets.ticket.stored import TICKETS
@@ -29,7 +29,7 @@ def attempt(draw: Draw) -> AttackAttempt:
             break
     else:
         key = {"pk": {"S": draw.own(TICKETS)}, "sk": {"S": draw.sort(TICKETS) or "proof"}}
-        params = single_items.request(draw, "GetItem", TICKETS, key)
+        params = item_requests.request(draw, "GetItem", TICKETS, [key])
         made = AttackAttempt("", "GetItem", place_of(TICKETS), draw, params)
         names = {_declared(TICKETS): TICKETS}
     prefix = draw.rng.choice([settings.DYNAMODB_TABLE_PREFIX, *(s["prefix"] for s in settings.SILOS.values())])
