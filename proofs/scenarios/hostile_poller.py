@@ -11,10 +11,10 @@ import os
 import random
 import signal
 import time
-from collections import Counter, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import cycle
 from typing import Any, Final
 
@@ -26,7 +26,7 @@ from portal.streams.batch import Batch, BatchResult, Record
 from portal.streams.poller import Poller
 from proofs.forked import Journal, asked_to_stop
 from proofs.scenarios.split_stream import SplitStream
-from tickets.counting import aggregate_store, record_changes, stream_handler
+from tickets.counting import aggregate_store, stream_handler
 from tickets.counting.aggregate_store import Bill, Raw
 from tickets.ticket.stored import TICKETS
 from tickets.verification import rebuild, verify
@@ -62,7 +62,6 @@ class Hostile:
         self._throttled, self._handle = throttled, handle
         # By shard: a record is delivered again in its own shard, and in no other.
         self._earlier: defaultdict[str, deque[Records]] = defaultdict(lambda: deque(maxlen=3))
-        self._units: Counter[str] = Counter()  # of the call that is going on, in thousandths, by tenant
         self._requests_to_live = self._requests_to_refusal = -1
 
     def arm(self, *_: Any) -> None:
@@ -74,12 +73,7 @@ class Hostile:
             self._requests_to_refusal -= 1
             if self._requests_to_refusal == 0:
                 raise Throttled("The torture refuses this.")
-        spent = Bill()
-        answer = _send(tenant_id, operation, request, spent)
-        if bill is not None:
-            bill.updates += spent.updates
-            bill.write_units += spent.write_units
-        self._units[tenant_id] += round(spent.write_units * 1000)
+        answer = _send(tenant_id, operation, request, bill)
         self._requests_to_live -= 1
         if self._requests_to_live == 0:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -112,26 +106,11 @@ class Hostile:
         return "same", records
 
     def _once(self, batch: Batch, records: Records, way: str) -> BatchResult:
-        self._units.clear()
         # Not each request by itself: a call of many requests would hardly ever come to its end.
         self._requests_to_refusal = self._rng.randint(1, 8) if self._rng.random() < _THROTTLED else -1
-        started = time.monotonic()
         result = self._handle(Batch(batch.stream_arn, batch.shard_id, tuple(records)))
-        by_tenant, _ = record_changes.by_tenant(records)
-        said: dict[str, Any] = {
-            "way": way,
-            "events": result.counts["events"],
-            "applied": result.counts["applied"],
-            "dead": result.counts["dead"],
-            "deferred": len(result.deferred),
-            "units": round(result.counts["write_units"], 1),
-            "seconds": round(time.monotonic() - started, 4),
-            # Of the tenants with many changes in this batch: how many, and what they cost.
-            "large": [[len(c), self._units[t] / 1000] for t, c in by_tenant.items() if len(c) >= 100],
-        }
-        if way == "first":
-            said["lags"] = _lags(records)
-        self._journal.write(**said)
+        counts = {name: result.counts[name] for name in ("events", "dead", "write_units")}
+        self._journal.write(way=way, **counts)
         return result
 
 
@@ -145,12 +124,6 @@ class JumpingClock:
         if time.monotonic() > self._until:
             self._hours, self._until = self._rng.choice(_JUMPS), time.monotonic() + _JUMP_EVERY
         return self._real() + timedelta(hours=self._hours)
-
-
-def _lags(records: Records) -> list[int]:
-    """Return milliseconds between each change of a ticket and now. A deletion says no time."""
-    at = [record.new["updated_at"] for record in records if record.new and "updated_at" in record.new]
-    return [round((datetime.now(UTC) - clock.parse(moment)).total_seconds() * 1000) for moment in at]
 
 
 def poll(told: Journal, seed: int, *, redeliver: float, throttled: str = "", stream: SplitStream | None = None) -> None:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
-from statistics import median
 from typing import Any, ClassVar, Final
 
 from django.core.management.base import CommandError
@@ -24,7 +23,6 @@ from tickets.ticket.stored import TICKETS
 from tickets.verification import verify
 from tickets.verification.verify import Verdict
 
-LARGE: Final = 100  # events of a batch from which on its cost per event is counted
 FROZEN: Final = LEASE_SECONDS + 1.0  # seconds; a poller sleeps so long that another one takes its shards
 CANNOT_TELL: Final = 3
 _PATIENCE: Final = 10.0  # for a poller that was told to die between two writes
@@ -200,19 +198,12 @@ class Stream(Torture):
         repaired, written = self.told("repairs"), self.last_told("writer", "events")
         first = [b for b in batches if b["way"] == "first"]
         again = [b for b in batches if b["way"] not in ("first", "zombie")]
-        # What a batch cost, by the changes that it was the first to count.
-        costs = [(b["applied"], b["units"]) for b in batches]
-        of_one = [(n, units) for b in first if b["applied"] == b["events"] for n, units in b["large"]]
-        lags = sorted(lag for b in first for lag in b["lags"])
         verdicts = {**self.verdicts, **{f"{slug} (emptied)": v for slug, v in self.left.items()}}
         return {
             "tickets": sum(v.tickets for v in self.verdicts.values()),
             "events": written,
             "events_written_per_second": round(written / (self.spent.get("writing") or 1)),
             "events_applied": sum(b["events"] for b in batches),
-            "events_applied_per_second": round(
-                sum(b["events"] for b in batches) / (sum(b["seconds"] for b in batches) or 1)
-            ),
             "batches": len(first),
             "redeliveries": len(again),
             "events_redelivered": sum(b["events"] for b in again),
@@ -229,17 +220,14 @@ class Stream(Torture):
                 one for line in repaired for one in (*line.get("removed", ()), *line.get("differences", ()))
             ],
             "dead_letters": sum(b["dead"] for b in first),
-            "write_units_per_event": _per_event(costs),
-            "write_units_per_event_in_batches_of_100": _per_event([pair for pair in costs if pair[0] >= LARGE]),
-            "write_units_per_event_of_one_tenant_with_100_in_a_batch": _per_event(of_one),
-            "lag_ms": {"median": round(median(lags)), "max": lags[-1]} if lags else None,
+            "write_units_per_event": round(sum(b["write_units"] for b in batches) / max(1, written), 3),
             "spent": {name: round(seconds, 1) for name, seconds in self.spent.items()},
             "cannot_be_told": {slug: v.why for slug, v in verdicts.items() if v.state == verify.UNKNOWN},
             "drift": {s: [asdict(d) for d in v.differences] for s, v in verdicts.items() if v.state == verify.DRIFT},
         }
 
     def sentences(self, found: Mapping[str, Any]) -> Iterable[str]:
-        lag, cuts = found["lag_ms"], ", ".join(f"{kind} {n}" for kind, n in sorted(found["cuts"].items()))
+        cuts = ", ".join(f"{kind} {n}" for kind, n in sorted(found["cuts"].items()))
         yield (
             f"{found['events']:,} events on {found['tickets']:,} tickets of {len(self.tenants)} tenants, "
             f"{found['events_written_per_second']:,}/s written; "
@@ -247,7 +235,8 @@ class Stream(Torture):
         )
         yield (
             f"{found['events_applied']:,} applied in {found['batches']:,} batches and {found['redeliveries']:,} "
-            f"redeliveries of {found['events_redelivered']:,} events, {found['events_applied_per_second']:,}/s."
+            f"redeliveries of {found['events_redelivered']:,} events; "
+            f"{found['write_units_per_event']} write units per event."
         )
         yield (
             f"{found['kills']} kills, {found['killed_between_writes']} of them between two writes of a batch; "
@@ -257,19 +246,7 @@ class Stream(Torture):
         )
         why = f", because {found['shards_left_alone']}" if found["shards_left_alone"] else ""
         yield f"Of the stream's shards: {cuts or 'none cut'}{why}."
-        yield (
-            f"Write units per event: {found['write_units_per_event']}; in batches of 100 and more "
-            f"{found['write_units_per_event_in_batches_of_100']}; of one tenant with 100 and more in a batch "
-            f"{found['write_units_per_event_of_one_tenant_with_100_in_a_batch']}."
-        )
-        yield f"Lag: median {lag['median']:,} ms, maximum {lag['max']:,} ms." if lag else "Lag: nothing was applied."
         yield f"Dead letters: {found['dead_letters']}. Drift: {sum(map(len, found['drift'].values()))} counts."
-
-
-def _per_event(pairs: list[tuple[int, float]]) -> float | None:
-    """Return write units by events, of pairs of both."""
-    events = sum(n for n, _ in pairs)
-    return round(sum(units for _, units in pairs) / events, 3) if events else None
 
 
 class StreamCommand(TortureCommand):
