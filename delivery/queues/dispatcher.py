@@ -4,8 +4,8 @@ Sending comes first and the note of it second: whoever dies in between has sent 
 has noted one that was never sent. A row that the stream brings late may have been sent already, by whoever died or by
 the sweeper, so it is read before.
 
-One dispatcher may have any number of threads. Several dispatchers share the shards of the stream, and one of them
-sweeps. It serves the outboxes of tenants that have one of their own as well: each message says in which its row stands.
+One dispatcher may have any number of threads. Of several dispatchers one follows the stream and sweeps. It serves the
+outboxes of tenants that have one of their own as well: each message says in which its row stands.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ from portal.management.command import number, seconds
 from portal.management.worker_command import WorkerCommand
 from portal.noise import metrics_line
 from portal.schema.tables import Table
-from portal.streams import leases, poller_fleet
+from portal.streams import poller as polling
+from portal.streams import poller_fleet
 from portal.streams.poller import Poller
 from portal.streams.poller_fleet import PollerFleet
 
@@ -40,9 +41,9 @@ class FollowCommand(WorkerCommand):
         parser.add_argument(
             "--lease",
             type=number(1, 3600, "a number of seconds from 1 to 3,600"),
-            default=leases.LEASE_SECONDS,
+            default=polling.LEASE_SECONDS,
             metavar="SECONDS",
-            help="after which a shard is taken from a poller that gives no sign of life (%(default)g); the same in all",
+            help="after which another poller goes on for one that gives no sign of life (%(default)g); the same in all",
         )
         super().add_arguments(parser)
 

@@ -1,4 +1,4 @@
-"""Follow a table's stream: its shards, who holds the lease of which one, how far each is read, and the watermark.
+"""Follow a table's stream: its shards, which process reads them, how far each is read, and the watermark.
 
 It knows no feature: the poller is given its handler. Begin with `poller.py`.
 """

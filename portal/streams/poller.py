@@ -1,7 +1,11 @@
-"""Follow the stream of a table in a process of its own: share its shards with other pollers, and read those held.
+"""Follow the stream of a table in a process of its own: one of any number of pollers reads it, the others stand by.
 
-One thread looks after the leases; a bounded number of others read the shards, each shard in one of them at a time. The
-poller never ends because the engine is down: each shard waits with full jitter and goes on with what it had read.
+Each poller gives a sign of life. The first by name of those that live follows the stream; names begin with the moment
+of the start, so it is the oldest. When its sign stands still for the lease time, the next one goes on. Two pollers may
+follow for a moment: positions are facts, and what is applied twice counts once, so this costs work and nothing else.
+
+One thread looks after the shards; a bounded number of others read them, each shard in one of them at a time. The poller
+never ends because the engine is down: each shard waits with full jitter and goes on with what it had read.
 
 A poller follows the stream of the source inside of which it works: that of the table of all, or a tenant's own.
 """
@@ -19,22 +23,24 @@ from typing import Any, Final
 from portal import clock
 from portal.errors import Unavailable
 from portal.schema.tables import Table
-from portal.streams import backoff, leases, shard_tree, shards, stream_source, watermark
+from portal.streams import positions, shards, stream_source, watermark
 from portal.streams.batch import Handler
-from portal.streams.items import LeaseItem
+from portal.streams.lease import SignWatch
 from portal.streams.shard_lister import ShardLister
-from portal.streams.shard_reader import SAVE_SECONDS, SAVES_PER_SECOND, Metrics, ShardReader
+from portal.streams.shard_reader import SAVE_SECONDS, SAVES_PER_SECOND, Metrics, ShardReader, delay
+from portal.streams.stored import ShardItem
 
 log = logging.getLogger("pooldesk.poller")
 
 IDLE_SECONDS: Final = 0.25  # between reads of a shard that bring nothing, at least; AWS Lambda polls as often
 IDLE_READS_PER_SECOND: Final = 200  # of one poller, however many quiet shards it holds: each read is paid for
-LOOK_SECONDS: Final = 2.0  # between looks at the leases, at most
+LEASE_SECONDS: Final = 10.0  # without a sign of life before another poller goes on
+LOOK_SECONDS: Final = 2.0  # between looks at the signs of life and the shards, at most
 THREADS: Final = 8  # that read shards at the same time
 
 
 class Poller:
-    """One poller of the stream of `table`. With `taking` off it takes no more shards and keeps those that it has.
+    """One poller of the stream of `table`. With `taking` off it begins no more shards and keeps those that it has.
 
     `if_lost` says in the log what is to be done where records are lost: only who handles them knows.
     """
@@ -45,20 +51,20 @@ class Poller:
         handler: Handler,
         *,
         if_lost: str = "",
-        lease_seconds: float = leases.LEASE_SECONDS,
+        lease_seconds: float = LEASE_SECONDS,
         threads: int = THREADS,
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
-        self.me = uuid.uuid4().hex
+        self.me = f"{time.time_ns():x}-{uuid.uuid4().hex}"
         self.metrics = Metrics()
         self.taking = True
         self._table, self._handler, self._if_lost = table, handler, if_lost
-        self._watch = leases.HeartbeatWatch(lease_seconds)
+        self._watch = SignWatch(lease_seconds)
         self._rest_seconds = idle_seconds
         self._lease_seconds, self._look_seconds = lease_seconds, min(LOOK_SECONDS, lease_seconds / 4)
         self._arn = ""
         self._lister = ShardLister("", lease_seconds=lease_seconds, if_lost=if_lost)  # of no stream yet
-        self._known: list[LeaseItem] = []
+        self._known: list[ShardItem] = []
         self._readers: dict[str, ShardReader] = {}
         self._turns: dict[str, Future[bool]] = {}
         self._idle_until: dict[str, float] = {}
@@ -69,7 +75,7 @@ class Poller:
         self._asked_at, self._asked_as_of = float("-inf"), ""
 
     def run(self, again: Callable[[], bool]) -> None:
-        """Follow the stream until `again` says no, then write the positions and release the leases."""
+        """Follow the stream until `again` says no, then write the positions and let another one follow."""
         try:
             while again():
                 self._look_if_due()
@@ -81,23 +87,23 @@ class Poller:
             self.release()
 
     def step(self) -> bool:
-        """Look at the leases if it is time to, and read each shard once. Return whether there was anything to read."""
+        """Look at the shards if it is time to, and read each shard once. Return whether there was anything to read."""
         self._look_if_due()
         self._begin_turns(idle_too=True)
         return self._collect(wait(self._turns.values()).done)
 
     def release(self) -> None:
-        """Write how far each shard was read and let others have it. Without an answer they take it a little later."""
+        """Write how far each shard was read and let others go on. Without an answer they do that a little later."""
         self._collect(wait(self._turns.values()).done)
         try:
             for reader in self._readers.values():
-                if reader.save(at_once=True):
-                    leases.release(reader.lease, me=self.me)
+                reader.save(at_once=True, owner="")
             if self._arn:
-                self._write_watermark()
-                leases.leave(self._arn, me=self.me)
+                if self.leads:
+                    self._write_watermark()
+                positions.leave(self._arn, me=self.me)
         except Unavailable as error:
-            log.warning("The leases could not be released: %s", error.message)
+            log.warning("How far the shards were read could not be written: %s", error.message)
         self._readers.clear()
         self._pool.shutdown()
 
@@ -114,8 +120,8 @@ class Poller:
 
     @property
     def leads(self) -> bool:
-        """Tell whether this is the one poller that does what one has to do for all."""
-        return self._watch.leads(self.me)
+        """Tell whether this is the one poller that follows the stream now."""
+        return self._watch.is_first(self.me)
 
     def caught_up(self, since: float) -> bool:
         """Tell whether the whole stream is applied up to a moment of this process's monotonic clock.
@@ -129,8 +135,8 @@ class Poller:
             return False
         if self._asked_at != since:
             self._asked_at, self._asked_as_of = since, shards.service_time(after=True)
-        listed = {shard.id for shard in lister.listing.shards} | {lease.shard for lease in self._known}
-        others = {lease.shard: lease.applied_until or "" for lease in self._known}
+        listed = {shard.id for shard in lister.listing.shards} | {shard.shard for shard in self._known}
+        others = {shard.shard: shard.applied_until or "" for shard in self._known}
         return all(
             self._readers[shard_id].tip_seen_at >= since
             if shard_id in self._readers
@@ -149,7 +155,7 @@ class Poller:
         lag = max(0, round((clock.parse(now) - clock.parse(oldest)).total_seconds() * 1000)) if oldest and now else None
         return {**self.metrics.read(), "shards": self.held, "lag_ms": lag}
 
-    # --- leases ---
+    # --- who follows ---
 
     def _look_if_due(self) -> None:
         now = time.monotonic()
@@ -160,25 +166,26 @@ class Poller:
             self._failures = 0
         except Unavailable as error:
             self._failures += 1
-            self._not_before = time.monotonic() + backoff.delay(self._failures)
+            self._not_before = time.monotonic() + delay(self._failures)
             self.metrics.add({"read_errors": 1})
             if self._failures == 1:
-                log.warning("The leases cannot be read: %s", error.message)
+                log.warning("The shards cannot be looked up: %s", error.message)
 
     def _look(self) -> None:
         # The first time, or the table may have been made anew: the shards of its former stream are all finished.
         if not self._known or self._failures:
             self._follow(shards.arn(self._table))
-        leases.give_heartbeat(self._arn, me=self.me)
-        heartbeats, stored = leases.heartbeats(self._arn), leases.stored(self._arn)
-        self._watch.look(heartbeats, {lease.owner for lease in stored if lease.owner})
-        leads = self.leads
+        positions.give_heartbeat(self._arn, me=self.me)
+        self._watch.look(positions.heartbeats(self._arn))
+        leads, stored = self.leads, positions.unfinished(self._arn)
         if (leads or self._lists) and self._lister.list_if_due(stored):
-            stored = leases.stored(self._arn)
+            stored = positions.unfinished(self._arn)
         self._known = stored
-        self._compare(stored)
-        if self.taking:
-            self._take()
+        if not leads:
+            for shard_id in list(self._readers):
+                self._drop(shard_id)
+        elif self.taking:
+            self._begin()
         if leads:
             self._write_watermark()
         self._looked_at = time.monotonic()
@@ -187,50 +194,33 @@ class Poller:
         if stream_arn != self._arn:
             source = stream_source.current()
             if source != stream_source.POOLED:
-                leases.note_stream(source.name(self._table), stream_arn)
+                positions.note_stream(source.name(self._table), stream_arn)
             self._arn, self._readers = stream_arn, {}
             self._lister = ShardLister(stream_arn, lease_seconds=self._lease_seconds, if_lost=self._if_lost)
 
-    def _compare(self, stored: list[LeaseItem]) -> None:
-        """Let go of shards that others hold, and hold those that a write took that seemed to have failed."""
-        mine = {lease.shard: lease for lease in stored if lease.owner == self.me}
-        for shard_id in self._readers.keys() - mine.keys():
-            self._drop(shard_id)
-        for shard_id in mine.keys() - self._readers.keys():
-            self._hold(mine[shard_id])
-
-    def _take(self) -> None:
-        # A lease may have been made again by a poller that had not heard yet that its shard is finished.
-        untouched = [lease for lease in self._known if not lease.counter]
-        self._lister.look_up(
-            [lease.shard for lease in untouched] + [lease.parent for lease in untouched if lease.parent]
-        )
-        unfinished = [lease for lease in self._known if lease.shard not in self._lister.finished]
-        readable = shard_tree.readable(unfinished, self._lister.finished)
-        for lease in leases.choose(readable, me=self.me, expired=self._watch.expired):
-            if taken := leases.take(lease, me=self.me):
-                self._hold(taken)
-
-    def _hold(self, lease: LeaseItem) -> None:
-        self._readers[lease.shard] = ShardReader(
-            self._table, lease, self.me, self._handler, self.metrics, self._if_lost
-        )
+    def _begin(self) -> None:
+        """Begin to read the shards that may be read and are not read yet."""
+        new = [shard for shard in self._known if shard.shard not in self._readers]
+        # A shard may have been stored again by a poller that had not heard yet that it is finished.
+        self._lister.look_up([shard.shard for shard in new] + [shard.parent for shard in new if shard.parent])
+        for shard in self._lister.readable(self._known):
+            if shard.shard not in self._readers:
+                reader = ShardReader(self._table, shard, self.me, self._handler, self.metrics, self._if_lost)
+                reader.save(at_once=True)  # so that people see who reads it
+                self._readers[shard.shard] = reader
+                log.info("Shard %s is read here from %s on.", shard.shard, shard.checkpoint or "its beginning")
         for reader in self._readers.values():
             reader.save_seconds = max(SAVE_SECONDS, len(self._readers) / SAVES_PER_SECOND)
-        log.info("Shard %s is read here from %s on.", lease.shard, lease.checkpoint or "its beginning")
 
     def _drop(self, shard_id: str) -> None:
         self._readers.pop(shard_id).lost = True
         log.info("Shard %s has gone to another poller.", shard_id)
 
     def _write_watermark(self) -> None:
-        if self._lister.listing is None:
-            return
-        for lease in self._known:
-            if reader := self._readers.get(lease.shard):
-                lease.applied_until = reader.applied_until
-        as_of = shard_tree.complete_until(self._lister.listing, self._known, self._lister.finished)
-        if as_of:
+        for shard in self._known:
+            if reader := self._readers.get(shard.shard):
+                shard.applied_until = reader.applied_until
+        if as_of := self._lister.complete_until(self._known):
             watermark.write(self._table, as_of)
 
     # --- shards ---
@@ -254,8 +244,6 @@ class Poller:
                 del self._readers[shard_id]
                 self._lister.finished.add(shard_id)
                 self._looked_at = float("-inf")  # its children may be read now
-            elif reader is not None and reader.lost:
-                self._drop(shard_id)
         return read
 
     def _idle_seconds(self) -> float:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from portal.errors import PortalError
 from portal.schema.tables import Table
-from portal.streams import beside, leases, stream_source
+from portal.streams import beside, positions, stream_source
 from portal.streams.poller import Poller
 from portal.streams.stream_source import StreamSource
 
@@ -58,7 +58,7 @@ class _Following:
             try:
                 self.poller.run(self._again)
                 if self.is_over and self.poller.stream_arn:
-                    leases.forget_stream(self.source.name(self._table), self.poller.stream_arn)
+                    positions.forget_stream(self.source.name(self._table), self.poller.stream_arn)
             except PortalError as error:
                 log.warning("What is kept of the streams of %s stays: %s", self.source, error.message)
             except Exception:  # the other tenants' streams go on, and this one soon

@@ -1,22 +1,38 @@
-"""Say up to where a shard is applied, whoever reads it: pollers or a Lambda function.
+"""Store up to where each shard of a stream is applied, and which processes follow it: pollers or a Lambda function.
 
-A position is a fact: every record of the shard up to it has been applied, skipped or dead-lettered. It only grows. So
-what is kept to refuse a second delivery of records below it may go, and a rebuild may wait for it; no clock is asked.
+A position is a fact: every record of the shard up to it has been applied, skipped or dead-lettered. It only grows, and
+it is true whoever wrote it. So what is kept to refuse a second delivery of records below it may go, and a rebuild may
+wait for it; no clock is asked.
+
+A finished shard leaves the partition of the unfinished ones for another one. That it is finished is a fact too, so
+whoever has read it to its end may write it; and it is written before the other item goes.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Container, Iterable
 from typing import Final
 
 from pynamodb.expressions.update import Action
 
+from portal import clock
 from portal.dynamo.batches import batch_get
 from portal.errors import ConditionFailed
-from portal.streams import keys, shards, worker
+from portal.streams import shards, worker
 from portal.streams.batch import SEQUENCE_DIGITS, Batch, BatchResult, padded
-from portal.streams.items import FinishedShardItem, LeaseItem
+from portal.streams.stored import (
+    FinishedShardItem,
+    FollowedStreamItem,
+    HeartbeatItem,
+    ShardItem,
+    finished_key,
+    keys_of_stream,
+    pollers_key,
+)
 
 END: Final = "9" * SEQUENCE_DIGITS  # the position of a shard that has left the stream
+KEPT_SECONDS: Final = 3 * 86400  # of a silent poller
 
 
 def read(stream_arn: str, shard_id: str) -> str:
@@ -31,37 +47,137 @@ def read(stream_arn: str, shard_id: str) -> str:
 
 
 def _stored(stream_arn: str, shard_id: str) -> str:
-    wanted = [(LeaseItem, stream_arn, shard_id), (FinishedShardItem, keys.finished(stream_arn), shard_id)]
+    wanted = [(ShardItem, stream_arn, shard_id), (FinishedShardItem, finished_key(stream_arn), shard_id)]
     items = batch_get(worker.connection(), wanted, consistent=True)
-    return max((item.position or "" for item in items if isinstance(item, LeaseItem | FinishedShardItem)), default="")
+    return max((item.position or "" for item in items if isinstance(item, ShardItem | FinishedShardItem)), default="")
 
 
 def advance_behind(batch: Batch, result: BatchResult) -> None:
-    """Write that the records of the batch before its first deferred one are applied; for a host without leases."""
+    """Write that the records of the batch before its first deferred one are applied; for a Lambda function."""
     if last := result.last_applied(batch.records):
         advance(batch.stream_arn, batch.shard_id, last.checkpoint, applied_until=last.created_at)
 
 
 def advance(stream_arn: str, shard_id: str, sequence: str, *, applied_until: str = "") -> None:
-    """Write that all records of the shard up to this one are applied; for a host without leases.
+    """Write that all records of the shard up to this one are applied; for a host that does not list the shards.
 
     `sequence` is as the engine wrote it. `applied_until` is when that record was made, by the service's clock. Nothing
     is written where the position is already further.
     """
     position = padded(sequence)
     actions: list[Action] = [
-        LeaseItem.position.set(position),
-        LeaseItem.checkpoint.set(sequence),
-        # A poller that takes the shard later finds an item as it knows them.
-        *(a.set(a | default) for a, default in _DEFAULTS),
+        ShardItem.position.set(position),
+        ShardItem.checkpoint.set(sequence),
+        # A poller that reads the shard later finds an item as it knows them.
+        *(a.set(a | "") for a in (ShardItem.parent, ShardItem.owner, ShardItem.gap_at)),
+        *([ShardItem.applied_until.set(applied_until)] if applied_until else []),
     ]
-    if applied_until:
-        actions.append(LeaseItem.applied_until.set(applied_until))
-    behind = LeaseItem.position.does_not_exist() | (LeaseItem.position < position)
+    behind = ShardItem.position.does_not_exist() | (ShardItem.position < position)
     try:
-        worker.change(LeaseItem(stream_arn, shard_id), actions, condition=behind)
+        worker.change(ShardItem(stream_arn, shard_id), actions, condition=behind)
     except ConditionFailed:
         return
 
 
-_DEFAULTS = ((LeaseItem.parent, ""), (LeaseItem.owner, ""), (LeaseItem.counter, 0), (LeaseItem.gap_at, ""))
+# --- by pollers ---
+
+
+def unfinished(stream_arn: str) -> list[ShardItem]:
+    """Return all unfinished shards of a stream, read consistently."""
+    return list(worker.items(ShardItem, stream_arn, consistent=True))
+
+
+def add(stream_arn: str, shard_id: str, *, parent: str, applied_until: str = "") -> None:
+    """Make the item of a shard that nobody has read, if there is none."""
+    shard = ShardItem(stream_arn, shard_id, parent=parent, applied_until=applied_until)
+    stored = [a for a in ShardItem.get_attributes().values() if not (a.is_hash_key or a.is_range_key or a.null)]
+    actions: list[Action] = [a.set(getattr(shard, str(a.attr_name))) for a in stored]
+    try:
+        worker.change(shard, actions, condition=ShardItem.shard.does_not_exist())
+    except ConditionFailed:
+        return
+
+
+def save(shard: ShardItem, *, owner: str, position: str, checkpoint: str, applied_until: str) -> None:
+    """Write up to where a listed shard is applied. Nothing is written where the position is already further, or the
+    shard is finished."""
+    actions: list[Action] = [ShardItem.owner.set(owner)]
+    actions += [ShardItem.applied_until.set(applied_until)] if applied_until else []
+    condition = ShardItem.shard.exists()
+    if position:
+        actions += [ShardItem.position.set(position), ShardItem.checkpoint.set(checkpoint)]
+        condition &= ShardItem.position.does_not_exist() | (ShardItem.position <= position)
+    _change_if(shard, actions, condition)
+
+
+def note_gap(shard: ShardItem) -> None:
+    """Write that records were lost, and that reading goes on at the oldest one."""
+    _change_if(shard, [ShardItem.gap_at.set(clock.stamp())], ShardItem.shard.exists())
+
+
+def finish(shard: ShardItem, *, position: str, lost: bool = False) -> None:
+    """Write that a closed shard was read to its end, or with `lost` that it can no longer be."""
+    gap_at = clock.stamp() if lost else shard.gap_at
+    worker.put(FinishedShardItem(finished_key(shard.stream), shard.shard, position=position, gap_at=gap_at))
+    worker.remove(shard)
+
+
+def finished_among(stream_arn: str, shard_ids: Iterable[str]) -> dict[str, FinishedShardItem]:
+    """Return those of these shards that are finished, read consistently, by shard."""
+    wanted = [(FinishedShardItem, finished_key(stream_arn), shard_id) for shard_id in shard_ids]
+    items = batch_get(worker.connection(), wanted, consistent=True) if wanted else []
+    return {item.shard: item for item in items if isinstance(item, FinishedShardItem)}
+
+
+def forget(stream_arn: str, *, listed: Container[str]) -> None:
+    """Remove what is kept of finished shards that have left the stream; `listed` are those that have not.
+
+    The stream is asked for each of them once more, because `read` asks it as well where it finds no position.
+    """
+    for item in worker.items(FinishedShardItem, finished_key(stream_arn)):
+        if item.shard not in listed and shards.has_left(stream_arn, item.shard):
+            worker.remove(item)
+
+
+def heartbeats(stream_arn: str) -> dict[str, int]:
+    """Return the heartbeats of all pollers of a stream, read consistently."""
+    found = worker.items(HeartbeatItem, pollers_key(stream_arn), consistent=True)
+    return {one.shard: int(one.counter) for one in found}
+
+
+def give_heartbeat(stream_arn: str, *, me: str) -> None:
+    """Write a sign of life."""
+    expires_at = HeartbeatItem.expires_at.set(int(time.time()) + KEPT_SECONDS)
+    counter: Action = HeartbeatItem.counter.add(1)
+    worker.change(HeartbeatItem(pollers_key(stream_arn), me), [counter, expires_at])
+
+
+def leave(stream_arn: str, *, me: str) -> None:
+    """Take back one's heartbeat, so that nobody waits for it."""
+    worker.remove(HeartbeatItem(pollers_key(stream_arn), me))
+
+
+def _change_if(shard: ShardItem, actions: list[Action], condition: object) -> None:
+    try:
+        worker.change(shard, actions, condition=condition)  # type: ignore[arg-type]
+    except ConditionFailed:
+        return
+
+
+# --- streams that are followed no more ---
+
+
+def note_stream(name: str, stream_arn: str) -> None:
+    """Note under a name of a tenant's own table that the stream with this ARN is followed."""
+    worker.put(FollowedStreamItem(name, stream_arn))
+
+
+def forget_stream(name: str, stream_arn: str) -> None:
+    """Remove what is kept of one stream of a tenant's own table that was followed under this name, once it is no more.
+
+    A poller that has not heard of that yet writes some of it again, so each one forgets where it ends.
+    """
+    for partition in keys_of_stream(stream_arn):
+        for item in list(worker.items(FollowedStreamItem, partition, consistent=True)):
+            worker.remove(item)
+    worker.remove(FollowedStreamItem(name, stream_arn))

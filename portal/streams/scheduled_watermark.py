@@ -20,10 +20,11 @@ from typing import Final
 from portal.dynamo.client import fan_out
 from portal.errors import Unavailable
 from portal.schema.tables import Table
-from portal.streams import leases, positions, shard_tree, shards, watermark
+from portal.streams import positions, shards, watermark
 from portal.streams.batch import Record
-from portal.streams.items import LeaseItem
+from portal.streams.poller import LEASE_SECONDS
 from portal.streams.shard_lister import ShardLister
+from portal.streams.stored import ShardItem
 
 log = logging.getLogger("pooldesk.stream")
 
@@ -43,16 +44,16 @@ def write(table: Table, *, concerns: Concerns, if_lost: str = "", read_seconds: 
     """
     stream_arn = shards.arn(table)
     lister = _lister(stream_arn, if_lost)
-    stored = leases.stored(stream_arn)
+    stored = positions.unfinished(stream_arn)
     if lister.list_if_due(stored):
-        stored = leases.stored(stream_arn)
+        stored = positions.unfinished(stream_arn)
     if lister.listing is None:
         return ""
     listed, deadline = {shard.id for shard in lister.listing.shards}, time.monotonic() + read_seconds
-    unfinished = [lease for lease in stored if lease.shard in listed - lister.finished]
-    ended = fan_out([partial(_passed_to_its_end, lease, concerns, deadline) for lease in unfinished])
-    lister.finished |= {lease.shard for lease, at_end in zip(unfinished, ended, strict=True) if at_end}
-    as_of = shard_tree.complete_until(lister.listing, stored, lister.finished)
+    unfinished = [shard for shard in stored if shard.shard in listed - lister.finished]
+    ended = fan_out([partial(_passed_to_its_end, shard, concerns, deadline) for shard in unfinished])
+    lister.finished |= {shard.shard for shard, at_end in zip(unfinished, ended, strict=True) if at_end}
+    as_of = lister.complete_until(stored)
     if as_of:
         watermark.write(table, as_of)
     return as_of
@@ -60,50 +61,50 @@ def write(table: Table, *, concerns: Concerns, if_lost: str = "", read_seconds: 
 
 @lru_cache(maxsize=256)  # streams: that of the table of all, and those of tenants' own
 def _lister(stream_arn: str, if_lost: str) -> ShardLister:
-    return ShardLister(stream_arn, lease_seconds=leases.LEASE_SECONDS, if_lost=if_lost)
+    return ShardLister(stream_arn, lease_seconds=LEASE_SECONDS, if_lost=if_lost)
 
 
-def _passed_to_its_end(lease: LeaseItem, concerns: Concerns, deadline: float) -> bool:
-    """Pass over what concerns nobody; the lease then says until when its shard is applied. Return whether the shard is
+def _passed_to_its_end(shard: ShardItem, concerns: Concerns, deadline: float) -> bool:
+    """Pass over what concerns nobody; what is stored of it then says until when it is applied. Return whether it is
     finished."""
     try:
-        last, at_end = _pass_over(lease, concerns, deadline)
+        last, at_end = _pass_over(shard, concerns, deadline)
         if at_end:
-            leases.finish(lease, position=last.sequence if last else lease.position or "")
+            positions.finish(shard, position=last.sequence if last else shard.position or "")
         elif last:
-            positions.advance(lease.stream, lease.shard, last.checkpoint, applied_until=last.created_at)
+            positions.advance(shard.stream, shard.shard, last.checkpoint, applied_until=last.created_at)
     except (Unavailable, shards.IteratorExpired, shards.Trimmed) as error:
-        log.warning(_AWAY, lease.shard, error.message)
+        log.warning(_AWAY, shard.shard, error.message)
         return False
     return at_end
 
 
-def _pass_over(lease: LeaseItem, concerns: Concerns, deadline: float) -> tuple[Record | None, bool]:
+def _pass_over(shard: ShardItem, concerns: Concerns, deadline: float) -> tuple[Record | None, bool]:
     """Return the last record that was passed over, and whether a closed shard has no others."""
     last: Record | None = None
-    iterator = _iterator(lease)
+    iterator = _iterator(shard)
     while True:
         answer = shards.read(iterator)
         passed = list(takewhile(lambda record: not concerns(record), answer.records))
         last = passed[-1] if passed else last
         if len(passed) < len(answer.records):
-            _reach(lease, answer.records[len(passed)].created_at)
+            _reach(shard, answer.records[len(passed)].created_at)
             return last, False
         if answer.next is None:
             return last, True
-        _reach(lease, last.created_at if answer.records and last else answer.as_of)
+        _reach(shard, last.created_at if answer.records and last else answer.as_of)
         if not answer.records or time.monotonic() > deadline:
             return last, False
         iterator = answer.next
 
 
-def _iterator(lease: LeaseItem) -> str:
+def _iterator(shard: ShardItem) -> str:
     try:
-        return shards.iterator(lease.stream, lease.shard, after=lease.checkpoint or "")
+        return shards.iterator(shard.stream, shard.shard, after=shard.checkpoint or "")
     except shards.Trimmed:  # of a quiet shard: only old news is gone
-        return shards.iterator(lease.stream, lease.shard)
+        return shards.iterator(shard.stream, shard.shard)
 
 
-def _reach(lease: LeaseItem, moment: str) -> None:
-    """Note in the lease as it was read that every change in the shard before the moment is applied."""
-    lease.applied_until = max(lease.applied_until or "", moment)
+def _reach(shard: ShardItem, moment: str) -> None:
+    """Note in the shard as it was read that every change in it before the moment is applied."""
+    shard.applied_until = max(shard.applied_until or "", moment)

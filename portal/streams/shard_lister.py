@@ -1,21 +1,23 @@
-"""List the shards of a stream for all of its pollers, and keep a lease for each one that is not finished.
+"""List the shards of a stream for all of its pollers, and judge which may be read, and up to when all is applied.
 
 AWS allows ten DescribeStream a second for a whole account, and each tells of a hundred shards. So one poller lists, one
-page a second on average, and the others find the shards in the leases.
+page a second on average, and the others find the shards in what it has stored.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from math import ceil
 from typing import Final
 
-from portal.streams import leases, shard_tree, shards
-from portal.streams.items import LeaseItem
+from portal.dynamo.batches import chunked
+from portal.streams import positions, shards
+from portal.streams.lease import SignWatch
 from portal.streams.shard_reader import LOST
 from portal.streams.shards import Listing
+from portal.streams.stored import ShardItem
 
 log = logging.getLogger("pooldesk.poller")
 
@@ -33,18 +35,18 @@ class ShardLister:
     """
 
     def __init__(self, stream_arn: str, *, lease_seconds: float, if_lost: str = "") -> None:
-        self._arn, self._lease_seconds, self._if_lost = stream_arn, lease_seconds, if_lost
+        self._arn, self._if_lost = stream_arn, if_lost
         self.listing: Listing | None = None
         self.listed_at = float("-inf")  # monotonic: when the listing was begun
         self.finished: set[str] = set()
         self._took = 0.0  # seconds, of the last listing
         self._forgot_at = float("-inf")  # monotonic
-        self._absent: dict[str, tuple[int, float]] = {}  # by shard: its lease's counter, and since when it stands so
+        self._absent = SignWatch(lease_seconds)  # of shards that are no longer listed, by what is stored of each
 
-    def list_if_due(self, stored: Sequence[LeaseItem]) -> bool:
-        """List the shards, make the leases that are missing, and close those of shards that have left the stream.
+    def list_if_due(self, stored: Sequence[ShardItem]) -> bool:
+        """List the shards, store those that are missing, and close those that have left the stream.
 
-        `stored` are the leases as they were read before. Returns whether any lease was made or closed.
+        `stored` are the unfinished shards as they were read before. Returns whether any was made or closed.
         """
         now = time.monotonic()
         pages = ceil(len(self.listing.shards) / PAGE) if self.listing else 0
@@ -52,39 +54,61 @@ class ShardLister:
             return False
         earlier, self.listing, self.listed_at = self.listing, shards.listing(self._arn), now
         self._took = time.monotonic() - now
-        held = {lease.shard for lease in stored}
+        held = {shard.shard for shard in stored}
         unheld = [shard for shard in self.listing.shards if shard.id not in held]
         self.look_up(shard.id for shard in unheld)
         missing = [shard for shard in unheld if shard.id not in self.finished]
         for shard in missing:
-            since = shard_tree.born_after(earlier, shard.id)
-            leases.add(self._arn, shard.id, parent=shard.parent, applied_until=since)
+            since = born_after(earlier, shard.id)
+            positions.add(self._arn, shard.id, parent=shard.parent, applied_until=since)
         if now - self._forgot_at >= FORGET_SECONDS:
-            leases.forget(self._arn, listed={shard.id for shard in self.listing.shards})
+            positions.forget(self._arn, listed={shard.id for shard in self.listing.shards})
             self._forgot_at = now
         return self._abandon(stored, self.listing) or bool(missing)
 
     def look_up(self, shard_ids: Iterable[str]) -> None:
         """Learn which of these shards are finished. One that is known to be is not read again."""
-        unknown = [shard_id for shard_id in shard_ids if shard_id not in self.finished]
-        for start in range(0, len(unknown), PAGE):
-            self.finished |= leases.finished_among(self._arn, unknown[start : start + PAGE]).keys()
+        for some in chunked([shard_id for shard_id in shard_ids if shard_id not in self.finished], PAGE):
+            self.finished |= positions.finished_among(self._arn, some).keys()
 
-    def _abandon(self, stored: Iterable[LeaseItem], listing: Listing) -> bool:
-        """Close the leases of shards that are no longer listed and stand still: nobody can read them to their end.
+    def _abandon(self, stored: Iterable[ShardItem], listing: Listing) -> bool:
+        """Close shards that are no longer listed and stand still: nobody can read them to their end.
 
-        Each lease was stored before the listing began, so its shard is not one that the listing came too early for.
+        Each was stored before the listing began, so it is not one that the listing came too early for.
         """
-        listed, now = {shard.id for shard in listing.shards}, time.monotonic()
-        absent = {lease.shard: (lease, int(lease.counter)) for lease in stored if lease.shard not in listed}
-        before, self._absent = self._absent, {}
-        abandoned = False
-        for shard_id, (lease, counter) in absent.items():
-            since = before[shard_id][1] if before.get(shard_id, (-1, 0.0))[0] == counter else now
-            if now - since < self._lease_seconds:
-                self._absent[shard_id] = (counter, since)
-                continue
-            leases.finish(lease, position=lease.position or "", lost=True)
-            log.error(LOST, shard_id, shards.RETENTION_HOURS, self._if_lost)
-            abandoned = True
-        return abandoned
+        listed = {shard.id for shard in listing.shards}
+        absent = {shard.shard: shard for shard in stored if shard.shard not in listed}
+        self._absent.look({name: (shard.position, shard.applied_until) for name, shard in absent.items()})
+        lost = [shard for name, shard in absent.items() if self._absent.is_still(name)]
+        for shard in lost:
+            positions.finish(shard, position=shard.position or "", lost=True)
+            log.error(LOST, shard.shard, shards.RETENTION_HOURS, self._if_lost)
+        return bool(lost)
+
+    def readable(self, stored: Sequence[ShardItem]) -> list[ShardItem]:
+        """Return the unfinished shards that may be read: their parent is finished or has left the stream."""
+        waits = {shard.id for shard in self.listing.shards} if self.listing else set[str]()
+        waits = (waits | {shard.shard for shard in stored}) - self.finished
+        return [one for one in stored if one.shard not in self.finished and (one.position or one.parent not in waits)]
+
+    def complete_until(self, stored: Sequence[ShardItem]) -> str:
+        """Return the moment before which every change in the stream is applied, "" where that is not known."""
+        return complete_until(self.listing, stored, self.finished) if self.listing else ""
+
+
+def complete_until(listing: Listing, stored: Sequence[ShardItem], finished: Container[str]) -> str:
+    """Return the moment before which every change in the stream is applied, "" where that is not known.
+
+    It is the earliest of the moments that the unfinished shards are applied to, and never later than the listing: a
+    shard that is not in it was made after it, so whatever it holds is younger. A listed shard that nobody has read
+    yet holds everything back, unless it is stored since when it can hold anything.
+    """
+    until = {shard.shard: shard.applied_until or "" for shard in stored}
+    open_shards = until.keys() | {shard.id for shard in listing.shards}
+    return min([listing.as_of, *(until.get(shard_id, "") for shard_id in open_shards if shard_id not in finished)])
+
+
+def born_after(earlier: Listing | None, shard_id: str) -> str:
+    """Return a moment before which a newly listed shard cannot hold anything, "" where that is not known."""
+    listed_before = earlier is None or any(shard.id == shard_id for shard in earlier.shards)
+    return "" if listed_before or earlier is None else earlier.as_of

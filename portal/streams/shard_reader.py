@@ -18,11 +18,12 @@ from datetime import timedelta
 from typing import Final
 
 from portal import clock
+from portal.dynamo import retry
 from portal.errors import Unavailable
 from portal.schema.tables import Table
-from portal.streams import backoff, leases, shards, stream_source
+from portal.streams import positions, shards, stream_source
 from portal.streams.batch import Batch, Handler, Record
-from portal.streams.items import LeaseItem
+from portal.streams.stored import ShardItem
 
 log = logging.getLogger("pooldesk.poller")
 
@@ -33,10 +34,17 @@ DEFERRED_BYTES: Final = 8_000_000  # and how large they may be together
 ITERATOR_SECONDS: Final = 15.0
 SAVES_PER_SECOND: Final = 20  # of one poller, however many shards it holds
 SAVE_SECONDS: Final = 2.0  # between two saves of one shard, at least
+FIRST_SECONDS: Final = 0.1  # of waiting before what failed is tried again, at most; doubled with each failure
+LAST_SECONDS: Final = 5.0
 LOST: Final = "Records of shard %s are lost: nobody read them within %s hours. %s"
 _MUCH: Final = 200  # records in an answer that make it worth while to ask for more before they are handled
 _ANSWERS: Final = 8  # in one batch, of at most 1,000 records or 1 MB each
 _RETENTION: Final = timedelta(hours=shards.RETENTION_HOURS - 1)
+
+
+def delay(failures: int) -> float:
+    """Return seconds to wait after so many failures in a row: full jitter, so that pollers do not all come at once."""
+    return retry.pause(failures, first=FIRST_SECONDS, longest=LAST_SECONDS)
 
 
 class Metrics:
@@ -60,13 +68,13 @@ class Metrics:
 
 @dataclass
 class ShardReader:
-    """A shard that this poller holds. `position` and `checkpoint` are of the last record before the first deferred one.
+    """A shard that this poller reads. `position` and `checkpoint` are of the last record before the first deferred one.
 
     `tip_seen_at` is when, by the monotonic clock of this process, a call began that found nothing unread.
     """
 
     table: Table
-    lease: LeaseItem
+    shard: ShardItem
     me: str
     handler: Handler
     metrics: Metrics
@@ -76,7 +84,7 @@ class ShardReader:
     applied_until: str = ""
     deferred: tuple[Record, ...] = ()
     finished: bool = False  # read to its end, and written so
-    lost: bool = False  # it is no longer ours
+    lost: bool = False  # another poller reads it
     not_before: float = 0.0  # monotonic
     tip_seen_at: float = float("-inf")
     save_seconds: float = SAVE_SECONDS
@@ -91,8 +99,8 @@ class ShardReader:
     _unsaved: bool = False
 
     def __post_init__(self) -> None:
-        self.position, self.checkpoint = self.lease.position or "", self.lease.checkpoint or ""
-        self.applied_until = self.lease.applied_until or ""
+        self.position, self.checkpoint = self.shard.position or "", self.shard.checkpoint or ""
+        self.applied_until = self.shard.applied_until or ""
         self._saved_at = time.monotonic()
 
     def turn(self) -> bool:
@@ -111,9 +119,9 @@ class ShardReader:
             if records or self.deferred:
                 self._handle(records)
             if self._at_end and not self.deferred:
-                leases.finish(self.lease, position=self.position)
+                positions.finish(self.shard, position=self.position)
                 self.finished = True
-                log.info("Shard %s has been read to its end.", self.lease.shard)
+                log.info("Shard %s has been read to its end.", self.shard.shard)
             else:
                 self.save(at_once=False)
         except Unavailable as error:
@@ -122,24 +130,22 @@ class ShardReader:
             return False
         if not self.deferred:
             if self._failures:
-                log.info("Shard %s goes on.", self.lease.shard)
+                log.info("Shard %s goes on.", self.shard.shard)
             self._failures = 0
         return bool(records)
 
-    def save(self, *, at_once: bool) -> bool:
-        """Write how far the shard is applied, if it is due or `at_once`. Return whether the shard is still ours."""
+    def save(self, *, at_once: bool, owner: str | None = None) -> None:
+        """Write how far the shard is applied, if it is due or `at_once`. `owner` reads it from then on."""
         if self.lost or not (at_once or (self._unsaved and time.monotonic() - self._saved_at >= self.save_seconds)):
-            return not self.lost
-        mine = leases.save(
-            self.lease,
-            me=self.me,
+            return
+        positions.save(
+            self.shard,
+            owner=self.me if owner is None else owner,
             position=self.position,
             checkpoint=self.checkpoint,
             applied_until=self.applied_until,
         )
         self._saved_at, self._unsaved = time.monotonic(), False
-        self.lost = self.lost or not mine
-        return mine
 
     def _has_enough(self) -> bool:
         """Tell whether so much waits that reading on would only fill the memory."""
@@ -150,7 +156,7 @@ class ShardReader:
         try:
             if self._iterator is None or (self._idle and began - self._iterator_at >= ITERATOR_SECONDS):
                 self._iterator_at = began
-                self._iterator = shards.iterator(self.lease.stream, self.lease.shard, after=self._last_read())
+                self._iterator = shards.iterator(self.shard.stream, self.shard.shard, after=self._last_read())
             answer = _read_on(self._iterator)
         except shards.IteratorExpired:
             self._iterator = None
@@ -181,7 +187,7 @@ class ShardReader:
         waiting = self.deferred + records
         self.deferred = waiting
         self.metrics.add({"records": len(records)})
-        result = self.handler(stream_source.own(self.table, Batch(self.lease.stream, self.lease.shard, waiting)))
+        result = self.handler(stream_source.own(self.table, Batch(self.shard.stream, self.shard.shard, waiting)))
         self.deferred = result.deferred
         self.metrics.add({"batches": 1, **result.counts})
         last = result.last_applied(waiting) if self.deferred else self._newest
@@ -191,7 +197,7 @@ class ShardReader:
             self._reach(last.created_at)
         if result.deferred:
             self._failures += 1
-            self.not_before = time.monotonic() + backoff.delay(self._failures)
+            self.not_before = time.monotonic() + delay(self._failures)
 
     def _reach(self, moment: str) -> None:
         """Note that every change in the shard before the moment is applied."""
@@ -205,16 +211,16 @@ class ShardReader:
         """
         now, at = shards.service_time(), self.applied_until
         if self.position and not (at and now and clock.parse(at) >= clock.parse(now) - _RETENTION):
-            log.error(LOST, self.lease.shard, shards.RETENTION_HOURS, self.if_lost)
-            self.lease.gap_at = clock.stamp()
-            self.lost = not leases.note_gap(self.lease, me=self.me)
+            log.error(LOST, self.shard.shard, shards.RETENTION_HOURS, self.if_lost)
+            self.shard.gap_at = clock.stamp()
+            positions.note_gap(self.shard)
         self._iterator, self._start_at_oldest = None, True
 
     def _wait(self, what: str, error: Unavailable) -> None:
         self._failures += 1
-        self.not_before = time.monotonic() + backoff.delay(self._failures)
+        self.not_before = time.monotonic() + delay(self._failures)
         if self._failures == 1:
-            log.warning("Shard %s %s: %s It is tried again.", self.lease.shard, what, error.message)
+            log.warning("Shard %s %s: %s It is tried again.", self.shard.shard, what, error.message)
 
 
 def _read_on(iterator: str) -> shards.ShardAnswer:

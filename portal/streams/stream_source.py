@@ -22,8 +22,8 @@ from portal.isolation import guard
 from portal.schema import keys as schema_keys
 from portal.schema import placed_names
 from portal.schema.tables import Table
-from portal.streams import keys
 from portal.streams.batch import Batch
+from portal.streams.stored import own_stream_key
 
 log = logging.getLogger("pooldesk.stream")
 
@@ -50,7 +50,7 @@ class StreamSource:
 
     def name(self, table: Table) -> str:
         """Return the partition key of what is kept of a table's stream whatever ARN it has."""
-        return keys.own_stream(str(self.placement), self.tenant_id, table.name) if self.tenant_id else table.name
+        return own_stream_key(str(self.placement), self.tenant_id, table.name) if self.tenant_id else table.name
 
 
 POOLED: Final = StreamSource()

@@ -25,8 +25,8 @@ from portal.dynamo import platform
 from portal.dynamo.repository import TenantRepository
 from portal.errors import ConditionFailed
 from portal.schema.tables import Table
-from portal.streams import keys, stream_source, worker
-from portal.streams.items import FinishedShardItem, LeaseItem, WatermarkItem
+from portal.streams import stream_source, worker
+from portal.streams.stored import WATERMARK, FinishedShardItem, ShardItem, WatermarkItem, finished_key
 
 CACHED_SECONDS: Final = 1
 # After so long, what follows the stream is behind, or has stopped. A Lambda function writes once a minute, so this is
@@ -53,7 +53,7 @@ def write(table: Table, as_of: str) -> None:
         WatermarkItem.expires_at.set(int(time.time()) + KEPT_SECONDS),
     ]
     try:
-        worker.change(WatermarkItem(stream_source.current().name(table), keys.WATERMARK), actions, condition=condition)
+        worker.change(WatermarkItem(stream_source.current().name(table), WATERMARK), actions, condition=condition)
     except ConditionFailed:
         return  # another poller knew more
 
@@ -75,7 +75,7 @@ def read(table: Table, of: TenantRepository | None = None) -> Watermark | None:
 
 
 def _read(stream: str) -> Watermark | None:
-    item = platform.get(WatermarkItem, stream, sort=keys.WATERMARK)
+    item = platform.get(WatermarkItem, stream, sort=WATERMARK)
     if item is None or item.expires_at <= time.time():  # the database removes it some time later
         return None
     return Watermark(clock.parse(item.as_of), clock.parse(item.written_at))
@@ -86,11 +86,11 @@ def finished(stream_arn: str, shard_ids: Iterable[str]) -> set[str]:
 
     Once true it stays true. Raises Throttled, Unavailable.
     """
-    partition = keys.finished(stream_arn)
+    partition = finished_key(stream_arn)
     items = {shard_id: platform.get(FinishedShardItem, partition, sort=shard_id) for shard_id in shard_ids}
     return {shard_id for shard_id, item in items.items() if item is not None and not item.gap_at}
 
 
-def leases(stream_arn: str) -> list[LeaseItem]:
+def unfinished(stream_arn: str) -> list[ShardItem]:
     """Return who reads which shard of a stream, and how far: one Query of at most 1 MB, some thousand shards."""
-    return platform.query(LeaseItem, stream_arn).items
+    return platform.query(ShardItem, stream_arn).items

@@ -22,7 +22,7 @@ from portal.nosql.stored import SESSIONS
 from portal.schema import placed_names
 from portal.schema.registry import ROLES
 from portal.schema.tables import Table
-from portal.streams.tables import LEASES
+from portal.streams.stored import LEASES
 from tenants.api_keys.stored import API_KEYS
 from tenants.audit_trail.stored import AUDIT, CHAINS
 from tenants.membership.stored import INVITES, MEMBERS

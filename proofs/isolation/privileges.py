@@ -19,7 +19,7 @@ from portal.noise.tables import NOISE
 from portal.nosql.stored import SESSIONS
 from portal.schema.registry import ROLES, Role
 from portal.schema.tables import Table
-from portal.streams.tables import LEASES
+from portal.streams.stored import LEASES
 from tenants.api_keys.stored import API_KEYS
 from tenants.audit_trail.stored import AUDIT, CHAINS
 from tenants.membership.stored import INVITES, MEMBERS

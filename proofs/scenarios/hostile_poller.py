@@ -1,7 +1,7 @@
 """The real poller on a stream that delivers too much: batches come again, in parts, and overlapping earlier ones.
 
 A poller of this kind may also be told to die between two of its requests (SIGUSR1), its clock jumps, one tenant is
-throttled now and then, and a zombie applies what it reads without holding any lease. All of it goes through
+throttled now and then, and a zombie applies what it reads while another poller follows the stream. All goes through
 `stream_handler.handle`, and none of it may change a number.
 """
 
@@ -21,7 +21,7 @@ from typing import Any, Final
 from portal import clock
 from portal.dynamo.repository import TenantRepository
 from portal.errors import PortalError, Throttled
-from portal.streams import leases, shards
+from portal.streams import positions, shards
 from portal.streams.batch import Batch, BatchResult, Record
 from portal.streams.poller import Poller
 from proofs.forked import Journal, asked_to_stop
@@ -34,8 +34,7 @@ from tickets.verification import rebuild, verify
 LEASE_SECONDS: Final = 1.5
 ZOMBIE_SECONDS: Final = 3.0
 _REPAIR_PATIENCE: Final = 60.0  # seconds that hostile pollers may make no progress
-OWNER: Final = "torture-"  # what the owners of our leases begin with
-_TRIES: Final = 20  # to take a lease that its owner keeps writing
+OWNER: Final = "!torture-"  # begins the names of our pollers: before all others, so they follow the stream meanwhile
 _THROTTLED: Final = 0.5  # of the calls with changes of the tenant that is throttled: one of its requests is refused
 _JUMPS: Final = (-1, 0, 0, 1)  # hours that a process's clock is off, drawn anew now and then
 _JUMP_EVERY: Final = 3.0  # seconds
@@ -133,7 +132,6 @@ def poll(told: Journal, seed: int, *, redeliver: float, throttled: str = "", str
     poller.me = f"{OWNER}{poller.me}"
     signal.signal(signal.SIGUSR1, hostile.arm)
     told.write(me=poller.me)
-    _rob(poller.me)
     poller.run(lambda: not stopped)
 
 
@@ -150,21 +148,11 @@ def _hostile(
     return hostile
 
 
-def _rob(me: str) -> None:
-    """Take the shards of pollers that are none of ours: they get them back when all of this is over."""
-    for _ in range(_TRIES):
-        strange = [
-            lease for lease in leases.stored(shards.arn(TICKETS)) if lease.owner and not lease.owner.startswith(OWNER)
-        ]
-        if all(leases.take(lease, me=me) for lease in strange):
-            return
-
-
 def haunt(told: Journal, seed: int, *, redeliver: float, throttled: str, stream: SplitStream | None) -> None:
-    """Apply what the stream holds from the stored positions on, beside the poller that holds the leases."""
+    """Apply what the stream holds from the stored positions on, while a poller follows the stream."""
     hostile = _hostile(told, seed, redeliver, throttled, stream, zombie=True)
     arn = shards.arn(TICKETS)
-    iterators = {lease.shard: shards.iterator(arn, lease.shard, after=lease.checkpoint) for lease in leases.stored(arn)}
+    iterators = {one.shard: shards.iterator(arn, one.shard, after=one.checkpoint) for one in positions.unfinished(arn)}
     end = time.monotonic() + ZOMBIE_SECONDS
     while iterators and time.monotonic() < end:
         for shard, iterator in list(iterators.items()):

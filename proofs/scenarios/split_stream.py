@@ -24,12 +24,12 @@ from typing import Final
 from portal.dynamo import client
 from portal.dynamo.repository import TenantRepository
 from portal.errors import PortalError, Unavailable
-from portal.streams import keys as stream_keys
-from portal.streams import leases, positions, shards, worker
+from portal.streams import positions, shards, worker
+from portal.streams import stored as stream_keys
 from portal.streams.batch import Record, padded
-from portal.streams.items import FinishedShardItem, LeaseItem
 from portal.streams.poller import LOOK_SECONDS
 from portal.streams.shards import Listing, Shard, ShardAnswer
+from portal.streams.stored import FinishedShardItem, ShardItem
 from proofs.forked import Journal, lines
 from tickets.counting import stored
 from tickets.counting.stored import MarkerItem
@@ -187,8 +187,8 @@ class SplitStream:
         if not position:
             return
         for shard_id in tree:
-            worker.remove(LeaseItem(arn, shard_id))
-            worker.remove(FinishedShardItem(stream_keys.finished(arn), shard_id))
+            worker.remove(ShardItem(arn, shard_id))
+            worker.remove(FinishedShardItem(stream_keys.finished_key(arn), shard_id))
         positions.advance(arn, self.root, position)
 
 
@@ -217,7 +217,7 @@ def present(path: Path) -> tuple[SplitStream | None, str]:
 
 def _followed(arn: str) -> bool:
     """Tell whether any poller gives a sign of life."""
-    before = {one.shard: int(one.counter) for one in leases.heartbeats(arn)}
+    before = positions.heartbeats(arn)
     if before:
         time.sleep(LOOK_SECONDS + 1)
-    return any(int(one.counter) != before.get(one.shard) for one in leases.heartbeats(arn))
+    return any(counter != before.get(name) for name, counter in positions.heartbeats(arn).items())

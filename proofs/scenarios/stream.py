@@ -13,7 +13,7 @@ from django.core.management.base import CommandError
 
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import TenantRepository
-from portal.streams import leases, shards
+from portal.streams import positions, shards
 from proofs import cleanup
 from proofs.forked import Process, lines
 from proofs.harness import STEP, Torture, TortureCommand, TortureFailed, count, decimal, signalled
@@ -23,7 +23,7 @@ from tickets.ticket.stored import TICKETS
 from tickets.verification import verify
 from tickets.verification.verify import Verdict
 
-FROZEN: Final = LEASE_SECONDS + 1.0  # seconds; a poller sleeps so long that another one takes its shards
+FROZEN: Final = LEASE_SECONDS + 1.0  # seconds; a poller sleeps so long that another one follows the stream
 CANNOT_TELL: Final = 3
 _PATIENCE: Final = 10.0  # for a poller that was told to die between two writes
 _REPAIR_SECONDS: Final = 120.0  # to end the rebuild that is going on
@@ -149,7 +149,7 @@ class Stream(Torture):
         """Return the poller of ours that holds a shard. One that was killed just now is waited for."""
         end = time.monotonic() + 4 * LEASE_SECONDS
         while time.monotonic() < end:
-            owners = {lease.owner for lease in leases.stored(shards.arn(TICKETS))}
+            owners = {shard.owner for shard in positions.unfinished(shards.arn(TICKETS))}
             for poller in self.running["poller"]:
                 if next(lines(poller.journal), {}).get("me") in owners and poller.poll() is None:
                     return poller
@@ -181,7 +181,7 @@ class Stream(Torture):
             self.thefts += 1
 
     def _start_zombie(self) -> None:
-        """Work beside the holder, without a lease."""
+        """Work at the same time as the poller that follows the stream."""
         self.start("zombie", hostile_poller.haunt, stream=self.stream, **self.hostile)
         self.thefts += 1
 

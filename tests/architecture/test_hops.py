@@ -13,7 +13,7 @@ import pytest
 from django.conf import settings
 
 from portal.dynamo import client
-from portal.streams import leases, poller
+from portal.streams import poller
 from tenants.audit_trail.recording import Actor
 from tenants.membership import invitations
 from tenants.sign_in.accounts import new_id
@@ -92,7 +92,7 @@ def test_from_an_operators_list_of_tenants(world: World, ways: list[Way]) -> Non
 
 def test_from_a_record_of_the_stream_to_the_aggregates(world: World, ways: list[Way]) -> None:
     world.tickets("acme", 3)
-    following = run_stream.Command().poller(lease_seconds=leases.LEASE_SECONDS)
+    following = run_stream.Command().poller(lease_seconds=poller.LEASE_SECONDS)
     ways.clear()
     following.step()
     following.step()

@@ -9,9 +9,9 @@ from django.core.cache import cache
 from playwright.sync_api import Page, Route, expect
 
 from portal import clock
-from portal.streams import keys as stream_keys
+from portal.streams import stored as stream_keys
 from portal.streams import worker
-from portal.streams.items import WatermarkItem
+from portal.streams.stored import WatermarkItem
 from tenants.tenancy.roles import Role
 from tests.browser.conftest import NewPage, Witness
 from tests.browser.page_audit import NARROW, TOO_WIDE, WIDE, audit, layout

@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 
 from portal import clock
-from portal.streams import leases, shards
+from portal.streams import positions, shards
 from portal.streams.batch import batch_of
-from portal.streams.items import LeaseItem
 from portal.streams.shards import Listing, Shard
+from portal.streams.stored import ShardItem
 from tenants.tenancy.context import TenantContext
 from tests.support import commands
 from tests.support.folding import ARN
@@ -101,12 +101,12 @@ def merged(tree: Tree) -> None:
 
 def test_a_shard_that_was_merged_into_anothers_child_is_passed_when_it_is_finished(tree: Tree) -> None:
     merged(tree)
-    shard = LeaseItem(ARN, "b")
+    shard = ShardItem(ARN, "b")
 
     def work(sentence: str) -> None:
         tree.work(sentence)
         if "closed" in sentence:
-            leases.finish(shard, position="7")
+            positions.finish(shard, position="7")
 
     stream_barrier.wait_until_applied(tree.tenant.repository, timeout=0.5, say=work)
 
@@ -115,7 +115,7 @@ def test_a_shard_that_was_merged_into_anothers_child_is_passed_when_it_is_finish
 def test_a_merged_shard_that_was_not_read_to_its_end_is_not_passed(tree: Tree, lost: bool) -> None:
     merged(tree)
     if lost:
-        leases.finish(LeaseItem(ARN, "b"), position="7", lost=True)
+        positions.finish(ShardItem(ARN, "b"), position="7", lost=True)
     with pytest.raises(WorkerAway, match="run_stream"):
         wait(tree)
 

@@ -16,8 +16,8 @@ from django.core.cache import cache
 
 from portal import clock
 from portal.errors import Invalid
-from portal.streams import keys, positions, watermark, worker
-from portal.streams.items import WatermarkItem
+from portal.streams import positions, stored, watermark, worker
+from portal.streams.stored import WatermarkItem
 from tests.support.commands import run
 from tests.support.fakes import answering, refusal
 from tests.support.folding import Follower, numbers
@@ -158,7 +158,7 @@ def test_pages_say_that_counting_has_stopped_until_the_first_call_of_the_schedul
     ended = clock.stamp(clock.now() - timedelta(seconds=watermark.LATE_SECONDS + 5))  # of the last poller
     expires_at = int(time.time()) + watermark.KEPT_SECONDS
     worker.put(WatermarkItem(
-        TICKETS.name, keys.WATERMARK, as_of=ended, written_at=ended, expires_at=expires_at
+        TICKETS.name, stored.WATERMARK, as_of=ended, written_at=ended, expires_at=expires_at
     ))  # fmt: skip
     assert "Counting has stopped" in dashboard(world)
     assert stream_handler(SCHEDULED, None)["as_of"] > ended

@@ -15,12 +15,12 @@ from portal.dynamo.repository import Transaction
 from portal.dynamo.tenant_reader import TenantReader
 from portal.errors import Invalid
 from portal.schema import holdings
-from portal.streams import keys, poller_fleet, stream_source, watermark
+from portal.streams import poller_fleet, stream_source, watermark
 from portal.streams.batch import batch_of
-from portal.streams.items import LeaseItem
 from portal.streams.poller import Poller
 from portal.streams.poller_fleet import PollerFleet
 from portal.streams.shard_reader import Metrics, ShardReader
+from portal.streams.stored import WATERMARK, ShardItem
 from portal.streams.stream_source import POOLED, StreamSource
 from tenants.tenancy import placements
 from tests.support import folding, placed
@@ -139,7 +139,7 @@ def test_a_record_of_another_tenant_in_an_own_stream_is_passed_over(
 ) -> None:
     globex = world.tenants["globex"].tenant_id
     with source.entered():
-        reader = ShardReader(TICKETS, LeaseItem("arn", "shard"), "me", handle, Metrics())
+        reader = ShardReader(TICKETS, ShardItem("arn", "shard"), "me", handle, Metrics())
         reader._handle(batch_of("arn", "shard", folding.created(globex, range(1, 3))).records)
     assert "2 records in the stream" in caplog.text
     assert opened(world, "globex") == 0
@@ -152,7 +152,7 @@ def kept_of(source: StreamSource) -> list[str]:
     """What stands under the ARNs of the source's streams, and the notes of those."""
     (followed,) = (holding for holding in holdings.holdings() if holding.name == "followed streams")
     shards = [one.item["shard"]["S"] for one in followed.find(TenantReader(source.tenant_id))]
-    return [shard for shard in shards if shard != keys.WATERMARK]
+    return [shard for shard in shards if shard != WATERMARK]
 
 
 def test_a_placement_is_followed_from_when_it_is_listed_until_it_is_not(world: World, where: Placement) -> None:

@@ -11,7 +11,7 @@ from portal.dynamo import client
 from portal.errors import NotFound
 from portal.isolation import guard, iam, policies
 from portal.streams import worker
-from portal.streams.tables import LEASES
+from portal.streams.stored import LEASES
 from tenants.membership.stored import MEMBERS
 from tenants.sign_in.stored import USERS, user_key
 from tests.support.world import World

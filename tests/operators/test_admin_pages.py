@@ -20,7 +20,7 @@ from portal.nosql import stored as session_keys
 from portal.nosql.planner.planning import READ_LIMIT
 from portal.schema import registry
 from portal.streams import watermark
-from portal.streams.tables import LEASES
+from portal.streams.stored import LEASES
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import AuditAction
 from tenants.membership import invitations

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.streams import leases, shards
+from portal.streams import positions, shards
 from proofs.scenarios import split_stream
 from proofs.scenarios.split_stream import SplitStream
 from tests.support import commands, folding
@@ -43,9 +43,9 @@ def test_a_small_torture_does_no_harm_and_leaves_nothing(tables: AnyEngine, tmp_
     assert all("|MARKER#cut-" in key for key in left), "nothing but marks of cuts, which go by TTL"
     stream = shards.arn(TICKETS)
     (shard,) = shards.listing(stream).shards
-    (lease,) = leases.stored(stream)
+    (lease,) = positions.unfinished(stream)
     assert (lease.shard, lease.owner, bool(lease.position)) == (shard.id, "", True), "the next poller goes on there"
-    assert not leases.finished_among(stream, [shard.id])
+    assert not positions.finished_among(stream, [shard.id])
 
 
 def test_shards_are_left_alone_while_somebody_follows_the_stream(tables: AnyEngine, tmp_path: Path) -> None:

@@ -15,11 +15,11 @@ from delivery.management.commands import run_dispatch
 from portal import clock
 from portal.errors import Throttled, Unavailable
 from portal.management.follow_command import FollowCommand
-from portal.streams import backoff, leases, positions, shard_lister, shard_reader, shards
+from portal.streams import lease, positions, shard_lister, shard_reader, shards
 from portal.streams import poller as polling
 from portal.streams.batch import padded
-from portal.streams.items import LeaseItem
 from portal.streams.poller import IDLE_READS_PER_SECOND, Poller
+from portal.streams.stored import ShardItem
 from tests.support.folding import Follower, numbers
 from tests.support.shard_trees import ARN, RecordingHandler, ShardTree
 from tests.support.waiting import wait_until
@@ -44,8 +44,8 @@ class Moment:
 @pytest.fixture(autouse=True)
 def moment(monkeypatch: pytest.MonkeyPatch) -> Moment:
     moment = Moment()
-    mocked = SimpleNamespace(monotonic=moment.monotonic, time=time.time, sleep=time.sleep)
-    for module in (leases, polling, shard_lister, shard_reader):
+    mocked = SimpleNamespace(monotonic=moment.monotonic, time=time.time, time_ns=time.time_ns, sleep=time.sleep)
+    for module in (lease, positions, polling, shard_lister, shard_reader):
         monkeypatch.setattr(module, "time", mocked)
     return moment
 
@@ -54,7 +54,8 @@ def moment(monkeypatch: pytest.MonkeyPatch) -> Moment:
 def tree(engine: None, monkeypatch: pytest.MonkeyPatch) -> ShardTree:
     tree = ShardTree("a")
     tree.install(monkeypatch)
-    monkeypatch.setattr(backoff, "delay", lambda failures: 0.0)
+    for module in (polling, shard_reader):
+        monkeypatch.setattr(module, "delay", lambda failures: 0.0)
     return tree
 
 
@@ -85,12 +86,12 @@ def steps(one: Poller, times: int = 6) -> None:
         one.step()
 
 
-def stored(shard: str = "a") -> LeaseItem:
-    return next(lease for lease in leases.stored(ARN) if lease.shard == shard)
+def stored(shard: str = "a") -> ShardItem:
+    return next(lease for lease in positions.unfinished(ARN) if lease.shard == shard)
 
 
 def eventually(holds: Callable[[], bool], moment: Moment, *working: Poller) -> None:
-    """Let time pass until it holds: at every turn enough for a look at the leases, and little of the lease time."""
+    """Let time pass until it holds: at every turn enough for a look at the shards, and little of the lease time."""
 
     def turn() -> None:
         moment.now += LOOK
@@ -98,15 +99,6 @@ def eventually(holds: Callable[[], bool], moment: Moment, *working: Poller) -> N
             one.step()
 
     wait_until(holds, working=turn)
-
-
-def held_by_another(tree: ShardTree, shard: str, checkpoint: str = "", **more: str) -> None:
-    leases.add(ARN, shard, parent="", **more)
-    assert leases.take(stored(shard), me="zoe")
-    if checkpoint:
-        assert leases.save(
-            stored(shard), me="zoe", position=padded(checkpoint), checkpoint=checkpoint, applied_until=""
-        )
 
 
 # --- splits ---
@@ -123,32 +115,17 @@ def test_a_child_is_read_after_its_parent(tree: ShardTree, poller: NewPoller, mo
     eventually(lambda: len(tree.reads) == 9, moment, one)
     assert tree.reads[:7] == [f"a {n}" for n in range(1, 8)]
     assert set(tree.reads[7:]) == {"c1 8", "c2 9"}
-    assert "a" in leases.finished_among(ARN, ["a"])
+    assert "a" in positions.finished_among(ARN, ["a"])
     assert one.held == 2
 
 
-def test_a_child_waits_for_a_parent_in_the_hands_of_another_poller(
-    tree: ShardTree, poller: NewPoller, moment: Moment
-) -> None:
-    tree.write("a")
-    tree.close("a", "c")
-    tree.write("c")
-    leases.give_heartbeat(ARN, me="zoe")
-    held_by_another(tree, "a")
-    one = poller()
-    steps(one)
-    assert tree.reads == []
-    leases.finish(stored("a"), position=padded("1"))
-    eventually(lambda: "c 2" in tree.reads, moment, one)
-
-
-def test_a_lease_that_came_back_after_its_shard_was_finished_is_not_read_again(
+def test_a_shard_that_was_stored_again_after_it_was_finished_is_not_read_again(
     tree: ShardTree, poller: NewPoller
 ) -> None:
     tree.write("a")
-    leases.add(ARN, "a", parent="")
-    leases.finish(stored("a"), position=padded("1"))
-    leases.add(ARN, "a", parent="")
+    positions.add(ARN, "a", parent="")
+    positions.finish(stored("a"), position=padded("1"))
+    positions.add(ARN, "a", parent="")
     steps(poller())
     assert tree.reads == []
 
@@ -156,34 +133,38 @@ def test_a_lease_that_came_back_after_its_shard_was_finished_is_not_read_again(
 # --- several pollers ---
 
 
-def test_a_new_poller_gets_its_share_one_shard_at_a_time(
+def test_the_oldest_poller_follows_and_the_next_one_where_it_has_gone(
     engine: None, monkeypatch: pytest.MonkeyPatch, poller: NewPoller, moment: Moment
 ) -> None:
-    ShardTree("a", "b", "c", "d").install(monkeypatch)
-    first, second = poller(), poller()
-    steps(first)
-    assert first.held == 4
-    eventually(lambda: (first.held, second.held) == (2, 2), moment, first, second)
-    steps(first)
-    steps(second)
-    assert (first.held, second.held) == (2, 2)
+    ShardTree("a", "b").install(monkeypatch)
+    first, second, third = poller(), poller(), poller()
+    for one in (first, second, third, first):
+        steps(one)
+    assert [one.held for one in (first, second, third)] == [2, 0, 0]
+    first.release()
+    eventually(lambda: second.held == 2, moment, second, third)
+    # It dies: the last one sees its sign of life stand still.
+    began = moment.now
+    eventually(lambda: third.held == 2, moment, third)
+    assert moment.now - began >= 10
+    assert {one.owner for one in positions.unfinished(ARN)} <= {third.me, ""}
 
 
-def test_who_lost_a_shard_reads_it_no_more_and_does_not_move_its_checkpoint(
+def test_a_poller_that_is_not_the_oldest_any_more_reads_nothing_and_moves_no_position(
     tree: ShardTree, poller: NewPoller, moment: Moment
 ) -> None:
     tree.write("a")
     one = poller()
     steps(one)
-    assert leases.take(stored(), me="zoe")
-    leases.give_heartbeat(ARN, me="zoe")
+    positions.give_heartbeat(ARN, me="!older")
     eventually(lambda: one.held == 0, moment, one)
     tree.write("a")
     tree.reads.clear()
+    before = stored().checkpoint
     steps(one)
     one.release()
     assert tree.reads == []
-    assert (stored().owner, stored().checkpoint) == ("zoe", "")
+    assert stored().checkpoint == before
 
 
 def test_shards_are_read_side_by_side(
@@ -227,8 +208,8 @@ def test_an_expired_iterator_is_asked_for_anew_behind_the_last_record(tree: Shar
 
 def stopped(tree: ShardTree, *, applied_until: str) -> None:
     """A poller was here before, and stopped behind a record that is not in the stream any more."""
-    held_by_another(tree, "a", "1", applied_until=applied_until)
-    leases.release(stored(), me="zoe")
+    positions.add(ARN, "a", parent="")
+    positions.save(stored(), owner="", position=padded("1"), checkpoint="1", applied_until=applied_until)
     tree.trimmed = {"a"}
     tree.write("a")
     tree.write("a")
@@ -277,16 +258,14 @@ def test_each_follower_says_what_is_to_be_done_about_lost_records(
     moment: Moment,
 ) -> None:
     if trimmed:
-        held_by_another(tree, "a", "1", applied_until=clock.stamp(tree.now - timedelta(hours=30)))
-        leases.release(stored(), me="zoe")
-        tree.trimmed = {"a"}
+        stopped(tree, applied_until=clock.stamp(tree.now - timedelta(hours=30)))
     else:
-        held_by_another(tree, "old")
+        positions.add(ARN, "old", parent="")
     one = command().poller(lease_seconds=1)
     with caplog.at_level(logging.ERROR, "pooldesk.poller"):
         eventually(lambda: "are lost" in caplog.text, moment, one)
     assert advice in caplog.text
-    gap = stored("a") if trimmed else leases.finished_among(ARN, ["old"])["old"]
+    gap = stored("a") if trimmed else positions.finished_among(ARN, ["old"])["old"]
     assert gap.gap_at != ""
     assert caplog.text.count("rebuild_aggregates") == advice.count("rebuild_aggregates")
     one.release()
@@ -302,7 +281,7 @@ def test_a_checkpoint_is_not_written_for_every_batch(tree: ShardTree, poller: Ne
     one = poller()
     steps(one, 20)
     assert one.metrics.read()["records"] == 20
-    assert stored().counter == 1, "only taking it was written"
+    assert (stored().owner, stored().checkpoint) == (one.me, ""), "only that it is read here was written"
     one.release()
     assert stored().position == padded("20")
 
@@ -420,15 +399,15 @@ def test_a_closed_shard_is_not_finished_while_some_of_it_is_deferred(
     handler.deferring = {1}
     one = poller()
     steps(one, 4)
-    assert leases.finished_among(ARN, ["a"]) == {}
+    assert positions.finished_among(ARN, ["a"]) == {}
     assert "c 2" not in tree.reads
     handler.deferring.clear()
     eventually(lambda: handler.applied == [1, 2], moment, one)
 
 
 def test_waiting_after_errors_grows_to_a_limit_and_is_spread() -> None:
-    early = [backoff.delay(1) for _ in range(200)]
-    late = [backoff.delay(50) for _ in range(200)]
+    early = [shard_reader.delay(1) for _ in range(200)]
+    late = [shard_reader.delay(50) for _ in range(200)]
     assert max(early) <= 0.2
     assert 4 < max(late) <= 5
     assert min(late) < 1

@@ -7,11 +7,12 @@ from types import SimpleNamespace
 import pytest
 
 from portal import clock
-from portal.streams import leases, positions, shard_lister, shards, watermark
+from portal.streams import positions, shard_lister, shards, watermark
 from portal.streams.batch import BatchResult, batch_of, padded
 from portal.streams.shard_lister import ShardLister
+from portal.streams.shard_reader import Metrics, ShardReader
 from portal.streams.shards import Listing
-from portal.streams.tables import LEASES
+from portal.streams.stored import LEASES
 from tests.support.shard_trees import ARN, START, ShardTree, raw_record
 from tickets.ticket.stored import TICKETS
 
@@ -19,8 +20,8 @@ from tickets.ticket.stored import TICKETS
 def finished(shard_id: str, position: str) -> None:
     """A closed shard that was read to its end."""
     positions.advance(ARN, shard_id, position)
-    (lease,) = [one for one in leases.stored(ARN) if one.shard == shard_id]
-    leases.finish(lease, position=lease.position)
+    (lease,) = [one for one in positions.unfinished(ARN) if one.shard == shard_id]
+    positions.finish(lease, position=lease.position)
 
 
 def test_a_shard_of_which_nobody_has_said_anything_has_no_position(engine: None) -> None:
@@ -36,8 +37,8 @@ def test_a_position_only_grows(engine: None) -> None:
 
 def test_a_finished_shard_keeps_its_position(engine: None) -> None:
     positions.advance(ARN, "a", "10")
-    (lease,) = leases.stored(ARN)
-    leases.finish(lease, position=lease.position)
+    (lease,) = positions.unfinished(ARN)
+    positions.finish(lease, position=lease.position)
     assert positions.read(ARN, "a") == padded("10")
 
 
@@ -47,12 +48,12 @@ def test_a_finished_shard_keeps_its_position_until_it_has_left_the_stream(
     tree = ShardTree("a", "b")
     tree.install(monkeypatch)
     finished("a", "10")
-    leases.forget(ARN, listed=set())  # by somebody whose listing is wrong
+    positions.forget(ARN, listed=set())  # by somebody whose listing is wrong
     assert positions.read(ARN, "a") == padded("10")
     tree.forget("a")
     assert positions.read(ARN, "a") == padded("10")
-    leases.forget(ARN, listed={"b"})
-    assert leases.finished_among(ARN, ["a"]) == {}
+    positions.forget(ARN, listed={"b"})
+    assert positions.finished_among(ARN, ["a"]) == {}
 
 
 def test_a_shard_that_has_left_the_stream_is_applied_to_its_end(engine: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +61,7 @@ def test_a_shard_that_has_left_the_stream_is_applied_to_its_end(engine: None, mo
     tree.install(monkeypatch)
     finished("a", "10")
     tree.forget("a")
-    leases.forget(ARN, listed={"b"})
+    positions.forget(ARN, listed={"b"})
     assert (positions.read(ARN, "a"), positions.read(ARN, "b")) == (positions.END, "")
 
 
@@ -73,13 +74,13 @@ def test_whoever_lists_the_shards_forgets_those_that_have_left(engine: None, mon
     tree.install(monkeypatch)
     finished("a", "10")
     lister = ShardLister(ARN, lease_seconds=10)
-    lister.list_if_due(leases.stored(ARN))
-    assert "a" in leases.finished_among(ARN, ["a"])
+    lister.list_if_due(positions.unfinished(ARN))
+    assert "a" in positions.finished_among(ARN, ["a"])
     tree.forget("a")
     monkeypatch.setattr(shard_lister, "FORGET_SECONDS", 0)
     lister.listed_at = float("-inf")
-    lister.list_if_due(leases.stored(ARN))
-    assert leases.finished_among(ARN, ["a"]) == {}
+    lister.list_if_due(positions.unfinished(ARN))
+    assert positions.finished_among(ARN, ["a"]) == {}
 
 
 @pytest.mark.parametrize(("takes", "rests"), [(0.0, 1), (0.5, 10), (60.0, 30)])
@@ -108,17 +109,16 @@ def test_a_listing_that_an_engine_finds_hard_is_asked_for_less_often(
 def test_what_is_kept_of_a_shard_goes_by_no_clock(engine: None) -> None:
     positions.advance(ARN, "a", "7")
     finished("b", "7")
-    kept = [*leases.stored(ARN), *leases.finished_among(ARN, ["b"]).values()]
+    kept = [*positions.unfinished(ARN), *positions.finished_among(ARN, ["b"]).values()]
     assert len(kept) == 2
     assert not any(LEASES.ttl in item.serialize() for item in kept)
 
 
-def test_a_poller_goes_on_where_a_host_without_leases_was(engine: None) -> None:
+def test_a_poller_goes_on_where_a_function_was(engine: None) -> None:
     positions.advance(ARN, "a", "000000000000000000007")
-    (lease,) = leases.stored(ARN)
-    taken = leases.take(lease, me="ann")
-    assert taken is not None
-    assert taken.checkpoint == "000000000000000000007"
+    (shard,) = positions.unfinished(ARN)
+    assert ShardReader(TICKETS, shard, "ann", lambda batch: BatchResult(), Metrics()).checkpoint == shard.checkpoint
+    assert shard.checkpoint == "000000000000000000007"
 
 
 def test_the_position_stays_below_the_first_deferred_record(engine: None) -> None:

@@ -10,9 +10,9 @@ import pytest
 from portal import clock
 from portal.dynamo import platform
 from portal.errors import Throttled
-from portal.streams import keys, leases, positions, scheduled_watermark
+from portal.streams import positions, scheduled_watermark
 from portal.streams.batch import Record, padded
-from portal.streams.items import LeaseItem, WatermarkItem
+from portal.streams.stored import WATERMARK, WatermarkItem
 from tests.support.shard_trees import ARN, START, ShardTree
 from tickets.ticket.stored import TICKETS
 
@@ -45,7 +45,7 @@ def after(seconds: float) -> str:
 def test_a_stream_in_which_nothing_happens_is_applied_up_to_now(tree: ShardTree) -> None:
     tree.pass_time(600)
     assert call() == after(600)
-    stored = platform.get(WatermarkItem, TICKETS.name, sort=keys.WATERMARK)
+    stored = platform.get(WatermarkItem, TICKETS.name, sort=WATERMARK)
     assert stored is not None
     assert stored.as_of == after(600)
 
@@ -87,7 +87,7 @@ def test_a_closed_shard_that_is_applied_no_longer_holds_its_child_back(tree: Sha
     tree.pass_time(600)
     call()
     assert call() == after(600)
-    assert [lease.shard for lease in leases.stored(ARN)] == ["b"]
+    assert [shard.shard for shard in positions.unfinished(ARN)] == ["b"]
     assert positions.read(ARN, "a") == padded("1")
 
 
@@ -96,7 +96,7 @@ def test_a_closed_shard_with_a_record_to_come_is_not_finished(tree: ShardTree) -
     tree.close("a", "b")
     tree.pass_time(600)
     assert call() == after(0)
-    assert [lease.shard for lease in leases.stored(ARN)] == ["a", "b"]
+    assert [shard.shard for shard in positions.unfinished(ARN)] == ["a", "b"]
 
 
 def test_what_cannot_be_read_in_time_is_read_on_by_the_next_call(tree: ShardTree) -> None:
@@ -126,9 +126,8 @@ def test_a_checkpoint_that_the_stream_has_trimmed_is_no_obstacle(tree: ShardTree
 
 def test_a_position_of_a_poller_is_read_on_from(tree: ShardTree) -> None:
     concerning.add(tree.write("a"))
-    leases.add(ARN, "a", parent="")
-    lease = leases.take(LeaseItem(ARN, "a"), me="ann")
-    assert lease is not None
-    leases.save(lease, me="ann", position=padded("1"), checkpoint=f"{1:021}", applied_until=after(0))
+    positions.add(ARN, "a", parent="")
+    (shard,) = positions.unfinished(ARN)
+    positions.save(shard, owner="ann", position=padded("1"), checkpoint=f"{1:021}", applied_until=after(0))
     tree.pass_time(60)
     assert call() == after(60)

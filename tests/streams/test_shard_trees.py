@@ -20,11 +20,12 @@ from hypothesis import strategies as st
 from portal import clock
 from portal.dynamo import platform
 from portal.errors import Throttled
-from portal.streams import backoff, keys, leases, positions, shard_tree
+from portal.streams import poller as polling
+from portal.streams import positions, shard_lister, shard_reader
 from portal.streams.batch import padded
-from portal.streams.items import LeaseItem, WatermarkItem
 from portal.streams.poller import Poller
 from portal.streams.shards import Listing, Shard
+from portal.streams.stored import WATERMARK, ShardItem, WatermarkItem
 from tests.support.shard_trees import RecordingHandler, ShardTree
 from tickets.ticket.stored import TICKETS
 
@@ -61,7 +62,8 @@ class Story:
         monkeypatch.setattr(time, "monotonic", lambda: self.monotonic)
         monkeypatch.setattr(time, "time", lambda: real() + self.jumped)
         monkeypatch.setattr(clock, "now", lambda: datetime.fromtimestamp(real() + self.jumped, UTC))
-        monkeypatch.setattr(backoff, "delay", lambda failures: 0.0)
+        for module in (polling, shard_reader):
+            monkeypatch.setattr(module, "delay", lambda failures: 0.0)
         self.pollers: list[Poller] = []
         self.dead: list[Poller] = []
         for _ in range(pollers):
@@ -125,7 +127,7 @@ class Story:
             self.play("everybody steps", 0)
 
     def watermark(self) -> datetime | None:
-        item = platform.get(WatermarkItem, self.table.name, sort=keys.WATERMARK)
+        item = platform.get(WatermarkItem, self.table.name, sort=WATERMARK)
         return clock.parse(item.as_of) if item else None
 
     def hold(self) -> None:
@@ -245,7 +247,7 @@ def test_what_is_read_every_two_seconds_does_not_grow_with_finished_shards(engin
         for _ in range(5):
             one.play("roll over", 0)
             one.catch_up()
-        assert len(leases.stored(one.tree.arn)) == 2
+        assert len(positions.unfinished(one.tree.arn)) == 2
 
 
 # --- the rules alone ---
@@ -255,29 +257,29 @@ def listed(*shard_ids: str, as_of: str = "9") -> Listing:
     return Listing(tuple(Shard(shard_id, "", False) for shard_id in shard_ids), as_of)
 
 
-def lease(shard_id: str, applied_until: str) -> LeaseItem:
-    return LeaseItem("arn", shard_id, applied_until=applied_until)
+def lease(shard_id: str, applied_until: str) -> ShardItem:
+    return ShardItem("arn", shard_id, applied_until=applied_until)
 
 
 def test_the_slowest_unfinished_shard_says_up_to_when_all_is_applied() -> None:
-    leases_of_two = [lease("a", "5"), lease("b", "3")]
-    assert shard_tree.complete_until(listed("a", "b"), leases_of_two, set()) == "3"
-    assert shard_tree.complete_until(listed("a", "b"), leases_of_two, {"b"}) == "5"
+    two = [lease("a", "5"), lease("b", "3")]
+    assert shard_lister.complete_until(listed("a", "b"), two, set()) == "3"
+    assert shard_lister.complete_until(listed("a", "b"), two, {"b"}) == "5"
 
 
 def test_nothing_is_known_beyond_the_listing() -> None:
-    assert shard_tree.complete_until(listed("a", as_of="4"), [lease("a", "5")], set()) == "4"
+    assert shard_lister.complete_until(listed("a", as_of="4"), [lease("a", "5")], set()) == "4"
 
 
-def test_a_listed_shard_without_a_lease_holds_everything_back() -> None:
-    assert shard_tree.complete_until(listed("a", "b"), [lease("a", "5")], set()) == ""
+def test_a_listed_shard_that_is_not_stored_holds_everything_back() -> None:
+    assert shard_lister.complete_until(listed("a", "b"), [lease("a", "5")], set()) == ""
 
 
-def test_a_leased_shard_that_left_the_stream_holds_everything_back() -> None:
-    assert shard_tree.complete_until(listed("a"), [lease("a", "5"), lease("gone", "2")], set()) == "2"
+def test_a_stored_shard_that_left_the_stream_holds_everything_back() -> None:
+    assert shard_lister.complete_until(listed("a"), [lease("a", "5"), lease("gone", "2")], set()) == "2"
 
 
 def test_a_shard_that_was_not_in_an_earlier_listing_holds_nothing_older_than_that() -> None:
-    assert shard_tree.born_after(listed("a", as_of="4"), "b") == "4"
-    assert shard_tree.born_after(listed("a", as_of="4"), "a") == ""
-    assert shard_tree.born_after(None, "b") == ""
+    assert shard_lister.born_after(listed("a", as_of="4"), "b") == "4"
+    assert shard_lister.born_after(listed("a", as_of="4"), "a") == ""
+    assert shard_lister.born_after(None, "b") == ""

@@ -11,7 +11,7 @@ from django.test import override_settings
 
 from portal import clock
 from portal.dynamo import client
-from portal.streams import leases, positions, shards, watermark
+from portal.streams import positions, shards, watermark
 from portal.streams.batch import Batch, BatchResult, Record
 from portal.streams.poller import Poller
 from tests.support.waiting import wait_until
@@ -101,8 +101,8 @@ def test_the_watermark_passes_a_change_when_it_is_applied(
 
 
 def test_a_finished_shard_is_moved_out_of_what_is_read_again(any_engine: AnyEngine) -> None:
-    leases.add("arn", "a", parent="")
-    (lease,) = leases.stored("arn")
-    leases.finish(lease, position="7")
-    assert leases.stored("arn") == []
+    positions.add("arn", "a", parent="")
+    (shard,) = positions.unfinished("arn")
+    positions.finish(shard, position="7")
+    assert positions.unfinished("arn") == []
     assert positions.read("arn", "a") == "7"

@@ -20,7 +20,7 @@ from delivery.queues.stored import QUEUES
 from portal.dynamo import client, meter, placement
 from portal.isolation import guard
 from portal.schema import registry, tables
-from portal.streams.tables import LEASES
+from portal.streams.stored import LEASES
 from tenants.tenancy import placements
 from tickets.ticket.stored import TICKETS
 

@@ -29,7 +29,7 @@ from portal.noise.items import NoiseItem
 from portal.noise.noise_tally import NoiseTally
 from portal.schema import holdings
 from portal.schema.holdings import StoredItem
-from portal.streams import leases
+from portal.streams import positions
 from portal.streams.stream_source import StreamSource
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.lifecycle import desk_settings, tenant_lifecycle
@@ -201,9 +201,9 @@ def _operators(world: World) -> None:
         )  # fmt: skip
         own = StreamSource(tenant.tenant_id, Placement("bridge")).name(TICKETS)
         arn = f"arn:aws:dynamodb:eu-central-1:1:table/Pooldesk.{tenant.tenant_id}.{TICKETS.name}/stream/1"
-        leases.note_stream(own, arn)
-        leases.add(arn, "shard", parent="")
-        leases.give_heartbeat(arn, me="poller")
+        positions.note_stream(own, arn)
+        positions.add(arn, "shard", parent="")
+        positions.give_heartbeat(arn, me="poller")
         move = MoveItem(
             moving_keys.MOVES, tenant.tenant_id, tenant_id=tenant.tenant_id, slug=tenant.slug, title=tenant.name,
             move_id="m", from_place="pool", to_place="bridge", state="done", phase="", begun_at=clock.stamp(),

@@ -51,7 +51,7 @@ def status(request: HttpRequest) -> HttpResponse:
         "freshness": freshness,
         "says": _SAYS[freshness.state],
         "written_at": latest.written_at if latest else None,
-        "leases": watermark.leases(stream) if stream else [],
+        "leases": watermark.unfinished(stream) if stream else [],
         **_own_streams(),
     }
     return TemplateResponse(request, "tickets/admin/status.html", context)

@@ -20,7 +20,7 @@ class Command(FollowCommand):
     help = (
         "Follow the outbox's stream and send what is new to the queues, until Ctrl-C or SIGTERM; and send what is due "
         "again, or was missed, as the index of pending rows has it. Tenants with an outbox of their own are served "
-        "too. Any number of these may run, on any machines: they share the shards, and take over from one that died. "
+        "too. Any number of these may run, on any machines: one follows, and another one takes over where it died. "
         "While the queues or the database cannot be reached, events wait in the outbox. A line of JSON on stdout says "
         "every ten seconds, and at the end, what the stream brought since the start: records read, messages sent, "
         "those that waited here or were left to the index because their tenant had enough on its way, answers seen, "

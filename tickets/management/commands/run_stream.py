@@ -25,7 +25,7 @@ class Command(FollowCommand):
         "resharded; where processes have no roles of their own also what run_lifecycle does. Until Ctrl-C or SIGTERM; "
         "then finish the batch, write how far it came, and release the shards. "
         "Tenants that have tables of their own are served too, each by a small poller beside the large one. "
-        "Any number of these may run, on any machines: they share the shards, and take over from one that died. "
+        "Any number of these may run, on any machines: one follows, and another one takes over where it died. "
         "It waits while the database cannot be reached, and never ends for that. A line "
         "of JSON on stdout says every ten seconds, and at the end, what was done since the start: records read, events "
         "among them that concern tickets, changes applied and indexed, dead letters, batches, write units, the shards "
