@@ -1,4 +1,4 @@
-"""Make the CloudFormation template from what the rooms declare.
+"""Make the CloudFormation template from what the packages declare.
 
-Begin with `template.py`; a room adds its own part through `parts.py`.
+Begin with `template.py`; a package adds its own part through `parts.py`.
 """

@@ -1,4 +1,4 @@
-"""Record every request to the tables with AWS CloudTrail, whoever signs it: an option of a stack.
+"""Record every request to the tables with AWS CloudTrail, by any signer: an option of a stack.
 
 The portal's audit trail knows what people do in the portal. Somebody with access to the account reads tables without
 it, and only CloudTrail's data events tell who that was. They cost by the request, so they are off unless asked for.

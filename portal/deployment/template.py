@@ -85,14 +85,14 @@ def template() -> Json:
         "AWSTemplateFormatVersion": "2010-09-09",
         "Transform": "AWS::LanguageExtensions",
         "Description": "Pooldesk: DynamoDB tables, their encryption key and the roles that use them",
-        "Parameters": _parameters() | data_events.PARAMETER | _of_rooms("parameters"),
-        "Rules": _of_rooms("rules"),
+        "Parameters": _parameters() | data_events.PARAMETER | _of_parts("parameters"),
+        "Rules": _of_parts("rules"),
         "Conditions": {
             PRODUCTION: {"Fn::Equals": [{"Ref": "Environment"}, "prod"]},
             OWN_KEY: {"Fn::Equals": [{"Ref": "Encryption"}, "customer-managed"]},
             HAS_SITES: {"Fn::Not": [{"Fn::Equals": [{"Fn::Join": ["", {"Ref": SITE_ROLES}]}, parts.NOT_GIVEN]}]},
             **data_events.CONDITIONS,
-            **_of_rooms("conditions"),
+            **_of_parts("conditions"),
         },
         "Resources": {
             KEY: table_key([arn(role) for role in (WEB, TENANT, WORKER, DELIVERY, SEED, LIFECYCLE)]),
@@ -100,18 +100,14 @@ def template() -> Json:
             **roles(),
             **managed_policies(),
             **data_events.resources(),
-            **_resources_of_rooms(),
+            **{k: v for part in parts.parts() for k, v in part.resources(logical_id, BY_NAME).items()},
         },
         "Outputs": _outputs(),
     }
 
 
-def _of_rooms(section: str) -> Json:
+def _of_parts(section: str) -> Json:
     return {name: value for part in parts.parts() for name, value in getattr(part, section).items()}
-
-
-def _resources_of_rooms() -> Json:
-    return {name: value for part in parts.parts() for name, value in part.resources(logical_id, BY_NAME).items()}
 
 
 def logical_id(table: Table) -> str:
@@ -242,7 +238,7 @@ def _outputs() -> Json:
         (LIFECYCLE, "What the commands run as that move, bring in and purge whole tenants"),
     ):
         outputs[f"{role}Arn"] = {"Description": description, "Value": arn(role)}
-    outputs |= _of_rooms("outputs")
+    outputs |= _of_parts("outputs")
     outputs[f"{KEY}Arn"] = {"Condition": OWN_KEY, "Value": arn(KEY)}
     return outputs
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -42,15 +43,16 @@ class StartError(RuntimeError):
 
 
 class Command:
-    """A command line that runs as a child process."""
+    """A command line that runs as a child process. What it prints goes to `log`, where one is given."""
 
-    def __init__(self, name: str, argv: Sequence[str | Path], env: Mapping[str, str]) -> None:
+    def __init__(self, name: str, argv: Sequence[str | Path], env: Mapping[str, str], log: Path | None = None) -> None:
         self.name = name
-        self._argv, self._env = argv, env
+        self._argv, self._env, self._log = argv, env, log
         self._child: Child | None = None
 
     def start(self) -> None:
-        self._child = Child(self.name, self._argv, env=self._env)
+        with self._log.open("ab") if self._log else nullcontext() as output:
+            self._child = Child(self.name, self._argv, env=self._env, output=output)
 
     def poll(self) -> int | None:
         return self._child.poll() if self._child else None
@@ -67,43 +69,29 @@ class Command:
         self._child = None
 
 
-class Job:
-    """A command line that has to succeed once: after each failure it runs again. What it prints goes to a file."""
+class Job(Command):
+    """A command line that has to succeed once: after each failure it runs again, when `pause` seconds have passed."""
 
-    def __init__(
-        self,
-        name: str,
-        argv: Sequence[str | Path],
-        env: Mapping[str, str],
-        log: Path,
-        *,
-        pause: float = JOB_PAUSE_SECONDS,
-    ) -> None:
-        self.name = name
-        self._argv, self._env, self._log, self._pause = argv, env, log, pause
-        self._child: Child | None = None
-        self._due: float | None = None
+    pause = JOB_PAUSE_SECONDS
+    _due: float | None = None
 
     def begin(self) -> None:
         """Run it, from its beginning where it runs already."""
         self.end()
-        with self._log.open("ab") as log:
-            self._child = Child(self.name, self._argv, env=self._env, output=log)
+        self.start()
 
     def tend(self) -> None:
         """Notice that it failed, and run it again when that is due."""
-        if self._child and (status := self._child.poll()) is not None:
+        if (status := self.poll()) is not None:
             self.end()
-            self._due = time.monotonic() + self._pause if status else None
+            self._due = time.monotonic() + self.pause if status else None
         if self._due is not None and time.monotonic() >= self._due:
             self.begin()
 
     def end(self) -> None:
         """Stop it, and do not run it again."""
         self._due = None
-        if self._child:
-            self._child.stop(seconds=STOP_SECONDS)
-        self._child = None
+        super().end()
 
 
 @dataclass

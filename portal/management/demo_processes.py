@@ -1,4 +1,4 @@
-"""Say which processes the demo keeps alive: the web server, and the workers of the rooms that are there."""
+"""Say which processes the demo keeps alive: the web server, and the workers whose commands are installed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from portal.engines.supervisor import Command
 
 DRAIN_SECONDS: Final = 10  # that the stream worker may take to count what the last requests wrote
 RECEIVER_PORT: Final = 8410
-CREATE_QUEUES: Final = "create_queues"  # a command of the rooms above, if they are there
+CREATE_QUEUES: Final = "create_queues"  # a command of an app above, if it is installed
 
 
 def _lines() -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -110,7 +110,7 @@ def iam_is_the_third_layer() -> Messages:
     """Report an error on Amazon DynamoDB: without the tenant role the process must hold a role that reads every tenant.
 
     Elsewhere a warning: no other endpoint is known to evaluate session tags, so the keys and the guard are all
-    there is, and whoever runs it should know.
+    there is, and the operator of the installation should know.
     """
     if settings.TENANT_ROLE_ARN:
         return
@@ -134,7 +134,7 @@ def cookies_need_tls() -> Messages:
 
 @_in_production(checks.Tags.security)
 def mails_lead_here() -> Messages:
-    """Report a missing address for links in mails: a Host header comes from whoever sends the request."""
+    """Report a missing address for links in mails: a Host header comes from the sender of the request."""
     try:
         address = urlsplit(settings.PORTAL_BASE_URL)
         is_site = address.scheme == "https" and not (address.path or address.query or address.fragment)

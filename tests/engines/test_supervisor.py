@@ -128,7 +128,8 @@ def tend_for_a_while(job: Job) -> None:
 def job(tmp_path: Path, runs: Path) -> Iterator[Job]:
     """Fails twice, then succeeds."""
     script = f'echo run >> "{runs}"; echo said; test $(wc -l < "{runs}") -ge 3'
-    job = Job("job", ["/bin/sh", "-c", script], dict(os.environ), tmp_path / "log", pause=0)
+    job = Job("job", ["/bin/sh", "-c", script], dict(os.environ), tmp_path / "log")
+    job.pause = 0
     yield job
     job.end()
 

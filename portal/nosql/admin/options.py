@@ -79,7 +79,7 @@ else:
 
 
 class DynamoAdmin(_ModelAdmin):
-    """Let whoever may enter the site look, and do what `may_add`, `may_change` and `may_delete` allow.
+    """Let people who may enter the site look, and do what `may_add`, `may_change` and `may_delete` allow.
 
     `add`, `change` and `remove` write. As they are, they put, update or delete the one item of the object; an admin
     whose objects are more than that calls its rules there instead.

@@ -80,7 +80,7 @@ class DynamoAdminSite(AdminSite):
             raise Conflict("Somebody else was faster. This is how it is now.") from error
 
     def hide(self, request: Any, objects: Iterable[Any]) -> None:
-        """Hide the content of these objects where whoever asks may not see them."""
+        """Hide the content of these objects where the person who asks may not see them."""
 
     def history(self, request: Any, obj: Any) -> Any:
         """Return a planned query of the object's history, newest first, or None where none is kept."""

@@ -6,7 +6,6 @@ outermost block ends well. Any SQL raises: a query here is a bug, because Dynamo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from django.core.exceptions import ImproperlyConfigured
@@ -20,26 +19,11 @@ def refuse_sql(*args: Any, **kwargs: Any) -> NoReturn:
 class DatabaseOperations(dummy.DatabaseOperations):
     quote_name = refuse_sql
 
-    def sql_flush(self, *args: Any, **kwargs: Any) -> list[str]:
-        return []
-
-    def execute_sql_flush(self, sql_list: Iterable[str]) -> None:
-        """Flush nothing."""
-
-
-class DatabaseIntrospection(dummy.DatabaseIntrospection):
-    def table_names(self, cursor: Any = None, include_views: bool = False) -> list[str]:
-        return []
-
-    def django_table_names(self, only_existing: bool = False, include_views: bool = True) -> list[str]:
-        return []
-
 
 class DatabaseWrapper(dummy.DatabaseWrapper):
     vendor = "none"
     display_name = "no database"
     ops_class = DatabaseOperations
-    introspection_class = DatabaseIntrospection
 
     def ensure_connection(self) -> None:
         """Connect to nothing."""
