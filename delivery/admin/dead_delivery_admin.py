@@ -9,9 +9,8 @@ from django.contrib import admin
 from delivery.admin.facades import DeadDelivery
 from delivery.queues import dead_deliveries
 from portal.nosql.admin import Notice, ObjectAction
-from tenants.admin import dead_item_admin
-from tenants.admin.dead_item_admin import DeadItemAdmin
-from tenants.admin.named_columns import with_id
+from tenants.admin import admin_lists
+from tenants.admin.admin_lists import DeadItemAdmin, with_id
 from tenants.operators.operator_site import OperatorSite
 
 
@@ -42,6 +41,6 @@ class DeadDeliveryAdmin(DeadItemAdmin):
 def waiting_dead_deliveries() -> list[Notice]:
     """Report dead deliveries."""
     nobody = "nobody tries again."
-    return dead_item_admin.notice(
+    return admin_lists.notice(
         DeadDelivery, 21, one=f"delivery is dead: {nobody}", many=f"deliveries are dead: {nobody}"
     )

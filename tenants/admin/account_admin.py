@@ -17,10 +17,10 @@ from portal import clock
 from portal.nosql import session_store
 from portal.nosql.admin import DynamoAdmin, ObjectAction
 from portal.plain_text import amount
-from tenants.admin.named_columns import with_id
+from tenants.admin.admin_lists import NamedColumns, UserInput, with_id
 from tenants.membership import mails
 from tenants.operators import password_links
-from tenants.operators.account_facades import Account
+from tenants.operators.facades import Account, Session
 from tenants.operators.operator_site import actor
 from tenants.sign_in import accounts, factors, session_lifecycle, suppressed_addresses
 from tenants.tenancy.request import absolute_url
@@ -159,3 +159,24 @@ class AccountAdmin(DynamoAdmin):
 
 def _reset_link(request: Any) -> str:
     return absolute_url(request, reverse("tenants:password_reset_confirm", args=["UID", "TOKEN"]))
+
+
+@admin.register(Session)
+class SessionAdmin(NamedColumns, DynamoAdmin):
+    may_delete = True
+    list_display = ("browser", "address", "tenant", "started_at", "until")
+    list_filter = (UserInput,)
+    fields = ("account", "browser", "agent", "address", "tenant", "started_at", "until")
+
+    @admin.display(description="browser")
+    def browser(self, obj: Any) -> Any:
+        return with_id(session_lifecycle.browser_of(obj.agent or ""), obj.session_key)
+
+    def remove(self, request: Any, obj: Any) -> None:
+        session_lifecycle.end(obj.user_id, session_id=obj.pk, by=actor(request))
+
+    def consequences(self, obj: Any) -> Iterable[str]:
+        origin = f" from {obj.address}" if obj.address else ""
+        yield f"This browser, {session_lifecycle.browser_of(obj.agent or '')}{origin}, is signed out."
+        yield "It counts at its next click. What is typed into an open form is offered again after signing in."
+        yield "The person's other sessions go on, and whoever knows the password can sign in again."

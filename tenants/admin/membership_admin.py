@@ -20,8 +20,7 @@ from portal.nosql.admin.options import ReasonField
 from portal.nosql.admin.stale_forms import SeenForm
 from portal.plain_text import amount
 from portal.web import desk_prefix
-from tenants.admin.named_columns import NamedColumns
-from tenants.admin.partition_filters import TenantInput, UserInput
+from tenants.admin.admin_lists import NamedColumns, TenantInput, UserInput
 from tenants.impersonation import access_mails, impersonating
 from tenants.membership import mails, member_changes, members
 from tenants.operators.facades import Invitation, Membership

@@ -21,8 +21,7 @@ from portal.mailing import outgoing
 from portal.nosql.admin import DynamoAdmin, Notice, ObjectAction
 from portal.nosql.admin.stale_forms import SeenForm
 from portal.plain_text import amount
-from tenants.admin.named_columns import with_id
-from tenants.admin.partition_filters import NameInput
+from tenants.admin.admin_lists import NameInput, with_id
 from tenants.lifecycle import closing_mails, desk_closing, tenant_lifecycle
 from tenants.lifecycle.tenant_lifecycle import TenantLimits
 from tenants.membership import invitations, mails

@@ -23,8 +23,7 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.impersonation.impersonating import ENTITY
 from tenants.membership import members
-from tenants.operators.account_facades import Account, Session
-from tenants.operators.facades import AuditRow
+from tenants.operators.facades import Account, AuditRow, Session
 from tenants.sign_in import accounts
 from tenants.tenancy.stored import TenantItem
 

@@ -18,6 +18,7 @@ from portal.web.access import operator
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.operators import content_access
+from tenants.operators.facades import AuditRow
 from tenants.sign_in import impersonation_session
 from tenants.sign_in.impersonation_session import Impersonation
 
@@ -67,7 +68,6 @@ class OperatorSite(DynamoAdminSite):
             raise Conflict("Somebody else was faster. This is how it is now.") from error
 
     def history(self, request: Any, obj: Any) -> Any:
-        from tenants.operators.facades import AuditRow
 
         tenant_id, kind, entity_id = entity_of(obj)
         return AuditRow.objects.filter(tenant_id=tenant_id, entity_type=kind, entity_id=entity_id)

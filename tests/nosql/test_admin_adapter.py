@@ -20,8 +20,7 @@ from portal.nosql.planner.facade import Facade
 from portal.nosql.planner.patterns import Get, Query
 from portal.nosql.planner.planning import READ_LIMIT, Unplannable
 from tenants.audit_trail import recording
-from tenants.operators.account_facades import Account
-from tenants.operators.facades import AuditRow, Membership, Tenant
+from tenants.operators.facades import Account, AuditRow, Membership, Tenant
 from tenants.sign_in.accounts import User
 from tests.support.admin_example import code, example, in_the_admin
 from tests.support.operators import IDENTITY, Operator, calls, make_operator, text_of

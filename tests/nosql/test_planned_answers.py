@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from portal.nosql.planner.planning import ReadLimitReached, Unplannable
-from tenants.operators.account_facades import Account
-from tenants.operators.facades import Tenant
+from tenants.operators.facades import Account, Tenant
 from tenants.tenancy.stored import DirectoryItem, TenantStatus
 from tenants.tenancy.tenant_directory import TENANTS
 from tests.support.stored import put_all

@@ -7,7 +7,7 @@ from html import unescape
 
 import pytest
 
-from tenants.operators.account_facades import Session
+from tenants.operators.facades import Session
 from tenants.tenancy.stored import DirectoryItem
 from tenants.tenancy.tenant_directory import TENANTS
 from tests.support.operators import IDENTITY, Operator, calls, make_operator, text_of, user_url

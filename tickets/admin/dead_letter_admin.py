@@ -7,8 +7,8 @@ from typing import Any
 from django.contrib import admin
 
 from portal.nosql.admin import Notice, ObjectAction
-from tenants.admin import dead_item_admin
-from tenants.admin.dead_item_admin import DeadItemAdmin
+from tenants.admin import admin_lists
+from tenants.admin.admin_lists import DeadItemAdmin
 from tenants.operators.operator_site import OperatorSite
 from tickets.admin.facades import DeadLetter
 from tickets.counting import dead_letters
@@ -37,4 +37,4 @@ class DeadLetterAdmin(DeadItemAdmin):
 def waiting_dead_letters() -> list[Notice]:
     """Report dead letters."""
     changes = "changes of tickets that are not in the numbers."
-    return dead_item_admin.notice(DeadLetter, 20, one=f"dead letter: {changes}", many=f"dead letters: {changes}")
+    return admin_lists.notice(DeadLetter, 20, one=f"dead letter: {changes}", many=f"dead letters: {changes}")

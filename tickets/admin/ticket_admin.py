@@ -7,8 +7,7 @@ from typing import Any
 from django.contrib import admin
 
 from portal.nosql.admin import DynamoAdmin
-from tenants.admin.named_columns import NamedColumns
-from tenants.admin.partition_filters import TenantInput
+from tenants.admin.admin_lists import NamedColumns, TenantInput
 from tickets.admin.facades import Ticket
 from tickets.ticket.fields import ASSIGNEE, FIELDS, TAGS
 
