@@ -12,7 +12,6 @@ from portal.errors import Invalid
 from tenants.tenancy.context import TenantContext
 from tickets.desk import changing
 from tickets.desk.filters import TicketFilter
-from tickets.desk.ticket_rows import TicketRow
 from tickets.search.results import Hit, Where
 from tickets.search.search_query import TEXT_LIMIT
 from tickets.ticket import fields
@@ -89,7 +88,7 @@ class TicketInList(ApiModel):
     commented_at: Moment | None
 
     @classmethod
-    def of(cls, stored: TicketRow | SummaryItem, updated_at: str = "", **more: Any) -> Self:
+    def of(cls, stored: SummaryItem, updated_at: str = "", **more: Any) -> Self:
         """Make it of a list's row, or of a ticket's summary and what of it depends on the caller."""
         assignee = PersonOut(id=stored.resolver, name=stored.resolver_name) if stored.resolver else None
         values = {field.name: getattr(stored, field.name) for field in FIELDS if field.is_listed}

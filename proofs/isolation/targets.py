@@ -22,7 +22,6 @@ from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import TenantItem, TenantStatus
 from tickets.desk import lists, timelines
-from tickets.desk.ticket_rows import TicketRow
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
 from tickets.ticket.stored import CounterItem, SummaryItem
@@ -52,7 +51,7 @@ class Target:
 
     tenant: TenantContext
     members: list[Member]
-    summaries: list[TicketRow] = field(default_factory=list)
+    summaries: list[SummaryItem] = field(default_factory=list)
     items: list[dict[str, str]] = field(default_factory=list)  # keys of real items of Support.Tickets
     cursors: list[Cursor] = field(default_factory=list)
     endpoints: list[str] = field(default_factory=list)  # ids of webhook endpoints

@@ -86,7 +86,7 @@ def _pages(rng: random.Random, tenant_id: str) -> Iterator[list[int]]:
     tenant = context.for_system(tenant_directory.get(tenant_id))
     while after is not None:
         page = lists.page(tenant, status=status, resolver=resolver, after=after or None, size=size)
-        yield [row.number for row in page.rows]
+        yield [int(row.number) for row in page.rows]
         after = page.next
         if rng.random() < 0.7:
             tenant = context.for_system(tenant_directory.get(tenant_id))
@@ -230,7 +230,7 @@ def _listed(tenant: TenantItem, status: Status) -> Iterator[int]:
     after: str | None = ""
     while after is not None:
         page = lists.page(context.for_system(tenant), status=status, after=after or None, size=100)
-        yield from (row.number for row in page.rows)
+        yield from (int(row.number) for row in page.rows)
         after = page.next
 
 

@@ -7,6 +7,10 @@ reader has to open these files to follow the request. Each module counts once, a
 from __future__ import annotations
 
 import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any, Final
 
 import pytest
@@ -24,6 +28,10 @@ from tests.support.world import Browser, World
 from tickets.management.commands import run_stream
 
 HOPS: Final = 10
+# Modules whose code runs during one request: they may become fewer, and not more.
+COMMENT: Final = 63
+QUEUE: Final = 61
+TICKET: Final = 57
 PRODUCT: Final = ("portal", "tenants", "delivery", "tickets", "api")
 MIDDLEWARE: Final = {path.rpartition(".")[0] for path in settings.MIDDLEWARE}
 
@@ -99,3 +107,46 @@ def test_from_a_record_of_the_stream_to_the_aggregates(world: World, ways: list[
     following.release()
     # A shard is read in a thread of the poller's, whose stack does not say who began it.
     assert too_long([(poller.__name__, *way) for way in ways], through="tickets.counting.aggregate_store") == []
+
+
+# --- all modules of a request ---
+
+
+@contextmanager
+def running() -> Iterator[set[str]]:
+    """The product's modules that run code meanwhile, in this thread and in those that it starts."""
+    found: set[str] = set()
+
+    def note(frame: FrameType, event: str, argument: Any) -> None:
+        name = str(frame.f_globals.get("__name__", ""))
+        if event == "call" and name.partition(".")[0] in PRODUCT:
+            found.add(name)
+
+    sys.setprofile(note)
+    threading.setprofile(note)
+    try:
+        yield found
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+
+
+@pytest.mark.parametrize(
+    ("most", "ask"),
+    [
+        pytest.param(
+            COMMENT,
+            lambda browser: browser.send("/tickets/1/comment/", {"body": "Said.", "request_id": new_id()}),
+            id="comment",
+        ),
+        pytest.param(QUEUE, lambda browser: browser.get("/tickets/?status=open&priority=normal&tag=vip"), id="queue"),
+        pytest.param(TICKET, lambda browser: browser.get("/tickets/1/"), id="ticket"),
+    ],
+)
+def test_a_request_runs_through_few_modules(world: World, most: int, ask: Callable[[Browser], Any]) -> None:
+    world.tickets("acme", 2)
+    browser = world.browser("bob")
+    ask(browser)  # what a process does once is done
+    with running() as modules:
+        assert ask(browser).status_code < 400
+    assert len(modules) <= most, sorted(modules)

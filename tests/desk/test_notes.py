@@ -69,7 +69,7 @@ def test_a_comment_changes_what_a_note_does_not(desk: World) -> None:
 def test_a_note_on_a_ticket_that_it_resolves_tells_of_the_status_alone(desk: World) -> None:
     commenting.comment(desk.context("bob", "acme"), 3, body="for us", internal=True, then=Status.RESOLVED)
     (row,) = lists.page(desk.context("vera", "acme"), status=Status.RESOLVED).rows
-    assert (row.number, row.commented_at, row.comment_count) == (3, "", 0)
+    assert (row.number, row.commented_at, row.comment_count) == (3, None, 0)
 
 
 def test_a_page_without_notes_is_as_long_as_one_that_never_had_any(desk: World) -> None:

@@ -9,8 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from portal.dynamo import client
+from portal.dynamo.models import ByIndex
 from portal.dynamo.repository import Page
-from portal.schema import registry, tables
+from portal.schema import registry
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tickets.ticket import stored
@@ -70,16 +71,16 @@ class IndexInMemory:
 
     def query(
         self,
-        table: tables.Table,
+        model: ByIndex[Any],
         build: Callable[..., str],
         *args: Any,
-        index: tables.Index,
         between: tuple[str, str] | None = None,
         descending: bool = False,
         limit: int,
         start: dict[str, Any] | None = None,
-    ) -> Page:
+    ) -> Page[Any]:
         self.queries += 1
+        index = model.gsi
         partition = self.key(build, *args)
         low, high = between or ("", "\U0010ffff")
         assert low <= high, "DynamoDB refuses BETWEEN with bounds in the wrong order"
@@ -102,7 +103,10 @@ class IndexInMemory:
         shown = rows[:limit]
         self.read += len(shown)
         last = shown[-1] if len(shown) == limit else None
-        return Page(shown, {n: last[n] for n in (index.hash, index.range, "pk", "sk")} if last else None)
+        return Page(
+            [*map(model.from_raw_data, shown)],
+            {n: last[n] for n in (index.hash, index.range, "pk", "sk")} if last else None,
+        )
 
 
 def tenant_in_memory(tenant_id: str, *, shards: int = 1, shard_epoch: int = 0) -> tuple[TenantContext, IndexInMemory]:

@@ -20,7 +20,6 @@ from tickets.counting import contributions
 from tickets.desk import lists
 from tickets.desk.filters import EVERYTHING, TicketFilter
 from tickets.desk.lists import MergedList
-from tickets.desk.ticket_rows import TicketRow
 from tickets.desk.timelines import Activity
 from tickets.ticket import stored
 from tickets.ticket.fields import ASSIGNEE, FIELDS, Status
@@ -172,7 +171,7 @@ def everything(
     statuses: Sequence[Status],
     resolver: str | None = None,
     only: TicketFilter = EVERYTHING,
-) -> Iterator[TicketRow]:
+) -> Iterator[SummaryItem]:
     """Return the rows of a list, newest change first, read page by page while they are taken.
 
     A ticket that is changed meanwhile moves to the beginning, which was read already. So those that changed since then
@@ -180,7 +179,7 @@ def everything(
     """
     late = MergedList(tenant, statuses, resolver, only, newer_than=clock.stamp())
 
-    def pages() -> Iterator[list[TicketRow]]:
+    def pages() -> Iterator[list[SummaryItem]]:
         after, more = None, True
         while more:
             page = lists.page(tenant, status=statuses, resolver=resolver, only=only, after=after, size=_PAGE)
@@ -191,15 +190,15 @@ def everything(
     return _each_once(pages())
 
 
-def _each_once(pages: Iterator[list[TicketRow]]) -> Iterator[TicketRow]:
+def _each_once(pages: Iterator[list[SummaryItem]]) -> Iterator[SummaryItem]:
     sent = set[int]()
     for row in (row for rows in pages for row in rows):
         if row.number not in sent:
-            sent.add(row.number)
+            sent.add(int(row.number))
             yield row
 
 
-def cells(row: TicketRow) -> tuple[str, ...]:
+def cells(row: SummaryItem) -> tuple[str, ...]:
     """Return a row of the table, in the order of COLUMNS."""
     return (
         str(row.number),
@@ -209,5 +208,5 @@ def cells(row: TicketRow) -> tuple[str, ...]:
         str(row.comment_count),
         row.created_at,
         row.updated_at,
-        row.resolved_at,
+        row.resolved_at or "",
     )

@@ -29,7 +29,6 @@ from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tickets.counting import contributions
 from tickets.desk import timelines
-from tickets.desk.ticket_rows import TicketRow
 from tickets.desk.timelines import ChangesSince
 from tickets.ticket import fields, stored, ticket_events
 from tickets.ticket.fields import ASSIGNEE, BY_NAME, DESCRIPTION, MOVES, STATUS, SUMMARISED, Status, Values
@@ -51,7 +50,7 @@ class TicketState:
     resolver: str
 
     @classmethod
-    def of(cls, summary: SummaryItem | TicketRow) -> TicketState:
+    def of(cls, summary: SummaryItem) -> TicketState:
         return cls(int(summary.number), int(summary.version), Status(summary.status), summary.resolver)
 
     @classmethod

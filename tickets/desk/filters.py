@@ -18,7 +18,7 @@ from tickets.ticket import fields
 from tickets.ticket.fields import STATUS, ChoiceField, Status
 
 if TYPE_CHECKING:
-    from tickets.desk.ticket_rows import TicketRow
+    from tickets.ticket.stored import SummaryItem
 
 # What `status` can say beside one status.
 GROUPS: Final[dict[str, tuple[Status, ...]]] = {"unresolved": UNRESOLVED, "any": tuple(Status)}
@@ -64,8 +64,8 @@ class Days:
     def __str__(self) -> str:
         return self.first if self.first == self.last else f"{self.first}..{self.last}"
 
-    def hold(self, stamp: str) -> bool:
-        """Tell whether a stored moment, "" for never, lies in these days. A stamp begins with its day in UTC."""
+    def hold(self, stamp: str | None) -> bool:
+        """Tell whether a stored moment, None for never, lies in these days. A stamp begins with its day in UTC."""
         return self.first <= stamp[:10] <= (self.last or _LAST_OF_ALL) if stamp else False
 
 
@@ -121,7 +121,7 @@ class TicketFilter:
         resolved."""
         return tuple(s for s in among if s not in UNRESOLVED) if self.get("resolved") else among
 
-    def matches(self, row: TicketRow) -> bool:
+    def matches(self, row: SummaryItem) -> bool:
         return all(FILTERS[name].takes(row, value) for name, value in self._asked.items())
 
 
@@ -152,7 +152,7 @@ class Filter:
     """Read one filter's text, raising Invalid, and tell whether a row is what it asks for."""
 
     parse: Callable[[str], Any]
-    takes: Callable[[TicketRow, Any], bool]
+    takes: Callable[[SummaryItem, Any], bool]
 
 
 def _choice(choice: ChoiceField) -> Filter:

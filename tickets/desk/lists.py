@@ -41,16 +41,16 @@ from typing import Any, Final
 
 from portal import clock
 from portal.dynamo.client import fan_out
+from portal.dynamo.models import ByIndex
 from portal.dynamo.paging import Links, Pager, Place
 from portal.errors import Invalid
 from portal.schema import keys
 from portal.schema.tables import Index
 from tenants.tenancy.context import TenantContext
 from tickets.desk.filters import EVERYTHING, TicketFilter
-from tickets.desk.ticket_rows import TicketRow
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
-from tickets.ticket.stored import RESOLVER_RAISED, STATUS_RAISED, STATUS_RESOLVER, STATUS_UPDATED, TICKETS
+from tickets.ticket.stored import RESOLVER_RAISED, STATUS_RAISED, STATUS_RESOLVER, STATUS_UPDATED, SummaryItem
 
 log = logging.getLogger("pooldesk.isolation")
 
@@ -79,11 +79,11 @@ def _index(resolver: str | None) -> Index:
 class IndexRow:
     sort: str  # value of the index's sort key
     place: int  # of its partition in the list
-    raw: dict[str, Any]
+    ticket: SummaryItem  # with the attributes that the index has
 
     @property
     def number(self) -> int:
-        return int(self.raw["number"]["N"])
+        return int(self.ticket.number)
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Stretch:
     """A piece of the list without gaps, in reading order: its rows, those that match, whether no match follows."""
 
     rows: list[IndexRow] = field(default_factory=list)
-    matches: list[TicketRow] = field(default_factory=list)
+    matches: list[SummaryItem] = field(default_factory=list)
     complete: bool = False
 
 
@@ -217,12 +217,13 @@ class MergedList:
         )
         return found
 
-    def _match(self, partition: IndexPartition, row: IndexRow) -> TicketRow | None:
+    def _match(self, partition: IndexPartition, row: IndexRow) -> SummaryItem | None:
         """Return the ticket where it matches and this is its place in the list."""
-        if self.raised and partition.index is self.index and "raised_at" in row.raw:
+        if self.raised and partition.index is self.index and row.ticket.raised_at:
             return None
-        item = TicketRow.from_raw(row.raw, is_raised=partition.index is self.raised)
-        return item if self.only.matches(item) else None
+        if partition.index is self.raised:  # for those who may read notes it was updated last by one
+            row.ticket.updated_at = row.ticket.raised_at
+        return row.ticket if self.only.matches(row.ticket) else None
 
     def _read_first(self, position: Position | None, size: int, descending: bool) -> list[IndexPartition]:
         """Read the beginning of each partition, and while tickets move once more of those that they move into."""
@@ -277,21 +278,22 @@ class MergedList:
     def _query(self, partition: IndexPartition, limit: int, descending: bool) -> None:
         while True:
             found = self.tenant.repository.query(
-                TICKETS,
+                ByIndex(SummaryItem, partition.index),
                 *partition.where,
-                index=partition.index,
                 between=partition.between,
                 descending=descending,
                 limit=limit,
                 start=partition.start,
             )
             cut = len(found.items) < limit  # by the megabyte that a Query returns at most
-            if found.last_key and not cut and not self._is_ours(found.last_key):
+            if found.last_key and not cut and not self._is_ours(found.last_key["pk"]["S"]):
                 # Behind a planted row nothing can be read on: the guard refuses its key. So the row must not be last.
                 limit *= 2
                 continue
             ours = (
-                IndexRow(i[partition.index.range]["S"], partition.place, i) for i in found.items if self._is_ours(i)
+                IndexRow(getattr(ticket, partition.index.range), partition.place, ticket)
+                for ticket in found.items
+                if self._is_ours(ticket.pk)
             )
             partition.rows += (row for row in ours if not partition.has_shown(row))
             partition.start, partition.more = found.last_key, found.last_key is not None
@@ -307,9 +309,9 @@ class MergedList:
             "sk": {"S": ticket_keys.SUMMARY},
         }
 
-    def _is_ours(self, raw: dict[str, Any]) -> bool:
+    def _is_ours(self, pk: str) -> bool:
         """Tell whether the row's base key is this tenant's: a row that another tenant planted is dropped."""
-        if ticket_keys.ticket_number(self.tenant.tenant_id, raw["pk"]["S"]) is not None:
+        if ticket_keys.ticket_number(self.tenant.tenant_id, pk) is not None:
             return True
         log.error("An index row of tenant %s belongs to another tenant; it was dropped.", self.tenant.tenant_id)
         return False
@@ -353,7 +355,7 @@ class TicketPage:
     that the page would be longer, had it been allowed to read on.
     """
 
-    rows: list[TicketRow]
+    rows: list[SummaryItem]
     next: str | None
     previous: str | None
     looked_at: int

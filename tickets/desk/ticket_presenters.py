@@ -17,7 +17,6 @@ from tickets.desk import changing
 from tickets.desk.changing import EditConflict, TicketState
 from tickets.desk.filters import FILTERS
 from tickets.desk.forms import ChangeForm, TicketForm
-from tickets.desk.ticket_rows import TicketRow
 from tickets.desk.timelines import Activity, TicketTimeline
 from tickets.ticket import fields, stored
 from tickets.ticket.fields import ASSIGNEE, BY_NAME, CHOICES, DESCRIPTION, EDITED, FIELDS, LABELS, MOVES, Status
@@ -47,7 +46,7 @@ class ListedTicket:
     description: str = ""
 
 
-def listed(tenant: TenantContext, item: SummaryItem | TicketRow, *, description: str = "") -> ListedTicket:
+def listed(tenant: TenantContext, item: SummaryItem, *, description: str = "") -> ListedTicket:
     return ListedTicket(
         number=int(item.number),
         title=item.title,
@@ -60,7 +59,7 @@ def listed(tenant: TenantContext, item: SummaryItem | TicketRow, *, description:
         is_mine=bool(item.resolver) and item.resolver == tenant.user_id,
         requester_name=item.requester_name,
         created_at=clock.parse(item.created_at),
-        updated_at=clock.parse(changing.updated_at(tenant, item) if isinstance(item, SummaryItem) else item.updated_at),
+        updated_at=clock.parse(changing.updated_at(tenant, item)),
         comment_count=int(item.comment_count),
         version=int(item.version),
         url=ticket_url(int(item.number)),

@@ -28,7 +28,6 @@ from tickets.counting import stored_counts
 from tickets.counting.contributions import UNRESOLVED
 from tickets.desk import bulk, changing, lists
 from tickets.desk.changing import TicketState
-from tickets.desk.ticket_rows import TicketRow
 from tickets.ticket.stored import SummaryItem
 
 # Tickets of one request, some two seconds of work; who has more is asked to go on.
@@ -106,8 +105,8 @@ def look(tenant: TenantContext, user_id: str) -> Handover:
     return Handover(user_id, name, len(rows), more, person is not None, able)
 
 
-def _read(tenant: TenantContext, user_id: str) -> tuple[list[TicketRow], bool]:
-    rows: list[TicketRow] = []
+def _read(tenant: TenantContext, user_id: str) -> tuple[list[SummaryItem], bool]:
+    rows: list[SummaryItem] = []
     after: str | None = None
     while True:
         page = lists.page(tenant, status=UNRESOLVED, resolver=user_id, after=after)
@@ -153,10 +152,10 @@ def _address(tenant: TenantContext, user_id: str) -> str:
     return member.email if member else browsing.names_of(tenant.repository, [user_id])[user_id]
 
 
-def _move(tenant: TenantContext, rows: list[TicketRow], to: str, name: str) -> int:
+def _move(tenant: TenantContext, rows: list[SummaryItem], to: str, name: str) -> int:
     """Give all of these that are as they were read to one person, and return how many."""
 
-    def add(transaction: Transaction, row: tuple[int, TicketRow]) -> list[Event]:
+    def add(transaction: Transaction, row: tuple[int, SummaryItem]) -> list[Event]:
         position, ticket = row
         return changing.revise(
             tenant,
@@ -168,4 +167,4 @@ def _move(tenant: TenantContext, rows: list[TicketRow], to: str, name: str) -> i
             actions=[SummaryItem.resolver_name.set(name)],
         )
 
-    return bulk.write_unchanged(tenant, list(enumerate(rows)), add, number=lambda row: row[1].number)
+    return bulk.write_unchanged(tenant, list(enumerate(rows)), add, number=lambda row: int(row[1].number))

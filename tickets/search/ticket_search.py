@@ -27,7 +27,6 @@ from tenants.membership.members import Member
 from tenants.tenancy.context import TenantContext
 from tickets.counting.contributions import UNRESOLVED
 from tickets.desk import lists
-from tickets.desk.ticket_rows import TicketRow
 from tickets.search import index_lookup, ranking, search_query, snippets, ticket_texts, tokenizer
 from tickets.search.index.postings import Places
 from tickets.search.index_lookup import BLOCKS_LIMIT, AskedTerm, IndexLookup
@@ -55,7 +54,7 @@ class Conditions:
 
     def hold(self, text: TicketText) -> bool:
         """Tell whether a ticket is what was asked for, whatever its words are."""
-        row, query = TicketRow.from_raw(dict(text.raw_summary)), self.query
+        row, query = text.summary(), self.query
         opened = date.fromisoformat(row.created_at[:10])
         return (
             (self.statuses is None or row.status in self.statuses)
@@ -95,7 +94,7 @@ class Conditions:
 
         def read() -> set[int] | None:
             page = lists.page(tenant, status=statuses, resolver=resolver, size=LISTED)
-            return None if page.next else {row.number for row in page.rows}
+            return None if page.next else {int(row.number) for row in page.rows}
 
         return read
 
