@@ -11,12 +11,12 @@ from django.contrib.auth.tokens import default_token_generator
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 from playwright.sync_api import Page, expect
-from tenant_lifecycle.audit_trail.recording import SYSTEM, Actor
-from tenant_lifecycle.membership import invitations, member_changes
-from tenant_lifecycle.sign_in import accounts, attempt_limits
-from tenant_lifecycle.tenancy.roles import Role
 
+from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.lifecycle import tenant_lifecycle
+from tenants.membership import invitations, member_changes
+from tenants.sign_in import accounts, attempt_limits
+from tenants.tenancy.roles import Role
 from tests.browser.conftest import NewPage, Witness
 from tests.browser.page_audit import audit
 from tests.browser.test_nothing_is_lost import give_address_to_globex

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 from playwright.sync_api import Page, expect
-from tenant_lifecycle.audit_trail.recording import SYSTEM
-from tenant_lifecycle.tenancy.roles import Role
 
 from portal import clock
+from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import tenant_lifecycle
+from tenants.tenancy.roles import Role
 from tests.browser.conftest import NewPage, Witness, is_at
 from tests.browser.test_nothing_is_lost import desks_with_tickets
 from tests.support import embedded
