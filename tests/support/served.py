@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from waitress import wasyncore
@@ -24,6 +24,8 @@ def served(name: str = "127.0.0.1", *, threads: int = 2) -> Iterator[str]:
         yield f"http://{name}:{server.effective_port}"
     finally:
         # By its own thread: it waits until the last connection is closed, and clients keep theirs open.
-        server.trigger.pull_trigger(lambda: wasyncore.close_all(server._map))
+        # A pull of its own may have woken it already; then it has closed the trigger before this one writes to it.
+        with suppress(OSError):
+            server.trigger.pull_trigger(lambda: wasyncore.close_all(server._map))
         thread.join(PATIENCE)
         server.task_dispatcher.shutdown()
