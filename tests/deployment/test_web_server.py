@@ -66,27 +66,21 @@ def answered(
     return count
 
 
-def test_dripped_headers_stall_nobody(portal: Portal) -> None:
-    with connections(portal, b"GET /login/ HTTP/1.1\r\n" + HEAD + b"X-Drip: ") as clients:
-        assert answered(portal, keep_going=clients) == REQUESTS
-        assert answered(portal, "/login/", keep_going=clients) == REQUESTS
-
-
-def test_slow_bodies_stall_nobody(portal: Portal) -> None:
-    head = b"POST /login/ HTTP/1.1\r\n" + HEAD + b"Content-Length: 1000\r\n\r\n"
-    with connections(portal, head) as clients:
-        assert answered(portal, keep_going=clients) == REQUESTS
-
-
-def test_chunks_that_never_end_stall_nobody(portal: Portal) -> None:
-    head = b"POST /login/ HTTP/1.1\r\n" + HEAD + b"Transfer-Encoding: chunked\r\n\r\n3e8\r\n"
-    with connections(portal, head) as clients:
-        assert answered(portal, keep_going=clients) == REQUESTS
-
-
-def test_idle_connections_stall_nobody(portal: Portal) -> None:
-    with connections(portal, b""):
-        assert answered(portal) == REQUESTS
+@pytest.mark.parametrize(
+    "begun",
+    [
+        b"",
+        b"GET /login/ HTTP/1.1\r\n" + HEAD + b"X-Drip: ",
+        b"POST /login/ HTTP/1.1\r\n" + HEAD + b"Content-Length: 1000\r\n\r\n",
+        b"POST /login/ HTTP/1.1\r\n" + HEAD + b"Transfer-Encoding: chunked\r\n\r\n3e8\r\n",
+    ],
+    ids=["idle", "dripped headers", "a slow body", "chunks that never end"],
+)
+def test_clients_that_send_slowly_stall_nobody(portal: Portal, begun: bytes) -> None:
+    with connections(portal, begun) as clients:
+        keep_going = clients if begun else []
+        assert answered(portal, keep_going=keep_going) == REQUESTS
+        assert answered(portal, "/login/", keep_going=keep_going) == REQUESTS
 
 
 def test_clients_that_do_not_read_stall_nobody(portal: Portal) -> None:
