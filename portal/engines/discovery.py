@@ -13,9 +13,8 @@ from urllib.parse import urlsplit
 
 import environ as dotenv
 
-from portal.engines import queue_engine
 from portal.engines.endpoint import LOOPBACK, answers, point_at
-from portal.engines.engine_process import ENGINES, LOCK_NAME, EngineError, engine_class
+from portal.engines.engine_process import ENGINES, LOCK_NAME, EngineError, engine_class, find_queues
 from portal.engines.processes import inspect_lock
 
 ENDPOINT = "endpoint"  # the folder under var/ that notes an engine which `make run` was given
@@ -60,7 +59,7 @@ def prepare(
             fill_in(address, environ)
         else:
             point_at(address, environ)
-        queue_engine.find(checkout / "var" / kind, environ)
+        find_queues(checkout / "var" / kind, environ)
         environ.setdefault("DEBUG", "1")
         say(f"Using the engine of `make run`, {kind} at {address}, with DEBUG={environ['DEBUG']}.")
     elif argv[1] not in _MAY_NEED_ONE and not environ.get(ENDPOINT_VARIABLE) and not _aws_credentials():

@@ -12,14 +12,15 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, Final, Self
+from urllib.parse import urlsplit
 
 from portal.engines import dynamodb_local
 from portal.engines.dynamodb_local import dynamodb_local_available
-from portal.engines.endpoint import LOOPBACK, REGION, answers, free_port, port_obstacle
+from portal.engines.endpoint import LOOPBACK, REGION, answers, free_port, has_queues, port_obstacle
 from portal.engines.processes import Child, acquire_lock, inspect_lock, lock_note, release_lock
 
 __all__ = ["ENGINES", "Engine", "EngineError", "dynamodb_local_available", "running_engine", "start_engine"]
@@ -292,3 +293,43 @@ def start_engine(
 def running_engine(state_dir: Path) -> str | None:
     """Return the endpoint of the engine that has ``state_dir`` open; None if there is none or it still starts."""
     return lock_note(state_dir / LOCK_NAME) or None
+
+
+# --- queues beside an engine that has none: DynamoDB Local, or one that was given ---
+
+QUEUES_FOLDER: Final = "queues"  # under that of the engine that they stand beside
+QUEUES_VARIABLE: Final = "SQS_ENDPOINT_URL"
+
+
+class QueueEngine(Ministack):
+    """A ministack that has queues and nothing else. Messages that it loses are sent again from the outbox."""
+
+    kind = "ministack for queues"
+    services = "sqs"
+    state_file = "sqs.json"
+
+    def answers(self) -> bool:
+        return has_queues(self.port)
+
+
+def find_queues(beside: Path, environ: MutableMapping[str, str]) -> bool:
+    """Name in ``environ`` the queues that run beside the engine in this folder; False where none do."""
+    address = running_engine(beside / QUEUES_FOLDER)
+    if address:
+        environ.setdefault(QUEUES_VARIABLE, address)
+    return bool(address)
+
+
+def needs_queues(endpoint_url: str, environ: MutableMapping[str, str]) -> bool:
+    """Tell whether an engine on this machine has no queues of its own, and no other place for them is named."""
+    port = urlsplit(endpoint_url).port
+    return QUEUES_VARIABLE not in environ and port is not None and not has_queues(port)
+
+
+def start_queues(
+    folder: Path, *, log_path: Path, environ: MutableMapping[str, str], report: Callable[[str], object]
+) -> QueueEngine:
+    """Start queues beside the engine in this folder and name them in ``environ``. Raises EngineError."""
+    engine = QueueEngine(state_dir=folder / QUEUES_FOLDER, log_path=log_path, report=report).start()
+    environ[QUEUES_VARIABLE] = engine.endpoint_url
+    return engine

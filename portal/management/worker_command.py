@@ -1,4 +1,8 @@
-"""Work until somebody asks for an end: note the signals, and say now and then in a line of JSON what was done."""
+"""Work until somebody asks for an end: note the signals, and say now and then in a line of JSON what was done.
+
+A command that follows a stream drains it before it ends, where that is wanted: that is the stream of the table of all,
+and with it those of the tenants that have this table to themselves.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,22 @@ import json
 import signal
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from types import FrameType
 from typing import Any, ClassVar, Final
 
 from django.core.management.base import CommandParser
 
 from portal import clock
-from portal.management.command import PortalCommand, seconds
-from portal.noise import noise_teller
+from portal.management.command import PortalCommand, number, seconds
+from portal.noise import metrics_line, noise_teller
 from portal.schema.registry import Role
+from portal.schema.tables import Table
+from portal.streams import poller as polling
+from portal.streams import poller_fleet
+from portal.streams.poller import Poller
+from portal.streams.poller_fleet import PollerFleet
 
 METRICS_SECONDS: Final = 10.0
 LOOK_SECONDS: Final = 0.2  # between two looks at whether to end
@@ -80,3 +90,78 @@ class WorkerCommand(PortalCommand):
 
     def _note_signal(self, number: int, frame: FrameType | None) -> None:
         self.signals += 1
+
+
+class FollowCommand(WorkerCommand):
+    """A command that follows the stream of a table. A subclass says with what pollers, and what else it does."""
+
+    table: ClassVar[Table]
+    counts: ClassVar[dict[str, float]]  # what the metrics say before the first batch
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--once", action="store_true", help="end when everything until now has been done")
+        parser.add_argument(
+            "--drain",
+            type=seconds,
+            default=0.0,
+            metavar="SECONDS",
+            help="after the signal, go on until the stream is empty, at most so long (0); a second signal ends that",
+        )
+        parser.add_argument(
+            "--lease",
+            type=number(1, 3600, "a number of seconds from 1 to 3,600"),
+            default=polling.LEASE_SECONDS,
+            metavar="SECONDS",
+            help="after which another poller goes on for one that gives no sign of life (%(default)g); the same in all",
+        )
+        super().add_arguments(parser)
+
+    def poller(self, *, lease_seconds: float, **size: Any) -> Poller:
+        """Return a new poller, for the source in which this is called; `size` is as `Poller` takes it."""
+        raise NotImplementedError
+
+    def is_done(self) -> bool:
+        """Tell whether, with --once, there is nothing left to do beside the stream."""
+        return True
+
+    def beside(self) -> AbstractContextManager[None]:
+        """Return what goes on while the poller runs."""
+        return nullcontext()
+
+    def work(self, options: dict[str, Any]) -> None:
+        self._options, self._asked_at = options, 0.0
+        self._poller = self.poller(lease_seconds=options["lease"])
+        small = {"threads": poller_fleet.THREADS, "idle_seconds": poller_fleet.IDLE_SECONDS}
+        self._fleet = PollerFleet(self.table, partial(self.poller, lease_seconds=options["lease"], **small))
+        with self.working(options), self.beside(), self._fleet.running():
+            self._poller.run(self._again)
+
+    def gauges(self) -> Mapping[str, float]:
+        lag = self._report()["lag_ms"]
+        return {} if lag is None else {metrics_line.LAG: lag / 1000}
+
+    def _again(self) -> bool:
+        """Tell whether to go on. Say the metrics when it is time to, and once more while the shards are still held."""
+        done = self._options["once"] and self._caught_up() and self.is_done()
+        again = self._drains() if self.signals else not done
+        if not again or self.must_speak:
+            self.say(self.counts | self._report())
+        return again
+
+    def _caught_up(self) -> bool:
+        pooled = self._poller.caught_up(self.started)
+        return self._fleet.caught_up(self.started) and pooled
+
+    def _report(self) -> dict[str, Any]:
+        return poller_fleet.summed([self._poller.report(), *self._fleet.reports()])
+
+    def _drains(self) -> bool:
+        self._poller.taking = False
+        self._fleet.stop_taking()
+        if not self._asked_at:
+            self._asked_at = time.monotonic()
+            self._drain_until = self._asked_at + self._options["drain"]
+        if self.signals > 1 or time.monotonic() >= self._drain_until:
+            return False
+        pooled = self._poller.drained(self._asked_at)
+        return not (self._fleet.drained(self._asked_at) and pooled)

@@ -16,8 +16,7 @@ from django.conf import settings
 
 from portal.engines import dynamodb_local
 from portal.engines.endpoint import free_port, port_obstacle
-from portal.engines.engine_process import Ministack, running_engine
-from portal.engines.queue_engine import FOLDER
+from portal.engines.engine_process import QUEUES_FOLDER, Ministack, running_engine
 from tests.support import commands
 from tests.support.waiting import wait_until
 
@@ -288,7 +287,7 @@ def test_a_second_demo_in_the_same_tree_is_explained(shared: Demo) -> None:
 def test_with_the_embedded_engine_there_is_one_process_for_tables_and_queues(shared: Demo) -> None:
     address = running_engine(shared.directory / "var" / "ministack")
     assert f"queues at {address}" in shared.banner
-    assert not (shared.directory / "var" / "ministack" / FOLDER).exists()
+    assert not (shared.directory / "var" / "ministack" / QUEUES_FOLDER).exists()
 
 
 def test_a_stream_worker_that_is_killed_is_started_again_and_pages_work_meanwhile(shared: Demo) -> None:
@@ -406,7 +405,7 @@ def test_a_dynamodb_local_that_is_killed_loses_nothing_and_has_queues_beside_it(
     demo.options += ["--engine", "dynamodb-local"]
     try:
         started = demo.start()
-        beside = demo.directory / "var" / "dynamodb-local" / FOLDER
+        beside = demo.directory / "var" / "dynamodb-local" / QUEUES_FOLDER
         address = running_engine(beside)
         assert f"queues at {address}" in started
         assert f"queues at {address}" in demo.manage("create_queues").stdout, "a plain command finds them"
@@ -450,7 +449,7 @@ def test_an_engine_that_is_given_gets_queues_if_it_has_none_and_outlives_a_demo_
         banner = demo.start()
         try:
             assert f"Engine     {engine.endpoint_url}\n" in banner
-            address = running_engine(tmp_path / "var" / "endpoint" / FOLDER)
+            address = running_engine(tmp_path / "var" / "endpoint" / QUEUES_FOLDER)
             assert address not in (None, engine.endpoint_url)
             assert f"queues at {address}" in banner
             joined = demo.call("seed", "--key", "joined")
@@ -474,7 +473,7 @@ def test_an_engine_that_is_given_gets_queues_if_it_has_none_and_outlives_a_demo_
         assert "CommandError: The stream worker died with exit status 7, for the " in rest
         assert "Traceback" not in rest
         assert not demo.answers()
-        assert running_engine(tmp_path / "var" / "endpoint" / FOLDER) is None
+        assert running_engine(tmp_path / "var" / "endpoint" / QUEUES_FOLDER) is None
         assert engine.answers()
         assert {path.name for path in (tmp_path / "var").iterdir()} == {"endpoint", "log"}, "no other engine ran"
 

@@ -9,9 +9,8 @@ import boto3
 import pytest
 from django.conf import settings
 
-from portal.engines import queue_engine
 from portal.engines.endpoint import ACCESS_KEY, REGION, free_port, has_queues
-from portal.engines.queue_engine import ENDPOINT_VARIABLE
+from portal.engines.engine_process import QUEUES_VARIABLE, find_queues, needs_queues, start_queues
 
 
 def sqs(address: str):
@@ -27,27 +26,27 @@ def sqs(address: str):
 def test_it_serves_queues_alone_and_messages_are_there_after_a_restart(tmp_path: Path) -> None:
     environ: dict[str, str] = {}
     how = {"log_path": tmp_path / "log", "environ": environ, "report": print}
-    with queue_engine.beside(tmp_path, **how) as engine:
+    with start_queues(tmp_path, **how) as engine:
         assert has_queues(engine.port)
-        client = sqs(environ[ENDPOINT_VARIABLE])
+        client = sqs(environ[QUEUES_VARIABLE])
         url = client.create_queue(QueueName="kept")["QueueUrl"]
         client.send_message(QueueUrl=url, MessageBody="still here")
         found: dict[str, str] = {}
-        assert queue_engine.find(tmp_path, found)
-        assert found == {ENDPOINT_VARIABLE: environ[ENDPOINT_VARIABLE]}
+        assert find_queues(tmp_path, found)
+        assert found == {QUEUES_VARIABLE: environ[QUEUES_VARIABLE]}
         body, target = b"{}", {"X-Amz-Target": "DynamoDB_20120810.ListTables"}
-        request = urllib.request.Request(environ[ENDPOINT_VARIABLE], data=body, headers=target)
+        request = urllib.request.Request(environ[QUEUES_VARIABLE], data=body, headers=target)
         with pytest.raises(OSError, match="HTTP Error"):
             urllib.request.urlopen(request, timeout=120)
-    assert not queue_engine.find(tmp_path, {})
-    with queue_engine.beside(tmp_path, **how):
-        client = sqs(environ[ENDPOINT_VARIABLE])
+    assert not find_queues(tmp_path, {})
+    with start_queues(tmp_path, **how):
+        client = sqs(environ[QUEUES_VARIABLE])
         url = client.get_queue_url(QueueName="kept")["QueueUrl"]
         assert client.receive_message(QueueUrl=url)["Messages"][0]["Body"] == "still here"
 
 
 def test_queues_are_needed_where_the_engine_has_none_and_no_others_are_named() -> None:
-    assert not queue_engine.is_needed(settings.DYNAMODB_ENDPOINT_URL, {})
+    assert not needs_queues(settings.DYNAMODB_ENDPOINT_URL, {})
     nobody = f"http://127.0.0.1:{free_port()}"
-    assert queue_engine.is_needed(nobody, {})
-    assert not queue_engine.is_needed(nobody, {ENDPOINT_VARIABLE: "http://127.0.0.1:9"})
+    assert needs_queues(nobody, {})
+    assert not needs_queues(nobody, {QUEUES_VARIABLE: "http://127.0.0.1:9"})

@@ -14,7 +14,7 @@ import pytest
 from delivery.management.commands import run_dispatch
 from portal import clock
 from portal.errors import Throttled, Unavailable
-from portal.management.follow_command import FollowCommand
+from portal.management.worker_command import FollowCommand
 from portal.streams import lease, positions, shard_lister, shard_reader, shards
 from portal.streams import poller as polling
 from portal.streams.batch import padded

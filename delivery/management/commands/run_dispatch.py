@@ -11,7 +11,7 @@ from delivery.queues.dispatcher import IF_LOST, Dispatcher
 from delivery.queues.periodic_work import PeriodicWork
 from delivery.queues.queue_transport import QueueTransport
 from delivery.queues.sender import Sender
-from portal.management.follow_command import FollowCommand
+from portal.management.worker_command import FollowCommand
 from portal.schema.registry import Role
 from portal.streams.poller import Poller
 

@@ -19,7 +19,7 @@ from django.conf import settings
 from django.core.management import get_commands
 from django.core.management.base import BaseCommand, CommandError, CommandParser, OutputWrapper
 
-from portal.engines import discovery, queue_engine
+from portal.engines import discovery
 from portal.engines import supervisor as supervision
 from portal.engines.endpoint import LOOPBACK, point_at, port_obstacle
 from portal.engines.engine_process import (
@@ -28,8 +28,11 @@ from portal.engines.engine_process import (
     Engine,
     EngineError,
     engine_class,
+    find_queues,
+    needs_queues,
     running_engine,
     start_engine,
+    start_queues,
 )
 from portal.engines.processes import Child, acquire_lock, release_lock
 from portal.engines.supervisor import GaveUp, Job, StartError, Supervisor
@@ -152,10 +155,10 @@ class Command(BaseCommand):
         endpoint_url = self.environ["DYNAMODB_ENDPOINT_URL"]
         if CREATE_QUEUES not in get_commands() or not discovery.is_local(endpoint_url):
             return
-        if (join and queue_engine.find(beside, self.environ)) or not queue_engine.is_needed(endpoint_url, self.environ):
+        if (join and find_queues(beside, self.environ)) or not needs_queues(endpoint_url, self.environ):
             return
         log_path = Path(settings.BASE_DIR) / "var" / "log" / "queues.log"
-        self.queues = queue_engine.beside(beside, log_path=log_path, environ=self.environ, report=self._say)
+        self.queues = start_queues(beside, log_path=log_path, environ=self.environ, report=self._say)
         stack.enter_context(self.queues)
 
     def _note_endpoint(self, stack: contextlib.ExitStack, folder: Path, address: str) -> None:

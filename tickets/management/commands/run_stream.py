@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from django.conf import settings
 
-from portal.management.follow_command import FollowCommand
+from portal.management.worker_command import FollowCommand
 from portal.schema.registry import Role
 from portal.streams.batch import Batch, BatchResult
 from portal.streams.poller import Poller
