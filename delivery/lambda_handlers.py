@@ -42,7 +42,7 @@ from delivery.queues.periodic_work import PeriodicWork
 from delivery.queues.queue_transport import BATCH, Message, QueueTransport, Received
 from delivery.queues.sender import Sender
 from portal.errors import PortalError, Unavailable
-from portal.noise import noise_teller
+from portal.load import reporting
 from portal.streams import lambda_answer, stream_source
 from portal.streams.batch import Batch, BatchResult, batch_of
 
@@ -87,8 +87,8 @@ def sweep_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 
 
 def _take_notes() -> None:
-    noise_teller.start("dispatch function", "worker", beside=False)
-    noise_teller.turn()
+    reporting.start("dispatch function", "worker", beside=False)
+    reporting.turn()
 
 
 def _handle(batch: Batch) -> BatchResult:
@@ -123,8 +123,8 @@ class _Begun:
 
 def queue_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     """Deliver a batch of at most BATCH messages. Returns the ids of those that stay in the queue."""
-    noise_teller.start("delivery function", "delivery", beside=False)
-    noise_teller.turn()
+    reporting.start("delivery function", "delivery", beside=False)
+    reporting.turn()
     outcomes: list[tuple[_Begun, Handled]] = []
     begun: list[_Begun] = []
     for one in _messages(event.get("Records", ())):

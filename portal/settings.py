@@ -76,7 +76,7 @@ TICKET_SHARDS: int = env.int("TICKET_SHARDS", default=1)
 HOT_PARTITION_UNITS: float = env.float("HOT_PARTITION_UNITS", default=500.0)
 # API keys that one network address may try in vain at once in one process; see api/edge/key_attempts.py. 0: any number.
 API_KEY_ATTEMPTS: int = env.int("API_KEY_ATTEMPTS", default=30)
-# Units a second that a tenant of a plan may ask for; see portal/limits/rates.py. "off": nobody is limited.
+# Units a second that a tenant of a plan may ask for; see portal/load/tenant_limiter.py. "off": nobody is limited.
 TENANT_RATES: str = env.str("TENANT_RATES", default="standard=50 large=250")
 # Processes share a tenant's rate. Off: each process lets all of it through.
 RATES_SHARED: bool = env.bool("RATES_SHARED", default=True)

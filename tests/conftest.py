@@ -13,8 +13,7 @@ import pytest
 from django.core.cache import cache
 
 from portal.dynamo import meter, retry
-from portal.limits import concurrency
-from portal.noise import noise_teller
+from portal.load import concurrency, reporting
 from portal.streams import watermark
 from tenants.membership import mails
 from tenants.tenancy import shard_layout
@@ -146,7 +145,7 @@ def clean_process(request: pytest.FixtureRequest) -> Iterator[None]:
     folding.remember_nothing()
     retry._buckets._kept.clear()  # tenants that are brought back have the ids of those before
     # What a test before noted of its tenants, in a proof that takes notes for instance, is told by nobody in this one.
-    noise_teller._forget()
+    reporting._forget()
     # A server that ended with its test may have left a download in the midst; what it held is not the next test's.
     for places in (concurrency.requests, concurrency.heavy, concurrency.searches):
         places._taken.clear()

@@ -17,7 +17,7 @@ from typing import Final
 from django.conf import settings
 
 from portal.errors import LimitReached
-from portal.tenant_buckets import RecentTenants, TokenBucket
+from portal.quotas import RecentTenants, TokenBucket
 from tenants.api_keys.key_authentication import KeyRefused
 from tenants.sign_in import attempt_limits
 

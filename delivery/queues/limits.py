@@ -29,8 +29,8 @@ from typing import Final
 from django.conf import settings
 
 from portal.errors import Invalid
+from portal.quotas import RecentTenants, TokenBucket
 from portal.schema import keys
-from portal.tenant_buckets import RecentTenants, TokenBucket
 
 
 @dataclass(frozen=True)

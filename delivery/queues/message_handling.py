@@ -31,8 +31,8 @@ from portal.dynamo.library_errors import is_missing
 from portal.dynamo.placement import Placement, at
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Invalid, NotFound, PortalError, Unavailable
-from portal.noise import noise_teller
-from portal.noise.noise_tally import NoiseTally
+from portal.load import reporting
+from portal.load.measurement import NoiseTally
 
 log = logging.getLogger("pooldesk.delivery")
 
@@ -210,4 +210,4 @@ def _note(message: Message, did: str, seconds: float) -> None:
     """Count it for the tenant. `seconds` are those before it was taken up."""
     field = _FIELDS.get(did)
     if field is not None:
-        noise_teller.note(message.tenant_id, NoiseTally(**{field: 1, "wait": seconds}))
+        reporting.note(message.tenant_id, NoiseTally(**{field: 1, "wait": seconds}))

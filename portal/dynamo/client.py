@@ -31,9 +31,9 @@ from portal.dynamo import item_protocol, meter, placement, retry
 from portal.dynamo.compiled_reader import reader_of
 from portal.dynamo.library_errors import LIBRARY_ERRORS, may_pass, translate
 from portal.isolation import credentials, guard
+from portal.quotas import TenantPlaces
 from portal.schema import tables
 from portal.schema.registry import Role
-from portal.tenant_places import TenantPlaces
 
 _T = TypeVar("_T")
 _U = TypeVar("_U")

@@ -21,7 +21,7 @@ from contextvars import ContextVar
 from typing import Final, TypeVar
 
 from portal.errors import PortalError
-from portal.tenant_buckets import RecentTenants, TokenBucket
+from portal.quotas import RecentTenants, TokenBucket
 
 _T = TypeVar("_T")
 

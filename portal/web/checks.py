@@ -20,7 +20,7 @@ from django.http.request import validate_host
 
 from portal.dynamo import placement
 from portal.isolation import policies
-from portal.limits import rates
+from portal.load import tenant_limiter
 
 # The tag of checks that run before anything is made, without loading the pages that other checks look at.
 SETTINGS: Final = "settings"
@@ -183,7 +183,7 @@ def settings_can_be_used() -> Messages:
         text = f"DYNAMODB_TABLE_PREFIX has {length} characters; {limit}"
         yield _error(11, text, "Shorten it: each name begins with it.")
     try:
-        rates.by_plan()
+        tenant_limiter.by_plan()
     except ImproperlyConfigured as error:
         hint = 'Name plans with their units a second, such as "standard=50 large=250", or "off" for no limits.'
         yield _error(13, str(error), hint)

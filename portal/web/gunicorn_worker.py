@@ -20,7 +20,7 @@ from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.rfc7230 import CHUNK_EXT
 from waitress.server import BaseWSGIServer, create_server
 
-from portal.limits import concurrency
+from portal.load import concurrency
 
 LOOP_SECONDS = 0.3  # between two looks at whether to stop
 LINGER_SECONDS = 0.5  # that a stopping worker leaves an idle connection open: a request may be on its way there

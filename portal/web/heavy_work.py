@@ -9,10 +9,9 @@ from typing import Any, cast
 
 from django.http import HttpRequest, StreamingHttpResponse
 
-from portal.limits import concurrency
-from portal.limits.concurrency import TooHeavy
-from portal.noise import noise_teller
-from portal.noise.noise_tally import NoiseTally
+from portal.load import concurrency, reporting
+from portal.load.concurrency import TooHeavy
+from portal.load.measurement import NoiseTally
 from portal.web.access import SAFE
 
 _View = Callable[..., Any]
@@ -27,7 +26,7 @@ def heavy(view: _View) -> _View:
         if tenant is None or request.method in SAFE:
             return view(request, *args, **kwargs)
         if not concurrency.heavy.enter(tenant.tenant_id):
-            noise_teller.note(tenant.tenant_id, NoiseTally(refused=1))
+            reporting.note(tenant.tenant_id, NoiseTally(refused=1))
             raise TooHeavy("This desk has as much heavy work under way as it may have at a time.", retry_after=2)
         with ExitStack() as work:
             work.callback(concurrency.heavy.leave, tenant.tenant_id)

@@ -17,7 +17,7 @@ from django.conf import settings
 from delivery.outbox.stored import OUTBOX
 from delivery.webhooks.stored import ENDPOINTS, SECRETS
 from portal.isolation import expressions, guard, policies, request_parser
-from portal.noise.tables import NOISE
+from portal.load.stored import NOISE
 from portal.nosql.stored import SESSIONS
 from portal.schema import placed_names
 from portal.schema.registry import ROLES

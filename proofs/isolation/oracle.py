@@ -16,7 +16,7 @@ from api.edge.stored import ANSWERS
 from delivery.outbox.stored import OUTBOX
 from delivery.queues.stored import DEAD_DELIVERIES
 from delivery.webhooks.stored import DELIVERIES, ENDPOINTS, SECRETS
-from portal.limits.tables import USAGE
+from portal.load.stored import USAGE
 from portal.schema import registry, tables
 from proofs.isolation import conditions
 from tenants.api_keys.stored import API_KEYS

@@ -15,7 +15,7 @@ from django.conf import settings
 from delivery.outbox.stored import OUTBOX
 from delivery.webhooks.stored import ENDPOINTS, SECRETS
 from portal.isolation import guard, iam, policies
-from portal.noise.tables import NOISE
+from portal.load.stored import NOISE
 from portal.nosql.stored import SESSIONS
 from portal.schema.registry import ROLES, Role
 from portal.schema.tables import Table

@@ -31,7 +31,7 @@ from django.conf import settings
 from portal.dynamo import provisioning
 from portal.engines.endpoint import LOOPBACK, free_port
 from portal.engines.processes import Child
-from portal.limits.rates import CHANGE_UNITS, READ_UNITS
+from portal.load.tenant_limiter import CHANGE_UNITS, READ_UNITS
 from proofs.isolation.walk import visitors
 from proofs.noise.closed_loop import NOISY, TENANTS, ClientRequest, ClosedLoop, Plan, TrialFailed, percentile, ratio
 from tenants.audit_trail.recording import SYSTEM

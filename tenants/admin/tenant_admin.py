@@ -16,7 +16,7 @@ from django.utils.html import format_html
 from portal import clock
 from portal.dynamo.placement import POOL
 from portal.errors import Conflict, Invalid
-from portal.limits import rates
+from portal.load import tenant_limiter
 from portal.mailing import outgoing
 from portal.nosql.admin import DynamoAdmin, Notice, ObjectAction
 from portal.nosql.admin.stale_forms import SeenForm
@@ -145,10 +145,10 @@ class TenantAdmin(DynamoAdmin):
     @admin.display(description="may ask for")
     def may_ask_for(self, obj: Any) -> str:
         """Say what counts now, and each plan's rate."""
-        rate = rates.of(obj.plan, obj.request_rate)
+        rate = tenant_limiter.of(obj.plan, obj.request_rate)
         source = "of its own" if obj.request_rate is not None else f"by its plan, {obj.plan}"
         now = f"{rate:g} units a second, {source}" if rate else "as much as it likes"
-        plans = ", ".join(f"{plan} {units:g}" for plan, units in rates.by_plan().items())
+        plans = ", ".join(f"{plan} {units:g}" for plan, units in tenant_limiter.by_plan().items())
         return f"{now}. Plans: {plans}." if plans else f"{now}."
 
     def get_form(self, request: Any, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:

@@ -15,7 +15,7 @@ from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import Action as UpdateAction
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Invalid, TransactionRefused
-from portal.limits import rates
+from portal.load import tenant_limiter
 from portal.mailing import outgoing
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
@@ -190,7 +190,7 @@ def _set_status(tenant_id: str, status: str, action: AuditAction, by: Actor, rea
 @dataclass(frozen=True)
 class TenantLimits:
     """The plan and limits that operators give a tenant. `member_limit` is None if there is none, `request_rate` if the
-    plan's counts; it is in units a second, see portal/limits/rates.py."""
+    plan's counts; it is in units a second, see portal/load/tenant_limiter.py."""
 
     plan: str
     member_limit: int | None = None
@@ -279,8 +279,10 @@ def _limit(members: int | None) -> int | None:
 
 
 def _rate(units: int | None) -> int | None:
-    if units is not None and not 1 <= units <= rates.MOST:
-        raise Invalid(f"Use a number from 1 to {rates.MOST:,}, or leave it empty for the plan's.", field="request_rate")
+    if units is not None and not 1 <= units <= tenant_limiter.MOST:
+        raise Invalid(
+            f"Use a number from 1 to {tenant_limiter.MOST:,}, or leave it empty for the plan's.", field="request_rate"
+        )
     return units
 
 

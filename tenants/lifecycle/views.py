@@ -19,8 +19,8 @@ from django.views.decorators.http import require_POST, require_safe
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid
-from portal.limits import concurrency, rates, usage
-from portal.limits.usage import UsedMinute
+from portal.load import concurrency, tenant_limiter, usage
+from portal.load.usage import UsedMinute
 from portal.web import desk_prefix
 from portal.web.access import get_or_post, member, open_while_closing
 from tenants.lifecycle import closing_mails, desk_closing, desk_settings
@@ -147,8 +147,8 @@ def _usage(tenant: TenantContext, told: list[UsedMinute], *, members: int, invit
         "refused": sum(line.refused for line in lines),
         "rate": f"{rate:g}" if rate else "",
         "per_minute": f"{rate * usage.SECONDS:,.0f}",
-        "burst": f"{rate * rates.BURST_SECONDS:,.0f}",
-        "change_units": rates.CHANGE_UNITS,
+        "burst": f"{rate * tenant_limiter.BURST_SECONDS:,.0f}",
+        "change_units": tenant_limiter.CHANGE_UNITS,
         "little": f"{usage.TOLD_SHARE:.0%}",
         "members": members,
         "invited": invited,

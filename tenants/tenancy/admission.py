@@ -11,10 +11,9 @@ from contextlib import contextmanager
 
 from portal.dynamo import retry
 from portal.errors import LimitReached
-from portal.limits import concurrency, rates, share_keeper
-from portal.limits.tenant_limiter import RateAnswer, limiter
-from portal.noise import noise_teller
-from portal.noise.noise_tally import NoiseTally
+from portal.load import concurrency, rate_sharing, reporting, tenant_limiter
+from portal.load.measurement import NoiseTally
+from portal.load.tenant_limiter import RateAnswer, limiter
 from tenants.tenancy.context import TenantContext
 
 
@@ -37,7 +36,7 @@ class NotAdmitted(LimitReached):
 
 def units_of(*, changes: bool) -> int:
     """Return the units that a request is charged with: one that changes something, or one that only reads."""
-    return rates.CHANGE_UNITS if changes else rates.READ_UNITS
+    return tenant_limiter.CHANGE_UNITS if changes else tenant_limiter.READ_UNITS
 
 
 @contextmanager
@@ -46,8 +45,8 @@ def admitted(tenant_id: str, units: int, *, is_limited: Callable[[], bool] = lam
 
     `is_limited` is asked before something is refused: what leads in or out, say, never is.
     """
-    share_keeper.start()
-    noise_teller.start("web", "platform")
+    rate_sharing.start()
+    reporting.start("web", "platform")
     foreseen = limiter.foresee(tenant_id, units)
     if foreseen is not None and is_limited():
         _refuse(tenant_id, foreseen)
@@ -63,7 +62,7 @@ def admitted(tenant_id: str, units: int, *, is_limited: Callable[[], bool] = lam
 
 
 def _refuse(tenant_id: str, answer: RateAnswer | None) -> None:
-    noise_teller.note(tenant_id, NoiseTally(refused=1))
+    reporting.note(tenant_id, NoiseTally(refused=1))
     raise NotAdmitted(answer)
 
 
@@ -71,5 +70,5 @@ def charge(tenant: TenantContext, units: int) -> RateAnswer | None:
     """Charge the tenant, whose caller is certain now, and return what is left, None for a tenant without a limit."""
     answer = limiter.spend(tenant.tenant_id, units, per_second=tenant.units_per_second)
     allowed = answer is None or answer.allowed
-    noise_teller.note(tenant.tenant_id, NoiseTally(requests=1, units=units) if allowed else NoiseTally(refused=1))
+    reporting.note(tenant.tenant_id, NoiseTally(requests=1, units=units) if allowed else NoiseTally(refused=1))
     return answer

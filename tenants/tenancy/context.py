@@ -17,7 +17,7 @@ from portal.dynamo.placement import Placement
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.dynamo.whereabouts import Whereabouts
-from portal.limits import rates
+from portal.load import tenant_limiter
 from portal.schema import keys
 from tenants.sign_in.accounts import User
 from tenants.tenancy import placements, tenant_directory
@@ -61,7 +61,7 @@ class TenantContext:
     defaults: str | None = None  # as stored; tenants/lifecycle/desk_settings.py reads it
     erased: str | None = None  # as stored; tenants/audit_trail/erased_people.py reads it
     subscriptions: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)  # destinations by event type
-    units_per_second: float = rates.UNLIMITED  # that it may ask for
+    units_per_second: float = tenant_limiter.UNLIMITED  # that it may ask for
     queues: tuple[int, ...] = ()  # the numbers of its queues, through which all that leaves the desk goes
     write_shards: int = 0  # 0: as many as `shards`
     moving_to: int = 0
@@ -164,7 +164,7 @@ def of_tenant(
         shard_epoch=layout.epoch,
         write_shards=layout.writers,
         moving_to=layout.moving_to,
-        units_per_second=rates.of(tenant.plan, tenant.request_rate),
+        units_per_second=tenant_limiter.of(tenant.plan, tenant.request_rate),
         subscriptions={kind: tuple(destinations) for kind, destinations in subscriptions.items()},
         queues=tuple(json.loads(tenant.queues)) if tenant.queues else (),
         where=placements.whereabouts(tenant),

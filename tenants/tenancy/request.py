@@ -11,7 +11,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest
 
-from portal.limits.tenant_limiter import RateAnswer
+from portal.load.tenant_limiter import RateAnswer
 from portal.nosql.session_store import TENANT_KEY, SessionStore
 from portal.web import desk_prefix
 from portal.web.client_address import client_address

@@ -92,7 +92,7 @@ class TenantItem(Item):
     `last_seat` are for the counting, see tenants/membership/seats.py. `defaults` is what its forms begin with, as JSON;
     see tenants/lifecycle/desk_settings.py. `subscriptions` is the JSON of who is told of what, by event type a list of
     destinations; `queues` that of the numbers of its queues. Both are for delivery. `request_rate` is what operators
-    let it ask for in place of its plan's rate, in units a second; see portal/limits/rates.py. `needs_second_factor`
+    let it ask for in place of its plan's rate, in units a second (portal/load/tenant_limiter.py). `needs_second_factor`
     keeps out members who have none, and is missing where the owners have not asked for that. `placement` is where its
     content lies, missing in the pool; `placement_epoch` grows with each change of it, `former_placement` is where the
     old copy still is, and `move` is the JSON of a move that is under way; see portal/dynamo/placement.py. `closes_at`

@@ -21,7 +21,7 @@ from django.urls import Resolver404, resolve, reverse
 from django.utils.cache import patch_vary_headers
 
 from portal.errors import PortalError
-from portal.limits.tenant_limiter import RateAnswer
+from portal.load.tenant_limiter import RateAnswer
 from portal.schema import keys
 from portal.web import desk_prefix, middleware
 from portal.web.access import SAFE, is_unlimited

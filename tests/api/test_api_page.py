@@ -16,7 +16,7 @@ import pytest
 from django.conf import settings
 
 from api.edge import problem_responses
-from portal.limits import concurrency, rates
+from portal.load import concurrency, tenant_limiter
 from tenants.api_keys import key_authentication
 from tests.support.commands import run
 from tests.support.served import served
@@ -98,7 +98,8 @@ def test_the_examples_in_python_do_what_the_page_says(
 
 def test_the_page_tells_the_units_and_how_many_requests_are_safe_at_once() -> None:
     said = " ".join(PAGE.split())
-    assert f"reads takes {rates.READ_UNITS} unit of the desk's, one that changes something {rates.CHANGE_UNITS}" in said
+    reads, changes = tenant_limiter.READ_UNITS, tenant_limiter.CHANGE_UNITS
+    assert f"reads takes {reads} unit of the desk's, one that changes something {changes}" in said
     assert f"Up to {concurrency.requests.most} requests of a desk at the same time" in said
     assert f"up to {concurrency.heavy.most} that change many tickets" in said
 

@@ -19,9 +19,9 @@ from api.v1 import ticket_routes
 from portal import clock
 from portal.dynamo import meter
 from portal.errors import Throttled, Unavailable
-from portal.limits import concurrency
-from portal.limits.tenant_limiter import TenantLimiter
-from portal.tenant_places import TenantPlaces
+from portal.load import concurrency
+from portal.load.tenant_limiter import TenantLimiter
+from portal.quotas import TenantPlaces
 from tenants.api_keys.scopes import Scope
 from tenants.tenancy import admission
 from tenants.tenancy.access_middleware import AccessMiddleware

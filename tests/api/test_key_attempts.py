@@ -12,9 +12,9 @@ from api.edge import key_attempts
 from api.edge.key_attempts import KeyAttempts
 from portal.dynamo import retry
 from portal.errors import Unavailable
-from portal.limits import concurrency
-from portal.limits.tenant_limiter import TenantLimiter
-from portal.tenant_places import TenantPlaces
+from portal.load import concurrency
+from portal.load.tenant_limiter import TenantLimiter
+from portal.quotas import TenantPlaces
 from tenants.api_keys import key_authentication, key_changes, key_text
 from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy import admission

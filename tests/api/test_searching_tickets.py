@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from portal.limits import concurrency
+from portal.load import concurrency
 from tenants.api_keys.scopes import Scope
 from tests.desk.test_cost import _watching
 from tests.search.test_search_page_cost import indexed_world

@@ -9,8 +9,9 @@ from django.conf import LazySettings
 from playwright.sync_api import expect
 
 from portal import clock
-from portal.limits import usage
-from portal.limits.tenant_limiter import Counts, TenantLimiter
+from portal.load import usage
+from portal.load.measurement import NoiseTally
+from portal.load.tenant_limiter import TenantLimiter
 from tenants.tenancy import admission
 from tests.browser.conftest import NewPage, Witness
 from tests.browser.page_audit import audit
@@ -53,7 +54,7 @@ def test_a_refused_form_shows_what_was_typed_and_goes_through_a_moment_later(
 def test_the_page_of_a_desks_usage(world: World, hand: HandClock, person: NewPage) -> None:
     acme, now = world.tenants["acme"].tenant_id, clock.now()
     for minute, (units, refused) in {1: (30, 0), 2: (140, 0), 4: (236, 1208), 9: (12, 0)}.items():
-        usage.add(acme, Counts(units, 5 * refused, units, refused), at=now - timedelta(minutes=minute))
+        usage.add(acme, NoiseTally(units, units, refused), at=now - timedelta(minutes=minute))
     page = person("alice", "acme")
     page.goto("/desk/settings/usage/")
     expect(page.get_by_role("link", name="Usage")).to_have_attribute("aria-current", "page")

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from delivery.queues import depths
 from delivery.queues.queue_transport import Depth
-from portal.noise.noise_tally import NoiseTally
+from portal.load.measurement import NoiseTally
 from tests.browser.conftest import NewPage, Witness
 from tests.browser.page_audit import TOO_WIDE, WAYS, grave, show
 from tests.noise.test_noise_page import told

@@ -12,7 +12,7 @@ import pytest
 from portal import clock
 from portal.dynamo import meter
 from portal.errors import Unavailable
-from portal.limits import concurrency
+from portal.load import concurrency
 from tenants.tenancy.context import TenantContext
 from tests.support.folding import Follower, kept_counts, plant, recounted
 from tests.support.world import Browser, World

@@ -7,7 +7,7 @@ from typing import Any
 from delivery.queues.deployment import QUEUES
 from portal.deployment import parts
 from portal.deployment.template import template
-from portal.noise import metrics_line
+from portal.load import reporting
 
 
 def declared() -> dict[str, Any]:
@@ -24,8 +24,8 @@ def watched(alarm: dict[str, Any]) -> list[dict[str, Any]]:
 def test_each_alarm_over_our_metrics_names_one_that_processes_say_with_the_same_dimensions() -> None:
     said = {
         (name, *sorted(dimensions))
-        for values in (dict.fromkeys(metrics_line.METRICS.values(), 0.0), {metrics_line.LAG: 0.0})
-        for directive in metrics_line.document("web", values, "Count", 0)["_aws"]["CloudWatchMetrics"]
+        for values in (dict.fromkeys(reporting.METRICS.values(), 0.0), {reporting.LAG: 0.0})
+        for directive in reporting.document("web", values, "Count", 0)["_aws"]["CloudWatchMetrics"]
         for name in values
         for dimensions in directive["Dimensions"]
     }

@@ -189,7 +189,7 @@ def slow_portal(folder: Path, change: str) -> Iterator[Portal]:
     """A portal whose sign-in page notes each request that reaches it, and waits until there is a file `go_on`."""
     (folder / "slow.py").write_text(
         f"from portal.web import gunicorn_worker\n{change}\nfrom tests.settings import *\n"
-        "import threading, time, uuid\nfrom pathlib import Path\nfrom portal.limits import concurrency\n"
+        "import threading, time, uuid\nfrom pathlib import Path\nfrom portal.load import concurrency\n"
         f"HERE = Path({str(folder)!r})\n"
         "def work():\n"
         "    concurrency.stopping.wait()\n"

@@ -18,8 +18,8 @@ from portal.dynamo import client, library_errors, provisioning, retry
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import ConditionFailed, Conflict, PortalError, Throttled, TransactionRefused, Unavailable
 from portal.nosql.stored import SessionItem
+from portal.quotas import RecentTenants, TokenBucket
 from portal.schema import tables
-from portal.tenant_buckets import RecentTenants, TokenBucket
 from tenants.membership.stored import MemberItem
 from tenants.sign_in.stored import AccountItem
 from tenants.tenancy.stored import MembershipItem

@@ -9,7 +9,7 @@ import pytest
 from portal.dynamo import client, retry
 from portal.dynamo.retry import retrying
 from portal.errors import Conflict, PortalError, Reason, Throttled, TransactionRefused, Unavailable
-from portal.tenant_buckets import RecentTenants, TokenBucket
+from portal.quotas import RecentTenants, TokenBucket
 
 
 @pytest.fixture

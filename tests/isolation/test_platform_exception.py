@@ -13,8 +13,7 @@ import pytest
 
 from delivery.queues.stored import DepthsItem, GivenItem, HoldItem, QueueSetItem
 from portal.dynamo.client import Item
-from portal.limits.items import SharePostItem
-from portal.noise.items import NoiseItem
+from portal.load.stored import NoiseItem, SharePostItem
 from portal.nosql.stored import SessionByUser, SessionItem
 from tenants.audit_trail.stored import ChainItem
 from tenants.lifecycle.stored import ArrivingItem, CertificateItem
@@ -80,8 +79,8 @@ PLATFORM = {
     "tenants.lifecycle.tenant_import",
     "portal.streams.watermark",
     # What processes are asked for, which tells of tenants how busy they are and nothing else.
-    "portal.limits.share_keeper",
-    "portal.noise.noise_board",
+    "portal.load.rate_sharing",
+    "portal.load.noise_report",
     # The reshardings of all tenants, which operators ask for and see.
     "tickets.sharding.reshard_requests",
     # Where a tenant's content lies, and the moves of all tenants.
@@ -99,7 +98,7 @@ PLATFORM = {
 # and the stream worker, whose connection is another one, with a policy and a guard of its own. What a process notes of
 # its noise it writes as the role that it has.
 CONNECTION = {
-    "portal.noise.noise_teller",
+    "portal.load.reporting",
     "portal.dynamo.platform",
     "portal.dynamo.provisioning",
     "portal.dynamo.store",  # in bulk, as the role of the seed
@@ -153,7 +152,7 @@ ITEMS: dict[type[Item], set[str]] = {
         "delivery.queues.holds",
         "tickets.admin.noise_presenters",
     },
-    NoiseItem: {"portal.noise.noise_board", "portal.noise.noise_teller"},
+    NoiseItem: {"portal.load.noise_report", "portal.load.reporting"},
     HeatItem: {"tickets.sharding.hot_partitions"},
     MoveItem: {
         "proofs.scenarios.move",
@@ -214,7 +213,7 @@ ITEMS: dict[type[Item], set[str]] = {
         "tenants.lifecycle.arriving_rows",
         "tenants.impersonation.impersonating",
     },
-    SharePostItem: {"portal.limits.share_keeper"},
+    SharePostItem: {"portal.load.rate_sharing"},
     SessionByUser: {"portal.nosql.session_store", "tenants.membership.stored", "tenants.operators.facades"},
     SessionItem: {
         "tenants.membership.stored",

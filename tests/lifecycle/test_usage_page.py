@@ -10,9 +10,11 @@ import pytest
 from django.conf import LazySettings
 
 from portal import clock
-from portal.limits import concurrency, share_keeper, usage
-from portal.limits.share_keeper import ShareKeeper
-from portal.limits.tenant_limiter import Counts, TenantLimiter
+from portal.load import concurrency, rate_sharing, usage
+from portal.load.measurement import NoiseTally, TenantNotes
+from portal.load.rate_sharing import RateSharer
+from portal.load.reporting import NoiseTeller
+from portal.load.tenant_limiter import TenantLimiter, limiter
 from tenants.operators.facades import AuditRow
 from tenants.tenancy import tenant_directory
 from tests.desk.test_cost import IDENTITY, spent
@@ -35,8 +37,8 @@ def shown(world: World, who: str = "alice") -> str:
 
 def test_what_was_asked_for_is_shown_by_minute_beside_the_limit(world: World, acme: str) -> None:
     earlier = clock.now() - timedelta(minutes=3)
-    usage.add(acme, Counts(250, 0, 200, 0), at=earlier)
-    usage.add(acme, Counts(50, 40, 50, 8), at=earlier)
+    usage.add(acme, NoiseTally(200, 250), at=earlier)
+    usage.add(acme, NoiseTally(50, 50, 8), at=earlier)
     page = shown(world)
     assert "Up to 600 units a minute (10 a second, plan Standard)" in page
     assert f"{earlier:%H:%M} 50% 250 8" in page, "processes add up"
@@ -47,7 +49,7 @@ def test_what_was_asked_for_is_shown_by_minute_beside_the_limit(world: World, ac
 @pytest.mark.parametrize(("units", "said"), [(18, "under 5%"), (29, "under 5%"), (30, "5%"), (42, "7%"), (600, "100%")])
 def test_a_minute_is_under_the_bound_or_has_a_share_from_it_on(world: World, acme: str, units: int, said: str) -> None:
     earlier = clock.now() - timedelta(minutes=3)
-    usage.add(acme, Counts(units, 0, 3, 0), at=earlier)
+    usage.add(acme, NoiseTally(3, units), at=earlier)
     page = shown(world)
     assert f"{earlier:%H:%M} {said} 3 0" in page
     assert not {"1%", "2%", "3%", "4%"} & set(page.split())
@@ -58,7 +60,7 @@ def test_a_desk_without_a_limit_is_told_so(world: World) -> None:
 
 
 def test_another_desks_use_is_not_shown(world: World, acme: str) -> None:
-    usage.add(world.tenants["globex"].tenant_id, Counts(250, 0, 777, 0), at=clock.now())
+    usage.add(world.tenants["globex"].tenant_id, NoiseTally(777, 250), at=clock.now())
     assert "777" not in shown(world)
 
 
@@ -93,26 +95,25 @@ def test_the_page_takes_two_trips_and_four_calls(world: World) -> None:
 
 
 def test_once_a_minute_a_process_writes_down_who_asked_for_more_than_a_little(world: World, acme: str) -> None:
-    limiter = TenantLimiter()
-    keeper = ShareKeeper(limiter)
-    globex = world.tenants["globex"].tenant_id
-    limiter.spend(globex, 1, per_second=10_000)
-    for _ in range(60):
-        limiter.spend(acme, 1, per_second=10)
-    keeper._used_at -= 60
-    keeper.note_usage(limiter.counts())
-    (row,) = usage.latest(world.context("alice", "acme").repository, minutes=5, now=clock.now())
-    assert (row.requests, row.units, row.refused) == (60, 60, 0)
+    globex, now = world.tenants["globex"].tenant_id, [clock.now().timestamp() - 60]
+    notes = TenantNotes(clock=lambda: now[0])
+    reporter = NoiseTeller(notes, kind="web", role="platform")
+    for tenant_id, times, rate in ((acme, 60, 10), (globex, 1, 10_000)):
+        for _ in range(times):
+            limiter.spend(tenant_id, 1, per_second=rate)
+            notes.note(tenant_id, NoiseTally(requests=1, units=1))
+    now[0] += 60
+    for _ in range(2):
+        reporter.turn()
+        (row,) = usage.latest(world.context("alice", "acme").repository, minutes=5, now=clock.now())
+        assert (row.requests, row.units, row.refused) == (60, 60, 0), "and each request once"
     assert usage.latest(world.context("charlie", "globex").repository, minutes=5, now=clock.now()) == []
-    keeper.note_usage(limiter.counts())
-    (again,) = usage.latest(world.context("alice", "acme").repository, minutes=5, now=clock.now())
-    assert again.requests == 60, "and each request once"
 
 
 def test_two_processes_find_each_other_in_the_table(world: World, settings: LazySettings) -> None:
     settings.WEB_PROCESSES = 1
     first, second = TenantLimiter(), TenantLimiter()
-    keepers = [ShareKeeper(first), ShareKeeper(second)]
+    keepers = [RateSharer(first), RateSharer(second)]
     for _ in range(2):
         for keeper in keepers:
             keeper.turn()
@@ -128,8 +129,8 @@ def test_a_process_shares_its_rates_once_it_serves_a_desk(
 ) -> None:
     started: list[Any] = []
     settings.RATES_SHARED = True
-    monkeypatch.setattr(share_keeper, "_keeper", None)
-    monkeypatch.setattr(share_keeper, "_run", started.append)
+    monkeypatch.setattr(rate_sharing, "_sharer", None)
+    monkeypatch.setattr(rate_sharing, "_run", started.append)
     for _ in range(2):
         world.browser("bob").get("/tickets/")
     assert len(started) == 1

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from portal.limits import concurrency
+from portal.load import concurrency
 from tests.support.world import Browser, World
 from tickets.dashboards import verify_runs
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from portal.limits.rate_sharing import DEAD_ROUNDS, ROUND_SECONDS, RateSharing, SharePost
-from portal.limits.tenant_limiter import TenantLimiter
+from portal.load.rate_sharing import DEAD_ROUNDS, ROUND_SECONDS, RateSharing, SharePost
+from portal.load.tenant_limiter import TenantLimiter
 from tests.limits.test_token_bucket import HandClock
 
 TENANT, OTHER = "a" * 32, "b" * 32
@@ -59,7 +59,7 @@ class Fleet:
     def round(self, number: int) -> None:
         sharer, limiter = self.sharers[number], self.limiters[number]
         self.due[number] += ROUND_SECONDS
-        sharer.count(limiter.counts())
+        sharer.count(limiter.asked())
         post = sharer.post()
         if not self.away:
             if post is not None:
@@ -176,7 +176,7 @@ def test_a_post_tells_of_the_tenants_that_ask_for_most_and_has_a_bound() -> None
     for number in range(300):
         limiter.spend(f"{number:032x}", 1 + number, per_second=0.1)
     clock.now += ROUND_SECONDS
-    sharer.count(limiter.counts())
+    sharer.count(limiter.asked())
     post = sharer.post()
     assert post is not None
     assert sorted(post.asked) == [f"{number:032x}" for number in range(200, 300)]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.tenant_buckets import TokenBucket
+from portal.quotas import TokenBucket
 
 
 class HandClock:

@@ -16,10 +16,9 @@ from delivery.queues import depths, holds
 from delivery.queues.limits import DeliveryLimits, Schedule
 from delivery.queues.queue_transport import Depth
 from portal import clock
-from portal.limits.tenant_limiter import TenantLimiter
-from portal.noise.noise_tally import NoiseTally
-from portal.noise.noise_teller import NoiseTeller
-from portal.noise.tenant_notes import TenantNotes
+from portal.load.measurement import NoiseTally, TenantNotes
+from portal.load.reporting import NoiseTeller
+from portal.load.tenant_limiter import TenantLimiter
 from portal.schema import keys
 from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy import admission

@@ -19,11 +19,10 @@ from portal.dynamo.client import connection
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Throttled, Unavailable
 from portal.heat_sketch import COUNTERS
-from portal.noise import metrics_line, noise_board, noise_teller
-from portal.noise.noise_board import NoiseBoard
-from portal.noise.noise_tally import NoiseTally
-from portal.noise.noise_teller import NoiseTeller
-from portal.noise.tenant_notes import TOLD, TenantNotes
+from portal.load import noise_report, reporting
+from portal.load.measurement import TOLD, NoiseTally, TenantNotes
+from portal.load.noise_report import NoiseBoard
+from portal.load.reporting import NoiseTeller
 from tests.support.noise import telling
 from tickets.ticket import stored
 from tickets.ticket.stored import SummaryItem
@@ -47,11 +46,11 @@ def time() -> Clock:
 @pytest.fixture(autouse=True)
 def silent() -> Iterator[None]:
     yield
-    noise_teller.stop()
+    reporting.stop()
 
 
 def board(minutes: int = 5, at: float = NOW + 60) -> NoiseBoard:
-    return noise_board.read(minutes=minutes, now=datetime.fromtimestamp(at, UTC))
+    return noise_report.read(minutes=minutes, now=datetime.fromtimestamp(at, UTC))
 
 
 def zipf(tenants: int, requests: int, seed: int) -> list[str]:
@@ -180,7 +179,7 @@ def test_a_line_of_metrics_is_as_cloudwatch_wants_it(
     settings.CLOUDWATCH_METRICS = True
     notes = TenantNotes(clock=time)
     notes.note(ACME, NoiseTally(requests=4, refused=1, dead=2))
-    teller = NoiseTeller(notes, kind="web", role="platform", gauges=lambda: {metrics_line.LAG: 1.5})
+    teller = NoiseTeller(notes, kind="web", role="platform", gauges=lambda: {reporting.LAG: 1.5})
     time.now += 60
     teller.turn()
     teller.measure()

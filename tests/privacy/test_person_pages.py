@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.core import signing
 
-from portal.limits import concurrency
+from portal.load import concurrency
 from portal.schema import registry
 from tenants.audit_trail.recording import Actor
 from tenants.audit_trail.stored import AUDIT

@@ -16,8 +16,8 @@ import pytest
 from django.conf import LazySettings
 
 from portal.dynamo import client
+from portal.load import reporting
 from portal.management.command import PortalCommand, Progress, Stopped
-from portal.noise import noise_teller
 from portal.nosql.session_store import SessionStore
 from portal.nosql.stored import SESSIONS
 from proofs import proof_report
@@ -64,7 +64,7 @@ def test_with_too_few_tenants_it_says_what_to_do(arguments: tuple[object, ...], 
 def test_what_is_visited_for_the_proof_is_nobodys_noise(settings: LazySettings) -> None:
     settings.NOISE_NOTED = True
     assert prove(requests=1).status == 0
-    assert noise_teller._teller is None
+    assert reporting._teller is None
 
 
 def test_without_an_engine_it_cannot_run(settings: LazySettings) -> None:

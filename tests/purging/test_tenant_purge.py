@@ -21,9 +21,8 @@ from portal.dynamo.placement import Placement
 from portal.dynamo.tenant_reader import TenantReader
 from portal.errors import Conflict, Invalid
 from portal.isolation import guard, iam, policies
+from portal.load.stored import NoiseItem, notes_of
 from portal.management import command
-from portal.noise.items import NoiseItem
-from portal.noise.keys import notes_of
 from portal.nosql.session_store import SessionStore
 from portal.nosql.stored import SESSIONS
 from portal.schema import holdings, registry

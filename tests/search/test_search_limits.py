@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from portal.errors import Unavailable
-from portal.limits import concurrency
+from portal.load import concurrency
 from tests.support.operators import text_of
 from tests.support.waiting import wait_until
 from tests.support.world import World

@@ -9,8 +9,8 @@ from datetime import timedelta
 from django.conf import LazySettings
 
 from portal import clock
-from portal.noise import noise_board, noise_teller
-from portal.noise.noise_board import NoiseBoard
+from portal.load import noise_report, reporting
+from portal.load.noise_report import NoiseBoard
 from portal.schema.registry import Role
 
 
@@ -18,12 +18,12 @@ from portal.schema.registry import Role
 def telling(settings: LazySettings, kind: str = "web", role: Role = "platform") -> Iterator[Callable[[], NoiseBoard]]:
     """Take notes of what is done inside, all of it in one minute; call what is returned afterwards for the board."""
     settings.NOISE_NOTED = True
-    real, now = noise_teller._notes._clock, clock.now().timestamp()
-    noise_teller._notes._clock = lambda: now
-    noise_teller.start(kind, role, beside=False)
+    real, now = reporting._notes._clock, clock.now().timestamp()
+    reporting._notes._clock = lambda: now
+    reporting.start(kind, role, beside=False)
     try:
-        yield lambda: noise_board.read(minutes=5, now=clock.now() + timedelta(minutes=1))
+        yield lambda: noise_report.read(minutes=5, now=clock.now() + timedelta(minutes=1))
     finally:
-        noise_teller.stop()
-        noise_teller._notes._clock = real
+        reporting.stop()
+        reporting._notes._clock = real
         settings.NOISE_NOTED = False

@@ -21,12 +21,11 @@ from portal.dynamo import keys as move_keys
 from portal.dynamo import provisioning
 from portal.dynamo.placement import Placement
 from portal.dynamo.tenant_reader import TenantReader
-from portal.limits import keys as limit_keys
-from portal.limits.items import SharePostItem, UsageItem
-from portal.noise import holdings as noise_holdings
-from portal.noise import keys as noise_keys
-from portal.noise.items import NoiseItem
-from portal.noise.noise_tally import NoiseTally
+from portal.load import stored as limit_keys
+from portal.load import stored as noise_holdings
+from portal.load import stored as noise_keys
+from portal.load.measurement import NoiseTally
+from portal.load.stored import NoiseItem, SharePostItem, UsageItem
 from portal.schema import holdings
 from portal.schema.holdings import StoredItem
 from portal.streams import positions

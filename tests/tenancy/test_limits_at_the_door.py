@@ -11,8 +11,8 @@ import pytest
 from django.conf import LazySettings
 from django.test import Client
 
-from portal.limits import concurrency
-from portal.limits.tenant_limiter import TenantLimiter
+from portal.load import concurrency
+from portal.load.tenant_limiter import TenantLimiter
 from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import tenant_lifecycle
 from tenants.lifecycle.tenant_lifecycle import TenantLimits

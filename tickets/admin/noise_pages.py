@@ -11,8 +11,8 @@ from django.template.response import TemplateResponse
 from delivery.queues import depths, holds
 from portal import clock
 from portal.dynamo.client import fan_out
-from portal.noise import noise_board
-from portal.noise.noise_board import LATE_MINUTES
+from portal.load import noise_report
+from portal.load.noise_report import LATE_MINUTES
 from portal.streams import watermark
 from tenants.operators.operator_site import OperatorSite
 from tenants.tenancy import tenant_directory
@@ -33,7 +33,7 @@ def noise(request: HttpRequest) -> HttpResponse:
     asked = request.GET.get("minutes", "")
     minutes = next((span for span in SPANS if str(span) == asked), _USUAL)
     reads: list[Any] = [
-        partial(noise_board.read, minutes=minutes, now=clock.now()),
+        partial(noise_report.read, minutes=minutes, now=clock.now()),
         depths.read,
         partial(holds.waiting, limit=_HOLDS),
         reshard_requests.all_last,

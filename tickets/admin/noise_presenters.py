@@ -9,10 +9,9 @@ from typing import Any, Final
 from delivery.queues.depths import Depths
 from delivery.queues.stored import HoldItem
 from portal import clock
-from portal.limits import rates
-from portal.noise.noise_board import NoiseBoard, TenantNoise
-from portal.noise.noise_tally import NoiseTally
-from portal.noise.tenant_notes import MINUTE
+from portal.load import tenant_limiter
+from portal.load.measurement import MINUTE, NoiseTally
+from portal.load.noise_report import NoiseBoard, TenantNoise
 from portal.schema import keys
 from tenants.tenancy.stored import TenantItem
 from tickets.sharding.stored import ReshardItem
@@ -126,8 +125,8 @@ def _named(tenant_id: str, tenant: TenantItem | None) -> dict[str, Any]:
 
 def _per_minute(tenant: TenantItem | None) -> float:
     if tenant is None:
-        return rates.UNLIMITED
-    return rates.of(tenant.plan, tenant.request_rate) * MINUTE
+        return tenant_limiter.UNLIMITED
+    return tenant_limiter.of(tenant.plan, tenant.request_rate) * MINUTE
 
 
 def _percent(part: float, whole: float) -> int:

@@ -29,8 +29,8 @@ from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import TenantRepository
 from portal.dynamo.transaction import Transaction
 from portal.errors import Conflict, NotFound, PortalError, TransactionRefused, Unavailable
-from portal.noise import noise_teller
-from portal.noise.noise_tally import NoiseTally
+from portal.load import reporting
+from portal.load.measurement import NoiseTally
 from portal.schema.keys import anonymous
 from portal.streams import batch as records
 from portal.streams import worker
@@ -86,7 +86,7 @@ def keep(
     if beside is not None:
         members = [aggregate_store.updating(tenant_id, stored.RECENT, beside), *writing.members]
         aggregate_store.transact(tenant_id, members, bill, names=[BESIDE, *writing.names])
-    noise_teller.note(tenant_id, NoiseTally(dead=len(dead)))
+    reporting.note(tenant_id, NoiseTally(dead=len(dead)))
     for change in dead:
         log.error("A stream record was put aside: tenant %s, %s", tenant_id or "(none)", change.reason)
 

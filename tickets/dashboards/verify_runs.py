@@ -19,7 +19,7 @@ from typing import Any, Final, Literal
 
 from portal import clock
 from portal.errors import ConditionFailed, LimitReached, PortalError, Unavailable
-from portal.limits import concurrency
+from portal.load import concurrency
 from tenants.tenancy.context import TenantContext
 from tickets.counting import stored
 from tickets.counting.stored import VerifiedItem

@@ -39,7 +39,7 @@ if not apps.ready:
 
 from portal.dynamo.client import fan_out
 from portal.errors import Invalid, Unavailable
-from portal.noise import noise_teller
+from portal.load import reporting
 from portal.streams import lambda_answer, positions, scheduled_watermark, stream_source  # need the settings
 from portal.streams.batch import Batch, BatchResult, batch_of
 from portal.streams.stream_source import StreamSource
@@ -65,8 +65,8 @@ def stream_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 
     Raises Invalid for an event that names no shard.
     """
-    noise_teller.start("stream function", "worker", beside=False)
-    noise_teller.turn()
+    reporting.start("stream function", "worker", beside=False)
+    reporting.turn()
     if event.get("source") == _SCHEDULED:
         return _write_watermark()
     arn, shard_id = event.get("eventSourceARN", ""), event.get("shardId", "")

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from portal.deployment import parts
 from portal.deployment.parts import StackPart, alarm, declare
-from portal.noise.metrics_line import LAG, METRICS, NAMESPACE, PREFIX, PROCESS
+from portal.load.reporting import LAG, METRICS, NAMESPACE, PREFIX, PROCESS
 from portal.schema.tables import Table
 
 Json = dict[str, Any]

@@ -1,20 +1,27 @@
-"""Keep what a tenant asked for, minute by minute, where it was more than a little: for the tenant's own page.
+"""Store what a tenant asked for by minute, where it was more than a little, for the page on which the tenant sees it.
 
-Each process adds what it was asked for in the last minute, once a minute: one UpdateItem for each tenant that asked for
-more than TOLD_SHARE of the process's part of its rate, or was refused something. So a minute without a row had less.
+Each process adds its own, once a minute: one UpdateItem for each tenant that asked for more than TOLD_SHARE of the
+process's part of its rate, or was refused something. So a minute without a row had less.
 """
 
 from __future__ import annotations
 
+import logging
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from portal.dynamo.repository import Action, TenantRepository
-from portal.limits.items import UsageItem
-from portal.limits.tenant_limiter import Counts
+from portal.errors import PortalError
+from portal.load import rate_sharing
+from portal.load.measurement import NoiseTally
+from portal.load.stored import UsageItem
+from portal.load.tenant_limiter import limiter
 from portal.schema import keys
+
+log = logging.getLogger("pooldesk.limits")
 
 TOLD_SHARE: Final = 0.05
 SECONDS: Final = 60.0
@@ -40,17 +47,24 @@ def share(units: float, *, per_second: float) -> float | None:
     return used if used >= TOLD_SHARE else None
 
 
-def is_told(counts: Counts, *, per_second: float, processes: int, seconds: float = SECONDS) -> bool:
-    """Tell whether what one process counted is worth a row."""
-    return counts.refused > 0 or counts.units > TOLD_SHARE * per_second * seconds / processes > 0
+def write(asked: Mapping[str, NoiseTally], *, at: datetime) -> None:
+    """Write what this process was asked for in a minute, by tenant. What cannot be written is forgotten."""
+    rates = limiter.asked()
+    for tenant_id, tally in asked.items():
+        per_second, _ = rates.get(tenant_id, (0.0, 0.0))
+        if tally.refused or tally.units > TOLD_SHARE * per_second * SECONDS / rate_sharing.processes() > 0:
+            try:
+                add(tenant_id, tally, at=at)
+            except PortalError as error:
+                log.warning("What tenant %s asked for is not written down: %s", tenant_id, error.message)
 
 
-def add(tenant_id: str, counts: Counts, *, at: datetime) -> None:
-    """Add what one process counted to the tenant's row of the minute: one UpdateItem."""
+def add(tenant_id: str, tally: NoiseTally, *, at: datetime) -> None:
+    """Add what one process measured to the tenant's row of the minute: one UpdateItem."""
     actions: list[Action] = [
-        UsageItem.requests.add(counts.requests),
-        UsageItem.units.add(round(counts.units)),
-        UsageItem.refused.add(counts.refused),
+        UsageItem.requests.add(round(tally.requests)),
+        UsageItem.units.add(round(tally.units)),
+        UsageItem.refused.add(round(tally.refused)),
         UsageItem.expires_at.set(int(time.time() + KEPT.total_seconds())),
     ]
     TenantRepository(tenant_id).update(UsageItem(tenant_id, _minute(at)), actions)

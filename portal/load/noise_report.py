@@ -15,11 +15,10 @@ from typing import Final
 
 from portal.dynamo import platform
 from portal.dynamo.client import fan_out
-from portal.noise import keys
-from portal.noise.items import NoiseItem
-from portal.noise.noise_tally import NoiseTally
-from portal.noise.noise_teller import NOBODY, OTHERS
-from portal.noise.tenant_notes import MINUTE
+from portal.load import stored
+from portal.load.measurement import MINUTE, NoiseTally
+from portal.load.reporting import NOBODY, OTHERS
+from portal.load.stored import NoiseItem
 from portal.schema.keys import split
 
 LATE_MINUTES: Final = 3  # after so many without an item, what is shown is old
@@ -100,7 +99,7 @@ def read(*, minutes: int, now: datetime) -> NoiseBoard:
 
 
 def _items(minute: int) -> list[NoiseItem]:
-    return [*platform.query_all(NoiseItem, keys.notes_of(minute))]
+    return [*platform.query_all(NoiseItem, stored.notes_of(minute))]
 
 
 def _pain(tally: NoiseTally) -> float:

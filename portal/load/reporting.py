@@ -1,7 +1,13 @@
-"""Write down what this process did, once a minute, in a thread beside its work: at most one item a minute.
+"""Report what this process did, once a minute, in a thread beside its work: at most one item a minute, and usage.
 
-A process that did nothing for any tenant writes nothing. Where the database is away, a few minutes are kept and told
-later. What costs capacity is noted by itself: the meter says what each request to DynamoDB was charged.
+A process that did nothing for any tenant writes nothing. Where the database is away, a few minutes are kept and written
+later. Capacity is measured by itself: the meter says what each request to DynamoDB was charged.
+
+Sums are also printed as a line of JSON, from which CloudWatch makes metrics without a call or an agent. Tenants are no
+dimension: each value of one is a metric that is paid for. The operators' page names the tenants.
+
+Source: AWS, "Specification: Embedded metric format": the line is one JSON object and nothing else, Timestamp is in
+milliseconds, and each dimension and metric that is named is a member of the object.
 """
 
 from __future__ import annotations
@@ -10,11 +16,14 @@ import json
 import logging
 import os
 import random
+import sys
 import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Final
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, Final
 
 from django.conf import settings
 
@@ -22,10 +31,9 @@ from portal.dynamo import meter, retry
 from portal.dynamo.store import Store
 from portal.errors import PortalError
 from portal.isolation import guard
-from portal.noise import keys, metrics_line
-from portal.noise.items import NoiseItem
-from portal.noise.noise_tally import NoiseTally
-from portal.noise.tenant_notes import MINUTE, MinuteNotes, TenantNotes
+from portal.load import stored, usage
+from portal.load.measurement import MINUTE, MinuteNotes, NoiseTally, TenantNotes
+from portal.load.stored import NoiseItem
 from portal.schema.keys import joined, whole_number
 from portal.schema.registry import Role
 
@@ -35,6 +43,55 @@ KEPT_SECONDS: Final = 6 * 3600
 OTHERS, NOBODY = "others", "nobody"
 _TURN_SECONDS: Final = 5.0
 _LATEST: Final = 30.0  # seconds after a minute, by which processes spread what they write
+
+NAMESPACE: Final = "Pooldesk"
+PREFIX, PROCESS = "TablePrefix", "Process"  # the dimensions: an installation, and a kind of process
+METRICS: Final = {
+    "requests": "Requests",
+    "refused": "RequestsRefused",
+    "reads": "ReadUnits",
+    "writes": "WriteUnits",
+    "throttles": "Throttles",
+    "deliveries": "Deliveries",
+    "failed": "DeliveriesFailed",
+    "put_off": "DeliveriesPutOff",
+    "dead": "DeadLetters",
+}
+LAG: Final = "StreamLag"
+
+
+def say(kind: str, total: NoiseTally, *, at: int) -> None:
+    """Print what was done in a minute that began `at`, in seconds since the epoch; nothing where that is not wanted."""
+    _print(kind, {name: getattr(total, field) for field, name in METRICS.items()}, "Count", at)
+
+
+def say_gauges(kind: str, seconds: Mapping[str, float], *, at: int) -> None:
+    """Print what was measured at a moment, in seconds each."""
+    _print(kind, seconds, "Seconds", at)
+
+
+def document(kind: str, values: Mapping[str, float], unit: str, at: int) -> dict[str, Any]:
+    """Return the object of a line."""
+    directive = {
+        "Namespace": NAMESPACE,
+        "Dimensions": [[PREFIX], [PREFIX, PROCESS]],
+        "Metrics": [{"Name": name, "Unit": unit} for name in values],
+    }
+    return {
+        "_aws": {"Timestamp": at * 1000, "CloudWatchMetrics": [directive]},
+        PREFIX: settings.DYNAMODB_TABLE_PREFIX,
+        PROCESS: kind,
+        **{name: round(value, 1) for name, value in values.items()},
+    }
+
+
+def _print(kind: str, values: Mapping[str, float], unit: str, at: int) -> None:
+    if settings.CLOUDWATCH_METRICS:
+        line = json.dumps(document(kind, values, unit, at), separators=(",", ":"))
+        with suppress(OSError):  # whoever read it is gone
+            sys.stdout.write(f"{line}\n")
+            sys.stdout.flush()
+
 
 Gauges = Callable[[], Mapping[str, float]]
 
@@ -63,20 +120,21 @@ class NoiseTeller:
                 return told
             self._away = False
             self._notes.told(notes)
-            metrics_line.say(self._kind, notes.total(), at=notes.minute * MINUTE)
+            usage.write(notes.asked, at=datetime.fromtimestamp(notes.minute * MINUTE, UTC))
+            say(self._kind, notes.total(), at=notes.minute * MINUTE)
         return len(minutes)
 
     def measure(self) -> None:
         """Say what is measured now."""
         if gauges := self._gauges():
-            metrics_line.say_gauges(self._kind, gauges, at=int(time.time()))
+            say_gauges(self._kind, gauges, at=int(time.time()))
 
     def _tell(self, notes: MinuteNotes) -> None:
         tallies = {tenant_id: tally.stored() for tenant_id, tally in notes.tenants.items()}
         tallies |= {OTHERS: notes.others.stored(), NOBODY: notes.nobody.stored()}
         self._told += 1
         item = NoiseItem(
-            keys.notes_of(notes.minute),
+            stored.notes_of(notes.minute),
             joined(self._kind, self._me, whole_number(self._told, "a count")),
             tallies=json.dumps(tallies, separators=(",", ":")),
             expires_at=int(time.time()) + KEPT_SECONDS,

@@ -9,19 +9,33 @@ rest is divided among those that tell: each gets what it is asked for, as far as
 (max-min), and what is then left in equal parts. A process that wants more takes it only RIPE_ROUNDS after it has told
 so, when all others have read of it and taken less; less it takes at once.
 
-Who gives no sign of life is known by a counter that stands still, by the observer's own monotonic clock: clocks are
-never compared, and time in which nothing could be read does not count. A process that cannot read has its N-th part.
+A thread beside the requests tells and reads once a round: one Query of all posts, and one PutItem where there is
+something to tell, or now and then to say that the process lives; docs/adr/0020-limits-at-the-door.md has the formula.
+
+A process that gives no sign of life is known by a counter that stands still, by the observer's own monotonic clock:
+clocks are never compared, and time in which nothing could be read does not count. A process that cannot read has its
+N-th part.
 """
 
 from __future__ import annotations
 
+import json
+import logging
+import os
+import threading
 import time
+import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from portal.limits.rates import UNLIMITED
-from portal.limits.tenant_limiter import Counts
+from django.conf import settings
+
+from portal.dynamo import platform
+from portal.errors import PortalError
+from portal.load import stored
+from portal.load.stored import SharePostItem
+from portal.load.tenant_limiter import UNLIMITED, TenantLimiter, limiter
 
 ROUND_SECONDS: Final = 2.0
 QUIET_ROUNDS: Final = 5  # between two posts of a process that has nothing to tell
@@ -50,7 +64,7 @@ class RateSharing:
     def __init__(self, me: str, *, processes: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
         self.me = me
         self._clock, self._expected = clock, processes
-        self._counted: Mapping[str, tuple[float, Counts]] = {}
+        self._counted: Mapping[str, tuple[float, float]] = {}
         self._counted_at = clock()
         self._asked: dict[str, float] = {}
         self._told: dict[str, int] = {}  # by tenant, for how many rounds this process has told of it
@@ -67,20 +81,20 @@ class RateSharing:
             return self._expected
         return 1 + len(self._within(DEAD_ROUNDS))
 
-    def count(self, counts: Mapping[str, tuple[float, Counts]]) -> None:
+    def count(self, asked_so_far: Mapping[str, tuple[float, float]]) -> None:
         """Take note of what was asked of this process so far; once a round. A flood counts for what it asks for."""
         now = self._clock()
         seconds = max(now - self._counted_at, ROUND_SECONDS / 2)
         asked = {}
-        for tenant_id, (per_second, counted) in counts.items():
-            before = self._counted.get(tenant_id, (per_second, Counts()))[1]
-            if per_second == UNLIMITED or counted.asked < before.asked:
+        for tenant_id, (per_second, counted) in asked_so_far.items():
+            before = self._counted.get(tenant_id, (per_second, 0.0))[1]
+            if per_second == UNLIMITED or counted < before:
                 continue  # no limit, or forgotten and met anew
-            latest = (counted.asked - before.asked) / seconds / per_second
+            latest = (counted - before) / seconds / per_second
             smooth = (latest + 2 * self._asked.get(tenant_id, 0.0)) / 3
             if smooth > _SMALL:
                 asked[tenant_id] = smooth
-        self._counted, self._counted_at, self._asked = counts, now, asked
+        self._counted, self._counted_at, self._asked = asked_so_far, now, asked
 
     def post(self) -> SharePost | None:
         """Return what to tell the others in this round; None for nothing."""
@@ -157,3 +171,84 @@ def _max_min(pool: float, asked: list[float]) -> float:
             return min(mine, fair)
         left -= waiting.pop(0)
     return mine + left / len(asked)
+
+
+log = logging.getLogger("pooldesk.limits")
+
+_KEPT_SECONDS: Final = 3600  # of the post of a process that has ended
+
+
+class RateSharer:
+    """Share the rates of one process's limiter with the other processes'."""
+
+    def __init__(self, own: TenantLimiter) -> None:
+        self._limiter = own
+        self._sharing = RateSharing(uuid.uuid4().hex, processes=settings.WEB_PROCESSES)
+        self._away = False
+
+    @property
+    def processes(self) -> int:
+        """Return among how many processes each rate is shared, as far as this one knows."""
+        return self._sharing.processes
+
+    def turn(self) -> None:
+        """Tell, read and take the part that follows. While the database is away, the part is an even one."""
+        self._sharing.count(self._limiter.asked())
+        try:
+            self._exchange()
+            self._away = False
+        except PortalError as error:
+            if not self._away:
+                log.warning("What other processes are asked for is not known: %s", error.message)
+            self._away = True
+        self._limiter.divide(*self._sharing.shares())
+
+    def _exchange(self) -> None:
+        post = self._sharing.post()
+        if post is not None:
+            expires = int(time.time()) + _KEPT_SECONDS
+            asked = json.dumps(post.asked)
+            SharePostItem(stored.POSTS, post.process, counter=post.counter, asked=asked, expires_at=expires).save()
+        posts = platform.query_all(SharePostItem, stored.POSTS)
+        self._sharing.read(SharePost(one.process, int(one.counter), json.loads(one.asked)) for one in posts)
+
+
+_lock = threading.Lock()
+_sharer: RateSharer | None = None
+
+
+def start() -> None:
+    """Begin to share this process's rates, once; does nothing where RATES_SHARED is off."""
+    if _sharer is None and settings.RATES_SHARED:
+        with _lock:
+            _start()
+
+
+def _start() -> None:
+    global _sharer
+    if _sharer is None:
+        _sharer = RateSharer(limiter)
+        # A daemon: it keeps nothing that the process would have to finish.
+        threading.Thread(target=_run, args=(_sharer,), name="rates", daemon=True).start()
+
+
+def processes() -> int:
+    """Return among how many processes each rate is shared, as far as this one knows."""
+    return _sharer.processes if _sharer else 1
+
+
+def _run(sharer: RateSharer) -> None:
+    while True:
+        try:
+            sharer.turn()
+        except Exception:  # limits go on with the parts of before, and so does this thread
+            log.exception("The rates could not be shared")
+        time.sleep(ROUND_SECONDS)
+
+
+def _forget() -> None:
+    global _sharer, _lock
+    _sharer, _lock = None, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget)

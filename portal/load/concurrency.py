@@ -9,7 +9,7 @@ from typing import Final
 from django.conf import settings
 
 from portal.errors import LimitReached
-from portal.tenant_places import TenantPlaces
+from portal.quotas import TenantPlaces
 
 SEARCH_WAIT_SECONDS = 2.0  # that a search waits for a place; it holds a thread of its tenant meanwhile
 TOO_MANY: Final = "too_many_at_once"  # the code of what is refused here, for programs

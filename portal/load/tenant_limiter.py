@@ -1,19 +1,69 @@
 """Let each tenant through at its rate, by a token bucket in this process: no call to the database, no waiting.
 
-Several processes serve a tenant. Each has a share of the rate, which `rate_sharing.py` says; without it, all of it.
+A rate is a number of units a second, by the tenant's plan or its own. A request that only reads is one unit, one that
+changes something several: it costs DynamoDB and the processor about that much more. Bursts of BURST_SECONDS' worth are
+allowed. Several processes serve a tenant: each has a share of the rate, which `rate_sharing.py` gives it.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil
 from typing import Final
 
-from portal.limits.rates import BURST_SECONDS, LEAST_BURST, UNLIMITED
-from portal.tenant_buckets import MOST_TENANTS, RecentTenants, TokenBucket
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+
+from portal.quotas import MOST_TENANTS, RecentTenants, TokenBucket
+
+READ_UNITS: Final = 1
+CHANGE_UNITS: Final = 5
+BURST_SECONDS: Final = 10
+LEAST_BURST: Final = 2 * CHANGE_UNITS  # so that a process with a small share of a rate still takes a form
+MOST: Final = 100_000  # units a second that can be given
+UNLIMITED: Final = 0.0
+_ANY_OTHER: Final = "standard"  # the plan whose rate those have that are not named
+_OFF: Final = "off"
+_RATE: Final = re.compile(r"([a-z0-9-]{1,40})=([0-9]{1,6}(?:\.[0-9]{1,3})?)\Z")
+
+
+def of(plan: str, own: float | None) -> float:
+    """Return the units a second of a tenant of this plan, or its `own` where operators gave it one, or UNLIMITED.
+
+    Raises ImproperlyConfigured where TENANT_RATES cannot be read.
+    """
+    if settings.TENANT_RATES == _OFF:
+        return UNLIMITED
+    return float(own) if own is not None else of_plan(plan)
+
+
+def of_plan(plan: str) -> float:
+    """Return the units a second of a plan; UNLIMITED where neither it nor `standard` has a rate."""
+    rates = by_plan()
+    return rates.get(plan, rates.get(_ANY_OTHER, UNLIMITED))
+
+
+def by_plan() -> Mapping[str, float]:
+    """Return the rates of the plans that have one, as TENANT_RATES gives them."""
+    text: str = settings.TENANT_RATES
+    return {} if text == _OFF else _read(text)
+
+
+@lru_cache(maxsize=8)
+def _read(text: str) -> Mapping[str, float]:
+    found = {}
+    for word in text.split():
+        match = _RATE.match(word)
+        if match is None or not 0 < float(match[2]) <= MOST:
+            raise ImproperlyConfigured(f"TENANT_RATES has {word!r}, which is no plan with its rate, as standard=50 is.")
+        found[match[1]] = float(match[2])
+    return found
+
 
 _POLICY: Final = "desk"  # its name in the headers
 _CERTAIN_SECONDS: Final = 5.0  # for which what was heard of a tenant's rate is believed without asking again
@@ -40,41 +90,16 @@ class RateAnswer:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Count what a tenant asked of this process so far: units that went through and that were refused, and requests."""
-
-    units: float = 0.0
-    refused_units: float = 0.0
-    requests: int = 0
-    refused: int = 0
-
-    def since(self, before: Counts) -> Counts:
-        """Return what was counted after `before`."""
-        return Counts(
-            self.units - before.units,
-            self.refused_units - before.refused_units,
-            self.requests - before.requests,
-            self.refused - before.refused,
-        )
-
-    @property
-    def asked(self) -> float:
-        """Return the units that were asked for, whatever became of them."""
-        return self.units + self.refused_units
-
-
 class _Meter:
     """One tenant at this process. `rate` is this process's part of `per_second`, which the bucket is filled with."""
 
-    __slots__ = ("bucket", "heard_at", "per_second", "rate", "refused", "refused_units", "requests", "units")
+    __slots__ = ("asked", "bucket", "heard_at", "per_second", "rate")
 
     def __init__(self) -> None:
         self.bucket: TokenBucket | None = None
         self.heard_at = 0.0
         self.per_second = self.rate = UNLIMITED
-        self.units = self.refused_units = 0.0
-        self.requests = self.refused = 0
+        self.asked = 0.0  # units, whatever became of them
 
 
 class TenantLimiter:
@@ -93,13 +118,8 @@ class TenantLimiter:
             meter = self._meters.of(tenant_id)
             meter.per_second, meter.heard_at = per_second, self._clock()
             bucket = self._bucket(tenant_id, meter)
-            if bucket is None or bucket.take(units):
-                meter.units += units
-                meter.requests += 1
-                return None if bucket is None else _answer(True, bucket, units, per_second)
-            meter.refused_units += units
-            meter.refused += 1
-            return _answer(False, bucket, units, per_second)
+            meter.asked += units
+            return None if bucket is None else _answer(bucket.take(units), bucket, units, per_second)
 
     def foresee(self, tenant_id: str, units: float) -> RateAnswer | None:
         """Refuse what `spend` certainly would, before it is known who asks; None where it may be let through.
@@ -114,17 +134,13 @@ class TenantLimiter:
             bucket = self._bucket(tenant_id, meter)
             if bucket is None or bucket.has(units):
                 return None
-            meter.refused_units += units
-            meter.refused += 1
+            meter.asked += units
             return _answer(False, bucket, units, meter.per_second)
 
-    def counts(self) -> dict[str, tuple[float, Counts]]:
-        """Return, by tenant, the rate as it was last heard of, and what was counted so far."""
+    def asked(self) -> dict[str, tuple[float, float]]:
+        """Return, by tenant, the rate as it was last heard of, and the units that were asked for so far."""
         with self._lock:
-            return {
-                tenant_id: (m.per_second, Counts(m.units, m.refused_units, m.requests, m.refused))
-                for tenant_id, m in self._meters.all()
-            }
+            return {tenant_id: (meter.per_second, meter.asked) for tenant_id, meter in self._meters.all()}
 
     def divide(self, share: float, shares: dict[str, float]) -> None:
         """Give this process these parts of the rates from now on: `share` of each that `shares` does not name.

@@ -1,0 +1,143 @@
+"""Declare what processes store of tenants' load: shares of rates, usage by minute, and what each process has done.
+
+Rows of a minute lie in a partition of their own, so that no partition is written for long. Each role that does
+something for tenants may add its own.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Final
+
+from pynamodb.attributes import NumberAttribute, UnicodeAttribute
+
+from portal.dynamo.client import Item
+from portal.schema import keys
+from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding
+from portal.schema.registry import Grant, declare
+from portal.schema.tables import Table
+
+POSTS: Final = "POSTS"  # the partition of all processes' posts, each written by its process alone
+
+
+SHARES = Table(
+    "Limits.Shares",
+    "platform",
+    "kind",
+    "process",
+    ttl="expires_at",
+    shared="each process says what it needs of all tenants' rates in one row, and all rows are summed up",
+)
+USAGE = Table("Tenants.Usage", "tenant", "tenant_id", "minute", ttl="expires_at")
+
+
+class SharePostItem(Item):
+    """One process's latest post. `asked` is JSON: by tenant, the part of its rate that this process is asked for."""
+
+    table = SHARES
+
+    kind = UnicodeAttribute(hash_key=True)
+    process = UnicodeAttribute(range_key=True)
+    counter = NumberAttribute()
+    asked = UnicodeAttribute(default="{}")
+    expires_at = NumberAttribute()
+
+
+class UsageItem(Item):
+    """Count what one tenant asked for in one minute, such as 2026-01-31T12:00 in UTC. Each process adds its own."""
+
+    table = USAGE
+
+    tenant_id = UnicodeAttribute(hash_key=True)
+    minute = UnicodeAttribute(range_key=True)
+    requests = NumberAttribute(default=0)
+    units = NumberAttribute(default=0)
+    refused = NumberAttribute(default=0)
+    expires_at = NumberAttribute()
+
+
+_NOTES: Final = "NOTES"
+
+
+def notes_of(minute: int) -> str:
+    """Return the partition of a minute, counted from the epoch: `NOTES#2026-01-31T12:00`."""
+    return keys.joined(_NOTES, f"{datetime.fromtimestamp(minute * 60, UTC):%Y-%m-%dT%H:%M}")
+
+
+NOISE = Table(
+    "Platform.Noise",
+    "platform",
+    "minute",
+    "process",
+    ttl="expires_at",
+    shared="operators compare what all tenants ask for in a minute",
+)
+
+
+class NoiseItem(Item):
+    """Hold what one process did in a minute. `process` begins with its kind. `tallies` is JSON: by tenant, the numbers
+    of its tally; "others" and "nobody" are sums."""
+
+    table = NOISE
+
+    minute = UnicodeAttribute(hash_key=True)
+    process = UnicodeAttribute(range_key=True)
+    tallies = UnicodeAttribute()
+    expires_at = NumberAttribute()
+
+
+declare(
+    SHARES,
+    USAGE,
+    NOISE,
+    grants=(
+        Grant("platform", SHARES, ("PutItem", "Query")),
+        Grant("tenant", USAGE, ("Query", "UpdateItem")),
+        Grant("platform", NOISE, ("PutItem", "Query")),
+        Grant("worker", NOISE, ("PutItem",), "NoteNoise"),
+        Grant("delivery", NOISE, ("PutItem",), "NoteNoise"),
+    ),
+)
+
+
+KEPT_MINUTES: Final = 7 * 60  # an hour more than rows have; TTL has those of before
+
+
+def _usage(reader: Reader) -> Iterator[StoredItem]:
+    return reader.query(USAGE, reader.tenant_id)
+
+
+def _shares(reader: Reader) -> Iterator[StoredItem]:
+    for stored in reader.query(SHARES, POSTS):
+        if reader.tenant_id in stored.item["asked"]["S"]:
+            yield stored
+
+
+def _notes(reader: Reader) -> Iterator[StoredItem]:
+    now = int(time.time()) // 60
+    for minute in range(now - KEPT_MINUTES, now + 2):
+        for stored in reader.query(NOISE, notes_of(minute)):
+            if reader.tenant_id in stored.item["tallies"]["S"]:
+                yield stored
+
+
+def _without(attribute: str) -> Callable[[str, Raw], Raw]:
+    """Return what takes a tenant's part out of a row that holds those of several, as JSON by tenant."""
+
+    def others(tenant_id: str, raw: Raw) -> Raw:
+        kept = {tenant: part for tenant, part in json.loads(raw[attribute]["S"]).items() if tenant != tenant_id}
+        return {**raw, attribute: {"S": json.dumps(kept)}}
+
+    return others
+
+
+declare_holding(
+    Holding("usage", (USAGE,), _usage, Stage.BESIDE, left_out="each is forgotten after a day"),
+    Holding(
+        "shares of rates", (SHARES,), _shares, Stage.BESIDE, without=_without("asked"), left_out="of this moment alone"
+    ),
+    Holding("noise", (NOISE,), _notes, Stage.BESIDE, without=_without("tallies"), left_out="of some hours alone"),
+)
