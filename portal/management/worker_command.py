@@ -18,8 +18,8 @@ from typing import Any, ClassVar, Final
 from django.core.management.base import CommandParser
 
 from portal import clock
+from portal.load import reporting
 from portal.management.command import PortalCommand, number, seconds
-from portal.noise import metrics_line, noise_teller
 from portal.schema.registry import Role
 from portal.schema.tables import Table
 from portal.streams import poller as polling
@@ -56,12 +56,12 @@ class WorkerCommand(PortalCommand):
         self.started = self.said_at = time.monotonic()
         before = {number: signal.signal(number, self._note_signal) for number in (signal.SIGINT, signal.SIGTERM)}
         if self.noise:
-            noise_teller.start(*self.noise, gauges=self.gauges)
+            reporting.start(*self.noise, gauges=self.gauges)
         try:
             yield
         finally:
             if self.noise:
-                noise_teller.stop()
+                reporting.stop()
             for number, handler in before.items():
                 signal.signal(number, handler)
 
@@ -138,7 +138,7 @@ class FollowCommand(WorkerCommand):
 
     def gauges(self) -> Mapping[str, float]:
         lag = self._report()["lag_ms"]
-        return {} if lag is None else {metrics_line.LAG: lag / 1000}
+        return {} if lag is None else {reporting.LAG: lag / 1000}
 
     def _again(self) -> bool:
         """Tell whether to go on. Say the metrics when it is time to, and once more while the shards are still held."""
