@@ -15,24 +15,23 @@ for the index, since the row moves there; `answered` of the last destination 1 a
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from delivery.outbox.stored import OUTBOX, PENDING, OutboxItem, held, pending, pending_of, row_parts
+from delivery.outbox.stored import PENDING, OutboxItem, held, pending, pending_of, row_parts
 from portal import clock
 from portal.dynamo import placement
-from portal.dynamo.batches import BATCH_GET_LIMIT, batch_get
 from portal.dynamo.client import fan_out
-from portal.dynamo.paging import query_request
+from portal.dynamo.models import ByIndex
 from portal.dynamo.placement import POOL, Placement, at
 from portal.dynamo.repository import Action, TenantRepository, Transaction
 from portal.dynamo.retry import retrying
 from portal.errors import ConditionFailed, TransactionRefused
 from portal.isolation import guard
-from portal.streams import worker
+from portal.streams.worker import WORKER
 
 # --- what is to be done for each member of `open`, and what was tried ---
 
@@ -116,9 +115,8 @@ def key_of(row: OutboxItem) -> RowKey:
 
 def due(shard: int, *, until: str, limit: int) -> list[RowKey]:
     """Return the keys of rows in one shard of the index that are due, the longest due first: one Query."""
-    request = query_request(OUTBOX, pending(shard), index=PENDING, between=(_EARLIEST, until), limit=limit)
-    found = worker.dispatch("Query", request)["Items"]
-    return [RowKey(raw["event_id"]["S"], raw["timestamp"]["S"], here()) for raw in found]
+    rows = WORKER.query(ByIndex(OutboxItem, PENDING), pending(shard), between=(_EARLIEST, until), limit=limit).items
+    return [key_of(row) for row in rows]
 
 
 def read(wanted: Iterable[RowKey]) -> dict[RowKey, OutboxItem]:
@@ -126,20 +124,14 @@ def read(wanted: Iterable[RowKey]) -> dict[RowKey, OutboxItem]:
     by_tenant: dict[tuple[str, str], list[RowKey]] = defaultdict(list)
     for key in dict.fromkeys(wanted):
         by_tenant[row_parts(key.event_id)[0], key.placement].append(key)
-    calls = [partial(_read, *whose, some) for whose, mine in by_tenant.items() for some in _batches(mine)]
-    return {key: row for found in fan_out(calls) for key, row in found}
+    found = fan_out([partial(_read, *whose, mine) for whose, mine in by_tenant.items()])
+    return {key: row for some in found for key, row in some}
 
 
 def _read(tenant_id: str, where: str, wanted: list[RowKey]) -> list[tuple[RowKey, OutboxItem]]:
     with guard.acting_for(tenant_id), at(Placement.parse(where)):
-        named = [(OutboxItem, key.event_id, key.timestamp) for key in wanted]
-        found = batch_get(worker.connection(), named, consistent=True)
-        return [(key_of(row), row) for row in found if isinstance(row, OutboxItem)]
-
-
-def _batches(wanted: list[RowKey]) -> Iterator[list[RowKey]]:
-    for start in range(0, len(wanted), BATCH_GET_LIMIT):
-        yield wanted[start : start + BATCH_GET_LIMIT]
+        rows = WORKER.get_all([(OutboxItem, key.event_id, key.timestamp) for key in wanted], consistent=True)
+        return [(key, row) for key, row in zip(wanted, rows, strict=True) if row is not None]
 
 
 # --- by the dispatcher ---
@@ -382,7 +374,7 @@ def _write(write: _Write, row: OutboxItem, actions: Callable[[OutboxItem], list[
 
 def _by_worker(item: OutboxItem, actions: list[Action], condition: Any) -> OutboxItem:
     with guard.acting_for(row_parts(item.event_id)[0]):
-        return worker.change(item, actions, condition=condition)
+        return WORKER.update(item, actions, condition=condition)
 
 
 def _closing() -> list[Action]:

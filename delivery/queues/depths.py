@@ -12,7 +12,7 @@ from delivery.queues.queue_transport import Depth
 from delivery.queues.stored import DEPTHS, LATEST, DepthsItem
 from portal import clock
 from portal.dynamo import platform
-from portal.streams import worker
+from portal.streams.worker import WORKER
 
 EVERY_SECONDS: Final = 60  # how often workers look
 LATE_SECONDS: Final = 150  # two turns and a half: after so long nobody looks any more
@@ -33,7 +33,7 @@ class Depths:
 def write(depths: Sequence[Depth]) -> None:
     """Store what was seen now, as the worker: one PutItem."""
     seen = [[depth.waiting, depth.in_flight, depth.delayed] for depth in depths]
-    worker.put(DepthsItem(DEPTHS, LATEST, at=clock.stamp(), depths=json.dumps(seen)))
+    WORKER.put(DepthsItem(DEPTHS, LATEST, at=clock.stamp(), depths=json.dumps(seen)))
 
 
 def read() -> Depths | None:

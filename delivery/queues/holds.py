@@ -28,11 +28,13 @@ from delivery.outbox.stored import PENDING, SHARDS, OutboxItem, held, pending, r
 from delivery.queues.stored import EVERYTHING, HOLDS, HoldItem
 from portal import clock
 from portal.dynamo import platform
+from portal.dynamo.models import ByIndex
 from portal.dynamo.repository import Action as UpdateAction
 from portal.dynamo.repository import Transaction
 from portal.errors import ConditionFailed, Conflict, TransactionRefused, Unavailable
-from portal.streams import stream_source, worker
+from portal.streams import stream_source
 from portal.streams.stream_source import POOLED, StreamSource
+from portal.streams.worker import WORKER
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy.stored import TenantItem
@@ -57,7 +59,7 @@ def verdict_on(hold: HoldItem | None, timestamp: str) -> Verdict:
 
 def read() -> dict[str, HoldItem]:
     """Read all holds by tenant id: one Query. Raises Unavailable."""
-    return {hold.name: hold for hold in worker.items(HoldItem, HOLDS, consistent=True)}
+    return {hold.name: hold for hold in WORKER.query_all(HoldItem, HOLDS, consistent=True)}
 
 
 class HoldCache:
@@ -160,7 +162,7 @@ def _rows(tenant_id: str, *, everywhere: bool) -> Iterator[OutboxItem]:
 
 
 def _in(partition: str) -> Iterator[OutboxItem]:
-    return worker.items(OutboxItem, partition, index=PENDING)
+    return WORKER.query_all(ByIndex(OutboxItem, PENDING), partition)
 
 
 def _finish(hold: HoldItem) -> None:
@@ -169,9 +171,9 @@ def _finish(hold: HoldItem) -> None:
     item = HoldItem(hold.kind, hold.name)
     try:
         if hold.waits_from and hold.dropped_until:
-            worker.change(item, [HoldItem.dropped_until.remove()], condition=unchanged)
+            WORKER.update(item, [HoldItem.dropped_until.remove()], condition=unchanged)
         elif not hold.waits_from:
-            worker.remove(item, condition=unchanged)
+            WORKER.delete(item, condition=unchanged)
     except ConditionFailed:
         return
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Final
@@ -21,6 +21,7 @@ from typing import Any, Final
 from django.conf import settings
 
 from delivery.queues import queue_sets
+from portal.dynamo.batches import chunked
 from portal.dynamo.client import fan_out
 from portal.dynamo.placement import Placement
 from portal.errors import Invalid, Unavailable
@@ -136,7 +137,7 @@ class QueueTransport:
         Costs a request for each 10.
         """
         refused = []
-        for batch in _batches(messages):
+        for batch in chunked(messages, BATCH):
             entries = [
                 {
                     "Id": str(number),
@@ -166,7 +167,7 @@ class QueueTransport:
     def delete(self, queue: int, handles: Sequence[str]) -> list[str]:
         """Delete messages by their handles. Returns those that SQS refused: too old, or received again since."""
         refused = []
-        for batch in _batches(handles):
+        for batch in chunked(handles, BATCH):
             entries = [{"Id": str(number), "ReceiptHandle": handle} for number, handle in enumerate(batch)]
             refused += [batch[number] for number in self._batch("DeleteMessageBatch", queue, entries)]
         return refused
@@ -174,7 +175,7 @@ class QueueTransport:
     def extend(self, queue: int, handles: Sequence[str], *, seconds: int) -> list[str]:
         """Keep messages invisible for so many more seconds from now; 0 shows them at once. Returns those refused."""
         refused = []
-        for batch in _batches(handles):
+        for batch in chunked(handles, BATCH):
             entries = [
                 {"Id": str(number), "ReceiptHandle": handle, "VisibilityTimeout": seconds}
                 for number, handle in enumerate(batch)
@@ -237,9 +238,3 @@ def _received(raw: dict[str, Any]) -> Received:
         int(attributes.get("ApproximateReceiveCount", 1)),
         int(attributes.get("SentTimestamp", 0)) / 1000,
     )
-
-
-def _batches(members: Iterable[Any]) -> Iterator[list[Any]]:
-    every = list(members)
-    for start in range(0, len(every), BATCH):
-        yield every[start : start + BATCH]

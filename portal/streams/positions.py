@@ -14,12 +14,12 @@ import time
 from collections.abc import Container, Iterable
 from typing import Final
 
+from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
 from portal import clock
-from portal.dynamo.batches import batch_get
 from portal.errors import ConditionFailed
-from portal.streams import shards, worker
+from portal.streams import shards
 from portal.streams.batch import SEQUENCE_DIGITS, Batch, BatchResult, padded
 from portal.streams.stored import (
     FinishedShardItem,
@@ -30,6 +30,7 @@ from portal.streams.stored import (
     keys_of_stream,
     pollers_key,
 )
+from portal.streams.worker import WORKER
 
 END: Final = "9" * SEQUENCE_DIGITS  # the position of a shard that has left the stream
 KEPT_SECONDS: Final = 3 * 86400  # of a silent poller
@@ -48,8 +49,7 @@ def read(stream_arn: str, shard_id: str) -> str:
 
 def _stored(stream_arn: str, shard_id: str) -> str:
     wanted = [(ShardItem, stream_arn, shard_id), (FinishedShardItem, finished_key(stream_arn), shard_id)]
-    items = batch_get(worker.connection(), wanted, consistent=True)
-    return max((item.position or "" for item in items if isinstance(item, ShardItem | FinishedShardItem)), default="")
+    return max(item.position or "" if item else "" for item in WORKER.get_all(wanted, consistent=True))
 
 
 def advance_behind(batch: Batch, result: BatchResult) -> None:
@@ -74,7 +74,7 @@ def advance(stream_arn: str, shard_id: str, sequence: str, *, applied_until: str
     ]
     behind = ShardItem.position.does_not_exist() | (ShardItem.position < position)
     try:
-        worker.change(ShardItem(stream_arn, shard_id), actions, condition=behind)
+        WORKER.update(ShardItem(stream_arn, shard_id), actions, condition=behind)
     except ConditionFailed:
         return
 
@@ -84,7 +84,7 @@ def advance(stream_arn: str, shard_id: str, sequence: str, *, applied_until: str
 
 def unfinished(stream_arn: str) -> list[ShardItem]:
     """Return all unfinished shards of a stream, read consistently."""
-    return list(worker.items(ShardItem, stream_arn, consistent=True))
+    return list(WORKER.query_all(ShardItem, stream_arn, consistent=True))
 
 
 def add(stream_arn: str, shard_id: str, *, parent: str, applied_until: str = "") -> None:
@@ -93,7 +93,7 @@ def add(stream_arn: str, shard_id: str, *, parent: str, applied_until: str = "")
     stored = [a for a in ShardItem.get_attributes().values() if not (a.is_hash_key or a.is_range_key or a.null)]
     actions: list[Action] = [a.set(getattr(shard, str(a.attr_name))) for a in stored]
     try:
-        worker.change(shard, actions, condition=ShardItem.shard.does_not_exist())
+        WORKER.update(shard, actions, condition=ShardItem.shard.does_not_exist())
     except ConditionFailed:
         return
 
@@ -103,7 +103,7 @@ def save(shard: ShardItem, *, owner: str, position: str, checkpoint: str, applie
     shard is finished."""
     actions: list[Action] = [ShardItem.owner.set(owner)]
     actions += [ShardItem.applied_until.set(applied_until)] if applied_until else []
-    condition = ShardItem.shard.exists()
+    condition: Condition = ShardItem.shard.exists()
     if position:
         actions += [ShardItem.position.set(position), ShardItem.checkpoint.set(checkpoint)]
         condition &= ShardItem.position.does_not_exist() | (ShardItem.position <= position)
@@ -118,15 +118,14 @@ def note_gap(shard: ShardItem) -> None:
 def finish(shard: ShardItem, *, position: str, lost: bool = False) -> None:
     """Write that a closed shard was read to its end, or with `lost` that it can no longer be."""
     gap_at = clock.stamp() if lost else shard.gap_at
-    worker.put(FinishedShardItem(finished_key(shard.stream), shard.shard, position=position, gap_at=gap_at))
-    worker.remove(shard)
+    WORKER.put(FinishedShardItem(finished_key(shard.stream), shard.shard, position=position, gap_at=gap_at))
+    WORKER.delete(shard)
 
 
 def finished_among(stream_arn: str, shard_ids: Iterable[str]) -> dict[str, FinishedShardItem]:
     """Return those of these shards that are finished, read consistently, by shard."""
     wanted = [(FinishedShardItem, finished_key(stream_arn), shard_id) for shard_id in shard_ids]
-    items = batch_get(worker.connection(), wanted, consistent=True) if wanted else []
-    return {item.shard: item for item in items if isinstance(item, FinishedShardItem)}
+    return {item.shard: item for item in WORKER.get_all(wanted, consistent=True) if item is not None}
 
 
 def forget(stream_arn: str, *, listed: Container[str]) -> None:
@@ -134,14 +133,14 @@ def forget(stream_arn: str, *, listed: Container[str]) -> None:
 
     The stream is asked for each of them once more, because `read` asks it as well where it finds no position.
     """
-    for item in worker.items(FinishedShardItem, finished_key(stream_arn)):
+    for item in WORKER.query_all(FinishedShardItem, finished_key(stream_arn)):
         if item.shard not in listed and shards.has_left(stream_arn, item.shard):
-            worker.remove(item)
+            WORKER.delete(item)
 
 
 def heartbeats(stream_arn: str) -> dict[str, int]:
     """Return the heartbeats of all pollers of a stream, read consistently."""
-    found = worker.items(HeartbeatItem, pollers_key(stream_arn), consistent=True)
+    found = WORKER.query_all(HeartbeatItem, pollers_key(stream_arn), consistent=True)
     return {one.shard: int(one.counter) for one in found}
 
 
@@ -149,17 +148,17 @@ def give_heartbeat(stream_arn: str, *, me: str) -> None:
     """Write a sign of life."""
     expires_at = HeartbeatItem.expires_at.set(int(time.time()) + KEPT_SECONDS)
     counter: Action = HeartbeatItem.counter.add(1)
-    worker.change(HeartbeatItem(pollers_key(stream_arn), me), [counter, expires_at])
+    WORKER.update(HeartbeatItem(pollers_key(stream_arn), me), [counter, expires_at])
 
 
 def leave(stream_arn: str, *, me: str) -> None:
     """Take back one's heartbeat, so that nobody waits for it."""
-    worker.remove(HeartbeatItem(pollers_key(stream_arn), me))
+    WORKER.delete(HeartbeatItem(pollers_key(stream_arn), me))
 
 
-def _change_if(shard: ShardItem, actions: list[Action], condition: object) -> None:
+def _change_if(shard: ShardItem, actions: list[Action], condition: Condition) -> None:
     try:
-        worker.change(shard, actions, condition=condition)  # type: ignore[arg-type]
+        WORKER.update(shard, actions, condition=condition)
     except ConditionFailed:
         return
 
@@ -169,7 +168,7 @@ def _change_if(shard: ShardItem, actions: list[Action], condition: object) -> No
 
 def note_stream(name: str, stream_arn: str) -> None:
     """Note under a name of a tenant's own table that the stream with this ARN is followed."""
-    worker.put(FollowedStreamItem(name, stream_arn))
+    WORKER.put(FollowedStreamItem(name, stream_arn))
 
 
 def forget_stream(name: str, stream_arn: str) -> None:
@@ -178,6 +177,6 @@ def forget_stream(name: str, stream_arn: str) -> None:
     A poller that has not heard of that yet writes some of it again, so each one forgets where it ends.
     """
     for partition in keys_of_stream(stream_arn):
-        for item in list(worker.items(FollowedStreamItem, partition, consistent=True)):
-            worker.remove(item)
-    worker.remove(FollowedStreamItem(name, stream_arn))
+        for item in list(WORKER.query_all(FollowedStreamItem, partition, consistent=True)):
+            WORKER.delete(item)
+    WORKER.delete(FollowedStreamItem(name, stream_arn))

@@ -25,8 +25,9 @@ from portal.dynamo import platform
 from portal.dynamo.repository import TenantRepository
 from portal.errors import ConditionFailed
 from portal.schema.tables import Table
-from portal.streams import stream_source, worker
+from portal.streams import stream_source
 from portal.streams.stored import WATERMARK, FinishedShardItem, ShardItem, WatermarkItem, finished_key
+from portal.streams.worker import WORKER
 
 CACHED_SECONDS: Final = 1
 # After so long, what follows the stream is behind, or has stopped. A Lambda function writes once a minute, so this is
@@ -53,7 +54,7 @@ def write(table: Table, as_of: str) -> None:
         WatermarkItem.expires_at.set(int(time.time()) + KEPT_SECONDS),
     ]
     try:
-        worker.change(WatermarkItem(stream_source.current().name(table), WATERMARK), actions, condition=condition)
+        WORKER.update(WatermarkItem(stream_source.current().name(table), WATERMARK), actions, condition=condition)
     except ConditionFailed:
         return  # another poller knew more
 

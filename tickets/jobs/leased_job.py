@@ -19,6 +19,7 @@ from portal.dynamo.paging import Page, all_pages, query_request
 from portal.dynamo.repository import Action, Condition
 from portal.errors import ConditionFailed, Conflict, PortalError
 from portal.schema.registry import Role
+from portal.streams.lease import SignWatch
 from tenants.tenancy.stored import DIRECTORY
 from tickets.jobs.stored import JobItem
 
@@ -100,19 +101,16 @@ class JobNotes(Generic[I]):
 LEASE_SECONDS = 15.0  # without a heartbeat before a job may be taken over
 
 
-class LeaseWatch:
-    """Remembers when one observer saw each holder's heartbeat move, by its own monotonic clock."""
+class LeaseWatch(SignWatch):
+    """Watch the heartbeats of the holders of jobs."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, tuple[tuple[str, int], float]] = {}
+        super().__init__(LEASE_SECONDS)
 
     def is_free(self, item: JobItem) -> bool:
-        """Tell whether it has no holder, or one that gave no heartbeat for so long as this looked on."""
-        sign = (item.holder, int(item.counter))
-        known = self._seen.get(item.name)
-        if known is None or known[0] != sign:
-            known = self._seen[item.name] = (sign, time.monotonic())
-        return not item.holder or time.monotonic() - known[1] >= LEASE_SECONDS
+        """Tell whether it has no holder, or one whose heartbeat stood still for the lease time."""
+        is_still = self.stands_still(item.name, (item.holder, int(item.counter)))
+        return is_still or not item.holder
 
 
 # --- the life of a job ---
