@@ -42,14 +42,6 @@ def test_a_ticket_is_made_of_what_was_sent_and_can_be_read_where_the_answer_says
     assert (told(read), read["ETag"]) == (made, response["ETag"])
 
 
-def test_a_ticket_is_made_with_its_assignee(world: World, client: ApiClient) -> None:
-    bob = world.users["bob"]
-    made = told(client.send("/tickets", {"title": "x", "resolver_id": bob.id}), 201)
-    assert (made["resolver"], made["version"]) == ({"id": bob.id, "name": "Bob Example"}, 2)
-    entries = told(client.ask(f"/tickets/{made['number']}/activity"))["data"]
-    assert sorted(entry["verb"] for entry in entries) == ["changed", "opened the ticket"]
-
-
 def test_the_history_says_which_key_it_was(client: ApiClient) -> None:
     number = told(client.send("/tickets", {"title": "x"}), 201)["number"]
     (entry,) = told(client.ask(f"/tickets/{number}/activity"))["data"]
