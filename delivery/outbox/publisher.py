@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from delivery.outbox import event_types
-from delivery.outbox.event_types import Event, EventType
+from delivery.outbox.event_types import Event
 from delivery.outbox.stored import NO_TENANT, OutboxItem, outbox_row, pending_of, row_parts
 from portal import clock
 from portal.dynamo.repository import Transaction
@@ -43,11 +43,6 @@ def publish(
             at=at,
         )
         transaction.put(row)
-
-
-def has_subscribers(tenant: TenantContext, *types: EventType) -> bool:
-    """Tell whether somebody subscribed to any of these types, so that changes take one more item of a transaction."""
-    return any(tenant.subscriptions.get(kind.name) for kind in types)
 
 
 def member(index: int, destination: str) -> str:

@@ -250,7 +250,7 @@ class DeskMove(Torture):
                 self.refuse_dead(*_ALIVE)
             self.end("mover")
             item = patiently(lambda: place_changes.MOVES.last(self.tenant_id))
-            if item is not None and item.state not in place_changes.UNFINISHED:
+            if item is not None and item.state not in place_changes.MOVES.unfinished:
                 return self._ended(item, began, killed_at)
         raise TortureFailed("The move came to no end.")
 

@@ -173,7 +173,7 @@ class Reshard(Torture):
                 time.sleep(STEP)
                 self.refuse_dead("reader")
             item = reshard_requests.RESHARDINGS.last(self.tenant_id)
-            running = item is not None and item.state in reshard_requests.UNFINISHED
+            running = item is not None and item.state in reshard_requests.RESHARDINGS.unfinished
             if mover.poll() is None and running and item is not None:
                 mover.kill()
                 kills -= 1

@@ -104,7 +104,7 @@ def test_the_command_lets_a_move_go_when_it_is_stopped_and_the_next_one_ends_it(
     assert commands.run("run_lifecycle").status == 0
     monkeypatch.setattr(LeasedJob, "_rest", rest)
     (move,) = place_changes.MOVES.all_last()
-    assert (move.holder, move.state in place_changes.UNFINISHED) == ("", True)
+    assert (move.holder, move.state in place_changes.MOVES.unfinished) == ("", True)
     assert carry_out() == "1 job has ended.\n", "nobody waits until a lease is over"
 
 

@@ -162,7 +162,6 @@ ITEMS: dict[type[Item], set[str]] = {
         "tickets.moving.tenant_mover",
         "tickets.moving.place_changes",
         "tickets.moving.move_requests",
-        "tickets.purging.purge_requests",  # a purge waits for a move's end
     },
     ExportItem: {
         "tickets.desk_export.export_job",
@@ -184,7 +183,6 @@ ITEMS: dict[type[Item], set[str]] = {
     CertificateItem: {"tenants.lifecycle.certificates"},
     ArrivingItem: {"tenants.lifecycle.import_notes", "tenants.lifecycle.tenant_import"},
     ReshardItem: {
-        "tickets.moving.move_requests",
         "tickets.admin.noise_presenters",
         "tickets.admin.presenters",
         "tickets.management.commands.reshard_tenant",

@@ -321,7 +321,7 @@ def test_a_move_has_to_end_first_and_one_that_is_called_off_with_all_that_it_lef
         begin(acme)
 
     def mover() -> TenantMover:
-        asked = move_requests.last_of(acme)
+        asked = place_changes.MOVES.last(acme)
         assert asked is not None
         return TenantMover(asked, settle_seconds=0, caught_up=lambda repository: None, say=think_again)
 

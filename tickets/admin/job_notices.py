@@ -26,9 +26,9 @@ def jobs_are_stuck() -> list[Notice]:
     lasts: list[Any] = [place_changes.MOVES.all_last, reshard_requests.all_last, purge_requests.PURGES.all_last]
     moves, reshardings, purges, arriving = fan_out([*lasts, import_notes.all_under_way])
     return [
-        *_stuck(moves, place_changes.UNFINISHED, "The move", "places"),
-        *_stuck(reshardings, reshard_requests.UNFINISHED, "The resharding", "shards"),
-        *_stuck(purges, purge_requests.UNFINISHED, "The deletion", "deletions"),
+        *_stuck(moves, place_changes.MOVES.unfinished, "The move", "places"),
+        *_stuck(reshardings, reshard_requests.RESHARDINGS.unfinished, "The resharding", "shards"),
+        *_stuck(purges, purge_requests.PURGES.unfinished, "The deletion", "deletions"),
         *(_ordered(item) for item in purges if item.state == purge_requests.ORDERED),
         *(_arriving(item) for item in arriving),
     ]

@@ -45,7 +45,7 @@ def move_row(item: MoveItem) -> dict[str, Any]:
         "who": item.by,
         "begun": begun,
         "state": state,
-        "runs": item.state in place_changes.UNFINISHED,
+        "runs": item.state in place_changes.MOVES.unfinished,
         "discards": item.state == place_changes.DISCARDING,
         "cancellable": item.state == place_changes.RUNNING and not item.switched_at,
         "kept_until": clock.parse(item.kept_until) if item.state == place_changes.KEPT else None,

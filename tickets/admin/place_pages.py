@@ -15,7 +15,7 @@ from tenants.tenancy.stored import TenantItem
 from tickets.admin import move_presenters
 from tickets.admin.forms import PlaceForm
 from tickets.admin.tenant_page import TenantPage
-from tickets.moving import move_requests
+from tickets.moving import move_requests, place_changes
 
 
 @OperatorSite.page("places/", name="places", title="Places")
@@ -26,7 +26,7 @@ def places(request: HttpRequest) -> HttpResponse:
 
 def _of_all() -> dict[str, Any]:
     return {
-        "rows": [move_presenters.move_row(item) for item in move_requests.all_last()],
+        "rows": [move_presenters.move_row(item) for item in place_changes.MOVES.all_last()],
         "accounts": [_account_row(site, use) for site, use in provisioning.counted_tables()],
     }
 
@@ -37,7 +37,7 @@ def _account_row(site: str, use: provisioning.TableUse | None) -> dict[str, Any]
 
 
 def _of_tenant(tenant: TenantItem) -> dict[str, Any]:
-    last = move_requests.last_of(tenant.tenant_id)
+    last = place_changes.MOVES.last(tenant.tenant_id)
     where, kept = placements.whereabouts(tenant), move_requests.kept_copy(tenant, last)
     return {
         "place": where.placement,

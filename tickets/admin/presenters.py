@@ -42,7 +42,7 @@ def reshard_row(item: ReshardItem) -> dict[str, Any]:
         "begun": begun,
         "took": took,
         "moved": moved,
-        "runs": item.state in reshard_requests.UNFINISHED,
+        "runs": item.state in reshard_requests.RESHARDINGS.unfinished,
         "stoppable": item.state == reshard_requests.RUNNING,
         "step": _STEPS.get(item.phase, item.phase),
         "waits": not item.holder,

@@ -1,8 +1,8 @@
 """One status for many tickets, all or none, in one transaction and without reading first; and taking it back.
 
 How many: DynamoDB takes 100 items in a transaction. Each ticket needs two of them, its summary and its entry in
-the timeline, because every change has its entry in the same write. So 50, which is also the size of a list page. Where
-somebody outside is told of it, one row tells of all of them: it takes an item too, and 49 tickets are left.
+the timeline, because every change has its entry in the same write. One row of the outbox can tell of all of them, and
+its place is kept free whether anybody has subscribed or not. So 49, which is also the size of a page of the queue.
 
 Nothing is read before: each selected row states the version, status and assignee that the person saw, and the
 write holds only if they are still so. A statement that is made up therefore changes nothing.
@@ -29,10 +29,11 @@ from tenants.tenancy.context import TenantContext
 from tickets.counting import contributions
 from tickets.desk import changing
 from tickets.desk.changing import ITEMS_PER_REVISION, TicketState
-from tickets.ticket import stored, ticket_events
+from tickets.ticket import stored
 from tickets.ticket.fields import MOVES, Status
 from tickets.ticket.stored import SummaryItem
 
+_OUTBOX_ROW: Final = 1  # that tells of all of them
 _SUBJECT: Final = "tickets"  # of what is told of several together
 _RECEIPT_LIMIT: Final = 1500  # characters, so that it has room in the cookie of a page's messages
 
@@ -79,7 +80,7 @@ class BulkRefused(Conflict):
 
 def limit(tenant: TenantContext, *, beside: int = 0) -> int:
     """Return how many tickets of this desk can be changed together, with so many other members beside them."""
-    others = ticket_events.are_told(tenant) + tenant.repository.members_beside + beside
+    others = _OUTBOX_ROW + tenant.repository.members_beside + beside
     return (TRANSACTION_LIMIT - others) // ITEMS_PER_REVISION
 
 

@@ -51,7 +51,7 @@ def tell_with(write: Write) -> None:
 class DeskExport(LeasedJob[ExportItem]):
     """Makes one export. It needs the rights of the lifecycle role."""
 
-    notes = export_requests.EXPORTS
+    kind = export_requests.EXPORTS
 
     def __init__(self, item: ExportItem, *, parts_a_second: float = PARTS_A_SECOND, **how: Any) -> None:
         super().__init__(item, **how)
@@ -118,8 +118,8 @@ class DeskExport(LeasedJob[ExportItem]):
 
     def _note_end(self, transaction: Transaction, *rows: AuditEntry, **values: Any) -> None:
         mine = (ExportItem.holder == self.me) & (ExportItem.state == self.item.state)
-        actions: Sequence[Any] = self.notes.actions(holder="", trouble="", **self._always_noted(), **values)
-        transaction.update(self.notes.of(self.item.tenant_id), [*actions], condition=mine)
+        actions: Sequence[Any] = self.kind.actions(holder="", trouble="", **self._always_noted(), **values)
+        transaction.update(self.kind.of(self.item.tenant_id), [*actions], condition=mine)
         try:
             recording.commit(transaction, rows)
         except TransactionRefused as refused:
@@ -134,7 +134,4 @@ class DeskExport(LeasedJob[ExportItem]):
 
 def follower(**how: Any) -> JobFollower[ExportItem]:
     """Return what makes the exports that nobody makes. It needs the rights of the lifecycle role."""
-    unfinished = export_requests.UNFINISHED
-    return JobFollower(
-        export_requests.EXPORTS.all_last, partial(DeskExport, **how), unfinished=unfinished, name="export"
-    )
+    return JobFollower(export_requests.EXPORTS, partial(DeskExport, **how))

@@ -16,12 +16,11 @@ from tenants.membership import member_changes
 from tenants.tenancy.context import TenantContext
 from tickets.desk_export import stored
 from tickets.desk_export.stored import ExportItem, ExportPartItem
-from tickets.jobs.leased_job import JobNotes
+from tickets.jobs.leased_job import JobKind
 
 RUNNING, CANCELLING, CANCELLED, READY = "running", "cancelling", "cancelled", "ready"
-UNFINISHED: Final = (RUNNING, CANCELLING)
 KEPT_DAYS: Final = 7
-EXPORTS: Final = JobNotes(ExportItem, stored.EXPORTS, "platform")
+EXPORTS: Final = JobKind("export", ExportItem, stored.EXPORTS, "platform", (RUNNING, CANCELLING))
 _CHANGED: Final = "Somebody else has just changed this export. Please look again."
 
 
@@ -33,7 +32,7 @@ def last(tenant: TenantContext) -> ExportItem | None:
 def ask(tenant: TenantContext, *, by: Actor) -> None:
     """Ask for an export. A file that was ready before is given up. Raises Conflict while another one is being made."""
     former = last(tenant)
-    if former is not None and former.state in UNFINISHED:
+    if former is not None and former.state in EXPORTS.unfinished:
         raise Conflict("An export of this desk is being made already.")
     item = ExportItem(
         stored.EXPORTS, tenant.tenant_id, tenant_id=tenant.tenant_id, slug=tenant.slug, title=tenant.name,

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Final, Generic
 
 from portal.errors import PortalError
 from portal.streams import beside
-from tickets.jobs.leased_job import I, LeasedJob, LeaseWatch, TakenOver
+from tickets.jobs.leased_job import I, JobKind, LeasedJob, LeaseWatch, TakenOver
 
 log = logging.getLogger("pooldesk.stream")
 
@@ -26,27 +26,26 @@ Again = Callable[[], bool]
 
 
 class JobFollower(Generic[I]):
-    """Works in a thread of its own, or `turn` is called now and then. `look` returns jobs, of which those are carried
-    out that are in one of the states `unfinished`; `job` makes a job of an item. `name` is for the log.
+    """Works in a thread of its own, or `turn` is called now and then. `job` makes a job of an item. `look` returns the
+    jobs to choose from: the last one of each tenant, unless stated otherwise.
     """
 
     def __init__(
         self,
-        look: Callable[[], Iterable[I]],
+        kind: JobKind[I],
         job: Callable[..., LeasedJob[I]],
         *,
-        unfinished: Collection[str],
-        name: str,
+        look: Callable[[], Iterable[I]] | None = None,
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
-        self._look, self._job, self._unfinished, self._name = look, job, unfinished, name
+        self._kind, self._job, self._look = kind, job, look or kind.all_last
         self._look_seconds = look_seconds
         self._watch = LeaseWatch()
         self._resting: dict[str, tuple[float, float]] = {}  # by tenant: how long, until when
 
     def running(self) -> AbstractContextManager[None]:
         """Work while the context lasts."""
-        return beside.working(self.turn, pause=lambda: self._look_seconds, name=self._name, log=log)
+        return beside.working(self.turn, pause=lambda: self._look_seconds, name=self._kind.name, log=log)
 
     def turn(self, again: Again = lambda: True) -> int:
         """Look once what there is to do, and do it while `again` says so. Return how many jobs have ended.
@@ -55,7 +54,7 @@ class JobFollower(Generic[I]):
         """
         ended = 0
         for item in self._look():
-            if item.state in self._unfinished and self._watch.is_free(item) and again() and self._has_rested(item):
+            if item.state in self._kind.unfinished and self._watch.is_free(item) and again() and self._has_rested(item):
                 ended += self._tried(item, again)
         return ended
 
@@ -63,15 +62,15 @@ class JobFollower(Generic[I]):
         return time.monotonic() >= self._resting.get(item.name, (0.0, float("-inf")))[1]
 
     def _tried(self, item: I, again: Again) -> bool:
-        log.info("%s: its %s is carried out here, from %s on.", item.slug, self._name, item.phase or item.state)
+        log.info("%s: its %s is carried out here, from %s on.", item.slug, self._kind.name, item.phase or item.state)
         try:
             ended = self._job(item, again=again).run()
         except TakenOver:
             return False
         except PortalError as error:
-            log.warning("%s: its %s waits: %s", item.slug, self._name, error.message)
+            log.warning("%s: its %s waits: %s", item.slug, self._kind.name, error.message)
         except Exception:  # of one tenant: others go on
-            log.exception("%s: its %s failed, it is tried again.", item.slug, self._name)
+            log.exception("%s: its %s failed, it is tried again.", item.slug, self._kind.name)
         else:
             self._resting.pop(item.name, None)
             return ended

@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar, cast
 
-from portal.dynamo import client
-from portal.dynamo.paging import Page, all_pages, query_request
 from portal.dynamo.repository import Action, Condition
+from portal.dynamo.store import Store
 from portal.errors import ConditionFailed, Conflict, PortalError
 from portal.schema.registry import Role
 from portal.streams.lease import SignWatch
-from tenants.tenancy.stored import DIRECTORY
 from tickets.jobs.stored import JobItem
 
 I = TypeVar("I", bound=JobItem)  # noqa: E741  # an item
@@ -34,12 +32,19 @@ class TakenOver(Conflict):
 
 
 @dataclass(frozen=True)
-class JobNotes(Generic[I]):
-    """The last job of each tenant, of one kind: they lie in one partition of the directory, and a role writes them."""
+class JobKind(Generic[I]):
+    """One kind of job: where the last job of each tenant stands in the directory, which role writes it, and the states
+    in which a process has to carry it on."""
 
+    name: str
     model: type[I]
     partition: str
     role: Role
+    unfinished: tuple[str, ...]
+
+    @property
+    def _store(self) -> Store:
+        return Store(self.role)
 
     def of(self, tenant_id: str) -> I:
         """Return the key of a tenant's last job, for an update."""
@@ -47,19 +52,21 @@ class JobNotes(Generic[I]):
 
     def last(self, tenant_id: str) -> I | None:
         """Return a tenant's last job as it is now, None where it never had one: one consistent read."""
-        key = {DIRECTORY.hash: {"S": self.partition}, str(DIRECTORY.range): {"S": tenant_id}}
-        raw = self._send("GetItem", {"Key": key, "ConsistentRead": True}).get("Item")
-        return self.model.from_raw_data(raw) if raw else None
+        return self._store.get(self.model, self.partition, sort=tenant_id, consistent=True)
+
+    def under_way(self, tenant_id: str) -> I | None:
+        """Return a tenant's job that has not ended, None where there is none: one consistent read."""
+        item = self.last(tenant_id)
+        return item if item is not None and item.state in self.unfinished else None
+
+    def free(self) -> Condition:
+        """Return the condition that no job of the tenant is under way."""
+        free: Condition = self.model.state.does_not_exist() | ~self.model.state.is_in(*self.unfinished)
+        return free
 
     def all_last(self) -> list[I]:
         """Return the last job of each tenant that has one noted, newest first: one consistent Query."""
-        request = query_request(DIRECTORY, self.partition, consistent=True)
-
-        def page(start: dict[str, Any] | None) -> Page[dict[str, Any]]:
-            answer = self._send("Query", request | ({"ExclusiveStartKey": start} if start else {}))
-            return Page(answer["Items"], answer.get("LastEvaluatedKey"))
-
-        found = [self.model.from_raw_data(raw) for some in all_pages(page) for raw in some.items]
+        found: Iterable[I] = self._store.query_all(cast(Any, self.model), self.partition, consistent=True)
         return sorted(found, key=lambda item: item.begun_at, reverse=True)
 
     def take(self, item: I, *, me: str) -> I:
@@ -76,23 +83,16 @@ class JobNotes(Generic[I]):
         return [getattr(self.model, name).set(value) for name, value in values.items()]
 
     def _changed(self, item: I, some: list[Action], condition: Condition, me: str) -> I:
-        condition &= self.model.begun_at == item.begun_at
         heartbeat = self.model.counter.set(self.model.counter + 1)
-        request = self.of(item.name).get_update_kwargs_from_instance(actions=[*some, heartbeat], condition=condition)
-        request |= {"ReturnValuesOnConditionCheckFailure": "ALL_OLD", "ReturnValues": "ALL_NEW"}
+        same_job = self.model.begun_at == item.begun_at
         try:
-            return self.model.from_raw_data(self._send("UpdateItem", request)["Attributes"])
+            return self._store.update(self.of(item.name), [*some, heartbeat], condition=condition & same_job)
         except ConditionFailed as failed:
             # A lost answer is sent again, and the second time it meets what the first has written.
-            now = self.model.from_raw_data(failed.item) if failed.item else None
+            now = failed.stored(self.model)
             if now is not None and now.holder == me and now.begun_at == item.begun_at:
                 return now
             raise TakenOver from failed
-
-    def _send(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
-        sent = {**request, "TableName": DIRECTORY.full_name}
-        answer: dict[str, Any] = client.connection(self.role).dispatch(operation, sent)
-        return answer
 
 
 # --- who may take a job over ---
@@ -134,7 +134,7 @@ class LeasedJob(Generic[I]):
     `advance` gets how much was done since the last time. `item` is what is noted of it.
     """
 
-    notes: ClassVar[JobNotes[Any]]
+    kind: ClassVar[JobKind[Any]]
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class LeasedJob(Generic[I]):
         Raises TakenOver where somebody else carries it out, Conflict, and Unavailable; then it can be begun again.
         """
         if self.item.holder != self.me:
-            self.item = self.notes.take(self.item, me=self.me)
+            self.item = self.kind.take(self.item, me=self.me)
         try:
             self._carry_out()
         except _Paused:
@@ -187,7 +187,7 @@ class LeasedJob(Generic[I]):
     def _let_go(self, trouble: str = "") -> None:
         """Give the lease back, so that nobody waits for it. `trouble` is why, "" for nothing that is wrong."""
         values = {"holder": "", **({"trouble": trouble} if trouble else {})}
-        self.item = self.notes.note(self.item, me=self.me, **self._always_noted(), **values)
+        self.item = self.kind.note(self.item, me=self.me, **self._always_noted(), **values)
 
     def _go_through(self, steps: Mapping[str, Callable[[], None]], **begun: Any) -> None:
         """Do the steps from the phase on that it is at. `begun` is noted with each next phase."""
@@ -219,7 +219,7 @@ class LeasedJob(Generic[I]):
         return {}
 
     def _note(self, **values: Any) -> None:
-        self.item = self.notes.note(self.item, me=self.me, **{**self._always_noted(), **values})
+        self.item = self.kind.note(self.item, me=self.me, **{**self._always_noted(), **values})
         self._heartbeat_at = time.monotonic()
         self._heed()
 

@@ -12,7 +12,7 @@ from django.core.management.base import CommandParser
 
 from portal.errors import NotFound
 from portal.management.command import PortalCommand, Progress, number, seconds
-from tickets.jobs.leased_job import I, JobNotes, LeasedJob, LeaseWatch, TakenOver
+from tickets.jobs.leased_job import I, JobKind, LeasedJob, LeaseWatch, TakenOver
 
 _LOOK_SECONDS: Final = 0.5
 
@@ -38,9 +38,7 @@ class JobCommand(PortalCommand):
             help="to wait until all processes know of a change (%(default)g); less is safe only where nobody works",
         )  # fmt: skip
 
-    def carried_out(
-        self, notes: JobNotes[I], tenant_id: str, unfinished: tuple[str, ...], job: Callable[..., LeasedJob[I]]
-    ) -> I:
+    def carried_out(self, kind: JobKind[I], tenant_id: str, job: Callable[..., LeasedJob[I]]) -> I:
         """Carry a tenant's job out, or look on while somebody else does, and return it as it is in the end.
 
         `job` makes one of an item, with the options of LeasedJob.
@@ -48,10 +46,10 @@ class JobCommand(PortalCommand):
         watch, waits = LeaseWatch(), False
         with Progress(self, self.doing, None) as progress:
             while True:
-                item = notes.last(tenant_id)
+                item = kind.last(tenant_id)
                 if item is None:
                     raise NotFound("There is no such work any more.")
-                if item.state not in unfinished:
+                if item.state not in kind.unfinished:
                     return item
                 if item.holder == self.me or watch.is_free(item):
                     with suppress(TakenOver):  # another process was faster

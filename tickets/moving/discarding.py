@@ -39,7 +39,7 @@ class CopyDiscard(LeasedJob[MoveItem]):
     events to be delivered. `advance` gets the number of tickets that were compared, then that of deleted items.
     """
 
-    notes = place_changes.MOVES
+    kind = place_changes.MOVES
 
     def __init__(
         self, item: MoveItem, *, caught_up: Callable[[TenantRepository], object] | None = None, **how: Any
@@ -77,8 +77,8 @@ class CopyDiscard(LeasedJob[MoveItem]):
         )
         placements.unlist_it(transaction, self.item.tenant_id, self._left)
         mine = (MoveItem.holder == self.me) & (MoveItem.move_id == self.item.move_id)
-        done = self.notes.actions(state=place_changes.DONE, holder="")
-        transaction.update(self.notes.of(self.item.tenant_id), done, condition=mine)
+        done = self.kind.actions(state=place_changes.DONE, holder="")
+        transaction.update(self.kind.of(self.item.tenant_id), done, condition=mine)
         copy = {"copy": self.item.from_place}
         entry = place_changes.entry(self.item, AuditAction.TENANT_COPY_DISCARDED, Actor(origin="move"), copy, {})
         recording.commit(transaction, [entry])

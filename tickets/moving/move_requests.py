@@ -19,8 +19,6 @@ from tenants.tenancy.stored import TenantItem, TenantStatus
 from tickets.moving import place_changes, stored
 from tickets.moving.stored import MoveItem
 from tickets.sharding import reshard_requests
-from tickets.sharding import stored as sharding_keys
-from tickets.sharding.stored import ReshardItem
 
 GRACE_DAYS = 7
 SHOWN = 50  # former moves of a tenant
@@ -43,7 +41,7 @@ def begin(
             f"An old copy of {tenant.name} is kept {where.former.in_words}. Discard it first, or go back to it."
         )
     last = place_changes.MOVES.last(tenant.tenant_id)
-    if last is not None and last.state in place_changes.UNFINISHED:
+    if last is not None and last.state in place_changes.MOVES.unfinished:
         raise Conflict(f"{tenant.name} is being moved already. Wait for its end, or roll it back.")
     if to != POOL:
         with suppress(Unavailable):  # the move itself counts again
@@ -58,8 +56,8 @@ def begin(
     transaction.check(
         TenantItem(tenant.tenant_id), rests & place_changes.lies_at(where.placement) & place_changes.is_to_stay()
     )
-    free = ReshardItem.state.does_not_exist() | ~ReshardItem.state.is_in(*reshard_requests.UNFINISHED)
-    transaction.check(ReshardItem(sharding_keys.RESHARDINGS, tenant.tenant_id), free)
+    resharding = reshard_requests.RESHARDINGS
+    transaction.check(resharding.of(tenant.tenant_id), resharding.free())
     before = {"placement": str(where.placement)}
     after = {"placement": str(to)} | ({"reason": reason} if reason else {})
     _commit(transaction, item, AuditAction.TENANT_MOVE_BEGUN, by, before, after)
@@ -160,16 +158,6 @@ def kept_copy(tenant: TenantItem, last: MoveItem | None) -> MoveItem | None:
         return None
     left = (str(where.former), str(where.placement))
     return next((move for move in history(tenant.tenant_id) if (move.from_place, move.to_place) == left), None)
-
-
-def last_of(tenant_id: str) -> MoveItem | None:
-    """Return a tenant's last move, None where it had none: one read."""
-    return place_changes.MOVES.last(tenant_id)
-
-
-def all_last() -> list[MoveItem]:
-    """Return the last move of each tenant that had one, newest first: one Query."""
-    return place_changes.MOVES.all_last()
 
 
 def history(tenant_id: str) -> list[MoveItem]:

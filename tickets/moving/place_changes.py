@@ -23,7 +23,7 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import placements
 from tenants.tenancy.stored import TenantItem, TenantStatus
-from tickets.jobs.leased_job import JobNotes
+from tickets.jobs.leased_job import JobKind
 from tickets.moving import stored
 from tickets.moving.stored import MoveItem
 from tickets.moving.write_hold import WriteHold
@@ -31,12 +31,11 @@ from tickets.ticket.stored import TICKETS
 
 RUNNING, CANCELLING, CANCELLED = "running", "cancelling", "cancelled"
 KEPT, DISCARDING, DONE = "kept", "discarding", "done"
-UNFINISHED: Final = (RUNNING, CANCELLING, DISCARDING)  # somebody has to carry it on
 ENDED: Final = (CANCELLED, DONE)
 FIRST_PHASE: Final = "preparing"
 FIRST_OF_DISCARD: Final = "comparing"
 
-MOVES: Final = JobNotes(MoveItem, stored.MOVES, "platform")
+MOVES: Final = JobKind("move", MoveItem, stored.MOVES, "platform", (RUNNING, CANCELLING, DISCARDING))
 
 
 def history(tenant_id: str, *, limit: int) -> list[MoveItem]:

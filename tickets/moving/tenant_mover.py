@@ -61,7 +61,7 @@ class TenantMover(LeasedJob[MoveItem]):
     `caught_up` waits until the destination's stream has been applied.
     """
 
-    notes = place_changes.MOVES
+    kind = place_changes.MOVES
 
     def __init__(
         self,
@@ -130,9 +130,7 @@ class TenantMover(LeasedJob[MoveItem]):
     def _announcing(self) -> None:
         place_changes.announce(self.item)
         self._rest(self._settle_seconds)
-        while (
-            running := reshard_requests.RESHARDINGS.last(self.item.tenant_id)
-        ) and running.state in reshard_requests.UNFINISHED:
+        while reshard_requests.RESHARDINGS.under_way(self.item.tenant_id):
             self._note(trouble="A resharding that had begun before has to end first.")
             self._rest(_PAUSE)
         self._note(trouble="")
@@ -278,6 +276,4 @@ def job_of(item: MoveItem, *, mover: dict[str, Any] | None = None, **how: Any) -
 
 def follower(**how: Any) -> JobFollower[MoveItem]:
     """Return what carries out the moves that nobody carries out. It needs the rights of the lifecycle role."""
-    job = partial(job_of, **how)
-    look = place_changes.MOVES.all_last
-    return JobFollower(look, job, unfinished=place_changes.UNFINISHED, name="move", look_seconds=_LOOK_SECONDS)
+    return JobFollower(place_changes.MOVES, partial(job_of, **how), look_seconds=_LOOK_SECONDS)

@@ -24,17 +24,14 @@ from tenants.membership import members
 from tenants.membership.members import Member
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.stored import TenantItem, TenantStatus
-from tickets.jobs.leased_job import JobNotes
+from tickets.jobs.leased_job import JobKind
 from tickets.moving import place_changes
-from tickets.moving.stored import MoveItem
 from tickets.purging import stored
 from tickets.purging.stored import PurgeItem
 from tickets.sharding import reshard_requests
 
 ORDERED, RUNNING, CHECKED = "ordered", "running", "checked"
-UNFINISHED: Final = (ORDERED, RUNNING, CHECKED)
-
-PURGES: Final = JobNotes(PurgeItem, stored.PURGES, "platform")
+PURGES: Final = JobKind("purge", PurgeItem, stored.PURGES, "platform", (ORDERED, RUNNING, CHECKED))
 
 
 @dataclass
@@ -203,8 +200,7 @@ def begin(tenant: TenantItem, *, by: Actor, reason: str = "", now: bool = False)
     free = PurgeItem.state == ORDERED if ordered else PurgeItem.name.does_not_exist()
     transaction.put(item, condition=free)
     # A move that begins, or is called off, has made or left something at a place that the tenant's item does not name.
-    rests = MoveItem.state.does_not_exist() | ~MoveItem.state.is_in(*place_changes.UNFINISHED)
-    transaction.check(place_changes.MOVES.of(tenant.tenant_id), rests)
+    transaction.check(place_changes.MOVES.of(tenant.tenant_id), place_changes.MOVES.free())
     tenant_directory.list_as(transaction, tenant, TenantStatus.PURGING)
     after = {"status": TenantStatus.PURGING} | ({"reason": item.reason} if item.reason else {})
     entry = AuditEntry(
@@ -236,13 +232,13 @@ def refuse_early(tenant: TenantItem, *, now: bool = False) -> None:
 
 
 def _refuse_at_work(tenant: TenantItem) -> None:
-    move = place_changes.MOVES.last(tenant.tenant_id)
+    move = place_changes.MOVES.under_way(tenant.tenant_id)
     if tenant.move or (move is not None and move.state == place_changes.RUNNING):
         raise Conflict(f"{tenant.name} is being moved. Let that end first, or roll it back.")
-    if move is not None and move.state in place_changes.UNFINISHED:
+    if move is not None:
         raise Conflict(f"What a move of {tenant.name} has left is being deleted. Let that end first.")
     resharding = reshard_requests.last_of(tenant.tenant_id)
-    if tenant.moving_to or (resharding is not None and resharding.state in reshard_requests.UNFINISHED):
+    if tenant.moving_to or (resharding is not None and resharding.state in reshard_requests.RESHARDINGS.unfinished):
         raise Conflict(f"The tickets of {tenant.name} are being spread anew. Let that end first, or stop it.")
 
 

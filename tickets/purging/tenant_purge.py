@@ -56,7 +56,7 @@ class TenantPurge(LeasedJob[PurgeItem]):
     `rate` is in items a second, `advance` gets the number of deleted items, `say` a few words on what is done.
     """
 
-    notes = purge_requests.PURGES
+    kind = purge_requests.PURGES
 
     def __init__(
         self,
@@ -253,7 +253,7 @@ _BY: Final = Actor(origin="worker")
 
 def follower(**how: Any) -> JobFollower[PurgeItem]:
     """Return what carries out the purges that nobody carries out. It needs the rights of the lifecycle role."""
-    return JobFollower(_due, partial(_job, **how), unfinished=purge_requests.UNFINISHED, name="purge")
+    return JobFollower(purge_requests.PURGES, partial(_job, **how), look=_due)
 
 
 def _due() -> list[PurgeItem]:

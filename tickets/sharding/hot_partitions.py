@@ -195,7 +195,7 @@ def wanted_shards(shards: int, units: float, hot: float) -> int:
 
 
 def _has_cooled(item: ReshardItem) -> bool:
-    if item.state in reshard_requests.UNFINISHED:
+    if item.state in reshard_requests.RESHARDINGS.unfinished:
         return False
     return clock.parse(item.ended_at) + COOL_DOWN < clock.now()
 

@@ -29,7 +29,7 @@ class ReshardFollower(JobFollower[ReshardItem]):
         self._heat = HeatWatch(hot=hot) if hot else None
         self._strays = StrayWatch()
         job = partial(Mover, settle_seconds=settle_seconds, rate=rate)
-        super().__init__(self._all_last, job, unfinished=reshard_requests.UNFINISHED, name="resharding")
+        super().__init__(reshard_requests.RESHARDINGS, job, look=self._all_last)
 
     def look(self, batch: Batch) -> None:
         """Look at a batch that has been applied, for where its tickets stand. Its trouble is nobody else's."""

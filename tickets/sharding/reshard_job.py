@@ -88,7 +88,7 @@ _STOPPABLE: Final = ("widening", "switching", "moving")
 class Mover(LeasedJob[ReshardItem]):
     """Carries one resharding out. `rate` is in tickets a second. `advance` gets the number of tickets looked at."""
 
-    notes = reshard_requests.RESHARDINGS
+    kind = reshard_requests.RESHARDINGS
 
     def __init__(
         self, item: ReshardItem, *, rate: float = RATE, settle_seconds: float | None = None, **how: Any

@@ -16,15 +16,14 @@ from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.shard_layout import MOST_SHARDS, ShardLayout
 from tenants.tenancy.stored import TenantItem, TenantStatus
-from tickets.jobs.leased_job import JobNotes
+from tickets.jobs.leased_job import JobKind
 from tickets.sharding import stored
 from tickets.sharding.stored import ReshardItem
 
 RUNNING, STOPPING, STOPPED, DONE = "running", "stopping", "stopped", "done"
-UNFINISHED: Final = (RUNNING, STOPPING)
 FIRST_PHASE: Final = "widening"
 
-RESHARDINGS: Final = JobNotes(ReshardItem, stored.RESHARDINGS, "worker")
+RESHARDINGS: Final = JobKind("resharding", ReshardItem, stored.RESHARDINGS, "worker", (RUNNING, STOPPING))
 
 
 def begun(*, tenant: Any, to_shards: int, reason: str, by: str, holder: str) -> tuple[ReshardItem, list[Any], Any]:
@@ -37,8 +36,7 @@ def begun(*, tenant: Any, to_shards: int, reason: str, by: str, holder: str) -> 
         "to_shards": to_shards, "reason": reason, "by": by, "state": RUNNING, "phase": FIRST_PHASE, "place": "",
         "moved": 0, "holder": holder, "counter": 0, "begun_at": clock.stamp(), "ended_at": "",
     }  # fmt: skip
-    free = ReshardItem.state.does_not_exist() | (ReshardItem.state == STOPPED) | (ReshardItem.state == DONE)
-    return RESHARDINGS.of(tenant.tenant_id), RESHARDINGS.actions(**values), free
+    return RESHARDINGS.of(tenant.tenant_id), RESHARDINGS.actions(**values), RESHARDINGS.free()
 
 
 def end(item: ReshardItem, *, me: str, state: str) -> ReshardItem:

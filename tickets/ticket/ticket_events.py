@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from delivery.outbox import publisher
 from delivery.outbox.event_types import Event, EventField, EventType, declare_event
 from tenants.tenancy.context import TenantContext
 from tickets.ticket.fields import ASSIGNEE, BY_NAME, DESCRIPTION, EDITED, FIELDS, STATUS, Values
@@ -137,11 +136,6 @@ def revised(
 def subject(number: int) -> str:
     """Return what the outbox calls a ticket."""
     return f"ticket/{number}"
-
-
-def are_told(tenant: TenantContext) -> bool:
-    """Tell whether changes of many tickets at once are told to anybody, which takes a member of the transaction."""
-    return publisher.has_subscribers(tenant, STATUS_CHANGED, ASSIGNED)
 
 
 def _change(name: str, before: str, after: str, description: str | None) -> Json:

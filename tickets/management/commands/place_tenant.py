@@ -17,7 +17,7 @@ from tenants.tenancy import placements, tenant_directory
 from tenants.tenancy.stored import TenantItem
 from tickets.management.job_command import JobCommand
 from tickets.moving import move_requests, place_changes, tenant_mover
-from tickets.moving.place_changes import MOVES, UNFINISHED
+from tickets.moving.place_changes import MOVES
 from tickets.moving.stored import MoveItem
 from tickets.moving.tenant_mover import job_of
 
@@ -80,15 +80,14 @@ class Command(JobCommand):
             self.stdout.write(f"{tenant.slug} lies {options['on'].in_words} already.")
             return
         mover = {"rate": options["rate"], "settle_seconds": options["settle"]}
-        item = self.carried_out(MOVES, tenant.tenant_id, UNFINISHED, partial(job_of, mover=mover))
+        item = self.carried_out(MOVES, tenant.tenant_id, partial(job_of, mover=mover))
         self.stdout.write(f"{tenant.slug}{_said(item)}")
         if item.trouble:
             raise CommandError(item.trouble)
 
     def _begin(self, tenant: TenantItem, options: dict[str, Any], **how: Any) -> bool:
         """Ask for it, unless the same is running already. Return whether there is anything to do."""
-        running = MOVES.last(tenant.tenant_id)
-        if running and running.state in UNFINISHED:
+        if running := MOVES.under_way(tenant.tenant_id):
             if running.to_place != str(options["on"]) or running.state != place_changes.RUNNING:
                 raise Conflict(f"{tenant.name} is on its way to {running.to_place}. Wait for that, or roll it back.")
             return True
@@ -99,7 +98,7 @@ class Command(JobCommand):
 
     def _roll_back(self, tenant: TenantItem, *, lost: bool, **how: Any) -> None:
         running = MOVES.last(tenant.tenant_id)
-        goes_back = running and running.state in UNFINISHED and running.to_place == tenant.former_placement
+        goes_back = running and running.state in MOVES.unfinished and running.to_place == tenant.former_placement
         if lost or (not goes_back and not (running and running.state == place_changes.CANCELLING)):
             move_requests.roll_back(tenant, lost=lost, **how)
 

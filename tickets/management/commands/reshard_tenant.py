@@ -18,7 +18,7 @@ from tenants.tenancy.stored import TenantItem
 from tickets.management.job_command import JobCommand
 from tickets.sharding import reshard_job, reshard_requests
 from tickets.sharding.reshard_job import Mover
-from tickets.sharding.reshard_requests import RESHARDINGS, UNFINISHED
+from tickets.sharding.reshard_requests import RESHARDINGS
 from tickets.sharding.stored import ReshardItem
 
 
@@ -60,7 +60,7 @@ class Command(JobCommand):
             self.stdout.write(f"{tenant.slug} has {amount(options['shards'], 'shard')} already.")
             return
         job = partial(Mover, rate=options["rate"], settle_seconds=options["settle"])
-        item = self.carried_out(RESHARDINGS, tenant.tenant_id, UNFINISHED, job)
+        item = self.carried_out(RESHARDINGS, tenant.tenant_id, job)
         moved = amount(int(item.moved), "ticket was moved", "tickets were moved")
         if item.state == reshard_requests.STOPPED:
             raise CommandError(f"{tenant.slug}: somebody has stopped it, {moved}.")
@@ -69,8 +69,7 @@ class Command(JobCommand):
 
     def _begin(self, tenant: TenantItem, options: dict[str, Any], actor: Actor) -> bool:
         """Ask for it, unless the same is running already. Return whether there is anything to do."""
-        running = RESHARDINGS.last(tenant.tenant_id)
-        if running and running.state in UNFINISHED:
+        if running := RESHARDINGS.under_way(tenant.tenant_id):
             if int(running.to_shards) != options["shards"] or running.state != reshard_requests.RUNNING:
                 shards = reshard_requests.said(int(running.to_shards))
                 raise Conflict(f"{tenant.name} is being resharded to {shards}. Stop that first, or wait for its end.")
