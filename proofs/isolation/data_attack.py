@@ -1,19 +1,64 @@
-"""The attack on the data layer: attempt after attempt, counted by what was tried and by what stopped it."""
+"""The attack on the data layer: attempt after attempt, counted by what was tried and by what stopped it.
+
+An attempt follows from the seed and its number, so that one can be made again alone.
+"""
 
 from __future__ import annotations
 
+import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from portal.dynamo import client
-from proofs.isolation.attempts.attempt import AttackAttempt, as_json
+from proofs.isolation.attempts import (
+    honest,
+    item_requests,
+    key_conditions,
+    other_operations,
+    own_tables,
+    repository_calls,
+)
+from proofs.isolation.attempts.attempt import AttackAttempt, Draw, as_json
 from proofs.isolation.oracle import Oracle
-from proofs.isolation.schedule import AttackPlan
 from proofs.isolation.targets import Target
 from proofs.isolation.transport import CONDITION, OWN, Crossed, Wire
+
+HONEST: Final = 0.07  # share of requests that must be answered
+
+
+@dataclass(frozen=True)
+class AttackPlan:
+    """The attempts of a run on these tenants. `operations` are all that the client knows."""
+
+    seed: int
+    targets: Sequence[Target]
+    operations: list[str]
+
+    def attempt(self, number: int) -> AttackAttempt:
+        rng = random.Random(f"{self.seed} {number}")  # noqa: S311  # it has to be repeatable
+        me, other = rng.sample(self.targets, 2)
+        draw = Draw(rng, me, other)
+        if rng.random() < HONEST:
+            return honest.attempt(draw)
+        (family,) = rng.choices(self._families, (44, 26, 13, 10, 7))
+        return family(draw)
+
+    @property
+    def _families(self) -> tuple[Callable[[Draw], AttackAttempt], ...]:
+        return (
+            item_requests.attempt,
+            key_conditions.attempt,
+            lambda draw: other_operations.attempt(draw, self.operations),
+            repository_calls.attempt,
+            own_tables.attempt,
+        )
+
+
+# (docstring of proofs.isolation.data_attack, to be worked in)
+# The attack on the data layer: attempt after attempt, counted by what was tried and by what stopped it.
 
 
 @dataclass(frozen=True)

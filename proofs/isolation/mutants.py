@@ -26,8 +26,8 @@ from portal.schema.tables import Table
 from proofs.isolation import privileges
 from proofs.isolation.attempts.attempt import AttackAttempt
 from proofs.isolation.broken_rights import MISTAKES, Document, Mutant
+from proofs.isolation.data_attack import AttackPlan
 from proofs.isolation.oracle import Oracle
-from proofs.isolation.schedule import AttackPlan
 from proofs.isolation.transport import listening
 from tickets.counting import stored as aggregate_keys
 

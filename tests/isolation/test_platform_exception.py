@@ -109,7 +109,7 @@ CONNECTION = {
     "portal.dynamo.tenant_reader",
     "tenants.lifecycle.tenant_import",
     "tickets.purging.erasing",  # as the lifecycle role, where that may and the platform may not
-    "proofs.isolation.walk.lent_keys",
+    "proofs.isolation.walk.api_tricks",
     "proofs.isolation.transport",
 }
 # The proof asks for accounts that it must not get, and removes the one that it made.

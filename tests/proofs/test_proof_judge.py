@@ -15,8 +15,8 @@ from portal.dynamo import client
 from portal.isolation import guard
 from proofs.isolation import conditions, data_attack
 from proofs.isolation.attempts.attempt import is_harmless
+from proofs.isolation.data_attack import AttackPlan
 from proofs.isolation.oracle import Oracle
-from proofs.isolation.schedule import AttackPlan
 from proofs.isolation.transport import IAM, NOT_SENT, Crossed, Wire, hooks_of
 from proofs.isolation.walk import visitors
 from tests.architecture.test_layers import imports

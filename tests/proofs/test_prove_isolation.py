@@ -21,8 +21,8 @@ from portal.schema import keys, registry
 from proofs.isolation import data_attack, mutants, proof, targets
 from proofs.isolation.attempts import repository_calls
 from proofs.isolation.broken_rights import MISTAKES
+from proofs.isolation.data_attack import AttackPlan
 from proofs.isolation.mutants import CONTROL, MUTANTS, Mutant
-from proofs.isolation.schedule import AttackPlan
 from proofs.isolation.walk import http_attack, portal_tricks, visitors
 from proofs.isolation.walk.http_request import api_routes, routes
 from proofs.isolation.walk.portal_tricks import PASSES

@@ -21,11 +21,10 @@ from portal.management.command import PortalCommand, Progress, Stopped
 from portal.nosql.session_store import SessionStore
 from portal.nosql.stored import SESSIONS
 from proofs import proof_report
-from proofs.isolation import keys, report
+from proofs.isolation import keys, proof
 from proofs.isolation.attempts.attempt import AttackAttempt
-from proofs.isolation.data_attack import Crossing, Tally
+from proofs.isolation.data_attack import AttackPlan, Crossing, Tally
 from proofs.isolation.proof import Proof
-from proofs.isolation.schedule import AttackPlan
 from proofs.isolation.targets import SCRATCH_ADDRESS
 from proofs.isolation.transport import Wire
 from proofs.isolation.walk import http_attack
@@ -199,7 +198,7 @@ def test_the_page_is_one_file_that_escapes_all_it_shows(plan: AttackPlan) -> Non
     found = Crossing("7", nasty, {"parameters": {nasty: f"{nasty}&"}})
     tally = Tally(crossing=found)
     tally.add(AttackAttempt(nasty, nasty, nasty, plan.attempt(1).draw, {}), nasty)
-    text = proof_report.page("Isolation", report.document(Proof(1, 10, plan.targets, tally=tally)))
+    text = proof_report.page("Isolation", proof.document(Proof(1, 10, plan.targets, tally=tally)))
     page = Page()
     page.feed(text)
     assert page.addresses == []

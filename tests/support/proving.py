@@ -15,7 +15,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from portal.dynamo import client
 from portal.schema import registry
 from proofs.isolation import data_attack, mutants, targets
-from proofs.isolation.schedule import AttackPlan
+from proofs.isolation.data_attack import AttackPlan
 from proofs.isolation.walk import api_tricks, http_attack, portal_tricks
 from proofs.isolation.walk.http_request import api_routes, routes
 from tenants.tenancy.roles import Role

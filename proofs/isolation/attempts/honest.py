@@ -13,8 +13,15 @@ from portal.errors import ConditionFailed, TransactionRefused
 from portal.schema import keys, tables
 from proofs.isolation import keys as proof_keys
 from proofs.isolation.attempts import item_requests, key_conditions
-from proofs.isolation.attempts.attempt import IMPOSSIBLE, SCRATCH_SORT, AttackAttempt, impossible, place_of, typed_key
-from proofs.isolation.attempts.fuzzers import Draw
+from proofs.isolation.attempts.attempt import (
+    IMPOSSIBLE,
+    SCRATCH_SORT,
+    AttackAttempt,
+    Draw,
+    impossible,
+    place_of,
+    typed_key,
+)
 from tenants.audit_trail.stored import AUDIT
 from tenants.membership import invitations, members
 from tenants.membership.stored import MEMBERS, MemberItem

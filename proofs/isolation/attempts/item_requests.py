@@ -7,8 +7,17 @@ from typing import Any, Final
 
 from portal.schema.tables import Table
 from proofs.isolation import keys
-from proofs.isolation.attempts.attempt import AttackAttempt, impossible, place_of, typed_key, used
-from proofs.isolation.attempts.fuzzers import KEYS, NO_TEXT, Draw, no_table
+from proofs.isolation.attempts.attempt import (
+    KEYS,
+    NO_TEXT,
+    AttackAttempt,
+    Draw,
+    impossible,
+    no_table,
+    place_of,
+    typed_key,
+    used,
+)
 from tenants.membership.stored import MEMBERS
 from tickets.ticket.stored import TICKETS
 

@@ -5,8 +5,17 @@ from __future__ import annotations
 from typing import Any, Final
 
 from portal.schema.tables import Index, Table
-from proofs.isolation.attempts.attempt import AttackAttempt, place_of, typed_key, used
-from proofs.isolation.attempts.fuzzers import KEYS, NO_TEXT, Draw, no_index, no_table
+from proofs.isolation.attempts.attempt import (
+    KEYS,
+    NO_TEXT,
+    AttackAttempt,
+    Draw,
+    no_index,
+    no_table,
+    place_of,
+    typed_key,
+    used,
+)
 from tickets.ticket.stored import TICKETS
 
 # `#h` and `#g` are the partition key, `#r` is the sort key; `:o` is the own key, `:f` the foreign one, `:x` neither.

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from portal.isolation import policies
-from proofs.isolation.attempts.attempt import AttackAttempt, impossible, place_of, typed_key
-from proofs.isolation.attempts.fuzzers import Draw
+from proofs.isolation.attempts.attempt import AttackAttempt, Draw, impossible, place_of, typed_key
 
 PARTIQL: Final = ("ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction")
 # Besides these, every operation that botocore's model knows is tried; see `attempt`.

@@ -14,8 +14,7 @@ from django.conf import settings
 
 from portal.schema import placed_names
 from proofs.isolation.attempts import honest, item_requests
-from proofs.isolation.attempts.attempt import AttackAttempt, place_of
-from proofs.isolation.attempts.fuzzers import Draw
+from proofs.isolation.attempts.attempt import AttackAttempt, Draw, place_of
 from tickets.ticket.stored import TICKETS
 
 _TRIES: Final = 8  # to draw an honest request that names a table which can be a tenant's own

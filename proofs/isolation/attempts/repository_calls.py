@@ -17,8 +17,7 @@ from portal.dynamo.repository import TenantRepository, Transaction
 from portal.nosql.stored import SessionItem
 from portal.schema import keys, registry
 from proofs.isolation import keys as proof_keys
-from proofs.isolation.attempts.attempt import SCRATCH_SORT, AttackAttempt, as_json, typed_key
-from proofs.isolation.attempts.fuzzers import KEYS, Draw
+from proofs.isolation.attempts.attempt import KEYS, SCRATCH_SORT, AttackAttempt, Draw, as_json, typed_key
 from proofs.isolation.targets import Cursor
 from tenants.membership.stored import MEMBERS, MemberItem
 from tenants.sign_in.stored import USERS, AccountItem

@@ -25,8 +25,8 @@ from proofs.isolation.oracle import Oracle
 from proofs.isolation.targets import Target, texts_of
 from proofs.isolation.transport import Crossed
 from proofs.isolation.walk import api_tricks, portal_tricks
+from proofs.isolation.walk.api_tricks import LentKeys, lend
 from proofs.isolation.walk.http_request import HttpRequest, Route, api_routes, routes
-from proofs.isolation.walk.lent_keys import LentKeys, lend
 from proofs.isolation.walk.visitors import Visitor, Visitors
 from proofs.isolation.walk.watch import Watch
 from tenants.api_keys.scopes import Scope

@@ -15,9 +15,9 @@ from django.core.management.base import CommandError, CommandParser
 from portal.errors import NotFound, Unavailable
 from portal.management.command import PortalCommand, Progress, whole_number
 from proofs import proof_report
-from proofs.isolation import report, targets
+from proofs.isolation import targets
 from proofs.isolation.data_attack import Crossing
-from proofs.isolation.proof import CannotRun, Proof, prove, replay
+from proofs.isolation.proof import CannotRun, Proof, by_kind, document, prove, replay
 from proofs.isolation.transport import Unsafe
 
 CANNOT_RUN = 2
@@ -69,14 +69,14 @@ class Command(PortalCommand):
         self._say(proof, options)
 
     def _write(self, proof: Proof, options: dict[str, Any]) -> None:
-        found = report.document(proof)
+        found = document(proof)
         try:
-            proof_report.write(options, found, title="Isolation of tenants", drawn={"attacks": report.by_kind(found)})
+            proof_report.write(options, found, title="Isolation of tenants", drawn={"attacks": by_kind(found)})
         except CommandError as error:
             self.stderr.write(str(error))
 
     def _say(self, proof: Proof, options: dict[str, Any]) -> None:
-        found = report.document(proof)
+        found = document(proof)
         counted = found["requests"]
         self.stdout.write(
             f"{counted['hostile']:,} hostile and {counted['honest']:,} honest requests, {counted['visits']:,} visits "
