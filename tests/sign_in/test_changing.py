@@ -81,53 +81,40 @@ def test_no_factor_changes_before_the_password_was_asked_again(world: World, cha
     assert told() == [("user.factor_added", "factor: authenticator app")]
 
 
-def test_a_wrong_password_opens_no_changes(world: World) -> None:
-    browser = world.browser("bob")
-    answer: Any = browser.send(f"{SECURITY}confirm/", {"password": "wrong"})
-    assert answer.status_code == 422
-    assert browser.get(APP).status_code == 302
-
-
 def test_guessing_the_password_of_an_open_session_is_slowed_down(world: World) -> None:
     browser = world.browser("bob")
     answers = [browser.send(f"{SECURITY}confirm/", {"password": "wrong"}).status_code for _ in range(9)]  # type: ignore[attr-defined]
     assert answers == [422] * 8 + [429]
+    assert browser.get(APP).status_code == 302, "a wrong password opens no changes"
 
 
-def test_changes_are_open_for_some_minutes_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    browser = confirmed(world, "bob")
+def test_changes_are_open_for_some_minutes_after_a_sign_in(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    browser = Browser()
+    browser.sign_in("bob@example.com")
     assert browser.get(APP).status_code == 200
     monkeypatch.setattr(tenancy_request, "CONFIRMED_SECONDS", -1)
     assert browser.get(APP).status_code == 302
 
 
-def test_who_has_just_signed_in_is_not_asked_again(world: World) -> None:
-    browser = Browser()
-    browser.sign_in("bob@example.com")
-    assert browser.get(APP).status_code == 200
-
-
-def test_an_app_is_added_by_a_code_of_the_secret_that_was_shown(world: World) -> None:
-    browser = confirmed(world, "bob")
-    _, answer = add_app(browser)
-    assert len(set(codes_in(answer))) == 10
-    assert "Added just now" in re.sub(r"<[^>]+>", "", text_of(browser.get(SECURITY)))
-
-
-def test_the_qr_code_holds_the_secret_and_needs_no_exception_from_the_policy(world: World) -> None:
-    page = confirmed(world, "bob").get(APP)
-    drawn = page.content.decode().split('class="qr-code"')[1].split("</div>")[0]
-    assert "<svg" in drawn
-    assert "style" not in drawn
-    assert page.context["address"].startswith("otpauth://totp/Pooldesk:bob%40example.com?secret=" + secret_on(page))
-
-
-def test_a_wrong_code_adds_nothing_and_shows_the_same_secret_again(world: World) -> None:
+def test_an_app_is_added_by_a_code_of_the_secret_that_is_shown_and_recovery_codes_are_shown_once(world: World) -> None:
     browser = confirmed(world, "bob")
     page = browser.get(APP)
-    answer: Any = browser.send(APP, {"one_time_code": "12 34", "setup": setup_on(page)})
-    assert (answer.status_code, secret_on(answer)) == (422, secret_on(page))
-    assert told() == []
+    drawn = page.content.decode().split('class="qr-code"')[1].split("</div>")[0]
+    assert ("<svg" in drawn, "style" in drawn) == (True, False), "it needs no exception from the policy"
+    assert page.context["address"].startswith("otpauth://totp/Pooldesk:bob%40example.com?secret=" + secret_on(page))
+    refused: Any = browser.send(APP, {"one_time_code": "12 34", "setup": setup_on(page)})
+    assert (refused.status_code, secret_on(refused), told()) == (422, secret_on(page), [])
+    _, answer = add_app(browser)
+    assert len(set(codes_in(answer))) == 10
+    assert "no-store" in answer["Cache-Control"]
+    found = re.search(r'href="data:text/plain;charset=utf-8,([^"]+)" download="', answer.content.decode())
+    assert found is not None
+    first, *lines = unquote(found[1]).strip().splitlines()
+    assert "bob@example.com" in first
+    assert [line for line in lines if line] == codes_in(answer)
+    security = browser.get(SECURITY)
+    assert "Added just now" in re.sub(r"<[^>]+>", "", text_of(security))
+    assert codes_in(security) == []
 
 
 def test_a_secret_of_somebody_elses_page_is_not_taken(world: World) -> None:
@@ -143,22 +130,6 @@ def test_a_secret_that_was_shown_long_ago_is_not_taken(world: World, monkeypatch
     _, answer = add_app(browser)
     assert answer.status_code == 302
     assert told() == []
-
-
-def test_recovery_codes_are_shown_once(world: World) -> None:
-    browser = confirmed(world, "bob")
-    _, answer = add_app(browser)
-    assert "no-store" in answer["Cache-Control"]
-    assert codes_in(browser.get(SECURITY)) == []
-
-
-def test_recovery_codes_can_be_downloaded_as_a_file_that_says_whose_they_are(world: World) -> None:
-    _, answer = add_app(confirmed(world, "bob"))
-    found = re.search(r'href="data:text/plain;charset=utf-8,([^"]+)" download="', answer.content.decode())
-    assert found is not None
-    first, *lines = unquote(found[1]).strip().splitlines()
-    assert "bob@example.com" in first
-    assert [line for line in lines if line] == codes_in(answer)
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
@@ -189,22 +160,26 @@ def test_removing_and_replacing_say_what_follows_and_wait_for_an_answer(world: W
     assert [action for action, _ in told()] == ["user.factor_added"] * 2
 
 
-def test_what_is_not_there_is_not_asked_about(world: World) -> None:
-    here = confirmed(world, "bob")
-    assert "has no authenticator app" in text_of(here.get(f"{APP}remove/", follow=True))
-    assert "no such passkey" in text_of(here.get(f"{SECURITY}passkeys/{'a' * 32}/remove/", follow=True))
+def test_what_is_not_there_is_not_asked_about_and_not_removed(world: World) -> None:
+    add_passkey(confirmed(world, "bob"), SoftPasskey())
+    world.users["bob"] = factors.accounts.find_by_id(world.users["bob"].id)
+    bobs, vera = first_removal(confirmed(world, "bob")), confirmed(world, "vera")
+    assert "has no authenticator app" in text_of(vera.get(f"{APP}remove/", follow=True))
+    assert "Add one first" in text_of(vera.send(f"{SECURITY}codes/", follow=True))
+    for removal in (bobs, f"{SECURITY}passkeys/{'a' * 32}/remove/"):
+        assert "no such passkey" in text_of(vera.get(removal, follow=True))
+        assert "no such passkey" in text_of(vera.send(removal, follow=True))
+    assert len(told()) == 1
 
 
-def test_who_removes_the_last_factor_reads_that_the_recovery_codes_went_too(world: World) -> None:
+def test_a_second_factor_beside_the_first_brings_no_new_codes_and_the_last_takes_them_along(world: World) -> None:
     give_app(world, "bob")
-    page: Any = confirmed(world, "bob").send(f"{APP}remove/", follow=True)
-    assert "The authenticator app is removed, and your recovery codes with it." in text_of(page)
-
-
-def test_a_second_factor_beside_the_first_brings_no_new_codes(world: World) -> None:
-    give_app(world, "bob")
-    answer = add_passkey(confirmed(world, "bob"), SoftPasskey())
+    browser = confirmed(world, "bob")
+    answer = add_passkey(browser, SoftPasskey())
     assert (answer.status_code, codes_in(answer)) == (302, [])
+    browser.send(first_removal(browser))
+    page: Any = browser.send(f"{APP}remove/", follow=True)
+    assert "The authenticator app is removed, and your recovery codes with it." in text_of(page)
 
 
 def test_new_recovery_codes_void_the_former(world: World) -> None:
@@ -214,11 +189,6 @@ def test_new_recovery_codes_void_the_former(world: World) -> None:
     browser.sign_in("bob@example.com")
     assert browser.post("/login/second-step/", {"one_time_code": former[0]}).status_code == 422
     assert browser.post("/login/second-step/", {"one_time_code": new[0]}).status_code == 302
-
-
-def test_codes_without_a_factor_are_refused(world: World) -> None:
-    answer: Any = confirmed(world, "bob").send(f"{SECURITY}codes/", follow=True)
-    assert "Add one first" in text_of(answer)
 
 
 def test_each_change_ends_all_sessions_but_this_one(world: World) -> None:
@@ -239,6 +209,13 @@ def test_each_change_ends_all_sessions_but_this_one(world: World) -> None:
         world.users["bob"] = factors.accounts.find_by_id(world.users["bob"].id)
 
 
+def test_the_mail_about_a_change_is_in_its_transaction(world: World, settings: Any) -> None:
+    settings.EMAIL_BACKEND = mailing.OUTBOX
+    give_app(world, "bob")
+    (row,) = mailing.waiting()
+    assert mailing.content(row)["to"] == ["bob@example.com"]
+
+
 def test_the_trail_and_a_mail_tell_of_each_change(world: World) -> None:
     mail.outbox.clear()
     here = confirmed(world, "bob")
@@ -257,13 +234,6 @@ def test_the_trail_and_a_mail_tell_of_each_change(world: World) -> None:
     assert [part in text for part, text in zip(parts, said, strict=True)] == [True] * 4
 
 
-def test_the_mail_about_a_change_is_in_its_transaction(world: World, settings: Any) -> None:
-    settings.EMAIL_BACKEND = mailing.OUTBOX
-    give_app(world, "bob")
-    (row,) = mailing.waiting()
-    assert mailing.content(row)["to"] == ["bob@example.com"]
-
-
 def test_of_two_changes_at_the_same_moment_one_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     give_app(world, "bob")
     user_id, by = world.users["bob"].id, Actor()
@@ -278,22 +248,6 @@ def test_of_two_changes_at_the_same_moment_one_is_refused(world: World, monkeypa
     with pytest.raises(Conflict):
         factors.remove_authenticator(user_id, by=by)
     assert told()[0] == ("user.recovery_codes_renewed", "")
-
-
-def test_nobody_removes_anothers_passkey(world: World) -> None:
-    add_passkey(confirmed(world, "bob"), SoftPasskey())
-    bobs = re.findall(r"passkeys/[0-9a-f]{32}/remove/", confirmed_again(world, "bob").get(SECURITY).content.decode())
-    answer: Any = confirmed(world, "vera").send(SECURITY + bobs[0], follow=True)
-    assert "no such passkey" in text_of(answer)
-    assert len(told()) == 1
-
-
-def confirmed_again(world: World, who: str) -> Browser:
-    """The same of somebody whose factors have changed since the world was made."""
-    found = factors.accounts.find_by_id(world.users[who].id)
-    assert found is not None
-    world.users[who] = found
-    return confirmed(world, who)
 
 
 def test_no_more_than_twenty_passkeys_are_kept(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from tenants.audit_trail.recording import Actor
 from tenants.lifecycle import desk_settings
 from tenants.operators.facades import AuditRow
 from tenants.sign_in import accounts, factors
+from tenants.tenancy.roles import Role
 from tests.sign_in.test_changing import add_app, is_signed_in, text_of
 from tests.support import commands
 from tests.support.api_client import api_client
@@ -75,10 +76,14 @@ def test_a_member_without_one_is_led_to_add_it_and_goes_on_from_there(demanding:
     assert browser.get("/tickets/?status=closed").status_code == 200
 
 
-def test_who_removes_the_last_factor_is_warned_of_the_desk_that_asks_for_one(demanding: World) -> None:
+def test_who_has_a_factor_works_until_they_remove_the_last_one_and_are_warned_of_that(demanding: World) -> None:
     give_app(demanding, "bob")
-    page = text_of(confirmed(demanding, "bob", "acme").get(f"{SECURITY}authenticator/remove/"))
+    browser = confirmed(demanding, "bob", "acme")
+    assert browser.get("/tickets/").status_code == 200
+    page = text_of(browser.get(f"{SECURITY}authenticator/remove/"))
     assert "Acme asks for a second factor: you get in there again once you have added one." in page
+    browser.send(f"{SECURITY}authenticator/remove/")
+    assert browser.get("/tickets/")["Location"].startswith(SECURITY)
 
 
 def sign_ins(world: World, who: str) -> int:
@@ -97,34 +102,14 @@ def test_the_trail_tells_of_a_sign_in_once_the_desk_has_let_the_member_in(demand
     assert sign_ins(demanding, "bob") == 1
 
 
-def test_a_partial_request_moves_the_whole_page_there(demanding: World) -> None:
-    answer = demanding.browser("bob", "acme").get("/tickets/", headers={"HX-Request": "true"})
-    assert (answer.status_code, answer["HX-Redirect"][: len(SECURITY)]) == (204, SECURITY)
-
-
-def test_a_form_of_a_member_without_one_changes_nothing_and_is_kept(demanding: World) -> None:
+def test_parts_of_pages_lead_there_and_forms_are_kept_while_other_desks_stay_open(demanding: World) -> None:
     browser = demanding.browser("bob", "acme")
+    part = browser.get("/tickets/", headers={"HX-Request": "true"})
+    assert (part.status_code, part["HX-Redirect"][: len(SECURITY)]) == (204, SECURITY)
     answer: Any = browser.send("/tickets/new/", {"title": "Nearly lost", "description": "x"})
     assert (answer.status_code, "Nearly lost" in text_of(answer)) == (403, True)
-
-
-def test_other_desks_of_the_same_person_stay_open(demanding: World) -> None:
-    from tenants.tenancy.roles import Role
-
     demanding.join("bob", "globex", Role.AGENT)
     assert demanding.browser("bob", "globex").get("/tickets/").status_code == 200
-
-
-def test_members_with_a_second_factor_do_not_notice(demanding: World) -> None:
-    give_app(demanding, "bob")
-    assert demanding.browser("bob", "acme").get("/tickets/").status_code == 200
-
-
-def test_who_removes_the_last_factor_is_out_of_the_desk(demanding: World) -> None:
-    give_app(demanding, "bob")
-    browser = confirmed(demanding, "bob", "acme")
-    browser.send(f"{SECURITY}authenticator/remove/")
-    assert browser.get("/tickets/")["Location"].startswith(SECURITY)
 
 
 def test_api_keys_go_on_working(demanding: World) -> None:
@@ -142,20 +127,16 @@ def test_an_owner_ends_the_demand(demanding: World) -> None:
 
 
 def test_an_operator_without_one_is_led_to_add_it_before_the_admin_opens(world: World, settings: Any) -> None:
-    settings.OPERATOR_SECOND_FACTOR = True
     make_operator()
     browser = Operator.signed_in()
+    assert browser.get("/admin/").status_code == 200, "in development the password is enough"
+    settings.OPERATOR_SECOND_FACTOR = True
     assert browser.get("/admin/")["Location"] == f"{SECURITY}?next=/admin/"
     assert browser.post("/admin/tenants/tenant/add/", {"name": "x"}).status_code == 403
     assert "The operators&#x27; admin asks for a second factor" in text_of(browser.get(f"{SECURITY}?next=/admin/"))
     _, codes = add_app(browser, next="/admin/")
     assert 'href="/admin/"' in codes.content.decode()
     assert browser.get("/admin/").status_code == 200
-
-
-def test_in_development_the_admin_opens_by_the_password(world: World) -> None:
-    make_operator()
-    assert Operator.signed_in().get("/admin/").status_code == 200
 
 
 @pytest.mark.parametrize(("debug", "demanded"), [("true", False), ("false", True)])
@@ -179,18 +160,11 @@ def test_an_operator_resets_the_factors_of_who_has_lost_them(world: World) -> No
     assert "has no second factor any more" in text_of(answer)
     assert not is_signed_in(bobs)
     assert Browser().sign_in("bob@example.com").status_code == 302  # type: ignore[attr-defined]
-    assert "operator of the platform removed all second factors" in str(mail.outbox[-1].body)
-    assert reset_rows() == [("root@example.com", "admin", "reason: Showed an id card.")]
-
-
-def test_the_mail_about_a_reset_says_why_and_what_is_open_now(world: World) -> None:
-    give_app(world, "bob")
-    mail.outbox.clear()
-    factors.reset(world.users["bob"].id, reason="Showed an id card.", by=Actor())
     said = str(mail.outbox[-1].body)
-    for words in ("Showed an id card.", "your password alone signs you in", "If you did not ask for this"):
-        assert words in said
-    assert "If it was you" not in said
+    reason = "Showed an id card."
+    told = ("operator of the platform removed all second factors", "your password alone signs you in", reason)
+    assert [words in said for words in (*told, "If you did not ask for this", "If it was you")] == [True] * 4 + [False]
+    assert reset_rows() == [("root@example.com", "admin", "reason: Showed an id card.")]
 
 
 def reset_rows() -> list[tuple[str, str, str]]:
@@ -211,6 +185,9 @@ def test_an_operator_does_not_reset_their_own(world: World) -> None:
 
 
 def test_the_command_resets_them_too(world: World) -> None:
+    nothing = commands.run("reset_second_factor", "bob@example.com", "--reason", "x")
+    assert (nothing.status, nothing.err) == (1, "This account has no second factor.")
+    assert commands.run("reset_second_factor", "who@example.com", "--reason", "x").status == 1
     give_app(world, "bob")
     refused = commands.run("reset_second_factor", "bob@example.com", "--reason", "\u200b")
     assert (refused.status, refused.err) == (1, "Say why: the audit trail keeps it.")
@@ -218,12 +195,6 @@ def test_the_command_resets_them_too(world: World) -> None:
     assert (ended.status, ended.out) == (0, "bob@example.com has no second factor any more.\n")
     assert reset_rows() == [("", "reset_second_factor", "reason: Lost the phone.")]
     assert Browser().sign_in("bob@example.com").status_code == 302  # type: ignore[attr-defined]
-
-
-def test_the_command_says_that_there_is_nothing_to_reset(world: World) -> None:
-    ended = commands.run("reset_second_factor", "bob@example.com", "--reason", "x")
-    assert (ended.status, ended.err) == (1, "This account has no second factor.")
-    assert commands.run("reset_second_factor", "who@example.com", "--reason", "x").status == 1
 
 
 def test_a_reset_ends_the_recovery_codes(world: World) -> None:

@@ -226,8 +226,13 @@ def test_a_reset_link_sets_a_new_password_once(world: World) -> None:
     link = reset_link("bob@example.com")
     assert link is not None
     new = {"new_password1": "another long password", "new_password2": "another long password"}
-    assert Client().get(link).status_code == 200
+    browser, page = world.browser("bob"), Client().get(link)
+    assert page.status_code == 200
+    assert ("no-store" in page["Cache-Control"], page["Referrer-Policy"]) == (True, "same-origin")
+    assert browser.get("/tickets/")["Cache-Control"] == "private, no-store"
     assert Client().post(link, new).status_code == 302
+    assert not signed_in(browser), "it signs everybody out"
+    assert reset_link("who@example.com") is None
     assert Client().get(link).status_code == 404
     assert Browser().post("/login/", {"email": "bob@example.com", "password": new["new_password1"]}).status_code == 302
 
@@ -311,10 +316,6 @@ def test_an_address_that_would_become_another_one_is_refused_wherever_it_is_ente
         accounts.create(email=SHARP, name="X", password=None, by=SYSTEM)
 
 
-def test_no_cache_keeps_the_page_of_a_reset_link(world: World) -> None:
-    assert "no-store" in Client().get(reset_link("bob@example.com") or "")["Cache-Control"]
-
-
 def test_a_reset_link_ends_with_a_later_sign_in(world: World) -> None:
     link = reset_link("bob@example.com") or ""
     assert Client().get(link).status_code == 200
@@ -355,22 +356,6 @@ def test_the_choice_of_desks_keeps_the_whole_address_that_was_asked_for(world: W
     assert page.context["next"] == asked
 
 
-def test_a_reset_signs_everybody_out(world: World) -> None:
-    browser = world.browser("bob")
-    link = reset_link("bob@example.com") or ""
-    new = {"new_password1": "another long password", "new_password2": "another long password"}
-    Client().post(link, new)
-    assert not signed_in(browser)
-
-
-def test_an_unknown_address_gets_the_same_answer_and_no_mail(world: World) -> None:
-    assert reset_link("who@example.com") is None
-
-
-def test_a_reset_link_does_not_leak_through_the_referrer(world: World) -> None:
-    assert Client().get(reset_link("bob@example.com") or "")["Referrer-Policy"] == "same-origin"
-
-
 @pytest.mark.parametrize("link", ["/password/reset/x/y/", "/password/reset/MQ/set-password/", "/password/reset/%FF/t/"])
 def test_a_made_up_reset_link_is_not_found(world: World, link: str) -> None:
     assert Client().get(link).status_code == 404
@@ -398,10 +383,6 @@ def test_a_password_is_hashed_again_when_its_parameters_are_outdated(world: Worl
     assert before is not None
     assert after is not None
     assert before.password != after.password
-
-
-def test_pages_of_a_signed_in_person_are_not_kept_by_caches(world: World) -> None:
-    assert world.browser("bob").get("/tickets/")["Cache-Control"] == "private, no-store"
 
 
 def test_every_page_has_the_headers_that_a_browser_needs(world: World) -> None:
