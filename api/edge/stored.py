@@ -52,7 +52,7 @@ declare(
 
 
 class AnswerItem(Item):
-    """The answer to a request with an idempotency key, or that one is at work on it. Removed by TTL after a day.
+    """The response to a request with an idempotency key, or the claim of a running request. Removed by TTL after a day.
 
     `digest` is that of the request's body. `claim` is whose turn it is, a new one each time, and `claimed_until` the
     second since 1970 until which nobody else takes it. Then the answer: `status`, `headers` as JSON, and the `body`,

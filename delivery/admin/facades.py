@@ -15,7 +15,7 @@ from portal.schema import keys
 
 
 class DeadDelivery(Facade):
-    """A delivery that nobody tries any more."""
+    """A delivery that was given up."""
 
     id = models.CharField(primary_key=True, max_length=200)
     tenant_id = models.CharField("tenant", max_length=32)

@@ -55,7 +55,7 @@ def held(tenant_id: str) -> str:
 
 # Sparse: a row is in it while anything of it is undelivered. It holds the rows of all tenants, and no tenant reads it.
 PENDING = Index(
-    "gsi-status", "pending", "due_at", (), leading_keys="", shared="the sweeper finds what is due, whosever it is"
+    "gsi-status", "pending", "due_at", (), leading_keys="", shared="the sweeper finds due rows of all tenants"
 )
 
 # Of the rows of tenants, and no others: what is a tenant's is found by it when the whole tenant is taken up.
@@ -92,7 +92,7 @@ declare(
 
 
 class OutboxItem(Item):
-    """Hold what one transaction tells, and who has not answered yet.
+    """Hold the events of one transaction, and the destinations that have not answered yet.
 
     `tenant_id` is missing in rows that are no tenant's. `tenant` is the JSON of the tenant's id, name and slug;
     `events` a list of JSON texts, see `event_types.encoded`; `subject` what they are about, "ticket/7". `queues` are

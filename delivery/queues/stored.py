@@ -27,7 +27,7 @@ DEPTHS: Final = "DEPTHS"  # how full the queues were when a worker looked last
 LATEST: Final = "LATEST"
 
 QUEUES = Table(
-    "Events.Queues", "platform", "kind", "name", shared="which sets of queues are given is looked at for all tenants"
+    "Events.Queues", "platform", "kind", "name", shared="operators and the allocation see the queue sets of all tenants"
 )
 _ACTIONS: Final = (
     "ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "GetQueueUrl", "ReceiveMessage", "SendMessage",
@@ -50,7 +50,7 @@ def count_of(queues: int) -> str:
 
 
 class GivenItem(Item):
-    """Count the sets that were given to tenants while there were as many queues as `name` says."""
+    """Count the sets given to tenants, for the number of queues in `name`."""
 
     table = QUEUES
 
@@ -71,7 +71,7 @@ class QueueSetItem(Item):
 
 
 class DepthsItem(Item):
-    """Hold the depths of all queues at a moment, as JSON: a list of [waiting, in flight, delayed] by number."""
+    """Hold the lengths of all queues at one time, as JSON: a list of [waiting, in flight, delayed] by number."""
 
     table = QUEUES
 
@@ -131,7 +131,7 @@ DEAD_BY_TIME = Index(
     "at",
     ("event_id", "timestamp", "index", "destination", "event_type", "subject", "reason", "expires_at"),
     leading_keys="",
-    shared="operators see what could not be delivered, the newest first, whosever it is",
+    shared="operators list failed deliveries of all tenants, newest first",
 )
 DEAD_DELIVERIES = Table(
     "Events.DeadLetters", "tenant", "tenant_id", "letter_id", indexes=(DEAD_BY_TIME,), ttl="expires_at"
@@ -157,7 +157,7 @@ def dead_delivery(timestamp: str, event_id: str, member: str) -> str:
 
 
 class DeadDeliveryItem(Item):
-    """A delivery that nobody tries any more. What was to be delivered stays in the outbox, in the row `event_id` and
+    """A delivery that was given up. What was to be delivered stays in the outbox, in the row `event_id` and
     `timestamp`, and goes by TTL at the same moment as that row.
 
     `index` is the event's place in the row, `reason` a sentence, `at` when it was given up. `listed` is the

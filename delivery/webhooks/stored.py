@@ -88,7 +88,7 @@ declare(
 
 
 class EndpointItem(Item):
-    """An address to which a tenant wants its events sent.
+    """A tenant's address for webhooks.
 
     `state` is "active" or "paused", `paused_because` a sentence that says why, missing or "" where an admin did it.
     `failing_since` is when the first of its deliveries failed after the last one that was answered. `version` grows
@@ -111,7 +111,7 @@ class EndpointItem(Item):
 
 
 class SecretItem(Item):
-    """The secrets that an endpoint's deliveries are signed with. `previous` signs beside it until `previous_until`.
+    """The signing secrets of an endpoint. `previous` signs beside it until `previous_until`.
 
     `earlier` has those before it that still sign, the latest first, each as `<until> <secret>`.
     """
@@ -127,7 +127,7 @@ class SecretItem(Item):
 
 
 class DeliveryItem(Item):
-    """One event and what came of sending it to one endpoint.
+    """One event and the result of sending it to one endpoint.
 
     `state` is "answered", "failed" (and is tried again at `next_at`), "dead" or "skipped" (the endpoint was paused).
     `attempts` holds, for each, `at`, `status` (0 without an answer), `ms` and `note`; `status`, `ms`, `note` and

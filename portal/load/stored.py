@@ -29,13 +29,13 @@ SHARES = Table(
     "kind",
     "process",
     ttl="expires_at",
-    shared="each process says what it needs of all tenants' rates in one row, and all rows are summed up",
+    shared="each process reports its demand for all tenants in one row, and all rows are added up",
 )
 USAGE = Table("Tenants.Usage", "tenant", "tenant_id", "minute", ttl="expires_at")
 
 
 class SharePostItem(Item):
-    """One process's latest post. `asked` is JSON: by tenant, the part of its rate that this process is asked for."""
+    """One process's latest report. `asked` is JSON: by tenant, the part of its rate that this process is asked for."""
 
     table = SHARES
 
@@ -47,7 +47,7 @@ class SharePostItem(Item):
 
 
 class UsageItem(Item):
-    """Count what one tenant asked for in one minute, such as 2026-01-31T12:00 in UTC. Each process adds its own."""
+    """Count one tenant's requests in one minute, such as 2026-01-31T12:00 in UTC. Each process adds its own."""
 
     table = USAGE
 
@@ -73,12 +73,12 @@ NOISE = Table(
     "minute",
     "process",
     ttl="expires_at",
-    shared="operators compare what all tenants ask for in a minute",
+    shared="operators compare the load of all tenants by minute",
 )
 
 
 class NoiseItem(Item):
-    """Hold what one process did in a minute. `process` begins with its kind. `tallies` is JSON: by tenant, the numbers
+    """Hold one process's counts of a minute. `process` begins with its kind. `tallies` is JSON: by tenant, the numbers
     of its tally; "others" and "nobody" are sums."""
 
     table = NOISE

@@ -24,7 +24,7 @@ SESSIONS = Table(
     "platform",
     "session_key",
     ttl="expires_at",
-    shared="a session is a person's, and says itself which tenant was chosen",
+    shared="a session belongs to a person, and names the chosen tenant",
 )
 
 
@@ -53,7 +53,7 @@ class SessionByUser(IndexModel):
     table = SESSIONS
     label = "gsi-user"
     leading_keys = ""
-    shared = "a person sees and ends their sessions, whatever desk each is at"
+    shared = "a person lists and ends their sessions in all desks"
 
     user_id = UnicodeAttribute(hash_key=True)
     started_at = UnicodeAttribute(range_key=True)

@@ -99,7 +99,7 @@ class FinishedShardItem(Item):
 
 
 class HeartbeatItem(Item):
-    """A poller's sign of life: `counter` grows every few seconds. An id lies in `shard`, the table's sort key."""
+    """A poller's heartbeat: `counter` grows every few seconds. An id lies in `shard`, the table's sort key."""
 
     table = LEASES
 
@@ -127,7 +127,7 @@ class WatermarkItem(Item):
 
 
 class FollowedStreamItem(Item):
-    """Say that the stream with this ARN was followed, for a tenant's own table, in the partition of its watermark.
+    """Record that the stream with this ARN was read, for a tenant's own table, in the partition of its watermark.
 
     So what is kept under the ARN is found when the table is no more.
     """

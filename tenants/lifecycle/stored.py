@@ -23,7 +23,7 @@ def numbered(number: int) -> str:
 
 
 class ArrivingItem(Item):
-    """A tenant that is being brought in, until it is whole. `name` is its slug here, `tenant_id` its id here.
+    """A tenant that is being imported, until it is complete. `name` is its slug here, `tenant_id` its id here.
 
     `file` is the hash of the manifest; `entry` and `line` are how far its entries are written. `import_id` stands in
     the tenant's item as well, as `arriving`, and `run` is the token of the run that goes on with it: any other one has

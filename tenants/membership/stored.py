@@ -85,7 +85,7 @@ class InviteItem(Item):
 
 
 class UnreachedItem(Item):
-    """Says of an invitation that the mail written at `sent_at` did not get through: when that was known, and why."""
+    """Records that the invitation mail written at `sent_at` was not delivered: when this was known, and why."""
 
     table = UNREACHED
 

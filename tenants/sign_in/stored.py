@@ -27,7 +27,7 @@ class DisabledAccount(IndexModel):
     table = USERS
     label = "gsi-disabled"
     leading_keys = ""
-    shared = "operators list the accounts that are disabled, whatever tenants those are in"
+    shared = "operators list disabled accounts of all tenants"
 
     disabled = UnicodeAttribute(hash_key=True)
     pk = UnicodeAttribute()
@@ -44,7 +44,7 @@ THROTTLES = Table(
     "platform",
     "bucket",
     ttl="expires_at",
-    shared="attempts to sign in are counted before anybody is known",
+    shared="sign-in attempts are counted before the person is known",
 )
 
 FACTORS = Table(
@@ -179,7 +179,7 @@ class UniqueItem(Item):
 
 
 class SuppressedItem(Item):
-    """An address to which nothing is mailed: its key is a hash of it.
+    """A suppressed mail address, by its hash.
 
     `kind` is "bounced" or "complained", `why` what the mail server said, `at` when.
     """
@@ -234,7 +234,7 @@ class PasskeyItem(Item):
 
 
 class RecoveryItem(Item):
-    """The recovery codes that are left, as hashes; the attribute is missing where none is."""
+    """The unused recovery codes, as hashes; without the attribute there are none."""
 
     table = FACTORS
 

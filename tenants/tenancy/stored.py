@@ -22,7 +22,7 @@ MEMBERSHIPS = Table(
     "platform",
     "platform_user_id",
     "tenant_id",
-    shared="which tenants a person is in is asked before one of them is chosen",
+    shared="a person's tenants are listed before one of them is chosen",
 )
 # One partition per kind of object, so that commands and operators find all tenants by a Query.
 DIRECTORY = Table(

@@ -182,9 +182,9 @@ def examples_of(rows: Rows) -> dict[str, dict[str, Any]]:
 
 _HEAD: Final = """# The data model
 
-Made from the declarations in each `stored.py`, from the items of a desk that was used, and from what pages
-ask of the engine (`test_data_model.py`). [`data-model.json`](data-model.json) is the same for NoSQL Workbench: *Import
-data model*. In keys, `<id>` is a tenant's or another id; capitals stand there as they are. The end of an index's name
+Generated from the declarations in each `stored.py`, the items of a used desk, and the requests of pages
+(`test_data_model.py`). [`data-model.json`](data-model.json) is the same for NoSQL Workbench: *Import
+data model*. In keys, `<id>` is a tenant's or another id; capitals are literal. The end of an index's name
 is a digest of its keys and attributes ([operations](operations.md#upgrading)): `gsi-actor-05893f` is the sources'
 `gsi-actor`.
 

@@ -152,7 +152,7 @@ DEAD_LETTERS = Table(
     "worker",
     "owner",
     "sequence",
-    shared="a record that cannot be read names no tenant for certain, and operators look at all",
+    shared="an unreadable record may name no tenant, and operators list all",
 )
 
 declare(
@@ -212,7 +212,7 @@ class MarkerItem(Item):
 
 
 class VerifyLeaseItem(Item):
-    """The lease of whoever verifies or repairs the tenant's aggregates.
+    """The lease of a verification or repair of the tenant's aggregates.
 
     `holder` is "" for nobody, `by` a person's name.
     """

@@ -55,7 +55,7 @@ class ImportItem(Item):
 
 
 class ImportSourceItem(Item):
-    """An archive from which something was imported, by its name: the key of its rows is made of that."""
+    """An imported archive, by its name, from which the keys of its rows are made."""
 
     table = TICKETS
 

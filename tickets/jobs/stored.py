@@ -9,7 +9,7 @@ from tenants.tenancy.stored import DIRECTORY
 
 
 class JobItem(Item):
-    """Store what all kinds of jobs have, the last one of a tenant under its id.
+    """Store the common attributes of all jobs, the latest of a tenant under its id.
 
     `state` says whether somebody has to carry it out, and `phase` how far that is. `holder` is whoever has the lease,
     "" for nobody, who raises `counter` as a heartbeat. `trouble` is what keeps it from going on, "" for nothing.

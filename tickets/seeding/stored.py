@@ -14,7 +14,7 @@ from tickets.ticket.stored import TICKETS
 
 
 class SeedItem(Item):
-    """Hold how far the demonstration of a tenant is: the first `written` of `planned` tickets, with times
+    """Hold the progress of a tenant's sample data: the first `written` of `planned` tickets, with times
     relative to `day`.
 
     Numbers up to `taken` may belong to tickets that people opened before. `complete` is 1 in the first tenant when

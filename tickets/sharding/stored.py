@@ -42,7 +42,7 @@ class ReshardItem(JobItem):
 
 
 class HeatItem(Item):
-    """Say what one stream worker has seen of partitions that are written much.
+    """Hold one stream worker's counts of writes to busy partitions.
 
     `windows` is JSON: by the beginning of a window, write units a second by partition.
     """

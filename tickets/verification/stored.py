@@ -36,7 +36,7 @@ def end_of(sort_key: str) -> int:
 
 
 class RoundItem(Item):
-    """The recount of a tenant that is going on, or was broken off. `round` is its id, "" when it has ended.
+    """A running or interrupted recount of a tenant. `round` is its id, "" when it has ended.
 
     `data` holds, compressed, what had touched the aggregates before it began. It goes by TTL.
     """
@@ -51,7 +51,7 @@ class RoundItem(Item):
 
 
 class SumItem(Item):
-    """The sum of what a group of tickets contributes, compressed in `data`. It goes by TTL."""
+    """The summed contributions of a group of tickets, compressed in `data`. It goes by TTL."""
 
     table = TICKETS
 
