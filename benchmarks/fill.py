@@ -1,4 +1,4 @@
-"""Fills tenants with tickets as the rules write them, in parallel batches. What is filled already stays as it is.
+"""Fills tenants with tickets as the rules write them, in parallel batches. Existing data stays.
 
 Texts follow from a ticket's distance from the newest, not from its number, so that the same row of a list is as long
 in every tenant: what differs between sizes is then the number of tickets, and a digit or two of their numbers.

@@ -39,7 +39,7 @@ def say(text: str) -> None:
 
 @contextlib.contextmanager
 def progress(label: str, total: int) -> Iterator[Callable[[int], object]]:
-    """Give a bar while `with` lasts, where stderr is a terminal. What it yields takes the number of steps done."""
+    """Show a bar on a terminal while `with` lasts; the yielded function takes the number of steps done."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     console = Console(stderr=True)
     with Progress(

@@ -1,6 +1,6 @@
 """Measure the stream worker on what was filled, and a rebuild beside it; the dashboards have numbers by that.
 
-The worker is `manage.py run_stream`, as an operator starts it. What a kept fill has left is counted in no time, so then
+The worker is `manage.py run_stream`, as an operator starts it. Counting the rest of a kept fill takes no time, so then
 there is no figure.
 """
 

@@ -2,8 +2,8 @@
 
 The outbox: no invocation may rely on what an earlier one left in the process, so no message waits here.
 `outbox_handler` leaves what is over a tenant's limits in the outbox at once. `sweep_handler`, which a rule of
-EventBridge calls each minute, finds it there with all else that is due, and works on it for most of that minute. What
-the process still knows of the messages on their way only holds it to the tenants' limits.
+EventBridge calls each minute, finds it there with all else that is due, and works on it for most of that minute. The
+process's memory of messages on their way only serves the tenants' limits.
 
 A queue of deliveries: a batch is delivered in parallel, within the same limits for each tenant; what is over them is
 sent again with a delay. The answer names the messages that Lambda must not delete (ReportBatchItemFailures). A message

@@ -1,4 +1,4 @@
-"""Remember what a process met last, so that what comes next or again costs less. What is forgotten is only dearer."""
+"""Cache the latest values of a process. A miss costs time, never correctness."""
 
 from __future__ import annotations
 

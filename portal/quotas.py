@@ -60,7 +60,7 @@ class TokenBucket:
         return max(0.0, (tokens - self._tokens) / self._per_second)
 
     def change(self, *, per_second: float, burst: float) -> None:
-        """Fill it at another rate from now on. What is in it stays, as far as it holds that."""
+        """Fill it at another rate from now on. Its content stays, up to the new size."""
         if (per_second, burst) == (self._per_second, self._burst):
             return
         _check(per_second, burst)

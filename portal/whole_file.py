@@ -12,9 +12,11 @@ from typing import IO
 
 @contextmanager
 def writing(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file to be written. What is written lies beside it meanwhile, each time under another name, so that two
-    who write one file at once do not disturb each other: the one that ends last stays. Only its owner can read it,
-    because such files hold what people have told a desk. Raises OSError."""
+    """Open a file to be written.
+
+    The content is first written to a temporary file beside it. Two processes that write one file at once do not disturb
+    each other: the one that ends last stays. Only its owner can read it, because such files hold what people have told
+    a desk. Raises OSError."""
     number, part = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".part", dir=path.parent)
     try:
         with os.fdopen(number, "w+b") as place:

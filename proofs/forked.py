@@ -44,7 +44,7 @@ Work = Callable[..., None]  # of a journal, a seed, and what is its own
 
 
 class Process:
-    """A running process in a session of its own, which ends with its parent. What it prints goes to a file.
+    """A running process in a session of its own, which ends with its parent. Its output goes to a file.
 
     The first of a parent says by `loads` which modules all of them find loaded, and has its environment.
     """

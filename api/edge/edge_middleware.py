@@ -1,8 +1,8 @@
 """Let requests of the API in by their key. They go through none of the pages' middlewares: no cookie, no session.
 
-The way of a request: its address says which route it means, and the route which scope it needs. What no route can
-read is refused; so is a key whose text cannot be one, without a read. Key and tenant are read together, the tenant is
-held to its limits, and the route is called. Whatever is wrong comes back as a problem.
+The way of a request: its address says which route it means, and the route which scope it needs. A request that no route
+can read is refused; so is a malformed key, without a read. Key and tenant are read together, the tenant is held to its
+limits, and the route is called. Whatever is wrong comes back as a problem.
 
 A key that let in before is held to its tenant's limits before that read, so that a flood costs none. Any other is no
 tenant's until it is proved, takes nothing of one and learns nothing of one: `key_attempts.py` bounds those.

@@ -153,7 +153,7 @@ class _Once(Generic[_T]):
             self._explain(reason.item)
 
     def fail(self, error: PortalError) -> None:
-        """Keep a refusal as the answer. What may go otherwise the next time is not kept, and may be sent at once."""
+        """Keep a refusal as the answer, unless a repetition may succeed: then nothing is stored."""
         if not self._is_claimed:
             return
         answer = problem_responses.of(error, self._request_id)

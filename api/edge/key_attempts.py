@@ -31,7 +31,7 @@ class TooManyAttempts(LimitReached):
 
 
 class KeyAttempts:
-    """Count what is tried at this process, for any number of threads. What is kept is bounded."""
+    """Count what is tried at this process, for any number of threads. The stored data is bounded."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._lock = threading.Lock()

@@ -311,7 +311,7 @@ def change_webhook(request: ApiRequest, webhook_id: WebhookId, webhook: WebhookT
 def remove_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     """Remove an endpoint and its secret.
 
-    What it still has to get is not sent.
+    Its pending events are not sent.
     """
     endpoints.remove(request.acting, endpoint_id=webhook_id, by=request.caller.actor)
     return HttpResponse(status=204)
@@ -323,7 +323,7 @@ def remove_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
 def pause_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     """Pause an endpoint.
 
-    What happens while it is paused is not sent to it later.
+    Events that happen while it is paused are not sent to it later.
     """
     return _done(request, partial(endpoints.pause, endpoint_id=webhook_id, by=request.caller.actor))
 

@@ -1,8 +1,8 @@
 """Carry one mail: ask whether its address is known not to be reached, hand it over, and say how it goes on.
 
 A mail that its carrier could not take now is tried again at the times of all deliveries, as long as it is worth
-sending. One that is refused for good is dead at once. Whoever waits for it is told: the invitation that it brings, and
-where nobody has the address, all mail to it from then on.
+sending. One that is refused for good is dead at once. The result is recorded at the invitation that the mail carries;
+if nobody has the address, no more mail is sent to it.
 """
 
 from __future__ import annotations

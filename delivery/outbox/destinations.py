@@ -56,7 +56,8 @@ _private: Final[set[str]] = set()
 def declare_destination(beginning: str, deliver: Deliver, *, is_private: bool = False) -> None:
     """Let `deliver` do the work for all destinations that begin so. Raises ValueError where another does already.
 
-    What is told to a private one goes from its row when it is delivered or given up, so that is never sent again.
+    The event of a private destination is deleted from its row when it is delivered or given up, so it is never sent
+    again.
     """
     if is_private:
         _private.add(beginning)

@@ -54,7 +54,7 @@ def move(
 ) -> QueueSet:
     """Give a tenant another set: this one, or the next of the list. Returns it.
 
-    What is in the former queues is still delivered from there. `seen` is the set that the caller was shown.
+    Messages in the former queues are still delivered from there. `seen` is the set that the caller was shown.
 
     Raises NotFound, Invalid for numbers that are no set, Conflict where somebody else was faster.
     """

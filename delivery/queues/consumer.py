@@ -1,16 +1,15 @@
 """Deliver what a worker's queues bring: a thread for each queue that waits for messages, and one for each slot.
 
 A queue is asked only while a slot is free, for one message where it was quiet and for more while it brings as many as
-it was asked for. What is received waits in a short hand until a slot takes it, from the queue with the fewest running
-first. What its tenant may not begin now is set aside for a moment and then put behind others, so that it never stands
-in the way of another tenant's.
+it was asked for. Received messages wait in a short list until a slot takes them, from the queue with the fewest running
+first. A message over its tenant's limits is set aside for a moment and then put behind others, so that it never delays
+another tenant's.
 
 The queues may be away: each thread then waits with full jitter and goes on. A worker that is killed leaves nothing
 behind; what it had is seen again after VISIBILITY_SECONDS.
 
-What was received is kept invisible while it is worked on, and deleted when it is done (`Receipts`). Deletes are sent in
-batches, ten times a second. What SQS refuses to delete comes again, and its row says by then that there is nothing to
-do.
+Received messages are kept invisible during the work, and deleted afterwards (`Receipts`). Deletes are sent in batches,
+ten times a second. A message that SQS refuses to delete comes again; its row then says that there is nothing to do.
 """
 
 from __future__ import annotations

@@ -102,7 +102,8 @@ class Dispatcher:
         return BatchResult(deferred, {"sent": sent, "waiting": waiting, "left": left, "answers": over})
 
     def send(self, rows: Collection[OutboxItem]) -> Taken:
-        """Offer what is due of these rows to the sender, and note what it sent. What an operator holds is put aside.
+        """Offer what is due of these rows to the sender, and note what it sent. Messages held by an operator are put
+        aside.
 
         Raises Unavailable where the database did not take all of it.
         """

@@ -5,11 +5,11 @@ message with one tenant's id and another's row finds nothing; and the row says w
 so that the same message twice does it once. It is read in the outbox that the message says: of all, or the tenant's
 own, which is what it was when the row was written, wherever the tenant lies by now.
 
-A message that a worker had when it died, or that raised an error that nobody expected, is a suspect. Whoever held it
-may not have begun it, so that says nothing yet: from then on each beginning is counted in its row, one at a time
-(`limits.Schedule`), and what was begun MOST_BEGINNINGS times without an answer is a dead letter. A database that is
-away, a tenant that has enough in flight and a worker that stops make no suspects: then the same is sent again as a new
-message, since SQS would count the next receive.
+A message that a worker had when it died, or that raised an error that nobody expected, is a suspect. The worker that
+held it may not have begun it, so this proves nothing yet: from then on each beginning is counted in its row, one at a
+time (`limits.Schedule`), and a message that was begun MOST_BEGINNINGS times without an answer becomes a dead letter. A
+database that is away, a tenant that has enough in flight and a worker that stops make no suspects: then the same is
+sent again as a new message, since SQS would count the next receive.
 """
 
 from __future__ import annotations

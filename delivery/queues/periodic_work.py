@@ -124,7 +124,7 @@ class Refresher:
     def turn(self) -> bool:
         """Look at all queues, if it is time: a request for each, and one PutItem. Returns whether it did.
 
-        What cannot be reached is looked at in the next turn; nothing depends on it.
+        Unreachable ones are tried in the next turn; nothing depends on it.
         """
         if self._clock() < self._due:
             return False

@@ -1,12 +1,12 @@
 """Send messages to the queues, so much of one tenant's at a time and no more, each where least is to do.
 
 A sender knows best what it sent itself: it counts, for each queue and tenant, the messages that it sent and has not
-seen answered. A unit of a tenant stays taken until the attempt is over (`over`) or so old that it certainly is. What
-the depths of the queues say of other senders comes a minute late, and corrects the count slowly: whoever follows a late
-number runs after all others to the queue that was empty a minute ago.
+seen answered. A unit of a tenant stays taken until the attempt is over (`over`) or so old that it certainly is. The
+queue lengths show other senders' load a minute late, and correct the count slowly: following them directly would send
+everybody to the queue that was empty a minute ago.
 
-What is over a tenant's limits waits here, in a list with bounds; what finds no place in it, and what a queue did not
-take, stays in the outbox, where the sweeper finds it.
+Messages over a tenant's limits wait here, in a bounded list. The others, and messages that a queue did not accept, stay
+in the outbox, where the sweeper finds them.
 
 A queue is as busy as the workers behind it, which serve other queues too. Counting queue by queue, a sender would
 follow an empty queue to a worker that another queue keeps busy, and a noisy neighbour would be noticed.

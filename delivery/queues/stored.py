@@ -157,8 +157,8 @@ def dead_delivery(timestamp: str, event_id: str, member: str) -> str:
 
 
 class DeadDeliveryItem(Item):
-    """A delivery that was given up. What was to be delivered stays in the outbox, in the row `event_id` and
-    `timestamp`, and goes by TTL at the same moment as that row.
+    """A delivery that was given up. The event stays in the outbox, in the row `event_id` and `timestamp`, and expires
+    by TTL at the same time as that row.
 
     `index` is the event's place in the row, `reason` a sentence, `at` when it was given up. `listed` is the
     partition of the index. `placement` says in whose outbox the row is, missing for that of all; the index lacks it.

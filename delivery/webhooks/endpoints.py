@@ -1,8 +1,8 @@
 """Set up endpoints: add, change, pause, resume and remove them. Admins of a tenant do this.
 
-What an endpoint subscribed to also stands in the tenant's own item, which every request has read already: that is how a
-change of a ticket knows whom to tell without a read. Both are written in one transaction, with the row of the audit
-trail. An endpoint that is paused is subscribed to nothing, so what happens meanwhile is not kept for it.
+An endpoint's subscriptions are also stored in the tenant's own item, which every request has read already: so a change
+of a ticket knows its subscribers without a read. Both are written in one transaction, with the row of the audit trail.
+An endpoint that is paused is subscribed to nothing, so what happens meanwhile is not kept for it.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def resume(
 
 
 def remove(tenant: TenantContext, *, endpoint_id: str, by: Actor) -> None:
-    """Remove an endpoint and its secrets. What it still has to get is not sent. Raises NotFound and Conflict."""
+    """Remove an endpoint and its secrets. Its pending events are not sent. Raises NotFound and Conflict."""
 
     def plan(item: EndpointItem) -> Planned:
         transaction = Transaction()

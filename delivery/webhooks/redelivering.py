@@ -1,7 +1,7 @@
 """Send again what was delivered or given up, and try an endpoint out. Admins of a tenant do this.
 
-What is sent again has the same id, so that a receiver that got it before can tell. It goes through the outbox like
-anything else, as long as the outbox has it: 30 days.
+A repeated event has the same id, so that a receiver can recognise it. It goes through the outbox like anything else, as
+long as the outbox has it: 30 days.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def redeliver(tenant: TenantContext, *, endpoint_id: str, name: str) -> None:
 def redeliver_since(tenant: TenantContext, *, endpoint_id: str, since: datetime, also_answered: bool) -> Redelivered:
     """Send again what was not delivered since a moment, or all of it: the oldest first, up to AT_ONCE of them.
 
-    What waits for its next attempt is tried at once.
+    Deliveries that wait for their next attempt are tried at once.
 
     Raises NotFound and, where the endpoint is paused, Conflict.
     """

@@ -81,7 +81,7 @@ class WebhookAddress:
 
 
 def is_public(address: str) -> bool:
-    """Tell whether an IP address, as text, is one of the public internet. What is no address is not."""
+    """Tell whether an IP address, as text, is one of the public internet. Text that is not an address is not public."""
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:

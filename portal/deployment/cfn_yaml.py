@@ -1,7 +1,7 @@
 """Write a CloudFormation template as YAML: the few shapes it needs, with short tags, in a stable layout.
 
 No YAML library is among the portal's requirements (PyYAML comes only with the linters), and none writes `!Sub` and
-`!If` without a class for each. What is written here is read back by cfn-lint's own parser in a test.
+`!If` without a class for each. A test reads the output back with cfn-lint's own parser.
 """
 
 from __future__ import annotations

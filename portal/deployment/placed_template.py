@@ -1,9 +1,9 @@
 """Make the templates beside the installation's: of one tenant's own tables, and of a site at which silos lie.
 
-That of a tenant is deployed before the tenant is placed there: a placement makes the tables that are missing and
-leaves those that exist. They are kept and restorable like those of all, and encrypted with a key of the tenant's own
-unless the installation's is given. What reads their streams belongs to the stack of the installation, whose functions,
-queues, roles and key are parameters here, called as they are called there.
+That of a tenant is deployed before the tenant is placed there: a placement makes the tables that are missing and leaves
+those that exist. They are kept and restorable like those of all, and encrypted with a key of the tenant's own unless
+the installation's is given. The consumers of their streams belong to the stack of the installation. Its functions,
+queues, roles and key are parameters here, with the same names.
 
 That of a site has the key of the tables that are made there.
 """

@@ -2,7 +2,7 @@
 
 Everything above speaks of a table by its declared name. Below it, where a request leaves, the name of a placed table
 becomes that of the tenant's own where the tenant is not in the pool, and in the answer it becomes the declared one
-again. What is not placed stays at home: accounts, members, settings, keys, the audit trail.
+again. Everything else stays in the pool: accounts, members, settings, keys, the audit trail.
 
 Source: AWS, "SaaS Storage Strategies": pool, bridge and silo.
 """

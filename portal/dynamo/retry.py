@@ -3,8 +3,8 @@
 A repetition inside a repetition does not multiply: it spends what is left of the outer one's budget. So one call of
 `retrying`, whatever it calls, makes no more repetitions than it was given. botocore's own are off.
 
-What is repeated on a tenant's behalf comes out of one bucket of the tenant's as well. While one of its partitions is
-throttled, its requests soon fail at once and hold no threads; those of others are repeated as ever.
+Retries for a tenant also take from one bucket of that tenant. While one of its partitions is throttled, its requests
+soon fail at once and hold no threads; those of others are repeated as ever.
 
 Source: AWS Architecture Blog, "Exponential Backoff and Jitter": a pause is drawn evenly between nothing and a bound
 that doubles, which keeps writers that met once from meeting again.

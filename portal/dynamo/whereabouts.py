@@ -1,7 +1,7 @@
 """Say where a tenant's content lies as somebody has read it, and wait while writes are held there.
 
-Who changes where that is waits until nobody can be using an older answer; what arrives later nevertheless is refused by
-a fence, reads the answer anew, and is sent again to where the content lies by then.
+A job that changes the location waits until no process can use the old answer. A request that still arrives late is
+refused by a fence, reads the location again, and is sent there.
 """
 
 from __future__ import annotations

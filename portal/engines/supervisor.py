@@ -43,7 +43,7 @@ class StartError(RuntimeError):
 
 
 class Command:
-    """A command line that runs as a child process. What it prints goes to `log`, where one is given."""
+    """A command line that runs as a child process. Its output goes to `log`, if given."""
 
     def __init__(self, name: str, argv: Sequence[str | Path], env: Mapping[str, str], log: Path | None = None) -> None:
         self.name = name

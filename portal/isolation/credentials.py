@@ -112,7 +112,7 @@ def assume_with(sts: Any, role_arn: str) -> Assume:
 def of_role(sts: Any, role_arn: str, name: str) -> DeferredRefreshableCredentials:
     """Return the credentials of a role of ours at a site, fetched at first use and renewed before they expire.
 
-    Who uses them gets CredentialsRefused where there are none, or none any more.
+    Using them raises CredentialsRefused if there are none, or none any more.
     """
 
     def assume() -> dict[str, str]:

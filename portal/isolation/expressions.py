@@ -1,7 +1,7 @@
 """Read the two kinds of expression that decide whose items a request touches: key conditions and updates.
 
-Both readers know less than DynamoDB does. What they do not understand is refused, never guessed: an expression that
-two readers take differently is the way around a guard.
+Both readers know less than DynamoDB does. They refuse expressions that they do not understand: an expression that two
+parsers read differently is a way around a guard.
 """
 
 from __future__ import annotations

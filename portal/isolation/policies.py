@@ -1,8 +1,8 @@
 """Make the policies of the roles from what the rooms declare.
 
-What a role may do is what its code does, no more: a room grants the operations that its code sends. No
-role has Scan, PartiQL or a wildcard action. Leading keys are bound with their delimiter, and `Null` closes the hole
-that `ForAllValues` leaves for a request without keys.
+A role may do exactly what its code does: a package grants the operations that its code sends. No role has Scan, PartiQL
+or a wildcard action. Leading keys are bound with their delimiter, and `Null` closes the hole that `ForAllValues` leaves
+for a request without keys.
 
 Source: AWS, "Partitioning Pooled Multi-Tenant SaaS Data with Amazon DynamoDB"; there the pattern lacks the
 delimiter and the empty set is let through. A tenant's own tables carry its id in their names, which the variable of

@@ -1,5 +1,7 @@
-"""Bound what of one tenant is at work at the same time in this process. What is over it is refused; a search waits a
-moment before, because those of one person who types come close together."""
+"""Bound what of one tenant is at work at the same time in this process.
+
+Requests over it are refused; a search first waits a moment, because searches of one person who types come close
+together."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def share(units: float, *, per_second: float) -> float | None:
 
 
 def write(asked: Mapping[str, NoiseTally], *, at: datetime) -> None:
-    """Write what this process was asked for in a minute, by tenant. What cannot be written is forgotten."""
+    """Write what this process was asked for in a minute, by tenant. Data that cannot be written is dropped."""
     rates = limiter.asked()
     for tenant_id, tally in asked.items():
         per_second, _ = rates.get(tenant_id, (0.0, 0.0))

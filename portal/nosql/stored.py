@@ -31,8 +31,8 @@ SESSIONS = Table(
 class SessionItem(Item):
     """A signed-in browser. `expires_at` is seconds since the epoch: DynamoDB's TTL removes the item some time later.
 
-    `session_key` is `session` of the key in the cookie. Who has signed in, when, from where and into which tenant
-    is repeated beside `data` for the index by user; `user_id` and `started_at` are missing before.
+    `session_key` is `session` of the key in the cookie. Person, time, network and desk are repeated beside `data` for
+    the index by user; `user_id` and `started_at` are missing before sign-in.
     """
 
     table = SESSIONS

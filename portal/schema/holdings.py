@@ -1,9 +1,9 @@
 """Collect what the rooms store for a tenant, so that all of it can be listed, exported, brought in again and deleted.
 
 A room declares its holdings in its `holdings.py`, or in its `tables.py`, which are imported when its app starts. Each
-says how every item of its kind that belongs to one tenant is found, by Query and GetItem. A table that has nothing of
-a tenant is declared to have nothing, with the reason. What no room declares is left over by whoever takes up a whole
-tenant; tests/holdings compares the declarations with what is really stored.
+says how every item of its kind that belongs to one tenant is found, by Query and GetItem. A table that has nothing of a
+tenant is declared to have nothing, with the reason. Undeclared items are left over when a whole tenant is processed;
+tests/holdings compares the declarations with the stored items.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from portal.schema.tables import Index, Table
 class Stage(IntEnum):
     """The order in which holdings can be deleted, lowest first.
 
-    What finds others comes later than those: a ticket names the requests that made it, the members name their
-    memberships. So each stage can be deleted, and looked through once more, before the next one.
+    Items by which others are found come later than those: a ticket names the requests that made it, the members name
+    their memberships. So each stage can be deleted, and looked through once more, before the next one.
     """
 
     NAMED = 1  # what is found by the content that names it
@@ -111,7 +111,7 @@ class RowsTogether(Protocol):
 class Holding:
     """One kind of what is stored for a tenant: in which tables, and how all of it is found.
 
-    `find` yields each item once. What it yields may be gone or changed when it is looked at.
+    `find` yields each item once. Yielded items may be gone or changed when they are used.
 
     `without` is there where a row is shared by several tenants, such as the sums of a minute: it returns the row
     without this tenant's part; such a row is written over and not deleted. None is for a row that is this tenant's

@@ -43,8 +43,8 @@ class QueueGrant:
     """The right of a role to send these operations of Amazon SQS to the queues whose names begin with `name`.
 
     The prefix of the tables stands in front of it, with dashes for dots, because a queue's name has no dots: `delivery`
-    is `Pooldesk-Prod-delivery*`. What follows, a number for instance, has at most 4 characters. Raises ValueError for
-    the tenant role: no condition of a policy tells whose message it is.
+    is `Pooldesk-Prod-delivery*`. A suffix, such as a number, has at most 4 characters. Raises ValueError for the tenant
+    role: no condition of a policy tells whose message it is.
     """
 
     role: Role

@@ -1,8 +1,8 @@
 """Describe what a follower of a stream hands to its handler, and what the handler answers.
 
 A handler is a plain function, `Handler`. It gets records of one shard in their order and returns when each of them is
-applied, skipped or dead-lettered. What cannot be applied yet, because one tenant is throttled, it gives back in
-`BatchResult.deferred`; it gets those records again, in front of the next ones of the shard. It raises Throttled or
+applied, skipped or dead-lettered. Records that cannot be applied yet, because one tenant is throttled, are returned in
+`BatchResult.deferred`. The handler gets them again, before the next records of the shard. It raises Throttled or
 Unavailable where the whole batch must come again. A batch may come again at any time, whole or in part.
 
 Sequence numbers have up to 40 digits and are compared as text here, so they are padded.

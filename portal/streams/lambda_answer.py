@@ -1,7 +1,7 @@
 """Hand a batch that AWS Lambda brings to a handler, and answer from which record on Lambda has to bring it again.
 
-Of the records that an answer names Lambda takes the first of the shard, and repeats everything from there on. What was
-done behind it is done once more, which every handler can bear (`portal.streams.batch`).
+Of the records that an answer names Lambda takes the first of the shard, and repeats everything from there on. Later
+work is repeated, which every handler tolerates (`portal.streams.batch`).
 
 Source: AWS, "Configuring partial batch response with DynamoDB and Lambda".
 """

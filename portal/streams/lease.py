@@ -1,8 +1,8 @@
 """Hold work by a sign of life: a process takes over from another one whose sign stands still.
 
-A sign is a counter that its holder raises every few seconds. Whoever wants to take over watches it for the lease time,
-by the monotonic clock of its own process: clocks of two machines are never compared. Two processes may believe for a
-moment that they hold the same work, so what they do must be right if it is done twice. A lease is about work, not about
+A sign is a counter that its holder raises every few seconds. A process that wants to take over watches it for the lease
+time, by its own monotonic clock: clocks of two machines are never compared. Two processes may believe for a moment that
+they hold the same work, so what they do must be right if it is done twice. A lease is about work, not about
 correctness.
 """
 

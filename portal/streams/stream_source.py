@@ -1,8 +1,8 @@
 """Say whose streams are followed: those of the tables of all, and those of each tenant that has tables of its own.
 
-Whoever follows a stream works inside its source: requests then go where that tenant's content is, and what is kept of
-the stream (its watermark, what a process remembers of it) is kept apart from that of others. Which sources there are
-beside the pool is known to rooms above this one, which declare it.
+Consumers of a stream work inside its source. Requests then go to that tenant's tables, and stored and cached state of
+the stream, such as its watermark, is separate from that of others. Which sources there are beside the pool is known to
+rooms above this one, which declare it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """System checks: what must hold before Pooldesk serves anyone, and what `check --deploy` refuses in production.
 
-What lets a stranger in, or one tenant reach another, is an error here even where Django only warns: a deployment
-that runs `check --deploy` stops at errors and goes on at warnings.
+Settings that let a stranger in, or one tenant reach another, are errors here even where Django only warns: a deployment
+that runs `check --deploy` stops at errors and continues at warnings.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ def pinned(node: Node, names: Mapping[str, str], values: Mapping[str, Any]) -> l
 
 
 def holds(node: Node, item: Mapping[str, str], names: Mapping[str, str], values: Mapping[str, Any]) -> bool:
-    """Tell whether an item, all its attributes text, fulfils the condition. What is absent compares with nothing."""
+    """Tell whether an item, all its attributes text, fulfils the condition. Absent values compare with nothing."""
     if isinstance(node, Group):
         parts = (holds(part, item, names, values) for part in node.parts)
         return not next(parts) if node.word == "not" else all(parts) if node.word == "and" else any(parts)

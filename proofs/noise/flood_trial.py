@@ -2,8 +2,8 @@
 
 The same twenty tenants as behind the queues, on a real gunicorn of two processes with an engine of its own. Each quiet
 tenant has one client, which reads pages and writes a ticket now and then, and thinks between two requests. In the noisy
-phase the noisy tenant has fifteen that do nothing but read pages, or nothing but write tickets. What is let through of
-a flood is counted in units, from when its burst must be spent until the phase ends.
+phase the noisy tenant has fifteen that do nothing but read pages, or nothing but write tickets. The allowed part of a
+flood is counted in units, from the time its burst must be spent until the phase ends.
 
 Lists grow and machines drift: half of the quiet phase is before the noisy one, and half behind it. The noisy phase does
 not end before the flood was refused.

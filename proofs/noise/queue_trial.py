@@ -78,7 +78,7 @@ def _tenant_id(tenant: int, *, alone: int) -> str:
 class DeedHandler:
     """Handle the messages of a worker in place of the product's `MessageHandler`, with its rule for strikes.
 
-    `begin` gets event and tenant, `end` also how it ended. What ends badly is not sent again: the clients do that.
+    `begin` gets event and tenant, `end` also how it ended. Failed requests are not repeated: the clients do that.
     """
 
     begin: Callable[[str, str], object]

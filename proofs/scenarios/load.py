@@ -1,7 +1,7 @@
 """Writes to the tickets of some tenants through the rules that people's requests go through.
 
-The sequence of operations follows from the seed. What they meet does not: several writers share the tenants, so that
-comments arrive on tickets that another one is changing.
+The sequence of operations follows from the seed. Their interleaving does not: several writers share the tenants, so
+that comments arrive on tickets that another one is changing.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Split, merge and roll over the shards of a stream while it is read: local engines do not, and AWS does when it likes.
 
-What the engine writes into its one shard is presented as a tree of shards. Each takes the records between two sequence
+The records of the engine's single shard are presented as a tree of shards. Each takes the records between two sequence
 numbers whose partition keys have certain hashes, so the records of one item stay in order. A shard ends with the record
 of a *cut*, a marker that goes through the stream like every change; those that are opened begin behind it. The process
-that cuts says so in a journal before it writes the marker, and where the marker lies as soon as it has read it. Whoever
-reads up to a cut whose place is not known yet comes again. So all processes agree about the tree, whatever they know.
+that cuts says so in a journal before it writes the marker, and where the marker lies as soon as it has read it. A
+reader that reaches a cut with an unknown place comes again. So all processes agree about the tree, whatever they know.
 
 A merge is told as AWS tells it: of the shards that end, the new one names a single parent.
 """

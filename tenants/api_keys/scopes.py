@@ -46,7 +46,7 @@ class Scope(StrEnum):
 
 
 def named(names: Collection[str]) -> frozenset[Scope]:
-    """Return the scopes that have these names. What is none, such as one of a later version, grants nothing."""
+    """Return the scopes that have these names. Unknown scopes, for example from a newer version, are ignored."""
     return frozenset(scope for scope in Scope if scope.value in names)
 
 

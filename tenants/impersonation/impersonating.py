@@ -59,9 +59,9 @@ def begin(
 ) -> Begun:
     """Let the operator act as this member for IMPERSONATION_MINUTES, in the browser with this session.
 
-    What `write` writes leaves with the transaction, where the installation's owners want it told. Raises NotFound
-    where there is no such member, Forbidden where the member is an operator or nobody may be acted as, and Conflict
-    where the account may not sign in, or tickets are to be changed that the member cannot change.
+    The notice of `write` is written in the transaction, if the installation's owners want it. Raises NotFound where
+    there is no such member, Forbidden where the member is an operator or nobody may be acted as, and Conflict where the
+    account may not sign in, or tickets are to be changed that the member cannot change.
     """
     if settings.IMPERSONATION_MINUTES <= 0:
         raise Forbidden("Nobody acts as a member in this installation: IMPERSONATION_MINUTES is 0.")

@@ -54,9 +54,9 @@ def close(
     """Make a tenant read-only, tell its owners by mail, and return the moment from which it may be deleted.
 
     `days` of grace are CLOSING_DAYS where they are not given. `at_work` is given where an owner closes their own desk;
-    then it depends on their role, and `given_up` by who gives up the import of this id. What `write` writes leaves with
-    the change. Raises NotFound, Invalid for the days, and Conflict where it is closing already, is being brought in, or
-    somebody else was faster.
+    then it depends on their role, and `given_up` by who gives up the import of this id. The mail of `write` is written
+    in the same transaction. Raises NotFound, Invalid for the days, and Conflict where it is closing already, is being
+    brought in, or somebody else was faster.
     """
     days = settings.CLOSING_DAYS if days is None else days
     if not 0 <= days <= MOST_DAYS:

@@ -273,8 +273,8 @@ def invite_all(
 ) -> list[InviteOutcome]:
     """Invite each address in a transaction of its own, and return the outcomes. Raises Invalid and Forbidden.
 
-    What `write` writes leaves with the transaction, or is in the outcome for the caller to send; without it there is no
-    mail. An address that mail does not reach is invited, and told so in the outcome.
+    The mail of `write` is written in the transaction, or is in the outcome for the caller to send; without `write`
+    there is no mail. An address that mail does not reach is invited, and told so in the outcome.
     """
     if len(addresses) > MOST_AT_ONCE:
         raise Invalid(f"You can invite up to {MOST_AT_ONCE} people at once. This list has {len(addresses)}.")

@@ -123,7 +123,7 @@ def request(site: PasskeySite) -> dict[str, Any]:
 def signed(site: PasskeySite, answer: str, token: str, credential_of: Callable[[str, str], str | None]) -> Assertion:
     """Check a browser's signature. `credential_of` gives, for a person's id and a passkey's, the credential in hex.
 
-    Raises Invalid. Whether the counter has grown and the challenge is a new one is for the caller to hold.
+    Raises Invalid. The caller has to check that the counter has grown and that the challenge is new.
     """
     challenge, answered = _challenge_of(token, ANYBODY), _json(answer)
     response = _read(lambda: AuthenticationResponse.from_dict(answered))

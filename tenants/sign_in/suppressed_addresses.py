@@ -1,7 +1,7 @@
 """Know the addresses that mail does not reach: it bounced for good, or somebody there reported it as unwanted.
 
-Nothing is mailed to such an address until an operator clears it. What is kept is a hash of the address, with when and
-why: whoever has the address can ask, and nobody can list them.
+Nothing is mailed to such an address until an operator clears it. It stores a hash of the address, with time and reason:
+an address can be looked up, but not listed.
 """
 
 from __future__ import annotations

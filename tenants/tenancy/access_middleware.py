@@ -4,8 +4,8 @@ A page of a desk is for members of the request's tenant alone. The desk's name i
 and an unsafe request must carry the mark of a page that was made for this person in this tenant. Neither is a source
 of keys: whatever they say, a view gets that tenant's data or none.
 
-An operator who acts as a member reads what the member reads. Where that was chosen, tickets may be changed too. What
-concerns the person or the desk itself (the account, members, keys, settings) is refused whatever was chosen.
+An operator who acts as a member reads what the member reads. Where that was chosen, tickets may be changed too. Pages
+of the person or of the desk itself (the account, members, keys, settings) are always refused.
 
 Each refusal is a page with a way on and with what was typed.
 """
@@ -226,8 +226,7 @@ def being_deleted(request: IdentifiedRequest, name: str) -> HttpResponse:
 
 
 def closing(request: IdentifiedRequest, tenant: TenantContext) -> HttpResponse:
-    """Answer 403: a desk that is closing can only be read. What was typed is shown, so that it can be taken
-    elsewhere."""
+    """Answer 403: a desk that is closing can only be read. The page shows the typed text, so that it can be copied."""
     return render(request, "tenants/closing_refused.html", {"stash": Stash.of(request), "closing": tenant}, status=403)
 
 

@@ -1,7 +1,8 @@
 """Hold a tenant to what it may ask for, whichever way it asks: the pages' middleware and the API's door both call this.
 
 Before it is certain who asks, a request that would be refused anyway is refused without a read, so that a flood costs
-little. What is asked is charged once the caller is certain; who is refused before spends nothing of the tenant's.
+little. A request is charged once the caller is certain; a request that is refused before that uses none of the tenant's
+budget.
 """
 
 from __future__ import annotations

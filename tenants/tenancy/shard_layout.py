@@ -2,8 +2,8 @@
 
 A ticket lies in one of the partitions of its status, and lists read all of them. While their number changes, some
 processes know the new layout and others the old one. So nobody uses a layout that was read longer ago than
-CONTEXT_SECONDS: who still works by then reads it anew, by a clock that nobody can set. Whoever changes a layout waits
-for longer than that and knows that all others have heard of it; see docs/adr/0019-live-resharding.md.
+CONTEXT_SECONDS: who still works by then reads it anew, by a clock that nobody can set. A job that changes a layout
+waits for longer than that, and then all other processes know it; see docs/adr/0019-live-resharding.md.
 """
 
 from __future__ import annotations

@@ -23,8 +23,11 @@ ROLES = {
 }  # fmt: skip
 # Class names that Django looks for.
 CONVENTIONS = {"Command", "Meta", "Media"}
-# First words of a docstring that hide its subject.
-SUBJECTLESS = ("What ", "Who ", "Whoever ", "Whether ", "That ", "As ", "Those ", "How ")
+# First words of a sentence that hide its subject.
+SUBJECTLESS = ("What ", "Who ", "Whoever ", "Whether ")
+# Further ones with which a docstring does not begin.
+UNCLEAR_BEGINNINGS = ("That ", "As ", "Those ", "How ")
+SENTENCE_END = re.compile(r"(?<=[.:!?])\s+|\n\s*\n|\n(?=\s*[|*#-])")
 # First words of a function's docstring that describes its result instead of what it does.
 NOUNS_BEGIN = {
     "A", "All", "An", "Another", "Any", "Both", "Called", "Counts", "Each", "Every", "From", "In", "Its", "No",
@@ -90,11 +93,23 @@ def test_a_module_name_stands_for_one_thing() -> None:
 
 def test_docstrings_name_their_subject() -> None:
     subjectless = [
-        f"{said(path)}:{getattr(node, 'lineno', 1)} {first.splitlines()[0]}"
+        f"{said(path)}:{getattr(node, 'lineno', 1)} {sentence}"
         for path in modules()
         for node in statements(path)
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
-        if (first := ast.get_docstring(node)) and first.startswith(SUBJECTLESS)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (docstring := ast.get_docstring(node))
+        for n, sentence in enumerate(SENTENCE_END.split(docstring))
+        if sentence.startswith(SUBJECTLESS) or (n == 0 and sentence.startswith(UNCLEAR_BEGINNINGS))
+    ]
+    assert subjectless == []
+
+
+def test_the_documentation_names_its_subjects() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    subjectless = [
+        f"{said(page)}: {sentence[:80]}"
+        for page in pages
+        for sentence in SENTENCE_END.split(text(page))
+        if sentence.lstrip("#|*- ").startswith(SUBJECTLESS)
     ]
     assert subjectless == []
 

@@ -30,7 +30,7 @@ class TenantPage:
 
     `field` is what only the form sends. `of_tenant` and `of_all` return what the template shows: of a tenant, and
     without one. `order` does what the form says and returns a sentence. So does each of `buttons`, by the name that it
-    sends. What these refuse (Conflict, Invalid, NotFound) is said at the field, or above the page.
+    sends. Their errors (Conflict, Invalid, NotFound) are shown at the field, or above the page.
     """
 
     name: str

@@ -9,8 +9,8 @@ those of shards whose position, "everything up to here is applied", has passed t
 its shard therefore reads that position and drops the records up to it. It has to do so after it has read RECENT, and
 the number of merges so far must stand still until its update, which is a part of the update's condition: a merge in
 between may have pruned a mark that the applier had never seen. So an applier that was asleep with an old batch is
-refused by the number of merges, or it sees the position. Whoever knows nothing of the tenant yet tries without reading:
-that succeeds on a RECENT that has the mark, and where there is no RECENT at all.
+refused by the number of merges, or it sees the position. A process without knowledge of the tenant tries without
+reading: that succeeds if RECENT has the mark, or if there is no RECENT.
 
 The reasoning is checked in tests/counting/test_exactly_once_model.py, against every interleaving that Hypothesis finds.
 """
@@ -111,7 +111,7 @@ class Recent:
         )
 
     def after(self, raw: Mapping[str, Any]) -> Recent:
-        """Return the item as it was read later. What is known beside it stays while the number of merges does."""
+        """Return the item as read later. Other values stay valid while the number of merges is unchanged."""
         read = Recent.of(raw)
         return replace(read, floors=self.floors, kept=self.kept) if read.merges == self.merges else read
 

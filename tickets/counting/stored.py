@@ -1,6 +1,6 @@
 """Declare what counting stores: aggregates and what lies beside them, markers of barriers, and dead letters.
 
-What a dashboard reads lies together: days, LEADERS, RECENT, TOTALS and VERIFIED, in this order. All else that a
+The items of a dashboard are adjacent: days, LEADERS, RECENT, TOTALS and VERIFIED, in this order. All else that a
 tenant's counting needs sorts before it.
 """
 

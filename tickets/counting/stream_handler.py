@@ -4,9 +4,9 @@ The way of a record: `handle` takes the batch apart by tenant (record_changes.py
 its item RECENT (exactly_once.py); when that is full, a merge moves its counts on (merge.py), and now and then a
 compaction tidies up behind it (tail_counts.py). Both hosts, the poller and the Lambda function, call `handle`.
 
-Tenants are applied at the same time and fail alone: whoever is throttled gets its records back, the others are done.
-What a process knows of a tenant's RECENT it remembers, so that a batch that comes again costs the others nothing. Of a
-tenant that it does not know it reads nothing either, as long as the first update is not refused.
+Tenants are applied at the same time and fail alone: whoever is throttled gets its records back, the others are done. A
+process caches its knowledge of a tenant's RECENT, so that a repeated batch costs the other tenants nothing. Of a tenant
+that it does not know it reads nothing either, as long as the first update is not refused.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _memory: Memory[tuple[StreamSource, str], Recent] = Memory(_REMEMBERED)
 
 
 def handle(batch: Batch) -> BatchResult:
-    """Apply a batch. What a throttled tenant could not be given comes back as deferred.
+    """Apply a batch. Records of a throttled tenant are returned as deferred.
 
     Raises Throttled or Unavailable where no tenant could be applied.
     """

@@ -262,8 +262,10 @@ _AROUND: Final = 40  # characters that are shown on both sides of a mention
 
 @dataclass(frozen=True)
 class PersonalPlace:
-    """One place. `number` is a ticket's, 0 outside of tickets; `sort` the sort key of the item. `is_text` says that it
-    is a text that people wrote, of which `excerpt` shows what is around the address. What `stays` is shown, and neither
+    """One place.
+
+    `number` is a ticket's, 0 outside of tickets; `sort` the sort key of the item. `is_text` says that it is a text that
+    people wrote, of which `excerpt` shows what is around the address. Places marked `stays` are shown, and neither
     replaced by an erasure nor counted."""
 
     kind: str

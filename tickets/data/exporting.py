@@ -1,8 +1,8 @@
 """Say a ticket and its history as one JSON object, with nothing left out that the desk shows or counts.
 
-The names are those of the events and of the API: a person has `id` and `name`, a moment is text in UTC. What a ticket
-remembers for the numbers of the dashboard is in it too, because not all of it follows from the history: a bulk change
-that was taken back leaves no trace in them.
+The names are those of the events and of the API: a person has `id` and `name`, a moment is text in UTC. The values that
+a ticket stores for the dashboard's numbers are included too, because not all of them follow from the history: a bulk
+change that was undone leaves no trace in them.
 """
 
 from __future__ import annotations

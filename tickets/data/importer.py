@@ -229,8 +229,8 @@ def exported_history(row: ExportedTicket, *, identity: str, people: TicketPeople
 def history(row: ArchivedTicket, *, identity: str, people: TicketPeople, closer: str) -> tuple[History, list[str]]:
     """Return the row as a ticket's history, and what could not be kept of it, each as the end of a sentence.
 
-    The first assignee who is a member gets the ticket; the names of the others stay as tags. Who closed it is
-    in the archive only for merged pull requests; otherwise it is `closer`.
+    The first assignee who is a member gets the ticket; the names of the others stay as tags. The archive names the
+    person who closed a ticket only for merged pull requests; otherwise it is `closer`.
     """
     found = [(name, people.find(name)) for name in row.assignees]
     resolver = next((member for _, member in found if member), None)

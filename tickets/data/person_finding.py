@@ -251,8 +251,9 @@ def _tickets(tenant: TenantContext, person: DeskPerson, names: set[str], advance
 
 
 def _told(person: DeskPerson, names: set[str], number: int, raw: Raw) -> Json | None:
-    """Return what an item says of the person, None where it says nothing. What others wrote is in it only where it
-    has the address."""
+    """Return what an item says of the person, None where it says nothing.
+
+    Texts of other people are included only if they contain the address."""
     if not any(desk_person.places(person, names, number, raw)):
         return None
     plain = _plain(raw)

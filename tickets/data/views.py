@@ -1,7 +1,7 @@
 """Let owners look for a person, hand out what the desk holds of them, and erase them.
 
-A search or an erasure takes STEP tickets for each request. What was found or done so far goes to the page and back,
-signed for this owner in this desk; the page asks on by itself, or by its button where there is no JavaScript.
+A search or an erasure takes STEP tickets for each request. Intermediate results go to the page and back, signed for
+this owner in this desk. The page continues by itself, or by its button without JavaScript.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Whole tickets that have a past, built at once: for imports and for the demonstration.
 
-What comes out has the attributes, index keys, version and counts that creating.py, changing.py and commenting.py
-would have left behind, had they written each entry at its time.
+The result has the attributes, index keys, version and counts that creating.py, changing.py and commenting.py would have
+written, had they written each entry at its time.
 """
 
 from __future__ import annotations

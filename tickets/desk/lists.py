@@ -1,9 +1,9 @@
 """Lists of tickets: index partitions, one per status and shard, read at the same time and merged, newest change first.
 
-What a key serves, status and resolver, costs one round trip: each shard is asked for its share of a page and some
-slack. Where one has more of the newest rows than was fetched from it, the page ends early with a link to go on: such a
-page may be short, but it never costs a second round trip. Several statuses are not spread as evenly as shards are, so
-each of them is asked for a whole page: "unresolved" reads twice as many rows as "open", in the same round trip.
+Filters that a key serves, status and resolver, cost one round trip: each shard is asked for its share of a page and
+some slack. Where one has more of the newest rows than was fetched from it, the page ends early with a link to go on:
+such a page may be short, but it never costs a second round trip. Several statuses are not spread as evenly as shards
+are, so each of them is asked for a whole page: "unresolved" reads twice as many rows as "open", in the same round trip.
 
 Priority, tag and days are served by no key: they are asked of the rows that were read, and where a page is not full,
 further rounds read on, up to READ_LIMIT rows. That is 500: ten pages, some 200 KB and 25 read units, in at most three

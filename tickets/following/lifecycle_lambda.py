@@ -1,7 +1,6 @@
 """The handler that AWS Lambda calls each minute as the lifecycle role, the other host beside `manage.py run_lifecycle`.
 
-What a call does not finish the next one goes on with. Calls overlap: each job is carried out by the one that has its
-lease.
+The next call continues unfinished work. Calls overlap: each job is carried out by the one that has its lease.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def concerns(record: Record) -> bool:
 
 
 def handle(batch: Batch) -> BatchResult:
-    """Apply a batch. What a throttled tenant could not be given comes back as deferred.
+    """Apply a batch. Records of a throttled tenant are returned as deferred.
 
     Raises Throttled or Unavailable where no tenant could be applied.
     """

@@ -1,7 +1,8 @@
 """Fence the place that a move leaves, read what was changed behind the fences, and close them for the switch.
 
-A hold belongs to an attempt of the move. Whoever waits for too long raises the attempt in the tenant's own item: then
-closed fences of the older attempt let writes pass again, and its switch, which demands the attempt, cannot happen.
+A hold belongs to an attempt of the move. A writer that waits for too long raises the attempt in the tenant's own item.
+Then closed fences of the older attempt let writes pass again, and its switch, which is conditional on the attempt,
+cannot happen.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class WriteHold:
         return move_keys.move(self.source.tenant_id)
 
     def fence(self) -> None:
-        """Put up the fences, open. What is there stays."""
+        """Put up the fences, open. Existing items stay."""
         self._at_fences("SET #raised = :one", {"one": {"N": "1"}})
 
     def close(self, attempt: int) -> None:

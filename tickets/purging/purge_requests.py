@@ -109,8 +109,8 @@ class WriteDeletion(Protocol):
 def order(tenant_id: str, *, by: Actor, reason: str, write: WriteDeletion) -> None:
     """Let a tenant be purged whose grace is over, and tell its owners by mail. Until it begins it can be undone.
 
-    What `write` writes leaves with the order. Raises NotFound, and Conflict where it may not be purged or is ordered
-    already.
+    The mail of `write` is written in the same transaction. Raises NotFound, and Conflict where it may not be purged or
+    is ordered already.
     """
     tenant = tenant_directory.get(tenant_id)
     refuse_early(tenant)

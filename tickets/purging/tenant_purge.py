@@ -132,7 +132,7 @@ class TenantPurge(LeasedJob[PurgeItem]):
     def _follow_no_more(self) -> None:
         """End whoever follows own tables: they would write leases and a watermark as often as those are deleted.
 
-        Who is slower than this waits makes the stage be looked through again.
+        A process that is slower than this wait causes the stage to be repeated.
         """
         own = [place for place in self._places if place != POOL]
         for place in own:

@@ -1,8 +1,8 @@
 """Hold a tenant's index against its stored texts: what it lacks, and what it holds of texts that are gone.
 
-For some thousands of tickets at a time their texts are read, and then the whole index once. What it lacks is looked
-for again when a barrier has told that everything written before is indexed, and once more in the texts as they are
-then: so neither a late stream nor people who go on writing are taken for an error.
+For some thousands of tickets at a time their texts are read, and then the whole index once. Missing postings are looked
+up again after a barrier has shown that everything written before is indexed, and once more in the current texts: so
+neither a late stream nor concurrent changes count as errors.
 
 A posting of a text that was changed or deleted stays until the index is rebuilt. No search shows it, because the
 stored text decides. It is named all the same: whoever has erased something wants to know that nothing of it is left.
@@ -46,7 +46,7 @@ Advance = Callable[[int], object]  # is called with the numbers that were read s
 def read(repository: TenantRepository, numbers: Sequence[int]) -> Iterator[tuple[int, list[Fragment]]]:
     """Read the tickets of these numbers, some at a time: a consistent Query for each number.
 
-    What lies under a number without a summary counts too: a ticket that is being imported is indexed piece by piece.
+    Items under a number without a summary count too: a ticket that is being imported is indexed piece by piece.
     """
     for start in range(0, len(numbers), AT_ONCE):
         several = numbers[start : start + AT_ONCE]
@@ -74,7 +74,7 @@ _UNREADABLE: Final = (zlib.error, IndexError, ValueError)
 
 
 class IndexMoved(PortalError):
-    """A segment was merged away while it was read. Whoever reads begins again."""
+    """A segment was merged away while it was read. Readers begin again."""
 
     code = "index_moved"
 

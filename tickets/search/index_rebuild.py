@@ -7,8 +7,7 @@ the frozen segments go. Whatever was in them and is in a stored text was read af
 can be found is missing at any moment; what was in them alone is gone. Only of a text that is changed while this goes
 on, what it said before may come by the stream again; the next rebuild takes that.
 
-What was done is noted behind each new segment, so a rebuild that was stopped is gone on with. A second one takes over
-from the first.
+Progress is stored after each new segment, so an interrupted rebuild resumes. A second one takes over from the first.
 
 An erasure is a rebuild that leaves nothing of the old index. It waits until the stream worker has indexed all that was
 written before and no worker will begin before it again, begins anew each time, and deletes the blocks of everything

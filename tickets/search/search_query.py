@@ -1,4 +1,4 @@
-"""Understand what somebody types into the search. What cannot be understood is left out, and a sentence says so.
+"""Understand what somebody types into the search. Parts that cannot be understood are left out, and a sentence says so.
 
 words              tickets that have all of them, in any form; of the last one the beginning is enough
 "some words"       these words, spelt so, one behind the other

@@ -1,7 +1,7 @@
 """Declare the table of the search index, which tenants read and only the stream worker writes, and form its keys.
 
-What a search reads first lies together: what is new, then the headers of the segments. The order is part of the proof
-that no reader misses anything, see `index/segments.py`: what a merge reads sorts before what it writes.
+The items that a search reads first are adjacent: new postings, then the headers of the segments. The order is part of
+the proof that no reader misses anything, see `index/segments.py`: what a merge reads sorts before what it writes.
 """
 
 from __future__ import annotations

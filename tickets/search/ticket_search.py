@@ -8,8 +8,8 @@ Three round trips, two where the process remembers the index's headers. Filters 
 such as days, take one more: the third then brings the SUMMARYs of the SIFTED best proposals, and the fourth the texts
 of those that pass. Only where none of these texts matches, the others that passed are read, in a fifth.
 
-What does not match any more is dropped, the rest is ranked by its text, and a signed cursor leads on to the proposals
-behind them.
+Tickets that no longer match are dropped, the others are ranked by their text, and a signed cursor leads to the further
+candidates.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Conditions:
     def listing(self, tenant: TenantContext) -> Callable[[], set[int] | None] | None:
         """Return what reads the numbers of the tickets that can hold, None where no list is short enough to say so.
 
-        What it returns is None, too, where the list turned out to be longer than LISTED.
+        It also returns None if the list turned out to be longer than LISTED.
         """
         resolver = next(iter(self.resolvers)) if self.resolvers and len(self.resolvers) == 1 else None
         if resolver is None and not (self.statuses and self.statuses.issubset(UNRESOLVED)):
@@ -293,8 +293,8 @@ class Search:
     def _partly_read(self, matcher: TextMatcher, text: TicketText) -> TicketMatch | None:
         """Decide on a ticket whose history even then was not read to its end.
 
-        What was read can deny. Else single words stand in older comments where the index says so. A phrase may, or its
-        words may stand apart: so it is not found, and the ticket nearly matches.
+        The part that was read can only rule the ticket out. Else single words stand in older comments where the index
+        says so. A phrase may, or its words may stand apart: so it is not found, and the ticket nearly matches.
         """
         phrases = self.query.phrases
         match = matcher.match(text, range(len(phrases)))

@@ -30,7 +30,7 @@ from tickets.ticket.stored import TICKETS
 @member(Role.VIEWER)
 @require_safe
 def search(request: TenantRequest) -> HttpResponse:
-    """Show the tickets that a text finds, the best first. What cannot be searched for is explained on the same page."""
+    """Show the tickets that a text finds, the best first. Errors of a query are explained on the same page."""
     params = request.GET.dict()
     try:
         if meant := presenters.tidied(params):

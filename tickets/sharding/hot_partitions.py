@@ -1,11 +1,11 @@
 """See from the stream which index partitions are written most, and ask for more shards where one is getting hot.
 
-DynamoDB takes 1,000 write units a second for one partition key, and each index is written on its own. What a record has
-cost a partition follows from its images, so nothing is read for this. Time is that of the records and not of their
+DynamoDB takes 1,000 write units a second for one partition key, and each index is written on its own. A record's cost
+for a partition follows from its images, so nothing is read for this. Time is that of the records and not of their
 arrival, or a worker that catches up would see a flood where there was none.
 
-Pollers share the stream, and each sees a part of it. Who sees something warm writes it down for the others, and it is
-added up one window later. Where nothing is warm nothing is written and nothing is read.
+Pollers share the stream, and each sees a part of it. A worker that sees a warm partition writes it down for the others,
+and the counts are added up one window later. Where nothing is warm nothing is written and nothing is read.
 
 A tenant whose partitions are hot gets more shards, never fewer: that is for an operator to decide.
 """
@@ -184,7 +184,8 @@ def wanted_shards(shards: int, units: float, hot: float) -> int:
     """Return how many shards make a partition cool that takes so many units a second: a power of two, at least the
     next one, and at most MOST_SHARDS.
 
-    What a full partition refuses leaves no record. So of a full one nobody knows how hot it would be: it gets all.
+    Writes that a full partition refuses leave no record. So of a full one nobody knows how hot it would be: it gets
+    all.
     """
     if units >= _FULL:
         return MOST_SHARDS

@@ -185,7 +185,7 @@ def _retire(tenant_id: str, old: Stored, epoch: int, removed: list[Difference]) 
 def _take_away(tenant_id: str, old: Stored, part: Part, counts: Counts, epoch: int) -> bool:
     """Subtract counts of one old part, through RECENT as all changes go, if nothing has touched the part since.
 
-    What has touched it is either in RECENT still or was merged; the number of merges stands still in between.
+    Changes that touched it are either still in RECENT or merged; the number of merges is unchanged in between.
     """
     token = uuid.uuid4().hex
     for _ in range(_TRIES * 10):

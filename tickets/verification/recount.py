@@ -5,8 +5,8 @@ Keep how far a recount has come, so that one that was killed or stopped is gone 
 A recount reads tickets in groups of numbers. Before the first, what has touched the aggregates so far is written, and
 behind each group its sum, as an item of its own. Nothing that is written is changed, so a process may be killed between
 any two calls, or write late beside the one that took its place: each sum is what a group contributed at some moment
-after the beginning. Whether a ticket has changed since is told by the aggregates' touches, as in a recount without a
-break; see verify.py. No clock decides; TTL clears away.
+after the beginning. The aggregates' touches show whether a ticket has changed since, as in an uninterrupted recount;
+see verify.py. No clock decides; TTL clears away.
 
 One group costs a write unit for each KB of its sum, some 3 beside the 800 read units of its tickets. A tenant with a
 single group keeps nothing.

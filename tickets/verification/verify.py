@@ -5,8 +5,8 @@ such as a day's, has drifted if it differs from the recount, nothing touched it 
 all that was written until the recount's end is applied by now (barrier.py). Then whatever had changed while we read
 would have touched it, so the recount was exact, as far as this group goes, and the group is wrong.
 
-A recount that was killed or stopped is gone on with (recount_progress.py). What had touched a group before it is kept
-with it, so the same holds however long the break was; what has moved meanwhile is recounted once more.
+A recount that was killed or stopped is gone on with (recount_progress.py). Earlier touches of a group are stored with
+it, so the same holds after any interruption; groups that changed meanwhile are recounted once more.
 
 Runs under the tenant's own role: it reads tickets by their numbers, which need no index, and one partition.
 """
@@ -233,8 +233,8 @@ _RENEW_AFTER: Final = timedelta(minutes=1)
 def held(repository: TenantRepository, *, by: str, take_over: bool = False) -> Iterator[Callable[[], None]]:
     """Hold the tenant's lease; call what this yields now and then while there is progress.
 
-    Raises Conflict where somebody else holds it, unless `take_over` says that whoever does is dead or is to end. What
-    is called while there is progress raises Conflict once somebody else has taken the lease.
+    Raises Conflict where somebody else holds it, unless `take_over` says that whoever does is dead or is to end. The
+    progress callback raises Conflict once another process has taken the lease.
     """
     holder = uuid.uuid4().hex
     item = VerifyLeaseItem(repository.key(stored.aggregate), stored.VERIFYING)

@@ -72,7 +72,7 @@ class Get:
 class Lookup:
     """Read one object by another unique value: `find` returns the pk or None, by a read of its own.
 
-    What `find` takes for equal is equal; the stored value of the field is not compared again.
+    The result of `find` is final; the stored value of the field is not compared again.
     """
 
     name: str

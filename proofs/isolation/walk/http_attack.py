@@ -73,7 +73,7 @@ class ForeignTexts:
 
 @dataclass(frozen=True)
 class HttpAttack:
-    """Requests by number. What is refused at the door for being one too many shows nothing, so nothing is limited."""
+    """Requests by number. A request refused by a rate limit proves nothing, so there are no limits."""
 
     prefix: ClassVar[str]  # before the number of a request
     own_settings: ClassVar[dict[str, Any]] = {}

@@ -54,7 +54,7 @@ class Command(PortalCommand):
             self._bring_in(options)
 
     def _abandon(self, slug: str, placement: Placement) -> None:
-        """Give up an import. What is here of the tenant is purged like any tenant, with a certificate.
+        """Give up an import. The items of the tenant are purged like any tenant's, with a certificate.
 
         Where it was broken off between its own tables and its item, nothing but `placement` says that there are some.
         """

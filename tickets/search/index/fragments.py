@@ -1,7 +1,7 @@
 """Take what people wrote in a ticket apart into fragments: the terms of one text in one place.
 
-An image is a stored item as the engine writes it, {"title": {"S": "..."}}. What is planted in it as another type counts
-as no text at all: a search can at worst miss it.
+An image is a stored item as the engine writes it, {"title": {"S": "..."}}. A planted value of another type counts as no
+text: a search can at worst miss it.
 """
 
 from __future__ import annotations

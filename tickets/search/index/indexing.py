@@ -4,8 +4,8 @@ Per tenant one item is written: the terms of all its texts in the batch. Nothing
 not say any more, its own text denies when somebody searches. So a batch may come twice, in other pieces or late, and
 the index is what it was. The item is named for the records in it: the same ones write the same item again.
 
-Tenants are indexed at the same time and fail alone. Who is throttled gets its records back. What can never be indexed,
-by a fault of ours, is said in the log and passed over: the counting behind must not wait for it.
+Tenants are indexed at the same time and fail alone. Throttled tenants get their records back. A record that can never
+be indexed, by a bug, is logged and skipped: the counting after it must not wait for it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Indexed:
 
 
 def index(batch: Batch, *, open_store: Callable[[str], IndexStore] = IndexStore) -> Indexed:
-    """Add a batch to the index of each tenant in it. Who is throttled is in `failed`, and nothing of it is added."""
+    """Add a batch to the index of each tenant in it. Throttled tenants are in `failed` and not indexed."""
     outcome = Indexed()
     by_tenant = _by_tenant(batch)
     fan_out([partial(_attempt, batch, tenant, some, open_store, outcome) for tenant, some in by_tenant.items()])

@@ -1,10 +1,10 @@
 """Make large segments of small ones, and of what is new: so that a search has few places to look into.
 
-What is new becomes a segment when it is too much to be read with every search. Four segments of one size class, or
+New postings become a segment when they are too large to be read with every search. Four segments of one size class, or
 three and what is being merged anyway, become one of the next class. So each posting is written once in a class, and
 there are some four segments for each fourfold growth.
 
-What turns out to be damaged is noted and merged no more; what was written of that merge is deleted at once.
+Damaged rows are recorded and no longer merged; the blocks already written for that merge are deleted at once.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ Only then the headers of those segments go, by whoever comes to it first. Within
 may see one of its writes before another one, and a reader that finds neither the old nor the new misses something. One
 that finds both reads the same twice.
 
-What is left of the dead stays for a while, in a *grave*: a reader may hold a header that has just gone. One that misses
-a block reads the headers anew, so the time is there to make that rare, and nothing else depends on it.
+The remains of dead segments stay for a while, in a *grave*: a reader may hold a header that was just deleted. One that
+misses a block reads the headers anew, so the time is there to make that rare, and nothing else depends on it.
 """
 
 from __future__ import annotations

@@ -6,8 +6,9 @@ reader knows which blocks can hold a term without having read any.
 
 A search reads all that is new and all headers in one Query. That is no snapshot, and yet nothing is missed: what is new
 sorts before the headers, headers sort by id, and ids grow. A merge reads what exists and writes under a greater id, and
-its inputs go after its output has appeared. Whoever does not see an input any more has read its place after that, and
-comes to the output's place still later. Whoever sees both reads the same postings twice, which changes nothing.
+its inputs go after its output has appeared. A reader that no longer sees an input has read its place after the
+deletion, and comes to the output's place still later. A reader that sees both reads the same postings twice, without
+effect.
 """
 
 from __future__ import annotations
