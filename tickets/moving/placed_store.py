@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from portal.dynamo import client, fencing
-from portal.dynamo.paging import Page, all_pages, query_request
+from portal.dynamo.models import RawItems
 from portal.dynamo.placement import Placement, at
+from portal.dynamo.store import Store
 from portal.dynamo.transaction import Transaction, write
 from portal.isolation import guard
 from portal.schema import keys
@@ -28,18 +29,14 @@ class PlacedStore:
 
     def collection(self, partition: str, *, begins_with: str | None = None, limit: int | None = None) -> list[Raw]:
         """Return the raw items of a partition, consistently; with a limit, of its first page alone."""
-        table = _table_of(partition)
-
-        def page(start: Raw | None) -> Page[dict[str, Any]]:
-            request = query_request(
-                table, partition, begins_with=begins_with, limit=limit, start=start, consistent=True
-            )
-            answer = self.send("Query", request)
-            return Page(answer["Items"], answer.get("LastEvaluatedKey"))
-
+        raw_items = RawItems(_table_of(partition))
         if limit is not None:
-            return page(None).items
-        return [raw for found in all_pages(page) for raw in found.items]
+            return self._store.query(raw_items, partition, begins_with=begins_with, limit=limit, consistent=True).items
+        return [*self._store.query_all(raw_items, partition, begins_with=begins_with, consistent=True)]
+
+    @property
+    def _store(self) -> Store:
+        return Store("lifecycle", self.tenant_id, self.placement)
 
     def get(self, partition: str, sort: str) -> Raw | None:
         """Return a raw item or None: one consistent read."""
@@ -76,9 +73,7 @@ class PlacedStore:
 
     def send(self, operation: str, request: Raw) -> Raw:
         """Send a request for this tenant to this placement."""
-        with self.connection() as connection:
-            answer: Raw = connection.dispatch(operation, request)
-        return answer
+        return self._store.send(operation, request)
 
     @contextmanager
     def connection(self) -> Iterator[client.SharedConnection]:
