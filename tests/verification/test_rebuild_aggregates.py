@@ -124,7 +124,7 @@ def test_sums_are_right_at_every_moment(world: World, alice: TenantContext) -> N
 
 def raise_epoch(tenant: TenantContext) -> int:
     item = rebuild.CounterItem(tenant.repository.key(ticket_keys.counter), ticket_keys.COUNTER_TICKET)
-    return int(tenant.repository.update(item, [rebuild.CounterItem.epoch.add(1)])["epoch"]["N"])
+    return int(tenant.repository.update(item, [rebuild.CounterItem.epoch.add(1)]).epoch)
 
 
 def test_an_interrupted_rebuild_leaves_right_sums_and_the_next_one_ends(
