@@ -1,4 +1,4 @@
 """Answer who is calling, and for which tenant.
 
-Begin with `tenancy/context.py`, then `membership/members.py`. All rooms are in docs/architecture.md.
+Begin with `tenancy/context.py`, then `membership/members.py`. All packages are in docs/architecture.md.
 """

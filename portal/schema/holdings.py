@@ -1,6 +1,6 @@
-"""Collect what the rooms store for a tenant, so that all of it can be listed, exported, brought in again and deleted.
+"""Collect what packages store for a tenant, so that all of it can be listed, exported, brought in again and deleted.
 
-A room declares its holdings in its `holdings.py`, or in its `tables.py`, which are imported when its app starts. Each
+A package declares its holdings in its `stored.py`, `holdings.py` or `tables.py`, imported when its app starts. Each
 says how every item of its kind that belongs to one tenant is found, by Query and GetItem. A table that has nothing of a
 tenant is declared to have nothing, with the reason. Undeclared items are left over when a whole tenant is processed;
 tests/holdings compares the declarations with the stored items.
@@ -144,7 +144,7 @@ _nothing: dict[str, str] = {}
 
 
 def declare_holding(*holdings: Holding) -> None:
-    """Add what a room stores for tenants. Raises ValueError for a name that another declaration has taken, and for one
+    """Add a package's items of tenants. Raises ValueError for a name that another declaration has taken, and for one
     that is exported and does not say what its rows are: an import could not look at them."""
     for holding in holdings:
         if not holding.left_out and holding.forms is None:

@@ -1,4 +1,4 @@
-"""Form keys: the one module in which `#` and `|` are key delimiters. Rooms declare their own builders on top of it.
+"""Form keys: the one module in which `#` and `|` are key delimiters. Packages declare their own builders on top of it.
 
 A tenant id is 32 lower-case hex digits: fixed width, no delimiter, no wildcard, so that no id is a prefix of
 another and `TENANT#<id>|*` in a policy matches one tenant exactly. Every function that takes a tenant id takes it

@@ -1,7 +1,7 @@
-"""Collect what the rooms declare: their tables, and what each role may do with them and with queues.
+"""Collect what packages declare: their tables, and what each role may do with them and with queues.
 
-A room declares in its own `tables.py`, which is imported when its app starts: see `portal/apps.py`. So a new room is
-one folder, and deleting the folder deletes its tables, its rights and its part of the CloudFormation template.
+A package declares in its own `tables.py`, which is imported when its app starts: see `portal/apps.py`. So a new package
+is one folder, and deleting the folder deletes its tables, its rights and its part of the CloudFormation template.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _queue_grants: dict[QueueGrant, None] = {}
 
 
 def declare(*tables: Table, grants: tuple[Grant | QueueGrant, ...] = ()) -> None:
-    """Add a room's tables and grants. Raises ValueError for a name that another declaration has taken."""
+    """Add a package's tables and grants. Raises ValueError for a name that another declaration has taken."""
     for table in tables:
         if _tables.setdefault(table.name, table) != table:
             raise ValueError(f"{table.name} is declared twice")
@@ -97,10 +97,10 @@ def queues() -> tuple[str, ...]:
 def discover(app: str) -> None:
     """Import what every package of an app declares: `stored` (or `tables`, `items`, `holdings`) and `deployment`.
 
-    A room that declares nothing is not imported: the operators' pages would take a third of a worker's start.
+    A package that declares nothing is not imported: the operators' pages would take a third of a worker's start.
     """
-    for room in iter_modules(import_module(app).__path__, f"{app}."):
-        spec = find_spec(room.name) if room.ispkg else None
+    for package in iter_modules(import_module(app).__path__, f"{app}."):
+        spec = find_spec(package.name) if package.ispkg else None
         for module in iter_modules((spec.submodule_search_locations if spec else None) or []):
             if module.name in ("stored", "tables", "items", "holdings", "deployment"):
-                import_module(f"{room.name}.{module.name}")
+                import_module(f"{package.name}.{module.name}")

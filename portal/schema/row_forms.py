@@ -1,6 +1,6 @@
 """Say what the rows of a holding have to be where they come from a file, and find what is wrong with one.
 
-The types of attributes are those of the row's model, its key is the one that the room's `keys.py` forms, and numbers
+The types of attributes are those of the row's model, its key is the one that the package's `keys.py` forms, and numbers
 that somebody counts up to have bounds. All rows stored by the product fit. Other rows could end a page or a command in
 an error, or keep it busy forever, once they are stored.
 """

@@ -1,6 +1,6 @@
 """Declare tables: `create_tables`, the models and, on AWS, the template and the policies follow the declarations.
 
-Each room declares its tables in its own `tables.py`; `registry.py` collects them.
+Each package declares its tables in its own `tables.py`; `registry.py` collects them.
 
 Names are `{prefix}.{Feature}.{SubTable}`. Where the scope is "tenant", every leading key of the table and of its
 indexes belongs to exactly one tenant, but for an index that no tenant reads. "platform" tables are the stated
