@@ -208,7 +208,7 @@ def test_two_who_make_it_for_a_moment_never_mix_their_files(
     monkeypatch.setattr(export_job, "PART_BYTES", 1000)
     alice.send(f"{PAGE}ask/")
     slow = DeskExport(item_of(acme), parts_a_second=1000.0)
-    slow.item = slow.notes.take(slow.item, me=slow.me)
+    slow.item = slow.kind.take(slow.item, me=slow.me)
     fast = DeskExport(item_of(acme), parts_a_second=1000.0)
     assert fast.run()
     with pytest.raises(TakenOver):

@@ -169,6 +169,7 @@ ITEMS: dict[type[Item], set[str]] = {
         "tickets.desk_export.export_requests",
     },
     JobItem: {
+        "tickets.admin.job_pages",
         "tickets.desk_export.stored",
         "tickets.jobs.leased_job",
         "tickets.moving.stored",

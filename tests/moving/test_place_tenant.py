@@ -108,7 +108,9 @@ def test_an_operator_asks_for_a_move_watches_it_and_finds_it_in_the_trail(world:
     assert "Nobody is at work on it yet." in said
     assert "Writes will wait once, some tenths of a second" in said
     assert asked["Refresh"] == "3"
+    assert "acme move running preparing waits for a worker" in root.says("/admin/jobs/")
     mover(world).run()
+    assert "acme move kept verifying" in root.says("/admin/jobs/")
     done = root.get(PAGE)
     assert "Refresh" not in done
     assert "Its content lies in tables of its own. An old copy is kept in the pool until" in text_of(done)

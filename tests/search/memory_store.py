@@ -9,7 +9,7 @@ from typing import Any
 from portal.dynamo.meter import item_size
 from portal.errors import ConditionFailed, TransactionRefused
 from tickets.search import stored
-from tickets.search.index.index_store import MissingBlock, Raw, RowWrite, block_overhead
+from tickets.search.index.index_store import IndexStore, MissingBlock, Raw, RowWrite, block_overhead
 
 ACME = "a" * 32
 
@@ -18,14 +18,13 @@ class Died(Exception):
     """The worker died here."""
 
 
-class MemoryStore:
+class MemoryStore(IndexStore):
     """As `IndexStore`; with `writes_left` it dies before the next write, or in the midst of several."""
 
     def __init__(self, tenant_id: str = ACME) -> None:
-        self.tenant_id = tenant_id
+        super().__init__(tenant_id)
         self.directory: dict[str, Raw] = {}
         self.stored: dict[tuple[str, int], bytes] = {}
-        self.write_units = 0.0
         self.writes = 0
         self.writes_left = math.inf
 

@@ -6,7 +6,7 @@ Begin with `ticket_admin.py`; the models that it shows are in `facades.py`.
 from tickets.admin import (
     dead_letter_admin,
     deletion_pages,
-    job_notices,
+    job_pages,
     noise_pages,
     place_pages,
     search_pages,
@@ -18,7 +18,7 @@ from tickets.admin import (
 __all__ = [
     "dead_letter_admin",
     "deletion_pages",
-    "job_notices",
+    "job_pages",
     "noise_pages",
     "place_pages",
     "search_pages",

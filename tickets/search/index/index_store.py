@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from portal import clock
 from portal.dynamo.batches import BATCH_GET_LIMIT
@@ -77,35 +77,6 @@ class RowWrite:
     attributes: Mapping[str, Any] | None = None
     unchanged: Mapping[str, Any] | None = None
     is_check: bool = False
-
-
-class IndexStorage(Protocol):
-    """One tenant's index, as what writes it needs it."""
-
-    @property
-    def tenant_id(self) -> str: ...
-
-    def next_number(self) -> int: ...
-
-    def lock(self, owner: str, *, now: str, until: str) -> bool: ...
-
-    def renew(self, owner: str, *, until: str) -> bool: ...
-
-    def unlock(self, owner: str) -> None: ...
-
-    def rows(self, first: str, last: str) -> Iterator[Raw]: ...
-
-    def write(self, *rows: RowWrite) -> None: ...
-
-    def delete_rows(self, sort_keys: Iterable[str]) -> None: ...
-
-    def blocks(self, segment: str, numbers: Sequence[int]) -> list[bytes]: ...
-
-    def put_blocks(self, segment: str, blocks: Mapping[int, bytes]) -> None: ...
-
-    def block_numbers(self, segment: str) -> list[int]: ...
-
-    def delete_blocks(self, segment: str, numbers: Iterable[int]) -> None: ...
 
 
 class IndexStore:
@@ -295,7 +266,7 @@ class LockLost(Throttled):
 class IndexLock:
     """The right to merge one tenant's segments, to be kept from time to time. As a context it ends with it."""
 
-    def __init__(self, store: IndexStorage) -> None:
+    def __init__(self, store: IndexStore) -> None:
         self._store = store
         self._me = uuid.uuid4().hex
         self._renew_at = ""

@@ -25,7 +25,7 @@ from portal.streams.batch import Batch, Record
 from tickets.search import stored, tokenizer
 from tickets.search.index import fragments, postings, publishing
 from tickets.search.index.fragments import Fragment
-from tickets.search.index.index_store import IndexStorage, IndexStore, RowWrite
+from tickets.search.index.index_store import IndexStore, RowWrite
 from tickets.search.index.segments import SegmentWriter
 from tickets.ticket.stored import owner_of
 
@@ -57,7 +57,7 @@ def index(batch: Batch, *, open_store: Callable[[str], IndexStore] = IndexStore)
     return outcome
 
 
-def add(store: IndexStorage, name: str, some: Sequence[Fragment]) -> int:
+def add(store: IndexStore, name: str, some: Sequence[Fragment]) -> int:
     """Add fragments to an index, as one item or as a segment, and return its bytes. Raises Throttled, Unavailable.
 
     `name` tells these fragments from all others: hex digits.

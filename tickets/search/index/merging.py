@@ -23,7 +23,7 @@ from typing import Final
 from portal.errors import TransactionRefused
 from tickets.search import stored
 from tickets.search.index import postings, publishing
-from tickets.search.index.index_store import IndexLock, IndexStorage, LockLost, MissingBlock, Raw, RowWrite
+from tickets.search.index.index_store import IndexLock, IndexStore, LockLost, MissingBlock, Raw, RowWrite
 from tickets.search.index.segments import Header, SegmentWriter
 
 log = logging.getLogger("pooldesk.stream")
@@ -39,7 +39,7 @@ class DamagedSource(Exception):
         self.source = source
 
 
-def note_damage(store: IndexStorage, sort_key: str) -> None:
+def note_damage(store: IndexStore, sort_key: str) -> None:
     """Keep a row out of all merges from now on, and say so in the log. Raises Throttled, Unavailable."""
     if not next(iter(store.rows(sort_key, sort_key)), None):  # it has gone meanwhile, and its blocks with it
         return
@@ -105,7 +105,7 @@ class StoredIndex:
     unreadable: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, store: IndexStorage) -> StoredIndex:
+    def of(cls, store: IndexStore) -> StoredIndex:
         rows = list(store.rows(*stored.STATE_AND_DAMAGE))
         noted, found = damaged_rows(rows), cls()
         for row in rows:
@@ -156,7 +156,7 @@ def size_class(size: int) -> int:
 
 
 def merge_due(
-    store: IndexStorage,
+    store: IndexStore,
     again: Callable[[], bool] = lambda: True,
     *,
     largest: float = math.inf,
@@ -193,7 +193,7 @@ def merge_due(
     return done
 
 
-def clear_up(store: IndexStorage) -> int:
+def clear_up(store: IndexStore) -> int:
     """Delete what nobody reads any more, where its time has come. Return how many graves are left, all of them where
     another process is at it. Raises Throttled, Unavailable."""
     graves = len(list(store.rows(*stored.GRAVES)))
@@ -204,31 +204,31 @@ def clear_up(store: IndexStorage) -> int:
         return publishing.clear(store)
 
 
-def merge_new(store: IndexStorage, lock: IndexLock) -> None:
+def merge_new(store: IndexStore, lock: IndexLock) -> None:
     """Make a segment of all that is new and not damaged, however little. Only for who has the lock."""
     while new := StoredIndex.of(store).new:
         if _merge(store, DueMerge(new), lock):
             break
 
 
-def frozen(store: IndexStorage) -> Raw | None:
+def frozen(store: IndexStore) -> Raw | None:
     """Return the note of the rebuild that is going on, None where there is none."""
     return next(iter(store.rows(stored.FROZEN, stored.FROZEN)), None)
 
 
-def frozen_through(store: IndexStorage) -> str:
+def frozen_through(store: IndexStore) -> str:
     """Return the id of the last segment that a rebuild will remove: those up to it are merged no more."""
     note = frozen(store)
     return str(note["through"]["S"]) if note else ""
 
 
-def _planned(store: IndexStorage, frozen: str, *, largest: float) -> DueMerge | None:
+def _planned(store: IndexStore, frozen: str, *, largest: float) -> DueMerge | None:
     index = StoredIndex.of(store)
     return plan(index.new, [header for header in index.headers if header.segment > frozen], largest=largest)
 
 
 def _merge(
-    store: IndexStorage, due: DueMerge, lock: IndexLock, pause: Callable[[DueMerge], object] = lambda at_work: None
+    store: IndexStore, due: DueMerge, lock: IndexLock, pause: Callable[[DueMerge], object] = lambda at_work: None
 ) -> bool:
     """Merge these. False where one turned out to be damaged, and is noted now."""
     segment = publishing.begin(store, "merge")
@@ -248,7 +248,7 @@ def _merge(
 
 
 def _write(
-    store: IndexStorage, due: DueMerge, writer: SegmentWriter, lock: IndexLock, pause: Callable[[DueMerge], object]
+    store: IndexStore, due: DueMerge, writer: SegmentWriter, lock: IndexLock, pause: Callable[[DueMerge], object]
 ) -> None:
     sources = [postings.block_entries(bytes(row["d"]["B"])) for row in due.new]
     sources += [entries_of(store, header) for header in due.headers]
@@ -262,7 +262,7 @@ def _write(
                 paused_at = time.monotonic()
 
 
-def entries_of(store: IndexStorage, header: Header) -> Iterator[Entry]:
+def entries_of(store: IndexStore, header: Header) -> Iterator[Entry]:
     """Yield all entries of a segment in order, reading a few blocks at a time. Raises MissingBlock."""
     for first in range(0, header.blocks, _READ_AT_ONCE):
         numbers = range(first, min(first + _READ_AT_ONCE, header.blocks))

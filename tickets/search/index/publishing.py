@@ -22,7 +22,7 @@ from typing import Any, Final, Literal
 from portal import clock
 from portal.errors import ConditionFailed
 from tickets.search import stored
-from tickets.search.index.index_store import IndexStorage, Raw, RowWrite
+from tickets.search.index.index_store import IndexStore, Raw, RowWrite
 from tickets.search.index.segments import Header
 
 # A merge works under the lock, so whoever has the lock knows that the merges of all others are dead. A batch of the
@@ -34,14 +34,14 @@ DEAD_AFTER: Final = timedelta(hours=1)  # a batch that is not published; and a d
 _UNKNOWN: Final = "?"  # number of blocks
 
 
-def begin(store: IndexStorage, writer: Writer) -> str:
+def begin(store: IndexStore, writer: Writer) -> str:
     """Note that a segment is being written, and return its id: greater than that of every segment there is."""
     segment = stored.segment_id(store.next_number())
     store.write(RowWrite(stored.grave(segment), {**_note(writer), "at": {"S": clock.stamp()}}))
     return segment
 
 
-def publish(store: IndexStorage, writer: Writer, header: Header, *, merged: Sequence[Header] = ()) -> None:
+def publish(store: IndexStore, writer: Writer, header: Header, *, merged: Sequence[Header] = ()) -> None:
     """Let the segment be read, and those that it was merged from no longer.
 
     Raises TransactionRefused where one of these has gone, or the writer was taken for dead.
@@ -56,7 +56,7 @@ def publish(store: IndexStorage, writer: Writer, header: Header, *, merged: Sequ
         _remove_replaced(store, stored.grave(header.segment), replaced)
 
 
-def abandon(store: IndexStorage, writer: Writer, segment: str, blocks: int) -> None:
+def abandon(store: IndexStore, writer: Writer, segment: str, blocks: int) -> None:
     """Delete at once what this process has written of a segment that it will not publish: so many blocks, and the note.
 
     Only where no write of it can still be on its way. Raises Throttled, Unavailable.
@@ -70,7 +70,7 @@ def abandon(store: IndexStorage, writer: Writer, segment: str, blocks: int) -> N
         _delete(store, {**grave, "sk": {"S": stored.grave(segment)}})
 
 
-def discard(store: IndexStorage, headers: Iterable[Header]) -> None:
+def discard(store: IndexStore, headers: Iterable[Header]) -> None:
     """Let segments no longer be read that nothing replaces. Raises TransactionRefused where one has gone."""
     for header in headers:
         dead = {header.segment: {"N": str(header.blocks)}}
@@ -80,7 +80,7 @@ def discard(store: IndexStorage, headers: Iterable[Header]) -> None:
         )
 
 
-def clear(store: IndexStorage, *, at_once: bool = False) -> int:
+def clear(store: IndexStore, *, at_once: bool = False) -> int:
     """Delete the blocks that nobody reads any more, and return how many graves are left.
 
     Only for who has the lock, and writes nothing at the moment. With `at_once` no time is given: readers read anew, and
@@ -103,7 +103,7 @@ def _replaced(merged: Sequence[Header]) -> dict[str, Any]:
     return {"replaced": {"M": {one.segment: {"N": str(one.blocks)} for one in merged}}}
 
 
-def _remove_replaced(store: IndexStorage, sort_key: str, row: Mapping[str, Any]) -> Raw | None:
+def _remove_replaced(store: IndexStore, sort_key: str, row: Mapping[str, Any]) -> Raw | None:
     """Remove the headers of segments that another one holds, and note that their blocks are to be deleted: the row of
     the grave, None where somebody else was faster."""
     store.delete_rows(stored.header(segment) for segment in row["replaced"]["M"])
@@ -115,7 +115,7 @@ def _remove_replaced(store: IndexStorage, sort_key: str, row: Mapping[str, Any])
     return {**grave, "sk": {"S": sort_key}}
 
 
-def _taken_for_dead(store: IndexStorage, row: Raw, *, at_once: bool) -> Raw | None:
+def _taken_for_dead(store: IndexStore, row: Raw, *, at_once: bool) -> Raw | None:
     """Refuse a writer for ever, if it is time to: the row of its grave, None while it may be alive."""
     segment = stored.segment_of(row["sk"]["S"])
     is_batch = row.get("writer") == _note("batch")["writer"]
@@ -129,7 +129,7 @@ def _taken_for_dead(store: IndexStorage, row: Raw, *, at_once: bool) -> Raw | No
     return {**grave, "sk": row["sk"]}
 
 
-def _delete(store: IndexStorage, row: Raw) -> None:
+def _delete(store: IndexStore, row: Raw) -> None:
     for segment, blocks in row["of"]["M"].items():
         numbers = range(int(blocks["N"])) if "N" in blocks else store.block_numbers(segment)
         store.delete_blocks(segment, numbers)

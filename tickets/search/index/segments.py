@@ -24,7 +24,7 @@ from portal import clock
 from portal.dynamo.repository import TenantRepository
 from tickets.search import stored
 from tickets.search.index import postings
-from tickets.search.index.index_store import IndexStorage, block_overhead
+from tickets.search.index.index_store import IndexStore, block_overhead
 from tickets.search.stored import SEARCH
 
 Raw = Mapping[str, Any]
@@ -152,7 +152,7 @@ def block_limit(expected: int) -> int:
 class SegmentWriter:
     """Write one segment to a store, term by term, and then say what its header is. Nobody reads it before that."""
 
-    def __init__(self, store: IndexStorage, segment: str, *, expected: int) -> None:
+    def __init__(self, store: IndexStore, segment: str, *, expected: int) -> None:
         self._store, self._segment, self._limit = store, segment, block_limit(expected)
         self._held: list[tuple[bytes, bytes]] = []
         self._held_bytes = 0
