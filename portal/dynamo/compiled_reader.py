@@ -37,7 +37,7 @@ _PLAIN: Final[dict[type[Attribute[Any]], str]] = {
 @cache
 def reader_of(model: type[AttributeContainer]) -> Callable[[Raw], Any]:
     """Return the function that makes instances of a model, or of a map in one, from typed values."""
-    space: dict[str, Any] = {"cls": model, "new": model.__new__, "slow": model._instantiate}
+    space: dict[str, Any] = {"EMPTY": {}, "cls": model, "new": model.__new__, "slow": model._instantiate}
     body = "\n".join(_lines(model, space))
     source = f"""
 def read(raw):
@@ -67,6 +67,10 @@ def _lines(model: type[AttributeContainer], space: dict[str, Any]) -> Iterator[s
             space[f"default_{number}"] = default
             made = f"default_{number}()" if callable(default) else f"default_{number}"
             yield "        else:"
+            if type(attribute) is MapAttribute and default is dict:
+                space["empty_map"] = reader_of(MapAttribute)
+                yield f"            values[{name!r}] = empty_map(EMPTY)"
+                continue
             yield f"            {_set(name, attribute, made, number, space)}"
 
 
