@@ -10,6 +10,7 @@ from portal.dynamo import meter
 from portal.dynamo.meter import Call, item_size, read_units
 from portal.dynamo.paging import Page
 from portal.schema import keys as portal_keys
+from portal.schema.tables import Table
 from tenants.membership.stored import MemberItem
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
@@ -54,10 +55,9 @@ class MemoryRepository:
 
     def query(
         self,
-        table: Any,
+        model: Any,
         build: Any,
         *args: Any,
-        index: Any = None,
         between: tuple[str, str] | None = None,
         descending: bool = False,
         limit: int | None = None,
@@ -65,6 +65,8 @@ class MemoryRepository:
         consistent: bool = False,
         **_: Any,
     ) -> Page:
+        plain = isinstance(model, Table)
+        table, index = (model, None) if plain else (model.table, model.gsi)
         if index is not None:
             rows = self._indexed(index, self.key(build, *args), between or ("", "~"))
         else:
@@ -72,7 +74,7 @@ class MemoryRepository:
             sorts = sorted(found)
             low, high = between or ("", "\U0010ffff")
             rows = [found[sort] for sort in sorts[bisect_left(sorts, low) : bisect_right(sorts, high)]]
-        name = (index or table).range if index is None else index.range
+        name = (index or table).range
         if descending:
             rows.reverse()
         if start:
@@ -81,10 +83,11 @@ class MemoryRepository:
         page = rows[:limit] if limit else rows
         more = len(page) < len(rows)
         self._bill("Query", table.full_name, page, together=True, consistent=consistent)
-        return Page(page, {n: page[-1][n] for n in (table.hash, table.range)} if more else None)
+        items = page if plain else [*map(model.from_raw_data, page)]
+        return Page(items, {n: page[-1][n] for n in (table.hash, table.range)} if more else None)
 
-    def query_all(self, table: Any, build: Any, *args: Any, **how: Any) -> Iterator[Raw]:
-        return iter(self.query(table, build, *args, **how).items)
+    def query_all(self, model: Any, build: Any, *args: Any, **how: Any) -> Iterator[Any]:
+        return iter(self.query(model, build, *args, **how).items)
 
     def _partition(self, pk: str) -> dict[str, Raw]:
         if pk == stored.directory(self.tenant_id):

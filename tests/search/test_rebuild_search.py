@@ -79,7 +79,7 @@ def test_tickets_of_before_there_was_a_search_are_found_after_a_rebuild(alice: T
     assert "acme: nothing was indexed yet." in commands.run("verify_search", "--tenant", "acme", "--settle", 0.1).out
     ended = commands.run("rebuild_search", "--tenant", "acme")
     assert ended.status == 0, ended.err
-    assert "acme: 6 tickets read into 1 new segments, 0 old ones removed." in ended.out
+    assert "acme: 6 tickets read into 1 new segment, 0 old ones removed." in ended.out
     assert [found(alice, word) for word in WORDS] == [{number} for number in numbers]
     assert commands.run("verify_search", "--all").status == 0
 
