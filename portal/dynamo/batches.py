@@ -35,40 +35,13 @@ def _is_unprocessed(error: PortalError) -> bool:
     return isinstance(error, _Unprocessed)
 
 
-def batch_get(
-    connection: client.SharedConnection,
-    wanted: Sequence[tuple[type[Item], str, str | None]],
-    *,
-    consistent: bool = False,
-) -> list[Item | None]:
-    """Read up to 100 items of any tables in one round trip, each by `(model, partition key, sort key)`.
-
-    Returns them in this order, None where one is absent. Raises Throttled where the engine leaves keys unprocessed
-    repeatedly.
-    """
-    keys: list[tuple[type[Item], dict[str, Any]]] = []
-    request: dict[str, dict[str, Any]] = {}
-    for model, hash_key, range_key in wanted:
-        key: dict[str, Any] = {model.table.hash: {"S": hash_key}}
-        if model.table.range:
-            key[model.table.range] = {"S": range_key}
-        keys.append((model, key))
-        of_table = request.setdefault(model.Meta.table_name, {"Keys": [], "ConsistentRead": consistent})["Keys"]
-        if key not in of_table:
-            of_table.append(key)
-    stored = batch_get_raw(connection, request)
-    items: list[Item | None] = []
-    for model, key in keys:
-        rows = stored.get(model.Meta.table_name, ())
-        raw = next((row for row in rows if all(row.get(k) == v for k, v in key.items())), None)
-        items.append(model.from_raw_data(raw) if raw else None)
-    return items
-
-
 def batch_get_raw(
     connection: client.SharedConnection, request: dict[str, dict[str, Any]]
 ) -> dict[str, list[dict[str, Any]]]:
-    """Read the raw items of a BatchGetItem by table, in no order. Raises Throttled as `batch_get` does."""
+    """Read the raw items of a BatchGetItem by table, in no order.
+
+    Raises Throttled where the engine leaves keys unprocessed repeatedly.
+    """
     stored: dict[str, list[dict[str, Any]]] = {}
     pending = request
 

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from portal import plain_text, whole_file
+from portal import atomic_file, plain_text
 from portal.errors import PortalError
 from portal.schema.holdings import Raw
 
@@ -96,7 +96,7 @@ class TenantFileWriter:
 def writing(path: Path) -> Iterator[TenantFileWriter]:
     """Open a file to be written. It stands under its name when it is whole, and not at all before. Raises OSError."""
     with (
-        whole_file.writing(path) as place,
+        atomic_file.writing(path) as place,
         zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive,
     ):
         yield TenantFileWriter(archive)

@@ -13,8 +13,8 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from portal.bounded_cache import BoundedCache
 from portal.errors import Throttled
-from portal.memory import Memory
 from portal.streams import stream_source
 from portal.streams.batch import batch_of
 from tests.support import listing
@@ -39,7 +39,7 @@ class Killed(BaseException):
 class Process(threading.Thread):
     """Applies one batch, and stops ahead of every request until it is told to go on."""
 
-    def __init__(self, memory: Memory, shard: str, records: list[dict[str, Any]]) -> None:
+    def __init__(self, memory: BoundedCache, shard: str, records: list[dict[str, Any]]) -> None:
         super().__init__(daemon=True)
         self.memory, self.shard, self.records = memory, shard, records
         self.killed = self.throttled = self.ended = self.applied = False
@@ -83,9 +83,9 @@ class MemoryOfEach:
     """What each process remembers is its own."""
 
     def __init__(self) -> None:
-        self.outside = Memory(10)
+        self.outside = BoundedCache(10)
 
-    def _mine(self) -> Memory:
+    def _mine(self) -> BoundedCache:
         thread = threading.current_thread()
         return thread.memory if isinstance(thread, Process) else self.outside
 
@@ -116,7 +116,7 @@ class Interleavings(RuleBasedStateMachine):
         self.patch.setattr(leaders, "BUDGET", {"P": 100, "G": 60})
         self.patch.setattr(merge, "RUN_BYTES", 60)
         self.patch.setattr(merge, "is_full", lambda state: len(state.counts) > self.full)
-        self.memories = [Memory(10) for _ in range(PROCESSES)]
+        self.memories = [BoundedCache(10) for _ in range(PROCESSES)]
         self.running: dict[int, Process] = {}
         self.images = {
             shard: [self.image(n, f"t{n % 5}", f"{n % 2 + 1:032x}") for n in range(first, first + LENGTH)]
@@ -174,7 +174,7 @@ class Interleavings(RuleBasedStateMachine):
     def die(self, data: st.DataObject) -> None:
         who = data.draw(st.sampled_from(sorted(self.running)))
         self.running.pop(who).kill()
-        self.memories[who] = Memory(10)
+        self.memories[who] = BoundedCache(10)
 
     @rule(shard=st.sampled_from(SHARDS))
     def save_position(self, shard: str) -> None:
@@ -238,9 +238,9 @@ def asleep_before_its_update(table: AggregateTable, records: list[dict[str, Any]
 
 
 def asleep_before(
-    request: str, table: AggregateTable, records: list[dict[str, Any]], memory: Memory | None = None
+    request: str, table: AggregateTable, records: list[dict[str, Any]], memory: BoundedCache | None = None
 ) -> Process:
-    process = Process(memory or Memory(10), SHARDS[0], records)
+    process = Process(memory or BoundedCache(10), SHARDS[0], records)
     process.start()
     operations: list[str] = []
     before, table.before = table.before, lambda operation: (operations.append(operation), pause(operation))
@@ -296,7 +296,7 @@ def test_a_mark_that_was_pruned_while_somebody_slept_still_protects(table: Aggre
 def test_a_mark_that_was_pruned_while_somebody_slept_who_knew_recent_still_protects(
     table: AggregateTable, merges: int
 ) -> None:
-    knows = Process(Memory(10), SHARDS[0], some(range(1, 3)))
+    knows = Process(BoundedCache(10), SHARDS[0], some(range(1, 3)))
     knows.start()
     wake(knows)
     for _ in range(merges):
@@ -388,7 +388,7 @@ def test_a_large_batch_that_is_merged_at_once_counts_once(
     table: AggregateTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(merge, "_COUNTS_FULL", 1)
-    sleeper = Process(Memory(10), SHARDS[0], some(range(1, 4)))
+    sleeper = Process(BoundedCache(10), SHARDS[0], some(range(1, 4)))
     sleeper.start()
     operations: list[str] = []
     table.before = lambda operation: (operations.append(operation), pause(operation))

@@ -11,7 +11,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from portal.dynamo import client, meter
-from portal.dynamo.batches import batch_get, batch_put
+from portal.dynamo.batches import batch_put
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.dynamo.transaction import write
 from portal.errors import ConditionFailed, TransactionRefused, Unavailable
@@ -287,7 +288,7 @@ def test_a_batch_reads_items_of_several_tables_in_one_call_and_in_the_order_aske
     ]
     for consistent in (False, True):
         with meter.measure() as bill:
-            slug, nobody, bob, globex, found, bob_again = batch_get(platform(), wanted, consistent=consistent)
+            slug, nobody, bob, globex, found, bob_again = PLATFORM.get_all(wanted, consistent=consistent)
         assert len(bill.calls) == 1
         assert slug is not None
         assert slug.owner == ACME
@@ -308,7 +309,7 @@ def test_keys_that_were_left_unprocessed_are_asked_for_again(any_tables: AnyEngi
     half = (200, {"Responses": {name: found}, "UnprocessedKeys": {name: {"Keys": left, "ConsistentRead": True}}})
     nothing = (200, {"Responses": {}, "UnprocessedKeys": {name: {"Keys": left, "ConsistentRead": True}}})
     with answering("platform", "BatchGetItem", half, nothing) as seen:
-        items = batch_get(platform(), [(MemberItem, ACME, f"{n:032x}") for n in range(4)])
+        items = PLATFORM.get_all([(MemberItem, ACME, f"{n:032x}") for n in range(4)])
     assert len(seen) == 2
     assert [i.user_id if i else None for i in items] == [f"{n:032x}" for n in range(4)]
 
@@ -318,7 +319,7 @@ def test_keys_that_stay_unprocessed_are_no_missing_items(any_tables: AnyEngine) 
     key = {"tenant_id": {"S": ACME}, "user_id": {"S": BOB}}
     nothing = (200, {"Responses": {}, "UnprocessedKeys": {name: {"Keys": [key]}}})
     with answering("platform", "BatchGetItem", *[nothing] * 20) as seen, pytest.raises(Unavailable):
-        batch_get(platform(), [(MemberItem, ACME, BOB)])
+        PLATFORM.get_all([(MemberItem, ACME, BOB)])
     assert 2 <= len(seen) <= 5
 
 
@@ -518,7 +519,7 @@ def test_a_missing_table_is_a_deployment_that_has_not_finished(any_tables: AnyEn
         lambda: acme().put_all([entry(1, "2026")]),
         lambda: acme().transact(of_length(1)),
         lambda: acme().increment(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET),
-        lambda: batch_get(platform(), [(TenantItem, ACME, None)]),
+        lambda: PLATFORM.get_all([(TenantItem, ACME, None)]),
     ):
         with pytest.raises(Unavailable):
             call()

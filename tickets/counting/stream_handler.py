@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
+from portal.bounded_cache import BoundedCache
 from portal.dynamo.client import fan_out
 from portal.errors import ConditionFailed, Rejected, Throttled, TransactionRefused, Unavailable
-from portal.memory import Memory
 from portal.streams import positions, stream_source
 from portal.streams.batch import Batch, BatchResult, Record
 from portal.streams.stream_source import StreamSource
@@ -41,7 +41,7 @@ _BROKEN: Final = "The database never takes it: "
 
 # By whose stream brings it, and tenant: a tenant that is moved has aggregates in both places. What is stale costs one
 # refused update.
-_memory: Memory[tuple[StreamSource, str], Recent] = Memory(_REMEMBERED)
+_memory: BoundedCache[tuple[StreamSource, str], Recent] = BoundedCache(_REMEMBERED)
 
 
 def handle(batch: Batch) -> BatchResult:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from portal import whole_file
+from portal import atomic_file
 from portal.management.command import PortalCommand, Progress
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
@@ -45,7 +45,7 @@ class Command(PortalCommand):
         try:
             with (
                 Progress(self, "Writing what tickets hold", last_number(tenant.repository)) as progress,
-                whole_file.writing(options["file"]) as place,
+                atomic_file.writing(options["file"]) as place,
             ):
                 for piece in person_finding.pieces(tenant, person, advance=progress.advance):
                     place.write(piece.encode())

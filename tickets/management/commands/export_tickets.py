@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 from django.core.management.base import CommandError, CommandParser
 
-from portal import whole_file
+from portal import atomic_file
 from portal.management.command import PortalCommand, Progress
 from portal.plain_text import amount
 from tenants.audit_trail import recording
@@ -58,7 +58,7 @@ def _place(path: Path | None, stdout: Any) -> Iterator[TextIO | codecs.StreamWri
         yield stdout
         return
     try:
-        with whole_file.writing(path) as file:
+        with atomic_file.writing(path) as file:
             yield codecs.getwriter("utf-8")(file)
     except OSError as error:
         raise CommandError(f"{path} cannot be written: {error.strerror}.") from error

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
+from portal.bounded_cache import BoundedCache
 from portal.dynamo.client import fan_out
 from portal.errors import Throttled, TransactionRefused, Unavailable
-from portal.memory import Memory
 from portal.schema.keys import digest
 from portal.streams.batch import Batch, Record
 from tickets.search import stored, tokenizer
@@ -36,7 +36,7 @@ _DIGEST_BYTES: Final = 12
 _NEVER: Final = "%s of tenant %s cannot be indexed. When that is mended, run: manage.py rebuild_search"
 _TENANTS: Final = 10_000  # whose last records of a shard a process remembers
 
-_last: Memory[tuple[str, str, str], str] = Memory(_TENANTS)  # sequence by stream, shard and tenant
+_last: BoundedCache[tuple[str, str, str], str] = BoundedCache(_TENANTS)  # sequence by stream, shard and tenant
 
 
 @dataclass

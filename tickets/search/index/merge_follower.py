@@ -23,9 +23,9 @@ from threading import Lock
 from typing import Final
 
 from portal import clock
+from portal.bounded_cache import BoundedCache
 from portal.dynamo.library_errors import is_missing
 from portal.errors import Unavailable
-from portal.memory import Memory
 from portal.streams import beside, stream_source
 from portal.streams.stream_source import POOLED, StreamSource
 from tickets.search.index import merging, publishing
@@ -51,10 +51,12 @@ class MergeFollower:
 
     def __init__(self, *, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._waits: Memory[_Name, tuple[float, float]] = Memory(_TENANTS)  # how long, and until when
+        self._waits: BoundedCache[_Name, tuple[float, float]] = BoundedCache(_TENANTS)  # how long, and until when
         self._at_work: set[_Name] = set()
         self._lock = Lock()
-        self._added: Memory[_Name, tuple[int, int]] = Memory(_TENANTS)  # additions and their bytes since the last look
+        self._added: BoundedCache[_Name, tuple[int, int]] = BoundedCache(
+            _TENANTS
+        )  # additions and their bytes since the last look
         self._due: dict[_Name, None] = {}
         self._graves: dict[_Name, datetime] = {}  # when there is something to delete
 

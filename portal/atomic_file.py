@@ -1,4 +1,4 @@
-"""Write a file that stands under its name when it is whole, and not at all before."""
+"""Write a file atomically."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 
-class Memory(Generic[_K, _V]):
+class BoundedCache(Generic[_K, _V]):
     """Hold values by key, `size` at most: those that were written last."""
 
     def __init__(self, size: int) -> None:
