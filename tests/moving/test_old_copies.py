@@ -28,7 +28,7 @@ from tests.support.stored import put_all
 from tests.support.world import World
 from tickets.counting import stream_barrier
 from tickets.desk import bulk, changing, commenting, creating
-from tickets.moving import move_requests
+from tickets.moving import move_requests, place_changes
 from tickets.moving.discarding import CopyDiscard
 from tickets.moving.placed_store import PlacedStore
 from tickets.ticket import stored
@@ -96,7 +96,7 @@ def test_when_the_way_back_was_called_off_the_old_copy_is_still_gone_back_to_or_
     ended = commands.run("place_tenant", "acme", "--discard", "--now")
     assert (ended.status, last(world).state) == (0, "done"), ended
     assert ticket(world, 1, POOL) == []
-    assert len(move_requests.history(id_of(world))) == 3
+    assert len(place_changes.history(id_of(world))) == 3
 
 
 def test_nobody_opens_a_ticket_in_an_old_copy_however_long_they_stood_still(world: World) -> None:

@@ -21,7 +21,6 @@ from tickets.moving.stored import MoveItem
 from tickets.sharding import reshard_requests
 
 GRACE_DAYS = 7
-SHOWN = 50  # former moves of a tenant
 
 
 def begin(
@@ -157,12 +156,9 @@ def kept_copy(tenant: TenantItem, last: MoveItem | None) -> MoveItem | None:
     if last.state != place_changes.CANCELLED or where.former is None:
         return None
     left = (str(where.former), str(where.placement))
-    return next((move for move in history(tenant.tenant_id) if (move.from_place, move.to_place) == left), None)
-
-
-def history(tenant_id: str) -> list[MoveItem]:
-    """Return the moves of a tenant that others have followed, newest first, up to SHOWN: one Query."""
-    return place_changes.history(tenant_id, limit=SHOWN)
+    return next(
+        (move for move in place_changes.history(tenant.tenant_id) if (move.from_place, move.to_place) == left), None
+    )
 
 
 def _check_site(to: Placement) -> None:

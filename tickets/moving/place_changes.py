@@ -35,12 +35,13 @@ ENDED: Final = (CANCELLED, DONE)
 FIRST_PHASE: Final = "preparing"
 FIRST_OF_DISCARD: Final = "comparing"
 
+SHOWN: Final = 50  # former moves of a tenant
 MOVES: Final = JobKind("move", MoveItem, stored.MOVES, "platform", (RUNNING, CANCELLING, DISCARDING))
 
 
-def history(tenant_id: str, *, limit: int) -> list[MoveItem]:
-    """Return the moves of a tenant that were followed by others, newest first."""
-    return platform.query(MoveItem, stored.history(tenant_id), descending=True, limit=limit).items
+def history(tenant_id: str) -> list[MoveItem]:
+    """Return the moves of a tenant that others have followed, newest first, up to SHOWN: one Query."""
+    return platform.query(MoveItem, stored.history(tenant_id), descending=True, limit=SHOWN).items
 
 
 def keep(transaction: Transaction, item: MoveItem) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
@@ -71,24 +71,9 @@ def by_slug(slug: str) -> PurgeItem | None:
     return next((item for item in PURGES.all_last() if item.slug == slug), None)
 
 
-def end(transaction: Transaction, item: PurgeItem) -> None:
-    """Add to the transaction that the purge is over; it is refused where somebody else has taken it over."""
-    transaction.delete(item, condition=PurgeItem.holder == item.holder)
-
-
 def counts_of(item: PurgeItem) -> Counts:
     """Read the counts of a purge."""
     return {name: HoldingCount(**values) for name, values in json.loads(item.counts).items()}
-
-
-def written(counts: Counts) -> str:
-    """Return counts as they are stored."""
-    return json.dumps({name: asdict(count) for name, count in counts.items()})
-
-
-def asked_by(item: PurgeItem) -> Actor:
-    """Return who asked for a purge."""
-    return Actor(item.by_id, item.by_email, item.by_origin)
 
 
 # --- orders ---

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from typing import Any, Final
 
@@ -189,11 +190,12 @@ class TenantPurge(LeasedJob[PurgeItem]):
 
     def _always_noted(self) -> dict[str, Any]:
         self._unnoted = 0
-        return {"counts": purge_requests.written(self.counts), "phase": self._doing}
+        counts = {name: asdict(count) for name, count in self.counts.items()}
+        return {"counts": json.dumps(counts), "phase": self._doing}
 
     def _certify(self) -> None:
         transaction = Transaction()
-        purge_requests.end(transaction, self.item)
+        transaction.delete(self.item, condition=PurgeItem.holder == self.item.holder)  # nobody has taken it over
         self.certificate = certificates.issue(
             _facts(self.item, self.counts, self._by),
             tenant_id=self.item.tenant_id,
@@ -216,14 +218,13 @@ def _purged(stage: Stage | None = None) -> list[Holding]:
 
 def _facts(item: PurgeItem, counts: purge_requests.Counts, by: Actor) -> dict[str, Any]:
     """Return what the certificate says. Times are in UTC."""
-    asked = purge_requests.asked_by(item)
     ends = {partition: (rows, digest) for partition, (rows, digest) in json.loads(item.chains).items()}
     return {
         "kind": "deletion of a tenant",
         "installation": settings.PORTAL_BASE_URL or settings.DYNAMODB_TABLE_PREFIX,
         "tenant": {"id": item.tenant_id, "slug": item.slug, "name": item.title},
         "reason": item.reason,
-        "asked_by": {"id": asked.id, "email": asked.email, "origin": asked.origin},
+        "asked_by": {"id": item.by_id, "email": item.by_email, "origin": item.by_origin},
         "carried_out_by": {"id": by.id, "email": by.email, "origin": by.origin},
         "asked_at": item.asked_at,
         "begun_at": item.begun_at,
