@@ -23,7 +23,7 @@ from tenants.api_keys import key_changes
 from tenants.api_keys.key_changes import KeyChoice
 from tenants.api_keys.scopes import Scope
 from tenants.audit_trail.recording import SYSTEM
-from tickets.desk import lists
+from tickets.desk import bulk, lists
 from tickets.desk.changing import TicketState
 from tickets.search import suggesting, ticket_search
 from tickets.ticket.fields import Status
@@ -160,9 +160,9 @@ _ROW, _ENTRY = r'name="tickets" value="', r'<li[^>]* id="entry-'
 _SOUGHT: Final = ("printer offline", "invoice address", "webhook morning", "mobile minutes")
 
 PAGES: Final = (
-    MeasuredPage("list", "list, 50 rows", lambda v, *_: v.get(_LIST), shows=(_ROW, lists.PAGE_SIZE)),
+    MeasuredPage("list", "list, 49 rows", lambda v, *_: v.get(_LIST), shows=(_ROW, bulk.MOST)),
     MeasuredPage("mine", "small list, 8 rows", lambda v, *_: v.get(f"{_LIST}&resolver=me"), shows=(_ROW, MINE)),
-    MeasuredPage("next", "second page", lambda v, *_: v.get(v.second_page), shows=(_ROW, lists.PAGE_SIZE)),
+    MeasuredPage("next", "second page", lambda v, *_: v.get(v.second_page), shows=(_ROW, bulk.MOST)),
     MeasuredPage("ticket", "ticket, 20 comments", _ticket, shows=(_ENTRY, COMMENTS + 2)),
     MeasuredPage("ticket-cold", "ticket, never seen", _ticket_first_seen, shows=(_ENTRY, COMMENTS + 2)),
     MeasuredPage("new", "open a ticket", _new, status=302),

@@ -19,7 +19,7 @@ from delivery.outbox import publisher
 from delivery.outbox.event_types import Event, EventType
 from delivery.outbox.stored import NO_TENANT, OutboxItem
 from portal import clock
-from portal.dynamo import platform
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import PortalError
 
@@ -53,7 +53,7 @@ class OutboxEmailBackend(BaseEmailBackend):
 
 def _commit(transaction: Transaction, tenant_id: str) -> None:
     if tenant_id == NO_TENANT:
-        platform.transact(transaction)
+        PLATFORM.transact(transaction)
     else:
         TenantRepository(tenant_id).transact(transaction)
 

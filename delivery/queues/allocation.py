@@ -17,8 +17,8 @@ from django.conf import settings
 from delivery.queues import queue_sets
 from delivery.queues.queue_sets import QueueSet
 from delivery.queues.stored import GIVEN, SETS, GivenItem, QueueSetItem, count_of
-from portal.dynamo import platform
 from portal.dynamo.client import fan_out
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import BATCH_GET_LIMIT, Transaction
 from portal.errors import Conflict, Invalid, TransactionRefused
 from tenants.audit_trail import recording
@@ -70,14 +70,14 @@ def move(
 
 def allocated() -> dict[str, QueueSet]:
     """Return the set of each tenant that has one, by tenant id: a Query for every 1 MB, some 8,000 tenants."""
-    return {item.name: frozenset(json.loads(item.queues)) for item in platform.query_all(QueueSetItem, SETS)}
+    return {item.name: frozenset(json.loads(item.queues)) for item in PLATFORM.query_all(QueueSetItem, SETS)}
 
 
 def forget(tenant_id: str) -> None:
     """Delete the entry of a tenant that does not exist from the list of all sets."""
     transaction = Transaction()
     transaction.delete(QueueSetItem(SETS, tenant_id))
-    platform.transact(transaction)
+    PLATFORM.transact(transaction)
 
 
 def queues_of(tenant: TenantItem) -> QueueSet:
@@ -105,7 +105,7 @@ def _stored(numbers: QueueSet) -> str:
 def _take_next(transaction: Transaction) -> QueueSet:
     """Return the next set, and count it in the transaction. Costs one Query."""
     queues = _queues()
-    counts = {int(item.name): int(item.given) for item in platform.query_all(GivenItem, GIVEN)}
+    counts = {int(item.name): int(item.given) for item in PLATFORM.query_all(GivenItem, GIVEN)}
     beyond = max((number for number in counts if number < queues), default=0)
     given = counts.get(queues)
     unchanged = GivenItem.given.does_not_exist() if given is None else GivenItem.given == given

@@ -23,10 +23,10 @@ from delivery.outbox import destinations, outbox_rows, publisher
 from delivery.outbox.stored import OutboxItem
 from delivery.queues.stored import DEAD_BY_TIME, LISTED, DeadDeliveryItem, dead_delivery
 from portal import clock
-from portal.dynamo import platform
 from portal.dynamo.library_errors import is_missing
 from portal.dynamo.models import ByIndex
 from portal.dynamo.placement import POOL, Placement
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import Conflict, NotFound, PortalError, TransactionRefused, Unavailable
 from portal.schema import keys as schema_keys
@@ -85,7 +85,7 @@ def stored(*, tenant_id: str = "") -> Iterator[DeadDeliveryItem]:
     if tenant_id:
         yield from TenantRepository(tenant_id).query_all(DeadDeliveryItem, schema_keys.tenant, consistent=True)
     else:
-        yield from platform.query_all(ByIndex(DeadDeliveryItem, DEAD_BY_TIME), LISTED, descending=True)
+        yield from PLATFORM.query_all(ByIndex(DeadDeliveryItem, DEAD_BY_TIME), LISTED, descending=True)
 
 
 def name_of(letter: DeadDeliveryItem) -> str:

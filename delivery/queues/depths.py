@@ -11,7 +11,7 @@ from typing import Final
 from delivery.queues.queue_transport import Depth
 from delivery.queues.stored import DEPTHS, LATEST, DepthsItem
 from portal import clock
-from portal.dynamo import platform
+from portal.dynamo.platform import PLATFORM
 from portal.streams.worker import WORKER
 
 EVERY_SECONDS: Final = 60  # how often workers look
@@ -38,7 +38,7 @@ def write(depths: Sequence[Depth]) -> None:
 
 def read() -> Depths | None:
     """Return what was seen last, None where nobody has looked yet: one GetItem."""
-    item = platform.get(DepthsItem, DEPTHS, sort=LATEST)
+    item = PLATFORM.get(DepthsItem, DEPTHS, sort=LATEST)
     if item is None:
         return None
     return Depths(clock.parse(item.at), tuple(Depth(*seen) for seen in json.loads(item.depths)))

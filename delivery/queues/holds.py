@@ -27,8 +27,8 @@ from delivery.outbox import outbox_rows
 from delivery.outbox.stored import PENDING, SHARDS, OutboxItem, held, pending, row_parts
 from delivery.queues.stored import EVERYTHING, HOLDS, HoldItem
 from portal import clock
-from portal.dynamo import platform
 from portal.dynamo.models import ByIndex
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import Action as UpdateAction
 from portal.dynamo.repository import Transaction
 from portal.errors import ConditionFailed, Conflict, TransactionRefused, Unavailable
@@ -215,12 +215,12 @@ def drop(tenant: TenantItem, *, by: Actor, reason: str = "") -> None:
 
 def hold_of(tenant_id: str) -> HoldItem | None:
     """Return what holds a tenant's deliveries back, None where nothing does: one read."""
-    return platform.get(HoldItem, HOLDS, sort=tenant_id)
+    return PLATFORM.get(HoldItem, HOLDS, sort=tenant_id)
 
 
 def waiting(*, limit: int) -> list[HoldItem]:
     """Return holds by which deliveries wait, up to so many: one Query."""
-    return [hold for hold in platform.query(HoldItem, HOLDS).items if hold.waits_from][:limit]
+    return [hold for hold in PLATFORM.query(HoldItem, HOLDS).items if hold.waits_from][:limit]
 
 
 def said(hold: HoldItem | None) -> str:

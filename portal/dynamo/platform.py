@@ -14,9 +14,3 @@ from typing import Final
 from portal.dynamo.store import Store
 
 PLATFORM: Final = Store("platform")
-
-get: Final = PLATFORM.get
-get_all: Final = PLATFORM.get_all
-query: Final = PLATFORM.query
-query_all: Final = PLATFORM.query_all
-transact: Final = PLATFORM.transact

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
-from portal.dynamo import platform
 from portal.dynamo.client import fan_out
+from portal.dynamo.platform import PLATFORM
 from portal.load import stored
 from portal.load.measurement import MINUTE, NoiseTally
 from portal.load.reporting import NOBODY, OTHERS
@@ -99,7 +99,7 @@ def read(*, minutes: int, now: datetime) -> NoiseBoard:
 
 
 def _items(minute: int) -> list[NoiseItem]:
-    return [*platform.query_all(NoiseItem, stored.notes_of(minute))]
+    return [*PLATFORM.query_all(NoiseItem, stored.notes_of(minute))]
 
 
 def _pain(tally: NoiseTally) -> float:

@@ -31,7 +31,7 @@ from typing import Final
 
 from django.conf import settings
 
-from portal.dynamo import platform
+from portal.dynamo.platform import PLATFORM
 from portal.errors import PortalError
 from portal.load import stored
 from portal.load.stored import SharePostItem
@@ -209,7 +209,7 @@ class RateSharer:
             expires = int(time.time()) + _KEPT_SECONDS
             asked = json.dumps(post.asked)
             SharePostItem(stored.POSTS, post.process, counter=post.counter, asked=asked, expires_at=expires).save()
-        posts = platform.query_all(SharePostItem, stored.POSTS)
+        posts = PLATFORM.query_all(SharePostItem, stored.POSTS)
         self._sharing.read(SharePost(one.process, int(one.counter), json.loads(one.asked)) for one in posts)
 
 

@@ -21,7 +21,7 @@ from django.core.cache import cache
 from pynamodb.expressions.update import Action
 
 from portal import clock
-from portal.dynamo import platform
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import TenantRepository
 from portal.errors import ConditionFailed
 from portal.schema.tables import Table
@@ -76,7 +76,7 @@ def read(table: Table, of: TenantRepository | None = None) -> Watermark | None:
 
 
 def _read(stream: str) -> Watermark | None:
-    item = platform.get(WatermarkItem, stream, sort=WATERMARK)
+    item = PLATFORM.get(WatermarkItem, stream, sort=WATERMARK)
     if item is None or item.expires_at <= time.time():  # the database removes it some time later
         return None
     return Watermark(clock.parse(item.as_of), clock.parse(item.written_at))
@@ -88,10 +88,10 @@ def finished(stream_arn: str, shard_ids: Iterable[str]) -> set[str]:
     Once true it stays true. Raises Throttled, Unavailable.
     """
     partition = finished_key(stream_arn)
-    items = {shard_id: platform.get(FinishedShardItem, partition, sort=shard_id) for shard_id in shard_ids}
+    items = {shard_id: PLATFORM.get(FinishedShardItem, partition, sort=shard_id) for shard_id in shard_ids}
     return {shard_id for shard_id, item in items.items() if item is not None and not item.gap_at}
 
 
 def unfinished(stream_arn: str) -> list[ShardItem]:
     """Return who reads which shard of a stream, and how far: one Query of at most 1 MB, some thousand shards."""
-    return platform.query(ShardItem, stream_arn).items
+    return PLATFORM.query(ShardItem, stream_arn).items

@@ -57,7 +57,7 @@ def ask(client: ApiClient, address: str = OFFICE) -> Any:
 def during_the_read(monkeypatch: pytest.MonkeyPatch, look: Callable[[], object]) -> list[object]:
     """Collects what `look` returns while keys are read, the first time of which is the one that counts."""
     seen: list[object] = []
-    read = key_authentication.platform.get_all
+    read = key_authentication.PLATFORM.get_all
 
     def reading(*args: Any, **kwargs: Any) -> Any:
         if not seen:
@@ -65,7 +65,7 @@ def during_the_read(monkeypatch: pytest.MonkeyPatch, look: Callable[[], object])
             seen[0] = look()
         return read(*args, **kwargs)
 
-    monkeypatch.setattr(key_authentication.platform, "get_all", reading)
+    monkeypatch.setattr(key_authentication.PLATFORM, "get_all", reading)
     return seen
 
 
@@ -171,6 +171,6 @@ def test_an_outage_is_nobodys_attempt(forger: ApiClient, monkeypatch: pytest.Mon
         raise Unavailable("Away.")
 
     with monkeypatch.context() as outage:
-        outage.setattr(key_authentication.platform, "get_all", away)
+        outage.setattr(key_authentication.PLATFORM, "get_all", away)
         assert [ask(forger).status_code for _ in range(MOST + 1)] == [503] * (MOST + 1)
     assert ask(forger).status_code == 401

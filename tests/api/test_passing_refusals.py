@@ -8,14 +8,12 @@ from typing import Any
 
 import pytest
 
-from portal.dynamo import platform
-from portal.dynamo.repository import TenantRepository, Transaction
+from portal.dynamo.store import Store, Transaction
 from portal.errors import TRANSACTION_CONFLICT, Reason, TransactionRefused
 from tenants.api_keys import key_authentication, key_changes
 from tenants.api_keys.key_changes import KeyChoice
 from tenants.api_keys.scopes import Scope
 from tenants.api_keys.stored import ApiKeyItem
-from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor
 from tests.support.api_client import ApiClient, api_client
 from tests.support.api_keys import make_key
@@ -58,22 +56,17 @@ def client(world: World) -> ApiClient:
 def meeting(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Sends something while what it writes is refused for a member of its transaction."""
     monkeypatch.setattr("portal.dynamo.retry.sleep", lambda seconds: None)
-    writes = TenantRepository.transact, platform.transact
+    write = Store.transact
 
     def sent(client: ApiClient, path: str, body: object = None, **how: Any) -> Any:
         refuse = refusing(**how)
 
-        def of_tenant(repository: TenantRepository, transaction: Transaction, **kwargs: Any) -> None:
+        def transact(store: Store, transaction: Transaction, **kwargs: Any) -> None:
             refuse(transaction)
-            writes[0](repository, transaction, **kwargs)
-
-        def of_platform(transaction: Transaction) -> None:
-            refuse(transaction)
-            writes[1](transaction)
+            write(store, transaction, **kwargs)
 
         with monkeypatch.context() as patched:
-            patched.setattr(TenantRepository, "transact", of_tenant)
-            patched.setattr(recording.platform, "transact", of_platform)
+            patched.setattr(Store, "transact", transact)
             return send(client, path, body)
 
     return sent

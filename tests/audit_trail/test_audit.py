@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from portal.dynamo import platform
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import TransactionRefused
 from portal.isolation.guard import IsolationError
@@ -58,7 +58,7 @@ def test_a_change_and_its_row_are_written_together(engine: None) -> None:
         "tenant.renamed", "alice@example.com", "192.0.2.7",
     )  # fmt: skip
     assert row["after"]["S"] == '{"name": "Name 1"}'
-    assert platform.get_all([(UniqueItem, slug_key("acme"), None)])[0] is not None
+    assert PLATFORM.get_all([(UniqueItem, slug_key("acme"), None)])[0] is not None
 
 
 def test_a_refused_change_leaves_no_row_and_tells_the_callers_own_reason(engine: None) -> None:

@@ -9,8 +9,8 @@ import pytest
 from django.conf import settings
 
 from portal import clock
-from portal.dynamo import platform
 from portal.dynamo.placement import Placement
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import Transaction
 from portal.dynamo.tenant_reader import TenantReader
 from portal.errors import Invalid
@@ -175,7 +175,7 @@ def test_a_site_that_is_away_keeps_nobody_waiting(world: World, settings: Any) -
     placed.lay(world, "acme", placed.BRIDGE)
     listing = Transaction()
     placements.list_it(listing, world.tenants["globex"].tenant_id, Placement("silo", "gone"))
-    platform.transact(listing)
+    PLATFORM.transact(listing)
     fleet = PollerFleet(TICKETS, partial(Poller, TICKETS, handle))
     with fleet.running():
         world.tickets("acme", 1)

@@ -22,6 +22,7 @@ from delivery.queues.queue_transport import QueueTransport
 from delivery.queues.sender import Sender
 from portal import clock
 from portal.dynamo import meter
+from portal.dynamo.platform import PLATFORM
 from portal.errors import Conflict, Invalid, Rejected, Unavailable
 from tenants.audit_trail.recording import SYSTEM
 from tenants.membership import mails
@@ -209,7 +210,7 @@ def test_without_the_database_a_mail_is_refused_aloud_or_in_silence_as_asked(
     def away(*_: object) -> None:
         raise Unavailable("away")
 
-    monkeypatch.setattr("portal.dynamo.platform.transact", away)
+    monkeypatch.setattr(PLATFORM, "transact", away)
     with pytest.raises(Unavailable):
         send_mail("Hello", "A text.", None, ["one@example.org"])
     assert send_mail("Hello", "A text.", None, ["one@example.org"], fail_silently=True) == 0

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from portal.dynamo import platform
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import Transaction
 from tenants.audit_trail.recording import Actor
 from tenants.membership import member_changes
@@ -101,5 +101,5 @@ def test_who_was_erased_before_moments_were_kept_stays_under_the_pseudonym_in_al
     del stored["at"]
     transaction = Transaction()
     transaction.update(tenant, [TenantItem.erased.set(json.dumps(stored))])
-    platform.transact(transaction)
+    PLATFORM.transact(transaction)
     assert told(desk) == [[ERASED] * 8] * 3

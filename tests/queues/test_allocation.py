@@ -10,7 +10,8 @@ from django.test import override_settings
 
 from delivery.queues import allocation, queue_sets
 from delivery.queues.stored import QUEUES, GivenItem
-from portal.dynamo import meter, platform
+from portal.dynamo import meter
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Invalid, NotFound
 from tenants.audit_trail.recording import SYSTEM, Actor
@@ -42,7 +43,7 @@ def without_set(tenant_id: str) -> None:
     tenant = tenant_directory.get(tenant_id)
     transaction = Transaction()
     transaction.update(tenant, [TenantItem.queues.remove()])
-    platform.transact(transaction)
+    PLATFORM.transact(transaction)
 
 
 def test_each_new_tenant_gets_the_next_set_and_its_requests_know_it(world: World) -> None:

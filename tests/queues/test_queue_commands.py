@@ -8,7 +8,8 @@ from delivery.queues import allocation, queue_sets
 from delivery.queues.allocation import said
 from delivery.queues.queue_transport import QueueTransport
 from delivery.queues.stored import SETS, QueueSetItem
-from portal.dynamo import meter, platform
+from portal.dynamo import meter
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import Action, Transaction
 from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import tenant_lifecycle
@@ -22,7 +23,7 @@ def store(tenant: TenantItem, action: Action) -> None:
     """Change a tenant's own item behind everybody's back."""
     transaction = Transaction()
     transaction.update(tenant, [action])
-    platform.transact(transaction)
+    PLATFORM.transact(transaction)
 
 
 def test_create_queues_makes_them_and_again_does_nothing(engine: None) -> None:

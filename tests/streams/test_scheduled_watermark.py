@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from portal import clock
-from portal.dynamo import platform
+from portal.dynamo.platform import PLATFORM
 from portal.errors import Throttled
 from portal.streams import positions, scheduled_watermark
 from portal.streams.batch import Record, padded
@@ -45,7 +45,7 @@ def after(seconds: float) -> str:
 def test_a_stream_in_which_nothing_happens_is_applied_up_to_now(tree: ShardTree) -> None:
     tree.pass_time(600)
     assert call() == after(600)
-    stored = platform.get(WatermarkItem, TICKETS.name, sort=WATERMARK)
+    stored = PLATFORM.get(WatermarkItem, TICKETS.name, sort=WATERMARK)
     assert stored is not None
     assert stored.as_of == after(600)
 

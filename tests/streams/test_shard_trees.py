@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from portal import clock
-from portal.dynamo import platform
+from portal.dynamo.platform import PLATFORM
 from portal.errors import Throttled
 from portal.streams import poller as polling
 from portal.streams import positions, shard_lister, shard_reader
@@ -127,7 +127,7 @@ class Story:
             self.play("everybody steps", 0)
 
     def watermark(self) -> datetime | None:
-        item = platform.get(WatermarkItem, self.table.name, sort=WATERMARK)
+        item = PLATFORM.get(WatermarkItem, self.table.name, sort=WATERMARK)
         return clock.parse(item.as_of) if item else None
 
     def hold(self) -> None:

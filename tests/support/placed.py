@@ -7,8 +7,9 @@ from contextlib import contextmanager
 
 from django.conf import settings
 
-from portal.dynamo import placement, platform, provisioning
+from portal.dynamo import placement, provisioning
 from portal.dynamo.placement import POOL, Placement
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import Transaction
 from portal.isolation import guard
 from tenants.audit_trail.recording import SYSTEM
@@ -33,7 +34,7 @@ def lay(world: World, name: str, where: Placement) -> str:
         provisioning.create_placed(tenant_id, where)
         placements.list_it(transaction, tenant_id, where)
         transaction.update(TenantItem(tenant_id), [TenantItem.placement.set(str(where))])
-        platform.transact(transaction)
+        PLATFORM.transact(transaction)
     return tenant_id
 
 
@@ -41,7 +42,7 @@ def say(tenant_id: str, where: Placement) -> None:
     """Say that a tenant lies there, as a move does at its end; nothing is copied."""
     transaction = Transaction()
     transaction.update(TenantItem(tenant_id), [TenantItem.placement.set(str(where))])
-    platform.transact(transaction)
+    PLATFORM.transact(transaction)
 
 
 def desk(world: World, where: Placement, *, slug: str = "initech", owner: str = "alice") -> TenantItem:
@@ -64,4 +65,4 @@ def unlist(tenant_id: str, where: Placement) -> None:
     """Let nobody follow a tenant's tables at this placement any more; they stay."""
     transaction = Transaction()
     placements.unlist_it(transaction, tenant_id, where)
-    platform.transact(transaction)
+    PLATFORM.transact(transaction)

@@ -8,8 +8,8 @@ from typing import Any
 from django.db import models
 
 from portal import clock
-from portal.dynamo import platform
 from portal.dynamo.paging import Pager
+from portal.dynamo.platform import PLATFORM
 from portal.nosql.planner.facade import Facade
 from portal.nosql.planner.patterns import CustomListing, Get, Query, ResultPage
 from portal.schema import keys
@@ -79,13 +79,13 @@ def _dead_letters(values: dict[str, Any], *, after: str | None, size: int) -> Re
     pager = Pager("", ("dead letters of all tenants",))
     last = str(pager.place(after, size=1).position[0]) if after else ""
     owner, _, sequence = last.partition("/")
-    owners = platform.query(DeadLetterItem, counting_keys.DEAD_LETTER_TENANTS).items
+    owners = PLATFORM.query(DeadLetterItem, counting_keys.DEAD_LETTER_TENANTS).items
     listed: list[Any] = []
     for one in sorted(item.sequence for item in owners):
         if one < owner or len(listed) > size:
             continue
         start = {"owner": {"S": owner}, "sequence": {"S": sequence}} if one == owner else None
-        page = platform.query(DeadLetterItem, one, limit=size + 1 - len(listed), start=start)
+        page = PLATFORM.query(DeadLetterItem, one, limit=size + 1 - len(listed), start=start)
         listed += [DeadLetter.from_item(item) for item in page.items]
     if len(listed) <= size:
         return ResultPage(listed, len(listed))

@@ -23,9 +23,10 @@ from contextlib import nullcontext
 from typing import Any, Final
 
 from portal import clock
-from portal.dynamo import placement, platform
+from portal.dynamo import placement
 from portal.dynamo.library_errors import is_missing
 from portal.dynamo.placement import POOL, Placement
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import TenantRepository
 from portal.dynamo.transaction import Transaction
 from portal.errors import Conflict, NotFound, PortalError, TransactionRefused, Unavailable
@@ -202,7 +203,7 @@ def _count_first(counting: Transaction, dead_letter: DeadLetterItem) -> None:
     member = aggregate_store.updating(dead_letter.tenant_id, stored.replayed(dead_letter.sequence), note)
     counting.add("Update", member["Update"], name=_NOTE)
     try:
-        platform.transact(counting)
+        PLATFORM.transact(counting)
     except TransactionRefused as refused:
         if refused.reason(_NOTE) is None or refused.reason(_AGGREGATES) is not None:
             raise _gone(refused) from refused

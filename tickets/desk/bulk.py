@@ -34,6 +34,7 @@ from tickets.ticket.fields import MOVES, Status
 from tickets.ticket.stored import SummaryItem
 
 _OUTBOX_ROW: Final = 1  # that tells of all of them
+MOST: Final = (TRANSACTION_LIMIT - _OUTBOX_ROW) // ITEMS_PER_REVISION  # tickets, while the desk is not moved
 _SUBJECT: Final = "tickets"  # of what is told of several together
 _RECEIPT_LIMIT: Final = 1500  # characters, so that it has room in the cookie of a page's messages
 

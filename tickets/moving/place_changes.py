@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from portal import clock
-from portal.dynamo import fencing, platform
+from portal.dynamo import fencing
 from portal.dynamo.placement import POOL, Placement
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import Condition, Transaction
 from portal.dynamo.tenant_reader import TenantReader
 from portal.dynamo.whereabouts import Move, Whereabouts
@@ -41,7 +42,7 @@ MOVES: Final = JobKind("move", MoveItem, stored.MOVES, "platform", (RUNNING, CAN
 
 def history(tenant_id: str) -> list[MoveItem]:
     """Return the moves of a tenant that others have followed, newest first, up to SHOWN: one Query."""
-    return platform.query(MoveItem, stored.history(tenant_id), descending=True, limit=SHOWN).items
+    return PLATFORM.query(MoveItem, stored.history(tenant_id), descending=True, limit=SHOWN).items
 
 
 def keep(transaction: Transaction, item: MoveItem) -> None:
@@ -63,7 +64,7 @@ def follow(tenant_id: str, placement: Placement) -> None:
     if placement != POOL:
         transaction = Transaction()
         placements.list_it(transaction, tenant_id, placement)
-        platform.transact(transaction)
+        PLATFORM.transact(transaction)
 
 
 def follow_no_more(tenant_id: str, placement: Placement) -> None:
@@ -71,7 +72,7 @@ def follow_no_more(tenant_id: str, placement: Placement) -> None:
     if placement != POOL:
         transaction = Transaction()
         placements.unlist_it(transaction, tenant_id, placement)
-        platform.transact(transaction)
+        PLATFORM.transact(transaction)
 
 
 def lies_at(placement: Placement) -> Condition:
@@ -101,7 +102,7 @@ def announce(item: MoveItem) -> None:
         condition=TenantItem.move.does_not_exist() & rests,
     )
     try:
-        platform.transact(transaction)
+        PLATFORM.transact(transaction)
     except TransactionRefused as refused:
         raise Conflict(
             "The desk is being resharded, moved otherwise or purged. Run it again when that has ended."
@@ -155,7 +156,7 @@ def call_off(item: MoveItem, hold: WriteHold) -> None:
     raised = replace(known.move, attempt=known.move.attempt + 1)
     condition = TenantItem.move == placements.encoded(raised)
     transaction.update(TenantItem(item.tenant_id), [TenantItem.move.remove()], condition=condition)
-    platform.transact(transaction)
+    PLATFORM.transact(transaction)
 
 
 def other_partitions(tenant_id: str, placement: Placement) -> list[str]:

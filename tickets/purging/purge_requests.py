@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 from portal import clock, plain_text
-from portal.dynamo import platform
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import Conflict, Invalid, NotFound, TransactionRefused
 from portal.mailing import outgoing
@@ -150,7 +150,7 @@ def _drop(item: PurgeItem) -> None:
     transaction = Transaction()
     transaction.delete(item, condition=PurgeItem.state == ORDERED)
     try:
-        platform.transact(transaction)
+        PLATFORM.transact(transaction)
     except TransactionRefused as refused:
         raise Conflict(_CHANGED) from refused
 

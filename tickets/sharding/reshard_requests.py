@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from portal import clock
-from portal.dynamo import platform
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Invalid, TransactionRefused
 from portal.plain_text import amount
@@ -102,18 +102,18 @@ def stop(tenant: TenantItem, *, by: Actor) -> None:
 
 def last_of(tenant_id: str) -> ReshardItem | None:
     """Return a tenant's last resharding, None where it had none: one read."""
-    return platform.get(ReshardItem, stored.RESHARDINGS, sort=tenant_id)
+    return PLATFORM.get(ReshardItem, stored.RESHARDINGS, sort=tenant_id)
 
 
 def all_last() -> list[ReshardItem]:
     """Return the last resharding of each tenant that had one lately, newest first: one Query."""
-    found = platform.query(ReshardItem, stored.RESHARDINGS).items
+    found = PLATFORM.query(ReshardItem, stored.RESHARDINGS).items
     return sorted(found, key=lambda item: item.begun_at, reverse=True)
 
 
 def history(tenant_id: str) -> list[ReshardItem]:
     """Return the reshardings of a tenant that have ended, newest first, up to SHOWN: one Query."""
-    return platform.query(ReshardItem, stored.history(tenant_id), descending=True, limit=SHOWN).items
+    return PLATFORM.query(ReshardItem, stored.history(tenant_id), descending=True, limit=SHOWN).items
 
 
 def said(shards: int) -> str:

@@ -15,8 +15,8 @@ from django.db import DEFAULT_DB_ALIAS
 from django.urls import URLPattern, include, path
 from django.views.decorators.cache import never_cache
 
-from portal.dynamo import platform
 from portal.dynamo.client import fan_out
+from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, TransactionRefused
 from portal.nosql.planner.facade import Facade
@@ -75,7 +75,7 @@ class DynamoAdminSite(AdminSite):
     def commit(self, request: Any, transaction: Transaction, change: AuditedChange) -> None:
         """Write, with whatever belongs into the same transaction. Raises PortalError; here without any audit."""
         try:
-            platform.transact(transaction)
+            PLATFORM.transact(transaction)
         except TransactionRefused as error:
             raise Conflict("Somebody else was faster. This is how it is now.") from error
 
