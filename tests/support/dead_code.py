@@ -21,7 +21,8 @@ KINDS = {"function", "method", "property", "class", "import"}
 DECORATORS = [
     "@register.*",
     "@admin.*",
-    "@checks.register",
+    "@_check",
+    "@_in_production",
     "@receiver",
     "@OperatorSite.watches*",
     "@OperatorSite.page*",
