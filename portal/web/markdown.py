@@ -50,14 +50,6 @@ class TextCache:
                 self.size -= sys.getsizeof(old_key) + sys.getsizeof(old_value)
 
 
-# (docstring of portal.web.markdown, to be worked in)
-# Turn Markdown as people write it into HTML that cannot hurt.
-#
-# markdown-it-py renders with raw HTML off; nh3 then keeps a short list of tags. Images become links: a page of
-# ours loads nothing from anywhere else.
-#
-
-
 _TAGS = {
     "a",
     "b",

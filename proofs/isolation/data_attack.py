@@ -57,10 +57,6 @@ class AttackPlan:
         )
 
 
-# (docstring of proofs.isolation.data_attack, to be worked in)
-# The attack on the data layer: attempt after attempt, counted by what was tried and by what stopped it.
-
-
 @dataclass(frozen=True)
 class Crossing:
     """The first hole: which attempt, what came of it, and the request as it was made."""

@@ -1,4 +1,4 @@
-"""One proof from beginning to end: who is attacked, in what order, and what is left when it ends."""
+"""One proof from beginning to end: who is attacked, in what order, what is left when it ends, and its report."""
 
 from __future__ import annotations
 
@@ -131,10 +131,6 @@ def replay(proof: Proof, found: Crossing, slugs: Sequence[str]) -> str:
     """Return the command line that makes one attempt again."""
     named = "".join(f" --tenant {slug}" for slug in slugs)
     return f"manage.py prove_isolation --seed {proof.seed} --only {found.number}{named}"
-
-
-# (docstring of proofs.isolation.proof, to be worked in)
-# Say what was attacked, how often, and what stopped it.
 
 
 _PACKAGES: Final = ("Django", "botocore", "pynamodb")

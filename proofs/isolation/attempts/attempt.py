@@ -224,10 +224,6 @@ def no_index(draw: Draw, table: Table) -> Any:
     )
 
 
-# (docstring of proofs.isolation.attempts.attempt, to be worked in)
-# One attempt to get past the layers, and the two things that keep it harmless whatever happens to it.
-
-
 # No item is there and not there: a write that carries this changes nothing, whomever it reaches.
 IMPOSSIBLE: Final = "attribute_not_exists(#k) AND attribute_exists(#k)"
 SCRATCH_SORT: Final = "proof"

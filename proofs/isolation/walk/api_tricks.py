@@ -97,10 +97,6 @@ def _lend(keys: LentKeys, target: Target, state: str, scopes: Collection[Scope],
     keys.items[target.id, prefix] = item.serialize()
 
 
-# (docstring of proofs.isolation.walk.api_tricks, to be worked in)
-# Call an address of the API as somebody who must not get what is there: by the key, or by all else in a request.
-
-
 _BODY: Final = "POST PATCH PUT DELETE"
 _DEEPEST: Final = 6  # objects within objects of a body
 
