@@ -14,14 +14,14 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final, Self
 
 from portal import clock
 from portal.dynamo import platform
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import Transaction
 from portal.dynamo.retry import retrying
-from portal.errors import Throttled, TransactionRefused
+from portal.errors import PortalError, Throttled, TransactionRefused
 from portal.schema import keys
 from tenants.audit_trail import chain
 from tenants.audit_trail.stored import AuditItem, ChainItem, audit_actor_key, audit_entity_key, audit_row_key
@@ -134,6 +134,8 @@ class Actor:
 SYSTEM: Final = Actor()
 
 
+Values = Mapping[str, object]
+_NONE: Final[Values] = {}
 ReadChange = tuple[Transaction, Sequence["AuditEntry"]]  # a change and its rows
 
 
@@ -159,14 +161,26 @@ class AuditEntry:
             if any(word in name.casefold() for word in _SECRET):
                 raise ValueError(f"{name} does not belong in the audit trail")
 
+    @classmethod
+    def of_tenant(
+        cls, tenant: Any, action: AuditAction, by: Actor, before: Values = _NONE, after: Values = _NONE
+    ) -> Self:
+        """Return an event about a tenant itself, which has a `tenant_id` and a `name`."""
+        return cls(tenant.tenant_id, action, by, "tenant", tenant.tenant_id, tenant.name, before, after)
 
-def commit(transaction: Transaction, entries: Sequence[AuditEntry]) -> None:
+
+def commit(transaction: Transaction, entries: Sequence[AuditEntry], *, refused: PortalError | None = None) -> None:
     """Write a change and its audit rows in one transaction. The given transaction is not altered.
 
-    Raises TransactionRefused if a member of the given transaction was refused, and Throttled if too many others write
-    at the same time.
+    Raises `refused`, or TransactionRefused where that is None, if a member of the given transaction was refused, and
+    Throttled if too many others write at the same time.
     """
-    commit_built(transaction.copy, entries)
+    try:
+        commit_built(transaction.copy, entries)
+    except TransactionRefused as error:
+        if refused is None:
+            raise
+        raise refused from error
 
 
 def commit_built(

@@ -16,7 +16,7 @@ from django.conf import settings
 from portal import clock
 from portal.dynamo.repository import Action as UpdateAction
 from portal.dynamo.repository import TenantRepository, Transaction
-from portal.errors import Conflict, Invalid, TransactionRefused
+from portal.errors import Conflict, Invalid
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
 from tenants.audit_trail import recording
@@ -129,12 +129,6 @@ def _commit(
     mails = outgoing.join(
         transaction, write(tenant, owners, by=by, closes_at=closes_at, reason=after.get("reason", ""))
     )
-    before = {"status": tenant.status}
-    entry = AuditEntry(
-        tenant.tenant_id, action, by, "tenant", tenant.tenant_id, tenant.name, before=before, after=after
-    )
-    try:
-        recording.commit(transaction, [entry])
-    except TransactionRefused as error:
-        raise Conflict(_CHANGED) from error
+    entry = AuditEntry.of_tenant(tenant, action, by, {"status": tenant.status}, after)
+    recording.commit(transaction, [entry], refused=Conflict(_CHANGED))
     outgoing.send_all(mails)

@@ -11,10 +11,12 @@ desk, for something that happens once a year.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from portal.dynamo.batches import chunked
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import Action as UpdateAction
 from portal.dynamo.repository import Transaction
@@ -41,6 +43,7 @@ class Default:
 
 
 _declared: Final[dict[str, Default]] = {}
+_CHANGED: Final = "Somebody else has just changed these settings. Please check and try again."
 
 
 def declare_default(default: Default) -> None:
@@ -79,20 +82,9 @@ def change_defaults(tenant: TenantContext, *, values: Mapping[str, str], by: Act
     text = json.dumps({**now, **values}, sort_keys=True)
     transaction.update(stored, [TenantItem.defaults.set(text)], condition=seen & TenantItem.tenant_id.exists())
     member_changes.require_role(transaction, tenant)
-    entry = AuditEntry(
-        tenant.tenant_id,
-        AuditAction.TENANT_DEFAULTS_CHANGED,
-        by,
-        "tenant",
-        tenant.tenant_id,
-        stored.name,
-        before={name: before[name] for name in changed},
-        after={name: values[name] for name in changed},
-    )
-    try:
-        recording.commit(transaction, [entry])
-    except TransactionRefused as error:
-        raise Conflict("Somebody else has just changed these settings. Please check and try again.") from error
+    told = [{name: some[name] for name in changed} for some in (before, values)]
+    entry = AuditEntry.of_tenant(stored, AuditAction.TENANT_DEFAULTS_CHANGED, by, *told)
+    recording.commit(transaction, [entry], refused=Conflict(_CHANGED))
     return True
 
 
@@ -119,20 +111,10 @@ def demand_second_factor(tenant: TenantContext, *, demanded: bool, by: Actor) ->
     flag = TenantItem.needs_second_factor
     transaction.update(stored, [flag.set(True) if demanded else flag.remove()], condition=TenantItem.tenant_id.exists())
     member_changes.require_role(transaction, tenant)
-    entry = AuditEntry(
-        tenant.tenant_id,
-        AuditAction.TENANT_SIGN_IN_CHANGED,
-        by,
-        "tenant",
-        tenant.tenant_id,
-        stored.name,
-        before={"second factor": _WORDS[before]},
-        after={"second factor": _WORDS[demanded]},
-    )
-    try:
-        recording.commit(transaction, [entry])
-    except TransactionRefused as error:
-        raise Conflict("Your role in this desk has changed. Nothing was saved.") from error
+    told = [{"second factor": _WORDS[one]} for one in (before, demanded)]
+    entry = AuditEntry.of_tenant(stored, AuditAction.TENANT_SIGN_IN_CHANGED, by, *told)
+    refused = Conflict("Your role in this desk has changed. Nothing was saved.")
+    recording.commit(transaction, [entry], refused=refused)
     return True
 
 
@@ -177,49 +159,33 @@ def _rename(tenant: TenantContext, stored: TenantItem, name: str, slug: str, by:
         transaction.put(UniqueItem(slug_key(slug), owner=tenant.tenant_id), name=_SLUG, condition=taken)
         transaction.delete(UniqueItem(slug_key(stored.slug)))
         transaction.delete(DirectoryItem(tenant_directory.TENANTS, stored.slug))
-    transaction.put(
-        DirectoryItem(
-            tenant_directory.TENANTS,
-            slug,
-            tenant_id=tenant.tenant_id,
-            title=name,
-            created_at=stored.created_at,
-            status=stored.status,
-        )
-    )
-    member_changes.require_role(transaction, tenant)
     before, after = {"name": stored.name, "slug": stored.slug}, {"name": name, "slug": slug}
+    stored.name, stored.slug = name, slug
+    tenant_directory.list_as(transaction, stored, stored.status)
+    member_changes.require_role(transaction, tenant)
     changed = [field for field in after if after[field] != before[field]]
-    entry = AuditEntry(
-        tenant.tenant_id,
-        AuditAction.TENANT_RENAMED,
-        by,
-        "tenant",
-        tenant.tenant_id,
-        name,
-        before={field: before[field] for field in changed},
-        after={field: after[field] for field in changed},
-    )
+    told = [{field: some[field] for field in changed} for some in (before, after)]
     try:
-        recording.commit(transaction, [entry])
+        recording.commit(transaction, [AuditEntry.of_tenant(stored, AuditAction.TENANT_RENAMED, by, *told)])
     except TransactionRefused as error:
-        if slug != stored.slug and error.reason(_SLUG):
+        if "slug" in changed and error.reason(_SLUG):
             raise Conflict(f"Another desk is using the short name {slug}.", field="slug") from error
-        raise Conflict("Somebody else has just changed these settings. Please check and try again.") from error
+        raise Conflict(_CHANGED) from error
 
 
 def _copy(tenant: TenantContext, name: str, slug: str) -> None:
     """Copy name and slug into the memberships of all members, except of those who are removed at this moment."""
     people = [m.id for m in members.members_of(tenant.repository, consistent=True)]
-    for begin in range(0, len(people), COPIES):
+    for some in chunked(people, COPIES):
         try:
-            _copy_to(tenant, people[begin : begin + COPIES], name, slug)
+            _copy_to(tenant, some, name, slug)
         except TransactionRefused:
-            for person in people[begin : begin + COPIES]:
-                _copy_to_one(tenant, person, name, slug)
+            for person in some:
+                with suppress(TransactionRefused):  # no longer a member
+                    _copy_to(tenant, [person], name, slug)
 
 
-def _copy_to(tenant: TenantContext, people: list[str], name: str, slug: str) -> None:
+def _copy_to(tenant: TenantContext, people: Sequence[str], name: str, slug: str) -> None:
     transaction = Transaction()
     for person in people:
         transaction.update(
@@ -228,10 +194,3 @@ def _copy_to(tenant: TenantContext, people: list[str], name: str, slug: str) -> 
             condition=MembershipItem.tenant_id.exists(),
         )
     PLATFORM.transact(transaction)
-
-
-def _copy_to_one(tenant: TenantContext, person: str, name: str, slug: str) -> None:
-    try:
-        _copy_to(tenant, [person], name, slug)
-    except TransactionRefused:
-        return  # no longer a member

@@ -35,7 +35,7 @@ from tenants.lifecycle.stored import ARRIVING, ArrivingItem
 from tenants.lifecycle.tenant_file import Entry, FileFault, Manifest
 from tenants.sign_in import accounts
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.stored import DirectoryItem, TenantItem, TenantStatus
+from tenants.tenancy.stored import TenantItem
 
 _ID: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 _NOTE: Final = "note"  # a member of the transaction that makes the tenant
@@ -253,28 +253,14 @@ class TenantImport:
         after: dict[str, object] = {"made_at": manifest.made_at, "items": manifest.lines}
         if not self._arrival.same_id:
             after |= {"former_id": manifest.tenant_id, "former_fingerprint": fingerprint}
-        entry = AuditEntry(
-            tenant.tenant_id, AuditAction.TENANT_IMPORTED, self.by, "tenant", tenant.tenant_id, tenant.name, {}, after
-        )
         transaction = Transaction()
         transaction.delete(self._note, condition=import_notes.goes_on(self._note))
         transaction.update(
             tenant, [TenantItem.arriving.remove()], condition=TenantItem.arriving == self._note.import_id
         )
-        if tenant.status != TenantStatus.ACTIVE:
-            for kind in (tenant_directory.TENANTS, tenant_directory.SUSPENDED_TENANTS):
-                transaction.put(_listed(kind, tenant))
-        try:
-            recording.commit(transaction, [entry])
-        except TransactionRefused as refused:
-            raise Conflict(import_notes.ENDED) from refused
-
-
-def _listed(kind: str, tenant: TenantItem) -> DirectoryItem:
-    return DirectoryItem(
-        kind, tenant.slug, tenant_id=tenant.tenant_id, title=tenant.name, created_at=tenant.created_at,
-        status=tenant.status,
-    )  # fmt: skip
+        tenant_directory.list_as(transaction, tenant, tenant.status)
+        entry = AuditEntry.of_tenant(tenant, AuditAction.TENANT_IMPORTED, self.by, after=after)
+        recording.commit(transaction, [entry], refused=Conflict(import_notes.ENDED))
 
 
 @cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
@@ -27,7 +27,7 @@ from tenants.sign_in.stored import UniqueItem
 from tenants.tenancy import placements, tenant_directory
 from tenants.tenancy.roles import Role
 from tenants.tenancy.shard_layout import MOST_SHARDS
-from tenants.tenancy.stored import DirectoryItem, TenantItem, TenantStatus, slug_key
+from tenants.tenancy.stored import TenantItem, TenantStatus, slug_key
 
 _PLAN = re.compile(r"[a-z0-9-]{1,40}\Z")
 
@@ -89,7 +89,7 @@ def create(
     after: dict[str, object] = {"name": name, "slug": slug, "plan": tenant.plan, "shards": shards}
     after |= {"invited_owner": invited.address} if invited else {"owner": owner.email if owner else ""}
     after |= {name: value for name, value in (("member_limit", member_limit), ("placement", tenant.placement)) if value}
-    entry = _entry(tenant, AuditAction.TENANT_CREATED, by, after=after)
+    entry = AuditEntry.of_tenant(tenant, AuditAction.TENANT_CREATED, by, after=after)
     _make_tables(tenant, placement)
     try:
         write_new(tenant, owner, [entry], beside=[invited.add] if invited else ())
@@ -127,15 +127,7 @@ def _creation(tenant: TenantItem, owner: User | None, beside: Sequence[Addition]
         addition(transaction, tenant)
     transaction.put(tenant, condition=TenantItem.tenant_id.does_not_exist())
     placements.list_it(transaction, tenant.tenant_id, Placement.parse(tenant.placement))
-    transaction.put(
-        DirectoryItem(
-            tenant_directory.TENANTS,
-            tenant.slug,
-            tenant_id=tenant.tenant_id,
-            title=tenant.name,
-            created_at=tenant.created_at,
-        )
-    )
+    tenant_directory.list_as(transaction, tenant, TenantStatus.ACTIVE)
     if owner is not None:
         member_changes.put_member(transaction, user=owner, tenant=tenant, role=Role.OWNER)
     return transaction
@@ -166,25 +158,11 @@ def _set_status(tenant_id: str, status: str, action: AuditAction, by: Actor, rea
         # The directory is written by name and slug, which an owner may be changing at this moment.
         condition=(TenantItem.status == other) & (TenantItem.slug == tenant.slug) & (TenantItem.name == tenant.name),
     )
-    listed, apart = (
-        DirectoryItem(
-            kind, tenant.slug, tenant_id=tenant_id, title=tenant.name, created_at=tenant.created_at, status=status
-        )
-        for kind in (tenant_directory.TENANTS, tenant_directory.SUSPENDED_TENANTS)
-    )
-    transaction.put(listed)
-    if status == TenantStatus.SUSPENDED:
-        transaction.put(apart)
-    else:
-        transaction.delete(apart)
+    tenant_directory.list_as(transaction, tenant, status)
     after = {"status": status} | ({"reason": reason} if reason else {})
-    entry = _entry(tenant, action, by, before={"status": tenant.status}, after=after)
-    try:
-        recording.commit(transaction, [entry])
-    except TransactionRefused as error:
-        if tenant.status == status:
-            raise Conflict(f"{tenant.name} is already {status}.") from error
-        raise Conflict(_CHANGED) from error
+    entry = AuditEntry.of_tenant(tenant, action, by, {"status": tenant.status}, after)
+    refused = Conflict(f"{tenant.name} is already {status}." if tenant.status == status else _CHANGED)
+    recording.commit(transaction, [entry], refused=refused)
 
 
 @dataclass(frozen=True)
@@ -198,12 +176,8 @@ class TenantLimits:
 
     @classmethod
     def of(cls, tenant: TenantItem) -> TenantLimits:
-        limit, rate = tenant.member_limit, tenant.request_rate
-        return cls(
-            tenant.plan,
-            None if limit is None else int(limit),
-            None if rate is None else int(rate),
-        )
+        limits = (None if limit is None else int(limit) for limit in (tenant.member_limit, tenant.request_rate))
+        return cls(tenant.plan, *limits)
 
 
 def change_limits(tenant_id: str, to: TenantLimits, *, seen: TenantLimits | None = None, by: Actor) -> None:
@@ -231,21 +205,9 @@ def change_limits(tenant_id: str, to: TenantLimits, *, seen: TenantLimits | None
     transaction.update(tenant, actions, condition=unchanged)
     was, will_be = asdict(now), asdict(to)
     different = [name for name in will_be if was[name] != will_be[name]]
-    entry = _entry(
-        tenant,
-        AuditAction.TENANT_LIMITS_CHANGED,
-        by,
-        before={name: _said(was[name]) for name in different},
-        after={name: _said(will_be[name]) for name in different},
-    )
-    try:
-        recording.commit(transaction, [entry])
-    except TransactionRefused as error:
-        raise Conflict(_CHANGED) from error
-
-
-def _said(value: object) -> object:
-    return "none" if value is None else value
+    told = [{name: "none" if some[name] is None else some[name] for name in different} for some in (was, will_be)]
+    entry = AuditEntry.of_tenant(tenant, AuditAction.TENANT_LIMITS_CHANGED, by, *told)
+    recording.commit(transaction, [entry], refused=Conflict(_CHANGED))
 
 
 def valid_name(name: str) -> str:
@@ -284,14 +246,3 @@ def _rate(units: int | None) -> int | None:
             f"Use a number from 1 to {tenant_limiter.MOST:,}, or leave it empty for the plan's.", field="request_rate"
         )
     return units
-
-
-def _entry(
-    tenant: TenantItem,
-    action: AuditAction,
-    by: Actor,
-    *,
-    before: Mapping[str, object] | None = None,
-    after: Mapping[str, object] | None = None,
-) -> AuditEntry:
-    return AuditEntry(tenant.tenant_id, action, by, "tenant", tenant.tenant_id, tenant.name, before or {}, after or {})

@@ -141,11 +141,9 @@ ITEMS: dict[type[Item], set[str]] = {
     DirectoryItem: {
         "delivery.queues.allocation",
         "tenants.operators.facades",
-        "tenants.lifecycle.tenant_lifecycle",
         "tenants.lifecycle.desk_settings",
         "tenants.tenancy.placements",
         "tenants.tenancy.tenant_directory",
-        "tenants.lifecycle.tenant_import",
     },
     HoldItem: {
         "delivery.admin.held_tenant_admin",

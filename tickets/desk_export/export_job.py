@@ -18,7 +18,7 @@ from portal import clock
 from portal.dynamo import provisioning
 from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import TenantRepository, Transaction
-from portal.errors import Conflict, TransactionRefused
+from portal.errors import Conflict
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
 from portal.schema import holdings
@@ -120,10 +120,8 @@ class DeskExport(LeasedJob[ExportItem]):
         mine = (ExportItem.holder == self.me) & (ExportItem.state == self.item.state)
         actions: Sequence[Any] = self.kind.actions(holder="", trouble="", **self._always_noted(), **values)
         transaction.update(self.kind.of(self.item.tenant_id), [*actions], condition=mine)
-        try:
-            recording.commit(transaction, rows)
-        except TransactionRefused as refused:
-            raise Conflict("This export was cancelled or taken over meanwhile.") from refused
+        refused = Conflict("This export was cancelled or taken over meanwhile.")
+        recording.commit(transaction, rows, refused=refused)
 
     def _is_to_end(self) -> bool:
         return bool(self.item.state == export_requests.CANCELLING)

@@ -8,7 +8,7 @@ from typing import Final
 
 from portal import clock
 from portal.dynamo.repository import TenantRepository, Transaction
-from portal.errors import Conflict, NotFound, TransactionRefused
+from portal.errors import Conflict, NotFound
 from portal.schema import keys as schema_keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
@@ -85,7 +85,5 @@ def _content(repository: TenantRepository, item: ExportItem) -> Iterator[bytes]:
 
 def _commit(tenant: TenantContext, transaction: Transaction, action: AuditAction, by: Actor) -> None:
     member_changes.require_role(transaction, tenant)
-    try:
-        recording.commit(transaction, [AuditEntry(tenant.tenant_id, action, by, "export", "tenant", tenant.name)])
-    except TransactionRefused as refused:
-        raise Conflict(_CHANGED) from refused
+    entry = AuditEntry(tenant.tenant_id, action, by, "export", "tenant", tenant.name)
+    recording.commit(transaction, [entry], refused=Conflict(_CHANGED))

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from portal import clock, plain_text
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import TenantRepository, Transaction
-from portal.errors import Conflict, Invalid, NotFound, TransactionRefused
+from portal.errors import ConditionFailed, Conflict, Invalid, NotFound
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
 from tenants.audit_trail import recording
@@ -105,10 +105,8 @@ def order(tenant_id: str, *, by: Actor, reason: str, write: WriteDeletion) -> No
     transaction.check(tenant, TenantItem.status == tenant.status)
     owners = members.owners_of(TenantRepository(tenant_id))
     mails = outgoing.join(transaction, write(tenant, owners, by=by, begins=begins_at(item), reason=reason))
-    entry = AuditEntry(
-        tenant_id, AuditAction.TENANT_PURGE_ORDERED, by, "tenant", tenant_id, tenant.name, after={"reason": reason}
-    )
-    _commit(transaction, entry)
+    entry = AuditEntry.of_tenant(tenant, AuditAction.TENANT_PURGE_ORDERED, by, after={"reason": reason})
+    recording.commit(transaction, [entry], refused=Conflict(_CHANGED))
     outgoing.send_all(mails)
 
 
@@ -124,8 +122,8 @@ def withdraw(tenant_id: str, *, by: Actor) -> None:
         raise Conflict(f"No purge of {tenant.name} is ordered.")
     transaction = Transaction()
     transaction.delete(item, condition=PurgeItem.state == ORDERED)
-    entry = AuditEntry(tenant_id, AuditAction.TENANT_PURGE_WITHDRAWN, by, "tenant", tenant_id, tenant.name)
-    _commit(transaction, entry)
+    entry = AuditEntry.of_tenant(tenant, AuditAction.TENANT_PURGE_WITHDRAWN, by)
+    recording.commit(transaction, [entry], refused=Conflict(_CHANGED))
 
 
 def begin_ordered(item: PurgeItem, *, by: Actor) -> PurgeItem | None:
@@ -140,19 +138,12 @@ def begin_ordered(item: PurgeItem, *, by: Actor) -> PurgeItem | None:
     except NotFound:
         tenant = None
     if tenant is None or tenant.status != TenantStatus.CLOSING or tenant.closes_at != item.closes_at:
-        _drop(item)
+        try:
+            PLATFORM.delete(item, condition=PurgeItem.state == ORDERED)
+        except ConditionFailed as failed:
+            raise Conflict(_CHANGED) from failed
         return None
     return begin(tenant, by=by)
-
-
-def _drop(item: PurgeItem) -> None:
-    """Forget an order whose tenant was reopened since: that has undone it."""
-    transaction = Transaction()
-    transaction.delete(item, condition=PurgeItem.state == ORDERED)
-    try:
-        PLATFORM.transact(transaction)
-    except TransactionRefused as refused:
-        raise Conflict(_CHANGED) from refused
 
 
 def begin(tenant: TenantItem, *, by: Actor, reason: str = "", now: bool = False) -> PurgeItem:
@@ -188,17 +179,8 @@ def begin(tenant: TenantItem, *, by: Actor, reason: str = "", now: bool = False)
     transaction.check(place_changes.MOVES.of(tenant.tenant_id), place_changes.MOVES.free())
     tenant_directory.list_as(transaction, tenant, TenantStatus.PURGING)
     after = {"status": TenantStatus.PURGING} | ({"reason": item.reason} if item.reason else {})
-    entry = AuditEntry(
-        tenant.tenant_id,
-        AuditAction.TENANT_PURGE_BEGUN,
-        by,
-        "tenant",
-        tenant.tenant_id,
-        tenant.name,
-        before={"status": tenant.status},
-        after=after,
-    )
-    _commit(transaction, entry)
+    entry = AuditEntry.of_tenant(tenant, AuditAction.TENANT_PURGE_BEGUN, by, {"status": tenant.status}, after)
+    recording.commit(transaction, [entry], refused=Conflict(_CHANGED))
     return item
 
 
@@ -225,10 +207,3 @@ def _refuse_at_work(tenant: TenantItem) -> None:
     resharding = reshard_requests.last_of(tenant.tenant_id)
     if tenant.moving_to or (resharding is not None and resharding.state in reshard_requests.RESHARDINGS.unfinished):
         raise Conflict(f"The tickets of {tenant.name} are being spread anew. Let that end first, or stop it.")
-
-
-def _commit(transaction: Transaction, entry: AuditEntry) -> None:
-    try:
-        recording.commit(transaction, [entry])
-    except TransactionRefused as refused:
-        raise Conflict(_CHANGED) from refused

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from portal import clock
@@ -76,7 +75,7 @@ def begin(tenant: TenantItem, *, shards: int, reason: str = "", by: Actor, holde
     to_stay = TenantItem.tenant_id.exists() & (TenantItem.status != TenantStatus.PURGING)
     transaction.check(TenantItem(tenant.tenant_id), TenantItem.move.does_not_exist() & to_stay, name="move")
     after = {"shards": shards} | ({"reason": reason} if reason else {})
-    entry = _entry(tenant, AuditAction.TENANT_RESHARDED, by, {"shards": layout.readers}, after)
+    entry = AuditEntry.of_tenant(tenant, AuditAction.TENANT_RESHARDED, by, {"shards": layout.readers}, after)
     try:
         recording.commit(transaction, [entry])
     except TransactionRefused as refused:
@@ -93,11 +92,9 @@ def stop(tenant: TenantItem, *, by: Actor) -> None:
         [ReshardItem.state.set(STOPPING)],
         condition=ReshardItem.state == RUNNING,
     )
-    entry = _entry(tenant, AuditAction.TENANT_RESHARDING_STOPPED, by, {}, {})
-    try:
-        recording.commit(transaction, [entry])
-    except TransactionRefused as refused:
-        raise Conflict(f"Nothing is running that could be stopped for {tenant.name}.") from refused
+    entry = AuditEntry.of_tenant(tenant, AuditAction.TENANT_RESHARDING_STOPPED, by)
+    refused = Conflict(f"Nothing is running that could be stopped for {tenant.name}.")
+    recording.commit(transaction, [entry], refused=refused)
 
 
 def last_of(tenant_id: str) -> ReshardItem | None:
@@ -124,9 +121,3 @@ def said(shards: int) -> str:
 def duration(item: ReshardItem) -> float:
     """Return how many seconds it has taken, or takes until now."""
     return ((clock.parse(item.ended_at) if item.ended_at else clock.now()) - clock.parse(item.begun_at)).total_seconds()
-
-
-def _entry(
-    tenant: TenantItem, action: AuditAction, by: Actor, before: Mapping[str, object], after: Mapping[str, object]
-) -> AuditEntry:
-    return AuditEntry(tenant.tenant_id, action, by, "tenant", tenant.tenant_id, tenant.name, before, after)
