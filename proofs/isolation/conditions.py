@@ -1,18 +1,20 @@
 """A second reader of DynamoDB's conditions, written without a look at the guard's.
 
 It takes the whole grammar (OR, NOT, brackets, functions, either order of operands, keywords in any case) where the
-guard takes as little as it can, so that the two only agree where the meaning is beyond doubt.
+guard takes as little as it can, so that the two only agree where the meaning is beyond doubt. Python's own parser does
+the work: the grammar of conditions is that of Python's expressions, but for the spelling and BETWEEN.
 
 Source: AWS, "Comparison operator and function reference".
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import string
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 
 class Unreadable(ValueError):
@@ -38,7 +40,12 @@ class Group:
 Node = Test | Group
 
 _TOKEN = re.compile(r"\s*(<>|<=|>=|[=<>(),]|[:#]?[A-Za-z0-9_]+(?:\.#?[A-Za-z0-9_]+|\[\d+\])*)", re.ASCII)
-_COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
+_AS_PYTHON: Final = {"=": "==", "<>": "!=", "between": "%"}  # nothing else in the grammar is written %
+_WORDS: Final = ("and", "or", "not", "in", "between")
+_BETWEEN: Final = re.compile(r"(\w+) % (\w+) and (\w+)")
+_OPERATORS: Final = {
+    ast.Eq: "=", ast.NotEq: "<>", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.In: "in",
+}  # fmt: skip
 
 
 def read(text: str) -> Node:
@@ -51,72 +58,41 @@ def read(text: str) -> Node:
             raise Unreadable(f"at character {position}")
         tokens.append(match[1])
         position = match.end()
-    reader = _ConditionReader(tokens)
-    node = reader.either()
-    if reader.left:
-        raise Unreadable("something follows the condition")
-    return node
+    operands: dict[str, str] = {}
+    written = " ".join(_as_python(token, operands) for token in tokens)
+    try:
+        tree = ast.parse(_BETWEEN.sub(r"between(\1, \2, \3)", written) or "(", mode="eval").body
+    except SyntaxError as error:
+        raise Unreadable(str(error)) from error
+    return _node(tree, {**operands, "between": "between"})
 
 
-class _ConditionReader:
-    """Recursive descent: OR binds weakest, then AND, then NOT."""
+def _as_python(token: str, operands: dict[str, str]) -> str:
+    word = token.lower()
+    if word in _WORDS or not re.search(r"\w", token):
+        return _AS_PYTHON.get(word, word)
+    name = f"operand_{len(operands)}"
+    operands[name] = token
+    return name
 
-    def __init__(self, tokens: list[str]) -> None:
-        self.left = tokens[::-1]
 
-    def _peek(self) -> str:
-        return self.left[-1].lower() if self.left else ""
+def _node(tree: ast.AST, operands: Mapping[str, str]) -> Node:
+    def names(found: list[ast.expr]) -> tuple[str, ...]:
+        if not all(isinstance(one, ast.Name) for one in found):
+            raise Unreadable("an operand is none")
+        return tuple(operands[one.id] for one in found if isinstance(one, ast.Name))
 
-    def _take(self, wanted: str = "") -> str:
-        if not self.left or (wanted and self._peek() != wanted):
-            raise Unreadable(f"{wanted or 'more'} is missing")
-        return self.left.pop()
-
-    def either(self) -> Node:
-        parts = [self._all()]
-        while self._peek() == "or":
-            self._take()
-            parts.append(self._all())
-        return parts[0] if len(parts) == 1 else Group("or", tuple(parts))
-
-    def _all(self) -> Node:
-        parts = [self._one()]
-        while self._peek() == "and":
-            self._take()
-            parts.append(self._one())
-        return parts[0] if len(parts) == 1 else Group("and", tuple(parts))
-
-    def _one(self) -> Node:
-        if self._peek() == "not":
-            self._take()
-            return Group("not", (self._one(),))
-        if self._peek() == "(":
-            self._take()
-            inner = self.either()
-            self._take(")")
-            return inner
-        first = self._take()
-        if self._peek() == "(":
-            return Test(first.lower(), self._list())
-        operator = self._take().lower()
-        if operator in _COMPARISONS:
-            return Test(operator, (first, self._take()))
-        if operator == "in":
-            return Test("in", (first, *self._list()))
-        if operator == "between":
-            low = self._take()
-            self._take("and")
-            return Test("between", (first, low, self._take()))
-        raise Unreadable(f"{operator} compares nothing")
-
-    def _list(self) -> tuple[str, ...]:
-        self._take("(")
-        operands = [self._take()]
-        while self._peek() == ",":
-            self._take()
-            operands.append(self._take())
-        self._take(")")
-        return tuple(operands)
+    match tree:
+        case ast.BoolOp(op=op, values=values):
+            return Group("and" if isinstance(op, ast.And) else "or", tuple(_node(v, operands) for v in values))
+        case ast.UnaryOp(op=ast.Not(), operand=inner):
+            return Group("not", (_node(inner, operands),))
+        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _OPERATORS:
+            others = right.elts if isinstance(right, ast.Tuple) and isinstance(op, ast.In) else [right]
+            return Test(_OPERATORS[type(op)], names([left, *others]))
+        case ast.Call(func=ast.Name(id=function), args=arguments, keywords=[]):
+            return Test(operands[function].lower(), names(arguments))
+    raise Unreadable("it compares nothing")
 
 
 def pinned(node: Node, names: Mapping[str, str], values: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -131,33 +107,26 @@ def pinned(node: Node, names: Mapping[str, str], values: Mapping[str, Any]) -> l
     return []
 
 
+_TESTS: Final[dict[str, Callable[..., bool]]] = {
+    "=": lambda left, right: left == right,
+    "<>": lambda left, right: left != right,
+    "<": lambda left, right: left < right,
+    "<=": lambda left, right: left <= right,
+    ">": lambda left, right: left > right,
+    ">=": lambda left, right: left >= right,
+    "in": lambda left, *others: left in others,
+    "between": lambda left, low, high: low <= left <= high,
+    "begins_with": lambda left, right: left.startswith(right),
+    "contains": lambda left, right: right in left,
+}
+
+
 def holds(node: Node, item: Mapping[str, str], names: Mapping[str, str], values: Mapping[str, Any]) -> bool:
     """Tell whether an item, all its attributes text, fulfils the condition. Absent values compare with nothing."""
     if isinstance(node, Group):
         parts = (holds(part, item, names, values) for part in node.parts)
         return not next(parts) if node.word == "not" else all(parts) if node.word == "and" else any(parts)
+    if node.operator not in _TESTS:
+        raise Unreadable(f"{node.operator} cannot be decided")
     found = [values[o]["S"] if o in values else item.get(names.get(o, o)) for o in node.operands]
-    texts = [text for text in found if text is not None]
-    if len(texts) < len(found):
-        return False
-    left, *right = texts
-    match node.operator:
-        case "=" | "in":
-            return left in right
-        case "<>":
-            return bool(left != right[0])
-        case "<":
-            return bool(left < right[0])
-        case "<=":
-            return bool(left <= right[0])
-        case ">":
-            return bool(left > right[0])
-        case ">=":
-            return bool(left >= right[0])
-        case "between":
-            return bool(right[0] <= left <= right[1])
-        case "begins_with":
-            return bool(left.startswith(right[0]))
-        case "contains":
-            return right[0] in left
-    raise Unreadable(f"{node.operator} cannot be decided")
+    return None not in found and _TESTS[node.operator](*found)

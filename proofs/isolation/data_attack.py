@@ -12,49 +12,29 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from portal.dynamo import client
-from proofs.isolation.attempts import (
-    honest,
-    item_requests,
-    key_conditions,
-    other_operations,
-    own_tables,
-    repository_calls,
-)
-from proofs.isolation.attempts.attempt import AttackAttempt, Draw, as_json
+from proofs.isolation.attempts import calls, requests
+from proofs.isolation.attempts.attempt import AttackAttempt, Draw
 from proofs.isolation.oracle import Oracle
 from proofs.isolation.targets import Target
 from proofs.isolation.transport import CONDITION, OWN, Crossed, Wire
 
 HONEST: Final = 0.07  # share of requests that must be answered
+CALLS, CALLS_OF_HONEST = 0.15, 0.4  # shares that go through our own code
 
 
 @dataclass(frozen=True)
 class AttackPlan:
-    """The attempts of a run on these tenants. `operations` are all that the client knows."""
+    """The attempts of a run on these tenants."""
 
     seed: int
     targets: Sequence[Target]
-    operations: list[str]
 
     def attempt(self, number: int) -> AttackAttempt:
         rng = random.Random(f"{self.seed} {number}")  # noqa: S311  # it has to be repeatable
-        me, other = rng.sample(self.targets, 2)
-        draw = Draw(rng, me, other)
+        draw = Draw(rng, *rng.sample(self.targets, 2))
         if rng.random() < HONEST:
-            return honest.attempt(draw)
-        (family,) = rng.choices(self._families, (44, 26, 13, 10, 7))
-        return family(draw)
-
-    @property
-    def _families(self) -> tuple[Callable[[Draw], AttackAttempt], ...]:
-        return (
-            item_requests.attempt,
-            key_conditions.attempt,
-            lambda draw: other_operations.attempt(draw, self.operations),
-            repository_calls.attempt,
-            own_tables.attempt,
-        )
+            return calls.honest(draw) if rng.random() < CALLS_OF_HONEST else requests.honest(draw)
+        return calls.hostile(draw) if rng.random() < CALLS else requests.hostile(draw)
 
 
 @dataclass(frozen=True)
@@ -94,11 +74,6 @@ class Tally:
         return self.stopped_by.total() + self.honest.total()
 
 
-def operations() -> list[str]:
-    """Return every operation that the client knows, in a stable order."""
-    return sorted(client.connection("tenant").client.meta.service_model.operation_names)
-
-
 def attack(plan: AttackPlan, numbers: Iterable[int], tally: Tally, advance: Callable[[int], object]) -> None:
     """Make these attempts, up to the first that shows a hole. Raises Unavailable where the engine is away."""
     wire = Wire({t.id: Oracle(t.id) for t in plan.targets})
@@ -110,29 +85,16 @@ def attack(plan: AttackPlan, numbers: Iterable[int], tally: Tally, advance: Call
                 try:
                     stopped = wire.attempt(attempt)
                 except Crossed as error:
-                    tally.crossing = Crossing(str(number), str(error), described(attempt))
+                    tally.crossing = Crossing(str(number), str(error), attempt.described)
                     return
                 if attempt.honest and stopped not in (OWN, CONDITION):
                     why = f"An honest request was stopped by {stopped}."
-                    tally.refused = Crossing(str(number), why, described(attempt))
+                    tally.refused = Crossing(str(number), why, attempt.described)
                     return
                 tally.add(attempt, stopped)
                 advance(1)
     finally:
         tally.events, tally.sent, tally.seconds = wire.events, wire.answered, time.monotonic() - started
-
-
-def described(attempt: AttackAttempt) -> dict[str, Any]:
-    """Return an attempt as JSON: enough to see what it is, and with its number and seed to make it again."""
-    return {
-        "kind": attempt.kind,
-        "operation": attempt.operation,
-        "place": attempt.place,
-        "acting": attempt.draw.me.id,
-        "target": attempt.draw.other.id,
-        "honest": attempt.honest,
-        "parameters": as_json(attempt.params),
-    }
 
 
 def states(targets: Iterable[Target]) -> dict[str, list[Any]]:

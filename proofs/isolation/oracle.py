@@ -27,7 +27,7 @@ from tickets.ticket import stored as ticket_keys
 from tickets.ticket.stored import TICKETS
 
 # What the repositories of a tenant may do, and the reading half of a transaction, which is the same GetItem.
-_ACTIONS: Final = {
+ACTIONS: Final = {
     TICKETS: ("GetItem", "PutItem", "UpdateItem", "Query", "BatchGetItem", "ConditionCheckItem"),
     MEMBERS: ("GetItem", "Query"),
     INVITES: ("GetItem", "Query"),
@@ -109,7 +109,7 @@ class Oracle:
     def _one(self, action: str, body: dict[str, Any], wanted: str = "") -> bool:
         """Tell whether a single read or write, alone or as a member of many, is the tenant's."""
         table = self._table(body["TableName"])
-        if action not in _ACTIONS.get(table, ()):
+        if action not in ACTIONS.get(table, ()):
             return False
         if not set(body) <= _ANYWHERE | (_PARAMETERS.get(action) or {wanted}):
             return False

@@ -91,7 +91,7 @@ def prove(proof: Proof, begin: Begin, *, only: str = "") -> None:
         )
     started = time.monotonic()
     before = data_attack.states(proof.targets)
-    plan = AttackPlan(proof.seed, proof.targets, data_attack.operations())
+    plan = AttackPlan(proof.seed, proof.targets)
     try:
         with visitors.visiting(proof.targets) if proof.with_http else nullcontext() as people:
             _attack(proof, plan, people, begin, only)

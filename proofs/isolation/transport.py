@@ -23,7 +23,7 @@ from portal.errors import ConditionFailed, NotFound, TransactionRefused, Unavail
 from portal.isolation import guard
 from portal.schema.registry import Role
 from proofs.isolation.attempts.attempt import AttackAttempt, as_json, is_harmless
-from proofs.isolation.attempts.repository_calls import HostileInputAccepted
+from proofs.isolation.attempts.calls import HostileInputAccepted
 from proofs.isolation.oracle import Oracle
 from tickets.ticket import stored
 from tickets.ticket.stored import CounterItem

@@ -113,7 +113,7 @@ CONNECTION = {
     "proofs.isolation.transport",
 }
 # The proof asks for accounts that it must not get, and removes the one that it made.
-PROOF = {"proofs.isolation.attempts.repository_calls", "proofs.isolation.walk.visitors"}
+PROOF = {"proofs.isolation.attempts.calls", "proofs.isolation.walk.visitors"}
 # Who knows what is stored in the platform's tables.
 ITEMS: dict[type[Item], set[str]] = {
     GivenItem: {"delivery.queues.allocation"},
@@ -220,7 +220,7 @@ ITEMS: dict[type[Item], set[str]] = {
         "tenants.sign_in.session_lifecycle",
         "tenants.sign_in.impersonation_session",
         "tenants.impersonation.impersonating",
-        "proofs.isolation.attempts.repository_calls",
+        "proofs.isolation.attempts.calls",
     },
 }
 # Who makes, changes or ends a membership: a tenant's creation, the operator's command, the seed, and the proof, which

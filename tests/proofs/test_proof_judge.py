@@ -13,7 +13,7 @@ from django.conf import settings as django_settings
 
 from portal.dynamo import client
 from portal.isolation import guard
-from proofs.isolation import conditions, data_attack
+from proofs.isolation import conditions
 from proofs.isolation.attempts.attempt import is_harmless
 from proofs.isolation.data_attack import AttackPlan
 from proofs.isolation.oracle import Oracle
@@ -120,7 +120,7 @@ def test_no_write_of_the_plan_could_harm_anybody_if_it_were_sent(plan: AttackPla
     for number in range(4000):
         attempt = plan.attempt(number)
         if attempt.call is None and oracles[attempt.draw.me.id].allows(attempt.operation, attempt.params):
-            assert is_harmless(attempt.operation, attempt.params), data_attack.described(attempt)
+            assert is_harmless(attempt.operation, attempt.params), attempt.described
 
 
 # --- with IAM as the layer ---

@@ -19,7 +19,7 @@ from portal.dynamo.repository import TenantRepository
 from portal.isolation import guard, policies
 from portal.schema import keys, registry
 from proofs.isolation import data_attack, mutants, proof, targets
-from proofs.isolation.attempts import repository_calls
+from proofs.isolation.attempts import calls, requests
 from proofs.isolation.broken_rights import MISTAKES
 from proofs.isolation.data_attack import AttackPlan
 from proofs.isolation.mutants import CONTROL, MUTANTS, Mutant
@@ -123,8 +123,8 @@ def test_every_operation_table_index_and_trick_is_tried(plan: AttackPlan) -> Non
     attempts = [plan.attempt(n) for n in range(9000)]
     hostile = [a for a in attempts if not a.honest]
     assert {a.operation for a in hostile} >= {
-        *data_attack.operations(),
-        *(f"keys.{name}" for name in repository_calls.BUILDERS),
+        *requests.other_operations(),
+        *(f"keys.{name}" for name in calls.BUILDERS),
     }
     places = {a.place for a in hostile}
     assert places >= {t.name for t in registry.tables()} | {
@@ -137,21 +137,17 @@ def test_every_operation_table_index_and_trick_is_tried(plan: AttackPlan) -> Non
 def test_every_method_of_the_repository_and_every_builder_is_attacked() -> None:
     methods = {name for name in dir(TenantRepository) if not name.startswith("_")}
     called = {name for name in methods if callable(getattr(TenantRepository, name))}
-    assert {*repository_calls.METHODS} == called
-    assert {"tenant", "ticket", "counter", "proof", "tenant_status", "belongs_to"} <= {*repository_calls.BUILDERS}
+    assert {*calls.METHODS} == called
+    assert {"tenant", "ticket", "counter", "proof", "tenant_status", "belongs_to"} <= {*calls.BUILDERS}
 
 
 @pytest.mark.usefixtures("quick")
 def test_the_same_seed_makes_the_same_requests(plan: AttackPlan, tmp_path: Path) -> None:
-    first, second = plan, AttackPlan(1, targets.find([], None), data_attack.operations())
+    first, second = plan, AttackPlan(1, targets.find([], None))
     other = replace(plan, seed=2)
     numbers = range(400)
-    assert [data_attack.described(first.attempt(n)) for n in numbers] == [
-        data_attack.described(second.attempt(n)) for n in numbers
-    ]
-    assert [data_attack.described(first.attempt(n)) for n in numbers] != [
-        data_attack.described(other.attempt(n)) for n in numbers
-    ]
+    assert [first.attempt(n).described for n in numbers] == [second.attempt(n).described for n in numbers]
+    assert [first.attempt(n).described for n in numbers] != [other.attempt(n).described for n in numbers]
     reports = [reported(tmp_path / "proof.json", requests=100)[1] for _ in range(2)]
     for name in ("attacks", "honest", "stopped_by"):
         assert reports[0][name] == reports[1][name]

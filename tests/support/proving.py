@@ -14,7 +14,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from portal.dynamo import client
 from portal.schema import registry
-from proofs.isolation import data_attack, mutants, targets
+from proofs.isolation import mutants, targets
 from proofs.isolation.data_attack import AttackPlan
 from proofs.isolation.walk import api_tricks, http_attack, portal_tricks
 from proofs.isolation.walk.http_request import api_routes, routes
@@ -82,7 +82,7 @@ def other_walls() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def plan(three: World) -> AttackPlan:
-    return AttackPlan(1, targets.find([], None), data_attack.operations())
+    return AttackPlan(1, targets.find([], None))
 
 
 def stored() -> dict[str, list[dict[str, Any]]]:
