@@ -9,7 +9,7 @@ Errors: those of `portal.errors` (Unavailable, Throttled, ConditionFailed, Trans
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
@@ -18,7 +18,7 @@ from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
 from portal.dynamo import client, fencing
-from portal.dynamo.batches import BATCH_GET_LIMIT, batch_get_raw, batch_put, chunked
+from portal.dynamo.batches import BATCH_GET_LIMIT, batch_get_raw, batch_put, batch_write, chunked
 from portal.dynamo.client import Item
 from portal.dynamo.models import IndexModel, Kinds, RawItems, Readable
 from portal.dynamo.paging import Page, all_pages, query_request
@@ -347,6 +347,16 @@ class Store:
         store = self.as_role("seed") if self.role == "tenant" else self
         with store._connection() as connection:
             batch_put(connection, items)
+
+    def write_raw(self, members: Sequence[tuple[Table, dict[str, Any]]]) -> None:
+        """Send members of BatchWriteItem, 25 at a time: for what copies or deletes items of any kind."""
+        with self._connection() as connection:
+            batch_write(connection, [(table.full_name, member) for table, member in members])
+
+    def delete_raw(self, table: Table, found: Iterable[Mapping[str, Any]]) -> None:
+        """Delete raw items, 25 at a time."""
+        keys_of = ({name: raw[name] for name in table.key_names} for raw in found)
+        self.write_raw([(table, {"DeleteRequest": {"Key": key}}) for key in keys_of])
 
     # --- what may be written ---
 

@@ -18,6 +18,11 @@ from portal.schema.holdings import Reader, StoredItem
 from portal.schema.tables import Index, Table
 
 
+def lifecycle_store(tenant_id: str, placement: Placement) -> Store:
+    """Return the store of a tenant, at this placement, in the role that takes up whole tenants."""
+    return Store("lifecycle", tenant_id, placement)
+
+
 class TenantReader:
     """The reader of one tenant, whose content lies at this placement; see `portal.schema.holdings.Reader`.
 

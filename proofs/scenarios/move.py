@@ -22,6 +22,7 @@ from django.core.management import call_command
 from portal import clock
 from portal.dynamo import meter, provisioning
 from portal.dynamo.placement import POOL, Placement
+from portal.dynamo.tenant_reader import lifecycle_store
 from portal.dynamo.whereabouts import Patience
 from portal.errors import PortalError
 from portal.management.command import placement
@@ -36,9 +37,9 @@ from tickets.desk.history import History, changed, collection, opened
 from tickets.jobs.leased_job import TakenOver
 from tickets.moving import copy_check, move_requests, place_changes
 from tickets.moving.discarding import CopyDiscard
-from tickets.moving.placed_store import PlacedStore, Raw
 from tickets.moving.stored import MoveItem
 from tickets.moving.tenant_mover import PHASES, TenantMover
+from tickets.moving.ticket_copies import Raw, raw_collection
 from tickets.ticket import stored as ticket_stored
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.stored import CounterItem
@@ -325,10 +326,10 @@ class DeskMove(Torture):
             if line["kind"] == "change":
                 given[line["number"]].append(line["text"])
         first_title = {line["number"]: line["text"] for line in writes if line["kind"] == "ticket"}
-        store = PlacedStore(self.tenant_id, self.plan.to[-1])
+        store = lifecycle_store(self.tenant_id, self.plan.to[-1])
 
         def read_there(number: int) -> list[Raw]:
-            return store.collection(ticket_stored.ticket(self.tenant_id, number))
+            return raw_collection(store, ticket_stored.ticket(self.tenant_id, number))
 
         for number, items in stored.collections(self.repository(), read_there):
             for raw in items:

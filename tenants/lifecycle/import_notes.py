@@ -6,8 +6,8 @@ import uuid
 from typing import Any, Final
 
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import Transaction
-from portal.errors import Conflict, TransactionRefused
+from portal.dynamo.repository import Action, Transaction
+from portal.errors import ConditionFailed, Conflict, TransactionRefused
 from tenants.lifecycle.stored import ARRIVING, ArrivingItem
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.stored import TenantItem
@@ -22,8 +22,7 @@ def all_under_way() -> list[ArrivingItem]:
 
 def under_way(slug: str) -> ArrivingItem | None:
     """Return the note of the import by which a tenant arrives under this slug, None where there is none."""
-    note: ArrivingItem | None = PLATFORM.get_all([(ArrivingItem, ARRIVING, slug)], consistent=True)[0]
-    return note
+    return PLATFORM.get_many(ArrivingItem, [(ARRIVING, (), slug)])[0]
 
 
 def begin(note: ArrivingItem) -> None:
@@ -46,16 +45,11 @@ def take_over(note: ArrivingItem) -> None:
             f"Give this one up: import_tenant --abandon {note.name}."
         )
     import_id, run = note.import_id or uuid.uuid4().hex, uuid.uuid4().hex  # a former version gave imports no id
-    transaction = Transaction()
-    transaction.update(
-        note,
-        [ArrivingItem.import_id.set(import_id), ArrivingItem.run.set(run)],
-        condition=_is(note) & ArrivingItem.abandoned.does_not_exist(),
-    )
+    actions: list[Action] = [ArrivingItem.import_id.set(import_id), ArrivingItem.run.set(run)]
     try:
-        PLATFORM.transact(transaction)
-    except TransactionRefused as refused:
-        raise Conflict(ENDED) from refused
+        PLATFORM.update(note, actions, condition=_is(note) & ArrivingItem.abandoned.does_not_exist())
+    except ConditionFailed as failed:
+        raise Conflict(ENDED) from failed
     note.import_id, note.run = import_id, run
 
 

@@ -17,13 +17,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from portal.dynamo import client, provisioning
-from portal.dynamo.batches import BATCH_WRITE_LIMIT, batch_write
-from portal.dynamo.placement import POOL, Placement, at
+from portal.dynamo import provisioning
+from portal.dynamo.batches import BATCH_WRITE_LIMIT
+from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import Transaction
-from portal.errors import Conflict, TransactionRefused
-from portal.isolation import guard
+from portal.dynamo.tenant_reader import lifecycle_store
+from portal.errors import ConditionFailed, Conflict, TransactionRefused
 from portal.schema import registry
 from portal.schema.holdings import Holding, Raw, TenantArrival
 from portal.schema.tables import Table
@@ -194,7 +194,7 @@ class TenantImport:
     def _write(self, entry: Entry, holding: Holding) -> None:
         behind = int(self._note.line) if self._note.entry == entry.name else 0
         self.advance(behind)
-        waiting: dict[tuple[str, str], tuple[str, dict[str, Any]]] = {}  # by table and key: a batch takes none twice
+        waiting: dict[tuple[str, str], tuple[Table, Raw]] = {}  # by table and key: a batch takes none twice
         noted = behind
         for number, table, raw in self._file.items(entry, behind=behind):
             item = self._fitted(holding, self._replaced(raw))
@@ -203,7 +203,7 @@ class TenantImport:
                 continue
             declared = _tables()[table]
             key = repr([item[name] for name in (declared.hash, declared.range) if name])
-            waiting[table, key] = declared.full_name, {"PutRequest": {"Item": item}}
+            waiting[table, key] = declared, {"PutRequest": {"Item": item}}
             if len(waiting) == BATCH_WRITE_LIMIT:
                 self._send([*waiting.values()])
                 waiting = {}
@@ -213,18 +213,14 @@ class TenantImport:
         self._send([*waiting.values()])
         self._note_progress(entry, entry.lines)
 
-    def _send(self, members: list[tuple[str, dict[str, Any]]]) -> None:
+    def _send(self, members: list[tuple[Table, Raw]]) -> None:
         self._refuse_if_ended()
-        with guard.acting_for(self._note.tenant_id), at(self._placement):
-            batch_write(client.connection("lifecycle"), members)
+        placement = Placement.parse(self._arrived.tenant.placement)
+        lifecycle_store(self._note.tenant_id, placement).write_raw(members)
         self._advance(len(members))
 
     def _refuse_if_ended(self) -> None:
         import_notes.look(self._note)
-
-    @property
-    def _placement(self) -> Placement:
-        return Placement.parse(self._arrived.tenant.placement)
 
     def _advance(self, lines: int) -> None:
         self._arrived.items += lines
@@ -232,12 +228,10 @@ class TenantImport:
 
     def _note_progress(self, entry: Entry, line: int) -> None:
         self._note.entry, self._note.line = entry.name, line
-        transaction = Transaction()
-        transaction.put(self._note, condition=import_notes.goes_on(self._note))
         try:
-            PLATFORM.transact(transaction)
-        except TransactionRefused as refused:
-            raise Conflict(import_notes.ENDED) from refused
+            PLATFORM.put(self._note, condition=import_notes.goes_on(self._note))
+        except ConditionFailed as failed:
+            raise Conflict(import_notes.ENDED) from failed
 
     def _fitted(self, holding: Holding, item: Raw) -> Raw | None:
         return holding.fit(item, self._arrival) if holding.fit else item

@@ -31,8 +31,8 @@ MODEL = PAGE.with_suffix(".json")
 
 # Entities of which a desk that was merely used has no item.
 WITHOUT_EXAMPLE = {
-    "AuthenticatorItem", "CertificateItem", "DepthsItem", "FinishedShardItem", "JobItem", "PasskeyItem", "PurgeItem",
-    "RecoveryItem", "RoundItem", "SuppressedItem", "VerifiedItem", "WatermarkItem",
+    "AuthenticatorItem", "CertificateItem", "DepthsItem", "FenceItem", "FinishedShardItem", "JobItem", "PasskeyItem",
+    "PurgeItem", "RecoveryItem", "RoundItem", "SuppressedItem", "VerifiedItem", "WatermarkItem",
 }  # fmt: skip
 
 

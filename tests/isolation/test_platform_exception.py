@@ -104,10 +104,8 @@ CONNECTION = {
     "portal.dynamo.store",  # in bulk, as the role of the seed
     "portal.streams.worker",
     "tickets.jobs.leased_job",  # as the role that carries the jobs of a kind out
-    "tickets.moving.placed_store",  # as the role that takes up whole tenants
     # Whole tenants, as the role that takes them up.
     "portal.dynamo.tenant_reader",
-    "tenants.lifecycle.tenant_import",
     "tickets.purging.erasing",  # as the lifecycle role, where that may and the platform may not
     "proofs.isolation.walk.api_tricks",
     "proofs.isolation.transport",

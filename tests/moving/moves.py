@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from portal.dynamo.placement import Placement
+from portal.dynamo.store import Store
 from portal.errors import PortalError
 from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy import tenant_directory
 from tests.support.world import World
 from tickets.moving import copy_check, move_requests, place_changes
-from tickets.moving.placed_store import PlacedStore, Raw
 from tickets.moving.stored import MoveItem
 from tickets.moving.tenant_mover import TenantMover
+from tickets.moving.ticket_copies import Raw, raw_collection
 from tickets.ticket import stored
 
 BRIDGE = Placement("bridge")
@@ -52,9 +53,9 @@ def move(
     return last(world)
 
 
-def ticket(world: World, number: int, placement: Placement) -> list[Raw]:
+def ticket(world: World, number: int, placement: Placement, slug: str = "acme") -> list[Raw]:
     """A ticket's items as they are stored at a placement."""
-    return PlacedStore(id_of(world), placement).collection(stored.ticket(id_of(world), number))
+    return raw_collection(Store("lifecycle", id_of(world, slug), placement), stored.ticket(id_of(world, slug), number))
 
 
 def bodies(world: World, numbers: Iterable[int]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from portal import clock
+from portal.dynamo.store import Store
 from portal.errors import Conflict
 from tenants.audit_trail.recording import Actor
 from tenants.membership import member_changes
@@ -16,9 +17,8 @@ from tests.support.world import World
 from tickets.counting.stored import VERIFIED, VERIFYING, VerifiedItem, VerifyLeaseItem, aggregate
 from tickets.desk import commenting, creating
 from tickets.moving import copy_check
-from tickets.moving.placed_store import PlacedStore
 from tickets.ticket import stored
-from tickets.ticket.stored import TICKETS
+from tickets.ticket.stored import TICKETS, ActivityItem, DetailItem, SummaryItem
 
 ANNA = "anna@example.net"
 NAME = "Bob Example"
@@ -38,8 +38,9 @@ def known_to(world: World, text: str) -> int:
 
 def late(world: World, sort: str, name: str) -> None:
     """Somebody writes into the old copy of the second ticket, where no later version tells of it."""
-    store = PlacedStore(id_of(world), POOL)
-    store.update(stored.ticket(id_of(world), 2), sort, f"SET #{name} = :late", values={"late": {"S": "late"}})
+    store = Store("lifecycle", id_of(world), POOL)
+    model = {stored.SUMMARY: SummaryItem, stored.DETAIL: DetailItem}.get(sort, ActivityItem)
+    store.update(model(store.key(stored.ticket, 2), sort), [getattr(model, name).set("late")])
 
 
 def wrong(world: World) -> list[int]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from portal.dynamo import client, retry, whereabouts
+from portal.dynamo.store import Store
 from portal.errors import ConditionFailed, Conflict
 from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy import tenant_directory
@@ -33,13 +34,12 @@ from tickets.desk import bulk, changing, commenting, creating, lists
 from tickets.desk.changing import TicketState, read
 from tickets.jobs.leased_job import TakenOver
 from tickets.moving import copy_check, move_requests, place_changes, tenant_mover, ticket_copies, write_hold
-from tickets.moving.placed_store import PlacedStore
 from tickets.moving.tenant_mover import TenantMover
 from tickets.moving.ticket_copies import TicketCopies
 from tickets.sharding import reshard_requests
 from tickets.ticket import stored
 from tickets.ticket.fields import Priority, Status
-from tickets.ticket.stored import SummaryItem
+from tickets.ticket.stored import DetailItem, SummaryItem
 
 FAR = 60  # seconds that only a failure reaches
 
@@ -152,7 +152,8 @@ def test_a_comparison_that_was_killed_goes_on_behind_what_it_noted_and_keeps_wha
 
     def lose(phase: str) -> None:
         if phase == "verifying":
-            PlacedStore(id_of(world), BRIDGE).delete(stored.ticket(id_of(world), 2), stored.DETAIL)
+            store = Store("lifecycle", id_of(world), BRIDGE)
+            store.delete(DetailItem(store.key(stored.ticket, 2), stored.DETAIL))
 
     with monkeypatch.context() as patch:
         patch.setattr(copy_check, "_compare", noted)

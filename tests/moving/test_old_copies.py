@@ -12,6 +12,7 @@ from portal import clock
 from portal.dynamo import keys as move_keys
 from portal.dynamo.placement import at
 from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from portal.errors import Conflict, PortalError
 from portal.isolation import guard
 from portal.schema import registry
@@ -30,7 +31,7 @@ from tickets.counting import stream_barrier
 from tickets.desk import bulk, changing, commenting, creating
 from tickets.moving import move_requests, place_changes
 from tickets.moving.discarding import CopyDiscard
-from tickets.moving.placed_store import PlacedStore
+from tickets.moving.ticket_copies import raw_collection
 from tickets.ticket import stored
 from tickets.ticket.fields import Status
 from tickets.ticket.stored import TICKETS
@@ -115,12 +116,12 @@ def test_of_an_old_copy_in_the_tables_of_all_nothing_is_left(world: World) -> No
     move(world, BRIDGE)
     changing.change_status(world.context("alice", "acme"), 1, to=Status.PENDING, version=1)
     discard(world, lambda repository: pool.fold())
-    store = PlacedStore(id_of(world), POOL)
+    store = Store("lifecycle", id_of(world), POOL)
     partitions = [stored.ticket(id_of(world), 1), stored.counter(id_of(world)), move_keys.move(id_of(world))]
-    assert [store.collection(partition) for partition in partitions] == [[], [], []]
+    assert [raw_collection(store, partition) for partition in partitions] == [[], [], []]
     left = [raw for raw in commands.in_pool(TICKETS) if id_of(world) in raw["pk"]["S"]]
     assert left == []
-    assert len(PlacedStore(id_of(world, "globex"), POOL).collection(stored.ticket(id_of(world, "globex"), 1))) == 3
+    assert len(ticket(world, 1, POOL, "globex")) == 3
     tenant = tenant_directory.get(id_of(world))
     assert (tenant.placement, tenant.former_placement, last(world).state) == ("bridge", None, "done")
 

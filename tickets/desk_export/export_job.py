@@ -18,6 +18,7 @@ from portal import clock
 from portal.dynamo import provisioning
 from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import TenantRepository, Transaction
+from portal.dynamo.tenant_reader import lifecycle_store
 from portal.errors import Conflict
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
@@ -33,7 +34,6 @@ from tickets.desk_export import export_requests, stored
 from tickets.desk_export.stored import ExportItem, ExportPartItem
 from tickets.jobs.job_follower import JobFollower
 from tickets.jobs.leased_job import EndAsked, LeasedJob
-from tickets.moving.placed_store import PlacedStore
 
 PART_BYTES: Final = 350 * 1024  # of the 400 KB that an item may have
 PARTS_A_SECOND: Final = 2.0  # 700 of the 1,000 write units that one partition takes in a second
@@ -89,13 +89,12 @@ class DeskExport(LeasedJob[ExportItem]):
     def _store(self, path: Path, placement: Placement, expires_at: int) -> int:
         if placement != POOL:  # own tables may be older than this one of them
             provisioning.create_placed(self.item.tenant_id, placement)
-        store, number = PlacedStore(self.item.tenant_id, placement), 0
+        store, number = lifecycle_store(self.item.tenant_id, placement), 0
         with path.open("rb") as file:
             while content := file.read(PART_BYTES):
                 number += 1
                 key = stored.part(self._file, number)
-                part = ExportPartItem(self.item.tenant_id, key, content=content, expires_at=expires_at)
-                store.send("PutItem", {"TableName": part.table.full_name, "Item": part.serialize()})
+                store.put(ExportPartItem(self.item.tenant_id, key, content=content, expires_at=expires_at))
                 self._rest(self._pause)
         return number
 

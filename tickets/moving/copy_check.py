@@ -15,12 +15,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
+from portal.dynamo.batches import chunked
 from portal.dynamo.client import fan_out
 from portal.dynamo.placement import Placement
-from tickets.moving.placed_store import PlacedStore, Raw
+from portal.dynamo.tenant_reader import lifecycle_store
+from tickets.moving.ticket_copies import Raw, raw_collection
 from tickets.ticket import stored
 from tickets.ticket.fields import BY_NAME
-from tickets.ticket.stored import TICKETS
+from tickets.ticket.stored import TICKETS, CounterItem
 
 _AT_ONCE: Final = 8
 NAMED: Final = 20  # tickets that are named in a sentence
@@ -65,14 +67,12 @@ def check(
 
     With what was `found` before it goes on behind that, and adds to it before each call of `advance`.
     """
-    source, destination = PlacedStore(tenant_id, left), PlacedStore(tenant_id, present)
-    counter = source.get(stored.counter(tenant_id), stored.COUNTER_TICKET) or {"last": {"N": "0"}}
-    found, last = found or CopyCheck(), int(counter["last"]["N"])
-    for start in range(found.last + 1, last + 1, _AT_ONCE):
-        numbers = range(start, min(start + _AT_ONCE, last + 1))
+    places = [lifecycle_store(tenant_id, place) for place in (left, present)]
+    counter = places[0].get(CounterItem, stored.counter, sort=stored.COUNTER_TICKET, consistent=True)
+    found, last = found or CopyCheck(), int(counter.last) if counter else 0
+    for numbers in chunked(range(found.last + 1, last + 1), _AT_ONCE):
         partitions = [stored.ticket(tenant_id, number) for number in numbers]
-        calls = [partial(place.collection, one) for one in partitions for place in (source, destination)]
-        collections = fan_out(calls)
+        collections = fan_out([partial(raw_collection, place, one) for one in partitions for place in places])
         for number, here, there in zip(numbers, collections[::2], collections[1::2], strict=True):
             _compare(found, number, here, there)
             found.digest = hashlib.sha256(f"{found.digest}{digest_of(here)}".encode()).hexdigest()

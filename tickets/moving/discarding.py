@@ -8,14 +8,14 @@ from typing import Any, Final
 
 from delivery.outbox.stored import OUTBOX
 from portal.dynamo import fencing, provisioning
-from portal.dynamo.batches import BATCH_WRITE_LIMIT, batch_write
+from portal.dynamo.batches import BATCH_WRITE_LIMIT, chunked
 from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import TenantRepository, Transaction
-from portal.dynamo.tenant_reader import TenantReader
+from portal.dynamo.tenant_reader import TenantReader, lifecycle_store
 from portal.errors import Conflict
 from portal.plain_text import amount
 from portal.schema import holdings
-from portal.schema.holdings import Holding, Raw, Stage, StoredItem
+from portal.schema.holdings import Holding, Stage, StoredItem
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction
 from tenants.tenancy import placements
@@ -23,7 +23,6 @@ from tenants.tenancy.stored import TenantItem
 from tickets.counting import stream_barrier
 from tickets.jobs.leased_job import LeasedJob
 from tickets.moving import copy_check, place_changes
-from tickets.moving.placed_store import PlacedStore
 from tickets.moving.stored import MoveItem
 
 # In the pool this holds some rows of each tenant, wherever its content lies: answers about webhooks, which no move
@@ -102,21 +101,15 @@ def clear(
     if placement != POOL:
         provisioning.delete_placed(tenant_id, placement)
         return
-    store, reader = PlacedStore(tenant_id, placement), TenantReader(tenant_id, placement)
+    store, reader = lifecycle_store(tenant_id, placement), TenantReader(tenant_id, placement)
     waits = True
     for holding in _placed():
         if waits and holding.stage > Stage.CONTENT:
             caught_up(TenantRepository(tenant_id, placement))
             waits = False
-        several: list[tuple[str, Raw]] = []
-        for stored in holding.find(reader):
-            if not _stays(stored):
-                several.append((stored.table.full_name, {"DeleteRequest": {"Key": stored.key}}))
-            if len(several) == BATCH_WRITE_LIMIT:
-                _delete(store, several)
-                advance(len(several))
-                several = []
-        _delete(store, several)
+        for several in chunked((one for one in holding.find(reader) if not _stays(one)), BATCH_WRITE_LIMIT):
+            store.write_raw([(stored.table, {"DeleteRequest": {"Key": stored.key}}) for stored in several])
+            advance(len(several))
 
 
 def _stays(stored: StoredItem) -> bool:
@@ -135,8 +128,3 @@ def _waiting(tenant_id: str, placement: Placement) -> int:
     reader = TenantReader(tenant_id, placement)
     rows = (stored for one in _placed() if OUTBOX in one.tables for stored in one.find(reader))
     return sum("pending" in stored.item for stored in rows if stored.placement == str(placement))
-
-
-def _delete(store: PlacedStore, several: list[tuple[str, Raw]]) -> None:
-    with store.connection() as connection:
-        batch_write(connection, several)

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from pynamodb.attributes import BooleanAttribute, ListAttribute, NumberAttribute, UnicodeAttribute
+from pynamodb.attributes import (
+    BooleanAttribute,
+    ListAttribute,
+    NumberAttribute,
+    UnicodeAttribute,
+    UnicodeSetAttribute,
+)
 
 from portal.dynamo import keys as move_keys
+from portal.dynamo.client import Item
 from portal.schema import keys
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
 from portal.schema.registry import Grant, declare
@@ -53,6 +60,22 @@ class MoveItem(JobItem):
     lost = BooleanAttribute(default=False)
     switched_at = UnicodeAttribute(default="")
     ended_at = UnicodeAttribute(default="")
+
+
+class FenceItem(Item):
+    """A fence or a gate of a move, or an entry of its log, which names the collections that were `changed`.
+
+    `closed` is the attempt of the move that has closed a fence or gate. `holder` is the key of a gate.
+    """
+
+    table = TICKETS
+
+    pk = UnicodeAttribute(hash_key=True)
+    sk = UnicodeAttribute(range_key=True)
+    raised = NumberAttribute(null=True)
+    closed = NumberAttribute(null=True)
+    holder = UnicodeAttribute(null=True)
+    changed = UnicodeSetAttribute(null=True)
 
 
 declare(

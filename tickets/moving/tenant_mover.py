@@ -22,20 +22,22 @@ from typing import Any, Final
 
 from portal import clock
 from portal.dynamo import provisioning
+from portal.dynamo.batches import chunked
 from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import TenantRepository
+from portal.dynamo.tenant_reader import lifecycle_store
 from portal.dynamo.whereabouts import Move
 from portal.errors import Conflict, PortalError, Throttled, TransactionRefused, Unavailable
 from tenants.tenancy import placements
 from tenants.tenancy.shard_layout import CONTEXT_SECONDS
 from tickets.counting import stored as counting_keys
 from tickets.counting import stream_barrier
+from tickets.counting.stored import VerifiedItem, VerifyLeaseItem
 from tickets.jobs.job_follower import JobFollower
 from tickets.jobs.leased_job import EndAsked, LeasedJob, TakenOver
-from tickets.moving import copy_check, discarding, place_changes
+from tickets.moving import copy_check, discarding, place_changes, write_hold
 from tickets.moving.copy_check import CopyCheck
 from tickets.moving.discarding import CopyDiscard
-from tickets.moving.placed_store import PlacedStore
 from tickets.moving.stored import MoveItem
 from tickets.moving.ticket_copies import GateClosed, TicketCopies
 from tickets.moving.write_hold import PAGE, WriteHold
@@ -78,9 +80,9 @@ class TenantMover(LeasedJob[MoveItem]):
         self._caught_up = caught_up or partial(stream_barrier.wait_until_applied, say=lambda _: self._look_up())
         self._changes, self._cancelling = int(item.changes), False
         self._from, self._to = Placement.parse(item.from_place), Placement.parse(item.to_place)
-        self._source = PlacedStore(item.tenant_id, self._from)
-        self._hold = WriteHold(self._source, item.move_id)
-        self._copies = TicketCopies(self._source, PlacedStore(item.tenant_id, self._to), item.move_id, self._look_up)
+        source, self._destination = (lifecycle_store(item.tenant_id, place) for place in (self._from, self._to))
+        self._hold = WriteHold(source, item.move_id)
+        self._copies = TicketCopies(source, self._destination, item.move_id, self._look_up)
 
     def _is_to_end(self) -> bool:
         return self.item.state == place_changes.CANCELLING and not self._cancelling
@@ -114,9 +116,9 @@ class TenantMover(LeasedJob[MoveItem]):
     def _forget_verifications(self) -> None:
         """Delete what an old copy at the destination says of who verified its numbers: they are those of before, and
         the name may be that of somebody who was erased since."""
-        there, partition = PlacedStore(self.item.tenant_id, self._to), counting_keys.aggregate(self.item.tenant_id)
-        for sort in (counting_keys.VERIFIED, counting_keys.VERIFYING):
-            there.delete(partition, sort)
+        partition = counting_keys.aggregate(self.item.tenant_id)
+        for model, sort in ((VerifiedItem, counting_keys.VERIFIED), (VerifyLeaseItem, counting_keys.VERIFYING)):
+            self._destination.delete(model(partition, sort))
 
     def _refuse_loss(self) -> None:
         """End the move with Conflict where it goes back to an old copy that has something which is nowhere else."""
@@ -208,16 +210,15 @@ class TenantMover(LeasedJob[MoveItem]):
 
     def _drain_once(self, *, hurried: bool) -> int:
         """Copy the first page of the log. Where one page was full already, people may write faster than this copies."""
-        changes = self._hold.changes()
-        if changes.entries:
-            self._sync(changes.partitions, hurried=hurried)
-            self._hold.forget(changes)
-            self._changes += len(changes.entries)
-        return len(changes.entries)
+        if entries := self._hold.changes():
+            self._sync(write_hold.partitions(entries), hurried=hurried)
+            self._hold.forget(entries)
+            self._changes += len(entries)
+        return len(entries)
 
     def _sync(self, partitions: list[str], *, hurried: bool = False) -> None:
-        for start in range(0, len(partitions), _AT_ONCE):
-            self._copies.sync(partitions[start : start + _AT_ONCE], hurried=hurried)
+        for some in chunked(partitions, _AT_ONCE):
+            self._copies.sync(some, hurried=hurried)
             self._look_up()
 
     def _attempt(self) -> bool:
@@ -228,10 +229,10 @@ class TenantMover(LeasedJob[MoveItem]):
         began = time.monotonic()
         try:
             self._hold.close(move.attempt)
-            changes = self._hold.changes(limit=None)
-            self._copies.sync([self._hold.counter, *changes.partitions], hurried=True)
+            entries = self._hold.changes(limit=None)
+            self._copies.sync([self._hold.counter, *write_hold.partitions(entries)], hurried=True)
             self._copies.close()
-            self._changes += len(changes.entries)
+            self._changes += len(entries)
             values = {"switched_at": clock.stamp(), "phase": "verifying", "done": 0, "changes": self._changes}
             place_changes.switch(self.item, seen, me=self.me, values=values)
         except (Throttled, TransactionRefused):

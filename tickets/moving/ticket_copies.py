@@ -20,10 +20,12 @@ from portal import clock
 from portal.dynamo import fencing
 from portal.dynamo import keys as move_keys
 from portal.dynamo.client import fan_out
-from portal.dynamo.repository import Transaction
+from portal.dynamo.models import RawItems
 from portal.dynamo.retry import retrying
+from portal.dynamo.store import Action, Condition, Store, Transaction
 from portal.errors import ConditionFailed, PortalError, Throttled, TransactionRefused
-from tickets.moving.placed_store import PlacedStore, Raw, member
+from portal.schema.tables import Table
+from tickets.moving.stored import FenceItem
 from tickets.ticket import stored
 from tickets.ticket.stored import TICKETS
 
@@ -34,9 +36,19 @@ _MEMBERS: Final = 25
 _BYTES: Final = 2 * 1024 * 1024  # of one transaction; AWS takes 4 MB
 _TRIES: Final = 6
 _REQUESTS: Final = timedelta(days=2)  # the record of a form goes after one
-_STILL_OPEN: Final = "attribute_not_exists(#closed) OR #closed < :attempt"
 _HASH, _RANGE = TICKETS.hash, str(TICKETS.range)
 _SUMMARY: Final = {"S": stored.SUMMARY}
+
+Raw = dict[str, Any]
+
+
+def raw_collection(store: Store, partition: str) -> list[Raw]:
+    """Return the raw items of a partition of the tables that a move copies, consistently."""
+    return [*store.query_all(RawItems(_table_of(partition)), partition, consistent=True)]
+
+
+def _table_of(partition: str) -> Table:
+    return fencing.table_of(partition) or TICKETS
 
 
 class GateClosed(PortalError):
@@ -50,8 +62,8 @@ class TicketCopies:
 
     def __init__(
         self,
-        source: PlacedStore,
-        destination: PlacedStore,
+        source: Store,
+        destination: Store,
         move_id: str,
         between: Callable[[], object] = lambda: None,
     ) -> None:
@@ -66,21 +78,23 @@ class TicketCopies:
         sent before. Raises GateClosed after a switch of this or a later attempt.
         """
         self._key, self._attempt = uuid.uuid4().hex, attempt
-        self._at_gates("SET #holder = :key", {"key": {"S": self._key}})
+        self._at_gates(FenceItem.holder.set(self._key))
 
     def close(self) -> None:
         """Let nothing pass any more by this attempt: no late write of anybody's, this process included."""
-        self._at_gates("SET #closed = :attempt", {})
+        self._at_gates(FenceItem.closed.set(self._attempt))
 
-    def _at_gates(self, expression: str, values: dict[str, Raw]) -> None:
-        partition = move_keys.move(self._tenant_id)
-        values = values | {"attempt": {"N": str(self._attempt)}}
+    def _gate(self, number: int) -> FenceItem:
+        return FenceItem(move_keys.move(self._tenant_id), move_keys.gate(self._move_id, number))
 
+    @property
+    def _still_open(self) -> Condition:
+        is_open: Condition = FenceItem.closed.does_not_exist() | (FenceItem.closed < self._attempt)
+        return is_open
+
+    def _at_gates(self, action: Action) -> None:
         def turn(number: int) -> None:
-            sort = move_keys.gate(self._move_id, number)
-            _patiently(
-                lambda: self.destination.update(partition, sort, expression, values=values, condition=_STILL_OPEN)
-            )
+            _patiently(lambda: self.destination.update(self._gate(number), [action], condition=self._still_open))
 
         try:
             fan_out([partial(turn, number) for number in range(GATES)])
@@ -134,8 +148,8 @@ class TicketCopies:
         """Return these collections as they are at both places."""
         # The record of a request is written once, so whether it is there already need not be asked.
         known = {one for one in partitions if stored.is_request(one)}
-        reads = [partial(self.source.collection, one) for one in partitions]
-        reads += [partial(_nothing if one in known else self.destination.collection, one) for one in partitions]
+        reads: list[Callable[[], list[Raw]]] = [partial(raw_collection, self.source, one) for one in partitions]
+        reads += [list if one in known else partial(raw_collection, self.destination, one) for one in partitions]
         found = fan_out(reads)
         return list(zip(found[: len(partitions)], found[len(partitions) :], strict=True))
 
@@ -149,34 +163,19 @@ class TicketCopies:
 
     def _write(self, changes: Sequence[tuple[str, Raw]], gate: int) -> None:
         transaction = Transaction()
-        transaction.add(
-            "ConditionCheck",
-            {
-                "TableName": TICKETS.full_name,
-                "Key": {
-                    _HASH: {"S": move_keys.move(self._tenant_id)},
-                    _RANGE: {"S": move_keys.gate(self._move_id, gate)},
-                },
-                "ConditionExpression": f"#holder = :key AND ({_STILL_OPEN})",
-                "ExpressionAttributeNames": {"#holder": "holder", "#closed": fencing.CLOSED},
-                "ExpressionAttributeValues": {":key": {"S": self._key}, ":attempt": {"N": str(self._attempt)}},
-            },
-        )
+        transaction.check(self._gate(gate), (FenceItem.holder == self._key) & self._still_open)
         for kind, raw in changes:
-            addressed = member(raw)
-            transaction.add(kind, {"TableName": addressed["TableName"], "Item": raw} if kind == "Put" else addressed)
+            table = _table_of(raw[_HASH]["S"])
+            of = {"Item": raw} if kind == "Put" else {"Key": {name: raw[name] for name in table.key_names}}
+            transaction.add(kind, {"TableName": table.full_name, **of})
         try:
-            _patiently(lambda: self.destination.write(transaction))
+            _patiently(lambda: self.destination.transact(transaction))
         except TransactionRefused as refused:
             raise GateClosed("Somebody else carries this move out.") from refused
 
 
 def _nothing_between() -> None:
     """Let those who are held wait for nothing else."""
-
-
-def _nothing(_: str) -> list[Raw]:
-    return []
 
 
 def differences(here: Iterable[Raw], there: Iterable[Raw]) -> list[tuple[str, Raw]]:
@@ -214,7 +213,7 @@ def _length(value: Any) -> str:
     return "." * 2 * len(value) if isinstance(value, bytes | bytearray) else str(value)
 
 
-def _patiently(write: Callable[[], None]) -> None:
+def _patiently(write: Callable[[], object]) -> None:
     """Send what may meet somebody else's transaction on the same item, until it has passed."""
     retrying(
         write,
