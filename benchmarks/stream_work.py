@@ -19,10 +19,10 @@ from typing import Any, Final
 from benchmarks import stack
 from benchmarks.fill import Filled
 from benchmarks.summary import table
+from portal.dynamo.store import Store
 from portal.engines.processes import Child
 from portal.streams import shards
-from tickets.counting import aggregate_store, merge, stored
-from tickets.counting.exactly_once import Recent
+from tickets.counting import items, merge
 from tickets.counting.stream_handler import Positions
 from tickets.search import index_check, index_rebuild
 from tickets.ticket.stored import TICKETS
@@ -69,9 +69,9 @@ def catch_up(tenants: Sequence[Filled]) -> StreamWork | None:
 
 def _merge(tenant_id: str) -> None:
     """Move all out of RECENT, so that every tenant's counts lie in the same items."""
-    position = Positions(shards.arn(TICKETS))
-    while (recent := Recent.of(aggregate_store.get(tenant_id, stored.RECENT))).counts:
-        merge.merge(tenant_id, recent, position=position)
+    position, store = Positions(shards.arn(TICKETS)), Store("worker", tenant_id)
+    while (recent := items.recent(store)).counts:
+        merge.merge(store, recent, position=position)
 
 
 def rebuilt(tenant: Filled) -> StreamWork:

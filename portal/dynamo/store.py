@@ -129,22 +129,25 @@ class Store:
 
     @contextmanager
     def _connection(self, placement: Placement | None = None) -> Iterator[client.SharedConnection]:
-        """Return the role's connection, acting for the tenant at its placement: guard and credentials ask for both."""
-        if self._tenant_id is None:
-            yield client.connection(self.role)
-            return
-        with guard.acting_for(self._tenant_id), at(placement or self.placement):
-            yield client.connection(self.role)
+        """Return the role's connection, acting for the tenant at its placement: guard and credentials ask for both.
 
-    def send(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
-        """Send a request as DynamoDB takes it. Raises Rejected where a worker's can never succeed."""
+        Raises Rejected where a worker's request can never succeed.
+        """
         try:
-            with self._connection() as connection:
-                answer: dict[str, Any] = connection.dispatch(operation, request)
+            if self._tenant_id is None:
+                yield client.connection(self.role)
+                return
+            with guard.acting_for(self._tenant_id), at(placement or self.placement):
+                yield client.connection(self.role)
         except ClientError as error:
             if self.role == "worker" and error.response.get("Error", {}).get("Code") == "ValidationException":
                 raise Rejected(error.response["Error"].get("Message", "The database refused it.")) from error
             raise
+
+    def send(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+        """Send a request as DynamoDB takes it. Raises Rejected where a worker's can never succeed."""
+        with self._connection() as connection:
+            answer: dict[str, Any] = connection.dispatch(operation, request)
         return answer
 
     # --- reading ---

@@ -19,15 +19,17 @@ from itertools import cycle
 from typing import Any, Final
 
 from portal import clock
+from portal.dynamo import client
+from portal.dynamo.client import SharedConnection
 from portal.dynamo.repository import TenantRepository
 from portal.errors import PortalError, Throttled
+from portal.isolation import guard
 from portal.streams import positions, shards
 from portal.streams.batch import Batch, BatchResult, Record
 from portal.streams.poller import Poller
 from proofs.forked import Journal, asked_to_stop
 from proofs.scenarios.split_stream import SplitStream
-from tickets.counting import aggregate_store, stream_handler
-from tickets.counting.aggregate_store import Bill, Raw
+from tickets.counting import stream_handler
 from tickets.ticket.stored import TICKETS
 from tickets.verification import rebuild, verify
 
@@ -41,7 +43,10 @@ _JUMP_EVERY: Final = 3.0  # seconds
 Records = Sequence[Record]
 Handle = Callable[[Batch], BatchResult]
 
-_send = aggregate_store._send
+
+def _dispatch(operation: str, request: dict[str, Any]) -> dict[str, Any]:
+    answer: dict[str, Any] = SharedConnection.dispatch(client.connection("worker"), operation, request)
+    return answer
 
 
 class Hostile:
@@ -67,12 +72,15 @@ class Hostile:
         """Die behind one of the next requests."""
         self._requests_to_live = self._rng.randint(1, 6)
 
-    def send(self, tenant_id: str, operation: str, request: Raw, bill: Bill | None = None) -> Raw:
-        if tenant_id == self._throttled:
+    def dispatch(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+        """Send a request of the worker; those for a tenant's aggregates may fail, or be the last one."""
+        if not guard.acted_for():
+            return _dispatch(operation, request)
+        if guard.acted_for() == self._throttled:
             self._requests_to_refusal -= 1
             if self._requests_to_refusal == 0:
                 raise Throttled("The torture refuses this.")
-        answer = _send(tenant_id, operation, request, bill)
+        answer = _dispatch(operation, request)
         self._requests_to_live -= 1
         if self._requests_to_live == 0:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -143,7 +151,7 @@ def _hostile(
         stream.install()
     rng = random.Random(seed)  # noqa: S311  # it has to be repeatable
     hostile = Hostile(rng, redeliver, told, zombie=zombie, throttled=throttled)
-    aggregate_store._send = hostile.send
+    client.connection("worker").dispatch = hostile.dispatch  # type: ignore[method-assign, assignment]
     clock.now = JumpingClock(rng).now
     return hostile
 

@@ -106,7 +106,7 @@ def test_from_a_record_of_the_stream_to_the_aggregates(world: World, ways: list[
     following.step()
     following.release()
     # A shard is read in a thread of the poller's, whose stack does not say who began it.
-    assert too_long([(poller.__name__, *way) for way in ways], through="tickets.counting.aggregate_store") == []
+    assert too_long([(poller.__name__, *way) for way in ways], through="tickets.counting.stream_handler") == []
 
 
 # --- all modules of a request ---

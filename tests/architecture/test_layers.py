@@ -384,8 +384,7 @@ def reads_raw_items(path: Path) -> bool:
     calls = [node for node in ast.walk(tree(path)) if isinstance(node, ast.Call)]
     asked = (call.args[0] for call in calls if called(call) in QUERIES and call.args)
     return any(called(call) in RAW_READS for call in calls) or any(
-        mentions(path, "aggregate_store") or (isinstance(what, ast.Name) and what.id in tables_declared())
-        for what in asked
+        isinstance(what, ast.Name) and what.id in tables_declared() for what in asked
     )
 
 

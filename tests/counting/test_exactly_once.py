@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from portal.dynamo import client
 from portal.errors import Throttled, Unavailable
+from portal.isolation import guard
 from portal.streams import worker
 from portal.streams.batch import Batch, BatchResult
 from proofs.scenarios.hostile_poller import Hostile
@@ -19,7 +21,8 @@ from tenants.tenancy.context import TenantContext
 from tests.support import engine_memory, fakes, folding
 from tests.support.folding import Follower, apply, created, kept_counts, recounted
 from tests.support.world import World
-from tickets.counting import aggregate_store, exactly_once, merge, stream_handler
+from tickets.counting import exactly_once, merge, stream_handler
+from tickets.counting.items import Recent
 from tickets.desk import bulk, changing, commenting, creating
 from tickets.desk.changing import TicketState
 from tickets.ticket.fields import Status
@@ -57,21 +60,32 @@ class Killed(BaseException):
 @contextmanager
 def failing(patch: pytest.MonkeyPatch, at: int, error: BaseException, *, done: bool) -> Iterator[None]:
     """The given request for aggregates, counted from 1, fails: after it was done, or before it is sent."""
-    real, calls = aggregate_store._send, 0
+    calls = 0
 
-    def send(*args: Any, **kwargs: Any) -> dict[str, Any]:
+    def send(real: Callable[[], Any]) -> Any:
         nonlocal calls
         calls += 1
         if calls == at and not done:
             raise error
-        answer = real(*args, **kwargs)
+        answer = real()
         if calls == at:
             raise error
         return answer
 
     with patch.context() as for_now:
-        for_now.setattr(aggregate_store, "_send", send)
+        intercept(for_now, send)
         yield
+
+
+def intercept(patch: pytest.MonkeyPatch, send: Callable[[Callable[[], Any]], Any]) -> None:
+    """Let `send` have each request for a tenant's aggregates, and send it."""
+    connection = client.connection("worker")
+    real = connection.dispatch
+
+    def dispatch(*request: Any) -> Any:
+        return send(lambda: real(*request)) if guard.acted_for() else real(*request)
+
+    patch.setattr(connection, "dispatch", dispatch)
 
 
 def test_a_batch_that_comes_again_changes_nothing(alice: TenantContext) -> None:
@@ -141,16 +155,16 @@ def test_a_throttled_tenant_is_deferred_and_the_others_are_done_and_pay_once(
 ) -> None:
     charlie = world.context("charlie", "globex")
     world.tickets("globex", 3)
-    follower, real = Follower(), aggregate_store._send
+    follower = Follower()
     records = follower.new()
 
-    def throttling(tenant_id: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        if tenant_id == alice.tenant_id:
+    def throttling(real: Callable[[], Any]) -> Any:
+        if guard.acted_for() == alice.tenant_id:
             raise Throttled("busy")
-        return real(tenant_id, *args, **kwargs)
+        return real()
 
     with patch.context() as for_now:
-        for_now.setattr(aggregate_store, "_send", throttling)
+        intercept(for_now, throttling)
         first = follower.apply(records)
     assert {owner_of(record.keys["pk"])[0] for record in first.deferred} == {alice.tenant_id}  # type: ignore[index]
     assert kept_counts(charlie) == recounted(charlie)
@@ -246,14 +260,9 @@ def test_hostile_deliveries_do_no_harm(alice: TenantContext) -> None:
 def test_the_torture_notices_an_update_without_its_condition(alice: TenantContext, patch: pytest.MonkeyPatch) -> None:
     real = exactly_once.addition
 
-    def careless(*args: Any, **kwargs: Any) -> dict[str, Any]:
-        request = real(*args, **kwargs)
-        request.pop("ConditionExpression")
-        for name in (":first", ":merges"):
-            request["ExpressionAttributeValues"].pop(name, None)
-        request["ExpressionAttributeNames"].pop("#merges", None)
-        return request
+    def careless(*args: Any, **kwargs: Any) -> Any:
+        return real(*args, **kwargs)[0], None
 
     patch.setattr(exactly_once, "addition", careless)
-    patch.setattr(exactly_once.Recent, "floor", lambda self, mark: "")
+    patch.setattr(Recent, "floor", lambda self, mark: "")
     assert not tortured(alice, stream_handler.handle)

@@ -17,11 +17,11 @@ from portal.bounded_cache import BoundedCache
 from portal.errors import Throttled
 from portal.streams import stream_source
 from portal.streams.batch import batch_of
-from tests.support import listing
+from tests.support import folding, listing
 from tests.support.aggregate_table import AggregateTable
 from tests.support.folding import ARN, contribution, image, record
-from tickets.counting import contributions, leaders, merge, stored, stored_counts, stream_handler
-from tickets.counting.exactly_once import Recent
+from tickets.counting import contributions, leaders, merge, stream_handler
+from tickets.counting.items import Recent
 from tickets.counting.stream_handler import handle
 
 ACME = "a" * 32
@@ -203,8 +203,7 @@ class Interleavings(RuleBasedStateMachine):
         listing.check(self.table, self.stored())
 
     def stored(self) -> contributions.Contribution:
-        recent = Recent.of(self.table.items.get((stored.aggregate(ACME), stored.RECENT), {}))
-        return stored_counts.of(list(self.table.items.values()), recent).counts
+        return self.table.counts(ACME)
 
     def teardown(self) -> None:
         try:
@@ -265,14 +264,11 @@ def forget(tenant_id: str) -> None:
 
 
 def opened(table: AggregateTable) -> int:
-    recent = Recent.of(table.items[stored.aggregate(ACME), stored.RECENT])
-    counts = stored_counts.of(list(table.items.values()), recent).counts
-    return counts[contributions.Part("TOTALS", "", 0)]["open.normal"]
+    return table.counts(ACME)[contributions.Part("TOTALS", "", 0)]["open.normal"]
 
 
 def merge_now(table: AggregateTable) -> None:
-    recent = Recent.of(table.items[stored.aggregate(ACME), stored.RECENT])
-    assert merge.merge(ACME, recent, position=stream_handler.Positions(ARN))
+    assert merge.merge(folding.store_of(ACME), table.recent(ACME), position=stream_handler.Positions(ARN))
 
 
 def test_of_two_who_are_about_to_write_the_same_batch_one_counts(table: AggregateTable) -> None:
@@ -287,7 +283,7 @@ def test_a_mark_that_was_pruned_while_somebody_slept_still_protects(table: Aggre
     handle(batch_of(ARN, SHARDS[0], some(range(1, 6))))
     table.positions[SHARDS[0]] = "5".zfill(40)
     merge_now(table)
-    assert not Recent.of(table.items[stored.aggregate(ACME), stored.RECENT]).marks
+    assert not table.recent(ACME).marks
     wake(sleeper)
     assert opened(table) == 5
 
@@ -309,7 +305,7 @@ def test_a_mark_that_was_pruned_while_somebody_slept_who_knew_recent_still_prote
     handle(batch_of(ARN, SHARDS[0], some(range(3, last + 1))))
     table.positions[SHARDS[0]] = str(last).zfill(40)
     merge_now(table)
-    assert not Recent.of(table.items[stored.aggregate(ACME), stored.RECENT]).marks
+    assert not table.recent(ACME).marks
     wake(sleeper)
     assert opened(table) == last
 
@@ -360,7 +356,7 @@ def test_a_mark_whose_shard_left_the_stream_before_a_merge_is_pruned_by_it(table
     handle(batch_of(ARN, SHARDS[0], some(range(1, 6))))
     table.leave(SHARDS[0])
     merge_now(table)
-    assert not Recent.of(table.items[stored.aggregate(ACME), stored.RECENT]).marks
+    assert not table.recent(ACME).marks
     forget(ACME)
     handle(batch_of(ARN, SHARDS[0], some(range(1, 6))))
     assert opened(table) == 5
@@ -439,8 +435,7 @@ def test_tenants_that_a_process_meets_together_read_the_position_once(table: Agg
     handle(batch_of(ARN, SHARDS[0], [record(n, None, image(t, n)) for n, t in enumerate(tenants, 1)]))
     table.positions[SHARDS[0]] = "8".zfill(40)
     for tenant in tenants:
-        recent = Recent.of(table.items[stored.aggregate(tenant), stored.RECENT])
-        assert merge.merge(tenant, recent, position=stream_handler.Positions(ARN))
+        assert merge.merge(folding.store_of(tenant), table.recent(tenant), position=stream_handler.Positions(ARN))
         forget(tenant)
     operations: list[str] = []
     table.before = operations.append

@@ -13,7 +13,6 @@ from tests.support import folding, listing
 from tests.support.aggregate_table import AggregateTable
 from tests.support.folding import contribution, image, record
 from tickets.counting import contributions, leaders, merge, stored
-from tickets.counting.exactly_once import Recent
 from tickets.counting.leaders import UNKNOWN
 from tickets.ticket.fields import Status
 
@@ -44,9 +43,6 @@ class Desk:
     def truth(self) -> contributions.Contribution:
         return contributions.total(contribution(one) for one in self.now.values() if one)
 
-    def recent(self) -> Recent:
-        return Recent.of(self.table.items[stored.aggregate(ACME), stored.RECENT])
-
 
 @pytest.fixture
 def desk() -> Iterator[Desk]:
@@ -70,7 +66,7 @@ def test_a_tag_that_comes_late_and_often_is_listed_among_many_rare_ones(desk: De
     opened(desk, ["reports"])
     listed = listing.tickets(listing.read(desk.table).counts, "TAGS")
     assert listing.rank(listed["reports"]) == (31, 31)
-    said = listing.read(desk.table).recent.tail.tags
+    said = listing.read(desk.table).recent.outside("G")
     assert (said.least, said.most, said.unresolved_at_most) == (37 - len(listed),) * 2 + (2,)
 
 
@@ -83,7 +79,7 @@ def test_a_person_whose_tickets_are_resolved_gives_way_to_one_who_has_some(desk:
     folding.merge_all(ACME)
     folding.apply([desk.write(50, resolver=people[30]), desk.write(51, resolver=people[31])])
     folding.merge_all(ACME)
-    merge.choose_leaders(ACME, position=lambda mark: "")
+    merge.choose_leaders(folding.store_of(ACME), position=lambda mark: "")
     listing.check_leaders(desk.table, desk.truth())
 
 
@@ -92,10 +88,10 @@ def test_what_an_older_version_wrote_is_unknown_until_the_next_change(desk: Desk
     folding.merge_all(ACME)
     recent = desk.table.items[stored.aggregate(ACME), stored.RECENT]
     recent |= {"people": {"N": "0"}, "tags": {"N": "0"}}
-    assert listing.read(desk.table).recent.tail.tags.is_unknown
+    assert listing.read(desk.table).recent.outside("G").is_unknown
     folding.remember_nothing()
     opened(desk, ["tag-1"])
-    assert not listing.read(desk.table).recent.tail.tags.is_unknown
+    assert not listing.read(desk.table).recent.outside("G").is_unknown
     listing.check(desk.table, desk.truth())
     assert UNKNOWN.may_outrank
 
@@ -141,7 +137,7 @@ def test_after_any_changes_the_listed_are_right_and_the_others_are_as_is_said(
             folding.apply(pending)
         folding.merge_all(ACME)
         listing.check(desk.table, desk.truth())
-        if not desk.recent().tail.is_empty:
-            merge.choose_leaders(ACME, position=lambda mark: "")
+        if desk.table.recent(ACME).has_tail:
+            merge.choose_leaders(folding.store_of(ACME), position=lambda mark: "")
             listing.check_leaders(desk.table, desk.truth())
     folding.remember_nothing()

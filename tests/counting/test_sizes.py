@@ -14,8 +14,7 @@ from portal.dynamo.meter import item_size
 from tests.support import folding
 from tests.support.aggregate_table import AggregateTable
 from tests.support.folding import contribution, image, record
-from tickets.counting import contributions, stored, stored_counts
-from tickets.counting.exactly_once import Recent
+from tickets.counting import contributions, stored
 from tickets.ticket.fields import Priority, Status
 
 ACME = "a" * 32
@@ -85,11 +84,6 @@ def table(monkeypatch: pytest.MonkeyPatch) -> Iterator[AggregateTable]:
     folding.remember_nothing()
 
 
-def stored_by(table: AggregateTable) -> contributions.Contribution:
-    items = list(table.items.values())
-    return stored_counts.of(items, Recent.of(table.items[stored.aggregate(ACME), stored.RECENT])).counts
-
-
 def dashboard_units(table: AggregateTable, days: int) -> float:
     """Read units of the dashboard's one Query."""
     first = stored.first_day(str(FIRST + timedelta(days=DAYS - days)))
@@ -105,7 +99,7 @@ def test_the_largest_tenant_has_small_items_and_a_cheap_dashboard(table: Aggrega
     assert table.write_units / desk.batches <= 4
     assert dashboard_units(table, 30) + 1 <= 2.5  # with the watermark and the names of the members
     assert dashboard_units(table, 90) + 1 <= 5
-    assert stored_by(table) == desk.truth()
+    assert table.counts(ACME) == desk.truth()
 
 
 def test_a_quiet_tenant_keeps_no_marks_of_shards_that_have_left_the_stream(table: AggregateTable) -> None:
@@ -117,4 +111,4 @@ def test_a_quiet_tenant_keeps_no_marks_of_shards_that_have_left_the_stream(table
         table.leave(shard)
         largest = max(largest, *map(item_size, table.items.values()))
     assert largest <= LIMIT
-    assert stored_by(table) == desk.truth()
+    assert table.counts(ACME) == desk.truth()

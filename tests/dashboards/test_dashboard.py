@@ -270,7 +270,7 @@ def test_of_very_many_tags_and_people_the_page_shows_the_leading_ones_and_how_ma
         folding.merge_all(alice)
     folding.plant(alice, "PEOPLE", **{f"{who}_closed": n for who, n in former.items()}, **{f"{bob.user_id}_open": 7})
     folding.merge_all(alice)
-    merge.compact(alice.tenant_id, position=lambda mark: "")
+    merge.compact(folding.store_of(alice), position=lambda mark: "")
     numbers = dashboard.read(alice, days=30)
     assert [tag.name for tag in numbers.tags[:3]] == ["tag0", "tag1", "tag2"]
     assert len(numbers.tags) + numbers.other_tags.most == 80

@@ -14,8 +14,9 @@ from portal.streams import worker
 from portal.streams.stored import LEASES
 from tenants.membership.stored import MEMBERS
 from tenants.sign_in.stored import USERS, user_key
+from tests.support import folding
 from tests.support.world import World
-from tickets.counting import aggregate_store
+from tickets.counting import items
 from tickets.counting import stored as aggregate_keys
 from tickets.counting.stored import DEAD_LETTERS, DeadLetterItem
 from tickets.search import stored as search_keys
@@ -131,9 +132,8 @@ def test_the_guard_stands_before_the_workers_client(world: World) -> None:
 
 def test_aggregates_and_dead_letters_pass_it(world: World) -> None:
     tenant = world.tenants["acme"].tenant_id
-    aggregate_store.update(
-        tenant, aggregate_keys.totals(0), UpdateExpression="ADD n :n", ExpressionAttributeValues=VALUES
-    )
-    assert [raw["n"] for raw in aggregate_store.query(tenant)] == [{"N": "1"}]
+    store = folding.store_of(tenant)
+    store.update(items.blank(store), items.adding({"T0::on": 1}))
+    assert items.recent(store).counts == {"T0::on": 1}
     worker.put(DeadLetterItem("s", "1", reason="r", record="{}", at="now"))
     assert [one.reason for one in worker.items(DeadLetterItem, "s")] == ["r"]

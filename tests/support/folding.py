@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from portal.schema.tables import Table
 from portal.streams import positions, shards
 from portal.streams.batch import Batch, BatchResult, Handler, Record, batch_of, parse
 from portal.streams.poller import Poller
 from tenants.tenancy.context import TenantContext
 from tests.support.waiting import PATIENCE
-from tickets.counting import aggregate_store, coding, contributions, dead_letters, merge, stored, stream_handler
+from tickets.counting import coding, contributions, dead_letters, items, merge, stored, stream_handler
 from tickets.counting import stored_counts as storing
 from tickets.counting.contributions import Contribution, Kind, Part
-from tickets.counting.exactly_once import Recent
+from tickets.counting.items import Recent
 from tickets.counting.record_changes import Change
 from tickets.counting.stream_handler import handle
 from tickets.following import ticket_stream
@@ -131,7 +131,7 @@ def remember_nothing() -> None:
 
 def kept_counts(tenant: TenantContext | str) -> Contribution:
     """All counts of a tenant by part, wherever they lie."""
-    return storing.read(TenantRepository(tenant) if isinstance(tenant, str) else tenant.repository).counts
+    return storing.read(store_of(tenant) if isinstance(tenant, str) else tenant.repository).counts
 
 
 def recounted(tenant: TenantContext) -> Contribution:
@@ -147,16 +147,20 @@ def numbers(tenant: TenantContext) -> dict[str, int]:
     return found
 
 
-def recent(tenant_id: str) -> Recent:
-    return Recent.of(aggregate_store.get(tenant_id, stored.RECENT))
+def store_of(tenant: TenantContext | str) -> Store:
+    """The store in which a stream worker counts a tenant's tickets."""
+    return Store("worker", tenant if isinstance(tenant, str) else tenant.tenant_id)
+
+
+def recent(tenant: TenantContext | str) -> Recent:
+    return items.recent(store_of(tenant))
 
 
 def merge_all(tenant: TenantContext | str) -> None:
     """Move everything out of RECENT."""
-    tenant_id = tenant if isinstance(tenant, str) else tenant.tenant_id
     position = stream_handler.Positions(ARN)
-    while (state := recent(tenant_id)).counts:
-        assert merge.merge(tenant_id, state, position=position)
+    while (state := recent(tenant)).counts:
+        assert merge.merge(store_of(tenant), state, position=position)
 
 
 def plant(tenant: TenantContext, kind: Kind, day: str = "", *, epoch: int = 0, **counts: int) -> None:
@@ -169,23 +173,16 @@ def plant_all(tenant: TenantContext, parts: Mapping[Part, Mapping[str, int]]) ->
     coded = coding.coded(
         {part: Counter({name.replace("_", "."): n for name, n in counts.items()}) for part, counts in parts.items()}
     )
-    names = {f"#c{i}": name for i, name in enumerate(coded)}
-    aggregate_store.update(
-        tenant.tenant_id,
-        stored.RECENT,
-        UpdateExpression="ADD #v :one, " + ", ".join(f"{name} :c{i}" for i, name in enumerate(names)),
-        ExpressionAttributeNames={"#v": "version", **names},
-        ExpressionAttributeValues={
-            ":one": {"N": "1"}, **{f":c{i}": {"N": str(n)} for i, n in enumerate(coded.values())}
-        },
-    )  # fmt: skip
+    store = store_of(tenant)
+    store.update(items.blank(store), items.adding(coded))
 
 
 def put_aside(tenant_id: str, number: int, raw: dict[str, Any] | None = None) -> str:
     """Keep a dead letter that no worker has written; its id in the operators' admin."""
     data = {"Keys": {}, "NewImage": {}, **(raw or {}).get("dynamodb", {}), "SequenceNumber": str(number)}
     record = parse({"dynamodb": data})
-    dead_letters.keep(Batch(ARN, "shard", ()), tenant_id, [Change(record.sequence, record, reason="no such status")])
+    store = store_of(tenant_id) if tenant_id else None
+    dead_letters.keep(Batch(ARN, "shard", ()), store, [Change(record.sequence, record, reason="no such status")])
     sort_key = stored.dead_letter(f"{ARN}/shard", record.sequence)
     return f"{tenant_id or stored.NO_TENANT}/{sort_key}"
 

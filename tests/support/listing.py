@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from tests.support.aggregate_table import AggregateTable
 from tickets.counting import contributions, stored, stored_counts
 from tickets.counting.contributions import Contribution
+from tickets.counting.items import AGGREGATES
 from tickets.counting.stored_counts import Stored
 
 UNRESOLVED = ("open", "pending")
@@ -16,7 +17,8 @@ Tickets = dict[str, Counter[str]]  # by status, of each person or tag
 
 def read(table: AggregateTable) -> Stored:
     """What a dashboard reads."""
-    return stored_counts.shown([raw for (_, sk), raw in sorted(table.items.items()) if sk >= stored.LEADERS])
+    found = [raw for (_, sk), raw in sorted(table.items.items()) if sk >= stored.LEADERS]
+    return stored_counts.shown([AGGREGATES.from_raw_data(raw) for raw in found])
 
 
 def tickets(counts: Contribution, kind: str) -> Tickets:
@@ -36,7 +38,7 @@ def check(table: AggregateTable, truth: Contribution) -> None:
     """Whoever is listed has the true numbers. The others are as many, and have as many tickets, as is said, and none of
     them has a higher rank than is said."""
     seen = read(table)
-    for kind, said in (("PEOPLE", seen.recent.tail.people), ("TAGS", seen.recent.tail.tags)):
+    for kind, said in (("PEOPLE", seen.recent.outside("P")), ("TAGS", seen.recent.outside("G"))):
         listed, true = tickets(seen.counts, kind), tickets(truth, kind)
         assert listed == {one: true[one] for one in listed}, kind
         others = [some for one, some in true.items() if one not in listed]

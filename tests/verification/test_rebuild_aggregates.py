@@ -16,7 +16,8 @@ from tenants.tenancy.context import TenantContext
 from tests.support import commands
 from tests.support.folding import Follower, in_background, kept_counts, merge_all, numbers, plant, poller, recounted
 from tests.support.world import World
-from tickets.counting import aggregate_store, dead_letters, stored
+from tickets.counting import dead_letters, stored
+from tickets.counting.items import AGGREGATES
 from tickets.desk import changing, commenting, creating
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
@@ -181,7 +182,7 @@ def test_old_items_that_hold_nothing_are_deleted(world: World, alice: TenantCont
     settled(alice)
     merge_all(alice)
     rebuild.rebuild(alice.repository)
-    left = [stored.aggregate_parts(raw["sk"]["S"]) for raw in aggregate_store.query(alice.tenant_id)]
+    left = [stored.aggregate_parts(item.sk) for item in alice.repository.query_all(AGGREGATES, stored.aggregate)]
     assert {parts[2] for parts in left if parts} == {1}
 
 

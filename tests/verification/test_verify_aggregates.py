@@ -14,10 +14,10 @@ from portal.dynamo.repository import Transaction
 from portal.errors import Conflict
 from tenants.tenancy.context import TenantContext
 from tests.support import commands
-from tests.support.folding import Follower, in_background, merge_all, plant, poller
+from tests.support.folding import Follower, in_background, merge_all, plant, poller, recent, store_of
 from tests.support.world import World
-from tickets.counting import aggregate_store, stored
-from tickets.counting.exactly_once import Recent
+from tickets.counting import stored
+from tickets.counting.items import CountsItem, OutsideAttribute
 from tickets.desk import changing, commenting, creating
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
@@ -260,9 +260,9 @@ def many_tags(alice: TenantContext) -> None:
     merge_all(alice)
 
 
-def planted(alice: TenantContext, sort_key: str, attributes: dict[str, dict[str, str]]) -> None:
-    stored = {n: v for n, v in aggregate_store.get(alice.tenant_id, sort_key).items() if n not in ("pk", "sk")}
-    aggregate_store.put_all(alice.tenant_id, {sort_key: {**stored, **attributes}})
+def counts(alice: TenantContext, sort_key: str) -> CountsItem:
+    key = alice.repository.key(stored.aggregate)
+    return alice.repository.get(CountsItem, stored.aggregate, sort=sort_key) or CountsItem(key, sort_key)
 
 
 def test_what_leaders_have_too_much_and_the_others_too_little_is_drift_and_a_rebuild_mends_it(
@@ -270,11 +270,11 @@ def test_what_leaders_have_too_much_and_the_others_too_little_is_drift_and_a_reb
 ) -> None:
     many_tags(alice)
     assert verify.verify(alice.repository, settle=120).state == verify.OK
-    leaders = aggregate_store.get(alice.tenant_id, stored.LEADERS)
-    code = next(name for name in leaders if name.startswith("G"))
-    recent = Recent.of(aggregate_store.get(alice.tenant_id, stored.RECENT))
-    planted(alice, stored.LEADERS, {code: {"N": "8"}})
-    planted(alice, stored.run(recent.merges), {code: {"N": "-7"}})
+    leaders, worker = counts(alice, stored.LEADERS), store_of(alice)
+    run = counts(alice, stored.run(recent(alice).merges))
+    code = next(name for name in leaders.counts if name.startswith("G"))
+    worker.put(leaders.changed(counts=leaders.counts | {code: 8}))
+    worker.put(run.changed(counts={**run.counts, code: -7}))
     verdict = verify.verify(alice.repository, settle=120)
     tag = code.removeprefix("G0::").removesuffix(".o")
     assert Difference("TAGS", f"open.{tag} as listed", 8, 1) in verdict.differences
@@ -294,9 +294,10 @@ def test_what_is_said_wrongly_of_the_others_is_drift(
     alice: TenantContext, follower: Follower, at: int, wrong: str, named: str
 ) -> None:
     many_tags(alice)
-    said = aggregate_store.get(alice.tenant_id, stored.RECENT)["tags"]["S"].split()
+    stood = recent(alice)
+    said = OutsideAttribute().serialize(stood.outside("G")).split()
     said[at] = wrong
-    planted(alice, stored.RECENT, {"tags": {"S": " ".join(said)}})
+    store_of(alice).put(stood.changed(tags=OutsideAttribute().deserialize(" ".join(said))))
     verdict = verify.verify(alice.repository, settle=120)
     assert verdict.state == verify.DRIFT
     assert named in {one.count for one in verdict.differences}

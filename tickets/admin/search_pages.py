@@ -74,4 +74,4 @@ def _hit(tenant_id: str, hit: Hit) -> dict[str, Any]:
 
 
 def _index(report: index_check.IndexReport) -> dict[str, Any]:
-    return {"report": report, "freshness": Freshness.of(report.as_of, [])}
+    return {"report": report, "freshness": Freshness.of(report.as_of)}

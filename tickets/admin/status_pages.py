@@ -42,7 +42,7 @@ def status(request: HttpRequest) -> HttpResponse:
     tables = described()
     stream = next((d or {} for table, d in tables if table == TICKETS), {}).get("LatestStreamArn", "")
     latest = watermark.read(TICKETS)
-    freshness = Freshness.of(latest, [])
+    freshness = Freshness.of(latest)
     context = {
         **OperatorSite.context_of(request),
         "title": "Tables and streams",
@@ -81,7 +81,7 @@ def _own_streams() -> dict[str, Any]:
 
 def _freshness_of(source: StreamSource) -> Freshness:
     with source.entered():
-        return Freshness.of(watermark.read(TICKETS), [])
+        return Freshness.of(watermark.read(TICKETS))
 
 
 def _row(table: Table, description: dict[str, Any] | None) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def _row(table: Table, description: dict[str, Any] | None) -> dict[str, Any]:
 @OperatorSite.watches
 def worker_is_late() -> list[Notice]:
     """Report a stream worker that is late or has stopped: at most one GetItem."""
-    freshness = Freshness.of(watermark.read(TICKETS), [])
+    freshness = Freshness.of(watermark.read(TICKETS))
     if freshness.state == "current":
         return []
     level = "info" if freshness.state == "unknown" else "error"

@@ -16,7 +16,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from tickets.counting.contributions import BUCKET_NAMES, UNASSIGNED, Contribution, Counts, Kind, Part
 from tickets.ticket.fields import Priority, Status
@@ -125,14 +125,17 @@ def decoded(attributes: Mapping[str, int]) -> Contribution:
     return dict(counts)
 
 
-def numbers(raw: Mapping[str, Any]) -> dict[str, int]:
-    """Return the numbers in a stored item by attribute."""
-    return {name: int(value["N"]) for name, value in raw.items() if "N" in value}
+def added(*several: Mapping[str, int]) -> Counts:
+    """Return the sums of counts by name or code."""
+    total = Counts()
+    for counts in several:
+        total.update(counts)
+    return total
 
 
-def typed(numbers: Mapping[str, int]) -> dict[str, Any]:
-    """Return numbers as DynamoDB takes them."""
-    return {name: {"N": str(n)} for name, n in numbers.items()}
+def nonzero(counts: Mapping[str, int]) -> Counts:
+    """Return the same without zeros."""
+    return Counter({name: n for name, n in counts.items() if n})
 
 
 # --- weeks ---

@@ -27,26 +27,24 @@ from portal.dynamo import placement
 from portal.dynamo.library_errors import is_missing
 from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import TenantRepository
-from portal.dynamo.transaction import Transaction
+from portal.dynamo.store import Action, Condition, Store, Transaction
 from portal.errors import Conflict, NotFound, PortalError, TransactionRefused, Unavailable
 from portal.load import reporting
 from portal.load.measurement import NoiseTally
 from portal.schema.keys import anonymous
 from portal.streams import batch as records
-from portal.streams import worker
 from portal.streams.batch import Batch
+from portal.streams.worker import WORKER
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import tenant_directory
-from tickets.counting import aggregate_store, coding, contributions, record_changes, stored
-from tickets.counting.aggregate_store import Bill
+from tickets.counting import coding, contributions, items, record_changes, stored
 from tickets.counting.contributions import Contribution
-from tickets.counting.exactly_once import AT, VERSION
+from tickets.counting.items import Recent, ReplayedItem
 from tickets.counting.record_changes import Change
 from tickets.counting.stored import DeadLetterItem
 from tickets.ticket import stored as ticket_keys
-from tickets.ticket.stored import TICKETS, CounterItem
+from tickets.ticket.stored import CounterItem
 
 log = logging.getLogger("pooldesk.stream")
 
@@ -66,27 +64,32 @@ noted: set[str] = set()  # tenants that this process has entered in the list of 
 
 def keep(
     batch: Batch,
-    tenant_id: str,
+    store: Store | None,
     dead: Sequence[Change],
     *,
-    beside: Mapping[str, Any] | None = None,
-    bill: Bill | None = None,
+    beside: tuple[list[Action], Condition] | None = None,
 ) -> None:
-    """Write dead letters, with `beside`, an update of the tenant's RECENT, all or none. The same record again replaces
-    itself. Raises TransactionRefused, in which BESIDE names the update, Rejected, Throttled and Unavailable."""
+    """Write dead letters of the store's tenant, None for no tenant, all or none with `beside`, an update of its RECENT.
+
+    The same record again replaces itself. Raises TransactionRefused, in which BESIDE names the update, Rejected,
+    Throttled and Unavailable.
+    """
+    tenant_id = store.tenant_id if store else ""
     owner = tenant_id or stored.NO_TENANT
     if owner not in noted:
-        worker.put(DeadLetterItem(stored.DEAD_LETTER_TENANTS, owner, reason="", record="", at=clock.stamp()))
+        WORKER.put(DeadLetterItem(stored.DEAD_LETTER_TENANTS, owner, reason="", record="", at=clock.stamp()))
         noted.add(owner)
-    items, writing = [_item(batch, tenant_id, change) for change in dead], Transaction()
-    for item in items:
-        if beside is None or placement.current().site:
-            worker.put(item)
-        else:
+    writing = Transaction()
+    if store and beside:
+        actions, condition = beside
+        writing.update(items.blank(store), actions, name=BESIDE, condition=condition)
+    for item in [_item(batch, tenant_id, change) for change in dead]:
+        if len(writing) and not placement.current().site:
             writing.put(item)
-    if beside is not None:
-        members = [aggregate_store.updating(tenant_id, stored.RECENT, beside), *writing.members]
-        aggregate_store.transact(tenant_id, members, bill, names=[BESIDE, *writing.names])
+        else:
+            WORKER.put(item)
+    if store and len(writing):
+        store.transact(writing)
     reporting.note(tenant_id, NoiseTally(dead=len(dead)))
     for change in dead:
         log.error("A stream record was put aside: tenant %s, %s", tenant_id or "(none)", change.reason)
@@ -119,11 +122,9 @@ def _document(raw: Mapping[str, Any]) -> str:
 def all_letters(*, tenant_id: str = "") -> Iterator[DeadLetterItem]:
     """Yield all dead letters, tenant by tenant, or those of one tenant. One Query for each tenant that ever had
     some."""
-    owners = (
-        [tenant_id] if tenant_id else [i.sequence for i in worker.items(DeadLetterItem, stored.DEAD_LETTER_TENANTS)]
-    )
-    for owner in owners:
-        yield from worker.items(DeadLetterItem, owner, consistent=True)
+    noted_tenants = (item.sequence for item in WORKER.query_all(DeadLetterItem, stored.DEAD_LETTER_TENANTS))
+    for owner in [tenant_id] if tenant_id else [*noted_tenants]:
+        yield from WORKER.query_all(DeadLetterItem, owner, consistent=True)
 
 
 def id_of(dead_letter: DeadLetterItem) -> str:
@@ -178,12 +179,13 @@ def replay(dead_letter: DeadLetterItem, *, by: Actor) -> None:
 
 def _count(dead_letter: DeadLetterItem, by: Actor) -> None:
     writing, counts = _removal(dead_letter), _counts(dead_letter)
-    with _repository(dead_letter).here() if dead_letter.tenant_id else nullcontext():
+    with _store(dead_letter).here() if dead_letter.tenant_id else nullcontext():
         if counts:
+            # It holds whatever stands there: the removal beside it says that it is the first.
+            added = coding.coded(record_changes.with_touches(counts))
+            actions = [Recent.applied_at.set(clock.stamp()), *items.adding(added)]
             counting = Transaction() if placement_of(dead_letter).site else writing
-            request = _addition(coding.coded(record_changes.with_touches(counts)))
-            member = aggregate_store.updating(dead_letter.tenant_id, stored.RECENT, request)
-            counting.add("Update", member["Update"], name=_AGGREGATES)
+            counting.update(items.blank(_store(dead_letter)), actions, name=_AGGREGATES)
             if counting is not writing:
                 _count_first(counting, dead_letter)
         try:
@@ -194,14 +196,9 @@ def _count(dead_letter: DeadLetterItem, by: Actor) -> None:
 
 def _count_first(counting: Transaction, dead_letter: DeadLetterItem) -> None:
     """Count and note it, both or neither; nothing where a replay that came no further has."""
-    note = {
-        "UpdateExpression": "SET #at = :now",
-        "ConditionExpression": "attribute_not_exists(pk)",
-        "ExpressionAttributeNames": {"#at": AT},
-        "ExpressionAttributeValues": {":now": {"S": clock.stamp()}},
-    }
-    member = aggregate_store.updating(dead_letter.tenant_id, stored.replayed(dead_letter.sequence), note)
-    counting.add("Update", member["Update"], name=_NOTE)
+    note = ReplayedItem(stored.aggregate(dead_letter.tenant_id), stored.replayed(dead_letter.sequence))
+    absent: Condition = ReplayedItem.pk.does_not_exist()
+    counting.update(note, [ReplayedItem.applied_at.set(clock.stamp())], name=_NOTE, condition=absent)
     try:
         PLATFORM.transact(counting)
     except TransactionRefused as refused:
@@ -210,31 +207,17 @@ def _count_first(counting: Transaction, dead_letter: DeadLetterItem) -> None:
 
 
 def _is_counted(dead_letter: DeadLetterItem) -> bool:
-    wanted = [(stored.aggregate, (), stored.replayed(dead_letter.sequence))]
+    sort_key = stored.replayed(dead_letter.sequence)
     try:
-        return bool(_repository(dead_letter).get_stored(TICKETS, wanted, consistent=True))
+        return bool(_store(dead_letter).get(ReplayedItem, stored.aggregate, sort=sort_key, consistent=True))
     except Unavailable as error:
         if not is_missing(error):
             raise
         return False  # that copy of the desk is no more
 
 
-def _repository(dead_letter: DeadLetterItem) -> TenantRepository:
-    return TenantRepository(dead_letter.tenant_id, placement_of(dead_letter))
-
-
-def _addition(counts: Mapping[str, int]) -> dict[str, Any]:
-    """Return an update of RECENT that holds whatever stands there: the removal beside it says that it is the first."""
-    names = {f"#c{i}": name for i, name in enumerate(counts)}
-    adds = ", ".join(["#version :one", *(f"{name} :c{i}" for i, name in enumerate(names))])
-    return {
-        "UpdateExpression": f"SET #at = :now ADD {adds}",
-        "ExpressionAttributeNames": {"#version": VERSION, "#at": AT, **names},
-        "ExpressionAttributeValues": {
-            ":one": {"N": "1"}, ":now": {"S": clock.stamp()},
-            **{f":c{i}": {"N": str(n)} for i, n in enumerate(counts.values())},
-        },
-    }  # fmt: skip
+def _store(dead_letter: DeadLetterItem) -> Store:
+    return Store("tenant", dead_letter.tenant_id, placement_of(dead_letter))
 
 
 def _entry(dead_letter: DeadLetterItem, action: AuditAction, by: Actor, **after: str) -> AuditEntry:
@@ -270,14 +253,11 @@ def _counts(dead_letter: DeadLetterItem) -> Contribution:
         raise Conflict(f"It still cannot be counted: {type(error).__name__}: {error}") from error
     if counts and Placement.parse(tenant_directory.get(dead_letter.tenant_id).placement) != placement_of(dead_letter):
         raise Conflict(MOVED)
-    epoch = _epoch(_repository(dead_letter))
+    counter = _store(dead_letter).get(
+        CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, consistent=True
+    )
+    epoch = int(counter.epoch or 0) if counter else 0  # in which the tenant's new tickets are counted
     current = {part: some for part, some in counts.items() if part.epoch >= epoch}
     if counts and not current:
         raise Conflict(REBUILT)
     return current
-
-
-def _epoch(repository: TenantRepository) -> int:
-    """Return the epoch in which the tenant's new tickets are counted."""
-    counter = repository.get(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, consistent=True)
-    return int(counter.epoch or 0) if counter else 0

@@ -19,34 +19,16 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from tickets.counting import coding
-from tickets.counting.contributions import UNRESOLVED
+from tickets.counting.contributions import UNRESOLVED, Counts
 from tickets.ticket.fields import Status
 
 BUDGET: Final = {"P": 1200, "G": 1200}  # bytes, by the first letter of a code
 _NUMBER: Final = 4  # bytes of a count
 _RANK: Final = 10**9  # of one unresolved ticket, in tickets
 _UNRESOLVED: Final = tuple(status.value[0] for status in UNRESOLVED)
-
-
-@dataclass(frozen=True)
-class Leaders:
-    """The counts in LEADERS by code. A leader without any ticket keeps one count of zero while there is room."""
-
-    counts: Mapping[str, int] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, raw: Mapping[str, Any]) -> Leaders:
-        return cls({name: n for name, n in coding.numbers(raw).items() if coding.decode(name)})
-
-    def item(self) -> dict[str, Any]:
-        return coding.typed(self.counts)
-
-    @property
-    def entities(self) -> set[str]:
-        return {coding.entity(code) for code in self.counts}
 
 
 @dataclass(frozen=True)
@@ -118,15 +100,13 @@ def _by_status(counts: Mapping[str, int]) -> Counter[str]:
 
 
 def split(
-    before: Leaders,
-    added: Mapping[str, int],
-    *,
-    has_tail: bool,
-    choice: Choice | None = None,
-) -> tuple[Leaders, dict[str, int]]:
-    """Add counts to the leaders' and return the new leaders, those of the choice where there is one, and what is left
-    for a run."""
-    led, run = by_entity(before.counts), Counter[str]()
+    before: Counts, added: Mapping[str, int], *, has_tail: bool, choice: Choice | None = None
+) -> tuple[Counts, Counts]:
+    """Add counts to the leaders' and return theirs, those of the choice where there is one, and what is left for a run.
+
+    A leader without any ticket keeps one count of zero while there is room.
+    """
+    led, run = by_entity(before), Counter[str]()
     if choice:
         for one in led.keys() - choice.leaders:
             run.update(led.pop(one))
@@ -139,8 +119,8 @@ def split(
             led.setdefault(one, Counter()).update(counts)
         else:
             run.update(counts)
-    kept = {code: n for one, counts in led.items() for code, n in _tidy(counts).items()}
-    return Leaders(kept), {code: n for code, n in run.items() if n}
+    kept = Counter({code: n for one, counts in led.items() for code, n in _tidy(counts).items()})
+    return kept, coding.nonzero(run)
 
 
 def by_entity(counts: Mapping[str, int]) -> dict[str, Counter[str]]:
@@ -197,11 +177,9 @@ def rank(counts: Mapping[str, int]) -> int:
     return sum(n * (_RANK * (code[-1] in _UNRESOLVED) + 1) for code, n in counts.items())
 
 
-def floor(leaders: Leaders, family: str, run: Mapping[str, int]) -> int:
+def floor(leaders: Counts, family: str, run: Mapping[str, int]) -> int:
     """Return the rank of the last leader of a family, 0 where there is room for somebody who is in the run."""
-    led = {
-        one: counts for one, counts in by_entity(leaders.counts).items() if one[0] == family and any(counts.values())
-    }
+    led = {one: counts for one, counts in by_entity(leaders).items() if one[0] == family and any(counts.values())}
     free = BUDGET[family] - sum(map(_size, led))
     if not led or any(_size(one) <= free for one, counts in by_entity(run).items() if rank(counts) > 0):
         return 0

@@ -7,21 +7,20 @@ time, and be killed anywhere. It writes whole items: no other code writes them, 
 from __future__ import annotations
 
 import uuid
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, Final
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import Final
 
 from portal import clock
-from portal.dynamo.meter import item_size
+from portal.dynamo.client import fan_out
+from portal.dynamo.store import Condition, Store, Transaction
 from portal.errors import ConditionFailed, TransactionRefused
-from tickets.counting import aggregate_store, coding, leaders, stored
-from tickets.counting.aggregate_store import Bill, Raw
+from tickets.counting import coding, items, leaders, stored
 from tickets.counting.contributions import Counts, Kind, Part
-from tickets.counting.exactly_once import VERSION, Recent, Tail
-from tickets.counting.leaders import Choice, Leaders, Outside, of_family
+from tickets.counting.items import AGGREGATES, TOUCHED, WIDE, CountsItem, PartItem, Recent
+from tickets.counting.leaders import Choice, Outside, of_family
 from tickets.counting.record_changes import Change
 
 FULL: Final = 2048  # bytes of RECENT
@@ -29,8 +28,6 @@ _COUNTS_FULL: Final = 1500  # bytes of counts from which on they are merged
 _RUN_FULL: Final = 2500  # bytes of counts of people and tags that one merge adds to those of RECENT
 _MARKS_FULL: Final = 8  # marks since the last merge that make a full RECENT worth merging for them alone
 _ITEMS: Final = 60  # that one merge writes; a transaction has at most 100 members
-TOUCHED: Final = "n"  # attribute: the last merge that touched the item's own part
-WIDE_TOUCHED: Final[dict[Kind, str]] = {"PEOPLE": "nP", "TAGS": "nG"}  # attributes of TOTALS, likewise
 
 Position = Callable[[str], str]  # of a mark: the packed position of its shard, "" where nobody knows it
 
@@ -39,30 +36,31 @@ def is_full(state: Recent) -> bool:
     """Tell whether RECENT is worth merging. Marks that could not be pruned the last time are no reason to."""
     if sum(map(_code_bytes, state.counts)) >= _COUNTS_FULL:
         return True
-    return len(state.marks.keys() - state.kept) >= _MARKS_FULL and item_size(state.item()) >= FULL
+    return len(state.marks.keys() - state.kept) >= _MARKS_FULL and state.size >= FULL
 
 
-def merge(tenant_id: str, state: Recent, *, position: Position, bill: Bill | None = None) -> Recent | None:
+def merge(store: Store, state: Recent, *, position: Position) -> Recent | None:
     """Merge all that RECENT holds, a part at a time. None where somebody else has written it since it was read."""
     while state.counts or state.marks:
-        merged = merge_some(tenant_id, state, position=position, bill=bill)
-        if merged is None or len(merged.counts) == 0:
+        merged = merge_some(store, state, position=position)
+        if merged is None or not merged.counts:
             return merged
         state = merged
     return state
 
 
-def first_group(state: Recent, changes: Sequence[Change]) -> tuple[list[Change], bool]:
+def first_group(state: Recent | None, changes: Sequence[Change]) -> tuple[list[Change], bool]:
     """Return the first of these changes, up to one that cannot be counted, that one merge takes together with RECENT,
     and whether they fill it: a tenant's part of a batch that does would be merged at once anyway, so it need not be
     written there first."""
-    codes, items, run_bytes = set(state.counts), _items(state.counts), 0
+    codes = set(state.counts) if state else set()
+    holders, run_bytes = _holders(codes), 0
     group: list[Change] = []
     for change in changes:
         new = change.counts.keys() - codes
-        items |= _items(new)
-        run_bytes += sum(_code_bytes(code) for code in new if code[0] in "PG")
-        if change.reason or len(items) > _ITEMS or run_bytes > _RUN_FULL:
+        holders |= _holders(new)
+        run_bytes += sum(_code_bytes(code) for code in new if coding.is_wide(code))
+        if change.reason or len(holders) > _ITEMS or run_bytes > _RUN_FULL:
             break
         codes |= new
         group.append(change)
@@ -70,81 +68,58 @@ def first_group(state: Recent, changes: Sequence[Change]) -> tuple[list[Change],
 
 
 def add_and_merge(
-    tenant_id: str,
-    state: Recent,
-    mark: str,
-    *,
-    last: str,
-    counts: Mapping[str, int],
-    position: Position,
-    bill: Bill | None = None,
+    store: Store, state: Recent, mark: str, *, last: str, counts: Counts, position: Position
 ) -> Recent | None:
     """Add counts by code, set the shard's mark to `last`, and merge, in one transaction.
 
     It stands on RECENT being as it was read, so what was known to be applied then still is all that is applied. None
     where somebody else has written RECENT since it was read; then nothing was written.
     """
-    total = Counter(state.counts)
-    total.update(counts)
-    added = replace(
-        state,
-        counts={code: n for code, n in total.items() if n},
-        marks={**state.marks, mark: last},
-        applied_at=clock.stamp(),
-    )
-    return merge_some(tenant_id, added, position=position, bill=bill)
+    total = coding.nonzero(coding.added(state.counts, counts))
+    marks = {**state.marks, mark: last}
+    added = state.changed(counts=total, marks=marks, applied_at=clock.stamp())
+    return merge_some(store, added, position=position)
 
 
 def _code_bytes(code: str) -> int:
     return len(code) + 3
 
 
-def merge_some(
-    tenant_id: str,
-    state: Recent,
-    *,
-    position: Position,
-    choice: Choice | None = None,
-    bill: Bill | None = None,
-) -> Recent | None:
+def merge_some(store: Store, state: Recent, *, position: Position, choice: Choice | None = None) -> Recent | None:
     """Merge as many parts as one transaction takes. With a `choice` the leaders are those.
 
     None where somebody else has written RECENT since it was read; then nothing was written.
     """
     counts = _some(state.counts)
-    rows = aggregate_store.get_many(tenant_id, [stored.LEADERS, *_items(counts)])
-    plan = plan_merge(replace(state, counts=counts), rows, position=position, choice=choice)
-    kept = {name: n for name, n in state.counts.items() if name not in counts}
-    after = replace(plan.recent, counts=kept)
-    unchanged = _if_version(state.version)
-    members = [aggregate_store.put(tenant_id, stored.RECENT, after.item(), **unchanged)]
-    members += [aggregate_store.put(tenant_id, sort_key, raw) for sort_key, raw in plan.items.items()]
+    sort_keys = [stored.LEADERS, *_holders(counts)]
+    read = store.get_many(AGGREGATES, [(stored.aggregate, (), sort_key) for sort_key in sort_keys])
+    known = {item.sk: item for item in read if isinstance(item, CountsItem)}
+    after, changed = plan_merge(state.changed(counts=counts), known, position=position, choice=choice)
+    after.counts = Counter({code: n for code, n in state.counts.items() if code not in counts})
+    unchanged: Condition = Recent.version == state.version if state.version else Recent.pk.does_not_exist()
+    writing = Transaction()
+    writing.put(after, condition=unchanged)
+    for item in changed:
+        writing.put(item)
     try:
-        aggregate_store.transact(tenant_id, members, bill)
+        store.transact(writing)
     except TransactionRefused:
         return None
     return after
 
 
-def _if_version(version: int) -> dict[str, Any]:
-    condition = {"ConditionExpression": "#version = :version", "ExpressionAttributeNames": {"#version": "version"}}
-    values = {"ExpressionAttributeValues": {":version": {"N": str(version)}}}
-    return condition | values if version else {"ConditionExpression": "attribute_not_exists(pk)"}
-
-
-def _some(counts: Mapping[str, int]) -> dict[str, int]:
+def _some(counts: Mapping[str, int]) -> Counts:
     """Return as many of the counts as lie in few enough items."""
-    chosen: dict[str, int] = {}
-    items: set[str] = set()
-    for name, n in sorted(counts.items()):
-        items |= _items([name])
-        if len(items) > _ITEMS:
+    chosen, holders = Counts(), set[str]()
+    for code, n in sorted(counts.items()):
+        holders |= _holders([code])
+        if len(holders) > _ITEMS:
             break
-        chosen[name] = n
+        chosen[code] = n
     return chosen
 
 
-def _items(codes: Iterable[str]) -> set[str]:
+def _holders(codes: Iterable[str]) -> set[str]:
     return {holder(known[0]) for code in codes if (known := coding.decode(code))}
 
 
@@ -160,95 +135,73 @@ def holder(part: Part) -> str:
 # --- the plan: pure ---
 
 
-@dataclass(frozen=True)
-class MergePlan:
-    """RECENT as it is to be, and the attributes of all other items that are to be written, by sort key."""
-
-    recent: Recent
-    items: dict[str, Raw]
-
-
 def plan_merge(
-    state: Recent,
-    rows: Mapping[str, Raw],
-    *,
-    position: Position,
-    choice: Choice | None = None,
-) -> MergePlan:
-    """Work out one merge of RECENT as read, from the stored items that it concerns."""
-    number = state.merges + 1
-    items: dict[str, Raw] = {}
-    wide: Counts = Counts()
-    touched: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    state: Recent, known: Mapping[str, CountsItem], *, position: Position, choice: Choice | None = None
+) -> tuple[Recent, list[CountsItem]]:
+    """Work out one merge of RECENT as read, from the stored items that it concerns, by sort key.
+
+    Return RECENT as it is to be, and all other items that are to be written.
+    """
+    number, key = int(state.merges) + 1, state.pk
+    parts: dict[str, PartItem] = {}
+    wide = Counts()
     for part, counts in coding.decoded(state.counts).items():
-        if part.kind in WIDE_TOUCHED:
-            wide.update({coding.code(part, name): n for name, n in counts.items() if name != coding.TOUCHES})
-            if counts[coding.TOUCHES]:
-                touched[holder(part)][WIDE_TOUCHED[part.kind]] = number
+        sort_key = holder(part)
+        item = parts.get(sort_key) or known.get(sort_key) or PartItem(key, sort_key)
+        assert isinstance(item, PartItem)  # noqa: S101  # by its sort key
+        if part.kind not in WIDE:
+            item = _added(item, part.kind, counts)
         else:
-            items[holder(part)] = _added(part, counts, rows.get(holder(part), {}), number)
-    for sort_key, last in touched.items():
-        items[sort_key] = {**_without_key(items.get(sort_key) or rows.get(sort_key, {})), **coding.typed(last)}
-    before = Leaders.of(rows.get(stored.LEADERS, {}))
-    after, run = leaders.split(before, wide, has_tail=not state.tail.is_empty, choice=choice)
-    if after != before:
-        items[stored.LEADERS] = after.item()
-    if run:
-        items[stored.run(number)] = coding.typed(run)
-    marks, floors = _pruned(state, position)
-    tail = _tail(state.tail, after, run, choice)
-    recent = replace(state, version=state.version + 1, merges=number, counts={}, tail=tail)
-    return MergePlan(replace(recent, marks=marks, floors=floors, kept=frozenset(marks)), items)
-
-
-def _added(part: Part, counts: Counts, rows: Raw, number: int) -> Raw:
-    """Return the item of a TOTALS or DAY part with these counts added."""
-    former = rows.get(coding.WEEKS_FROM, {}).get("S", "")
-    names = {name: n for name, n in coding.numbers(rows).items() if name not in (TOUCHED, *WIDE_TOUCHED.values())}
-    total: Counts = Counts({coding.long(part.kind, name): n for name, n in names.items()})
-    total.update({name: n for name, n in counts.items() if name != coding.TOUCHES})
-    total = Counts({name: n for name, n in total.items() if n})
-    attributes: Raw = {}
-    if part.kind == "TOTALS":
-        start = coding.weeks_from(total, former)
-        total = coding.without_old_weeks(total, start)
-        attributes = {name: rows[name] for name in WIDE_TOUCHED.values() if name in rows}
-        attributes |= {coding.WEEKS_FROM: {"S": start}} if start else {}
-    numbers = {coding.short(part.kind, name): n for name, n in total.items() if n}
-    # A correction by a rebuild touches nothing, so that the rebuild sees whether anything else has.
-    last = number if counts[coding.TOUCHES] else coding.numbers(rows).get(TOUCHED, 0)
-    return {**coding.typed(numbers), **attributes, TOUCHED: {"N": str(last)}}
-
-
-def _without_key(raw: Raw) -> Raw:
-    return {name: value for name, value in raw.items() if name not in ("pk", "sk")}
-
-
-def _pruned(state: Recent, position: Position) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the marks to keep, and the floors that this process knows afterwards."""
-    kept = {mark: sequence for mark, sequence in state.marks.items() if position(mark) < sequence}
-    return kept, {**state.floors, **state.marks}
-
-
-def _tail(tail: Tail, leading: Leaders, run: Mapping[str, int], choice: Choice | None) -> Tail:
-    """Return what is known of the tail when the run has been added to it."""
-    size = item_size(coding.typed(run)) if run else 0
-    known = {}
-    for family, former in (("P", tail.people), ("G", tail.tags)):
-        mine = of_family(run, family)
-        now = former.after(mine)
-        if choice:
-            total = Counter(of_family(choice.outside, family))
-            total.update(mine)
-            now = Outside.of(total)
-        known[family] = replace(now, floor=leaders.floor(leading, family, mine))
-    return replace(
-        tail,
-        run_bytes=tail.run_bytes + size,
-        new_bytes=0 if choice else tail.new_bytes + size,
-        people=known["P"],
-        tags=known["G"],
+            wide.update({coding.code(part, name): n for name, n in counts.items() if name != coding.TOUCHES})
+            if not counts[coding.TOUCHES] and sort_key not in parts:
+                continue
+        # A correction by a rebuild touches nothing, so that the rebuild sees whether anything else has.
+        parts[sort_key] = item.changed(**{TOUCHED[part.kind]: number}) if counts[coding.TOUCHES] else item
+    led = known[stored.LEADERS].counts if stored.LEADERS in known else Counts()
+    leading, run = leaders.split(led, wide, has_tail=state.has_tail, choice=choice)
+    changed: list[CountsItem] = [*parts.values()]
+    if dict(leading) != dict(led):  # with counts of zero
+        changed.append(CountsItem(key, stored.LEADERS, counts=leading))
+    run_item = CountsItem(key, stored.run(number), counts=run)
+    changed += [run_item] if run else []
+    marks = {mark: sequence for mark, sequence in state.marks.items() if position(mark) < sequence}
+    after = state.changed(
+        version=state.version + 1,
+        merges=number,
+        marks=marks,
+        floors={**state.floors, **state.marks},
+        kept=frozenset(marks),
+        **_tail(state, leading, run_item, choice),
     )
+    return after, changed
+
+
+def _added(item: PartItem, kind: Kind, counts: Counts) -> PartItem:
+    """Return a TOTALS or DAY with these counts added."""
+    total = coding.nonzero(coding.added(item.by_name(), counts))
+    total.pop(coding.TOUCHES, None)
+    start = item.weeks_from or ""
+    if kind == "TOTALS":
+        start = coding.weeks_from(total, start)
+        total = coding.nonzero(coding.without_old_weeks(total, start))
+    numbers = Counter({coding.short(kind, name): n for name, n in total.items()})
+    return item.changed(counts=numbers, weeks_from=start or None, touched=item.touched or 0)
+
+
+def _tail(state: Recent, leading: Counts, run: CountsItem, choice: Choice | None) -> dict[str, object]:
+    """Return what RECENT says of those who are no leaders when the run has been added to them."""
+    size = run.size if run.counts else 0
+    new_bytes = 0 if choice else state.new_bytes + size
+    if not (state.has_tail or size):
+        return {"people": None, "tags": None, "new_bytes": new_bytes}
+    said: dict[str, object] = {"run_bytes": state.run_bytes + size, "new_bytes": new_bytes}
+    for name, family in (("people", "P"), ("tags", "G")):
+        mine = of_family(run.counts, family)
+        now = state.outside(family).after(mine)
+        if choice:
+            now = Outside.of(coding.added(of_family(choice.outside, family), mine))
+        said[name] = replace(now, floor=leaders.floor(leading, family, mine))
+    return said
 
 
 # --- people and tags that are no leaders ---
@@ -261,133 +214,88 @@ _KEY_BYTES: Final = 200  # of a page's key
 _REFRESHES: Final = 4  # attempts; each fails where the tenant is written in between
 
 
-def is_due(tail: Tail) -> bool:
+def is_due(state: Recent) -> bool:
     """Tell whether the runs are worth compacting: a compaction writes all pages anew."""
-    return tail.run_bytes > max(RUN_BYTES, tail.page_bytes // 2)
+    return state.run_bytes > max(RUN_BYTES, state.page_bytes // 2)
 
 
-def needs_leaders(tail: Tail) -> bool:
+def needs_leaders(state: Recent) -> bool:
     """Tell whether leaders are to be chosen: somebody outside may outrank one, and reading the tail is worth it."""
-    if tail.is_empty:
-        return False
-    outside = tail.people, tail.tags
-    worth = tail.new_bytes * READ_AGAIN >= tail.run_bytes + tail.page_bytes
-    return any(some.is_unknown or (worth and some.may_outrank) for some in outside)
+    worth = state.new_bytes * READ_AGAIN >= state.run_bytes + state.page_bytes
+    outside = (state.outside(family) for family in "PG")
+    return state.has_tail and any(some.is_unknown or (worth and some.may_outrank) for some in outside)
 
 
-def total(items: Iterable[Mapping[str, Any]], tail: Tail) -> Counter[str]:
-    """Return the counts by code in those of these items that are the tail's current pages and runs."""
-    counts: Counter[str] = Counter()
-    for raw in items:
-        if _is_current(raw, tail):
-            counts.update({name: n for name, n in coding.numbers(raw).items() if coding.decode(name)})
-    return counts
-
-
-def _is_current(raw: Mapping[str, Any], tail: Tail) -> bool:
-    sort_key: str = raw["sk"]["S"]
-    if sort_key.startswith(stored.RUNS):
-        return stored.run_number(sort_key) >= tail.runs_from
-    return bool(tail.generation) and sort_key.startswith(stored.pages(tail.generation))
-
-
-def paged(counts: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Yield the counts in the order of their codes, in pages of limited size, without zeros."""
-    page: dict[str, int] = {}
-    room = PAGE_LIMIT - _KEY_BYTES
+def paged(counts: Mapping[str, int]) -> Iterator[Counts]:
+    """Yield the counts in the order of their codes, in pages of limited size."""
+    page, room = Counts(), PAGE_LIMIT - _KEY_BYTES
     for code, n in sorted(counts.items()):
-        if not n:
-            continue
         size = len(code.encode()) + len(str(n)) // 2 + 2
         if page and size > room:
             yield page
-            page, room = {}, PAGE_LIMIT - _KEY_BYTES
+            page, room = Counts(), PAGE_LIMIT - _KEY_BYTES
         page[code] = n
         room -= size
     if page:
         yield page
 
 
-@dataclass(frozen=True)
-class _Stored:
-    recent: Recent
-    items: list[Raw]
-
-    @classmethod
-    def read(cls, tenant_id: str) -> _Stored:
-        """Read RECENT first: what it points to may have gone when the items are read, then the switch fails."""
-        recent = Recent.of(aggregate_store.get(tenant_id, stored.RECENT))
-        runs, pages = (list(aggregate_store.query(tenant_id, p)) for p in (stored.RUNS, stored.pages()))
-        return cls(recent, [*runs, *pages])
-
-
-def compact(tenant_id: str, *, position: Position, bill: Bill | None = None) -> None:
-    """Write new pages out of pages and runs, and choose the leaders anew. Nothing is done where somebody was faster."""
-    state = _Stored.read(tenant_id)
-    before, generation = state.recent.tail, uuid.uuid4().hex[:12]
-    known = {raw["sk"]["S"]: raw for raw in state.items}
-    in_pages = [
-        raw
-        for key, raw in known.items()
-        if not key.startswith(stored.RUNS) or stored.run_number(key) <= state.recent.merges
+def _read(store: Store) -> tuple[Recent, list[CountsItem]]:
+    """Read RECENT, and then runs and pages: one that it points to may have gone by then, and a switch fails."""
+    state = items.recent(store)
+    beginnings = (stored.RUNS, stored.pages())
+    return state, [
+        item
+        for beginning in beginnings
+        for item in store.query_all(CountsItem, stored.aggregate, begins_with=beginning, consistent=True)
     ]
-    counts = Counter({code: n for code, n in total(in_pages, before).items() if n})
-    pages = {stored.page(generation, next(iter(page))): coding.typed(page) for page in paged(counts)}
-    aggregate_store.put_all(tenant_id, pages, bill)
-    runs = [raw for raw in in_pages if raw["sk"]["S"].startswith(stored.RUNS) and _is_current(raw, before)]
-    after = Tail(
-        generation=generation if pages else "",
-        runs_from=state.recent.merges + 1,
-        run_bytes=-sum(item_size(_attributes(raw)) for raw in runs),
-        page_bytes=sum(map(item_size, pages.values())),
+
+
+def _total(state: Recent, tail: Iterable[CountsItem]) -> Counts:
+    return coding.nonzero(coding.added(*(item.counts for item in tail if state.holds(item))))
+
+
+def compact(store: Store, *, position: Position) -> None:
+    """Write new pages out of pages and runs, and choose the leaders anew. Nothing is done where somebody was faster."""
+    state, tail = _read(store)
+    known = [i for i in tail if not i.sk.startswith(stored.RUNS) or stored.run_number(i.sk) <= state.merges]
+    generation = uuid.uuid4().hex[:12]
+    pages = [
+        CountsItem(state.pk, stored.page(generation, next(iter(page))), counts=page)
+        for page in paged(_total(state, known))
+    ]
+    fan_out([partial(store.put, page) for page in pages])
+    runs = [item for item in known if item.sk.startswith(stored.RUNS) and state.holds(item)]
+    same: Condition = Recent.generation == (state.generation or "")
+    unchanged = (same if state.generation else Recent.generation.does_not_exist() | same) & (
+        Recent.runs_from == state.runs_from
     )
+    actions = [
+        Recent.generation.set(generation if pages else ""),
+        Recent.runs_from.set(state.merges + 1),
+        Recent.page_bytes.set(sum(page.size for page in pages)),
+        Recent.run_bytes.add(-sum(run.size for run in runs)),
+        *items.adding({}),
+    ]
     try:
-        _switch(tenant_id, before, after, bill)
+        store.update(Recent(state.pk, stored.RECENT), actions, condition=unchanged)
     except ConditionFailed:
-        aggregate_store.delete_all(tenant_id, pages, bill)
+        fan_out([partial(store.delete, page) for page in pages])
         return
     # Everything else that was there before the switch belongs to the past, or to a compaction that comes too late.
-    aggregate_store.delete_all(tenant_id, [raw["sk"]["S"] for raw in in_pages], bill)
-    choose_leaders(tenant_id, position=position, bill=bill)
+    fan_out([partial(store.delete, item) for item in known])
+    choose_leaders(store, position=position)
 
 
-def _attributes(raw: Raw) -> Raw:
-    return {name: value for name, value in raw.items() if name not in ("pk", "sk")}
-
-
-def _switch(tenant_id: str, before: Tail, after: Tail, bill: Bill | None) -> None:
-    """Point RECENT to other pages, if it points to those that were read. `after.run_bytes` is added."""
-    names = {"generation": after.generation, "runs_from": after.runs_from, "page_bytes": after.page_bytes}
-    values = {f":{n}": {"S": v} if isinstance(v, str) else {"N": str(v)} for n, v in names.items()}
-    unchanged = (
-        "#generation = :was" if before.generation else "(attribute_not_exists(#generation) OR #generation = :was)"
-    )
-    aggregate_store.update(
-        tenant_id,
-        stored.RECENT,
-        bill,
-        UpdateExpression="SET " + ", ".join(f"#{n} = :{n}" for n in names) + " ADD #version :one, #run_bytes :bytes",
-        ConditionExpression=f"{unchanged} AND #runs_from = :from",
-        ExpressionAttributeNames={f"#{n}": n for n in (*names, VERSION, "run_bytes")},
-        ExpressionAttributeValues={
-            **values, ":one": {"N": "1"}, ":bytes": {"N": str(after.run_bytes)},
-            ":was": {"S": before.generation}, ":from": {"N": str(before.runs_from)},
-        },
-    )  # fmt: skip
-
-
-def choose_leaders(tenant_id: str, *, position: Position, bill: Bill | None = None) -> bool:
+def choose_leaders(store: Store, *, position: Position) -> bool:
     """Make leaders of those who have most, by a merge. False where the tenant never stood still for that."""
     for _ in range(_REFRESHES):
-        state = _Stored.read(tenant_id)
-        led = Leaders.of(aggregate_store.get(tenant_id, stored.LEADERS))
-        outside = Counter({code: n for code, n in total(state.items, state.recent.tail).items() if n})
-        everybody = Counter(led.counts)
-        for some in (outside, *(leaders.of_family(state.recent.counts, family) for family in "PG")):
-            everybody.update(some)
+        state, tail = _read(store)
+        led = store.get(CountsItem, stored.aggregate, sort=stored.LEADERS, consistent=True)
+        outside = _total(state, tail)
+        latest = {code: n for family in "PG" for code, n in of_family(state.counts, family).items()}
+        everybody = coding.added(led.counts if led else {}, outside, latest)
         choice = Choice(leaders.chosen(everybody), outside)
-        with suppress(ConditionFailed):
-            done = merge_some(tenant_id, state.recent, position=position, choice=choice, bill=bill)
-            if done is not None:
-                return True
+        if merge_some(store, state, position=position, choice=choice) is not None:
+            return True
     return False

@@ -15,14 +15,15 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from portal.errors import PortalError
 from portal.plain_text import amount
 from portal.streams import positions, shards, watermark
 from portal.streams.shards import Shard
 from tickets.counting import stored
+from tickets.counting.items import AnswerItem
 from tickets.counting.stored import MarkerItem
 from tickets.ticket.stored import TICKETS
 
@@ -46,7 +47,7 @@ class WorkerAway(PortalError):
 
 
 def wait_until_applied(
-    repository: TenantRepository,
+    store: Store,
     *,
     timeout: float = TIMEOUT,
     say: Say = lambda sentence: None,
@@ -60,11 +61,11 @@ def wait_until_applied(
     Costs two write units for each marker: one marker where the stream has one shard, some n * ln(n) for n of them.
     Raises WorkerAway when `timeout` seconds go by without an answer; Throttled, Unavailable.
     """
-    with repository.here():
-        _wait(repository, timeout=timeout, say=say, for_good=for_good)
+    with store.here():
+        _wait(store, timeout=timeout, say=say, for_good=for_good)
 
 
-def _wait(repository: TenantRepository, *, timeout: float, say: Say, for_good: bool) -> None:
+def _wait(store: Store, *, timeout: float, say: Say, for_good: bool) -> None:
     """Wait for the stream in which this tenant's changes are."""
     arn = shards.arn(TICKETS)
     before = _leaves(shards.listing(arn).shards)
@@ -73,9 +74,9 @@ def _wait(repository: TenantRepository, *, timeout: float, say: Say, for_good: b
     for _ in range(_ROUNDS):
         many = 1 if len(before) == 1 else _SPREAD * len(left)
         for number in range(written, written + many):
-            _write(repository, barrier, number)
+            _write(store, barrier, number)
         written += many
-        met = _answers(repository, barrier, written, timeout=timeout, say=say)
+        met = _answers(store, barrier, written, timeout=timeout, say=say)
         known = shards.listing(arn).shards
         left = before - _ancestry(met, {shard.id: shard.parent for shard in known})
         ended = left & _leaves(known) & {shard.id for shard in known if shard.closed}
@@ -83,7 +84,7 @@ def _wait(repository: TenantRepository, *, timeout: float, say: Say, for_good: b
         if not left:
             _wait_until_finished(arn, ended, timeout=timeout, say=say)
             if for_good:
-                _wait_until_noted(repository, arn, barrier, timeout=timeout, say=say)
+                _wait_until_noted(store, arn, barrier, timeout=timeout, say=say)
             return
     raise WorkerAway(f"{len(left)} shards of the stream took no marker in {_ROUNDS} rounds. Run it again.")
 
@@ -100,9 +101,9 @@ def _wait_until_finished(arn: str, ended: set[str], *, timeout: float, say: Say)
         time.sleep(_LOOK_EVERY)
 
 
-def _wait_until_noted(repository: TenantRepository, arn: str, barrier: str, *, timeout: float, say: Say) -> None:
+def _wait_until_noted(store: Store, arn: str, barrier: str, *, timeout: float, say: Say) -> None:
     """Return when the position of each shard in which a marker was met lies behind that marker."""
-    left = {(raw["shard"]["S"], raw["sequence"]["S"]) for raw in _stored_answers(repository, barrier)}
+    left = {(answer.shard, answer.sequence) for answer in _answered(store, barrier)}
     since = time.monotonic()
     while left := {(shard, sequence) for shard, sequence in left if positions.read(arn, shard) < sequence}:
         if time.monotonic() - since > timeout:
@@ -111,16 +112,16 @@ def _wait_until_noted(repository: TenantRepository, arn: str, barrier: str, *, t
         time.sleep(_LOOK_EVERY)
 
 
-def _write(repository: TenantRepository, barrier: str, number: int) -> None:
-    item = MarkerItem(repository.key(stored.marker, barrier, number), stored.MARKER)
-    repository.update(item, [MarkerItem.expires_at.set(int(time.time()) + _KEPT_SECONDS)])
+def _write(store: Store, barrier: str, number: int) -> None:
+    item = MarkerItem(store.key(stored.marker, barrier, number), stored.MARKER)
+    store.update(item, [MarkerItem.expires_at.set(int(time.time()) + _KEPT_SECONDS)])
 
 
-def _answers(repository: TenantRepository, barrier: str, wanted: int, *, timeout: float, say: Say) -> set[str]:
+def _answers(store: Store, barrier: str, wanted: int, *, timeout: float, say: Say) -> set[str]:
     """Return the shards in which the worker has met markers, once it has met all of them."""
     seen, seen_at = -1, time.monotonic()
     while True:
-        answers = _seen(repository, barrier)
+        answers = {answer.sk: answer.shard for answer in _answered(store, barrier)}
         if len(answers) >= wanted:
             return set(answers.values())
         if len(answers) > seen:
@@ -131,13 +132,9 @@ def _answers(repository: TenantRepository, barrier: str, wanted: int, *, timeout
         time.sleep(_LOOK_EVERY)
 
 
-def _seen(repository: TenantRepository, barrier: str) -> dict[str, str]:
-    """Return the shard by marker."""
-    return {raw["sk"]["S"]: raw["shard"]["S"] for raw in _stored_answers(repository, barrier)}
-
-
-def _stored_answers(repository: TenantRepository, barrier: str) -> Iterator[dict[str, Any]]:
-    return repository.query_all(TICKETS, stored.aggregate, begins_with=stored.markers_seen(barrier), consistent=True)
+def _answered(store: Store, barrier: str) -> Iterator[AnswerItem]:
+    beginning = stored.markers_seen(barrier)
+    return store.query_all(AnswerItem, stored.aggregate, begins_with=beginning, consistent=True)
 
 
 # --- the tree of shards: pure ---

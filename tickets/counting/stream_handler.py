@@ -2,7 +2,7 @@
 
 The way of a record: `handle` takes the batch apart by tenant (record_changes.py); each tenant's changes are added to
 its item RECENT (exactly_once.py); when that is full, a merge moves its counts on (merge.py), and now and then a
-compaction tidies up behind it (tail_counts.py). Both hosts, the poller and the Lambda function, call `handle`.
+compaction tidies up behind it. Both hosts, the poller and the Lambda function, call `handle`.
 
 Tenants are applied at the same time and fail alone: whoever is throttled gets its records back, the others are done. A
 process caches its knowledge of a tenant's RECENT, so that a repeated batch costs the other tenants nothing. Of a tenant
@@ -20,14 +20,15 @@ from functools import partial
 from typing import Final
 
 from portal.bounded_cache import BoundedCache
+from portal.dynamo import meter, placement
 from portal.dynamo.client import fan_out
+from portal.dynamo.store import Store
 from portal.errors import ConditionFailed, Rejected, Throttled, TransactionRefused, Unavailable
 from portal.streams import positions, stream_source
-from portal.streams.batch import Batch, BatchResult, Record
+from portal.streams.batch import Batch, BatchResult
 from portal.streams.stream_source import StreamSource
-from tickets.counting import aggregate_store, dead_letters, exactly_once, merge, record_changes, stored
-from tickets.counting.aggregate_store import Bill, Raw
-from tickets.counting.exactly_once import Recent
+from tickets.counting import dead_letters, exactly_once, items, merge, record_changes, stored
+from tickets.counting.items import AnswerItem, Recent
 from tickets.counting.record_changes import Change
 
 log = logging.getLogger("pooldesk.stream")
@@ -52,21 +53,25 @@ def handle(batch: Batch) -> BatchResult:
     by_tenant, events = record_changes.by_tenant(batch.records)
     known = Positions(batch.stream_arn)
     shares = [Share(batch, tenant_id, some, known) for tenant_id, some in by_tenant.items()]
-    fan_out([partial(_attempt, share, share.begin) for share in shares if share.state is None and share.tenant_id])
-    _learn_position(batch, shares)
-    fan_out([partial(_attempt, share, share.apply) for share in shares if share.unapplied and not share.failed])
+    with meter.measure() as bill:
+        fan_out([partial(_attempt, share, share.begin) for share in shares if share.state is None and share.tenant_id])
+        _learn_position(batch, shares)
+        fan_out([partial(_attempt, share, share.apply) for share in shares if share.unapplied and not share.failed])
     failures = [share.failed for share in shares if share.failed]
     if failures and len(failures) == len(shares):
         raise failures[0]
-    deferred = _in_order(batch, [record for share in shares for record in share.deferred()])
-    counts = {
-        "events": events,
-        "applied": sum(share.counts["applied"] for share in shares),
-        "dead": sum(share.counts["dead"] for share in shares),
-        "updates": sum(share.bill.updates for share in shares),
-        "write_units": sum(share.bill.write_units for share in shares),
-    }
-    return BatchResult(deferred=deferred, counts=counts)
+    left = {id(change.record) for share in shares for change in share.unapplied}
+    counts = sum((share.counts for share in shares), Counter(applied=0, dead=0))
+    return BatchResult(
+        deferred=tuple(record for record in batch.records if id(record) in left),
+        counts={
+            "events": events,
+            "applied": counts["applied"],
+            "dead": counts["dead"],
+            "updates": sum(call.write_units > 0 for call in bill.calls),
+            "write_units": bill.write_units,
+        },
+    )
 
 
 def _learn_position(batch: Batch, shares: Sequence[Share]) -> None:
@@ -95,11 +100,6 @@ def _attempt(share: Share, step: Callable[[], None]) -> None:
         _memory.forget(share.name)
 
 
-def _in_order(batch: Batch, records: Sequence[Record]) -> tuple[Record, ...]:
-    wanted = {id(record) for record in records}
-    return tuple(record for record in batch.records if id(record) in wanted)
-
-
 class Share:
     """One tenant's changes in a batch, on their way into its RECENT. `unapplied` are those that are not there yet.
 
@@ -113,10 +113,10 @@ class Share:
         self.state = _memory.get(self.name)
         self.failed: Unavailable | None = None
         self.counts: Counter[str] = Counter()
-        self.bill = Bill()
 
-    def deferred(self) -> list[Record]:
-        return [change.record for change in self.unapplied]
+    @property
+    def store(self) -> Store:
+        return Store("worker", self.tenant_id, placement.current())
 
     def lacks_floor(self) -> bool:
         """Tell whether it has to be asked up to where the tenant's records of the shard are applied."""
@@ -128,9 +128,9 @@ class Share:
         Raises Throttled, Unavailable.
         """
         changes = self._countable()
-        group, fills = merge.first_group(Recent(), changes)
+        group, fills = merge.first_group(None, changes)
         if changes and (fills or not group):
-            self.state = Recent.of(self._read_raw())
+            self.state = items.recent(self.store)
         elif changes:
             group = next(record_changes.groups(group, limit=_ATTRIBUTES))
             self._keep(group, *self._send(None, group))
@@ -138,7 +138,7 @@ class Share:
     def apply(self) -> None:
         """Add all that is left; `unapplied` then says what is not added. Raises Throttled, Unavailable."""
         if not self.tenant_id:
-            dead_letters.keep(self.batch, self.tenant_id, self.unapplied)
+            dead_letters.keep(self.batch, None, self.unapplied)
             self.counts.update(dead=len(self.unapplied))
             self._done(self.unapplied)
             return
@@ -155,7 +155,7 @@ class Share:
             changes = self._countable()
             if not changes:
                 return
-            state = self._with_floor(self.state or Recent.of(self._read_raw()))
+            state = self._with_floor(self.state or items.recent(self.store))
             floor = state.floor(self.mark) or ""
             if exactly_once.packed(changes[0].sequence) <= floor:
                 applied = bisect_right(changes, floor, key=lambda change: exactly_once.packed(change.sequence))
@@ -192,44 +192,36 @@ class Share:
         is then, and whether it took the group."""
         first, last = exactly_once.packed(group[0].sequence), exactly_once.packed(group[-1].sequence)
         dead = [change for change in group if change.reason]
-        request = exactly_once.addition(state, self.mark, first=first, last=last, counts=record_changes.summed(group))
+        counts = record_changes.summed(group)
+        actions, condition = exactly_once.addition(state, self.mark, first=first, last=last, counts=counts)
         try:
             if dead:
-                dead_letters.keep(self.batch, self.tenant_id, dead, beside=request, bill=self.bill)
-                raw = self._read_raw()
+                dead_letters.keep(self.batch, self.store, dead, beside=(actions, condition))
+                stood = items.recent(self.store)
             else:
-                raw = aggregate_store.update(
-                    self.tenant_id, stored.RECENT, self.bill, **request, ReturnValues="ALL_NEW"
-                )
+                stood = self.store.update(items.blank(self.store), actions, condition=condition)
         except ConditionFailed as failed:
-            return _later(state, failed.item or {}), False
+            return (failed.stored(Recent) or items.blank(self.store)).learnt(state), False
         except TransactionRefused as refused:
             if refused.reasons and refused.reason(dead_letters.BESIDE) is None:
                 raise Throttled("A dead letter could not be written.") from refused
-            return _later(state, self._read_raw()), False
+            return self._read(state), False
         except Rejected as rejected:
             return self._put_aside(state, group, rejected)
         self.counts.update(dead=len(dead), applied=len(group) - len(dead))
-        return _later(state, raw), True
+        return stood.learnt(state), True
 
     def _merge(self, state: Recent, group: Sequence[Change]) -> tuple[Recent, bool]:
         """Add a group that would fill RECENT where a merge would put it. RECENT then, and whether it was taken."""
-        merged = merge.add_and_merge(
-            self.tenant_id,
-            state,
-            self.mark,
-            last=exactly_once.packed(group[-1].sequence),
-            counts=record_changes.summed(group),
-            position=self.positions,
-            bill=self.bill,
-        )
+        last, counts = exactly_once.packed(group[-1].sequence), record_changes.summed(group)
+        merged = merge.add_and_merge(self.store, state, self.mark, last=last, counts=counts, position=self.positions)
         if merged is None:
-            return state.after(self._read_raw()), False
+            return self._read(state), False
         self.counts.update(applied=len(group))
         return merged, True
 
-    def _read_raw(self) -> Raw:
-        return aggregate_store.get(self.tenant_id, stored.RECENT)
+    def _read(self, known: Recent | None) -> Recent:
+        return items.recent(self.store).learnt(known)
 
     def _put_aside(self, state: Recent | None, group: Sequence[Change], why: Rejected) -> tuple[Recent, bool]:
         """Make dead letters of what RECENT can never take: with the mark, or without where it takes not even that."""
@@ -239,45 +231,40 @@ class Share:
             taken = True
             for some in record_changes.groups(dead, limit=_DEAD_AT_ONCE):
                 state, taken = self._send(state, some) if taken else (state, taken)
-            return state or Recent(), taken
-        dead_letters.keep(self.batch, self.tenant_id, group)
+            return state or items.blank(self.store), taken
+        dead_letters.keep(self.batch, self.store, group)
         self.counts.update(dead=len(group))
-        return state or Recent(), True
+        return state or items.blank(self.store), True
 
     # --- behind it ---
 
     def _tidied(self, state: Recent) -> Recent:
         """Merge and compact where it is time to. RECENT as it is then, read again where somebody else was at it."""
         if merge.is_full(state):
-            merged = merge.merge(self.tenant_id, state, position=self.positions, bill=self.bill)
+            merged = merge.merge(self.store, state, position=self.positions)
             if merged is None:
-                return state.after(self._read_raw())
+                return self._read(state)
             state = merged
-        if merge.is_due(state.tail):
-            merge.compact(self.tenant_id, position=self.positions, bill=self.bill)
-            return state.after(self._read_raw())
-        if merge.needs_leaders(state.tail):
-            merge.choose_leaders(self.tenant_id, position=self.positions, bill=self.bill)
-            return state.after(self._read_raw())
+        if merge.is_due(state):
+            merge.compact(self.store, position=self.positions)
+            return self._read(state)
+        if merge.needs_leaders(state):
+            merge.choose_leaders(self.store, position=self.positions)
+            return self._read(state)
         return state
 
     def _answer(self, change: Change) -> None:
         """Say that a barrier's marker has come by, and with it all that was in the shard before."""
-        aggregate_store.update(
-            self.tenant_id,
-            change.marker,
-            UpdateExpression="SET #shard = :shard, #sequence = :sequence, #ttl = :ttl",
-            ExpressionAttributeNames={"#shard": "shard", "#sequence": "sequence", "#ttl": "expires_at"},
-            ExpressionAttributeValues={
-                ":shard": {"S": self.batch.shard_id},
-                ":sequence": {"S": change.sequence},
-                ":ttl": {"N": str(int((change.record.new or {}).get("expires_at", 0)))},
-            },
+        expires_at = int((change.record.new or {}).get("expires_at", 0))
+        self.store.put(
+            AnswerItem(
+                self.store.key(stored.aggregate),
+                change.marker,
+                shard=self.batch.shard_id,
+                sequence=change.sequence,
+                expires_at=expires_at,
+            )
         )
-
-
-def _later(state: Recent | None, raw: Raw) -> Recent:
-    return Recent.of(raw) if state is None else state.after(raw)
 
 
 # --- positions ---

@@ -13,7 +13,7 @@ All days are in UTC. Counts below zero, the trace of an error until it is repair
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import partial
@@ -29,6 +29,7 @@ from tickets.counting import contributions, stored_counts
 from tickets.counting import stored as aggregate_keys
 from tickets.counting.contributions import UNRESOLVED, Counts
 from tickets.counting.leaders import Outside
+from tickets.counting.stored import VerifiedItem
 from tickets.counting.stored_counts import Stored
 from tickets.dashboards.durations import Durations
 from tickets.ticket.fields import Priority, Status
@@ -50,12 +51,11 @@ class Freshness:
     seconds: int
 
     @classmethod
-    def of(cls, watermark: Watermark | None, stored: Iterable[Mapping[str, Any]]) -> Freshness:
-        """Judge items that were read now by the watermark, or without one by when they were last changed."""
+    def of(cls, watermark: Watermark | None, changed_at: str | None = None) -> Freshness:
+        """Judge aggregates that were read now by the watermark, or without one by when they were last changed."""
         now = clock.now()
         if watermark is None:
-            stamps = [raw["applied_at"]["S"] for raw in stored if "applied_at" in raw]
-            as_of = clock.parse(max(stamps)) if stamps else None
+            as_of = clock.parse(changed_at) if changed_at else None
             return cls("unknown", as_of, _seconds(now, as_of) if as_of else 0)
         state: State = "current"
         if _seconds(now, watermark.written_at) > LATE_SECONDS:
@@ -178,7 +178,7 @@ class Week:
 
 @dataclass(frozen=True)
 class Dashboard:
-    """All numbers of a tenant. `verified` is the stored outcome of the last verification, raw."""
+    """All numbers of a tenant. `verified` is the stored outcome of the last verification."""
 
     period: Period
     freshness: Freshness
@@ -192,7 +192,7 @@ class Dashboard:
     first: Durations
     done: Durations
     weeks: list[Week]  # latest first
-    verified: dict[str, Any] | None
+    verified: VerifiedItem | None
 
     def of_status(self, *statuses: Status) -> int:
         return sum(n for (status, _), n in self.matrix.items() if status in statuses)
@@ -246,18 +246,18 @@ def read(tenant: TenantContext, *, days: int) -> Dashboard:
     durations = {d: (Durations.of(by_day[d], "first"), Durations.of(by_day[d], "done")) for d in shown.dates()}
     return Dashboard(
         period=shown,
-        freshness=Freshness.of(written, items),
+        freshness=Freshness.of(written, seen.recent.applied_at),
         matrix=_matrix(totals),
         days=[_day(d, by_day[d]) for d in shown.dates()],
         ages=_ages(totals, shown.last),
         loads=of_people(totals, persons, names),
         tags=of_tags(tags),
-        other_people=seen.recent.tail.people,
-        other_tags=seen.recent.tail.tags,
+        other_people=seen.recent.outside("P"),
+        other_tags=seen.recent.outside("G"),
         first=Durations.total(first for first, _ in durations.values()),
         done=Durations.total(done for _, done in durations.values()),
         weeks=_weeks(shown, durations),
-        verified=next((raw for raw in items if raw["sk"]["S"] == aggregate_keys.VERIFIED), None),
+        verified=next((item for item in items if isinstance(item, VerifiedItem)), None),
     )
 
 
@@ -273,14 +273,14 @@ def share(tenant: TenantContext) -> AgentNumbers:
     items, written = fan_out(reads)
     seen = stored_counts.shown(items)
     totals, persons, _, _ = _sorted_out(seen)
-    if not seen.recent.tail.is_empty and not any(name.startswith(tenant.user_id) for name in persons):
+    if seen.recent.has_tail and not any(name.startswith(tenant.user_id) for name in persons):
         own = stored_counts.people(tenant.repository).get(tenant.user_id, Counter())
         persons.update({f"{tenant.user_id}.{status}": n for status, n in own.items()})
     loads = of_people(totals, persons, {tenant.user_id: tenant.user_name})
     nothing = Load(tenant.user_id, tenant.user_name, dict.fromkeys(Status, 0))
     matrix = _matrix(totals)
     return AgentNumbers(
-        freshness=Freshness.of(written, items),
+        freshness=Freshness.of(written, seen.recent.applied_at),
         mine=next((load for load in loads if load.key == tenant.user_id), nothing),
         unresolved=sum(n for (status, _), n in matrix.items() if status in UNRESOLVED),
         unassigned=sum(load.unresolved for load in loads if not load.key),
@@ -297,7 +297,7 @@ def tags(tenant: TenantContext) -> TagNumbers:
     items, written = fan_out(reads)
     seen = stored_counts.shown(items)
     _, _, counts, _ = _sorted_out(seen)
-    return TagNumbers(Freshness.of(written, items), of_tags(counts), seen.recent.tail.tags)
+    return TagNumbers(Freshness.of(written, seen.recent.applied_at), of_tags(counts), seen.recent.outside("G"))
 
 
 def _sorted_out(seen: Stored) -> tuple[Counts, Counts, Counts, Mapping[date, Counts]]:

@@ -10,7 +10,6 @@ import json
 import logging
 import threading
 import uuid
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -81,11 +80,10 @@ class VerifyState:
         return max(0, ceil(left.total_seconds() / 60)) if left <= COOLDOWN else 0
 
 
-def of(raw: Mapping[str, Any] | None) -> VerifyState:
-    """Return the state in the stored item under `keys.VERIFIED`, a blank one for None. A run that died is "unknown"."""
-    if raw is None:
+def of(item: VerifiedItem | None) -> VerifyState:
+    """Return the state in the stored item, a blank one for None. A run that died is "unknown"."""
+    if item is None:
         return VerifyState()
-    item = VerifiedItem.from_raw_data(dict(raw))
     state, started, why = item.state, clock.parse(item.started_at), item.why
     if state == RUNNING and started < clock.now() - DEAD_AFTER:
         state, why = verify.UNKNOWN, "the process that verified them ended before it was done"
@@ -104,8 +102,7 @@ def of(raw: Mapping[str, Any] | None) -> VerifyState:
 
 def read(tenant: TenantContext) -> VerifyState:
     """Return the state as of now: one consistent GetItem."""
-    item = tenant.repository.get(VerifiedItem, stored.aggregate, sort=stored.VERIFIED, consistent=True)
-    return of(item.serialize() if item else None)
+    return of(tenant.repository.get(VerifiedItem, stored.aggregate, sort=stored.VERIFIED, consistent=True))
 
 
 def start(tenant: TenantContext) -> bool:
@@ -140,7 +137,8 @@ def _start(tenant: TenantContext) -> bool:
         )
     except ConditionFailed as failed:
         # Our own start, whose answer was lost and which was sent again, is no one else's.
-        if (failed.item or {}).get("run", {}).get("S") != run:
+        stood = failed.stored(VerifiedItem)
+        if stood is None or stood.run != run:
             return False
     # A daemon, which does not keep the process from stopping: it only reads, and counts as dead after a while.
     thread = threading.Thread(target=_in_its_place, args=(tenant, run), name="verify", daemon=True)

@@ -84,7 +84,7 @@ def _results(tenant: TenantContext, address: SearchAddress, after: str) -> dict[
     found, latest = alongside(find, aside=partial(watermark.read, TICKETS, tenant.repository))
     is_new = not found.hits and not found.further and not after and NOTHING_INDEXED not in found.explanations
     meant = suggesting.meant(tenant, address.text, address.within(tenant)) if is_new else ""
-    return presenters.results_page(tenant, address, found, Freshness.of(latest, []), after=after, meant=meant)
+    return presenters.results_page(tenant, address, found, Freshness.of(latest), after=after, meant=meant)
 
 
 @contextmanager

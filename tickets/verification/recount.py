@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from portal.dynamo.batches import BATCH_GET_LIMIT
 from portal.dynamo.client import fan_out
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import RawItems, Store
 from portal.streams.batch import plain
 from tickets.counting import coding, contributions
 from tickets.counting.contributions import Contribution
@@ -73,9 +73,9 @@ class Recount:
         self.add_counts(other.counts)
 
 
-def last_number(repository: TenantRepository) -> int:
+def last_number(store: Store) -> int:
     """Return the highest ticket number that was given out, 0 before the first."""
-    counter = repository.get(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, consistent=True)
+    counter = store.get(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, consistent=True)
     return int(counter.last) if counter else 0
 
 
@@ -87,7 +87,7 @@ def groups(last: int, *, behind: int = 0) -> Iterator[list[range]]:
 
 
 def recount(
-    repository: TenantRepository,
+    store: Store,
     *,
     total: Recount | None = None,
     behind: int = 0,
@@ -100,10 +100,9 @@ def recount(
     each whole group.
     """
     total = total or Recount()
-    for several in groups(last_number(repository), behind=behind):
-        reads = [partial(repository.get_raw, TICKETS, ticket_keys.ticket, n, sort=ticket_keys.SUMMARY) for n in several]
+    for several in groups(last_number(store), behind=behind):
         part = Recount()
-        for images in fan_out(reads):
+        for images in fan_out([partial(_images, store, numbers) for numbers in several]):
             for image in images:
                 part.add(image)
         total.merge(part)
@@ -112,6 +111,12 @@ def recount(
             keep(several[-1][-1], part)
         advance(numbers)
     return total
+
+
+def _images(store: Store, numbers: range) -> list[dict[str, Any]]:
+    """Read summaries as the stream shows them: one with what no rule of ours writes is found, and ends nothing."""
+    wanted = [(ticket_keys.ticket, (number,), ticket_keys.SUMMARY) for number in numbers]
+    return [image for image in store.get_many(RawItems(TICKETS), wanted) if image]
 
 
 # --- progress ---
@@ -139,52 +144,50 @@ class RecountRound:
         return self.reached > 0
 
 
-def begin(repository: TenantRepository, before: Stored, *, last: int) -> RecountRound:
+def begin(store: Store, before: Stored, *, last: int) -> RecountRound:
     """Begin a recount of the tickets up to the number `last`: one write where there is more than one group of them."""
     begun = RecountRound(uuid.uuid4().hex if last > GROUP else "", before.touches, before.recent.correction)
     if begun.id:
         touches = [[*group, sorted(stands)] for group, stands in before.touches.items()]
         data = _packed({"touches": touches, "correction": begun.correction})
-        _write_round(repository, begun.id, data if len(data) < _LIMIT else b"")
+        _write_round(store, begun.id, data if len(data) < _LIMIT else b"")
     return begun
 
 
-def resume(repository: TenantRepository) -> RecountRound | None:
+def resume(store: Store) -> RecountRound | None:
     """Return the recount that was broken off with at least one sum, None where there is none: a read of each sum."""
-    item = repository.get(RoundItem, stored.recounting, sort=stored.ROUND, consistent=True)
+    item = store.get(RoundItem, stored.recounting, sort=stored.ROUND, consistent=True)
     if item is None or not item.round or not item.data:
         return None
     begun = _unpacked(item.data)
     touches = {(k, date): frozenset((e, m, n) for e, m, n in stands) for k, date, stands in begun["touches"]}
     found = RecountRound(item.round, touches, begun["correction"])
-    for raw in repository.query_all(TICKETS, stored.recounting, begins_with=stored.sums(item.round), consistent=True):
-        if stored.end_of(raw["sk"]["S"]) != found.reached + GROUP:
+    for one in store.query_all(SumItem, stored.recounting, begins_with=stored.sums(item.round), consistent=True):
+        if stored.end_of(one.sk) != found.reached + GROUP:
             break  # one before it has expired
         found.reached += GROUP
-        found.total.merge(_sum(SumItem.from_raw_data(raw).data))
+        found.total.merge(_sum(one.data))
     return found if found.is_resumed else None
 
 
-def keep(repository: TenantRepository, of: RecountRound, number: int, part: Recount) -> None:
+def keep(store: Store, of: RecountRound, number: int, part: Recount) -> None:
     """Write the sum of the group that ends with this number."""
     data = _packed({"c": coding.coded(part.counts), "t": part.tickets, "u": part.uncountable})
     if not of.id or len(data) >= _LIMIT:
         return
-    item = SumItem(repository.key(stored.recounting), stored.sum_behind(of.id, number))
-    repository.update(item, [SumItem.data.set(data), SumItem.expires_at.set(_expiry())])
+    item = SumItem(store.key(stored.recounting), stored.sum_behind(of.id, number))
+    store.update(item, [SumItem.data.set(data), SumItem.expires_at.set(_expiry())])
 
 
-def end(repository: TenantRepository, of: RecountRound) -> None:
+def end(store: Store, of: RecountRound) -> None:
     """Say that there is nothing to go on with."""
     if of.id:
-        _write_round(repository, "", b"")
+        _write_round(store, "", b"")
 
 
-def _write_round(repository: TenantRepository, round_id: str, data: bytes) -> None:
-    item = RoundItem(repository.key(stored.recounting), stored.ROUND)
-    repository.update(
-        item, [RoundItem.round.set(round_id), RoundItem.data.set(data), RoundItem.expires_at.set(_expiry())]
-    )
+def _write_round(store: Store, round_id: str, data: bytes) -> None:
+    item = RoundItem(store.key(stored.recounting), stored.ROUND)
+    store.update(item, [RoundItem.round.set(round_id), RoundItem.data.set(data), RoundItem.expires_at.set(_expiry())])
 
 
 def _expiry() -> int:

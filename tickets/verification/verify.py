@@ -24,7 +24,7 @@ from functools import partial
 from typing import Final, Literal
 
 from portal import clock
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from portal.errors import ConditionFailed, Conflict
 from tickets.counting import coding, contributions, stored, stored_counts, stream_barrier
 from tickets.counting.contributions import Contribution, Counts, Part
@@ -33,7 +33,6 @@ from tickets.counting.stored import VerifyLeaseItem
 from tickets.counting.stored_counts import Group, Stored
 from tickets.counting.stream_barrier import WorkerAway
 from tickets.ticket.fields import Status
-from tickets.verification import recount
 from tickets.verification import recount as recounting
 from tickets.verification.recount import Advance, Recount, RecountRound
 
@@ -72,14 +71,14 @@ class Verdict:
     uncountable: list[int] = field(default_factory=list)
 
 
-def price(repository: TenantRepository) -> float:
+def price(store: Store) -> float:
     """Return the read units that one recount takes, at most; most verifications need one recount, and one that goes on
     with a former one takes less."""
-    return recounting.last_number(repository) * recounting.UNITS_PER_NUMBER
+    return recounting.last_number(store) * recounting.UNITS_PER_NUMBER
 
 
 def verify(
-    repository: TenantRepository,
+    store: Store,
     *,
     settle: float = SETTLE,
     give_up_after: float = 3600.0,
@@ -100,40 +99,40 @@ def verify(
             if time.monotonic() + pause - started > give_up_after:
                 break
             time.sleep(pause)
-        going, before = _round(repository, may_resume=not attempt)
+        going, before = _round(store, may_resume=not attempt)
         begun(going.reached)
-        keep = partial(recount.keep, repository, going)
-        truth = recounting.recount(repository, total=going.total, behind=going.reached, keep=keep, advance=advance)
-        after = stored_counts.read(repository)
+        keep = partial(recounting.keep, store, going)
+        truth = recounting.recount(store, total=going.total, behind=going.reached, keep=keep, advance=advance)
+        after = stored_counts.read(store)
         # After a break a sum may be right by chance: there nothing counts but what has stood still.
         groups, equal = _compared(truth, after, at=(before, after) if before else ())
         right |= equal
         if groups - right:
             try:
-                stream_barrier.wait_until_applied(repository, timeout=settle)
+                stream_barrier.wait_until_applied(store, timeout=settle)
             except WorkerAway:
                 return Verdict(UNKNOWN, truth.tickets, why=_AWAY, uncountable=truth.uncountable)
-            now = stored_counts.read(repository)
+            now = stored_counts.read(store)
             groups, equal = _compared(truth, now, at=(now,))
             unmoved = _unmoved(going, now, groups)
             wrong = unmoved - equal - right
             if wrong:
-                recount.end(repository, going)
+                recounting.end(store, going)
                 return Verdict(DRIFT, truth.tickets, _differences(wrong, now, truth), uncountable=truth.uncountable)
             right |= unmoved
-        recount.end(repository, going)
+        recounting.end(store, going)
         if groups <= right:
             return Verdict(OK, truth.tickets, uncountable=truth.uncountable)
         why = f"the numbers kept changing in {attempt + 1} attempts"
     return Verdict(UNKNOWN, truth.tickets, why=why)
 
 
-def _round(repository: TenantRepository, *, may_resume: bool) -> tuple[RecountRound, Stored | None]:
+def _round(store: Store, *, may_resume: bool) -> tuple[RecountRound, Stored | None]:
     """Return the recount that is to be gone on with, or a new one with the aggregates as they were before it."""
-    if may_resume and (resumed := recount.resume(repository)):
+    if may_resume and (resumed := recounting.resume(store)):
         return resumed, None
-    before = stored_counts.read(repository)
-    return recount.begin(repository, before, last=recounting.last_number(repository)), before
+    before = stored_counts.read(store)
+    return recounting.begin(store, before, last=recounting.last_number(store)), before
 
 
 def _unmoved(going: RecountRound, now: Stored, groups: Iterable[Group]) -> set[Group]:
@@ -185,7 +184,7 @@ def _misshown(group: Group, now: Stored, wanted: Grouped) -> list[Difference]:
     if kind not in ("PEOPLE", "TAGS") or read is None:
         return []
     listed = contributions.merged(read.counts).get(group, Counter())
-    said, part = (read.recent.tail.people if kind == "PEOPLE" else read.recent.tail.tags), Part(kind, "", 0)
+    said, part = read.recent.outside("P" if kind == "PEOPLE" else "G"), Part(kind, "", 0)
     true = coding.coded({part: wanted.get(group, Counter())})
     leading = {coding.entity(coding.code(part, name)) for name in listed}
     wrong = [
@@ -230,19 +229,19 @@ _RENEW_AFTER: Final = timedelta(minutes=1)
 
 
 @contextmanager
-def held(repository: TenantRepository, *, by: str, take_over: bool = False) -> Iterator[Callable[[], None]]:
+def held(store: Store, *, by: str, take_over: bool = False) -> Iterator[Callable[[], None]]:
     """Hold the tenant's lease; call what this yields now and then while there is progress.
 
     Raises Conflict where somebody else holds it, unless `take_over` says that whoever does is dead or is to end. The
     progress callback raises Conflict once another process has taken the lease.
     """
     holder = uuid.uuid4().hex
-    item = VerifyLeaseItem(repository.key(stored.aggregate), stored.VERIFYING)
+    item = VerifyLeaseItem(store.key(stored.aggregate), stored.VERIFYING)
     dead = VerifyLeaseItem.renewed_at < clock.stamp(clock.now() - DEAD_AFTER)
     actions = [VerifyLeaseItem.holder.set(holder), VerifyLeaseItem.by.set(by)]
     renewed = clock.now()
     try:
-        repository.update(
+        store.update(
             item,
             [*actions, VerifyLeaseItem.renewed_at.set(clock.stamp(renewed))],
             condition=None
@@ -253,8 +252,9 @@ def held(repository: TenantRepository, *, by: str, take_over: bool = False) -> I
             | dead,
         )
     except ConditionFailed as failed:
-        other = (failed.item or {}).get("by", {}).get("S", "somebody else")
-        raise Conflict(f"The numbers are being verified already, by {other}.") from failed
+        other = failed.stored(VerifyLeaseItem)
+        by = other.by if other else "somebody else"
+        raise Conflict(f"The numbers are being verified already, by {by}.") from failed
 
     def renew() -> None:
         nonlocal renewed
@@ -262,7 +262,7 @@ def held(repository: TenantRepository, *, by: str, take_over: bool = False) -> I
             renewed = clock.now()
             mine = VerifyLeaseItem.holder == holder
             try:
-                repository.update(item, [VerifyLeaseItem.renewed_at.set(clock.stamp(renewed))], condition=mine)
+                store.update(item, [VerifyLeaseItem.renewed_at.set(clock.stamp(renewed))], condition=mine)
             except ConditionFailed as failed:
                 raise Conflict("Somebody else has begun to verify the numbers.") from failed
 
@@ -270,4 +270,4 @@ def held(repository: TenantRepository, *, by: str, take_over: bool = False) -> I
         yield renew
     finally:
         with suppress(ConditionFailed):
-            repository.update(item, [VerifyLeaseItem.holder.set("")], condition=VerifyLeaseItem.holder == holder)
+            store.update(item, [VerifyLeaseItem.holder.set("")], condition=VerifyLeaseItem.holder == holder)
