@@ -2,7 +2,7 @@
 functions.
 
 A tenant may have thousands of former members and tags, and a page shows a few. A leader's counts are in LEADERS (and in
-RECENT, for a moment), and nowhere else; all others are in runs and pages, see tail_counts.py. As long as everybody has
+RECENT, for a moment), and nowhere else; all others are in runs and pages. As long as everybody has
 room, everybody is a leader, and there is no tail.
 
 LEADERS has a budget of bytes for people and one for tags, in which each counts as if it had tickets of every status. So
