@@ -22,7 +22,7 @@ from benchmarks.summary import table
 from portal.dynamo.store import Store
 from portal.engines.processes import Child
 from portal.streams import shards
-from tickets.counting import items, merge
+from tickets.counting import merge, stored
 from tickets.counting.stream_handler import Positions
 from tickets.search import index_check, index_rebuild
 from tickets.ticket.stored import TICKETS
@@ -70,7 +70,7 @@ def catch_up(tenants: Sequence[Filled]) -> StreamWork | None:
 def _merge(tenant_id: str) -> None:
     """Move all out of RECENT, so that every tenant's counts lie in the same items."""
     position, store = Positions(shards.arn(TICKETS)), Store("worker", tenant_id)
-    while (recent := items.recent(store)).counts:
+    while (recent := stored.recent(store)).counts:
         merge.merge(store, recent, position=position)
 
 

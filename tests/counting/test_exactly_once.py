@@ -22,7 +22,7 @@ from tests.support import engine_memory, fakes, folding
 from tests.support.folding import Follower, apply, created, kept_counts, recounted
 from tests.support.world import World
 from tickets.counting import exactly_once, merge, stream_handler
-from tickets.counting.items import Recent
+from tickets.counting.stored import Recent
 from tickets.desk import bulk, changing, commenting, creating
 from tickets.desk.changing import TicketState
 from tickets.ticket.fields import Status

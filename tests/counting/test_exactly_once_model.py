@@ -21,7 +21,7 @@ from tests.support import folding, listing
 from tests.support.aggregate_table import AggregateTable
 from tests.support.folding import ARN, contribution, image, record
 from tickets.counting import contributions, leaders, merge, stream_handler
-from tickets.counting.items import Recent
+from tickets.counting.stored import Recent
 from tickets.counting.stream_handler import handle
 
 ACME = "a" * 32

@@ -16,7 +16,7 @@ from tenants.membership.stored import MEMBERS
 from tenants.sign_in.stored import USERS, user_key
 from tests.support import folding
 from tests.support.world import World
-from tickets.counting import items
+from tickets.counting import stored
 from tickets.counting import stored as aggregate_keys
 from tickets.counting.stored import DEAD_LETTERS, DeadLetterItem
 from tickets.search import stored as search_keys
@@ -133,7 +133,7 @@ def test_the_guard_stands_before_the_workers_client(world: World) -> None:
 def test_aggregates_and_dead_letters_pass_it(world: World) -> None:
     tenant = world.tenants["acme"].tenant_id
     store = folding.store_of(tenant)
-    store.update(items.blank(store), items.adding({"T0::on": 1}))
-    assert items.recent(store).counts == {"T0::on": 1}
+    store.update(stored.blank(store), stored.adding({"T0::on": 1}))
+    assert stored.recent(store).counts == {"T0::on": 1}
     worker.put(DeadLetterItem("s", "1", reason="r", record="{}", at="now"))
     assert [one.reason for one in worker.items(DeadLetterItem, "s")] == ["r"]

@@ -19,7 +19,7 @@ from portal.errors import ConditionFailed, Reason, TransactionRefused
 from portal.streams import positions, shards
 from tickets.counting import merge, stored, stored_counts
 from tickets.counting.contributions import Contribution
-from tickets.counting.items import AGGREGATES, Recent
+from tickets.counting.stored import AGGREGATES, Recent
 
 Raw = dict[str, Any]
 

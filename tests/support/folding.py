@@ -15,11 +15,11 @@ from portal.streams.batch import Batch, BatchResult, Handler, Record, batch_of, 
 from portal.streams.poller import Poller
 from tenants.tenancy.context import TenantContext
 from tests.support.waiting import PATIENCE
-from tickets.counting import coding, contributions, dead_letters, items, merge, stored, stream_handler
+from tickets.counting import coding, contributions, dead_letters, merge, stored, stream_handler
 from tickets.counting import stored_counts as storing
 from tickets.counting.contributions import Contribution, Kind, Part
-from tickets.counting.items import Recent
 from tickets.counting.record_changes import Change
+from tickets.counting.stored import Recent
 from tickets.counting.stream_handler import handle
 from tickets.following import ticket_stream
 from tickets.search.index import indexing
@@ -153,7 +153,7 @@ def store_of(tenant: TenantContext | str) -> Store:
 
 
 def recent(tenant: TenantContext | str) -> Recent:
-    return items.recent(store_of(tenant))
+    return stored.recent(store_of(tenant))
 
 
 def merge_all(tenant: TenantContext | str) -> None:
@@ -174,7 +174,7 @@ def plant_all(tenant: TenantContext, parts: Mapping[Part, Mapping[str, int]]) ->
         {part: Counter({name.replace("_", "."): n for name, n in counts.items()}) for part, counts in parts.items()}
     )
     store = store_of(tenant)
-    store.update(items.blank(store), items.adding(coded))
+    store.update(stored.blank(store), stored.adding(coded))
 
 
 def put_aside(tenant_id: str, number: int, raw: dict[str, Any] | None = None) -> str:

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from tests.support.aggregate_table import AggregateTable
 from tickets.counting import contributions, stored, stored_counts
 from tickets.counting.contributions import Contribution
-from tickets.counting.items import AGGREGATES
+from tickets.counting.stored import AGGREGATES
 from tickets.counting.stored_counts import Stored
 
 UNRESOLVED = ("open", "pending")

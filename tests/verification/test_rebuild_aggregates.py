@@ -17,7 +17,7 @@ from tests.support import commands
 from tests.support.folding import Follower, in_background, kept_counts, merge_all, numbers, plant, poller, recounted
 from tests.support.world import World
 from tickets.counting import dead_letters, stored
-from tickets.counting.items import AGGREGATES
+from tickets.counting.stored import AGGREGATES
 from tickets.desk import changing, commenting, creating
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status

@@ -17,7 +17,7 @@ from tests.support import commands
 from tests.support.folding import Follower, in_background, merge_all, plant, poller, recent, store_of
 from tests.support.world import World
 from tickets.counting import stored
-from tickets.counting.items import CountsItem, OutsideAttribute
+from tickets.counting.stored import CountsItem, OutsideAttribute
 from tickets.desk import changing, commenting, creating
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status

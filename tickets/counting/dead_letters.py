@@ -38,11 +38,10 @@ from portal.streams.worker import WORKER
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import tenant_directory
-from tickets.counting import coding, contributions, items, record_changes, stored
+from tickets.counting import coding, contributions, record_changes, stored
 from tickets.counting.contributions import Contribution
-from tickets.counting.items import Recent, ReplayedItem
 from tickets.counting.record_changes import Change
-from tickets.counting.stored import DeadLetterItem
+from tickets.counting.stored import DeadLetterItem, Recent, ReplayedItem
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.stored import CounterItem
 
@@ -82,7 +81,7 @@ def keep(
     writing = Transaction()
     if store and beside:
         actions, condition = beside
-        writing.update(items.blank(store), actions, name=BESIDE, condition=condition)
+        writing.update(stored.blank(store), actions, name=BESIDE, condition=condition)
     for item in [_item(batch, tenant_id, change) for change in dead]:
         if len(writing) and not placement.current().site:
             writing.put(item)
@@ -183,9 +182,9 @@ def _count(dead_letter: DeadLetterItem, by: Actor) -> None:
         if counts:
             # It holds whatever stands there: the removal beside it says that it is the first.
             added = coding.coded(record_changes.with_touches(counts))
-            actions = [Recent.applied_at.set(clock.stamp()), *items.adding(added)]
+            actions = [Recent.applied_at.set(clock.stamp()), *stored.adding(added)]
             counting = Transaction() if placement_of(dead_letter).site else writing
-            counting.update(items.blank(_store(dead_letter)), actions, name=_AGGREGATES)
+            counting.update(stored.blank(_store(dead_letter)), actions, name=_AGGREGATES)
             if counting is not writing:
                 _count_first(counting, dead_letter)
         try:

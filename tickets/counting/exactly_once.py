@@ -23,7 +23,7 @@ from typing import Final
 
 from portal import clock
 from portal.dynamo.store import Action, Condition
-from tickets.counting.items import MARK, Recent, adding, named
+from tickets.counting.stored import MARK, Recent, adding, named
 
 _USUAL_SHARD: Final = "shardId-"
 _ALPHABET: Final = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"  # sorted as text is

@@ -17,11 +17,11 @@ from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import Condition, Store, Transaction
 from portal.errors import ConditionFailed, TransactionRefused
-from tickets.counting import coding, items, leaders, stored
+from tickets.counting import coding, leaders, stored
 from tickets.counting.contributions import Counts, Kind, Part
-from tickets.counting.items import AGGREGATES, TOUCHED, WIDE, CountsItem, PartItem, Recent
 from tickets.counting.leaders import Choice, Outside, of_family
 from tickets.counting.record_changes import Change
+from tickets.counting.stored import AGGREGATES, TOUCHED, WIDE, CountsItem, PartItem, Recent
 
 FULL: Final = 2048  # bytes of RECENT
 _COUNTS_FULL: Final = 1500  # bytes of counts from which on they are merged
@@ -242,7 +242,7 @@ def paged(counts: Mapping[str, int]) -> Iterator[Counts]:
 
 def _read(store: Store) -> tuple[Recent, list[CountsItem]]:
     """Read RECENT, and then runs and pages: one that it points to may have gone by then, and a switch fails."""
-    state = items.recent(store)
+    state = stored.recent(store)
     beginnings = (stored.RUNS, stored.pages())
     return state, [
         item
@@ -275,7 +275,7 @@ def compact(store: Store, *, position: Position) -> None:
         Recent.runs_from.set(state.merges + 1),
         Recent.page_bytes.set(sum(page.size for page in pages)),
         Recent.run_bytes.add(-sum(run.size for run in runs)),
-        *items.adding({}),
+        *stored.adding({}),
     ]
     try:
         store.update(Recent(state.pk, stored.RECENT), actions, condition=unchanged)

@@ -9,10 +9,9 @@ from typing import Final
 
 from portal.dynamo.store import Store
 from portal.errors import Throttled
-from tickets.counting import coding, contributions, items, leaders, stored
+from tickets.counting import coding, contributions, leaders, stored
 from tickets.counting.contributions import Contribution, Counts, Kind, Part
-from tickets.counting.items import AGGREGATES, AggregateItem, CountsItem, PartItem, Recent
-from tickets.counting.stored import VerifiedItem
+from tickets.counting.stored import AGGREGATES, AggregateItem, CountsItem, PartItem, Recent, VerifiedItem
 
 _TRIES: Final = 30  # to read all items between two merges
 
@@ -37,10 +36,10 @@ class Stored:
 
 def read(store: Store) -> Stored:
     """Read all aggregate items consistently, and as they were together: between two merges. Raises Throttled."""
-    before = items.recent(store)
+    before = stored.recent(store)
     for _ in range(_TRIES):
         found = list(store.query_all(AGGREGATES, stored.aggregate, consistent=True))
-        after = items.recent(store)
+        after = stored.recent(store)
         if (before.merges, before.runs_from) == (after.merges, after.runs_from):
             seen = [item for item in found if item.sk >= stored.LEADERS]
             return replace(of(found, after), dashboard=_shown(seen, after))

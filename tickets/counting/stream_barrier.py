@@ -23,8 +23,7 @@ from portal.plain_text import amount
 from portal.streams import positions, shards, watermark
 from portal.streams.shards import Shard
 from tickets.counting import stored
-from tickets.counting.items import AnswerItem
-from tickets.counting.stored import MarkerItem
+from tickets.counting.stored import AnswerItem, MarkerItem
 from tickets.ticket.stored import TICKETS
 
 TIMEOUT: Final = 120.0  # seconds without any answer of the worker's

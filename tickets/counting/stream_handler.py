@@ -27,9 +27,9 @@ from portal.errors import ConditionFailed, Rejected, Throttled, TransactionRefus
 from portal.streams import positions, stream_source
 from portal.streams.batch import Batch, BatchResult
 from portal.streams.stream_source import StreamSource
-from tickets.counting import dead_letters, exactly_once, items, merge, record_changes, stored
-from tickets.counting.items import AnswerItem, Recent
+from tickets.counting import dead_letters, exactly_once, merge, record_changes, stored
 from tickets.counting.record_changes import Change
+from tickets.counting.stored import AnswerItem, Recent
 
 log = logging.getLogger("pooldesk.stream")
 
@@ -130,7 +130,7 @@ class Share:
         changes = self._countable()
         group, fills = merge.first_group(None, changes)
         if changes and (fills or not group):
-            self.state = items.recent(self.store)
+            self.state = stored.recent(self.store)
         elif changes:
             group = next(record_changes.groups(group, limit=_ATTRIBUTES))
             self._keep(group, *self._send(None, group))
@@ -155,7 +155,7 @@ class Share:
             changes = self._countable()
             if not changes:
                 return
-            state = self._with_floor(self.state or items.recent(self.store))
+            state = self._with_floor(self.state or stored.recent(self.store))
             floor = state.floor(self.mark) or ""
             if exactly_once.packed(changes[0].sequence) <= floor:
                 applied = bisect_right(changes, floor, key=lambda change: exactly_once.packed(change.sequence))
@@ -197,11 +197,11 @@ class Share:
         try:
             if dead:
                 dead_letters.keep(self.batch, self.store, dead, beside=(actions, condition))
-                stood = items.recent(self.store)
+                stood = stored.recent(self.store)
             else:
-                stood = self.store.update(items.blank(self.store), actions, condition=condition)
+                stood = self.store.update(stored.blank(self.store), actions, condition=condition)
         except ConditionFailed as failed:
-            return (failed.stored(Recent) or items.blank(self.store)).learnt(state), False
+            return (failed.stored(Recent) or stored.blank(self.store)).learnt(state), False
         except TransactionRefused as refused:
             if refused.reasons and refused.reason(dead_letters.BESIDE) is None:
                 raise Throttled("A dead letter could not be written.") from refused
@@ -221,7 +221,7 @@ class Share:
         return merged, True
 
     def _read(self, known: Recent | None) -> Recent:
-        return items.recent(self.store).learnt(known)
+        return stored.recent(self.store).learnt(known)
 
     def _put_aside(self, state: Recent | None, group: Sequence[Change], why: Rejected) -> tuple[Recent, bool]:
         """Make dead letters of what RECENT can never take: with the mark, or without where it takes not even that."""
@@ -231,10 +231,10 @@ class Share:
             taken = True
             for some in record_changes.groups(dead, limit=_DEAD_AT_ONCE):
                 state, taken = self._send(state, some) if taken else (state, taken)
-            return state or items.blank(self.store), taken
+            return state or stored.blank(self.store), taken
         dead_letters.keep(self.batch, self.store, group)
         self.counts.update(dead=len(group))
-        return state or items.blank(self.store), True
+        return state or stored.blank(self.store), True
 
     # --- behind it ---
 

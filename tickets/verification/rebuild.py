@@ -28,9 +28,9 @@ from portal.dynamo.store import Condition, Store
 from portal.errors import ConditionFailed, PortalError, Throttled
 from portal.streams import shards
 from portal.streams.worker import WORKER
-from tickets.counting import coding, dead_letters, exactly_once, items, merge, stored, stored_counts, stream_barrier
+from tickets.counting import coding, dead_letters, exactly_once, merge, stored, stored_counts, stream_barrier
 from tickets.counting.contributions import Counts, Part
-from tickets.counting.items import TOUCHED, PartItem, Recent
+from tickets.counting.stored import TOUCHED, PartItem, Recent
 from tickets.counting.stored_counts import Stored
 from tickets.counting.stream_barrier import Say, WorkerAway
 from tickets.counting.stream_handler import Positions
@@ -156,7 +156,7 @@ def _merge_older(store: Store, epoch: int) -> Recent:
     """Merge until RECENT holds nothing of older epochs. Raises Throttled where others write it too fast for that."""
     position = Positions(shards.arn(TICKETS))
     for _ in range(_TRIES * 10):
-        recent = items.recent(store)
+        recent = stored.recent(store)
         if not _pending(recent, epoch):
             return recent
         merge.merge(store, recent, position=position)
@@ -187,16 +187,16 @@ def _take_away(store: Store, old: Stored, part: Part, counts: Counts, epoch: int
     """
     token, holder = uuid.uuid4().hex, merge.holder(part)
     coded = coding.coded({part: Counter({name: -n for name, n in counts.items()})})
-    untouched = items.named(coding.code(part, coding.TOUCHES)).does_not_exist()
+    untouched = stored.named(coding.code(part, coding.TOUCHES)).does_not_exist()
     for _ in range(_TRIES * 10):
         recent = _merge_older(store, epoch)
         held = store.get(PartItem, stored.aggregate, sort=holder, consistent=True)
         if (held.last_touches().get(part, 0) if held else 0) != old.last_touches.get(part, 0):
             return False
-        actions = [Recent.correction.set(token), *items.adding(coded)]
+        actions = [Recent.correction.set(token), *stored.adding(coded)]
         condition: Condition = exactly_once.as_merged(recent) & untouched
         try:
-            store.update(items.blank(store), actions, condition=condition)
+            store.update(stored.blank(store), actions, condition=condition)
         except ConditionFailed as failed:
             stood = failed.stored(Recent)
             if stood is None or stood.correction != token:
@@ -208,7 +208,7 @@ def _take_away(store: Store, old: Stored, part: Part, counts: Counts, epoch: int
 def _delete_empty(store: Store, epoch: int) -> None:
     """Delete the items of older epochs that hold nothing any more, if no merge touches them meanwhile."""
     marks = {name: getattr(PartItem, name) for name in TOUCHED.values()}
-    for item in list(store.query_all(items.AGGREGATES, stored.aggregate, consistent=True)):
+    for item in list(store.query_all(stored.AGGREGATES, stored.aggregate, consistent=True)):
         if isinstance(item, PartItem) and item.part.epoch < epoch and not item.counts:
             unchanged: Condition = PartItem.pk.exists()
             for name, mark in marks.items():
