@@ -275,7 +275,7 @@ class AggregateItem(Item):
     sk = UnicodeAttribute(range_key=True)
 
 
-class AnswerItem(AggregateItem):
+class BarrierAnswerItem(AggregateItem):
     """The worker's answer to a barrier: it has met the marker, at this place of the stream. It goes by TTL."""
 
     shard = UnicodeAttribute()

@@ -23,7 +23,7 @@ from portal.plain_text import amount
 from portal.streams import positions, shards, watermark
 from portal.streams.shards import Shard
 from tickets.counting import stored
-from tickets.counting.stored import AnswerItem, MarkerItem
+from tickets.counting.stored import BarrierAnswerItem, MarkerItem
 from tickets.ticket.stored import TICKETS
 
 TIMEOUT: Final = 120.0  # seconds without any answer of the worker's
@@ -131,9 +131,9 @@ def _answers(store: Store, barrier: str, wanted: int, *, timeout: float, say: Sa
         time.sleep(_LOOK_EVERY)
 
 
-def _answered(store: Store, barrier: str) -> Iterator[AnswerItem]:
+def _answered(store: Store, barrier: str) -> Iterator[BarrierAnswerItem]:
     beginning = stored.markers_seen(barrier)
-    return store.query_all(AnswerItem, stored.aggregate, begins_with=beginning, consistent=True)
+    return store.query_all(BarrierAnswerItem, stored.aggregate, begins_with=beginning, consistent=True)
 
 
 # --- the tree of shards: pure ---

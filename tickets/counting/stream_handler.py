@@ -29,7 +29,7 @@ from portal.streams.batch import Batch, BatchResult
 from portal.streams.stream_source import StreamSource
 from tickets.counting import dead_letters, exactly_once, merge, record_changes, stored
 from tickets.counting.record_changes import Change
-from tickets.counting.stored import AnswerItem, Recent
+from tickets.counting.stored import BarrierAnswerItem, Recent
 
 log = logging.getLogger("pooldesk.stream")
 
@@ -257,7 +257,7 @@ class Share:
         """Say that a barrier's marker has come by, and with it all that was in the shard before."""
         expires_at = int((change.record.new or {}).get("expires_at", 0))
         self.store.put(
-            AnswerItem(
+            BarrierAnswerItem(
                 self.store.key(stored.aggregate),
                 change.marker,
                 shard=self.batch.shard_id,
