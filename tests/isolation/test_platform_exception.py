@@ -103,6 +103,9 @@ CONNECTION = {
     "portal.dynamo.provisioning",
     "portal.dynamo.store",  # in bulk, as the role of the seed
     "portal.streams.worker",
+    "tickets.counting.stream_handler",  # as the worker, for the tenant whose changes it counts
+    "tickets.verification.rebuild",
+    "proofs.scenarios.hostile_poller",
     "tickets.jobs.leased_job",  # as the role that carries the jobs of a kind out
     # Whole tenants, as the role that takes them up.
     "portal.dynamo.tenant_reader",
