@@ -28,7 +28,7 @@ from tickets.counting import contributions
 from tickets.data.archive_reader import NESTING, RawRow
 from tickets.data.exporting import MOMENTS
 from tickets.desk.history import History, PastEntry
-from tickets.ticket import fields, texts
+from tickets.ticket import fields
 from tickets.ticket.fields import (
     ASSIGNEE,
     DESCRIPTION_LIMIT,
@@ -43,12 +43,12 @@ from tickets.ticket.fields import (
     TicketField,
 )
 
-_NOT_IN_TAGS = re.compile(rf"[\s,#|<>{texts.REPLACEMENT}]+")
+_NOT_IN_TAGS = re.compile(rf"[\s,#|<>{fields.REPLACEMENT}]+")
 
 
 def tag(label: str) -> str:
     """Return a label as a tag: lower case, hyphens for what a tag cannot have, at most TAG_LIMIT characters."""
-    return texts.word(_NOT_IN_TAGS.sub(" ", label)).strip("-")[:TAG_LIMIT].strip("-")
+    return fields.word(_NOT_IN_TAGS.sub(" ", label)).strip("-")[:TAG_LIMIT].strip("-")
 
 
 def tag_list(labels: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -123,16 +123,16 @@ class RowValues:
             return ""
         if not isinstance(value, str):
             raise Refused(f"has {type_name(value)} as {what}, not a text")
-        clean = texts.block(value)
+        clean = fields.block(value)
         if len(clean.encode()) > TEXT_LIMIT:
             size = len(clean.encode()) // 1024
             raise Refused(f"has a {what} of {size:,} KB; DynamoDB takes items of up to {ITEM_LIMIT // 1024} KB")
-        if clean.count(texts.REPLACEMENT) > value.count(texts.REPLACEMENT):
+        if clean.count(fields.REPLACEMENT) > value.count(fields.REPLACEMENT):
             self.remarks.append(f"has control characters in its {what}; they were replaced")
         return clean
 
     def person(self, value: Any, what: str) -> str:
-        name = texts.line(self.text(value, what))
+        name = fields.line(self.text(value, what))
         if len(name) > NAME_LIMIT:
             self.remarks.append(f"has a name of {len(name):,} characters as {what}; it was cut to {NAME_LIMIT}")
             name = name[: NAME_LIMIT - 1] + "…"
@@ -266,7 +266,7 @@ class _Reader(RowValues):
         return _STATES[state.upper()]
 
     def _title(self, number: int) -> str:
-        title = texts.line(self.text(self.value.get("title"), "title"))
+        title = fields.line(self.text(self.value.get("title"), "title"))
         if not plain_text.has_visible_text(title):
             self.remarks.append("has no title and is called by its number")
             return f"{NAMES[self.kind]} {number}"
@@ -410,7 +410,7 @@ class _LineReader(RowValues):
     def _person(self, what: str, value: Any) -> tuple[str, str]:
         if not isinstance(value, dict):
             raise Refused(f"has {type_name(value)} as {what}, not a person")
-        user_id, name = value.get("id") or "", texts.line(self.text(value.get("name"), f"name of {what}"))
+        user_id, name = value.get("id") or "", fields.line(self.text(value.get("name"), f"name of {what}"))
         if not isinstance(user_id, str) or (user_id and not keys.USER_ID.match(user_id)):
             raise Refused(f"has a {what} with an id that nobody can have")
         if len(name) > NAME_LIMIT:
@@ -421,7 +421,7 @@ class _LineReader(RowValues):
         word = value.get(name)
         if not isinstance(word, str) or len(word) > limit:
             raise Refused(f"has no usable {name}")
-        return texts.line(word)
+        return fields.line(word)
 
     def _tags(self) -> tuple[str, ...]:
         tags = self.list_of("tags")

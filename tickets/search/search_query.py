@@ -22,7 +22,7 @@ from portal.plain_text import without_controls
 from tickets.desk import filters
 from tickets.desk.filters import EVERYTHING, TicketFilter
 from tickets.search import tokenizer
-from tickets.ticket import fields, texts
+from tickets.ticket import fields
 from tickets.ticket.fields import ChoiceField, Status
 
 ME: Final = "me"
@@ -127,7 +127,7 @@ def parse(text: str, *, is_typing: bool = False) -> tuple[SearchQuery, tuple[str
     "q", where nothing is left that can be searched for.
     """
     reading = _Reading()
-    plain = texts.block(text[:TEXT_LIMIT]).translate(_QUOTES).replace(texts.REPLACEMENT, " ")
+    plain = fields.block(text[:TEXT_LIMIT]).translate(_QUOTES).replace(fields.REPLACEMENT, " ")
     if len(text) > TEXT_LIMIT:
         reading.explanations.append(f"Only the first {TEXT_LIMIT:,} characters were searched for.")
     if plain.count('"') % 2:
@@ -301,7 +301,7 @@ def _assignee(value: str) -> str | None:
 
 
 def _name(value: str) -> str | None:
-    folded = texts.line(value).casefold()
+    folded = fields.line(value).casefold()
     return folded if tokenizer.words(folded) else None
 
 
@@ -319,7 +319,7 @@ _OPERATORS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     **{name: (choice.about, partial(_word, choice)) for name, choice in fields.FILTERS.items()},
     "assignee": ("me, nobody, a name or a mail address", _assignee),
     "from": ("me, a name or a mail address", _name),
-    "tag": ("a tag", lambda value: texts.word(value) or None),
+    "tag": ("a tag", lambda value: fields.word(value) or None),
     "before": ("a day as 2026-11-20", _day),
     "after": ("a day as 2026-11-20", _day),
 }

@@ -25,7 +25,7 @@ from tickets.search.search_query import Filters
 from tickets.search.text_match import TextMatcher, WordMatcher
 from tickets.search.ticket_search import Search, find, named_match
 from tickets.search.ticket_texts import TicketText
-from tickets.ticket import texts
+from tickets.ticket import fields
 
 BLOCKS_LIMIT: Final = 48  # that the suggestions for one text read
 TICKETS: Final = 8
@@ -53,7 +53,7 @@ def suggest(tenant: TenantContext, text: str) -> Suggestions:
         return Suggestions((), (), ())
     if len(typed) < LEAST and not tokenizer.is_unspaced(typed) and not query.number:
         return Suggestions((), (), ())
-    tag = AskedTerm(WordMatcher((tag_term(texts.word(typed)),), is_beginning=True), _NO_PART)
+    tag = AskedTerm(WordMatcher((tag_term(fields.word(typed)),), is_beginning=True), _NO_PART)
     search = Search(tenant, query, Filters(), limit=BLOCKS_LIMIT, also=(tag,), places=_PLACES)
     people: list[FoundPerson] = []
     proposed = search.propose(beside=lambda: people.extend(_people(tenant, typed)))

@@ -11,6 +11,7 @@ A field's attribute in SummaryItem has the field's name; only the description is
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,7 +19,39 @@ from typing import Any, Final
 
 from portal import plain_text
 from portal.errors import Invalid
-from tickets.ticket import texts
+
+# --- the one form in which tickets store and compare what people and programs send ---
+
+# What cannot be stored becomes this, which can be seen. Lines and words lose what is invisible, such as marks that turn
+# the reading direction around; texts of several lines keep it.
+REPLACEMENT: Final = "\ufffd"
+
+# Control characters but tab and line feed, and halves of surrogate pairs, which no UTF-8 holds.
+_UNSTORABLE: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_LINE_ENDS: Final = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+
+
+def block(text: str) -> str:
+    """Return a text of several lines, as comments and descriptions are: LF ends its lines, no white space around it."""
+    return _UNSTORABLE.sub(REPLACEMENT, _LINE_ENDS.sub("\n", text)).strip()
+
+
+def line(text: str) -> str:
+    """Return a text of one line, as titles and names are: composed characters, single spaces, nothing invisible."""
+    return " ".join(unicodedata.normalize("NFC", plain_text.visible(block(text))).split())
+
+
+def word(text: str) -> str:
+    """Return a word that is compared, as tags are: lower case, compatible characters made one, nothing invisible in it.
+
+    White space inside becomes a hyphen.
+    """
+    plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", block(text)).casefold())
+    return "-".join(plain_text.visible(plain).split())
+
+
+# --- values ---
+
 
 TITLE_LIMIT = 200  # characters
 DESCRIPTION_LIMIT = 50_000  # characters; at most 200 KB of UTF-8, half of DynamoDB's item limit
@@ -68,7 +101,7 @@ class Priority(ChoiceValue):
 
 def title(text: str) -> str:
     """Return a title as it is stored: one line. Raises Invalid where it shows nothing or is too long."""
-    stored = texts.line(text)
+    stored = line(text)
     if not plain_text.has_visible_text(stored):
         raise Invalid("A ticket needs a title.", field="title")
     return _within(stored, TITLE_LIMIT, "title")
@@ -76,12 +109,12 @@ def title(text: str) -> str:
 
 def description(text: str) -> str:
     """Return a description as it is stored, perhaps empty. Raises Invalid where it is too long."""
-    return _within(texts.block(text), DESCRIPTION_LIMIT, "description")
+    return _within(block(text), DESCRIPTION_LIMIT, "description")
 
 
 def comment(text: str) -> str:
     """Return a comment as it is stored. Raises Invalid where it shows nothing or is too long."""
-    stored = texts.block(text)
+    stored = block(text)
     if not plain_text.has_visible_text(stored):
         raise Invalid("Write something first.", field="body")
     return _within(stored, COMMENT_LIMIT, "comment", field="body")
@@ -103,14 +136,14 @@ def tag_list(text: str) -> list[str]:
     """
     tags: list[str] = []
     for typed in text.split(","):
-        tag = texts.word(typed)
+        tag = word(typed)
         if not tag and typed.strip():
             raise Invalid("A tag needs characters that can be seen.", field="tags")
         if not tag or tag in tags:
             continue
         if len(tag) > TAG_LIMIT:
             raise Invalid(f"The tag “{tag[:20]}…” has {len(tag)} characters; {TAG_LIMIT} are allowed.", field="tags")
-        if texts.REPLACEMENT in tag:
+        if REPLACEMENT in tag:
             raise Invalid(f"The tag “{tag}” contains a character that cannot be stored, shown as �.", field="tags")
         if not _TAG.match(tag):
             raise Invalid(f"The tag “{tag}” contains one of # | < >, which tags cannot have.", field="tags")

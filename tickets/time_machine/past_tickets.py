@@ -16,7 +16,7 @@ from portal.dynamo.client import fan_out
 from portal.errors import Invalid, NotFound
 from tenants.tenancy.context import TenantContext
 from tickets.desk.timelines import Activity
-from tickets.ticket import stored, texts
+from tickets.ticket import fields, stored
 from tickets.ticket.fields import ASSIGNEE, BY_NAME, FIELDS, TITLE, Status, TicketField, Values
 from tickets.ticket.stored import TICKETS, CounterItem, SummaryItem
 
@@ -273,7 +273,7 @@ class PastFilter:
         told = cls(**{name: params.get(name, "").strip() for name in NAMES})
         if told.status and told.status not in {status.value for status in Status}:
             raise Invalid("There is no such status.", field="status")
-        return cls(told.status, told.assignee, texts.word(told.tag), told.changed and "yes")
+        return cls(told.status, told.assignee, fields.word(told.tag), told.changed and "yes")
 
     @property
     def params(self) -> dict[str, str]:
