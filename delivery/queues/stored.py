@@ -14,7 +14,7 @@ from delivery.outbox.stored import OUTBOX
 from delivery.queues.queue_transport import NAME
 from portal.dynamo.client import Item
 from portal.schema import keys
-from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
+from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding, own_partition
 from portal.schema.registry import Grant, QueueGrant, declare
 from portal.schema.tables import Index, Table
 from tenants.tenancy.stored import DIRECTORY
@@ -181,8 +181,7 @@ class DeadDeliveryItem(Item):
     expires_at = NumberAttribute()
 
 
-def _dead(reader: Reader) -> Iterator[StoredItem]:
-    return reader.query(DEAD_DELIVERIES, reader.tenant_id)
+_dead = own_partition(DEAD_DELIVERIES)
 
 
 declare_holding(

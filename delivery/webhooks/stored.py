@@ -18,7 +18,16 @@ from delivery.webhooks.signatures import is_secret, new_secret
 from portal import clock
 from portal.dynamo.client import Item
 from portal.schema import keys, row_forms
-from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, TenantArrival, declare_holding
+from portal.schema.holdings import (
+    Holding,
+    Raw,
+    Reader,
+    Stage,
+    StoredItem,
+    TenantArrival,
+    declare_holding,
+    own_partition,
+)
 from portal.schema.registry import Grant, declare
 from portal.schema.row_forms import RowForm
 from portal.schema.tables import Table
@@ -156,12 +165,8 @@ class DeliveryItem(Item):
 _LONGEST = 100_000  # bytes of an endpoint in a file: it gets a sentence more where it is brought in
 
 
-def _endpoints(reader: Reader) -> Iterator[StoredItem]:
-    return reader.query(ENDPOINTS, reader.tenant_id)
-
-
-def _secrets(reader: Reader) -> Iterator[StoredItem]:
-    return reader.query(SECRETS, reader.tenant_id)
+_endpoints = own_partition(ENDPOINTS)
+_secrets = own_partition(SECRETS)
 
 
 def _fit_endpoint(item: Raw, arrival: TenantArrival) -> Raw:

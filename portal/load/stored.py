@@ -16,7 +16,7 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
 from portal.dynamo.client import Item
 from portal.schema import keys
-from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding
+from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding, own_partition
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
 
@@ -106,8 +106,7 @@ declare(
 KEPT_MINUTES: Final = 7 * 60  # an hour more than rows have; TTL has those of before
 
 
-def _usage(reader: Reader) -> Iterator[StoredItem]:
-    return reader.query(USAGE, reader.tenant_id)
+_usage = own_partition(USAGE)
 
 
 def _shares(reader: Reader) -> Iterator[StoredItem]:

@@ -72,6 +72,11 @@ class Reader(Protocol):
 Find = Callable[[Reader], Iterator[StoredItem]]
 
 
+def own_partition(table: Table) -> Find:
+    """Return the function that finds the items of a table whose partition key is the tenant's id."""
+    return lambda reader: reader.query(table, reader.tenant_id)
+
+
 @dataclass(frozen=True)
 class TenantArrival:
     """Hold what an item that is brought in has to fit: the tenant's own item as it will be, whether the file has the

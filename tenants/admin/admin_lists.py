@@ -17,7 +17,7 @@ from portal.errors import Invalid, PortalError, Unavailable
 from portal.nosql.admin import DynamoAdmin, InputFilter, Notice
 from portal.nosql.planner.facade import Facade
 from portal.schema import keys
-from tenants.audit_trail import browsing
+from tenants.audit_trail.recording import AuditAction
 from tenants.operators.facades import Account, Tenant
 from tenants.operators.operator_site import actor
 from tenants.sign_in import accounts
@@ -122,13 +122,13 @@ class ActionInput(InputFilter):
     title, parameter_name = "action", "action"
 
     def clean(self, value: str) -> str | None:
-        return value if value in browsing.WORDS else None
+        return value if value in list(AuditAction) else None
 
     def choices(self, changelist: Any) -> Iterator[Any]:
         if not changelist.get_filters_params().get(TrailInput.parameter_name):
             return
-        kinds = groupby(sorted(browsing.WORDS), key=lambda action: action.partition(".")[0])
-        groups = [(kind.replace("_", " "), [(a, browsing.WORDS[a]) for a in actions]) for kind, actions in kinds]
+        kinds = groupby(sorted(AuditAction), key=lambda action: action.partition(".")[0])
+        groups = [(kind.replace("_", " "), [(a.value, a.words) for a in actions]) for kind, actions in kinds]
         yield from ({**choice, "groups": groups} for choice in super().choices(changelist))
 
 

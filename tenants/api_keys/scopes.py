@@ -9,40 +9,28 @@ from tenants.tenancy.roles import Role
 
 
 class Scope(StrEnum):
-    """The permissions of a key, as `subject:verb`. None includes another."""
+    """The permissions of a key, as `subject:verb`. None includes another.
 
-    TICKETS_READ = "tickets:read"
-    TICKETS_WRITE = "tickets:write"
-    COMMENTS_WRITE = "comments:write"
-    NOTES_READ = "notes:read"
-    NOTES_WRITE = "notes:write"
-    MEMBERS_READ = "members:read"
-    AUDIT_READ = "audit:read"
-    AGGREGATES_READ = "aggregates:read"
-    WEBHOOKS_MANAGE = "webhooks:manage"
+    `summary` is what people choose, and `role` the lowest role of a person who may do the same.
+    """
 
-    @property
-    def summary(self) -> str:
-        """Return what it allows, as people choose it."""
-        return {
-            Scope.TICKETS_READ: "Read tickets and their comments",
-            Scope.TICKETS_WRITE: "Create, change and assign tickets, and see those that it changes",
-            Scope.COMMENTS_WRITE: "Write comments",
-            Scope.NOTES_READ: "Read internal notes",
-            Scope.NOTES_WRITE: "Write internal notes",
-            Scope.MEMBERS_READ: "Read who the members are",
-            Scope.AUDIT_READ: "Read the audit trail",
-            Scope.AGGREGATES_READ: "Read the numbers of the dashboards",
-            Scope.WEBHOOKS_MANAGE: "Read and change webhooks",
-        }[self]
+    summary: str
+    role: Role
 
-    @property
-    def role(self) -> Role:
-        """Return the lowest role of a person who may do the same."""
-        if self is Scope.TICKETS_READ:
-            return Role.VIEWER
-        agents = (Scope.TICKETS_WRITE, Scope.COMMENTS_WRITE, Scope.NOTES_READ, Scope.NOTES_WRITE)
-        return Role.AGENT if self in agents else Role.ADMIN
+    def __new__(cls, value: str, summary: str = "", role: Role = Role.ADMIN) -> Scope:
+        scope = str.__new__(cls, value)
+        scope._value_, scope.summary, scope.role = value, summary, role
+        return scope
+
+    TICKETS_READ = "tickets:read", "Read tickets and their comments", Role.VIEWER
+    TICKETS_WRITE = "tickets:write", "Create, change and assign tickets, and see those that it changes", Role.AGENT
+    COMMENTS_WRITE = "comments:write", "Write comments", Role.AGENT
+    NOTES_READ = "notes:read", "Read internal notes", Role.AGENT
+    NOTES_WRITE = "notes:write", "Write internal notes", Role.AGENT
+    MEMBERS_READ = "members:read", "Read who the members are"
+    AUDIT_READ = "audit:read", "Read the audit trail"
+    AGGREGATES_READ = "aggregates:read", "Read the numbers of the dashboards"
+    WEBHOOKS_MANAGE = "webhooks:manage", "Read and change webhooks"
 
 
 def named(names: Collection[str]) -> frozenset[Scope]:

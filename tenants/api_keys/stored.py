@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from pynamodb.attributes import ListAttribute, NumberAttribute, UnicodeAttribute
 
 from portal.dynamo.client import Item
 from portal.schema import row_forms
-from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, TenantArrival, declare_holding
+from portal.schema.holdings import (
+    Holding,
+    Raw,
+    Stage,
+    TenantArrival,
+    declare_holding,
+    own_partition,
+)
 from portal.schema.registry import Grant, declare
 from portal.schema.row_forms import RowForm
 from portal.schema.tables import Table
@@ -56,8 +62,7 @@ class ApiKeyItem(Item):
     kept_until = NumberAttribute(null=True)
 
 
-def _keys(reader: Reader) -> Iterator[StoredItem]:
-    return reader.query(API_KEYS, reader.tenant_id)
+_keys = own_partition(API_KEYS)
 
 
 def _fit(item: Raw, arrival: TenantArrival) -> Raw | None:

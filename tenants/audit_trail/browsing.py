@@ -19,7 +19,7 @@ from portal.dynamo.repository import Page, TenantRepository
 from portal.errors import Invalid
 from portal.schema import keys
 from tenants.audit_trail.erased_people import NOBODY, ErasedPeople
-from tenants.audit_trail.recording import AuditAction
+from tenants.audit_trail.recording import AuditAction, words_of
 from tenants.audit_trail.stored import (
     AUDIT,
     AuditByActor,
@@ -35,96 +35,8 @@ PAGE_SIZE: Final = 50
 _EXPORT_PAGE: Final = 500  # rows read at once for an export
 _NAME_ROWS: Final = 5  # rows in which a name is looked for: some have none
 
-# Each stands between who did it and the name of what it was done to.
-WORDS: Final[dict[str, str]] = {
-    AuditAction.TENANT_CREATED: "created",
-    AuditAction.TENANT_IMPORTED: "brought in",
-    AuditAction.TENANT_SUSPENDED: "suspended",
-    AuditAction.TENANT_RESUMED: "resumed",
-    AuditAction.TENANT_CLOSED: "closed",
-    AuditAction.TENANT_REOPENED: "undid the closing of",
-    AuditAction.TENANT_PURGE_ORDERED: "ordered the deletion of",
-    AuditAction.TENANT_PURGE_WITHDRAWN: "took back the order to delete",
-    AuditAction.TENANT_PURGE_BEGUN: "began to delete",
-    AuditAction.TENANT_PURGED: "deleted a desk, by",
-    AuditAction.TENANT_RENAMED: "renamed",
-    AuditAction.TENANT_DEFAULTS_CHANGED: "changed the defaults of",
-    AuditAction.TENANT_SIGN_IN_CHANGED: "changed how members sign in to",
-    AuditAction.TENANT_LIMITS_CHANGED: "changed the plan or limits of",
-    AuditAction.TENANT_QUEUES_CHANGED: "changed the queues of",
-    AuditAction.TENANT_RESHARDED: "asked for other shards of",
-    AuditAction.TENANT_RESHARDING_STOPPED: "stopped the resharding of",
-    AuditAction.TENANT_MOVE_BEGUN: "asked for another place of",
-    AuditAction.TENANT_MOVE_CANCELLED: "ended the move of",
-    AuditAction.TENANT_MOVED: "moved the content of",
-    AuditAction.TENANT_DISCARD_ORDERED: "asked to discard the old copy of",
-    AuditAction.TENANT_COPY_DISCARDED: "discarded the old copy of",
-    AuditAction.MEMBER_ADDED: "added",
-    AuditAction.MEMBER_INVITED: "invited",
-    AuditAction.MEMBER_ROLE_CHANGED: "changed the role of",
-    AuditAction.MEMBER_REMOVED: "removed",
-    AuditAction.MEMBER_LEFT: "left the desk",
-    AuditAction.INVITATION_RESENT: "resent the invitation to",
-    AuditAction.INVITATION_REVOKED: "revoked the invitation for",
-    AuditAction.INVITATION_ACCEPTED: "accepted the invitation",
-    AuditAction.PERSON_ERASED: "erased from the desk",
-    AuditAction.TICKETS_HANDED_ON: "reassigned the tickets of",
-    AuditAction.TICKETS_RESTORED: "restored",
-    AuditAction.USER_CREATED: "created the account of",
-    AuditAction.USER_RESET_LINK_SENT: "sent a link for a new password to",
-    AuditAction.USER_PASSWORD_SET: "set the password of",
-    AuditAction.USER_DISABLED: "disabled the account of",
-    AuditAction.USER_ENABLED: "enabled the account of",
-    AuditAction.USER_MADE_OPERATOR: "gave an operator's rights to",
-    AuditAction.USER_OPERATOR_ENDED: "took an operator's rights from",
-    AuditAction.USER_SIGNED_OUT_EVERYWHERE: "ended all sessions of",
-    AuditAction.USER_FACTOR_ADDED: "added a second factor to the account of",
-    AuditAction.USER_FACTOR_REMOVED: "removed a second factor from the account of",
-    AuditAction.USER_RECOVERY_CODES_RENEWED: "replaced the recovery codes of",
-    AuditAction.USER_RECOVERY_CODE_USED: "used a recovery code of",
-    AuditAction.USER_FACTORS_RESET: "removed all second factors from the account of",
-    AuditAction.ADDRESS_CLEARED: "let mail go out again to",
-    AuditAction.WEBHOOK_ADDED: "added the webhook",
-    AuditAction.WEBHOOK_CHANGED: "changed the webhook",
-    AuditAction.WEBHOOK_ROTATED: "replaced the secret of the webhook",
-    AuditAction.WEBHOOK_PAUSED: "paused the webhook",
-    AuditAction.WEBHOOK_RESUMED: "resumed the webhook",
-    AuditAction.WEBHOOK_REMOVED: "removed the webhook",
-    AuditAction.API_KEY_CREATED: "made the API key",
-    AuditAction.API_KEY_CHANGED: "changed the API key",
-    AuditAction.API_KEY_ROLLED: "rolled the API key",
-    AuditAction.API_KEY_REVOKED: "revoked the API key",
-    AuditAction.SESSION_STARTED: "signed in to the desk",
-    AuditAction.SESSION_REFUSED: "was refused at sign-in",
-    AuditAction.SESSION_ENDED: "ended a session of",
-    AuditAction.IMPERSONATION_BEGUN: "began to act as",
-    AuditAction.IMPERSONATION_ENDED: "stopped acting as",
-    AuditAction.CONTENT_OPENED: "may read the content of",
-    AuditAction.EXPORT_ASKED: "asked for an export of",
-    AuditAction.EXPORT_CANCELLED: "cancelled the export of",
-    AuditAction.EXPORT_MADE: "exported",
-    AuditAction.EXPORT_DOWNLOADED: "downloaded the export of",
-    AuditAction.DEAD_LETTER_REPLAYED: "counted after all the dead letter",
-    AuditAction.DEAD_LETTER_REFUSED: "could not count the dead letter",
-    AuditAction.DEAD_LETTER_DROPPED: "dropped the dead letter",
-    AuditAction.DEAD_DELIVERY_REPLAYED: "sent again the dead delivery",
-    AuditAction.DEAD_DELIVERY_DROPPED: "dropped the dead delivery",
-    AuditAction.DELIVERIES_PAUSED: "paused all deliveries of",
-    AuditAction.DELIVERIES_DRAINED: "let later deliveries wait, of",
-    AuditAction.DELIVERIES_RESUMED: "resumed the deliveries of",
-    AuditAction.DELIVERIES_DROPPED: "dropped the waiting deliveries of",
-    AuditAction.RECORD_ADDED: "added",
-    AuditAction.RECORD_CHANGED: "changed",
-    AuditAction.RECORD_REMOVED: "removed",
-}
-
-
 # Actions about oneself, whose sentence is complete without a name behind it.
-_ALONE: Final = (
-    AuditAction.MEMBER_LEFT,
-    AuditAction.SESSION_STARTED,
-    AuditAction.INVITATION_ACCEPTED,
-)
+_ALONE: Final = (AuditAction.MEMBER_LEFT, AuditAction.SESSION_STARTED, AuditAction.INVITATION_ACCEPTED)
 
 
 _UNSAID: Final = ("visit",)  # what rows have in common that belong together: exports have it
@@ -298,7 +210,7 @@ def _row(stored: AuditItem | AuditByActor | AuditByEntity) -> TrailRow:
         actor=stored.actor_email or {"system": "Pooldesk"}.get(stored.actor_id, "Somebody"),
         origin=stored.origin or "",
         action=stored.action,
-        words=WORDS.get(stored.action, stored.action),
+        words=words_of(stored.action),
         entity_type=stored.entity_type,
         entity_id=stored.entity_id,
         entity=stored.entity_name or "",

@@ -36,87 +36,108 @@ _ROW, _CHAIN = "audit row", "end of the audit chain"
 
 
 class AuditAction(StrEnum):
-    """The events that can be recorded, as `subject.verb`."""
+    """The events that can be recorded, as `subject.verb`.
 
-    TENANT_CREATED = "tenant.created"
-    TENANT_IMPORTED = "tenant.imported"  # all of it, from a file
-    TENANT_SUSPENDED = "tenant.suspended"
-    TENANT_RESUMED = "tenant.resumed"
-    TENANT_CLOSED = "tenant.closed"  # it may be deleted once the grace is over
-    TENANT_REOPENED = "tenant.reopened"
-    TENANT_PURGE_ORDERED = "tenant.purge_ordered"
-    TENANT_PURGE_WITHDRAWN = "tenant.purge_withdrawn"
-    TENANT_PURGE_BEGUN = "tenant.purge_begun"
-    TENANT_PURGED = "tenant.purged"  # of the platform: it names the certificate and no tenant
-    TENANT_RENAMED = "tenant.renamed"
-    TENANT_DEFAULTS_CHANGED = "tenant.defaults_changed"
-    TENANT_SIGN_IN_CHANGED = "tenant.sign_in_changed"
-    TENANT_LIMITS_CHANGED = "tenant.limits_changed"
-    TENANT_QUEUES_CHANGED = "tenant.queues_changed"
-    TENANT_RESHARDED = "tenant.resharded"  # somebody has asked for it
-    TENANT_RESHARDING_STOPPED = "tenant.resharding_stopped"
-    TENANT_MOVE_BEGUN = "tenant.move_begun"
-    TENANT_MOVE_CANCELLED = "tenant.move_cancelled"
-    TENANT_MOVED = "tenant.moved"
-    TENANT_DISCARD_ORDERED = "tenant.discard_ordered"
-    TENANT_COPY_DISCARDED = "tenant.copy_discarded"
-    MEMBER_ADDED = "member.added"
-    MEMBER_INVITED = "member.invited"
-    MEMBER_ROLE_CHANGED = "member.role_changed"
-    MEMBER_REMOVED = "member.removed"
-    MEMBER_LEFT = "member.left"
-    INVITATION_RESENT = "invitation.resent"
-    INVITATION_REVOKED = "invitation.revoked"
-    INVITATION_ACCEPTED = "invitation.accepted"
-    PERSON_ERASED = "person.erased"  # from the desk, not from the trail
-    TICKETS_HANDED_ON = "tickets.handed_on"
-    TICKETS_RESTORED = "tickets.restored"  # to what they were at a time
-    USER_CREATED = "user.created"
-    USER_RESET_LINK_SENT = "user.reset_link_sent"  # by an operator
-    USER_PASSWORD_SET = "user.password_set"  # noqa: S105  # the name of an event
-    USER_DISABLED = "user.disabled"
-    USER_ENABLED = "user.enabled"
-    USER_MADE_OPERATOR = "user.made_operator"
-    USER_OPERATOR_ENDED = "user.operator_ended"
-    USER_SIGNED_OUT_EVERYWHERE = "user.signed_out_everywhere"
-    USER_FACTOR_ADDED = "user.factor_added"  # a second factor
-    USER_FACTOR_REMOVED = "user.factor_removed"
-    USER_RECOVERY_CODES_RENEWED = "user.recovery_codes_renewed"
-    USER_RECOVERY_CODE_USED = "user.recovery_code_used"
-    USER_FACTORS_RESET = "user.factors_reset"
-    ADDRESS_CLEARED = "address.cleared"  # mail to it goes out again
-    SESSION_STARTED = "session.started"
-    SESSION_REFUSED = "session.refused"
-    SESSION_ENDED = "session.ended"  # by an operator, or by its owner from elsewhere
-    IMPERSONATION_BEGUN = "impersonation.begun"
-    IMPERSONATION_ENDED = "impersonation.ended"
-    CONTENT_OPENED = "content.opened"  # an operator may see what the desk's people have written
-    WEBHOOK_ADDED = "webhook.added"
-    WEBHOOK_CHANGED = "webhook.changed"
-    WEBHOOK_ROTATED = "webhook.rotated"  # its secret was replaced
-    WEBHOOK_PAUSED = "webhook.paused"
-    WEBHOOK_RESUMED = "webhook.resumed"
-    WEBHOOK_REMOVED = "webhook.removed"
-    API_KEY_CREATED = "api_key.created"
-    API_KEY_CHANGED = "api_key.changed"
-    API_KEY_ROLLED = "api_key.rolled"  # another key replaces it
-    API_KEY_REVOKED = "api_key.revoked"
-    EXPORT_ASKED = "export.asked"  # of the whole desk: a job makes it
-    EXPORT_CANCELLED = "export.cancelled"
-    EXPORT_MADE = "export.made"
-    EXPORT_DOWNLOADED = "export.downloaded"
-    DEAD_LETTER_REPLAYED = "dead_letter.replayed"
-    DEAD_LETTER_REFUSED = "dead_letter.refused"  # to be replayed: it still cannot be counted
-    DEAD_LETTER_DROPPED = "dead_letter.dropped"
-    DEAD_DELIVERY_REPLAYED = "dead_delivery.replayed"
-    DEAD_DELIVERY_DROPPED = "dead_delivery.dropped"
-    DELIVERIES_PAUSED = "deliveries.paused"
-    DELIVERIES_DRAINED = "deliveries.drained"
-    DELIVERIES_RESUMED = "deliveries.resumed"
-    DELIVERIES_DROPPED = "deliveries.dropped"
-    RECORD_ADDED = "record.added"  # of what else is in the operators' admin
-    RECORD_CHANGED = "record.changed"
-    RECORD_REMOVED = "record.removed"
+    `words` stand between who did it and the name of the thing that it was done to.
+    """
+
+    words: str
+
+    def __new__(cls, value: str, words: str = "") -> AuditAction:
+        action = str.__new__(cls, value)
+        action._value_, action.words = value, words
+        return action
+
+    TENANT_CREATED = "tenant.created", "created"
+    TENANT_IMPORTED = "tenant.imported", "brought in"  # all of it, from a file
+    TENANT_SUSPENDED = "tenant.suspended", "suspended"
+    TENANT_RESUMED = "tenant.resumed", "resumed"
+    TENANT_CLOSED = "tenant.closed", "closed"  # it may be deleted once the grace is over
+    TENANT_REOPENED = "tenant.reopened", "undid the closing of"
+    TENANT_PURGE_ORDERED = "tenant.purge_ordered", "ordered the deletion of"
+    TENANT_PURGE_WITHDRAWN = "tenant.purge_withdrawn", "took back the order to delete"
+    TENANT_PURGE_BEGUN = "tenant.purge_begun", "began to delete"
+    TENANT_PURGED = "tenant.purged", "deleted a desk, by"  # of the platform: it names the certificate and no tenant
+    TENANT_RENAMED = "tenant.renamed", "renamed"
+    TENANT_DEFAULTS_CHANGED = "tenant.defaults_changed", "changed the defaults of"
+    TENANT_SIGN_IN_CHANGED = "tenant.sign_in_changed", "changed how members sign in to"
+    TENANT_LIMITS_CHANGED = "tenant.limits_changed", "changed the plan or limits of"
+    TENANT_QUEUES_CHANGED = "tenant.queues_changed", "changed the queues of"
+    TENANT_RESHARDED = "tenant.resharded", "asked for other shards of"  # somebody has asked for it
+    TENANT_RESHARDING_STOPPED = "tenant.resharding_stopped", "stopped the resharding of"
+    TENANT_MOVE_BEGUN = "tenant.move_begun", "asked for another place of"
+    TENANT_MOVE_CANCELLED = "tenant.move_cancelled", "ended the move of"
+    TENANT_MOVED = "tenant.moved", "moved the content of"
+    TENANT_DISCARD_ORDERED = "tenant.discard_ordered", "asked to discard the old copy of"
+    TENANT_COPY_DISCARDED = "tenant.copy_discarded", "discarded the old copy of"
+    MEMBER_ADDED = "member.added", "added"
+    MEMBER_INVITED = "member.invited", "invited"
+    MEMBER_ROLE_CHANGED = "member.role_changed", "changed the role of"
+    MEMBER_REMOVED = "member.removed", "removed"
+    MEMBER_LEFT = "member.left", "left the desk"
+    INVITATION_RESENT = "invitation.resent", "resent the invitation to"
+    INVITATION_REVOKED = "invitation.revoked", "revoked the invitation for"
+    INVITATION_ACCEPTED = "invitation.accepted", "accepted the invitation"
+    PERSON_ERASED = "person.erased", "erased from the desk"  # from the desk, not from the trail
+    TICKETS_HANDED_ON = "tickets.handed_on", "reassigned the tickets of"
+    TICKETS_RESTORED = "tickets.restored", "restored"  # to what they were at a time
+    USER_CREATED = "user.created", "created the account of"
+    USER_RESET_LINK_SENT = "user.reset_link_sent", "sent a link for a new password to"  # by an operator
+    USER_PASSWORD_SET = "user.password_set", "set the password of"  # the name of an event
+    USER_DISABLED = "user.disabled", "disabled the account of"
+    USER_ENABLED = "user.enabled", "enabled the account of"
+    USER_MADE_OPERATOR = "user.made_operator", "gave an operator's rights to"
+    USER_OPERATOR_ENDED = "user.operator_ended", "took an operator's rights from"
+    USER_SIGNED_OUT_EVERYWHERE = "user.signed_out_everywhere", "ended all sessions of"
+    USER_FACTOR_ADDED = "user.factor_added", "added a second factor to the account of"  # a second factor
+    USER_FACTOR_REMOVED = "user.factor_removed", "removed a second factor from the account of"
+    USER_RECOVERY_CODES_RENEWED = "user.recovery_codes_renewed", "replaced the recovery codes of"
+    USER_RECOVERY_CODE_USED = "user.recovery_code_used", "used a recovery code of"
+    USER_FACTORS_RESET = "user.factors_reset", "removed all second factors from the account of"
+    ADDRESS_CLEARED = "address.cleared", "let mail go out again to"  # mail to it goes out again
+    SESSION_STARTED = "session.started", "signed in to the desk"
+    SESSION_REFUSED = "session.refused", "was refused at sign-in"
+    SESSION_ENDED = "session.ended", "ended a session of"  # by an operator, or by its owner from elsewhere
+    IMPERSONATION_BEGUN = "impersonation.begun", "began to act as"
+    IMPERSONATION_ENDED = "impersonation.ended", "stopped acting as"
+    CONTENT_OPENED = (
+        "content.opened",
+        "may read the content of",
+    )
+    WEBHOOK_ADDED = "webhook.added", "added the webhook"
+    WEBHOOK_CHANGED = "webhook.changed", "changed the webhook"
+    WEBHOOK_ROTATED = "webhook.rotated", "replaced the secret of the webhook"  # its secret was replaced
+    WEBHOOK_PAUSED = "webhook.paused", "paused the webhook"
+    WEBHOOK_RESUMED = "webhook.resumed", "resumed the webhook"
+    WEBHOOK_REMOVED = "webhook.removed", "removed the webhook"
+    API_KEY_CREATED = "api_key.created", "made the API key"
+    API_KEY_CHANGED = "api_key.changed", "changed the API key"
+    API_KEY_ROLLED = "api_key.rolled", "rolled the API key"  # another key replaces it
+    API_KEY_REVOKED = "api_key.revoked", "revoked the API key"
+    EXPORT_ASKED = "export.asked", "asked for an export of"  # of the whole desk: a job makes it
+    EXPORT_CANCELLED = "export.cancelled", "cancelled the export of"
+    EXPORT_MADE = "export.made", "exported"
+    EXPORT_DOWNLOADED = "export.downloaded", "downloaded the export of"
+    DEAD_LETTER_REPLAYED = "dead_letter.replayed", "counted after all the dead letter"
+    DEAD_LETTER_REFUSED = (
+        "dead_letter.refused",
+        "could not count the dead letter",
+    )
+    DEAD_LETTER_DROPPED = "dead_letter.dropped", "dropped the dead letter"
+    DEAD_DELIVERY_REPLAYED = "dead_delivery.replayed", "sent again the dead delivery"
+    DEAD_DELIVERY_DROPPED = "dead_delivery.dropped", "dropped the dead delivery"
+    DELIVERIES_PAUSED = "deliveries.paused", "paused all deliveries of"
+    DELIVERIES_DRAINED = "deliveries.drained", "let later deliveries wait, of"
+    DELIVERIES_RESUMED = "deliveries.resumed", "resumed the deliveries of"
+    DELIVERIES_DROPPED = "deliveries.dropped", "dropped the waiting deliveries of"
+    RECORD_ADDED = "record.added", "added"  # of what else is in the operators' admin
+    RECORD_CHANGED = "record.changed", "changed"
+    RECORD_REMOVED = "record.removed", "removed"
+
+
+def words_of(action: str) -> str:
+    """Return the words of a stored action; one of a later version stands for itself."""
+    return next((known.words for known in AuditAction if known == action), action)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 from portal.dynamo.client import Item
 from portal.dynamo.models import IndexModel
 from portal.schema import keys, row_forms
-from portal.schema.holdings import FilePlace, Holding, Raw, Reader, Stage, StoredItem, declare_holding
+from portal.schema.holdings import FilePlace, Holding, Raw, Reader, Stage, StoredItem, declare_holding, own_partition
 from portal.schema.registry import Grant, declare
 from portal.schema.row_forms import RowForm
 from portal.schema.tables import Table
@@ -137,12 +137,8 @@ _LONGEST = 150_000  # bytes of a row: an import writes twenty in a transaction, 
 _HASH = row_forms.like("[0-9a-f]{64}")
 
 
-def _rows(reader: Reader) -> Iterator[StoredItem]:
-    return reader.query(AUDIT, reader.tenant_id)
-
-
-def _ends(reader: Reader) -> Iterator[StoredItem]:
-    return reader.query(CHAINS, reader.tenant_id)
+_rows = own_partition(AUDIT)
+_ends = own_partition(CHAINS)
 
 
 def _whole(reader: Reader) -> Iterator[StoredItem]:

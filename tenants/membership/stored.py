@@ -10,7 +10,7 @@ from portal.dynamo.client import Item
 from portal.nosql.session_store import SessionStore
 from portal.nosql.stored import SESSIONS, SessionByUser, SessionItem
 from portal.schema import keys, row_forms
-from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding
+from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding, own_partition
 from portal.schema.registry import Grant, declare
 from portal.schema.row_forms import Check, RowForm
 from portal.schema.tables import Table
@@ -123,16 +123,9 @@ class InvitedItem(Item):
     expires_at = UnicodeAttribute()
 
 
-def _members(reader: Reader) -> Iterator[StoredItem]:
-    return reader.query(MEMBERS, reader.tenant_id)
-
-
-def _invitations(reader: Reader) -> Iterator[StoredItem]:
-    return reader.query(INVITES, reader.tenant_id)
-
-
-def _unreached(reader: Reader) -> Iterator[StoredItem]:
-    return reader.query(UNREACHED, reader.tenant_id)
+_members = own_partition(MEMBERS)
+_invitations = own_partition(INVITES)
+_unreached = own_partition(UNREACHED)
 
 
 def _memberships(reader: Reader) -> Iterator[StoredItem]:

@@ -18,7 +18,7 @@ from portal.nosql.planner.facade import Facade
 from portal.nosql.planner.patterns import CustomListing, Get, Lookup, Query, ResultPage
 from portal.nosql.stored import SessionByUser, SessionItem
 from portal.schema import keys
-from tenants.audit_trail import browsing, recording
+from tenants.audit_trail import recording
 from tenants.audit_trail.stored import (
     AuditByActor,
     AuditByEntity,
@@ -362,7 +362,7 @@ class AuditRow(Facade):
     @property
     def words(self) -> str:
         """Say what was done, to stand before the object's name."""
-        return browsing.WORDS.get(self.action, self.action)
+        return recording.words_of(self.action)
 
     @property
     def actor(self) -> str:

@@ -7,24 +7,32 @@ rest of a page, together with the rest.
 from __future__ import annotations
 
 import pytest
+from django.conf import LazySettings
 from django.contrib.auth.tokens import default_token_generator
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 from playwright.sync_api import Page, expect
 
+from portal import clock
+from portal.load.tenant_limiter import TenantLimiter
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.lifecycle import tenant_lifecycle
 from tenants.membership import invitations, member_changes
 from tenants.sign_in import accounts, attempt_limits
+from tenants.tenancy import admission
 from tenants.tenancy.roles import Role
 from tests.browser.conftest import NewPage, Witness
 from tests.browser.page_audit import audit
 from tests.browser.test_nothing_is_lost import give_address_to_globex
+from tests.desk.test_outage import engine_down
+from tests.limits.test_token_bucket import HandClock
 from tests.support import folding
+from tests.support.operators import make_operator, membership_url
 from tests.support.stored import put_all
 from tests.support.world import PASSWORD, World
 from tickets.data.views import STEP
 from tickets.desk import changing, commenting, creating
+from tickets.desk.changing import Wishes
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.stored import CounterItem
@@ -205,6 +213,9 @@ def test_the_desk_of_an_owner(crowd: World, person: NewPage, auditor: Auditor, w
     member_changes.unseed_member(nora, crowd.tenants["acme"].tenant_id)
     auditor.look(page, "former members", "/tickets/handover/")
     auditor.look(page, "hand on", f"/tickets/handover/{nora}/")
+    removed = person("bob", "acme")
+    member_changes.unseed_member(crowd.users["bob"].id, crowd.tenants["acme"].tenant_id)
+    auditor.look(removed, "out", "/tickets/")
     assert not auditor.found
 
 
@@ -324,4 +335,74 @@ def test_forms_that_wait(world: World, person: NewPage, auditor: Auditor, witnes
     page.context.clear_cookies(name="pooldesk_session")
     page.get_by_role("button", name="Send it now").click()
     auditor.look(page, "401", shows="h1:text('Sign in')")
+    assert not auditor.found
+
+
+def test_forms_that_cannot_be_taken_now(
+    world: World,
+    person: NewPage,
+    auditor: Auditor,
+    witness: Witness,
+    settings: LazySettings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    witness.accepts(429, 503)
+    settings.TENANT_RATES, hand = "standard=4", HandClock()
+    monkeypatch.setattr(admission, "limiter", TenantLimiter(clock=hand))
+    world.tickets("acme", 1)
+    page, vera = person("bob"), world.browser("vera", "acme")
+    page.goto("/tickets/1/")
+    page.get_by_label("Comment", exact=True).fill(WORDY)
+    with engine_down(settings):
+        page.get_by_role("button", name="Comment", exact=True).click()
+        auditor.look(page, "503", shows="h1:text('We cannot reach the database right now')")
+    while vera.get("/tickets/").status_code != 429:
+        pass
+    page.get_by_role("button", name="Try again").click()
+    auditor.look(page, "429", shows="h1:text('Too much at once')")
+    hand.now += 10
+    page.get_by_role("button", name="Send again").click()
+    expect(page.get_by_role("article", name="Comment by Bob Example")).to_contain_text("It stops at row 512")
+    expect(page.get_by_label("Comment", exact=True)).to_have_value("")
+    assert not auditor.found
+
+
+def test_the_past(desk: World, person: NewPage, auditor: Auditor) -> None:
+    alice = desk.context("alice", "acme")
+    changing.change(alice, 4, Wishes(resolver=desk.users["bob"].id))
+    then = clock.stamp()
+    changing.change(alice, 2, Wishes(title="On fire", priority=Priority.URGENT, status=Status.CLOSED))
+    changing.change(alice, 4, Wishes(resolver=""))
+    for name in ("bob", "vera"):
+        member_changes.remove_member(alice, user_id=desk.users[name].id, by=SYSTEM)
+    page = person("alice", "acme")
+    for path, box, button in (
+        ("tickets/past", "#2", "Restore the selected tickets"),
+        ("desk/members/past", "Vera Example", "Restore the selected members"),
+        ("tickets/2/past", "", "Restore this ticket"),
+    ):
+        auditor.look(page, path, f"/acme/{path}/?at={then}")
+        if box:
+            page.get_by_role("checkbox", name=box).check()
+        page.get_by_role("button", name=button).click()
+        auditor.look(page, f"{path}, before it is restored", shows="main button:text-is('Restore')")
+    assert not auditor.found
+
+
+def test_acting_as_a_member(desk: World, person: NewPage, auditor: Auditor) -> None:
+    desk.users["root"] = make_operator()
+    page, begins = person("root"), "Act as this member and change tickets"
+    auditor.look(page, "a member in the admin", membership_url(desk, "bob", "acme"))
+    page.get_by_role("button", name=begins).click()
+    auditor.look(page, "the reason", shows="label:text('Reason')")
+    page.get_by_label("Reason").fill("They cannot see ticket 1." + "x" * 250)
+    page.get_by_role("button", name=begins).click()
+    auditor.look(page, "the question before changes", shows="text=They cannot see ticket 1.")
+    page.get_by_role("button", name=begins).click()
+    auditor.look(page, "the queue of somebody else", shows="text=you act as Bob Example in Acme")
+    auditor.look(page, "the admin during a visit", "/admin/")
+    auditor.look(person("alice", "acme"), "access by the platform", "/acme/desk/settings/access/")
+    page.go_back()
+    page.get_by_role("button", name="Stop").click()
+    expect(page).to_have_url(f"{page.url.split('/admin')[0]}{membership_url(desk, 'bob', 'acme')}")
     assert not auditor.found

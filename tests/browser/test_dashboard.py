@@ -173,24 +173,6 @@ def test_a_failing_refresh_is_said_and_the_numbers_stay(desk: World, person: New
     expect(page.get_by_text("could not be refreshed")).to_be_hidden()
 
 
-def test_a_page_of_one_desk_keeps_up_to_date_beside_another(
-    desk: World, follower: folding.Follower, person: NewPage
-) -> None:
-    page = person("alice", "globex")
-    page.goto("/tenants/")
-    page.get_by_role("main").get_by_role("button", name="Acme").click()
-    page.goto(PAGE)
-    other = page.context.new_page()
-    other.goto("/tenants/")
-    other.get_by_role("main").get_by_role("button", name="Globex").click()
-    expect(other.locator("#switcher .tenant-name")).to_have_text("Globex")
-    creating.create(desk.context("alice", "acme"), title="Broken too")
-    follower.fold()
-    refresh_often(page)
-    expect(page.locator("#tile-open .tile-number")).to_have_text("2")
-    expect(page.locator("#switcher .tenant-name")).to_have_text("Acme")
-
-
 def test_a_worker_that_stops_is_announced_in_the_open_page(desk: World, person: NewPage) -> None:
     page = person("alice", "acme")
     page.goto(PAGE)
@@ -202,35 +184,11 @@ def test_a_worker_that_stops_is_announced_in_the_open_page(desk: World, person: 
     )
 
 
-def test_the_keyboard_reaches_every_link(desk: World, person: NewPage) -> None:
-    page = person("alice", "acme")
-    page.goto(PAGE)
-    reachable = "#main a[href]:not([tabindex='-1']), #main summary, #main button"
-    wanted = page.locator(reachable).evaluate_all("(all) => all.filter((e) => e.checkVisibility()).length")
-    page.locator("#main").focus()
-    reached = 0
-    for _ in range(wanted):
-        page.keyboard.press("Tab")
-        reached += page.evaluate(
-            "document.activeElement.closest('#main') !== null && document.activeElement.id !== 'main'"
-        )
-    assert reached == wanted > 15
-
-
 def test_a_day_in_the_chart_leads_to_its_tickets(desk: World, person: NewPage) -> None:
     page = person("alice", "acme")
     page.goto(PAGE)
     page.locator("a.daily-day").last.click()
     expect(page.locator("[data-row]")).to_have_count(3)
-
-
-def test_g_and_d_lead_to_the_dashboard(desk: World, person: NewPage) -> None:
-    page = person("alice", "acme")
-    page.clock.set_fixed_time(clock.now())  # both keys are pressed at one moment
-    page.goto("/tickets/")
-    page.keyboard.press("g")
-    page.keyboard.press("d")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Dashboard")
 
 
 def test_a_print_has_the_tables_and_no_controls(desk: World, person: NewPage) -> None:
@@ -244,13 +202,3 @@ def test_a_print_has_the_tables_and_no_controls(desk: World, person: NewPage) ->
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     expect(page.locator("#daily-table")).not_to_have_attribute("open", "")
     assert page.pdf(format="A4").startswith(b"%PDF")
-
-
-def test_without_javascript_the_page_is_whole_and_can_be_reloaded(desk: World, person: NewPage) -> None:
-    page = person("alice", "acme", java_script_enabled=False, viewport=WIDE)
-    page.goto(PAGE)
-    assert number(page, "open") == "1"
-    page.locator("#daily-table > summary").click()
-    expect(page.locator("#daily-table table")).to_be_visible()
-    page.get_by_role("link", name="Reload").click()
-    expect(page).to_have_url(f"{page.url.split(PAGE)[0]}{PAGE}?days=30")

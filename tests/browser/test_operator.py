@@ -1,4 +1,4 @@
-"""An operator's morning: a new tenant with its owner, a suspension, a resumption; on a wide screen and a narrow one."""
+"""Pages of the operators' admin, in light and dark, on a wide screen and a narrow one."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import pytest
 from django.contrib.admin.utils import quote
 from playwright.sync_api import expect
 
-from delivery.queues import dead_deliveries, holds
+from delivery.queues import dead_deliveries, depths, holds
+from delivery.queues.queue_transport import Depth
 from portal.dynamo.repository import TenantRepository
+from portal.load.measurement import NoiseTally
 from tenants.audit_trail.recording import SYSTEM
-from tests.browser.conftest import NewPage, Witness, sign_in
+from tests.browser.conftest import NewPage, sign_in
 from tests.browser.page_audit import TOO_WIDE, grave, show, ways_of
 from tests.isolation.test_outsider import OPERATOR_ROUTES
+from tests.noise.test_noise_page import told
 from tests.support import deliveries
 from tests.support.operators import make_operator, membership_url, tenant_url, user_url
 from tests.support.world import World
@@ -19,68 +22,6 @@ from tickets.sharding import reshard_requests
 from tickets.sharding.reshard_follower import ReshardFollower
 
 pytestmark = pytest.mark.browser
-
-
-def test_root_makes_a_tenant_suspends_it_and_resumes_it(
-    world: World, browse: NewPage, person: NewPage, witness: Witness
-) -> None:
-    make_operator()
-    page = browse()
-    message = page.locator(".messagelist")
-
-    # Root signs in by the portal's own form and lands in the admin, which says how the platform is.
-    sign_in(page, "root@example.com")
-    expect(page.get_by_role("heading", name="The platform")).to_be_visible()
-    expect(page.get_by_role("heading", name="Needs attention")).to_be_visible()
-
-    # A new tenant, first with a slug that is taken.
-    page.locator(".model-tenant").get_by_role("link", name="Add").click()
-    page.get_by_label("Name").fill("Initech")
-    page.get_by_label("First owner").fill("charlie@example.com")
-    page.get_by_label("Slug").fill("acme")
-    witness.accepts(409)
-    page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.locator(".errorlist")).to_contain_text("The slug acme is taken.")
-    page.get_by_label("Slug").fill("")
-    page.get_by_role("button", name="Save", exact=True).click()
-    expect(message).to_contain_text("Initech (initech)")
-    expect(page.locator("#result_list tbody tr")).to_have_count(3)
-
-    # Charlie is invited, and works there.
-    charlie = person("charlie")
-    charlie.goto("/tenants/")
-    charlie.get_by_role("button", name="Join").click()
-    expect(charlie.locator("#switcher .tenant-name")).to_have_text("Initech")
-
-    # Root finds it by the beginning of its slug and suspends it; Charlie's next page says so.
-    page.locator("#searchbar").fill("ini")
-    page.get_by_role("button", name="Search").click()
-    expect(page.locator("#result_list tbody tr")).to_have_count(1)
-    page.get_by_role("link", name="initech", exact=True).click()
-    page.get_by_role("button", name="Suspend").click()
-    page.get_by_label("Reason").fill("Unpaid since March")
-    page.get_by_role("button", name="Suspend").click()
-    expect(message).to_contain_text("Initech is suspended.")
-    witness.accepts(403)
-    charlie.goto("/tickets/")
-    expect(charlie.get_by_role("heading", level=1)).to_contain_text("suspended")
-
-    # The front page says it too, and leads there; Root resumes it, and the history knows all of it.
-    page.get_by_role("link", name="Home").click()
-    page.get_by_role("link", name="Initech is suspended.").click()
-    page.get_by_role("button", name="Resume", exact=True).click()
-    expect(message).to_contain_text("Initech is active again.")
-    charlie.goto("/tickets/")
-    expect(charlie.locator("#switcher .tenant-name")).to_have_text("Initech")
-    page.get_by_role("link", name="History").click()
-    page.get_by_label("Reason").fill("I look at what I did.")
-    page.get_by_role("button", name="Show for 15 minutes").click()
-    for done in ("created Initech", "suspended Initech", "resumed Initech"):
-        expect(page.get_by_role("cell", name=done)).to_be_visible()
-
-    # Out again.
-    page.get_by_role("button", name="Sign out").click()
-    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
 
 
 # Tables that are wider than their box, so that a column is cut until somebody scrolls.
@@ -135,7 +76,15 @@ def resharded(world: World) -> None:
     reshard_requests.begin(world.tenants["globex"], shards=2, by=SYSTEM)
 
 
-@pytest.mark.usefixtures("resharded")
+@pytest.fixture
+def noise(world: World) -> None:
+    """Thirteen noisy tenants, one of them with large figures, and a depth of every queue."""
+    loud = NoiseTally(requests=123_456, units=23_456, refused=345, reads=9_999, writes=999, throttles=12, wait=400)
+    told({world.tenants["acme"].tenant_id: loud} | {f"{n:032x}": NoiseTally(requests=n, refused=n) for n in range(12)})
+    depths.write([Depth(number, 3, 0) for number in range(8)])
+
+
+@pytest.mark.usefixtures("resharded", "noise")
 def test_no_page_of_the_admin_is_hard_to_read_or_wider_than_its_window_or_cuts_a_column(
     world: World, browse: NewPage, person: NewPage, dead: str
 ) -> None:

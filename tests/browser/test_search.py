@@ -256,15 +256,6 @@ def test_filters_narrow_in_place_and_the_next_search_keeps_them(page: Page) -> N
     expect(page.locator("[data-row-link]")).to_have_text([TITLES[3]])
 
 
-def test_the_list_of_the_queue_is_searched_from_the_box(page: Page) -> None:
-    page.goto("/tickets/?status=open&tag=printing")
-    type_into_box(page, "printer")
-    page.get_by_role("option", name="Search in this list for “printer”").click()
-    expect(page.locator(".chip-label")).to_have_text(["tag: printing"])
-    expect(page.locator("#status-open")).to_have_attribute("aria-current", "page")
-    expect(page.locator("[data-row]")).to_have_count(1)
-
-
 def test_on_a_narrow_screen_the_box_is_a_symbol_until_it_is_touched(desk: World, person: NewPage) -> None:
     page = person("bob", viewport=NARROW, has_touch=True, is_mobile=True)
     page.goto("/tickets/")
@@ -279,19 +270,6 @@ def test_on_a_narrow_screen_the_box_is_a_symbol_until_it_is_touched(desk: World,
     assert grown["width"] > 300
     page.locator(TICKETS).tap()
     expect(page.get_by_role("heading", level=1)).to_have_text(TITLES[3])
-
-
-def test_what_is_searched_works_without_a_script(desk: World, person: NewPage) -> None:
-    page = person("bob", java_script_enabled=False)
-    page.goto("/tickets/?status=open")
-    page.get_by_role("link", name="Search in this list").click()
-    page.get_by_role("searchbox", name="Search this desk").fill("printer")
-    press(page, "Enter")
-    expect(page.locator("[data-row]")).to_have_count(1)
-    page.get_by_role("link", name="Any").click()
-    expect(page.locator("[data-row]")).to_have_count(2)
-    page.get_by_role("link", name="Highest number first").click()
-    expect(page.locator("[data-row-link]").first).to_have_text(TITLES[1])
 
 
 # --- how it looks ---

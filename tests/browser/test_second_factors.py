@@ -104,35 +104,6 @@ def test_a_passkey_is_the_second_step_after_the_password(world: World, person: N
     expect(page).to_have_url(re.compile("/acme/tickets/"))
 
 
-def test_without_javascript_an_app_is_added_and_a_recovery_code_signs_in_once(
-    world: World, browse: NewPage, witness: Witness
-) -> None:
-    witness.accepts(422)
-    page = browse(java_script_enabled=False)
-    sign_in(page, "bob@example.com")
-    page.goto("/account/security/")
-    expect(page.get_by_text("Passkeys need JavaScript")).to_be_visible()
-    page.get_by_role("link", name="Add an authenticator app").click()
-    secret = page.locator("code.desk-secret").inner_text().replace(" ", "")
-    page.get_by_label("Code", exact=True).fill(code(secret))
-    page.get_by_role("button", name="Add the app").click()
-    first = page.locator(".recovery-codes code").first.inner_text()
-    page.get_by_role("link", name="I have kept them").click()
-    page.goto("/account/")
-    page.locator("#user-menu > summary").click()
-    page.get_by_role("button", name="Sign out", exact=True).click()
-    sign_in(page, "bob@example.com")
-    page.get_by_label("Code", exact=True).fill(first)
-    page.get_by_role("button", name="Sign in", exact=True).click()
-    expect(page).to_have_url(re.compile("/acme/tickets/"))
-    page.locator("#user-menu > summary").click()
-    page.get_by_role("button", name="Sign out", exact=True).click()
-    sign_in(page, "bob@example.com")
-    page.get_by_label("Code", exact=True).fill(first)
-    page.get_by_role("button", name="Sign in", exact=True).click()
-    expect(page.get_by_text("This recovery code is wrong, or was used before").first).to_be_visible()
-
-
 def test_the_pages_of_second_factors(world: World, person: NewPage, browse: NewPage, witness: Witness) -> None:
     witness.accepts(403, 422)
     found: list[str] = []

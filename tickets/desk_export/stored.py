@@ -9,7 +9,7 @@ from pynamodb.attributes import BinaryAttribute, NumberAttribute, UnicodeAttribu
 
 from portal.dynamo.client import Item
 from portal.schema import keys
-from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
+from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding, own_partition
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
 from tenants.tenancy.stored import DIRECTORY
@@ -76,8 +76,7 @@ def _exports(reader: Reader) -> Iterator[StoredItem]:
     return reader.query(DIRECTORY, EXPORTS, begins_with=reader.tenant_id)
 
 
-def _parts(reader: Reader) -> Iterator[StoredItem]:
-    return reader.query(EXPORT_PARTS, reader.tenant_id)
+_parts = own_partition(EXPORT_PARTS)
 
 
 declare_holding(
