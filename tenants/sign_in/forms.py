@@ -32,17 +32,41 @@ class UnambiguousAddressField(forms.EmailField):
         return text
 
 
+class PasswordField(forms.CharField):
+    """Take a password as it is typed; `autocomplete` says which one a browser may fill in."""
+
+    def __init__(self, label: str, required: str, *, autocomplete: str = "current-password", help_text: str = "") -> None:
+        super().__init__(
+            label=label,
+            error_messages={"required": required},
+            strip=False,
+            max_length=1000,
+            help_text=help_text,
+            widget=forms.PasswordInput(attrs={"autocomplete": autocomplete}),
+        )
+
+
+class CodeField(forms.CharField):
+    """Take a code of an authenticator app or a recovery code."""
+
+    def __init__(self, help_text: str, required: str) -> None:
+        attrs = {"autocomplete": "one-time-code", "spellcheck": "false", "autocapitalize": "none"}
+        widget, errors = forms.TextInput(attrs=attrs), {"required": required}
+        super().__init__(label="Code", max_length=60, help_text=help_text, error_messages=errors, widget=widget)
+
+
+class NextField(forms.Field):
+    """Take the address to go on to. Any text passes: nobody can mend a hidden field, and the views only go to an
+    address of our own."""
+
+    def __init__(self) -> None:
+        super().__init__(required=False, widget=forms.HiddenInput)
+
+
 class SignInForm(forms.Form):
     email = UnambiguousAddressField(label="E-mail", max_length=254, widget=_EMAIL_OR_PASSKEY, error_messages=_NO_EMAIL)
-    password = forms.CharField(
-        label="Password",
-        error_messages={"required": "Enter your password."},
-        strip=False,
-        max_length=1000,
-        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
-    )
-    # Any text passes: nobody can mend a hidden field, and views.py goes only to an address of our own.
-    next = forms.Field(required=False, widget=forms.HiddenInput)
+    password = PasswordField("Password", "Enter your password.")
+    next = NextField()
 
 
 class PasswordResetForm(forms.Form):
@@ -52,21 +76,13 @@ class PasswordResetForm(forms.Form):
 class NewPasswordForm(forms.Form):
     """A new password, twice. The user is needed to refuse passwords like the own name."""
 
-    new_password1 = forms.CharField(
-        label="New password",
-        error_messages={"required": "Enter a password."},
-        strip=False,
-        max_length=1000,
+    new_password1 = PasswordField(
+        "New password",
+        "Enter a password.",
+        autocomplete="new-password",
         help_text="At least 10 characters, and not one of the common ones.",
-        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
     )
-    new_password2 = forms.CharField(
-        label="Confirm password",
-        error_messages={"required": "Enter the password again."},
-        strip=False,
-        max_length=1000,
-        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
-    )
+    new_password2 = PasswordField("Confirm password", "Enter the password again.", autocomplete="new-password")
 
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
         self.user = user
@@ -88,13 +104,7 @@ class NewPasswordForm(forms.Form):
 class PasswordChangeForm(NewPasswordForm):
     """The same for somebody signed in, who must know the old one."""
 
-    old_password = forms.CharField(
-        label="Current password",
-        error_messages={"required": "Enter your current password."},
-        strip=False,
-        max_length=1000,
-        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
-    )
+    old_password = PasswordField("Current password", "Enter your current password.")
     field_order = ("old_password", "new_password1", "new_password2")
 
     def clean_old_password(self) -> str:
@@ -127,42 +137,20 @@ class NewAccountForm(NewPasswordForm):
         return name
 
 
-_CODE = forms.TextInput(attrs={"autocomplete": "one-time-code", "spellcheck": "false", "autocapitalize": "none"})
-
-
 class SecondStepForm(forms.Form):
     """Take the code of the second step of signing in."""
 
-    one_time_code = forms.CharField(
-        label="Code",
-        max_length=60,
-        help_text="Six digits from your authenticator app, or one of your recovery codes.",
-        error_messages={"required": "Enter a code."},
-        widget=_CODE,
-    )
-    # Any text passes: nobody can mend a hidden field, and the view goes only to an address of our own.
-    next = forms.Field(required=False, widget=forms.HiddenInput)
+    one_time_code = CodeField("Six digits from your authenticator app, or one of your recovery codes.", "Enter a code.")
+    next = NextField()
 
 
 class AuthenticatorForm(forms.Form):
     """Take the code that proves that an app has the secret."""
 
-    one_time_code = forms.CharField(
-        label="Code",
-        max_length=60,
-        help_text="The six digits that the app shows now.",
-        error_messages={"required": "Enter the code that the app shows."},
-        widget=_CODE,
-    )
+    one_time_code = CodeField("The six digits that the app shows now.", "Enter the code that the app shows.")
 
 
 class ConfirmForm(forms.Form):
     """Take the password of somebody who is signed in."""
 
-    password = forms.CharField(
-        label="Password",
-        error_messages={"required": "Enter your password."},
-        strip=False,
-        max_length=1000,
-        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
-    )
+    password = PasswordField("Password", "Enter your password.")
