@@ -22,7 +22,7 @@ from portal import clock
 from portal.mailing import mail_transport
 from portal.mailing.mail_transport import HandOver
 from tenants.sign_in import suppressed_addresses
-from tenants.sign_in.suppressed_addresses import BOUNCED
+from tenants.sign_in.stored import BOUNCED
 
 log = logging.getLogger("pooldesk.mail")
 

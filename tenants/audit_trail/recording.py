@@ -189,6 +189,13 @@ class AuditEntry:
         """Return an event about a tenant itself, which has a `tenant_id` and a `name`."""
         return cls(tenant.tenant_id, action, by, "tenant", tenant.tenant_id, tenant.name, before, after)
 
+    @classmethod
+    def of_user(
+        cls, user_id: str, email: str, action: AuditAction, by: Actor, before: Values = _NONE, after: Values = _NONE
+    ) -> Self:
+        """Return an event about an account, in the platform's own trail: an account belongs to no tenant."""
+        return cls(PLATFORM, action, by, "user", user_id, email, before, after)
+
 
 def commit(transaction: Transaction, entries: Sequence[AuditEntry], *, refused: PortalError | None = None) -> None:
     """Write a change and its audit rows in one transaction. The given transaction is not altered.

@@ -108,8 +108,9 @@ def sign_in_page(request: TenantRequest) -> HttpResponse:
     if response := _saved(request, form, save, "tenants:settings_sign_in"):
         return response
     everybody = members.members_of(tenant.repository)
-    have = accounts.with_second_factor([m.id for m in everybody])
-    page = {"form": form, "without": [m for m in everybody if m.id not in have], "total": len(everybody)}
+    known = accounts.find_all([m.id for m in everybody])
+    without = [m for m in everybody if m.id not in known or not known[m.id].second_factors]
+    page = {"form": form, "without": without, "total": len(everybody)}
     return render(request, "tenants/settings_sign_in.html", page, status=422 if form.errors else 200)
 
 

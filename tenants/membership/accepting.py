@@ -108,14 +108,12 @@ def accept_as_new(offer: InviteOffer, *, name: str, password: str, origin: str) 
 
     Raises Conflict if the address has an account by now, and as `accept` does.
     """
-    unique, account = accounts.draft(email=offer.invite.email, name=name, password=password)
+    account = accounts.draft(email=offer.invite.email, name=name, password=password)
     user = User.from_item(account)
     by = Actor(user.id, user.email, origin)
     transaction = Transaction()
-    accounts.add_to(transaction, unique, account)
-    created = AuditEntry(
-        recording.PLATFORM, AuditAction.USER_CREATED, by, "user", user.id, user.email, after={"name": user.name}
-    )
+    accounts.add_to(transaction, account)
+    created = AuditEntry.of_user(user.id, user.email, AuditAction.USER_CREATED, by, after={"name": user.name})
     try:
         _admit(offer, user, by, transaction, created)
     except TransactionRefused as refused:
@@ -157,17 +155,5 @@ def _use_up(offer: InviteOffer, by: Actor) -> None:
     invite, transaction = offer.invite, Transaction()
     invitations.delete_invite(transaction, invite)
     before, after = {"role": invite.role}, {"because": "already a member"}
-    entry = AuditEntry(
-        invite.tenant_id,
-        AuditAction.INVITATION_REVOKED,
-        by,
-        "invitation",
-        invite.invite_id,
-        invite.email,
-        before,
-        after,
-    )
-    try:
-        recording.commit(transaction, [entry])
-    except TransactionRefused as refused:
-        raise Conflict(GONE) from refused
+    entry = invitations.entry_of(invite, AuditAction.INVITATION_REVOKED, by, before=before, after=after)
+    recording.commit(transaction, [entry], refused=Conflict(GONE))

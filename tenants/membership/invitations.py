@@ -44,19 +44,13 @@ from tenants.membership.stored import (
     invited_key,
 )
 from tenants.sign_in import accounts, suppressed_addresses
-from tenants.sign_in.stored import ThrottleItem, attempts_key
-from tenants.sign_in.suppressed_addresses import Suppression
+from tenants.sign_in.stored import SuppressedItem, ThrottleItem, attempts_key
 from tenants.tenancy.context import TenantContext, for_system
 from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import MembershipItem, TenantItem
 
 LIFETIME: Final = timedelta(days=7)  # of an invitation and its link
-_TOKEN_BYTES: Final = 32
-
-
-def new_token() -> str:
-    """Make a token: 43 characters that fit into an address."""
-    return secrets.token_urlsafe(_TOKEN_BYTES)
+_TOKEN_BYTES: Final = 32  # 43 characters of an address
 
 
 def link_key(token: str) -> str:
@@ -111,7 +105,7 @@ def may_invite(inviter: Role, role: Role) -> bool:
 
 def renew(invite: InviteItem) -> str:
     """Give an invitation a new secret and a new time to live, and return the secret, which is not stored."""
-    secret = new_token()
+    secret = secrets.token_urlsafe(_TOKEN_BYTES)
     now = clock.now()
     invite.link = link_key(secret)
     invite.sent_at, invite.expires_at = clock.stamp(now), clock.stamp(now + LIFETIME)
@@ -207,12 +201,9 @@ def note_unreached(repository: TenantRepository, invite_id: str, *, why: str, se
 
 def forget_why(repository: TenantRepository, invite_id: str) -> None:
     """Take away what a mail server said, in which an address may be: one UpdateItem. Nothing where nothing is known."""
+    item, known = UnreachedItem(repository.tenant_id, invite_id), UnreachedItem.why.exists()
     with suppress(ConditionFailed):
-        repository.update(
-            UnreachedItem(repository.tenant_id, invite_id),
-            [UnreachedItem.why.set("")],
-            condition=UnreachedItem.why.exists(),
-        )
+        repository.update(item, [UnreachedItem.why.set("")], condition=known)
 
 
 def put_unreached(transaction: Transaction, invite: InviteItem, *, why: str) -> None:
@@ -300,10 +291,10 @@ def invite_all(
 
 
 def _invite(
-    tenant: TenantContext, address: str, role: Role, by: Actor, write: Write | None, suppressed: Suppression | None
+    tenant: TenantContext, address: str, role: Role, by: Actor, write: Write | None, suppressed: SuppressedItem | None
 ) -> SentInvite:
     invite = InviteItem(tenant.tenant_id, accounts.new_id(), email=address, role=role.value, created_at=clock.stamp())
-    entry = _entry(invite, AuditAction.MEMBER_INVITED, by, after={"role": role.value})
+    entry = entry_of(invite, AuditAction.MEMBER_INVITED, by, after={"role": role.value})
     return _send(tenant, invite, None, entry, write, suppressed)
 
 
@@ -351,7 +342,7 @@ def resend(tenant: TenantContext, *, invite_id: str, by: Actor, write: Write | N
     if seconds > 0:
         raise Conflict(f"This invitation was sent a moment ago. You can send it again in {_minutes(seconds)}.")
     suppressed = suppressed_addresses.of([invite.email]).get(invite.email)
-    entry = _entry(invite, AuditAction.INVITATION_RESENT, by)
+    entry = entry_of(invite, AuditAction.INVITATION_RESENT, by)
     return _send(tenant, invite, invite.link, entry, write, suppressed)
 
 
@@ -361,7 +352,7 @@ def _send(
     replacing: str | None,
     entry: AuditEntry,
     write: Write | None,
-    suppressed: Suppression | None,
+    suppressed: SuppressedItem | None,
 ) -> SentInvite:
     """Store a new invitation, or a renewed one in place of the stored one with the link `replacing`."""
     invite.invited_by = tenant.user_id or PROVIDER  # who runs the platform is no member
@@ -409,12 +400,8 @@ def revoke(tenant: TenantContext, *, invite_id: str, by: Actor) -> InviteItem:
     transaction = Transaction()
     delete_invite(transaction, invite)
     member_changes.require_role(transaction, tenant)
-    try:
-        recording.commit(
-            transaction, [_entry(invite, AuditAction.INVITATION_REVOKED, by, before={"role": invite.role})]
-        )
-    except TransactionRefused as refused:
-        raise Conflict(GONE) from refused
+    entry = entry_of(invite, AuditAction.INVITATION_REVOKED, by, before={"role": invite.role})
+    recording.commit(transaction, [entry], refused=Conflict(GONE))
     return invite
 
 
@@ -435,9 +422,9 @@ def _refuse_above(tenant: TenantContext, role: Role) -> None:
 
 
 def _minutes(seconds: float) -> str:
-    minutes = math.ceil(seconds / 60)
-    return amount(minutes, "minute")
+    return amount(math.ceil(seconds / 60), "minute")
 
 
-def _entry(invite: InviteItem, action: AuditAction, by: Actor, **values: Any) -> AuditEntry:
+def entry_of(invite: InviteItem, action: AuditAction, by: Actor, **values: Any) -> AuditEntry:
+    """Return the audit entry of an act on an invitation."""
     return AuditEntry(invite.tenant_id, action, by, "invitation", invite.invite_id, invite.email, **values)

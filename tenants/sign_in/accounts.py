@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.hashers import make_password
@@ -50,17 +50,9 @@ class User(AbstractBaseUser, Facade):
 
     @classmethod
     def from_item(cls, item: AccountItem) -> User:
-        user = cls(
-            id=item.user_id,
-            email=item.email,
-            name=item.name,
-            password=item.password,
-            is_active=item.is_active,
-            is_operator=item.is_operator,
-            session_epoch=int(item.session_epoch),
-            signed_in_at=item.signed_in_at or "",
-            second_factors=item.second_factors or "",
-        )
+        stored = ((field, getattr(item, field.attname, None)) for field in cls._meta.concrete_fields)
+        values = {field.attname: field.to_python(value) for field, value in stored if value is not None}
+        user = cls(id=item.user_id, **values)
         user._state.adding = False
         user.stored_password = item.password
         return user
@@ -104,9 +96,13 @@ def normal_address(address: str) -> str:
         raise Invalid(str(error), field="email") from error
 
 
+def _stored(user_id: str) -> AccountItem | None:
+    return PLATFORM.get(AccountItem, user_key(user_id), consistent=True)
+
+
 def find_by_id(user_id: str) -> User | None:
     try:
-        item = PLATFORM.get(AccountItem, user_key(user_id), consistent=True)
+        item = _stored(user_id)
     except ValueError:
         return None
     return User.from_item(item) if item else None
@@ -126,11 +122,6 @@ def id_of(address: str) -> str | None:
     return found.owner if found else None
 
 
-def with_second_factor(user_ids: Sequence[str]) -> set[str]:
-    """Return those of these accounts that have a second factor: a BatchGetItem for every hundred."""
-    return {user.id for user in find_all(user_ids).values() if user.second_factors}
-
-
 def find_all(user_ids: Sequence[str]) -> dict[str, User]:
     """Return those of these accounts that there are, by id: a BatchGetItem for every hundred."""
     found = PLATFORM.get_all([(AccountItem, user_key(one), None) for one in user_ids])
@@ -144,26 +135,23 @@ def create(
 
     Raises Conflict when the address or the id is taken, Invalid when it is not an address.
     """
-    unique, account = draft(email=email, name=name, password=password, is_operator=is_operator, user_id=user_id)
+    account = draft(email=email, name=name, password=password, is_operator=is_operator, user_id=user_id)
     after = {"name": account.name, "operator": is_operator}
-    return _commit_new(unique, account, [_entry(account, AuditAction.USER_CREATED, by, after=after)])
+    entry = AuditEntry.of_user(account.user_id, account.email, AuditAction.USER_CREATED, by, after=after)
+    return _commit_new(account, [entry])
 
 
 def seed(*, email: str, name: str, password_hash: str, user_id: str | None = None, is_operator: bool = False) -> User:
     """Create an account of sample data: without an audit row, and with a hash that many share. Raises as `create`."""
-    unique, account = draft(
-        email=email, name=name, password=None, password_hash=password_hash, user_id=user_id, is_operator=is_operator
-    )
-    return _commit_new(unique, account, [])
+    account = draft(email=email, name=name, password_hash=password_hash, user_id=user_id, is_operator=is_operator)
+    return _commit_new(account, [])
 
 
-def _commit_new(unique: UniqueItem, account: AccountItem, entries: list[AuditEntry]) -> User:
+def _commit_new(account: AccountItem, entries: list[AuditEntry]) -> User:
     transaction = Transaction()
-    add_to(transaction, unique, account)
-    try:
-        recording.commit(transaction, entries)
-    except TransactionRefused as error:
-        raise Conflict(f"{account.email} has an account already.", field="email") from error
+    add_to(transaction, account)
+    taken = Conflict(f"{account.email} has an account already.", field="email")
+    recording.commit(transaction, entries, refused=taken)
     return User.from_item(account)
 
 
@@ -171,19 +159,18 @@ def draft(
     *,
     email: str,
     name: str,
-    password: str | None,
+    password: str | None = None,
     is_operator: bool = False,
     user_id: str | None = None,
     password_hash: str | None = None,
-) -> tuple[UniqueItem, AccountItem]:
-    """Return the two items of an account, not yet written. Raises Invalid for an address or a name that cannot
-    be one."""
+) -> AccountItem:
+    """Return an account that is not yet written. Raises Invalid for an address or a name that cannot be one."""
     address = normal_address(email)
     name = " ".join(name.split()) or email.split("@")[0]
     if fault := plain_text.name_fault(name):
         raise Invalid(fault, field="name")
     user_id = user_id or new_id()
-    account = AccountItem(
+    return AccountItem(
         user_key(user_id),
         user_id=user_id,
         email=address,
@@ -194,11 +181,11 @@ def draft(
         session_epoch=0,
         created_at=clock.stamp(),
     )
-    return UniqueItem(email_key(address), owner=account.user_id), account
 
 
-def add_to(transaction: Transaction, unique: UniqueItem, account: AccountItem) -> None:
+def add_to(transaction: Transaction, account: AccountItem) -> None:
     """Write what `draft` made, if neither the address nor the id is taken."""
+    unique = UniqueItem(email_key(account.email), owner=account.user_id)
     transaction.put(unique, name=ACCOUNT, condition=UniqueItem.pk.does_not_exist())
     transaction.put(account, name=ACCOUNT, condition=AccountItem.pk.does_not_exist())
 
@@ -208,14 +195,9 @@ def set_password(user_id: str, password: str, *, by: Actor, instead_of: str | No
 
     `instead_of` is the stored hash that the new one replaces; raises Conflict where another one has replaced it.
     """
-    user = _update(
-        user_id,
-        [AccountItem.password.set(make_password(password))],
-        AuditAction.USER_PASSWORD_SET,
-        by,
-        condition=None if instead_of is None else AccountItem.password == instead_of,
-        already="changed",
-    )
+    condition = None if instead_of is None else AccountItem.password == instead_of
+    actions = [AccountItem.password.set(make_password(password))]
+    user = _update(user_id, actions, AuditAction.USER_PASSWORD_SET, by, condition=condition, already="changed")
     session_store.forget(user_id)
     return user
 
@@ -252,10 +234,16 @@ def set_active(user_id: str, active: bool, *, by: Actor, reason: str = "") -> Us
     """
     if user_id == by.id:
         raise Conflict("Nobody disables their own account.")
-    action = AuditAction.USER_ENABLED if active else AuditAction.USER_DISABLED
-    state = "enabled" if active else "disabled"
     listed = AccountItem.disabled.remove() if active else AccountItem.disabled.set(DISABLED)
-    user = _switch(user_id, AccountItem.is_active, active, action, by, reason, state, listed)
+    user = _update(
+        user_id,
+        [AccountItem.is_active.set(active), listed],
+        AuditAction.USER_ENABLED if active else AuditAction.USER_DISABLED,
+        by,
+        condition=AccountItem.is_active == (not active),
+        already="enabled" if active else "disabled",
+        reason=reason,
+    )
     if not active:
         session_store.forget(user_id)
     return user
@@ -265,55 +253,47 @@ def set_operator(user_id: str, operator: bool, *, by: Actor, reason: str = "") -
     """Make somebody an operator, or end it. Raises NotFound, and Conflict as `set_active` does."""
     if user_id == by.id:
         raise Conflict("Nobody ends their own operatorship.")
-    action = AuditAction.USER_MADE_OPERATOR if operator else AuditAction.USER_OPERATOR_ENDED
-    return _switch(user_id, AccountItem.is_operator, operator, action, by, reason, "so" if operator else "no operator")
-
-
-def _switch(
-    user_id: str,
-    attribute: Any,
-    to: bool,
-    action: AuditAction,
-    by: Actor,
-    reason: str,
-    state: str,
-    *others: UpdateAction,
-) -> User:
-    """Turn an attribute and write what else follows from it. `state` names the account's state if it is so already."""
-    after = {"reason": reason} if reason else {}
-    actions = [attribute.set(to), *others]
-    return _update(user_id, actions, action, by, condition=attribute == (not to), already=state, after=after)
+    return _update(
+        user_id,
+        [AccountItem.is_operator.set(operator)],
+        AuditAction.USER_MADE_OPERATOR if operator else AuditAction.USER_OPERATOR_ENDED,
+        by,
+        condition=AccountItem.is_operator == (not operator),
+        already="so" if operator else "no operator",
+        reason=reason,
+    )
 
 
 def _update(
     user_id: str,
-    actions: list[UpdateAction],
+    actions: Sequence[UpdateAction],
     action: AuditAction,
     by: Actor,
     *,
     condition: Condition | None = None,
     already: str = "",
-    after: Mapping[str, object] | None = None,
+    reason: str = "",
 ) -> User:
-    item = AccountItem(user_key(user_id))
+    """Update an account. `already` names its state where the condition does not hold any more."""
+    gone = NotFound("This account no longer exists.")
+    if (account := _stored(user_id)) is None:
+        raise gone
     stands = AccountItem.pk.exists()
-    (stored,) = PLATFORM.get_all([(AccountItem, item.pk, None)], consistent=True)
-    if stored is None:
-        raise NotFound("This account no longer exists.")
     transaction = Transaction()
-    transaction.update(item, actions, name=ACCOUNT, condition=stands & condition if condition is not None else stands)
+    transaction.update(
+        AccountItem(account.pk),
+        actions,
+        name=ACCOUNT,
+        condition=stands & condition if condition is not None else stands,
+    )
+    after = {"reason": reason} if reason else {}
     try:
-        recording.commit(transaction, [_entry(stored, action, by, after=after)])
+        recording.commit(transaction, [AuditEntry.of_user(user_id, account.email, action, by, after=after)])
     except TransactionRefused as error:
         refused = error.reason(ACCOUNT)
         if condition is None or refused is None or refused.item is None:
-            raise NotFound("This account no longer exists.") from error
+            raise gone from error
         raise Conflict(f"The account is {already} already.") from error
-    return User.from_item(PLATFORM.get_all([(AccountItem, item.pk, None)], consistent=True)[0])
-
-
-def _entry(
-    account: AccountItem, action: AuditAction, by: Actor, *, after: Mapping[str, object] | None = None
-) -> AuditEntry:
-    """Return an entry of the platform's own trail: an account belongs to no tenant."""
-    return AuditEntry(recording.PLATFORM, action, by, "user", account.user_id, account.email, {}, after or {})
+    if (changed := _stored(user_id)) is None:
+        raise gone
+    return User.from_item(changed)

@@ -7,7 +7,7 @@ because its signed state is compared with the stored account.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -49,18 +49,16 @@ def let_in(
     fan_out([*forgiven, partial(accounts.note_sign_in, user.id)])
     start_session(request, user)
     response = _enter(request, user, stash, next_url)
-    response.set_cookie(
-        attempt_limits.KNOWN_COOKIE,
-        attempt_limits.remembered_cookie(
-            request.COOKIES.get(attempt_limits.KNOWN_COOKIE, ""), user.email, epoch=user.session_epoch
-        ),
-        max_age=attempt_limits.KNOWN_LIFETIME,
-        path=reverse("tenants:login"),  # sent with attempts to sign in, and nowhere else
-        secure=settings.SESSION_COOKIE_SECURE,
-        httponly=True,
-        samesite="Lax",
-    )
+    known = request.COOKIES.get(attempt_limits.KNOWN_COOKIE, "")
+    remembered = attempt_limits.remembered_cookie(known, user.email, epoch=user.session_epoch)
+    _set_cookie(response, attempt_limits.KNOWN_COOKIE, remembered, max_age=attempt_limits.KNOWN_LIFETIME)
     return response
+
+
+def _set_cookie(response: HttpResponse, name: str, value: str, *, max_age: int) -> None:
+    """Set a cookie that browsers send with attempts to sign in, and nowhere else."""
+    path, secure = reverse("tenants:login"), settings.SESSION_COOKIE_SECURE
+    response.set_cookie(name, value, max_age=max_age, path=path, secure=secure, httponly=True, samesite="Lax")
 
 
 def _enter(request: HttpRequest, user: User, stash: Stash | None, next_url: str) -> HttpResponse:
@@ -133,15 +131,8 @@ def site_of(request: HttpRequest) -> PasskeySite:
 def ask(request: HttpRequest, user: User, *, stash: Stash | None, next_url: str) -> HttpResponse:
     """Answer a right password where the account has a second factor: nobody is signed in yet."""
     response = _page(request, user, SecondStepForm(initial={"next": next_url}), stash)
-    response.set_cookie(
-        SECOND_STEP_COOKIE,
-        half_signed_in(user),
-        max_age=SECOND_STEP_SECONDS,
-        path=reverse("tenants:login"),
-        secure=settings.SESSION_COOKIE_SECURE,
-        httponly=True,
-        samesite="Lax",
-    )
+    token = signing.dumps([user.id, _state(user)], salt=_SALT)
+    _set_cookie(response, SECOND_STEP_COOKIE, token, max_age=SECOND_STEP_SECONDS)
     return response
 
 
@@ -159,7 +150,8 @@ def second_step(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return _page(request, user, SecondStepForm(initial={"next": request.GET.get("next", "")}), stash)
     if "credential" in request.POST:
-        return _passkey(request, user, stash)
+        empty = SecondStepForm(initial={"next": request.POST.get("next", "")})
+        return _take_passkey(request, partial(_page, request, user, empty, stash), stash, of=user.id)
     if not form.is_valid():
         return _page(request, user, form, stash, status=422)
     known = request.COOKIES.get(attempt_limits.KNOWN_COOKIE, "")
@@ -173,18 +165,6 @@ def second_step(request: HttpRequest) -> HttpResponse:
         form.add_error("one_time_code", _WRONG_RECOVERY if factor_secrets.is_recovery_code(code) else _WRONG)
         return _page(request, user, form, stash, status=422)
     return _finish(request, user, attempt, stash, form.cleaned_data["next"])
-
-
-def _passkey(request: HttpRequest, user: User, stash: Stash | None) -> HttpResponse:
-    form = SecondStepForm(initial={"next": request.POST.get("next", "")})
-    attempt = attempt_limits.begin(attempt_limits.passkey(address=client_address(request)))
-    if attempt.wait_minutes is not None:
-        return _page(request, user, form, stash, status=429, wait_minutes=attempt.wait_minutes)
-    try:
-        _signer(request, of=user.id)
-    except Invalid as error:
-        return _page(request, user, form, stash, status=422, problem=error.message)
-    return _finish(request, user, attempt, stash, request.POST.get("next", ""))
 
 
 @unlimited
@@ -201,21 +181,28 @@ def passkey_challenge(request: HttpRequest) -> HttpResponse:
 @require_POST
 def passkey_sign_in(request: HttpRequest) -> HttpResponse:
     """Sign in whoever signed the challenge: who that is, the passkey itself says."""
-    stash, next_url = stash_of(request), request.POST.get("next", "")
-    page = {"form": SignInForm(initial={"next": next_url}), "resume": stash}
+    stash = stash_of(request)
+    return _take_passkey(request, partial(_sign_in_page, request, stash), stash)
+
+
+def _take_passkey(
+    request: HttpRequest, page: Callable[..., HttpResponse], stash: Stash | None, *, of: str = ""
+) -> HttpResponse:
+    """Sign in by a passkey, of the person `of` or of anybody, or show the page again with the reason why not."""
     attempt = attempt_limits.begin(attempt_limits.passkey(address=client_address(request)))
     if attempt.wait_minutes is not None:
-        return render(request, "tenants/login.html", page | {"wait_minutes": attempt.wait_minutes}, status=429)
-    try:
-        user = _signer(request)
-    except Invalid as error:
-        return render(request, "tenants/login.html", page | {"problem": error.message}, status=422)
-    return _finish(request, user, attempt, stash, next_url)
-
-
-def _signer(request: HttpRequest, *, of: str = "") -> User:
+        return page(status=429, wait_minutes=attempt.wait_minutes)
     answer, token = request.POST.get("credential", ""), request.POST.get("challenge", "")
-    return factors.by_passkey(site_of(request), answer, token, of=of)
+    try:
+        user = factors.by_passkey(site_of(request), answer, token, of=of)
+    except Invalid as error:
+        return page(status=422, problem=error.message)
+    return _finish(request, user, attempt, stash, request.POST.get("next", ""))
+
+
+def _sign_in_page(request: HttpRequest, stash: Stash | None, *, status: int, **more: object) -> HttpResponse:
+    page = {"form": SignInForm(initial={"next": request.POST.get("next", "")}), "resume": stash}
+    return render(request, "tenants/login.html", page | more, status=status)
 
 
 def _finish(
@@ -228,12 +215,11 @@ def _finish(
 
 def _begin_again(request: HttpRequest, stash: Stash | None) -> HttpResponse:
     messages.info(request, _TOO_LATE)
-    next_url = request.POST.get("next", "")
     if stash is None:
+        next_url = request.POST.get("next", "")
         query = f"?{urlencode({'next': next_url})}" if next_url else ""
         return redirect(reverse("tenants:login") + query)
-    page = {"form": SignInForm(initial={"next": next_url}), "resume": stash}
-    return render(request, "tenants/login.html", page, status=401)
+    return _sign_in_page(request, stash, status=401)
 
 
 def _page(
@@ -252,10 +238,6 @@ def _page(
 
 SECOND_STEP_SECONDS: Final = 600  # seconds
 _SALT: Final = "tenants.second-factors.half-signed-in"
-
-
-def half_signed_in(user: User) -> str:
-    return signing.dumps([user.id, _state(user)], salt=_SALT)
 
 
 def read_half_signed_in(text: str) -> User | None:

@@ -51,7 +51,7 @@ class Factors:
     @property
     def kinds(self) -> str:
         """Name what there is, for the account: "authenticator passkey", "" for nothing. Codes alone are nothing."""
-        return kinds_of(self.authenticator is not None, bool(self.passkeys))
+        return " ".join([AUTHENTICATOR] * (self.authenticator is not None) + [PASSKEY] * bool(self.passkeys))
 
     @property
     def codes_left(self) -> int:
@@ -64,11 +64,6 @@ class Factors:
         except ValueError:
             return None
         return next((item for item in self.passkeys if item.factor == factor), None)
-
-
-def kinds_of(has_authenticator: bool, has_passkeys: bool) -> str:
-    """Name kinds of factors as an account keeps them."""
-    return " ".join([AUTHENTICATOR] * has_authenticator + [PASSKEY] * has_passkeys)
 
 
 def factors_of(user_id: str) -> Factors:
@@ -85,7 +80,7 @@ def factors_of(user_id: str) -> Factors:
     return found
 
 
-_NAME_LIMIT: Final = 60  # characters of a passkey's name
+NAME_LIMIT: Final = 60  # characters of a passkey's name
 _REASON_LIMIT: Final = 300  # characters of an operator's reason
 _WHAT: Final = {
     AuditAction.USER_FACTOR_ADDED: "{factor} was added to your account.",
@@ -106,9 +101,9 @@ def change_mail(
 ) -> OutgoingMail:
     """Write the mail about one change; `factor` and `name` say of which factor, `left` how many codes there are, and
     `reason` why an operator did it."""
-    what = f"The {factor}" if not name else f"The {factor} “{plain_text.named(name, limit=_NAME_LIMIT)}”"
+    what = f"The {factor}" if not name else f"The {factor} “{plain_text.named(name, limit=NAME_LIMIT)}”"
     lines = (
-        f"Hello {plain_text.named(user.name, limit=_NAME_LIMIT)},",
+        f"Hello {plain_text.named(user.name, limit=NAME_LIMIT)},",
         f"{_WHAT[action].format(factor=what, left=left)} The account is {user.email}.",
         *(_after_reset(reason) if action is AuditAction.USER_FACTORS_RESET else _AFTER),
     )
@@ -174,19 +169,10 @@ def _by_recovery_code(user: User, found: Factors, code: str, *, origin: str) -> 
     if found.recovery is None or hashed not in (found.recovery.hashes or ()) or not found.kinds:
         return False
     left = found.codes_left - 1
-    entry = AuditEntry(
-        recording.PLATFORM,
-        AuditAction.USER_RECOVERY_CODE_USED,
-        Actor(user.id, user.email, origin),
-        "user",
-        user.id,
-        user.email,
-        after={"codes left": left},
-    )
-    transaction = Transaction()
-    transaction.update(
-        found.recovery, [RecoveryItem.hashes.delete({hashed})], condition=RecoveryItem.hashes.contains(hashed)
-    )
+    by, after = Actor(user.id, user.email, origin), {"codes left": left}
+    entry = AuditEntry.of_user(user.id, user.email, AuditAction.USER_RECOVERY_CODE_USED, by, after=after)
+    transaction, unused = Transaction(), RecoveryItem.hashes.contains(hashed)
+    transaction.update(found.recovery, [RecoveryItem.hashes.delete({hashed})], condition=unused)
     unsent = outgoing.join(transaction, [change_mail(user, AuditAction.USER_RECOVERY_CODE_USED, left=left)])
     try:
         recording.commit(transaction, [entry])
@@ -235,7 +221,6 @@ def by_passkey(site: PasskeySite, answer: str, token: str, *, of: str = "") -> U
 
 
 PASSKEY_LIMIT: Final = 20  # of one account
-NAME_LIMIT: Final = 60  # characters of a passkey's name
 APP: Final = "authenticator app"
 NO_APP: Final = "Your account has no authenticator app."
 NO_PASSKEY: Final = "Your account has no such passkey."
@@ -270,9 +255,10 @@ class _Change:
         self.transaction.put(item)
 
     def commit(
-        self, kinds: str, action: AuditAction, *, factor: str = "", name: str = "", reason: str = ""
+        self, left: Factors, action: AuditAction, *, factor: str = "", name: str = "", reason: str = ""
     ) -> FactorChange:
-        """Write everything. `kinds` is what there is afterwards. Raises Conflict where something else has changed."""
+        """Write everything. `left` is what there is afterwards. Raises Conflict where something else has changed."""
+        kinds = left.kinds
         if kinds and not self.found.kinds:
             self.make_codes()
         if not kinds and self.found.recovery is not None:
@@ -280,12 +266,10 @@ class _Change:
         accounts.add_factor_change(self.transaction, self.user, kinds=kinds)
         after = {k: v for k, v in (("factor", factor), ("name", name), ("reason", reason)) if v}
         user = self.user
-        entry = AuditEntry(recording.PLATFORM, action, self.by, "user", user.id, user.email, after=after)
+        entry = AuditEntry.of_user(user.id, user.email, action, self.by, after=after)
         unsent = outgoing.join(self.transaction, [change_mail(user, action, factor=factor, name=name, reason=reason)])
-        try:
-            recording.commit(self.transaction, [entry])
-        except TransactionRefused as error:
-            raise Conflict("Your account has changed at the same moment. Try again.") from error
+        changed = Conflict("Your account has changed at the same moment. Try again.")
+        recording.commit(self.transaction, [entry], refused=changed)
         session_store.forget(user.id)
         outgoing.send_all(unsent)
         user.session_epoch, user.second_factors = user.session_epoch + 1, kinds
@@ -306,8 +290,7 @@ def add_authenticator(user_id: str, *, secret: str, code: str, by: Actor) -> Fac
         raise Conflict("Your account has an authenticator app already. Remove it first.")
     item.sealed, item.last_step, item.created_at = sealed, step, clock.stamp()
     change.transaction.put(item, condition=AuthenticatorItem.user_id.does_not_exist())
-    kinds = kinds_of(True, bool(change.found.passkeys))
-    return change.commit(kinds, AuditAction.USER_FACTOR_ADDED, factor=APP)
+    return change.commit(replace(change.found, authenticator=item), AuditAction.USER_FACTOR_ADDED, factor=APP)
 
 
 def remove_authenticator(user_id: str, *, by: Actor) -> FactorChange:
@@ -316,8 +299,7 @@ def remove_authenticator(user_id: str, *, by: Actor) -> FactorChange:
     if change.found.authenticator is None:
         raise NotFound(NO_APP)
     change.transaction.delete(change.found.authenticator)
-    kinds = kinds_of(False, bool(change.found.passkeys))
-    return change.commit(kinds, AuditAction.USER_FACTOR_REMOVED, factor=APP)
+    return change.commit(replace(change.found, authenticator=None), AuditAction.USER_FACTOR_REMOVED, factor=APP)
 
 
 def add_passkey(user_id: str, *, credential: str, name: str, by: Actor) -> FactorChange:
@@ -335,8 +317,9 @@ def add_passkey(user_id: str, *, credential: str, name: str, by: Actor) -> Facto
         raise Conflict("Your account has this passkey already.")
     item = PasskeyItem(user_id, passkey_key(passkey_id), name=name, credential=credential, created_at=clock.stamp())
     change.transaction.put(item, condition=PasskeyItem.user_id.does_not_exist())
-    kinds = kinds_of(change.found.authenticator is not None, True)
-    return change.commit(kinds, AuditAction.USER_FACTOR_ADDED, factor="passkey", name=name)
+    return change.commit(
+        replace(change.found, passkeys=[item]), AuditAction.USER_FACTOR_ADDED, factor="passkey", name=name
+    )
 
 
 def remove_passkey(user_id: str, *, passkey_id: str, by: Actor) -> FactorChange:
@@ -346,8 +329,8 @@ def remove_passkey(user_id: str, *, passkey_id: str, by: Actor) -> FactorChange:
     if item is None:
         raise NotFound(NO_PASSKEY)
     change.transaction.delete(item)
-    kinds = kinds_of(change.found.authenticator is not None, len(change.found.passkeys) > 1)
-    return change.commit(kinds, AuditAction.USER_FACTOR_REMOVED, factor="passkey", name=item.name)
+    left = replace(change.found, passkeys=[one for one in change.found.passkeys if one is not item])
+    return change.commit(left, AuditAction.USER_FACTOR_REMOVED, factor="passkey", name=item.name)
 
 
 def renew_codes(user_id: str, *, by: Actor) -> FactorChange:
@@ -356,7 +339,7 @@ def renew_codes(user_id: str, *, by: Actor) -> FactorChange:
     if not change.found.kinds:
         raise Conflict("Recovery codes come with a second factor. Add one first.")
     change.make_codes()
-    return change.commit(change.found.kinds, AuditAction.USER_RECOVERY_CODES_RENEWED)
+    return change.commit(change.found, AuditAction.USER_RECOVERY_CODES_RENEWED)
 
 
 def reset(user_id: str, *, reason: str, by: Actor) -> FactorChange:
@@ -372,4 +355,4 @@ def reset(user_id: str, *, reason: str, by: Actor) -> FactorChange:
     for item in (change.found.authenticator, *change.found.passkeys):
         if item is not None:
             change.transaction.delete(item)
-    return change.commit("", AuditAction.USER_FACTORS_RESET, reason=reason)
+    return change.commit(Factors(None, (), None), AuditAction.USER_FACTORS_RESET, reason=reason)

@@ -35,7 +35,9 @@ class UnambiguousAddressField(forms.EmailField):
 class PasswordField(forms.CharField):
     """Take a password as it is typed; `autocomplete` says which one a browser may fill in."""
 
-    def __init__(self, label: str, required: str, *, autocomplete: str = "current-password", help_text: str = "") -> None:
+    def __init__(
+        self, label: str, required: str, *, autocomplete: str = "current-password", help_text: str = ""
+    ) -> None:
         super().__init__(
             label=label,
             error_messages={"required": required},

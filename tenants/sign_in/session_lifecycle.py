@@ -10,7 +10,7 @@ from typing import Final
 
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import Transaction
-from portal.errors import NotFound, TransactionRefused
+from portal.errors import NotFound
 from portal.nosql.stored import SessionItem
 from portal.schema import keys
 from tenants.audit_trail import recording
@@ -66,13 +66,8 @@ def end(user_id: str, *, session_id: str, by: Actor) -> None:
     name = person.email if person else ""
     transaction = Transaction()
     transaction.delete(SessionItem(session_id), condition=SessionItem.user_id == user_id)
-    try:
-        recording.commit(
-            transaction,
-            [AuditEntry(recording.PLATFORM, AuditAction.SESSION_ENDED, by, "user", user_id, name, before=before)],
-        )
-    except TransactionRefused as error:
-        raise NotFound(_GONE) from error
+    entry = AuditEntry.of_user(user_id, name, AuditAction.SESSION_ENDED, by, before=before)
+    recording.commit(transaction, [entry], refused=NotFound(_GONE))
 
 
 def browser_of(agent: str) -> str:

@@ -6,6 +6,7 @@ from typing import Final
 
 from pynamodb.attributes import BooleanAttribute, NumberAttribute, UnicodeAttribute, UnicodeSetAttribute
 
+from portal import clock
 from portal.dynamo.client import Item
 from portal.dynamo.models import IndexModel, Kinds
 from portal.schema import keys
@@ -178,10 +179,17 @@ class UniqueItem(Item):
     owner = UnicodeAttribute()
 
 
+BOUNCED, COMPLAINED = "bounced", "complained"
+_SUPPRESSIONS: Final = {
+    BOUNCED: "Mail to this address bounced on {on}, and none is sent to it since.",
+    COMPLAINED: "Mail to this address was reported as unwanted on {on}, and none is sent to it since.",
+}
+
+
 class SuppressedItem(Item):
     """A suppressed mail address, by its hash.
 
-    `kind` is "bounced" or "complained", `why` what the mail server said, `at` when.
+    `kind` is BOUNCED or COMPLAINED, `why` what the mail server said, or "", and `at` when.
     """
 
     table = USERS
@@ -190,6 +198,16 @@ class SuppressedItem(Item):
     kind = UnicodeAttribute()
     why = UnicodeAttribute(default="")
     at = UnicodeAttribute()
+
+    @property
+    def sentence(self) -> str:
+        """Say it to a person."""
+        return _SUPPRESSIONS[self.kind].format(on=f"{clock.parse(self.at):%-d %B %Y}")
+
+    @property
+    def in_full(self) -> str:
+        """Say it to an operator, with what the mail server said."""
+        return f"{self.sentence} {self.why}".strip()
 
 
 class ThrottleItem(Item):

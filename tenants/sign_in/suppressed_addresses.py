@@ -7,74 +7,40 @@ an address can be looked up, but not listed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 from portal import clock
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.repository import Transaction
-from portal.errors import Invalid, NotFound, TransactionRefused
+from portal.errors import Invalid, NotFound
 from portal.schema import keys as schema_keys
 from portal.streams.worker import WORKER
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.sign_in.stored import SuppressedItem, folded, suppressed_key
 
-BOUNCED, COMPLAINED = "bounced", "complained"
 WHY_LIMIT: Final = 300  # characters
 _ADDRESS: Final = "address"  # names a member of a transaction
-_WHAT: Final = {
-    BOUNCED: "Mail to this address bounced on {on}, and none is sent to it since.",
-    COMPLAINED: "Mail to this address was reported as unwanted on {on}, and none is sent to it since.",
-}
 
 
-@dataclass(frozen=True)
-class Suppression:
-    """Hold what is known of an address that mail does not reach. `why` is what the mail server said, or ""."""
-
-    kind: str
-    why: str
-    at: str
-
-    @property
-    def sentence(self) -> str:
-        """Say it to a person."""
-        return sentence(self.kind, self.at)
-
-    @property
-    def in_full(self) -> str:
-        """Say it to an operator, with what the mail server said."""
-        return f"{self.sentence} {self.why}".strip()
-
-
-def sentence(kind: str, at: str) -> str:
-    """Say to a person that mail does not reach an address. `at` is a stamp."""
-    return _WHAT[kind].format(on=f"{clock.parse(at):%-d %B %Y}")
-
-
-def of(addresses: Iterable[str]) -> dict[str, Suppression]:
+def of(addresses: Iterable[str]) -> dict[str, SuppressedItem]:
     """Return what is known of these addresses, up to 100, by address as given: one BatchGetItem."""
     return _read(list(addresses), PLATFORM.get_all)
 
 
-def read_by_worker(addresses: Iterable[str]) -> dict[str, Suppression]:
+def read_by_worker(addresses: Iterable[str]) -> dict[str, SuppressedItem]:
     """Do the same as who carries mail, consistently."""
     return _read(list(addresses), partial(WORKER.get_all, consistent=True))
 
 
-def _read(addresses: Sequence[str], get_all: Callable[[list[Any]], Iterable[Any]]) -> dict[str, Suppression]:
+def _read(addresses: Sequence[str], get_all: Callable[[list[Any]], Iterable[Any]]) -> dict[str, SuppressedItem]:
     keyed = {address: key for address in addresses if (key := _key(address))}
     wanted = list(dict.fromkeys(keyed.values()))
     if not wanted:
         return {}
     stored = dict(zip(wanted, get_all([(SuppressedItem, key, None) for key in wanted]), strict=True))
-    return {
-        address: Suppression(item.kind, item.why, item.at)
-        for address, key in keyed.items()
-        if (item := stored[key]) is not None
-    }
+    return {address: item for address, key in keyed.items() if (item := stored[key]) is not None}
 
 
 def note(address: str, *, kind: str, why: str, at: str = "") -> bool:
@@ -94,10 +60,7 @@ def clear(address: str, *, by: Actor) -> None:
     transaction.delete(SuppressedItem(key), condition=SuppressedItem.pk.exists(), name=_ADDRESS)
     entity_id = schema_keys.anonymous(folded(address))
     entry = AuditEntry(recording.PLATFORM, AuditAction.ADDRESS_CLEARED, by, "address", entity_id, folded(address))
-    try:
-        recording.commit(transaction, [entry])
-    except TransactionRefused as refused:
-        raise NotFound("Nothing keeps mail from this address.") from refused
+    recording.commit(transaction, [entry], refused=NotFound("Nothing keeps mail from this address."))
 
 
 def _key(address: str) -> str:

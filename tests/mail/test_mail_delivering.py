@@ -21,7 +21,7 @@ from portal.mailing import mail_transport
 from tenants.audit_trail.recording import SYSTEM
 from tenants.membership import invitations
 from tenants.sign_in import suppressed_addresses
-from tenants.sign_in.suppressed_addresses import BOUNCED
+from tenants.sign_in.stored import BOUNCED
 from tests.support import commands, mailing
 from tests.support.mailing import MailServer, RefusingBackend, mail_server
 from tests.support.operators import Operator, make_operator

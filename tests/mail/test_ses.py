@@ -25,7 +25,7 @@ from portal.errors import Invalid, PortalError, Rejected, Throttled, Unavailable
 from portal.mailing import mail_transport, ses_backend
 from portal.queueing import sqs_client
 from tenants.sign_in import suppressed_addresses
-from tenants.sign_in.suppressed_addresses import BOUNCED, COMPLAINED
+from tenants.sign_in.stored import BOUNCED, COMPLAINED
 from tests.support import commands, fakes, mailing
 from tests.support.outbox import rows
 from tests.support.stacks import PRODUCTION, WITH_FUNCTION, Stack, committed

@@ -150,10 +150,10 @@ def test_a_suspension_never_lists_a_tenant_under_a_slug_that_it_had(
 ) -> None:
     commit, alice = recording.commit, world.context("alice", "acme")
 
-    def somebody_is_faster(*args: Any) -> None:
+    def somebody_is_faster(*args: Any, **how: Any) -> None:
         monkeypatch.setattr(recording, "commit", commit)
         desk_settings.rename(alice, name="Acme", slug="acme-2", by=recording.SYSTEM)
-        commit(*args)
+        commit(*args, **how)
 
     monkeypatch.setattr(recording, "commit", somebody_is_faster)
     page = root.act(tenant_url(world, "acme"), "_suspend", follow=True)
@@ -194,11 +194,11 @@ def test_a_race_lost_between_reading_and_writing_is_an_error_of_the_form(
 ) -> None:
     commit = recording.commit
 
-    def somebody_is_faster(*args: Any) -> None:
+    def somebody_is_faster(*args: Any, **how: Any) -> None:
         monkeypatch.setattr(recording, "commit", commit)
         gold = tenant_lifecycle.TenantLimits("gold", 1)
         tenant_lifecycle.change_limits(world.tenants["acme"].tenant_id, gold, by=recording.SYSTEM)
-        commit(*args)
+        commit(*args, **how)
 
     monkeypatch.setattr(recording, "commit", somebody_is_faster)
     refused = root.fill(tenant_url(world, "acme"), plan="silver")
