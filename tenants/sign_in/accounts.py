@@ -278,14 +278,9 @@ def _update(
     gone = NotFound("This account no longer exists.")
     if (account := _stored(user_id)) is None:
         raise gone
-    stands = AccountItem.pk.exists()
+    stands = AccountItem.pk.exists() if condition is None else AccountItem.pk.exists() & condition
     transaction = Transaction()
-    transaction.update(
-        AccountItem(account.pk),
-        actions,
-        name=ACCOUNT,
-        condition=stands & condition if condition is not None else stands,
-    )
+    transaction.update(AccountItem(account.pk), [*actions], name=ACCOUNT, condition=stands)
     after = {"reason": reason} if reason else {}
     try:
         recording.commit(transaction, [AuditEntry.of_user(user_id, account.email, action, by, after=after)])
