@@ -25,7 +25,7 @@ from portal.queueing.sqs_client import LONGEST_POLL
 from portal.schema import keys
 from tenants.membership import invitations
 from tenants.sign_in import suppressed_addresses
-from tenants.sign_in.stored import BOUNCED, COMPLAINED, SuppressedItem
+from tenants.sign_in.stored import BOUNCED, COMPLAINED, suppressed_sentence
 
 log = logging.getLogger("pooldesk.mail")
 
@@ -107,7 +107,7 @@ def _bounced(event: dict[str, Any]) -> Told:
     tenant_id, about = ((tags.get(name) or [""])[0] for name in ("tenant", "about"))
     if keys.TENANT_ID.match(tenant_id) and about.startswith(_TAGGED):
         invitation = INVITATION + about.removeprefix(_TAGGED)
-        why = SuppressedItem(kind=BOUNCED, at=at).sentence
+        why = suppressed_sentence(BOUNCED, at)
         note_undelivered(tenant_id, invitation, why=why, sent_at=_stamp(event["mail"]["timestamp"]))
     return "bounced"
 

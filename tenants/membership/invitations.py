@@ -44,7 +44,7 @@ from tenants.membership.stored import (
     invited_key,
 )
 from tenants.sign_in import accounts, suppressed_addresses
-from tenants.sign_in.stored import SuppressedItem, ThrottleItem, attempts_key
+from tenants.sign_in.stored import ThrottleItem, attempts_key
 from tenants.tenancy.context import TenantContext, for_system
 from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import MembershipItem, TenantItem
@@ -283,7 +283,8 @@ def invite_all(
             outcomes.append(InviteOutcome(address, None, f"{names[address]} is already a member."))
             continue
         try:
-            sent = _invite(tenant, address, role, by, write, suppressed.get(address))
+            unreached = suppressed[address].sentence if address in suppressed else ""
+            sent = _invite(tenant, address, role, by, write, unreached)
             outcomes.append(InviteOutcome(address, sent))
         except (Conflict, Invalid) as error:
             outcomes.append(InviteOutcome(address, None, error.message))
@@ -291,11 +292,11 @@ def invite_all(
 
 
 def _invite(
-    tenant: TenantContext, address: str, role: Role, by: Actor, write: Write | None, suppressed: SuppressedItem | None
+    tenant: TenantContext, address: str, role: Role, by: Actor, write: Write | None, unreached: str
 ) -> SentInvite:
     invite = InviteItem(tenant.tenant_id, accounts.new_id(), email=address, role=role.value, created_at=clock.stamp())
     entry = entry_of(invite, AuditAction.MEMBER_INVITED, by, after={"role": role.value})
-    return _send(tenant, invite, None, entry, write, suppressed)
+    return _send(tenant, invite, None, entry, write, unreached)
 
 
 @dataclass(frozen=True)
@@ -343,7 +344,7 @@ def resend(tenant: TenantContext, *, invite_id: str, by: Actor, write: Write | N
         raise Conflict(f"This invitation was sent a moment ago. You can send it again in {_minutes(seconds)}.")
     suppressed = suppressed_addresses.of([invite.email]).get(invite.email)
     entry = entry_of(invite, AuditAction.INVITATION_RESENT, by)
-    return _send(tenant, invite, invite.link, entry, write, suppressed)
+    return _send(tenant, invite, invite.link, entry, write, suppressed.sentence if suppressed else "")
 
 
 def _send(
@@ -352,13 +353,13 @@ def _send(
     replacing: str | None,
     entry: AuditEntry,
     write: Write | None,
-    suppressed: SuppressedItem | None,
+    unreached: str,
 ) -> SentInvite:
     """Store a new invitation, or a renewed one in place of the stored one with the link `replacing`."""
     invite.invited_by = tenant.user_id or PROVIDER  # who runs the platform is no member
     invite.invited_by_name = tenant.user_name
     secret = renew(invite)
-    transaction, unreached = Transaction(), suppressed.sentence if suppressed else ""
+    transaction = Transaction()
     if unreached:
         put_unreached(transaction, invite, why=unreached)
     mails = outgoing.join(transaction, [write(invite, secret)]) if write and not unreached else ()

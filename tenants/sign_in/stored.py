@@ -186,6 +186,11 @@ _SUPPRESSIONS: Final = {
 }
 
 
+def suppressed_sentence(kind: str, at: str) -> str:
+    """Say to a person that mail does not reach an address. `at` is a stamp."""
+    return _SUPPRESSIONS[kind].format(on=f"{clock.parse(at):%-d %B %Y}")
+
+
 class SuppressedItem(Item):
     """A suppressed mail address, by its hash.
 
@@ -202,7 +207,7 @@ class SuppressedItem(Item):
     @property
     def sentence(self) -> str:
         """Say it to a person."""
-        return _SUPPRESSIONS[self.kind].format(on=f"{clock.parse(self.at):%-d %B %Y}")
+        return suppressed_sentence(self.kind, self.at)
 
     @property
     def in_full(self) -> str:
