@@ -17,7 +17,6 @@ from portal.dynamo.transaction import Companion
 from tenants.api_keys.scopes import Scope
 from tickets.data import exporting
 from tickets.desk import commenting, timelines
-from tickets.desk.timelines import Activity
 from tickets.ticket.fields import Status
 from tickets.ticket.stored import ActivityItem
 
@@ -59,7 +58,7 @@ class ActivityEntry(ApiModel):
     changes: list[ChangedField] | None = Field(None, description="of events")
 
     @classmethod
-    def of(cls, entry: Activity) -> Self:
+    def of(cls, entry: ActivityItem) -> Self:
         return cls.model_validate(exporting.entry(entry))
 
 
@@ -141,4 +140,4 @@ def _added(
 
 
 def _rendered(item: ActivityItem) -> HttpResponse:
-    return answers.answer(ActivityEntry.of(Activity.of(item.serialize())), status=201)
+    return answers.answer(ActivityEntry.of(item), status=201)

@@ -15,15 +15,15 @@ from typing import Any, Final
 
 from portal import clock
 from portal.dynamo.client import fan_out
+from portal.errors import NotFound
 from tenants.tenancy.context import TenantContext
 from tickets.counting import contributions
-from tickets.desk import lists
+from tickets.desk import lists, timelines
 from tickets.desk.filters import EVERYTHING, TicketFilter
 from tickets.desk.lists import MergedList
-from tickets.desk.timelines import Activity
 from tickets.ticket import stored
 from tickets.ticket.fields import ASSIGNEE, FIELDS, Status
-from tickets.ticket.stored import TICKETS, SummaryItem
+from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, SummaryItem
 from tickets.verification.recount import last_number
 
 Json = dict[str, Any]
@@ -32,7 +32,7 @@ Json = dict[str, Any]
 MOMENTS = ("responded_at", "resolved_at", "reopened_at", "commented_at", "noted_at")
 
 
-def line(desk: str, summary: SummaryItem, description: str, activity: Iterable[Activity]) -> str:
+def line(desk: str, summary: SummaryItem, description: str, activity: Iterable[ActivityItem]) -> str:
     """Return the ticket as text of one line, without its end. `activity` is all of it, oldest first."""
     told = ticket(summary, description) | {"desk": desk, "activity": [entry(one) for one in activity]}
     return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
@@ -55,7 +55,7 @@ def ticket(summary: SummaryItem, description: str) -> Json:
     }
 
 
-def entry(one: Activity) -> Json:
+def entry(one: ActivityItem) -> Json:
     """Return an entry of the history: a comment, a note, or an event with what it changed."""
     told: Json = {
         "id": stored.entry_id(one.sk),
@@ -98,7 +98,7 @@ class WholeTicket:
 
     summary: SummaryItem
     description: str
-    activity: tuple[Activity, ...]
+    activity: tuple[ActivityItem, ...]
 
     @property
     def adds_up(self) -> bool:
@@ -134,17 +134,12 @@ def whole(tenant: TenantContext, number: int) -> WholeTicket | None:
 
 def _read(tenant: TenantContext, number: int, *, consistent: bool) -> WholeTicket | None:
     # Newest first, so that the summary comes first: what is added meanwhile is then in neither.
-    items = tenant.repository.query_all(TICKETS, stored.ticket, number, descending=True, consistent=consistent)
-    summary, description, activity = None, "", list[Activity]()
-    for raw in items:
-        sort = raw["sk"]["S"]
-        if sort == stored.SUMMARY:
-            summary = SummaryItem.from_raw_data(raw)
-        elif sort == stored.DETAIL:
-            description = raw.get("description", {}).get("S", "")
-        elif sort.startswith(stored.ACTIVITY_PREFIX):
-            activity.append(Activity.of(raw))
-    return WholeTicket(summary, description, tuple(reversed(activity))) if summary else None
+    items = tenant.repository.query_all(TICKET_ITEMS, stored.ticket, number, descending=True, consistent=consistent)
+    try:
+        summary, description, activity = timelines.parted(number, items)
+    except NotFound:
+        return None
+    return WholeTicket(summary, description, tuple(reversed(activity)))
 
 
 # --- tables of a list ---

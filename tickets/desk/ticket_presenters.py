@@ -17,10 +17,10 @@ from tickets.desk import changing
 from tickets.desk.changing import EditConflict, TicketState
 from tickets.desk.filters import FILTERS
 from tickets.desk.forms import ChangeForm, TicketForm
-from tickets.desk.timelines import Activity, TicketTimeline
+from tickets.desk.timelines import TicketTimeline
 from tickets.ticket import fields, stored
 from tickets.ticket.fields import ASSIGNEE, BY_NAME, CHOICES, DESCRIPTION, EDITED, FIELDS, LABELS, MOVES, Status
-from tickets.ticket.stored import SummaryItem
+from tickets.ticket.stored import ActivityItem, SummaryItem
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class TimelineEntry:
     changes: list[dict[str, str]]
 
 
-def timeline_entry(item: Activity) -> TimelineEntry:
+def timeline_entry(item: ActivityItem) -> TimelineEntry:
     changes = [{"label": LABELS.get(c.field, c.field), "before": c.before, "after": c.after} for c in item.changes]
     at = clock.parse(item.at)
     return TimelineEntry(stored.entry_id(item.sk), item.kind, item.author_name, at, item.body, item.verb, changes)
@@ -112,7 +112,7 @@ def _statuses(summary: SummaryItem) -> list[dict[str, Any]]:
     ]
 
 
-def news(tenant: TenantContext, summary: SummaryItem, entries: list[Activity], seen: str) -> dict[str, Any]:
+def news(tenant: TenantContext, summary: SummaryItem, entries: list[ActivityItem], seen: str) -> dict[str, Any]:
     """Return what an open page is shown of what came after the moment `seen`."""
     later = {
         "ticket": listed(tenant, summary),

@@ -2,68 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from portal.dynamo import paging
 from portal.dynamo.client import fan_out
-from portal.dynamo.repository import Page
+from portal.dynamo.store import Item, Page
 from portal.errors import NotFound
 from tenants.tenancy.context import TenantContext
 from tickets.ticket import stored
 from tickets.ticket.fields import DESCRIPTION
-from tickets.ticket.stored import TICKETS, SummaryItem
+from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, DetailItem, SummaryItem
 
 ACTIVITY_PAGE = 50
 _READ_ON = 200  # entries that are read at once for a viewer's page that notes have left short
 NEWS_READ = 10  # entries that an open page is shown at most; it says that there are more
 CHANGES_READ = 60  # items of a ticket that are read to tell what was changed since a version
-
-
-@dataclass(frozen=True, slots=True)
-class FieldChange:
-    """One field's change, as text."""
-
-    field: str
-    before: str
-    after: str
-
-
-@dataclass(frozen=True, slots=True)
-class Activity:
-    """An entry of a ticket's history under the names that the stored item has.
-
-    Read from the raw item: PynamoDB's deserialisation of a page of them takes longer than the Query.
-    """
-
-    sk: str
-    kind: str
-    at: str
-    author: str
-    author_name: str
-    body: str
-    verb: str
-    changes: tuple[FieldChange, ...]
-
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> Activity:
-        sk, kind, at, author, author_name, body, verb = (raw.get(name, _NOTHING)["S"] for name in _ACTIVITY_TEXTS)
-        changes = (c["M"] for c in raw["changes"]["L"]) if "changes" in raw else ()
-        return cls(
-            sk,
-            kind,
-            at,
-            author,
-            author_name,
-            body,
-            verb,
-            tuple(FieldChange(*(c.get(name, _NOTHING)["S"] for name in ("field", "before", "after"))) for c in changes),
-        )
-
-
-_ACTIVITY_TEXTS = ("sk", "kind", "at", "author", "author_name", "body", "verb")
-_NOTHING = {"S": ""}
 
 
 @dataclass(frozen=True)
@@ -72,7 +27,7 @@ class TicketTimeline:
 
     summary: SummaryItem
     description: str
-    activity: list[Activity]
+    activity: list[ActivityItem]
     earlier: str | None
 
 
@@ -86,53 +41,57 @@ def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> 
     more_than_a_page = ACTIVITY_PAGE + 1  # one more, to know whether there is something earlier
     if before is None:
         found = _collection(tenant, number, more_than_a_page + 2)  # the summary and the detail come first
-        heads = [i for i in found.items if not _is_activity(i)]
-        rows = [i for i in found.items if _is_activity(i)]
+        summary, description, rows = parted(number, found.items)
     else:
         (sort,) = paging.load(before, tenant_id=tenant.tenant_id, query=("activity", number)) or [""]
-        head, found = fan_out(
-            [
-                lambda: _collection(tenant, number, 2),
-                lambda: _collection(tenant, number, more_than_a_page, before=sort),
-            ]
-        )
-        heads, rows = head.items, found.items
-    by_sort_key = {i["sk"]["S"]: i for i in heads}
-    if stored.SUMMARY not in by_sort_key:
-        raise NotFound(f"There is no ticket {number}.")
-    detail = by_sort_key.get(stored.DETAIL)
+        reads: list[Callable[[], Any]] = [
+            lambda: head(tenant, number),
+            lambda: _collection(tenant, number, more_than_a_page, before=sort),
+        ]
+        (summary, description), found = fan_out(reads)
+        rows = _entries(found.items)
     # A Query also ends after 1 MB, which long comments reach before the page is full.
     while not tenant.is_agent:
-        rows = [i for i in rows if i["kind"]["S"] != "note"]
+        rows = [row for row in rows if row.kind != "note"]
         if len(rows) > ACTIVITY_PAGE or found.last_key is None:
             break
         found = _collection(tenant, number, _READ_ON, before=found.last_key["sk"]["S"])
-        rows += [i for i in found.items if _is_activity(i)]
+        rows += _entries(found.items)
     more = len(rows) > ACTIVITY_PAGE or found.last_key is not None
     rows = rows[:ACTIVITY_PAGE]
-    activity = [Activity.of(i) for i in reversed(rows)]
-    earlier = [rows[-1]["sk"]["S"]] if more and rows else None
+    earlier = [rows[-1].sk] if more and rows else None
     return TicketTimeline(
-        summary=SummaryItem.from_raw_data(by_sort_key[stored.SUMMARY]),
-        description=detail.get("description", _NOTHING)["S"] if detail else "",
-        activity=activity,
+        summary=summary,
+        description=description,
+        activity=rows[::-1],
         earlier=paging.dump(earlier, tenant_id=tenant.tenant_id, query=("activity", number)) if earlier else None,
     )
 
 
+def parted(number: int, items: Iterable[Item]) -> tuple[SummaryItem, str, list[ActivityItem]]:
+    """Return summary, description and entries among the items of a ticket. Raises NotFound where it has no summary."""
+    found = list(items)
+    summary = next((item for item in found if isinstance(item, SummaryItem)), None)
+    if summary is None:
+        raise NotFound(f"There is no ticket {number}.")
+    description = next((item.description for item in found if isinstance(item, DetailItem)), "")
+    return summary, description, _entries(found)
+
+
+def _entries(items: Iterable[Item]) -> list[ActivityItem]:
+    return [item for item in items if isinstance(item, ActivityItem)]
+
+
 def head(tenant: TenantContext, number: int) -> tuple[SummaryItem, str]:
     """Return a ticket and its description without its activity: one Query of two items. Raises NotFound."""
-    items = {i["sk"]["S"]: i for i in _collection(tenant, number, 2).items}
-    if stored.SUMMARY not in items:
-        raise NotFound(f"There is no ticket {number}.")
-    detail = items.get(stored.DETAIL, {})
-    return SummaryItem.from_raw_data(items[stored.SUMMARY]), detail.get("description", _NOTHING)["S"]
+    summary, description, _ = parted(number, _collection(tenant, number, 2).items)
+    return summary, description
 
 
-def news(tenant: TenantContext, number: int, *, seen: str) -> list[Activity]:
+def news(tenant: TenantContext, number: int, *, seen: str) -> list[ActivityItem]:
     """Return the latest entries after the moment `seen` that this caller may read, oldest first: one Query."""
-    rows = [i for i in _collection(tenant, number, NEWS_READ + 2).items if _is_activity(i) and i["at"]["S"] > seen]
-    return [Activity.of(i) for i in reversed(rows) if tenant.is_agent or i["kind"]["S"] != "note"]
+    rows = [row for row in _entries(_collection(tenant, number, NEWS_READ + 2).items) if row.at > seen]
+    return [row for row in reversed(rows) if tenant.is_agent or row.kind != "note"]
 
 
 @dataclass(frozen=True)
@@ -145,7 +104,7 @@ class ChangesSince:
 
     is_known: bool
     before: Mapping[str, str]
-    entries: tuple[Activity, ...]  # newest first
+    entries: tuple[ActivityItem, ...]  # newest first
 
 
 def changes_since(tenant: TenantContext, summary: SummaryItem, version: int) -> ChangesSince:
@@ -159,29 +118,24 @@ def changes_since(tenant: TenantContext, summary: SummaryItem, version: int) -> 
         return ChangesSince(True, {}, ())
     if any(made > version for made in summary.erased_versions or ()):
         return ChangesSince(False, {}, ())
-    raw = _collection(tenant, int(summary.number), CHANGES_READ, consistent=True).items
-    stored = [i for i in raw if _is_activity(i) and "changes" in i]
-    events = [(a, i) for a, i in ((Activity.of(i), i) for i in stored) if a.changes]
+    found = _collection(tenant, int(summary.number), CHANGES_READ, consistent=True).items
+    events = [entry for entry in _entries(found) if entry.changes]
     if missing < 0 or missing > len(events):
-        return ChangesSince(False, {}, tuple(a for a, _ in events[:1]))
+        return ChangesSince(False, {}, tuple(events[:1]))
     before: dict[str, str] = {}
-    for entry, item in events[:missing]:
-        before |= {c.field: c.before for c in entry.changes}
-        if DESCRIPTION.kept_as in item:  # of a description the changes tell the length
-            before[DESCRIPTION.name] = item[DESCRIPTION.kept_as]["S"]
-    return ChangesSince(True, before, tuple(a for a, _ in events[:missing]))
+    for entry in events[:missing]:
+        before |= {change.field: change.before for change in entry.changes}
+        if entry.former_description is not None:  # of a description the changes tell the length
+            before[DESCRIPTION.name] = entry.former_description
+    return ChangesSince(True, before, tuple(events[:missing]))
 
 
 def _collection(
     tenant: TenantContext, number: int, limit: int, *, before: str | None = None, consistent: bool = False
-) -> Page[dict[str, Any]]:
+) -> Page[SummaryItem | DetailItem | ActivityItem]:
     """Return a ticket's item collection, newest first. Consistent reading doubles the price; pages can do without."""
     pk = tenant.repository.key(stored.ticket, number)
     start = {"pk": {"S": pk}, "sk": {"S": before}} if before is not None else None
     return tenant.repository.query(
-        TICKETS, stored.ticket, number, descending=True, limit=limit, start=start, consistent=consistent
+        TICKET_ITEMS, stored.ticket, number, descending=True, limit=limit, start=start, consistent=consistent
     )
-
-
-def _is_activity(raw: dict[str, Any]) -> bool:
-    return str(raw["sk"]["S"]).startswith(stored.ACTIVITY_PREFIX)

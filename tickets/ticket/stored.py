@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pynamodb.attributes import ListAttribute, MapAttribute, NumberAttribute, UnicodeAttribute
 
-from portal.dynamo.client import Item
+from portal.dynamo.models import Item, Kinds
 from portal.schema import keys as all_keys
 from portal.schema import row_forms
 from portal.schema.holdings import FilePlace, Holding, Raw, Reader, Stage, StoredItem, TenantArrival, declare_holding
@@ -283,6 +283,12 @@ class ActivityItem(Item):
     request = UnicodeAttribute(null=True)
     former_resolver = UnicodeAttribute(null=True)
     former_description = UnicodeAttribute(null=True)
+
+
+# What a Query of one ticket gives.
+TICKET_ITEMS: Final = Kinds[SummaryItem | DetailItem | ActivityItem](
+    {SUMMARY: SummaryItem, DETAIL: DetailItem, ACTIVITY_PREFIX: ActivityItem}
+)
 
 
 class CounterItem(Item):

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from portal import clock
 from portal.dynamo.client import fan_out
-from portal.errors import Invalid, NotFound
+from portal.dynamo.store import Item
+from portal.errors import Invalid
 from tenants.tenancy.context import TenantContext
-from tickets.desk.timelines import Activity
+from tickets.desk import timelines
 from tickets.ticket import fields, stored
 from tickets.ticket.fields import ASSIGNEE, BY_NAME, FIELDS, TITLE, Status, TicketField, Values
-from tickets.ticket.stored import TICKETS, CounterItem, SummaryItem
+from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, CounterItem, SummaryItem
 
 _UNKNOWN: Final = "(not kept)"
 PAGE_SIZE: Final = 25  # numbers of a page: each ticket that has changed since costs a Query
@@ -74,8 +76,8 @@ class ThenAndNow:
     summary: SummaryItem
     then: PastTicket | None
     now: PastTicket
-    since: tuple[Activity, ...]
-    until: tuple[Activity, ...] = ()
+    since: tuple[ActivityItem, ...]
+    until: tuple[ActivityItem, ...] = ()
 
     @property
     def differing(self) -> frozenset[str]:
@@ -100,37 +102,30 @@ def read(tenant: TenantContext, number: int, at: str) -> ThenAndNow:
     on where it is more than 1 MB.
     """
     later = clock.stamp(clock.parse(at), offset=1)
-    reads: list[Callable[[], Any]] = [lambda: _newer(tenant, number, later), lambda: _until(tenant, number, later)]
+    reads: list[Callable[[], Any]] = [partial(of, tenant, number, later) for of in (_newer, _until)]
     newer, until = fan_out(reads)
     return replace(_then_and_now(number, newer, at), until=tuple(until))
 
 
-def _then_and_now(number: int, newer: Sequence[Mapping[str, Any]], at: str) -> ThenAndNow:
-    heads = {raw["sk"]["S"]: raw for raw in newer if not _is_entry(raw)}
-    if stored.SUMMARY not in heads:
-        raise NotFound(f"There is no ticket {number}.")
-    summary = SummaryItem.from_raw_data(dict(heads[stored.SUMMARY]))
-    description = heads.get(stored.DETAIL, {}).get("description", {"S": ""})["S"]
+def _then_and_now(number: int, newer: Sequence[Item], at: str) -> ThenAndNow:
+    summary, description, entries = timelines.parted(number, newer)
     now = PastTicket.of(summary, description)
-    entries = [raw for raw in newer if _is_entry(raw)]
     then = taken_back(now, entries) if summary.created_at <= at else None
-    return ThenAndNow(summary, then, now, tuple(Activity.of(dict(raw)) for raw in entries))
+    return ThenAndNow(summary, then, now, tuple(entries))
 
 
-def taken_back(now: PastTicket, entries: Iterable[Mapping[str, Any]]) -> PastTicket:
-    """Return the ticket as it was before these entries of its history, raw items, newest first."""
+def taken_back(now: PastTicket, entries: Iterable[ActivityItem]) -> PastTicket:
+    """Return the ticket as it was before these entries of its history, newest first."""
     values, resolver_name = dict(now.values), now.resolver_name
     comments = changes = 0
-    for raw in entries:
-        comments += raw["kind"]["S"] == "comment"
-        made = [change["M"] for change in raw["changes"]["L"]] if "changes" in raw else []
-        changes += bool(made)
-        for change in made:
-            name, text = change["field"]["S"], change.get("before", {"S": ""})["S"]
-            if name in values:
-                values[name] = _before(BY_NAME[name], text, raw)
-            if name == ASSIGNEE.name:
-                resolver_name = text
+    for entry in entries:
+        comments += entry.kind == "comment"
+        changes += bool(entry.changes)
+        for change in entry.changes:
+            if change.field in values:
+                values[change.field] = _before(BY_NAME[change.field], change.before, entry)
+            if change.field == ASSIGNEE.name:
+                resolver_name = change.before
     return replace(
         now,
         values=values,
@@ -140,12 +135,12 @@ def taken_back(now: PastTicket, entries: Iterable[Mapping[str, Any]]) -> PastTic
     )
 
 
-def _before(field: TicketField, text: str, raw: Mapping[str, Any]) -> Any:
+def _before(field: TicketField, text: str, entry: ActivityItem) -> Any:
     """Return the value before a change: `text` in the history, or what the entry keeps of it, None for neither."""
     if not field.kept_as:
         return field.from_text(text)
-    stored = raw.get(field.kept_as, {}).get("S")
-    return str(stored) if stored is not None else None if text else ""
+    kept = getattr(entry, field.kept_as)
+    return kept if kept is not None else None if text else ""
 
 
 # --- many tickets ---
@@ -191,7 +186,11 @@ def many(tenant: TenantContext, numbers: Sequence[int], at: str) -> list[ThenAnd
     found = _summaries(tenant, numbers)
     later = clock.stamp(clock.parse(at), offset=1)
     changed = [n for n, s in found.items() if s.created_at <= at <= s.updated_at]
-    newer = dict(zip(changed, fan_out([_reader(tenant, n, later) for n in changed]), strict=True)) if changed else {}
+    newer = (
+        dict(zip(changed, fan_out([partial(_newer, tenant, n, later) for n in changed]), strict=True))
+        if changed
+        else {}
+    )
     return [_then_and_now(n, newer[n], at) if n in newer else _as_it_is(found[n], at) for n in numbers if n in found]
 
 
@@ -224,28 +223,22 @@ def _summaries(tenant: TenantContext, numbers: Sequence[int]) -> dict[int, Summa
     return {number: item for number, item in zip(numbers, found, strict=True) if item is not None}
 
 
-def _reader(tenant: TenantContext, number: int, later: str) -> Any:
-    return lambda: _newer(tenant, number, later)
-
-
-def _newer(tenant: TenantContext, number: int, later: str) -> list[dict[str, Any]]:
+def _newer(tenant: TenantContext, number: int, later: str) -> list[Item]:
     """Return the summary, the detail and the entries from this moment on, newest first."""
     newer = (stored.activity_from(later), stored.SUMMARY)
     return list(
-        tenant.repository.query_all(TICKETS, stored.ticket, number, between=newer, descending=True, consistent=True)
+        tenant.repository.query_all(
+            TICKET_ITEMS, stored.ticket, number, between=newer, descending=True, consistent=True
+        )
     )
 
 
-def _until(tenant: TenantContext, number: int, later: str) -> list[Activity]:
+def _until(tenant: TenantContext, number: int, later: str) -> list[ActivityItem]:
     older = (stored.ACTIVITY_PREFIX, stored.activity_from(later))
     found = tenant.repository.query(
-        TICKETS, stored.ticket, number, between=older, descending=True, limit=ENTRIES_SHOWN, consistent=True
+        ActivityItem, stored.ticket, number, between=older, descending=True, limit=ENTRIES_SHOWN, consistent=True
     )
-    return [Activity.of(raw) for raw in reversed(found.items)]
-
-
-def _is_entry(raw: Mapping[str, Any]) -> bool:
-    return str(raw["sk"]["S"]).startswith(stored.ACTIVITY_PREFIX)
+    return found.items[::-1]
 
 
 # --- filter tickets by what they were at a moment ---

@@ -14,8 +14,8 @@ from portal.plain_text import amount
 from portal.web import moments
 from tickets.desk import ticket_presenters
 from tickets.desk.changing import TicketState
-from tickets.desk.timelines import Activity
 from tickets.ticket.fields import LABELS, Status
+from tickets.ticket.stored import ActivityItem
 from tickets.time_machine import past_tickets, restoring
 from tickets.time_machine.past_tickets import PastFilter, PastPage, ThenAndNow
 
@@ -75,7 +75,7 @@ def ticket_page(found: ThenAndNow, at: str) -> dict[str, Any]:
     }
 
 
-def _moments(number: int, entries: Iterable[Activity]) -> list[dict[str, Any]]:
+def _moments(number: int, entries: Iterable[ActivityItem]) -> list[dict[str, Any]]:
     """Return the latest changes, each with the address of the ticket as it was just before it."""
     changes = [a for a in entries if a.changes][:MOMENTS_SHOWN]
     return [
