@@ -64,11 +64,9 @@ def index(told: Journal, seed: int, *, tenant_id: str, before: Path, end: Path) 
                     raise next(iter(outcome.failed.values()))
             told.write(shard=shard, sequence=some[-1].checkpoint, indexed=len(some), repeated=len(batches) - 1)
             told.write(merges=_merge(tenant_id))
-    stored = merging.StoredIndex.of(IndexStore(tenant_id))
-    while merging.plan(stored.new, stored.headers) is not None:
+    while merging.plan(merging.read(IndexStore(tenant_id))) is not None:
         told.write(merges=_merge(tenant_id))
         time.sleep(STEP)
-        stored = merging.StoredIndex.of(IndexStore(tenant_id))
 
 
 def _merge(tenant_id: str) -> int:

@@ -217,4 +217,4 @@ def test_a_poller_merges_beside_the_stream(world: World, monkeypatch: pytest.Mon
 def kinds_of_rows(world: World) -> list[str]:
     """Of what a search reads first: N for what is new, S for a segment."""
     store = IndexStore(world.context("alice", "acme").tenant_id)
-    return [row["sk"]["S"][0] for row in store.rows(*search_keys.STATE)]
+    return [str(row.sk)[0] for row in store.rows(search_keys.STATE)]

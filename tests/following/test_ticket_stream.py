@@ -20,9 +20,9 @@ from tickets.desk import changing, commenting, creating
 from tickets.following.ticket_stream import handle
 from tickets.search import stored, tokenizer
 from tickets.search.index import postings
-from tickets.search.index.index_store import IndexStore, RowWrite
+from tickets.search.index.index_store import IndexStore
 from tickets.search.index.postings import Places
-from tickets.search.stored import SEARCH
+from tickets.search.stored import SEARCH, NewItem
 from tickets.ticket.fields import Priority
 
 
@@ -33,15 +33,15 @@ def following() -> Follower:
 @contextmanager
 def throttled(tenant_id: str) -> Iterator[None]:
     """The index of one tenant takes nothing."""
-    write = IndexStore.write
+    put = IndexStore.put
 
-    def refusing(store: IndexStore, *rows: RowWrite) -> None:
+    def refusing(store: IndexStore, item: NewItem) -> None:
         if store.tenant_id == tenant_id:
             raise Throttled("made up")
-        write(store, *rows)
+        put(store, item)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(IndexStore, "write", refusing)
+        patch.setattr(IndexStore, "put", refusing)
         yield
 
 
@@ -114,11 +114,11 @@ def test_a_process_that_knows_nothing_writes_the_same_item_again(world: World) -
     world.tickets("acme", 3)
     follower = following()
     follower.fold()
-    before = list(IndexStore(alice.tenant_id).rows(*stored.STATE))
+    before = [row.__dict__ for row in IndexStore(alice.tenant_id).rows(stored.STATE)]
     remember_nothing()
     follower.apply(follower.all)
     assert len(before) == 1
-    assert list(IndexStore(alice.tenant_id).rows(*stored.STATE)) == before
+    assert [row.__dict__ for row in IndexStore(alice.tenant_id).rows(stored.STATE)] == before
 
 
 def test_who_comes_again_in_other_pieces_takes_nothing_away(world: World) -> None:
@@ -192,9 +192,9 @@ def test_a_large_batch_is_a_segment_at_once(world: World, monkeypatch: pytest.Mo
     monkeypatch.setattr("tickets.search.index.indexing.LARGE", 20)
     world.tickets("acme", 4)
     following().fold()
-    (row,) = IndexStore(alice.tenant_id).rows(*stored.STATE)
-    assert row["sk"]["S"] == stored.header(stored.segment_id(1))
-    assert list(IndexStore(alice.tenant_id).rows(*stored.GRAVES)) == []
+    (row,) = IndexStore(alice.tenant_id).rows(stored.STATE)
+    assert str(row.sk) == stored.header(stored.segment_id(1))
+    assert IndexStore(alice.tenant_id).graves() == []
     assert tickets_with(alice.tenant_id, "broke") == {1, 2, 3, 4}
 
 
@@ -234,10 +234,10 @@ def test_an_index_that_never_takes_a_batch_does_not_stop_the_counting(
     alice = world.context("alice", "acme")
     world.tickets("acme", 1)
 
-    def never(store: IndexStore, *rows: RowWrite) -> None:
+    def never(store: IndexStore, item: object) -> None:
         raise Rejected("made up")
 
-    monkeypatch.setattr(IndexStore, "write", never)
+    monkeypatch.setattr(IndexStore, "put", never)
     assert following().fold().deferred == ()
     assert numbers(alice)["open.normal"] == 1
     assert "rebuild_search" in caplog.text

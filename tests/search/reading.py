@@ -20,8 +20,8 @@ def looked_up(store: IndexStore | MemoryStore, term: bytes) -> dict[int, int]:
 
 
 def _looked_up(store: IndexStore | MemoryStore, term: bytes) -> dict[int, int]:
-    state = IndexState.of(store.rows(*stored.STATE))
-    read: list[Iterable[bytes]] = [state.tail]
+    state = IndexState.of(store.rows(stored.STATE))
+    read: list[Iterable[bytes]] = [[row.block for row in state.new]]
     read += [store.blocks(header.segment, header.span(term, term)) for header in state.headers if header.blocks]
     found = [entry for some in read for block in some for name, entry in postings.block_entries(block) if name == term]
     return postings.merged(map(postings.decode, found))

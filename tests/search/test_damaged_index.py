@@ -21,8 +21,7 @@ from tests.search.test_merging import (
 )
 from tickets.search import stored
 from tickets.search.index import merging, postings
-from tickets.search.index.index_store import RowWrite
-from tickets.search.index.segments import Header
+from tickets.search.stored import SegmentItem
 
 __all__ = ["small"]
 
@@ -33,24 +32,24 @@ def noted(store: MemoryStore) -> list[str]:
 
 def live_or_dead(store: MemoryStore) -> set[tuple[str, int]]:
     """The blocks that some header or grave names."""
-    graves = [row["of"]["M"] for row in store.rows(*stored.GRAVES)]
-    return read_blocks(store) | {(s, n) for dead in graves for s, many in dead.items() for n in range(int(many["N"]))}
+    graves = [grave.of for grave in store.graves()]
+    return read_blocks(store) | {(s, n) for dead in graves for s, many in dead.items() for n in range(many or 0)}
 
 
 def test_a_segment_that_lacks_a_block_is_left_and_all_others_are_merged(caplog: pytest.LogCaptureFixture) -> None:
     store = prepared_store(PREPARED, LAST)
     lost = max(headers(store), key=lambda header: header.size)
     store.delete_blocks(lost.segment, [lost.blocks - 1])
-    graves = len(list(store.rows(*stored.GRAVES)))
+    graves = len(store.graves())
     assert merging.merge_due(store) > 0
     left = [header.segment for header in headers(store)]
     assert (lost.segment in left, noted(store)) == (True, [stored.header(lost.segment)])
-    assert not any(row["sk"]["S"].startswith(stored.NEW) for row in store.rows(*stored.STATE))
-    assert set(store.stored) <= live_or_dead(store), "what was written in vain is deleted"
-    assert len(list(store.rows(*stored.GRAVES))) == graves, "nor is there a grave of it"
-    writes = store.writes
+    assert not any(str(row.sk).startswith(stored.NEW) for row in store.rows(stored.STATE))
+    assert set(store.stored_blocks) <= live_or_dead(store), "what was written in vain is deleted"
+    assert len(store.graves()) == graves, "nor is there a grave of it"
+    writes = store.engine.writes
     assert merging.merge_due(store) == 0
-    assert store.writes == writes, "nothing is tried again"
+    assert store.engine.writes == writes, "nothing is tried again"
     for number in range(40, 130):
         write(store, number)
         merging.merge_due(store)
@@ -61,7 +60,7 @@ def test_a_segment_that_lacks_a_block_is_left_and_all_others_are_merged(caplog: 
     assert stored.header(lost.segment) in named[0]
 
 
-def everything_but(store: MemoryStore, lost: Header) -> dict[str, set[int]]:
+def everything_but(store: MemoryStore, lost: SegmentItem) -> dict[str, set[int]]:
     del store.directory[stored.header(lost.segment)]
     return everything(store)
 
@@ -84,11 +83,11 @@ def test_a_row_of_what_is_new_that_cannot_be_read_stops_no_merge(
     row: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     store = MemoryStore()
-    store.write(RowWrite(stored.new("ff"), row))
+    store.put_raw(stored.new("ff"), row)
     for number in range(1, 40):
         write(store, number)
         merging.merge_due(store)
-    new = [row["sk"]["S"] for row in store.rows(*stored.STATE) if row["sk"]["S"].startswith(stored.NEW)]
+    new = [str(row.sk) for row in store.rows(stored.STATE) if str(row.sk).startswith(stored.NEW)]
     assert stored.new("ff") in new, "it is left where it is"
     assert len(new) < merging.NEW_ITEMS + 1
     assert noted(store) == [stored.new("ff")]
@@ -100,7 +99,7 @@ def test_a_row_of_what_is_new_that_cannot_be_read_stops_no_merge(
 @pytest.mark.parametrize("sort_key", ["S#9999999999", "R"])
 def test_a_header_that_cannot_be_read_stops_no_merge(sort_key: str) -> None:
     store = MemoryStore()
-    store.write(RowWrite(sort_key, {"b": {"N": "1"}, "f": {"B": b"no fences"}}))
+    store.put_raw(sort_key, {"b": {"N": "1"}, "f": {"B": b"no fences"}})
     for number in range(1, 40):
         write(store, number)
         merging.merge_due(store)
@@ -112,15 +111,13 @@ def test_a_header_that_cannot_be_read_stops_no_merge(sort_key: str) -> None:
 def test_a_merge_that_was_overtaken_leaves_nothing_of_its_own() -> None:
     """Somebody else has merged one of the segments while this process thought that it had the lock."""
     store = prepared_store(PREPARED, LAST)
-    write_row = store.write
 
-    def overtaken(*rows: RowWrite) -> None:
-        if len(rows) > 2:
+    def overtaken(operation: str, request: dict[str, Any]) -> None:
+        if operation == "TransactWriteItems":
             raise TransactionRefused([])
-        write_row(*rows)
 
     graves = set(live_or_dead(store))
-    store.write = overtaken  # type: ignore[method-assign]
+    store.engine.before_write = overtaken
     assert merging.merge_due(store) == 0
-    assert set(store.stored) <= graves
+    assert set(store.stored_blocks) <= graves
     assert everything(store) == expected(range(1, 40))

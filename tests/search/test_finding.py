@@ -138,7 +138,7 @@ def test_a_compound_goes_before_those_that_only_begin_so(desk: MemoryDesk) -> No
 
 def test_what_only_begins_with_the_short_end_of_a_compound_is_not_read(desk: MemoryDesk) -> None:
     query, _ = search_query.parse("CVE-2014-01")
-    asked = index_lookup.asked_terms(query, people=(), version=1)
+    asked = index_lookup.asked_terms(query)
     assert [(t.matcher.spellings, t.only_ranks) for t in asked] == [
         (("2014",), False), (("cve-2014-01",), True), (("cve",), False)
     ]  # fmt: skip
@@ -480,7 +480,7 @@ def test_what_the_text_does_not_say_any_more_is_not_found(desk: MemoryDesk) -> N
 
 def test_a_ticket_that_is_gone_is_not_found(desk: MemoryDesk) -> None:
     desk.ticket("Printer")
-    desk.repository.partitions.clear()
+    desk.store.engine.partitions.clear()
     assert found(desk, "printer") == []
 
 

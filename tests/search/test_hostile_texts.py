@@ -18,8 +18,10 @@ from tickets.search.search_query import Phrase, SearchQuery
 from tickets.search.text_match import PLACES_LIMIT, TextMatcher
 from tickets.search.ticket_texts import TicketText
 from tickets.search.tokenizer import TERMS_LIMIT
+from tickets.ticket.stored import SummaryItem
 
 LENGTH = 50_000  # characters of the longest description
+SUMMARY = SummaryItem("", "", title="")
 MARKS = "\u0301\u0316"  # of two classes: to be put in order one by one
 
 
@@ -33,7 +35,7 @@ def soon() -> Iterator[None]:
 
 
 def match(description: str, *phrases: Phrase) -> text_match.TicketMatch | None:
-    return TextMatcher(SearchQuery("", phrases)).match(TicketText(1, {}, description))
+    return TextMatcher(SearchQuery("", phrases)).match(TicketText(1, SUMMARY, description))
 
 
 @pytest.mark.parametrize("last", ["x", "y"])
@@ -86,7 +88,7 @@ def test_words_without_end_that_begin_alike_are_not_all_stemmed() -> None:
     matcher = TextMatcher(SearchQuery("", (Phrase("run"),)))
     with soon():
         for n in range(0, len(made), 6_000):
-            text = TicketText(1, {}, "running " + " ".join(f"run{letters}" for letters in made[n : n + 6_000]))
+            text = TicketText(1, SUMMARY, "running " + " ".join(f"run{letters}" for letters in made[n : n + 6_000]))
             assert matcher.match(text)
 
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from portal.dynamo.meter import item_size
-from tests.search.memory_store import ACME, MemoryStore
+from tests.search.memory_store import MemoryStore
 from tickets.search import stored
 from tickets.search.index import index_store
 from tickets.search.index.index_store import WritePace, block_overhead
@@ -29,9 +29,8 @@ def test_every_item_and_header_is_within_its_limit(expected: int) -> None:
         writer.add(f"{rank:08x}".encode(), [rng.randbytes(int(4 * 1000 ** rng.random()))])
     header = writer.finish([1])
     assert header.blocks > 50
-    assert max(map(len, store.stored.values())) + block_overhead() <= ITEM_LIMIT
-    row = {"pk": {"S": stored.directory(ACME)}, "sk": {"S": stored.header(header.segment)}, **header.attributes()}
-    assert item_size(row) * expected / header.size <= HEADER_LIMIT
+    assert max(map(len, store.stored_blocks.values())) + block_overhead() <= ITEM_LIMIT
+    assert item_size(header.serialize()) * expected / header.size <= HEADER_LIMIT
 
 
 @pytest.mark.parametrize("units", [1, 16, GROUP])

@@ -34,8 +34,9 @@ def trips(desk: MemoryDesk, text: str) -> int:
 def merge(desk: MemoryDesk, *, born: int) -> None:
     """Make one segment of all, as a merge does, under this number."""
     desk.store.directory.clear()
-    desk.store.stored.clear()
-    desk.store.directory[stored.LOCK] = {"last": {"N": str(born)}}
+    for segment, number in desk.store.stored_blocks:
+        desk.store.delete_blocks(segment, [number])
+    desk.store.put_raw(stored.LOCK, {"last": {"N": str(born)}})
     desk.index_as_segment(range(1, 31))
 
 
@@ -56,8 +57,8 @@ def test_who_misses_a_block_begins_anew(desk: MemoryDesk, monkeypatch: pytest.Mo
     read = index_lookup.read_state
     seen: list[bool] = []
 
-    def read_and_merge(repository: object, consistent: bool = False) -> object:
-        state = read(repository, consistent)  # type: ignore[arg-type]
+    def read_and_merge(repository: object, *, consistent: bool = False) -> object:
+        state = read(repository, consistent=consistent)  # type: ignore[arg-type]
         if not seen:
             merge(desk, born=9)
         seen.append(consistent)
@@ -71,8 +72,8 @@ def test_who_misses_a_block_begins_anew(desk: MemoryDesk, monkeypatch: pytest.Mo
 def test_who_misses_it_twice_answers_from_the_others_and_says_so(
     desk: MemoryDesk, caplog: pytest.LogCaptureFixture
 ) -> None:
-    lost, *_ = sorted(desk.store.stored)
-    del desk.store.stored[lost]
+    lost, *_ = sorted(desk.store.stored_blocks)
+    desk.store.delete_blocks(lost[0], [lost[1]])
     for _ in range(2):
         result = ticket_search.find(desk.agent, "printer ")
         assert {int(hit.summary.number) for hit in result.hits} == {*range(11, 31)}
@@ -89,20 +90,21 @@ def test_what_lost_parts_do_not_concern_is_found_without_a_word_about_them(
     words = sorted(digest(str(n)) for n in range(20))
     desk.ticket("Zebra", " ".join(words), index=False)
     desk.index_as_segment([31])
-    del desk.store.stored[max(desk.store.stored)]
+    segment, last = max(desk.store.stored_blocks)
+    desk.store.delete_blocks(segment, [last])
     assert ticket_search.find(desk.agent, f"{words[0]} ").explanations == ()
     assert ticket_search.find(desk.agent, "zebra ").explanations == (ticket_search.PARTLY_LOST,)
 
 
 def test_a_row_that_cannot_be_read_is_spoken_of(desk: MemoryDesk) -> None:
-    desk.store.directory[stored.header("0000000099")] = {"b": {"S": "?"}}
+    desk.store.put_raw(stored.header("0000000099"), {"b": {"S": "?"}})
     result = ticket_search.find(desk.agent, "printer ")
     assert (result.about, result.explanations) == (30, (ticket_search.PARTLY_LOST,))
 
 
 def test_a_block_that_cannot_be_read_hides_what_it_held_and_nothing_else(desk: MemoryDesk) -> None:
-    (first, *_) = sorted(desk.store.stored)
-    desk.store.stored[first] = b"damaged"
+    ((segment, number), *_) = sorted(desk.store.stored_blocks)
+    desk.store.put_blocks(segment, {number: b"damaged"})
     result = ticket_search.find(desk.agent, "printer")
     assert result.explanations == (ticket_search.PARTLY_LOST,)
     assert result.about is None

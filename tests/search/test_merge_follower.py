@@ -17,7 +17,6 @@ from portal.streams.stream_source import POOLED, StreamSource
 from tests.search.memory_store import MemoryStore
 from tests.search.test_merging import everything, expected, headers, prepared_store, small, write
 from tests.support.world import World
-from tickets.search import stored
 from tickets.search.index import merge_follower, merging, publishing
 from tickets.search.index.index_store import IndexStore
 from tickets.search.index.merge_follower import LOOK_ADDITIONS, LOOK_BYTES, WAIT_LIMIT, MergeFollower
@@ -164,14 +163,14 @@ def test_what_was_merged_is_deleted_when_its_time_has_come_though_nobody_writes(
     follower, store = MergeFollower(), stores[A]
     follower.note({A: LOOK_BYTES})
     follower.turn()
-    graves = len(list(store.rows(*stored.GRAVES)))
+    graves = len(store.graves())
     assert graves, "readers may still need what was merged"
     follower.turn()
-    assert len(list(store.rows(*stored.GRAVES))) == graves, "its time has not come"
+    assert len(store.graves()) == graves, "its time has not come"
     later = clock.now() + publishing.GRACE * 2
     monkeypatch.setattr(clock, "now", lambda: later)
     follower.turn()
-    assert not list(store.rows(*stored.GRAVES))
+    assert not store.graves()
     assert everything(store) == expected(range(1, 40))
 
 
@@ -180,7 +179,7 @@ def test_a_merge_of_more_than_is_allowed_is_left_to_others(stores: dict[str, Mem
     largest = sum(header.size for header in headers(store)) // 2
     follower.note({A: LOOK_BYTES})
     follower.turn(largest=largest)
-    assert not any(row["sk"]["S"].startswith(stored.NEW) for row in store.rows(*stored.STATE)), "what is new is merged"
+    assert not store.new(), "what is new is merged"
     assert len(headers(store)) > 1
     assert everything(store) == expected(range(1, 40))
 
@@ -196,7 +195,7 @@ def test_a_worker_merges_as_the_stream_worker(world: World, monkeypatch: pytest.
     assert everything(store)["all"] == set(range(1, 10))  # type: ignore[arg-type]
     assert store.write_units > 10
     (header,) = headers(store)  # type: ignore[arg-type]
-    assert store.block_numbers(header.segment) == list(range(header.blocks))
+    assert store.block_numbers(header.segment) == list(range(int(header.blocks)))
 
 
 def test_of_a_tenant_that_lies_in_two_places_the_index_is_merged_to_which_was_added(

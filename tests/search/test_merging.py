@@ -13,14 +13,16 @@ from hypothesis import strategies as st
 
 from portal import clock
 from portal.errors import TransactionRefused
-from tests.search.memory_store import Died, MemoryStore
+from tests.search.memory_engine import Died
+from tests.search.memory_store import MemoryStore
 from tests.search.reading import looked_up
 from tickets.search import stored
 from tickets.search.index import indexing, merging, postings, publishing, segments
 from tickets.search.index.fragments import Fragment
-from tickets.search.index.index_store import IndexLock, LockLost, MissingBlock, RowWrite
+from tickets.search.index.index_store import IndexLock, LockLost, MissingBlock
 from tickets.search.index.postings import Places
-from tickets.search.index.segments import Header
+from tickets.search.index.segments import SegmentWriter
+from tickets.search.stored import GraveItem, SegmentItem
 
 WORDS = ("blue", "green", "red", "yellow", "zinc")
 
@@ -74,13 +76,18 @@ def expected(tickets: range) -> dict[str, set[int]]:
     return {word: {n for n in tickets if word in ticket(n).terms} for word in (*WORDS, "all")}
 
 
-def headers(store: MemoryStore) -> list[Header]:
-    rows = [row for row in store.rows(*stored.STATE) if not row["sk"]["S"].startswith(stored.NEW)]
-    return [Header.of(row) for row in rows]
+def headers(store: MemoryStore) -> list[SegmentItem]:
+    return [row for row in store.rows(stored.STATE) if isinstance(row, SegmentItem)]
+
+
+def empty(store: MemoryStore, segment: str) -> SegmentItem:
+    """The header of a segment without blocks."""
+    writer = SegmentWriter(store, segment)
+    return writer.finish([1])
 
 
 def read_blocks(store: MemoryStore) -> set[tuple[str, int]]:
-    return {(header.segment, n) for header in headers(store) for n in range(header.blocks)}
+    return {(header.segment, n) for header in headers(store) for n in range(int(header.blocks))}
 
 
 @settings(max_examples=25, deadline=None)
@@ -102,7 +109,7 @@ def test_what_is_found_is_what_was_added_however_it_was_merged(tickets: list[int
 
 def test_segments_are_few_and_what_is_new_is_little() -> None:
     store = filled(range(1, 130))
-    new = [row for row in store.rows(*stored.STATE) if row["sk"]["S"].startswith(stored.NEW)]
+    new = [row for row in store.rows(stored.STATE) if str(row.sk).startswith(stored.NEW)]
     classes = [merging.size_class(header.size) for header in headers(store)]
     assert len(new) < merging.NEW_ITEMS
     assert max(classes.count(level) for level in classes) < merging.SEGMENTS
@@ -111,13 +118,13 @@ def test_segments_are_few_and_what_is_new_is_little() -> None:
 
 def test_blocks_of_merged_segments_are_deleted_after_a_while(later: Any) -> None:
     store = filled(range(1, 60))
-    assert set(store.stored) > read_blocks(store), "a reader may still hold the headers of before"
+    assert set(store.stored_blocks) > read_blocks(store), "a reader may still hold the headers of before"
     later(seconds=61)
     write(store, 60), write(store, 61), write(store, 62)
     merging.merge_due(store)
     publishing.clear(store, at_once=True)
-    assert set(store.stored) == read_blocks(store)
-    assert list(store.rows(*stored.GRAVES)) == []
+    assert set(store.stored_blocks) == read_blocks(store)
+    assert store.graves() == []
     assert everything(store) == expected(range(1, 63))
 
 
@@ -135,20 +142,20 @@ PREPARED, LAST = range(1, 37), range(37, 40)
 def test_a_death_after_any_write_loses_nothing_and_leaves_nothing(later: Any) -> None:
     all_tickets = range(1, 40)
     whole = prepared_store(PREPARED, LAST)
-    begun, graves = whole.writes, len(list(whole.rows(*stored.GRAVES)))
+    begun, graves = whole.engine.writes, len(whole.graves())
     later(seconds=61)
     merging.merge_due(whole)
-    in_all = whole.writes - begun
+    in_all = whole.engine.writes - begun
     assert graves
     assert in_all > 20
     assert len(headers(whole)) == 1
     for writes in range(in_all):
         store = prepared_store(PREPARED, LAST)
         later(seconds=61)
-        store.writes_left = store.writes + writes
+        store.engine.writes_left = store.engine.writes + writes
         with pytest.raises(Died):
             merging.merge_due(store)
-        store.writes_left = float("inf")
+        store.engine.writes_left = float("inf")
         assert everything(store) == expected(all_tickets), f"after {writes} writes"
         later(seconds=61)  # the lock of the dead runs out
         merging.merge_due(store)
@@ -157,8 +164,8 @@ def test_a_death_after_any_write_loses_nothing_and_leaves_nothing(later: Any) ->
         with IndexLock(store) as lock:
             assert lock.take()
             publishing.clear(store)
-        assert set(store.stored) == read_blocks(store), f"after {writes} writes"
-        assert list(store.rows(*stored.GRAVES)) == []
+        assert set(store.stored_blocks) == read_blocks(store), f"after {writes} writes"
+        assert store.graves() == []
 
 
 def test_a_large_batch_that_dies_at_any_write_comes_again_and_leaves_nothing(
@@ -167,42 +174,44 @@ def test_a_large_batch_that_dies_at_any_write_comes_again_and_leaves_nothing(
     monkeypatch.setattr(indexing, "LARGE", 1)
     whole = MemoryStore()
     write(whole, 7)
-    for writes in range(whole.writes):
+    for writes in range(whole.engine.writes):
         store = MemoryStore()
-        store.writes_left = writes
+        store.engine.writes_left = writes
         with pytest.raises(Died):
             write(store, 7)
-        store.writes_left = float("inf")
+        store.engine.writes_left = float("inf")
         write(store, 7)
         assert looked_up(store, b"own7")
         later(hours=1, seconds=1)
         publishing.clear(store)
         later(hours=1, seconds=1)
         publishing.clear(store)
-        assert set(store.stored) == read_blocks(store)
+        assert set(store.stored_blocks) == read_blocks(store)
 
 
 def test_a_reader_on_its_way_misses_nothing_whatever_is_merged_meanwhile() -> None:
     """The Query takes its rows one by one, and after each of them a merge happens."""
     for stop in range(1, 7):
         store = prepared_store(PREPARED, LAST)
-        rows, met = store.rows(*stored.STATE), []
-        for row in rows:
+        store.engine.page, met = 1, []
+        for row in store.rows(stored.STATE):
             met.append(row)
             if len(met) == stop:
+                store.engine.page = 1_000
                 merging.merge_due(store)
+                store.engine.page = 1
+        store.engine.page = 1_000
         assert found_in(store, met) >= expected(range(1, 40))["all"]
 
 
-def found_in(store: MemoryStore, rows: list[dict[str, Any]]) -> set[int]:
+def found_in(store: MemoryStore, rows: list[Any]) -> set[int]:
     """What a reader finds that has read these rows, and blocks only now."""
 
     class Frozen(MemoryStore):
-        def rows(self, first: str, last: str) -> Iterator[dict[str, Any]]:
+        def rows(self, bounds: object) -> Iterator[Any]:
             return iter(rows)
 
-    frozen = Frozen()
-    frozen.stored = store.stored
+    frozen = Frozen(engine=store.engine)
     return set(looked_up(frozen, b"all"))
 
 
@@ -211,25 +220,22 @@ def test_a_worker_that_was_taken_for_dead_publishes_nothing() -> None:
     before = headers(store)
     segment = publishing.begin(store, "merge")
     publishing.clear(store)
-    header = Header(segment, 0, 0, (1,), [], clock.stamp())
+    header = empty(store, segment)
     with pytest.raises(TransactionRefused):
         publishing.publish(store, "merge", header, merged=before)
-    assert headers(store) == before
+    assert [header.sk for header in headers(store)] == [header.sk for header in before]
 
 
 def test_what_was_merged_is_read_until_what_holds_it_is() -> None:
     """A Query may see one write of a transaction before another: so the old goes after the new has come."""
     seen: list[set[str]] = []
 
-    class Looking(MemoryStore):
-        def write(self, *rows: RowWrite) -> None:
-            super().write(*rows)
-            seen.append({header.segment for header in headers(self)})
-
-    store = Looking()
+    store = MemoryStore()
+    store.engine.before_write = lambda *_: seen.append({header.segment for header in headers(store)})
     for number in range(1, 40):
         write(store, number)
         merging.merge_due(store)
+    seen.append({header.segment for header in headers(store)})
     gone = [(before, after) for before, after in pairwise(seen) if after - before]
     assert len(gone) > 5
     assert all(before < after for before, after in gone)
@@ -239,9 +245,9 @@ def test_of_two_merges_of_the_same_segments_one_is_done() -> None:
     store = filled(PREPARED)
     before = headers(store)
     one, other = publishing.begin(store, "merge"), publishing.begin(store, "merge")
-    publishing.publish(store, "merge", Header(one, 0, 0, (1,), [], clock.stamp()), merged=before)
+    publishing.publish(store, "merge", empty(store, one), merged=before)
     with pytest.raises(TransactionRefused):
-        publishing.publish(store, "merge", Header(other, 0, 0, (1,), [], clock.stamp()), merged=before)
+        publishing.publish(store, "merge", empty(store, other), merged=before)
     assert [header.segment for header in headers(store)] == [one]
 
 
@@ -249,7 +255,7 @@ def test_a_batch_that_is_being_written_is_left_alone_by_who_clears() -> None:
     store = MemoryStore()
     segment = publishing.begin(store, "batch")
     publishing.clear(store)
-    publishing.publish(store, "batch", Header(segment, 0, 0, (1,), [], clock.stamp()))
+    publishing.publish(store, "batch", empty(store, segment))
     assert [header.segment for header in headers(store)] == [segment]
 
 
@@ -277,7 +283,7 @@ def test_a_lock_that_was_deleted_with_its_index_is_not_made_again(later: Any) ->
     store = prepared_store(PREPARED, LAST)
     lock = IndexLock(store)
     assert lock.take()
-    store.directory.clear()
+    store.engine.partitions.clear()
     later(seconds=50)
     with pytest.raises(LockLost):
         lock.keep()
@@ -289,13 +295,12 @@ def test_a_merge_whose_index_is_deleted_meanwhile_leaves_nothing(monkeypatch: py
     write = store.put_blocks
 
     def deleted_first(segment: str, blocks: Any) -> None:
-        store.directory.clear()
-        store.stored.clear()
+        store.engine.partitions.clear()
         write(segment, blocks)
 
     monkeypatch.setattr(store, "put_blocks", deleted_first)
     merging.merge_due(store)
-    assert (store.directory, store.stored) == ({}, {})
+    assert (store.directory, store.stored_blocks) == ({}, {})
 
 
 def test_a_merge_that_misses_a_block_takes_it_for_no_empty_one() -> None:
@@ -312,20 +317,21 @@ def test_terms_of_several_tokenizers_are_said_in_the_header(monkeypatch: pytest.
     monkeypatch.setattr("tickets.search.tokenizer.VERSION", 2)
     write(store, 2), write(store, 3)
     merging.merge_due(store)
-    assert [header.versions for header in headers(store)] == [(1, 2)]
+    assert [header.versions for header in headers(store)] == [{1, 2}]
 
 
 def test_a_writer_that_publishes_while_somebody_takes_it_for_dead_keeps_its_blocks() -> None:
     class Publishing(MemoryStore):
         """The writer is done just when its note has been read."""
 
-        def rows(self, first: str, last: str) -> Iterator[dict[str, Any]]:
-            yield from list(super().rows(first, last))
-            if (first, last) == stored.GRAVES:
-                publishing.publish(self, "merge", Header(segment, 1, 3, (1,), [b"r"], clock.stamp()))
+        def graves(self) -> list[GraveItem]:
+            found = super().graves()
+            publishing.publish(self, "merge", writer.finish([1]))
+            return found
 
     store = Publishing()
     segment = publishing.begin(store, "merge")
+    writer = SegmentWriter(store, segment)
     store.put_blocks(segment, {0: b"red"})
     publishing.clear(store, at_once=True)
-    assert (segment, 0) in store.stored
+    assert (segment, 0) in store.stored_blocks

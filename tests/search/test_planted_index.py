@@ -13,8 +13,7 @@ from tests.support.world import World
 from tickets.desk import commenting, creating
 from tickets.search import index_rebuild, stored, suggesting, ticket_search, tokenizer
 from tickets.search.index import postings, publishing
-from tickets.search.index.index_store import IndexStore, RowWrite
-from tickets.search.index.segments import SegmentWriter
+from tickets.search.index.index_store import IndexStore
 from tickets.search.stored import SEARCH
 
 
@@ -33,8 +32,14 @@ def alice(world: World) -> TenantContext:
 def plant(alice: TenantContext, *terms: str, numbers: tuple[int, ...]) -> None:
     entry = postings.encode(dict.fromkeys(numbers, 0xF7))
     block = postings.pack_block((term.encode(), entry) for term in sorted(terms))
-    row = {"d": {"B": block}, "v": {"N": str(tokenizer.VERSION)}}
-    IndexStore(alice.tenant_id).write(RowWrite(stored.new("ff"), row))
+    put_raw(alice, stored.new("ff"), {"d": {"B": block}, "v": {"N": str(tokenizer.VERSION)}})
+
+
+def put_raw(alice: TenantContext, sort_key: str, attributes: dict[str, Any]) -> None:
+    """A row that no code of ours would write."""
+    store = IndexStore(alice.tenant_id)
+    keys = {"pk": {"S": store.key(stored.directory)}, "sk": {"S": sort_key}}
+    store.send("PutItem", {"TableName": SEARCH.full_name, "Item": {**attributes, **keys}})
 
 
 def shown(tenant: TenantContext, query: str) -> list[int]:
@@ -67,7 +72,7 @@ def test_blocks_and_headers_of_another_tenant_show_nothing_of_its_tickets(alice:
             store.put_blocks("9" * 10, {int(item["sk"]["S"]): bytes(item["d"]["B"])})
         elif item["sk"]["S"].startswith("S#"):
             attributes = {k: v for k, v in item.items() if k not in ("pk", "sk")}
-            store.write(RowWrite(stored.header("9" * 10), attributes))
+            put_raw(alice, stored.header("9" * 10), attributes)
     assert looked_up(store, b"zeppelin"), "the foreign segment is read"
     assert shown(alice, "zeppelin") == []
     assert shown(alice, "printer") == [1]
@@ -84,13 +89,13 @@ def test_blocks_and_headers_of_another_tenant_show_nothing_of_its_tickets(alice:
     ],
 )
 def test_rubbish_among_what_is_new_hides_no_other_ticket(alice: TenantContext, row: dict[str, Any]) -> None:
-    IndexStore(alice.tenant_id).write(RowWrite(stored.new("ff"), row))
+    put_raw(alice, stored.new("ff"), row)
     assert shown(alice, "printer") == [1]
 
 
 @pytest.mark.parametrize("row", [{}, {"b": {"N": "1"}, "f": {"B": b"no fences"}, "v": {"NS": ["1"]}, "z": {"N": "1"}}])
 def test_a_header_that_nobody_can_read_hides_no_other_ticket(alice: TenantContext, row: dict[str, Any]) -> None:
-    IndexStore(alice.tenant_id).write(RowWrite(stored.header("9" * 10), row))
+    put_raw(alice, stored.header("9" * 10), row)
     assert shown(alice, "printer") == [1]
     checked = commands.run("verify_search", "--tenant", "acme", "--settle", 0.1)
     assert (checked.status, "The row S#9999999999 cannot be read." in checked.out) == (1, True)
@@ -99,9 +104,8 @@ def test_a_header_that_nobody_can_read_hides_no_other_ticket(alice: TenantContex
 def test_a_frequent_planted_word_hides_no_ticket_that_has_it(alice: TenantContext) -> None:
     """Hundreds of numbers that no ticket has stand before the one that has the word."""
     store = IndexStore(alice.tenant_id)
-    writer = SegmentWriter(store, publishing.begin(store, "batch"), expected=0)
-    writer.add(b"offline", [postings.encode(dict.fromkeys(range(2, 40), 0xF1))])
-    publishing.publish(store, "batch", writer.finish([tokenizer.VERSION]))
+    entry = postings.encode(dict.fromkeys(range(2, 40), 0xF1))
+    publishing.write(store, [(b"offline", [entry])], tokenizer.VERSION)
     numbers: list[int] = []
     further = ""
     while True:

@@ -20,8 +20,8 @@ from tickets.desk.changing import Wishes
 from tickets.following import ticket_stream
 from tickets.search import index_check, index_rebuild, stored, tokenizer
 from tickets.search.index import merging, postings
-from tickets.search.index.index_store import IndexStore, RowWrite
-from tickets.search.stored import SEARCH
+from tickets.search.index.index_store import IndexStore
+from tickets.search.stored import SEARCH, DamageItem, NewItem
 
 WORDS = ("printer", "invoice", "webhook", "certificate", "keyboard", "lantern")
 
@@ -63,8 +63,8 @@ def merge_all(alice: TenantContext) -> None:
 def plant(alice: TenantContext, index: dict[bytes, dict[int, int]], name: str = "ff") -> None:
     """Postings that no stream has brought."""
     block = postings.pack_block((term, postings.encode(index[term])) for term in sorted(index))
-    row = {"d": {"B": block}, "v": {"N": str(tokenizer.VERSION)}}
-    IndexStore(alice.tenant_id).write(RowWrite(stored.new(name), row))
+    store = IndexStore(alice.tenant_id)
+    store.put(store.row(NewItem, stored.new(name), block=block, version=tokenizer.VERSION))
 
 
 def every_block() -> list[bytes]:
@@ -224,9 +224,9 @@ def test_what_was_erased_is_in_no_block_of_the_table(alice: TenantContext, follo
 def test_an_erasure_takes_the_blocks_of_writers_that_died_as_well(alice: TenantContext, follower: Follower) -> None:
     open_tickets(alice)
     store = IndexStore(alice.tenant_id)
-    for number in (store.next_number(), store.next_number()):
+    for segment in (store.next_segment(), store.next_segment()):
         block = postings.pack_block([(b"quellenhofer", postings.encode({1: 1}))])
-        store.put_blocks(stored.segment_id(number), {0: block, 1: block})
+        store.put_blocks(segment, {0: block, 1: block})
     with follower.following():
         done = index_rebuild.rebuild(alice.repository, erase=True, timeout=120)
     assert done.swept == 4
@@ -263,7 +263,7 @@ def test_a_posting_that_is_missing_is_named_once_the_worker_has_caught_up(
 ) -> None:
     numbers = open_tickets(alice)
     follower.fold()
-    lost = [row["sk"]["S"] for row in IndexStore(alice.tenant_id).rows(*stored.STATE)]
+    lost = [str(row.sk) for row in IndexStore(alice.tenant_id).rows(stored.STATE)]
     IndexStore(alice.tenant_id).delete_rows(lost)
     creating.create(alice, title="Indexed later")
     with follower.following():
@@ -323,8 +323,8 @@ def test_damage_is_said(
     open_tickets(alice)
     follower.fold()
     merge_all(alice)
-    (row,) = IndexStore(alice.tenant_id).rows(*stored.STATE)
-    harm(IndexStore(alice.tenant_id), stored.segment_of(row["sk"]["S"]))
+    (row,) = IndexStore(alice.tenant_id).rows(stored.STATE)
+    harm(IndexStore(alice.tenant_id), stored.segment_of(str(row.sk)))
     with follower.following():
         ended = commands.run("verify_search", "--tenant", "acme", "--settle", 120)
     assert ended.status == 1
@@ -338,14 +338,14 @@ def test_damaged_rows_are_told_until_the_index_is_made_anew(
     follower.fold()
     merge_all(alice)
     store = IndexStore(alice.tenant_id)
-    (row,) = store.rows(*stored.STATE)
-    segment = stored.segment_of(row["sk"]["S"])
+    (row,) = store.rows(stored.STATE)
+    segment = stored.segment_of(str(row.sk))
     store.delete_blocks(segment, [0])
     creating.create(alice, title="The heating is broken")
     follower.fold()
     for name in ("fe", "ff"):
-        store.write(RowWrite(stored.new(name), {"d": {"B": b"no block"}, "v": {"N": "1"}}))
-    store.write(RowWrite("R", {}))
+        store.put(store.row(NewItem, stored.new(name), block=b"no block", version=1))
+    store.put(store.row(DamageItem, "R"))
     monkeypatch.setattr(merging, "NEW_ITEMS", 1)
     monkeypatch.setattr(merging, "SEGMENTS", 2)
     assert merging.merge_due(store) == 1
@@ -355,8 +355,8 @@ def test_damaged_rows_are_told_until_the_index_is_made_anew(
         assert f"damaged are {', '.join(damaged)}" in commands.run("verify_search", "--tenant", "acme").out
     index_rebuild.rebuild(alice.repository)
     assert index_check.report(alice.repository).damaged == ()
-    assert {name["sk"]["S"] for name in store.rows(*stored.STATE_AND_DAMAGE)} & {*damaged} == set()
-    assert not [name for name in store.rows(stored.DAMAGE, stored.NEW) if name["sk"]["S"].startswith(stored.DAMAGE)]
+    assert {str(name.sk) for name in store.rows(stored.STATE_AND_DAMAGE)} & {*damaged} == set()
+    assert not [row for row in store.rows(stored.STATE_AND_DAMAGE) if isinstance(row, DamageItem)]
     assert number in found(alice, "printer")
 
 

@@ -12,9 +12,8 @@ import pytest
 
 from portal.dynamo import meter
 from tests.search.desk_in_memory import MemoryDesk
-from tickets.search import index_lookup, stored, suggesting, ticket_search
+from tickets.search import index_lookup, suggesting, ticket_search
 from tickets.search.index import merge_follower, merging, postings
-from tickets.search.index.index_store import RowWrite
 from tickets.search.index.segments import SegmentWriter
 from tickets.search.stored import SEARCH
 
@@ -42,13 +41,12 @@ def desk(tickets: int) -> MemoryDesk:
         for number in range(at, at + int(tickets * share)):
             for word in chance.choices(names, cum_weights=weights, k=WORDS):
                 index[word][number] = 0x43
-        segment = stored.segment_id(desk.store.next_number())
-        writer = SegmentWriter(desk.store, segment, expected=0)
+        writer = SegmentWriter(desk.store, desk.store.next_segment())
         for word in sorted(index):
             writer.add(word.encode(), postings.entries(index[word]))
-        desk.store.write(RowWrite(stored.header(segment), writer.finish([1]).attributes()))
+        desk.store.put(writer.finish([1]))
         at += int(tickets * share)
-    while sum(len(row["d"]["B"]) for row in desk.store.rows(stored.NEW, stored.NEW + "~")) < NEW:
+    while sum(len(row.block) for row in desk.store.new()) < NEW:
         some = sorted({*chance.choices(names, cum_weights=weights, k=33)})
         desk.put([(word.encode(), {at: 0x43}) for word in some])
     desk.last = tickets
@@ -58,9 +56,10 @@ def desk(tickets: int) -> MemoryDesk:
 
 def cost(tickets: int, text: str) -> tuple[int, float, int]:
     """Round trips, read units of the index, and how many tickets it proposes, for who knows no headers."""
+    agent = desk(tickets).agent
     index_lookup.forget()
     with meter.measure() as bill:
-        about = ticket_search.find(desk(tickets).agent, text).about
+        about = ticket_search.find(agent, text).about
     units = sum(call.read_units for call in bill.calls if call.table == SEARCH.full_name)
     return bill.trips, units, about or 0
 

@@ -13,20 +13,19 @@ from portal.dynamo.meter import item_size
 from tests.search.memory_store import ACME, MemoryStore
 from tickets.search import stored
 from tickets.search.index import postings, segments
-from tickets.search.index.index_store import RowWrite
-from tickets.search.index.segments import Header, IndexState, SegmentWriter
+from tickets.search.index.segments import IndexState, SegmentWriter
+from tickets.search.stored import SegmentItem
 
 TERMS = st.sets(st.binary(max_size=6).filter(lambda term: not {0xFE, 0xFF} & set(term)), min_size=1, max_size=60)
 
 
-def written(store: MemoryStore, index: dict[bytes, list[bytes]], *, expected: int = 0) -> Header:
+def written(store: MemoryStore, index: dict[bytes, list[bytes]], *, expected: int = 0) -> SegmentItem:
     writer = SegmentWriter(store, stored.segment_id(1), expected=expected)
     for term in sorted(index):
         writer.add(term, index[term])
     header = writer.finish([1])
-    store.write(RowWrite(stored.header(header.segment), header.attributes()))
-    (raw,) = store.rows(*stored.STATE)
-    return IndexState.of([raw]).headers[0]
+    store.put(header)
+    return IndexState.of(store.rows(stored.STATE)).headers[0]
 
 
 def words(many: int) -> dict[bytes, list[bytes]]:
@@ -49,7 +48,10 @@ def test_all_that_lies_between_two_terms_lies_in_the_span(
     for first, last in [(low, high), *((term, term) for term in terms)]:
         span = header.span(first, last)
         found = [
-            e for n in span for e in postings.block_entries(store.stored[header.segment, n]) if first <= e[0] <= last
+            e
+            for n in span
+            for e in postings.block_entries(store.stored_blocks[header.segment, n])
+            if first <= e[0] <= last
         ]
         assert found == [(term, entry) for term in sorted(terms) if first <= term <= last for entry in index[term]]
 
@@ -61,7 +63,9 @@ def test_a_rare_word_is_in_one_block_and_a_word_that_fills_blocks_in_as_many_as_
     header = written(store, index)
     assert {len(header.span(term, term)) for term in index if term != b"sea"} == {1}
     holding = [
-        n for (_, n), block in store.stored.items() if any(term == b"sea" for term, _ in postings.block_entries(block))
+        n
+        for (_, n), block in store.stored_blocks.items()
+        if any(term == b"sea" for term, _ in postings.block_entries(block))
     ]
     assert len(holding) > 3
     assert list(header.span(b"sea", b"sea")) == holding
@@ -75,10 +79,10 @@ def test_blocks_are_full_and_take_one_read_unit() -> None:
             {
                 "pk": {"S": stored.segment(ACME, header.segment)},
                 "sk": {"S": stored.block(n)},
-                "d": {"B": store.stored[header.segment, n]},
+                "d": {"B": store.stored_blocks[header.segment, n]},
             }
         )
-        for n in range(header.blocks)
+        for n in range(int(header.blocks))
     ]
     assert max(sizes) <= 4096
     assert sum(sizes[:-1]) / len(sizes[:-1]) > 3600
@@ -88,7 +92,7 @@ def test_blocks_are_full_and_take_one_read_unit() -> None:
 def test_larger_segments_have_larger_blocks_within_16_kb(expected: int, limit: int) -> None:
     store = MemoryStore()
     header = written(store, words(16_000), expected=expected)
-    sizes = [len(store.stored[header.segment, n]) for n in range(header.blocks)]
+    sizes = [len(store.stored_blocks[header.segment, n]) for n in range(int(header.blocks))]
     assert 0.8 * limit < max(sizes) < limit
 
 

@@ -12,7 +12,6 @@ import pytest
 
 from portal.dynamo.meter import item_size
 from tests.search.memory_store import MemoryStore
-from tickets.search import stored
 from tickets.search.index import indexing, merge_follower, merging, publishing
 from tickets.search.index.fragments import Fragment
 from tickets.search.index.merge_follower import MergeFollower
@@ -42,7 +41,7 @@ def units_per_change(monkeypatch: pytest.MonkeyPatch, *, at_once: int) -> float:
         number += 1
         if number % 16 == 0 or at_once > 16:
             merging.merge_due(store)
-    assert len([row for row in store.rows(*stored.STATE) if row["sk"]["S"].startswith(stored.NEW)]) < 80
+    assert len(store.new()) < 80
     return store.write_units / CHANGES
 
 
@@ -62,6 +61,6 @@ def test_what_is_new_stays_little_because_every_search_reads_it(monkeypatch: pyt
     while some := list(islice(left, at_once)):
         number += 1
         follower.note({store.tenant_id: indexing.add(store, f"{number:024x}", some)})
-        largest = max(largest, sum(map(item_size, store.rows(stored.NEW, stored.NEW + "~"))))
+        largest = max(largest, sum(item_size(row.serialize()) for row in store.new()))
         follower.turn()
     assert 5_000 < largest <= FULL_TAIL

@@ -20,20 +20,22 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Final, Literal
 
+from portal.dynamo.batches import chunked
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import TenantRepository
+from portal.dynamo.retry import retrying
 from portal.errors import PortalError
 from portal.streams import watermark
 from portal.streams.watermark import Watermark
 from tickets.counting import stream_barrier
 from tickets.counting.stream_barrier import Say, WorkerAway
 from tickets.search import stored, tokenizer
-from tickets.search.index import fragments, merging, postings, segments
+from tickets.search.index import fragments, postings, segments
 from tickets.search.index.fragments import Fragment
-from tickets.search.index.segments import Header, IndexState
-from tickets.search.stored import SEARCH
+from tickets.search.index.segments import IndexState
+from tickets.search.stored import BlockItem, SegmentItem
 from tickets.ticket import stored as ticket_keys
-from tickets.ticket.stored import TICKETS
+from tickets.ticket.stored import TICKET_ITEMS, TICKETS
 from tickets.verification import stored as recount_keys
 from tickets.verification.recount import last_number
 from tickets.verification.stored import RoundItem
@@ -43,34 +45,21 @@ AT_ONCE: Final = 8  # tickets that are read side by side
 Advance = Callable[[int], object]  # is called with the numbers that were read since the last call
 
 
-def read(repository: TenantRepository, numbers: Sequence[int]) -> Iterator[tuple[int, list[Fragment]]]:
+def read(repository: TenantRepository, numbers: Iterable[int]) -> Iterator[tuple[int, list[Fragment]]]:
     """Read the tickets of these numbers, some at a time: a consistent Query for each number.
 
     Items under a number without a summary count too: a ticket that is being imported is indexed piece by piece.
     """
-    for start in range(0, len(numbers), AT_ONCE):
-        several = numbers[start : start + AT_ONCE]
-        yield from zip(several, fan_out([partial(_fragments, repository, n) for n in several]), strict=True)
 
+    def texts(number: int) -> list[Fragment]:
+        items = repository.query_all(TICKET_ITEMS, ticket_keys.ticket, number, consistent=True)
+        return [fragment for item in items for fragment in fragments.of_item(item)]
 
-def _fragments(repository: TenantRepository, number: int) -> list[Fragment]:
-    found = repository.query_all(TICKETS, ticket_keys.ticket, number, consistent=True)
-    return [fragment for raw in found for fragment in _of_item(raw)]
-
-
-def _of_item(raw: dict[str, Any]) -> list[Fragment]:
-    sort_key = raw["sk"]["S"]
-    if sort_key == ticket_keys.SUMMARY:
-        return fragments.of_summary(raw)
-    if sort_key == ticket_keys.DETAIL:
-        return fragments.of_detail(raw)
-    return fragments.of_activity(raw) if sort_key.startswith(ticket_keys.ACTIVITY_PREFIX) else []
+    for some in chunked(numbers, AT_ONCE):
+        yield from zip(some, fan_out([partial(texts, number) for number in some]), strict=True)
 
 
 # --- the whole index ---
-
-
-_UNREADABLE: Final = (zlib.error, IndexError, ValueError)
 
 
 class IndexMoved(PortalError):
@@ -84,48 +73,43 @@ class WholeIndex:
     """Read one state of the index. `damage` are sentences about what no search can read; they grow while it is read."""
 
     repository: TenantRepository
-    state: IndexState
     damage: list[str] = field(default_factory=list)
-
-    @classmethod
-    def now(cls, repository: TenantRepository) -> WholeIndex:
-        return cls(repository, segments.read_state(repository, consistent=True))
 
     def postings(self) -> Iterator[tuple[bytes, dict[int, int]]]:
         """Return each term that a search can find with the postings of one of its entries, in no order.
 
         Costs half a read unit, consistently one, for each 4 KB of the index. Raises IndexMoved.
         """
-        self.damage += [f"The row {sort_key} cannot be read." for sort_key in self.state.unreadable]
-        for number, block in enumerate(self.state.tail):
-            yield from self._entries(block, f"What is new, item {number + 1}")
-        for header in self.state.headers:
+        state = segments.read_state(self.repository, consistent=True)
+        self.damage += [f"The row {sort_key} cannot be read." for sort_key in state.unreadable]
+        for number, row in enumerate(state.new, 1):
+            yield from self._entries(row.block, f"What is new, item {number}")
+        for header in state.headers:
             yield from self._segment(header)
 
-    def _segment(self, header: Header) -> Iterator[tuple[bytes, dict[int, int]]]:
-        named, lacking = f"Segment {header.segment}", set(range(header.blocks))
-        found = self.repository.query_all(SEARCH, stored.segment, header.segment, consistent=True)
-        for raw in found:
-            number = int(raw["sk"]["S"]) if raw["sk"]["S"].isdigit() else -1
-            if number not in lacking:
-                self.damage.append(f"{named} has an item that its header does not name: {raw['sk']['S']}.")
+    def _segment(self, header: SegmentItem) -> Iterator[tuple[bytes, dict[int, int]]]:
+        named, lacking = f"Segment {header.segment}", {stored.block(n): n for n in range(int(header.blocks))}
+        for item in self.repository.query_all(BlockItem, stored.segment, header.segment, consistent=True):
+            if item.sk not in lacking:
+                self.damage.append(f"{named} has an item that its header does not name: {item.sk}.")
                 continue
-            lacking.remove(number)
-            for term, some in self._entries(raw.get("d", {}).get("B", b""), f"{named}, block {number}"):
+            number = lacking.pop(str(item.sk))
+            for term, some in self._entries(item.block or b"", f"{named}, block {number}"):
                 if number in header.span(term, term):
                     yield term, some
                 else:
                     self.damage.append(f"{named} has “{readable(term)}” in block {number}, where nobody looks for it.")
         if lacking:
-            if header.segment not in {one.segment for one in WholeIndex.now(self.repository).state.headers}:
-                raise IndexMoved("The index was merged while it was read.")
+            now = segments.read_state(self.repository, consistent=True)
+            if header.segment not in {one.segment for one in now.headers}:
+                raise IndexMoved("The index is merged faster than it can be read. Run it again.")
             self.damage.append(f"{named} lacks {len(lacking):,} of its {header.blocks:,} blocks.")
 
     def _entries(self, block: bytes, name: str) -> Iterator[tuple[bytes, dict[int, int]]]:
         try:
             for term, entry in postings.block_entries(block):
                 yield term, postings.decode(entry)
-        except _UNREADABLE:
+        except stored.UNREADABLE:
             self.damage.append(f"{name} cannot be read.")
 
 
@@ -173,17 +157,17 @@ def report(repository: TenantRepository) -> IndexReport:
 
     Raises Throttled, Unavailable.
     """
-    rows = list(repository.query_all(SEARCH, stored.directory, between=stored.STATE_AND_DAMAGE))
-    state = IndexState.of(row for row in rows if row["sk"]["S"] >= stored.NEW)
+    bounds = stored.STATE_AND_DAMAGE
+    state = IndexState.of(repository.query_all(stored.DIRECTORY_ROWS, stored.directory, between=bounds))
     return IndexReport(
         segments=len(state.headers),
-        blocks=sum(header.blocks for header in state.headers),
-        bytes=sum(header.size for header in state.headers),
-        tail_items=len(state.tail),
-        tail_bytes=sum(map(len, state.tail)),
+        blocks=sum(int(header.blocks) for header in state.headers),
+        bytes=sum(int(header.size) for header in state.headers),
+        tail_items=len(state.new),
+        tail_bytes=sum(len(row.block) for row in state.new),
         tokenizer_versions=state.versions,
         as_of=watermark.read(TICKETS, repository),
-        damaged=tuple(sorted({*state.unreadable, *merging.damaged_rows(rows)})),
+        damaged=tuple(sorted({*state.unreadable, *state.noted})),
     )
 
 
@@ -201,7 +185,8 @@ OK: Final = "ok"
 WRONG: Final = "wrong"
 UNKNOWN: Final = "unknown"
 
-Postings = dict[bytes, dict[int, int]]
+Wanted = dict[bytes, dict[int, int]]  # postings by term and ticket
+Found = tuple[set[tuple[bytes, int]], set[tuple[bytes, int]], list[str]]  # what is missing and foreign, and the damage
 
 
 @dataclass(frozen=True, order=True)
@@ -229,13 +214,14 @@ class IndexVerdict:
     damage: list[str] = field(default_factory=list)
     why: str = ""
 
-    def note(self, missing: Iterable[NamedPosting], foreign: Iterable[NamedPosting]) -> None:
+    def note(self, missing: Iterable[NamedPosting], foreign: Iterable[NamedPosting], damage: Iterable[str]) -> None:
         """Add what was found wrong."""
         lacking, left_over = sorted(missing), sorted(foreign)
         self.lacking += len(lacking)
         self.left_over += len(left_over)
         self.missing += lacking[: KEPT - len(self.missing)]
         self.foreign += left_over[: KEPT - len(self.foreign)]
+        self.damage += [one for one in damage if one not in self.damage]
 
 
 def check(
@@ -254,10 +240,9 @@ def check(
     reached, verdict = _resumed(repository)
     begun(reached)
     last = last_number(repository)
-    versions = WholeIndex.now(repository).state.versions
-    if set(versions) - {tokenizer.VERSION}:
-        verdict.state = UNKNOWN
-        verdict.why = "parts of the index were made by other rules of the tokenizer; run rebuild_search"
+    if set(segments.read_state(repository, consistent=True).versions) - {tokenizer.VERSION}:
+        why = "parts of the index were made by other rules of the tokenizer; run rebuild_search"
+        verdict.state, verdict.why = UNKNOWN, why
         return verdict
     # One more pass at least: a posting of a number that was never given out is foreign too.
     for start in range(reached + 1, max(last, reached + 1) + 1, many):
@@ -283,57 +268,50 @@ class _Pass:
 
     def run(self, verdict: IndexVerdict, settle: float, advance: Advance, say: Say) -> None:
         """Add what is wrong to the verdict. Raises WorkerAway."""
-        expected = self._expected(self.numbers, verdict, advance)
+        expected, tickets = self._expected(self.numbers, advance)
+        verdict.tickets += tickets
         missing, foreign, damage = self._compared(expected)
         if missing:
             stream_barrier.wait_until_applied(self.repository, timeout=settle, say=say)
             missing, foreign, damage = self._compared(expected)
         # As the texts are now: what was missed may be gone by now, and what was foreign may be just written.
-        now = self._now({number for _, number in (*missing, *foreign)})
+        numbers = {number for _, number in (*missing, *foreign)} & {*self.numbers}
+        now, _ = self._expected(sorted(numbers), lambda number: None)
         verdict.note(
             (NamedPosting(readable(term), number) for term, number in missing if number in now.get(term, ())),
             (NamedPosting(readable(term), number) for term, number in foreign if number not in now.get(term, ())),
+            damage,
         )
-        verdict.damage += [one for one in damage if one not in verdict.damage]
 
-    def _expected(self, numbers: Sequence[int], verdict: IndexVerdict | None, advance: Advance) -> Postings:
-        expected: Postings = {}
+    def _expected(self, numbers: Sequence[int], advance: Advance) -> tuple[Wanted, int]:
+        """Return the postings of these tickets, and how many there are."""
+        expected: Wanted = {}
+        tickets = 0
         for _, texts in read(self.repository, numbers):
             for term, some in fragments.inverted(texts):
                 expected.setdefault(term, {}).update(some)
-            if verdict and texts:
-                verdict.tickets += 1
+            tickets += bool(texts)
             advance(1)
-        return expected
+        return expected, tickets
 
-    def _now(self, numbers: set[int]) -> Postings:
-        return self._expected(sorted(numbers & set(self.numbers)), None, lambda number: None)
-
-    def _compared(self, expected: Postings) -> tuple[set[tuple[bytes, int]], set[tuple[bytes, int]], list[str]]:
+    def _compared(self, expected: Wanted) -> Found:
         """Return what the index lacks of these postings, what it has besides of these tickets, and what is damaged."""
-        for _ in range(_TRIES):
-            try:
-                return self._read(expected)
-            except IndexMoved:
-                continue
-        raise IndexMoved("The index is merged faster than it can be read. Run it again.")
+        again = partial(self._read, expected)
+        return retrying(again, again=lambda error: isinstance(error, IndexMoved), attempts=_TRIES)
 
-    def _read(self, expected: Postings) -> tuple[set[tuple[bytes, int]], set[tuple[bytes, int]], list[str]]:
+    def _read(self, expected: Wanted) -> Found:
         left = {term: dict(postings) for term, postings in expected.items()}
         foreign: set[tuple[bytes, int]] = set()
-        index = WholeIndex.now(self.repository)
+        index = WholeIndex(self.repository)
         for term, some in index.postings():
             wanted = left.get(term, {})
             for number, byte in some.items():
                 if number in wanted:
                     wanted[number] = _without(wanted[number], byte)
-                elif self._is_ours(number):
+                elif number in self.numbers or (self.is_last and number >= self.numbers.stop):
                     foreign.add((term, number))
         missing = {(term, number) for term, wanted in left.items() for number, byte in wanted.items() if byte}
         return missing, foreign, index.damage
-
-    def _is_ours(self, number: int) -> bool:
-        return number in self.numbers or (self.is_last and number >= self.numbers.stop)
 
 
 def _without(wanted: int, stored: int) -> int:

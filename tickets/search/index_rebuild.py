@@ -20,11 +20,12 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from portal import clock
+from portal.dynamo.batches import chunked
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import TenantRepository
 from portal.errors import ConditionFailed, Conflict, Throttled
@@ -33,9 +34,10 @@ from tickets.counting.stream_barrier import Say
 from tickets.search import index_check, stored, tokenizer
 from tickets.search.index import fragments, merging, postings, publishing
 from tickets.search.index.fragments import Fragment
-from tickets.search.index.index_store import IndexLock, IndexStore, Raw, RowWrite
-from tickets.search.index.segments import Header, IndexState, SegmentWriter
+from tickets.search.index.index_store import IndexLock, IndexStore
+from tickets.search.index.segments import IndexState
 from tickets.search.index_check import Advance
+from tickets.search.stored import FrozenItem
 from tickets.verification.recount import last_number
 
 TIMEOUT: Final = stream_barrier.TIMEOUT
@@ -44,7 +46,6 @@ SHARE_SECONDS: Final = 3.0  # of reading, after which a segment is written too: 
 _LOCK_TRIES: Final = 300
 _LOCK_PAUSE: Final = 0.3  # seconds; whoever merges has the lock for seconds
 _SWEPT_AT_ONCE: Final = 16
-_TAKEN: Final = "Another rebuild of this tenant's index has taken over."
 
 
 @dataclass(frozen=True)
@@ -56,30 +57,6 @@ class RebuiltIndex:
     segments: int
     removed: int
     swept: int = 0
-
-
-@dataclass(frozen=True)
-class FrozenIndex:
-    """Note how far a rebuild has come. Segments up to `through` are frozen, tickets up to `reached` are in
-    new segments; `holder` is the process that is at it."""
-
-    through: str
-    reached: int
-    version: int
-    holder: str
-
-    @classmethod
-    def of(cls, raw: Raw) -> FrozenIndex:
-        return cls(raw["through"]["S"], int(raw["reached"]["N"]), int(raw["v"]["N"]), raw["holder"]["S"])
-
-    def attributes(self) -> Raw:
-        return {
-            "through": {"S": self.through},
-            "reached": {"N": str(self.reached)},
-            "v": {"N": str(self.version)},
-            "holder": {"S": self.holder},
-            "at": {"S": clock.stamp()},
-        }
 
 
 def rebuild(
@@ -97,75 +74,66 @@ def rebuild(
     vain, Throttled, Unavailable. Run again, it goes on, or begins anew where something is to be erased.
     """
     with repository.here():
-        return _rebuild(repository, erase=erase, timeout=timeout, begun=begun, advance=advance, say=say)
-
-
-def _rebuild(
-    repository: TenantRepository,
-    *,
-    erase: bool,
-    timeout: float,
-    begun: Callable[[int], object],
-    advance: Advance,
-    say: Say,
-) -> RebuiltIndex:
-    store = IndexStore(repository.tenant_id)
-    if erase:
-        stream_barrier.wait_until_applied(repository, timeout=timeout, say=say, for_good=True)
-    frozen = _begin(store, erase=erase)
-    begun(frozen.reached)
-    tickets = segments = 0
-    for numbers, texts in _shares(repository, frozen.reached, advance):
-        tickets += sum(1 for one in texts if one)
-        segments += _write(store, [fragment for one in texts for fragment in one])
-        frozen = _noted(store, replace(frozen, reached=numbers[-1]))
-    removed = _end(store, frozen, erase=erase)
-    index_check.forget(repository)
-    return RebuiltIndex(tickets, segments, removed, _sweep(store, frozen) if erase else 0)
+        store = IndexStore(repository.tenant_id)
+        if erase:
+            stream_barrier.wait_until_applied(repository, timeout=timeout, say=say, for_good=True)
+        frozen = _begin(store, erase=erase)
+        begun(int(frozen.reached))
+        tickets = segments = 0
+        for reached, texts in _shares(repository, int(frozen.reached), advance):
+            tickets += sum(1 for one in texts if one)
+            found = fragments.inverted(fragment for one in texts for fragment in one)
+            if found:
+                terms = ((term, postings.entries(some)) for term, some in found)
+                publishing.write(store, terms, tokenizer.VERSION)
+                segments += 1
+            frozen.reached = reached
+            _note(store, frozen, frozen.holder)
+        removed = _end(store, frozen, erase=erase)
+        index_check.forget(repository)
+        return RebuiltIndex(tickets, segments, removed, _sweep(store, frozen) if erase else 0)
 
 
 # --- the frozen part ---
 
 
-def _begin(store: IndexStore, *, erase: bool) -> FrozenIndex:
+def _begin(store: IndexStore, *, erase: bool) -> FrozenItem:
     """Freeze what there is, or go on with a rebuild that has."""
-    former = merging.frozen(store)
-    me = uuid.uuid4().hex
-    if former and not erase and (going := FrozenIndex.of(former)).version == tokenizer.VERSION:
-        frozen = replace(going, holder=me)
-        _replace(store, frozen, going.holder)
-        return frozen
+    me, former = uuid.uuid4().hex, store.frozen()
+    if former and not erase and former.version == tokenizer.VERSION:
+        holder, former.holder = former.holder, me
+        _note(store, former, holder)
+        return former
     # Under the lock nobody is in the midst of a merge of old segments that would get a higher number.
     with _locked(store) as lock:
         # Every text that an item of what is new speaks of was stored before the item, so it is read after this.
         merging.merge_new(store, lock)
         _drop_damaged(store, *stored.ALL_NEW)
-        frozen = FrozenIndex(stored.segment_id(store.next_number()), 0, tokenizer.VERSION, me)
-        store.write(RowWrite(stored.FROZEN, frozen.attributes()))
+        frozen = store.row(FrozenItem, stored.FROZEN, through=store.next_segment(), reached=0, holder=me)
+        frozen.version, frozen.at = tokenizer.VERSION, clock.stamp()
+        store.put(frozen)
     return frozen
 
 
-def _noted(store: IndexStore, frozen: FrozenIndex) -> FrozenIndex:
-    _replace(store, frozen, frozen.holder)
-    return frozen
-
-
-def _replace(store: IndexStore, frozen: FrozenIndex, holder: str) -> None:
+def _note(store: IndexStore, frozen: FrozenItem, holder: str) -> None:
+    """Write how far the rebuild is. Raises Conflict where another process than the `holder` is at it by now."""
+    frozen.at = clock.stamp()
     try:
-        store.write(RowWrite(stored.FROZEN, frozen.attributes(), unchanged={"holder": {"S": holder}}))
+        store.put(frozen, condition=FrozenItem.holder == holder)
     except ConditionFailed as failed:
-        raise Conflict(_TAKEN) from failed
+        raise Conflict("Another rebuild of this tenant's index has taken over.") from failed
 
 
-def _end(store: IndexStore, frozen: FrozenIndex, *, erase: bool) -> int:
+def _end(store: IndexStore, frozen: FrozenItem, *, erase: bool) -> int:
     """Let the frozen segments go; how many there were."""
     with _locked(store):
-        _noted(store, frozen)
+        _note(store, frozen, frozen.holder)
         publishing.clear(store)  # what a dead merge has left half done names headers that are still there
-        old = [header for header in _headers(store) if header.segment <= frozen.through]
+        state = IndexState.of(store.rows(stored.STATE))
+        old = [header for header in state.headers if header.segment <= frozen.through]
         publishing.discard(store, old)
         _drop_damaged(store, stored.ALL_NEW[1], stored.header(frozen.through))
-        store.delete_rows([stored.FROZEN])
+        store.delete(frozen)
         publishing.clear(store, at_once=erase)
     return len(old)
 
@@ -183,62 +151,33 @@ def _locked(store: IndexStore) -> Iterator[IndexLock]:
         yield lock
 
 
-def _headers(store: IndexStore) -> list[Header]:
-    return IndexState.of(store.rows(*stored.STATE)).headers
-
-
 def _drop_damaged(store: IndexStore, first: str, last: str) -> None:
     """Delete the rows between these that nobody can read, and the notes that they are damaged."""
-    rows = list(store.rows(*stored.STATE_AND_DAMAGE))
-    damaged = merging.damaged_rows(rows) | {
-        *IndexState.of(row for row in rows if row["sk"]["S"] >= stored.NEW).unreadable
-    }
-    gone = sorted(sort_key for sort_key in damaged if first <= sort_key <= last)
+    state = IndexState.of(store.rows(stored.STATE_AND_DAMAGE))
+    gone = sorted(name for name in {*state.unreadable, *state.noted} if first <= name <= last)
     store.delete_rows([*gone, *map(stored.damage, gone)])
 
 
-def _sweep(store: IndexStore, frozen: FrozenIndex) -> int:
+def _sweep(store: IndexStore, frozen: FrozenItem) -> int:
     """Delete every block of a segment that is not read, under all numbers that were given out; how many there were."""
-    live = {header.segment for header in _headers(store)}
+    live = {header.segment for header in IndexState.of(store.rows(stored.STATE)).headers}
     dead = [s for n in range(1, int(frozen.through) + 1) if (s := stored.segment_id(n)) not in live]
     swept = 0
-    for start in range(0, len(dead), _SWEPT_AT_ONCE):
-        several = dead[start : start + _SWEPT_AT_ONCE]
-        for segment, numbers in zip(several, fan_out([partial(store.block_numbers, s) for s in several]), strict=True):
+    for some in chunked(dead, _SWEPT_AT_ONCE):
+        for segment, numbers in zip(some, fan_out([partial(store.block_numbers, s) for s in some]), strict=True):
             store.delete_blocks(segment, numbers)
             swept += len(numbers)
     return swept
 
 
-# --- the new segments ---
-
-
-def _shares(
-    repository: TenantRepository, reached: int, advance: Advance
-) -> Iterator[tuple[list[int], list[list[Fragment]]]]:
-    """Yield the texts of tickets behind a number, in shares of some POSTINGS postings or SHARE_SECONDS."""
-    numbers: list[int] = []
+def _shares(repository: TenantRepository, reached: int, advance: Advance) -> Iterator[tuple[int, list[list[Fragment]]]]:
+    """Yield the texts of tickets behind a number, with the last number, in shares of some POSTINGS or SHARE_SECONDS."""
     texts: list[list[Fragment]] = []
-    held, since = 0, time.monotonic()
-    for number, found in index_check.read(repository, range(reached + 1, last_number(repository) + 1)):
-        numbers.append(number)
+    held, since, last = 0, time.monotonic(), last_number(repository)
+    for number, found in index_check.read(repository, range(reached + 1, last + 1)):
         texts.append(found)
         held += sum(len(fragment.terms) for fragment in found)
         advance(1)
-        if held >= POSTINGS or time.monotonic() - since >= SHARE_SECONDS:
-            yield numbers, texts
-            numbers, texts, held, since = [], [], 0, time.monotonic()
-    if numbers:
-        yield numbers, texts
-
-
-def _write(store: IndexStore, some: list[Fragment]) -> int:
-    """Write one segment that is read from now on; 0 where there is nothing to write."""
-    if not some:
-        return 0
-    segment = publishing.begin(store, "batch")
-    writer = SegmentWriter(store, segment, expected=0)
-    for term, found in fragments.inverted(some):
-        writer.add(term, postings.entries(found))
-    publishing.publish(store, "batch", writer.finish([tokenizer.VERSION]))
-    return 1
+        if held >= POSTINGS or time.monotonic() - since >= SHARE_SECONDS or number == last:
+            yield number, texts
+            texts, held, since = [], 0, time.monotonic()

@@ -8,45 +8,33 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 from portal import clock
 from tickets.counting.contributions import UNRESOLVED
-from tickets.search.index import postings
 from tickets.search.index.postings import Places
-from tickets.search.index_lookup import AskedTerm, RangeRead
+from tickets.search.index_lookup import TermRead
 from tickets.search.results import Where
-from tickets.search.text_match import BEGINS, EXACT, FORM, FieldMatch, TicketMatch
-from tickets.search.ticket_texts import text_in
+from tickets.search.text_match import FieldMatch, TicketMatch
 
-_LEVEL: Final = 16  # one step of the impact in a posting
-_LOWER: Final = {EXACT: 0, FORM: _LEVEL, BEGINS: 2 * _LEVEL}  # for words that are not spelt as they were typed
-_PLACES: Final = 15
 # How much a posting says, between 0 and 1, by its byte: the impact's levels are half powers of two.
 _SATURATION: Final = 1.2
 _GAIN: Final = [impact / (_SATURATION + impact) for byte in range(256) for impact in [2 ** ((byte >> 4) / 2) / 4]]
 FEW: Final = 10  # tickets that lack nothing: where there are less, others are proposed as well
 NEARLY: Final = 20
 _NUMBER_BITS: Final = 40  # of a rank
-_NUMBER: Final = (1 << _NUMBER_BITS) - 1
 _EXACTNESS: Final = 1_000_000  # steps of a score
 _OLDEST: Final = 0.6  # of the score of the newest ticket
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """Hold a ticket that may match, its rank, and where the index says that words stand.
-
-    A rank is the score and, below it, the number: so no two tickets have the same, and the newer one goes first.
-    """
-
-    number: int
-    rank: int
-    places: Places
+def number_of(rank: int) -> int:
+    """Return the ticket of a rank: a rank is the score and, below it, the number. So no two tickets have the same, and
+    the newer one goes first."""
+    return rank & (1 << _NUMBER_BITS) - 1
 
 
 @dataclass(frozen=True)
@@ -57,76 +45,6 @@ class Proposals:
     best: list[int]
     is_complete: bool
     nearly: list[int]
-    reads: Sequence[TermRead]
-
-    def taken(self, ranks: Iterable[int]) -> list[Proposal]:
-        """Return the proposals of these ranks."""
-        return [Proposal(number := rank & _NUMBER, rank, self._places(number)) for rank in ranks]
-
-    def _places(self, number: int) -> Places:
-        found = 0
-        for read in self.reads:
-            found |= read.postings.get(number, 0)
-        return Places(found & _PLACES)
-
-
-@dataclass(frozen=True)
-class PagePosition:
-    """Where a page begins: behind a proposal, and with tickets that matched before and were not shown."""
-
-    rank: int
-    left: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class ProposalPage:
-    """The proposals that one page reads, between two ranks: below `start`, down to `last`. `left` matched before;
-    `is_last` says that there are no more of them."""
-
-    chosen: Sequence[Proposal]
-    left: Sequence[int]
-    is_last: bool
-    start: int
-    last: int
-
-    @classmethod
-    def of(cls, proposed: Proposals, position: PagePosition | None, length: int) -> ProposalPage:
-        """Take so many of the best proposals behind a position."""
-        left = position.left if position else ()
-        start = position.rank if position else 0
-        ranks = proposed.best if position is None else [rank for rank in proposed.best if rank < start]
-        room = max(0, length - len(left))
-        chosen = proposed.taken(ranks[:room])
-        return cls(chosen, left, len(ranks) <= room, start, chosen[-1].rank if chosen else start)
-
-    def end(self, unshown: tuple[int, ...]) -> list[Any] | None:
-        """Return the position where the next page begins, None where there is none."""
-        return None if self.is_last and not unshown else [self.last, unshown]
-
-
-@dataclass(frozen=True)
-class TermRead:
-    """Hold the postings of an asked term, and whether these are all; also for each term of the index by itself."""
-
-    term: AskedTerm
-    postings: Mapping[int, int]
-    is_complete: bool
-    by_term: Mapping[str, Mapping[int, int]]
-
-
-def read_terms(terms: Sequence[AskedTerm], ranges: Iterable[RangeRead], *, with_notes: bool) -> list[TermRead]:
-    """Decode what was read: `ranges` are those of the terms, in order."""
-    found, left = [], iter(ranges)
-    for term in terms:
-        several = [next(left) for _ in term.ranges(with_notes=with_notes)]
-        decoded: dict[bytes, list[Mapping[int, int]]] = defaultdict(list)
-        for name, entry in (one for read in several for one in read.entries):
-            if weight := term.weight(name, with_notes=with_notes):
-                decoded[name].append(_lowered(_decoded(entry), _LOWER[weight], term.places))
-        by_term = {name.decode(errors="replace"): postings.merged(ones) for name, ones in decoded.items()}
-        merged = postings.merged(by_term.values())
-        found.append(TermRead(term, merged, all(read.is_complete for read in several), by_term))
-    return found
 
 
 def propose(
@@ -150,7 +68,7 @@ def propose(
         others = set.union(*narrowing.values()) - numbers
         others = others if among is None else others & {*among}
         nearly = _ranked(others, reads, tickets, newest_first=False)[:NEARLY]
-    return Proposals(best, bool(narrowing), nearly, reads)
+    return Proposals(best, bool(narrowing), nearly)
 
 
 def may_be_in_comments(of_versions: Sequence[Sequence[TermRead]], part: int, number: int) -> bool:
@@ -218,22 +136,6 @@ def _different(of_versions: Sequence[Sequence[TermRead]]) -> list[TermRead]:
     return list({read.term: read for reads in of_versions for read in reads}.values())
 
 
-def _decoded(entry: bytes) -> Mapping[int, int]:
-    """Decode an entry; one that was tampered with has no tickets."""
-    try:
-        return postings.decode(entry)
-    except (IndexError, ValueError):
-        return {}
-
-
-def _lowered(decoded: Mapping[int, int], by: int, places: Places | None) -> Mapping[int, int]:
-    if places is not None:
-        decoded = {number: byte for number, byte in decoded.items() if byte & places}
-    if not by:
-        return decoded
-    return {number: byte - by if byte >= by + _LEVEL else byte & _PLACES for number, byte in decoded.items()}
-
-
 def _rarity(having: int, tickets: int) -> float:
     """Return how much a word says, in half powers of two, so that a few new tickets leave the order as it is."""
     return 2 ** (round(2 * math.log2(math.log(2 + tickets / (having + 1)))) / 2)
@@ -295,10 +197,6 @@ def _has_neighbours(one: FieldMatch) -> bool:
 
 def _standing(match: TicketMatch, now: datetime) -> float:
     """Say how much a ticket matters beside its words."""
-    summary = match.text.raw_summary
-    is_open = text_in(summary, "status") in UNRESOLVED
-    try:
-        days = max(0.0, (now - clock.parse(text_in(summary, "updated_at"))).total_seconds() / 86_400)
-    except ValueError:
-        days = math.inf
-    return (_OPEN if is_open else 1.0) * (1 - _FRESH + _FRESH * math.pow(0.5, days / _HALF_LIFE))
+    summary = match.text.summary
+    days = max(0.0, (now - clock.parse(summary.updated_at)).total_seconds() / 86_400)
+    return (_OPEN if summary.status in UNRESOLVED else 1.0) * (1 - _FRESH + _FRESH * math.pow(0.5, days / _HALF_LIFE))

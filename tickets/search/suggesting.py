@@ -8,7 +8,6 @@ has it still.
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import Final
 
 from portal.errors import Invalid
@@ -20,8 +19,9 @@ from tickets.search import search_query, ticket_texts, tokenizer
 from tickets.search.index.fragments import tag_term
 from tickets.search.index.postings import Places
 from tickets.search.index_lookup import WORDS_LIMIT, AskedTerm, IndexLookup
+from tickets.search.ranking import number_of
 from tickets.search.results import FoundPerson, Suggestions
-from tickets.search.search_query import Filters
+from tickets.search.search_query import Filters, SearchQuery
 from tickets.search.text_match import TextMatcher, WordMatcher
 from tickets.search.ticket_search import Search, find, named_match
 from tickets.search.ticket_texts import TicketText
@@ -58,20 +58,15 @@ def suggest(tenant: TenantContext, text: str) -> Suggestions:
     people: list[FoundPerson] = []
     proposed = search.propose(beside=lambda: people.extend(_people(tenant, typed)))
     mark = len(tag_term(""))
-    tags = {term[mark:]: number for term, number in search.newest_by_term().items()}
-    numbers = [proposal.number for proposal in proposed.taken(proposed.best[:READ])]
-    if query.number:
-        numbers = [query.number, *(number for number in numbers if number != query.number)][:READ]
-    read = ticket_texts.read_summaries(tenant, [*numbers, *(n for n in list(tags.values())[:TAGS] if n not in numbers)])
+    tags = {term[mark:]: number for term, number in list(search.newest_by_term().items())[:TAGS]}
+    named = [query.number] if query.number else []
+    numbers = list(dict.fromkeys([*named, *map(number_of, proposed.best[:READ])]))[:READ]
+    read = ticket_texts.read_summaries(tenant, list(dict.fromkeys([*numbers, *tags.values()])))
     matcher = TextMatcher(query)
-    having = [
-        read[n]
-        for n in numbers
-        if n in read and (_has_all(matcher, read[n]) or (n == query.number and named_match(matcher, query, read[n])))
-    ]
+    having = [one for n in numbers if (one := read.get(n)) and _fits(matcher, query, one)]
     return Suggestions(
-        tickets=tuple([text.summary() for text in having if search.holds(text)][:TICKETS]),
-        tags=tuple(t for t, n in list(tags.items())[:TAGS] if n in read and t in read[n].tags),
+        tickets=tuple([one.summary for one in having if search.holds(one)][:TICKETS]),
+        tags=tuple(tag for tag, n in tags.items() if n in read and tag in read[n].summary.tags),
         people=tuple(people),
     )
 
@@ -127,9 +122,11 @@ def warm(tenant: TenantContext) -> None:
     IndexLookup(tenant.repository, lambda versions: ()).begin()
 
 
-def _has_all(matcher: TextMatcher, text: TicketText) -> bool:
+def _fits(matcher: TextMatcher, query: SearchQuery, text: TicketText) -> bool:
     match = matcher.match(text)
-    return match is not None and match.is_whole
+    return (match is not None and match.is_whole) or (
+        text.number == query.number and named_match(matcher, query, text) is not None
+    )
 
 
 def _people(tenant: TenantContext, typed: str) -> list[FoundPerson]:
@@ -139,10 +136,6 @@ def _people(tenant: TenantContext, typed: str) -> list[FoundPerson]:
     found = []
     for member in page.items:
         own = [folded for word in tokenizer.words(f"{member.name} {member.email}") for folded in word.folded]
-        if Role(member.role).at_least(Role.AGENT) and all(any(map(partial(_begins, w), own)) for w in wanted):
+        if Role(member.role).at_least(Role.AGENT) and all(any(name.startswith(w) for name in own) for w in wanted):
             found.append(FoundPerson(member.user_id, member.name))
     return sorted(found, key=lambda person: person.name.casefold())[:PEOPLE]
-
-
-def _begins(beginning: str, word: str) -> bool:
-    return word.startswith(beginning)

@@ -283,10 +283,10 @@ def _word_at(text: str, at: int) -> tuple[int, int, Spelling] | None:
 
 def _fields(text: TicketText) -> Iterator[tuple[Where, str]]:
     """Yield the texts of a ticket one by one: no phrase goes from one to the next."""
-    yield Where.TITLE, text.title
+    yield Where.TITLE, text.summary.title
     yield Where.DESCRIPTION, text.description
     for entry in text.history:
         yield Where.NOTE if entry.is_note else Where.COMMENT, entry.body
-    for tag in text.tags:
+    for tag in text.summary.tags:
         yield Where.TAGS, tag
-    yield Where.REQUESTER, text.requester_name
+    yield Where.REQUESTER, text.summary.requester_name or ""

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from portal import clock
 from portal.dynamo import paging
@@ -29,15 +29,15 @@ from tickets.counting.contributions import UNRESOLVED
 from tickets.desk import lists
 from tickets.search import index_lookup, ranking, search_query, snippets, ticket_texts, tokenizer
 from tickets.search.index.postings import Places
-from tickets.search.index_lookup import BLOCKS_LIMIT, AskedTerm, IndexLookup
-from tickets.search.ranking import PagePosition, Proposal, ProposalPage, Proposals, TermRead
+from tickets.search.index_lookup import BLOCKS_LIMIT, AskedTerm, IndexLookup, TermRead
+from tickets.search.ranking import Proposals, number_of
 from tickets.search.results import Found, Hit, Piece, Where
 from tickets.search.search_query import ME, NOBODY, Filters, SearchQuery
 from tickets.search.text_match import TextMatcher, TicketMatch
 from tickets.search.ticket_texts import TicketText
 from tickets.ticket import stored
 from tickets.ticket.fields import Status
-from tickets.ticket.stored import CounterItem
+from tickets.ticket.stored import CounterItem, SummaryItem
 
 LISTED: Final = 500  # tickets of a list that are read to narrow a search down
 
@@ -52,14 +52,14 @@ class Conditions:
     resolvers: frozenset[str] | None = None
     requesters: frozenset[str] | None = None
 
-    def hold(self, text: TicketText) -> bool:
+    def hold(self, row: SummaryItem) -> bool:
         """Tell whether a ticket is what was asked for, whatever its words are."""
-        row, query = text.summary(), self.query
+        query = self.query
         opened = date.fromisoformat(row.created_at[:10])
         return (
             (self.statuses is None or row.status in self.statuses)
             and (self.resolvers is None or row.resolver in self.resolvers)
-            and self._is_requested(text)
+            and self._is_requested(row)
             and all(tag in row.tags for tag in query.tags)
             and all(getattr(row, name) == word for name, word in query.choices.items())
             and (query.before is None or opened < query.before)
@@ -76,10 +76,10 @@ class Conditions:
             return True
         return by_list and (self.resolvers is None or len(self.resolvers) == 1)
 
-    def _is_requested(self, text: TicketText) -> bool:
+    def _is_requested(self, row: SummaryItem) -> bool:
         if self.requesters is not None:
-            return text.requester in self.requesters
-        name = {folded for word in tokenizer.words(text.requester_name) for folded in word.folded}
+            return row.requester in self.requesters
+        name = {folded for word in tokenizer.words(row.requester_name or "") for folded in word.folded}
         return all(name.intersection(word.folded) for word in tokenizer.words(self.query.requester))
 
     def listing(self, tenant: TenantContext) -> Callable[[], set[int] | None] | None:
@@ -136,17 +136,13 @@ def _ids(tenant: TenantContext, name: str, people: Sequence[Member]) -> frozense
     return frozenset(one.id for one in people if name in one.name.casefold() or name in one.email.casefold())
 
 
-def members_of(tenant: TenantContext) -> list[Member]:
-    """Return the members by whom names are understood: see `members.members_of`."""
-    return members.members_of(tenant.repository)
-
-
 # --- the search ---
 
 
 CHECKED: Final = 30  # proposals whose texts are read
 SIFTED: Final = 100  # proposals whose SUMMARYs are read first, where filters are left that the index does not know
 SHOWN: Final = 20  # tickets of one page
+_EVERYWHERE: Final = Places.TITLE | Places.DESCRIPTION | Places.COMMENT | Places.LABEL
 NOTHING_INDEXED: Final = "The tickets of this desk are not indexed yet."
 PARTLY_LOST: Final = "A part of the search index is lost. Some tickets may be missing here until it is made anew."
 TOO_MANY: Final = "So many tickets have these words that not all of them were looked at. Add a word that is rarer."
@@ -170,16 +166,15 @@ def find(
     query, explanations = search_query.parse(text)
     search = Search(tenant, query, within or Filters())
     binding = ("search", text, newest_first, repr(within))
-    position = None
-    if further:
-        rank, left = paging.load(further, tenant_id=tenant.tenant_id, query=binding)
-        position = PagePosition(rank, tuple(left))
+    start, left = paging.load(further, tenant_id=tenant.tenant_id, query=binding) if further else (0, ())
     newest_first = newest_first or not query.phrases
     proposed = search.propose(newest_first=newest_first)
+    last, is_last = start, True
     read: list[TicketMatch] = []
-    for page in search.parts(ProposalPage.of(proposed, position, SIFTED if search.sifts else CHECKED)):
-        nearly = [] if position or not page.is_last else proposed.taken(proposed.nearly)
-        read += search.matches(page, nearly, is_first=position is None)
+    for part in search.parts([rank for rank in proposed.best if not further or rank < start], left, start):
+        last, is_last = part.last, part.is_last
+        nearly = [] if further or not is_last else proposed.nearly
+        read += search.matches(part, nearly, is_first=not further)
         if any(map(_is_whole, read)):
             break
     read.sort(key=search.score, reverse=True)
@@ -187,23 +182,36 @@ def find(
     if newest_first:
         matches.sort(key=lambda match: match.text.number, reverse=True)
     matches.sort(key=lambda match: match.text.number != query.number)
-    end = page.end(tuple(match.text.number for match in matches[SHOWN:]))
+    unshown = tuple(match.text.number for match in matches[SHOWN:])
+    has_more = bool(unshown) or not is_last
     return Found(
         hits=tuple(search.hit(match) for match in matches[:SHOWN]),
-        further=paging.dump(end, tenant_id=tenant.tenant_id, query=binding) if end else "",
+        further=paging.dump([last, unshown], tenant_id=tenant.tenant_id, query=binding) if has_more else "",
         explanations=(*explanations, *search.explanations),
         about=len(proposed.best) if proposed.is_complete else None,
         query=query,
         nearly=tuple(search.hit(match) for match in read if not match.is_whole)[:SHOWN],
         is_counted=proposed.is_complete and not search.sifts and index_lookup.tell_all(query),
-        rest=sum(rank < page.last for rank in proposed.best) if end else 0,
+        rest=sum(rank < last for rank in proposed.best) if has_more else 0,
     )
+
+
+class ProposalPage(NamedTuple):
+    """Proposals whose texts are read at once, down to the rank `last`, and tickets `left` that matched before.
+
+    `is_last` says that there are no more of them.
+    """
+
+    ranks: Sequence[int]
+    left: Sequence[int]
+    is_last: bool
+    last: int
 
 
 class Search:
     """One search: what was read for it so far, and what it was asked for.
 
-    With `places` the index proposes only what has the words there.
+    With `places` the index proposes only what has the words there; `also` are words that it is asked for beside.
     """
 
     def __init__(
@@ -219,9 +227,8 @@ class Search:
         if (tag := within.only.get("tag")) and tag not in query.tags:  # the index knows them
             query = replace(query, tags=(*query.tags, tag))
         self.tenant, self.query, self._within, self._also, self._places = tenant, query, within, also, places
-        self._with_notes = tenant.is_agent and (places is None or Places.COMMENT in places)
         self._conditions = Conditions(query, within)
-        self._lookup = IndexLookup(tenant.repository, self._ranges, limit=limit)
+        self._lookup = IndexLookup(tenant.repository, self._ask, limit=limit)
         self._reads: list[list[TermRead]] = []
         self._beside: list[TermRead] = []
         self._rarities: dict[int, float] = {}
@@ -237,20 +244,15 @@ class Search:
         people: list[Member] = []
         first: list[Callable[[], Any]] = [self._lookup.begin, self._read_counter, beside]
         if needs_members(self.query):
-            first.append(lambda: people.extend(members_of(self.tenant)))
+            first.append(lambda: people.extend(members.members_of(self.tenant.repository)))
         fan_out(first)
         self._conditions, self.explanations = understood(self.tenant, self.query, self._within, people)
-        among: list[set[int] | None] = []
-        second: list[Callable[[], Any]] = [self._lookup.finish]
-        if listing := self._conditions.listing(self.tenant):
-            second.append(lambda: among.append(listing()))
-        ranges = iter(fan_out(second)[0])
-        self.sifts = not self._conditions.are_known(by_list=next(iter(among), None) is not None)
-        self._beside = ranking.read_terms(self._also, ranges, with_notes=False)
-        self._reads = [
-            ranking.read_terms(terms, ranges, with_notes=self._with_notes)
-            for terms in self._terms(self._lookup.versions)
-        ]
+        listing = self._conditions.listing(self.tenant)
+        answers: list[Any] = fan_out([self._lookup.finish, *([listing] if listing else [])])
+        found, among = answers[0], answers[1] if listing else None
+        self.sifts = not self._conditions.are_known(by_list=among is not None)
+        self._beside = [found[term] for term in self._also]
+        self._reads = [[found[term] for term in terms] for terms in self._terms(self._lookup.versions)]
         self._rarities = ranking.rarities(self._reads, self.tickets)
         if self._lookup.is_empty and self.tickets:
             self.explanations += (NOTHING_INDEXED,)
@@ -258,23 +260,19 @@ class Search:
             self.explanations += (PARTLY_LOST,)
         elif not all(read.is_complete for reads in self._reads for read in reads):
             self.explanations += (TOO_MANY,)
-        return ranking.propose(
-            self._reads, tickets=self.tickets, among=next(iter(among), None), newest_first=newest_first
-        )
+        return ranking.propose(self._reads, tickets=self.tickets, among=among, newest_first=newest_first)
 
-    def matches(self, page: ProposalPage, nearly: Sequence[Proposal], *, is_first: bool) -> list[TicketMatch]:
-        """Read the texts of a page of proposals and keep those that match, and of others those that nearly do.
+    def matches(self, part: ProposalPage, nearly: Sequence[int], *, is_first: bool) -> list[TicketMatch]:
+        """Read the texts of some proposals and keep those that match, and of others those that nearly do.
 
         The ticket whose number was typed is looked at on the first page, and so on no other one.
         """
-        named = self.query.number
-        first = named if is_first else None
-        proposed = [
-            p for p in (*page.chosen, *nearly[: max(0, CHECKED - len(page.chosen))]) if is_first or p.number != named
-        ]
-        numbers = list(dict.fromkeys([*([first] if first else []), *page.left, *(p.number for p in proposed)]))
-        by_index = {proposal.number for proposal in proposed if not self._needs_history(proposal)}
-        read = ticket_texts.read_texts(self.tenant, numbers, with_history={*numbers} - by_index)
+        first = self.query.number if is_first else None
+        room = max(0, CHECKED - len(part.ranks))
+        proposed = [number_of(rank) for rank in (*part.ranks, *nearly[:room])]
+        wanted = dict.fromkeys((*([first] if first else ()), *part.left), _EVERYWHERE)
+        wanted |= {n: self._may_stand(n) for n in proposed if n not in wanted and (is_first or n != self.query.number)}
+        read = ticket_texts.read_texts(self.tenant, wanted)
         matcher = TextMatcher(self.query)
         found = {number: matcher.match(text) for number, text in read.items()}
         # Long histories, where what was read does not decide.
@@ -286,8 +284,10 @@ class Search:
                 found[number] = match
             elif text.rest and (not _is_whole(found[number]) or self.query.without):
                 found[number] = self._partly_read(matcher, text)
-        kept = [match for match in found.values() if match and self._conditions.hold(match.text)]
-        self._explain_unread([match.text.number for match in kept])
+        kept = [match for match in found.values() if match and self.holds(match.text)]
+        if unread := [f"#{match.text.number}" for match in kept if match.text.number in self._unread]:
+            listed = ", ".join(unread[:_LISTED]) + (" and others" if len(unread) > _LISTED else "")
+            self.explanations += (UNREAD.format(listed),)
         return kept
 
     def _partly_read(self, matcher: TextMatcher, text: TicketText) -> TicketMatch | None:
@@ -313,27 +313,23 @@ class Search:
         )
         return replace(match, is_whole=is_whole)
 
-    def _explain_unread(self, shown: Sequence[int]) -> None:
-        if unread := [f"#{number}" for number in shown if number in self._unread]:
-            listed = ", ".join(unread[:_LISTED]) + (" and others" if len(unread) > _LISTED else "")
-            self.explanations += (UNREAD.format(listed),)
-
-    def parts(self, page: ProposalPage) -> list[ProposalPage]:
-        """Return the page, or if it is long two of what the filters leave of it: what to read, and what to read if
-        nothing of that matches. One round trip for the SUMMARYs of a long one."""
-        room = max(0, CHECKED - len(page.left))
-        if len(page.chosen) <= room:
-            return [page]
-        read = ticket_texts.read_summaries(self.tenant, [proposal.number for proposal in page.chosen])
-        passed = [p for p in page.chosen if p.number in read and self._conditions.hold(read[p.number])]
-        if len(passed) <= room:
-            return [replace(page, chosen=passed)]
-        begin = replace(page, chosen=passed[:room], is_last=False, last=passed[room - 1].rank if room else page.start)
-        return [begin, replace(page, chosen=passed[room:], left=())]
+    def parts(self, ranks: Sequence[int], left: Sequence[int], start: int) -> list[ProposalPage]:
+        """Return of proposals those that one page reads, in two parts where the filters leave many: what to read, and
+        what to read if nothing of that matches. One round trip for the summaries of many."""
+        chosen = ranks[: max(0, (SIFTED if self.sifts else CHECKED) - len(left))]
+        last, is_last = chosen[-1] if chosen else start, len(chosen) == len(ranks)
+        room = max(0, CHECKED - len(left))
+        if len(chosen) > room:
+            read = ticket_texts.read_summaries(self.tenant, list(map(number_of, chosen)))
+            chosen = [rank for rank in chosen if (text := read.get(number_of(rank))) and self.holds(text)]
+        if len(chosen) <= room:
+            return [ProposalPage(chosen, left, is_last, last)]
+        begin = ProposalPage(chosen[:room], left, False, chosen[room - 1] if room else start)
+        return [begin, ProposalPage(chosen[room:], (), is_last, last)]
 
     def holds(self, text: TicketText) -> bool:
         """Tell whether a ticket is what was asked for beside its words."""
-        return self._conditions.hold(text)
+        return self._conditions.hold(text.summary)
 
     def newest_by_term(self) -> dict[str, int]:
         """Return the terms that were asked for `also`, those of most tickets first, each with its newest ticket."""
@@ -350,33 +346,36 @@ class Search:
         pieces, where = snippets.snippet(match)
         if not pieces and match.text.number in self.in_older:
             pieces, where = (Piece(OLDER, is_match=False),), Where.COMMENT
-        return Hit(match.text.summary(), snippets.title(match), pieces, where)
+        return Hit(match.text.summary, snippets.title(match), pieces, where)
 
     def _terms(self, versions: Sequence[int]) -> list[list[AskedTerm]]:
         """Return what the index is asked for, by the rules of each version of the tokenizer; once if they agree."""
-        requesters = sorted(self._conditions.requesters or ())
+        people = sorted(self._conditions.requesters or ())
+        with_notes = self.tenant.is_agent and (self._places is None or Places.COMMENT in self._places)
         found: list[list[AskedTerm]] = []
         for version in versions:
-            terms = index_lookup.asked_terms(self.query, people=requesters, version=version)
+            terms = index_lookup.asked_terms(self.query, people=people, version=version, with_notes=with_notes)
             terms = [term if term.places else replace(term, places=self._places) for term in terms]
             if terms not in found:
                 found.append(terms)
         return found
 
-    def _ranges(self, versions: Sequence[int]) -> list[index_lookup.TermRange]:
-        asked = [term for terms in self._terms(versions) for term in terms]
-        own = [r for term in asked for r in term.ranges(with_notes=self._with_notes)]
-        return [r for term in self._also for r in term.ranges(with_notes=False)] + own
+    def _ask(self, versions: Sequence[int]) -> list[AskedTerm]:
+        return [*self._also, *(term for terms in self._terms(versions) for term in terms)]
 
     def _read_counter(self) -> None:
         item = self.tenant.repository.get(CounterItem, stored.counter, sort=stored.COUNTER_TICKET)
         self.tickets = int(item.last) if item else 0
 
-    def _needs_history(self, proposal: Proposal) -> bool:
-        """Tell whether comments may decide about a ticket, or tell for it."""
+    def _may_stand(self, number: int) -> Places:
+        """Return the places in which words of the query may stand in a ticket, for all that the index knows."""
         asked = {read.term.part for reads in self._reads for read in reads if read.is_complete}
-        is_sure = not self.query.without and all(n in asked for n in range(len(self.query.phrases)))
-        return not is_sure or bool(proposal.places & Places.COMMENT)
+        if self.query.without or not asked.issuperset(range(len(self.query.phrases))):
+            return _EVERYWHERE
+        found = 0
+        for read in (read for reads in self._reads for read in reads):
+            found |= read.postings.get(number, 0)
+        return Places(found & _EVERYWHERE)
 
 
 def named_match(matcher: TextMatcher, query: SearchQuery, text: TicketText) -> TicketMatch | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -25,8 +25,8 @@ from portal.streams.batch import Batch, Record
 from tickets.search import stored, tokenizer
 from tickets.search.index import fragments, postings, publishing
 from tickets.search.index.fragments import Fragment
-from tickets.search.index.index_store import IndexStore, RowWrite
-from tickets.search.index.segments import SegmentWriter
+from tickets.search.index.index_store import IndexStore
+from tickets.search.stored import NewItem
 from tickets.ticket.stored import owner_of
 
 log = logging.getLogger("pooldesk.stream")
@@ -49,11 +49,14 @@ class Indexed:
     write_units: float = 0.0
 
 
-def index(batch: Batch, *, open_store: Callable[[str], IndexStore] = IndexStore) -> Indexed:
+def index(batch: Batch) -> Indexed:
     """Add a batch to the index of each tenant in it. Throttled tenants are in `failed` and not indexed."""
     outcome = Indexed()
-    by_tenant = _by_tenant(batch)
-    fan_out([partial(_attempt, batch, tenant, some, open_store, outcome) for tenant, some in by_tenant.items()])
+    by_tenant: dict[str, list[Record]] = defaultdict(list)
+    for record in batch.records:  # those that name no tenant are nobody's text
+        if fragments.concerns_search(record) and (tenant_id := _tenant_of(record)):
+            by_tenant[tenant_id].append(record)
+    fan_out([partial(_attempt, batch, tenant, some, outcome) for tenant, some in by_tenant.items()])
     return outcome
 
 
@@ -62,37 +65,19 @@ def add(store: IndexStore, name: str, some: Sequence[Fragment]) -> int:
 
     `name` tells these fragments from all others: hex digits.
     """
-    inverted = fragments.inverted(some)
-    if not inverted:
+    found = [(term, postings.entries(several)) for term, several in fragments.inverted(some)]
+    if not found:
         return 0
-    entries = [(term, entry) for term, found in inverted for entry in postings.entries(found)]
-    block = postings.pack_block(entries)
-    if len(block) < LARGE:
-        row = {"d": {"B": block}, "v": {"N": str(tokenizer.VERSION)}}
-        store.write(RowWrite(stored.new(name), row))
-        return len(block)
-    writer = SegmentWriter(store, publishing.begin(store, "batch"), expected=len(block))
-    for term, found in inverted:
-        writer.add(term, postings.entries(found))
-    header = writer.finish([tokenizer.VERSION])
-    publishing.publish(store, "batch", header)
-    return header.size
+    block = postings.pack_block((term, entry) for term, entries in found for entry in entries)
+    if len(block) >= LARGE:
+        return publishing.write(store, found, tokenizer.VERSION, expected=len(block))
+    store.put(store.row(NewItem, stored.new(name), block=block, version=tokenizer.VERSION))
+    return len(block)
 
 
-def _by_tenant(batch: Batch) -> Mapping[str, list[Record]]:
-    """Return the records that may change what is found, by tenant. Those that name no tenant are nobody's text."""
-    found: dict[str, list[Record]] = defaultdict(list)
-    for record in batch.records:
-        if fragments.concerns_search(record) and (tenant_id := _tenant_of(record)):
-            found[tenant_id].append(record)
-    return found
-
-
-def _attempt(
-    batch: Batch, tenant_id: str, some: list[Record], open_store: Callable[[str], IndexStore], outcome: Indexed
-) -> None:
+def _attempt(batch: Batch, tenant_id: str, some: list[Record], outcome: Indexed) -> None:
     try:
-        _index(batch, open_store(tenant_id), some, outcome)
+        _index(batch, IndexStore(tenant_id), some, outcome)
     except Unavailable as error:
         log.warning("The index of tenant %s has to wait: %s", tenant_id, error.message)
         outcome.failed[tenant_id] = error

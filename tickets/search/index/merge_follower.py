@@ -51,13 +51,11 @@ class MergeFollower:
 
     def __init__(self, *, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._waits: BoundedCache[_Name, tuple[float, float]] = BoundedCache(_TENANTS)  # how long, and until when
-        self._at_work: set[_Name] = set()
         self._lock = Lock()
-        self._added: BoundedCache[_Name, tuple[int, int]] = BoundedCache(
-            _TENANTS
-        )  # additions and their bytes since the last look
+        self._added: BoundedCache[_Name, tuple[int, int]] = BoundedCache(_TENANTS)  # since the last look, with bytes
         self._due: dict[_Name, None] = {}
+        self._at_work: set[_Name] = set()
+        self._waits: BoundedCache[_Name, tuple[float, float]] = BoundedCache(_TENANTS)  # how long, and until when
         self._graves: dict[_Name, datetime] = {}  # when there is something to delete
 
     def note(self, added: Mapping[str, int]) -> None:
@@ -91,30 +89,25 @@ class MergeFollower:
         """
         done = 0
         for name in [one for one in list(self._due) if one not in self._at_work and not self._waits_still(one)]:
-            if not again():
-                break
-            done += self._merge(name, again, largest)
+            if again():
+                done += self._merge(name, again, largest)
         for name in [one for one, at in list(self._graves.items()) if at < clock.now() and one not in self._at_work]:
-            if not again():
-                break
-            self._clear_up(name)
+            if again():
+                self._clear_up(name)
         return done
 
     def _merge(self, name: _Name, again: Callable[[], bool], largest: float) -> int:
-        source, tenant_id = name
         self._at_work.add(name)
         with self._lock:
             self._due.pop(name, None)
         others = partial(self.turn, again, largest=min(largest, _SHORT)) if largest > _SHORT else int
         try:
-            with source.entered():
-                done = merging.merge_due(IndexStore(tenant_id), again, largest=largest, meanwhile=others)
+            merge = partial(merging.merge_due, again=again, largest=largest, meanwhile=others)
+            done = self._at_index(name, merge)
         except Unavailable as error:
-            if _is_no_more(source, error):
-                return 0
-            log.warning("The index of tenant %s is merged later: %s", tenant_id, error.message)
+            log.warning("The index of tenant %s is merged later: %s", name[1], error.message)
         except Exception:  # of one tenant's index the others need not hear
-            log.exception("The index of tenant %s could not be merged, it is tried again later.", tenant_id)
+            log.exception("The index of tenant %s could not be merged, it is tried again later.", name[1])
         else:
             self._waits.forget(name)
             if done:
@@ -122,8 +115,7 @@ class MergeFollower:
             return done
         finally:
             self._at_work.discard(name)
-        seconds, _ = self._waits.get(name) or (LOOK_SECONDS, 0.0)
-        seconds = min(2 * seconds, WAIT_LIMIT)
+        seconds = min(2 * (self._waits.get(name) or (LOOK_SECONDS,))[0], WAIT_LIMIT)
         self._waits.put(name, (seconds, self._now() + seconds))
         with self._lock:
             self._due[name] = None
@@ -134,18 +126,26 @@ class MergeFollower:
         return wait is not None and self._now() < wait[1]
 
     def _clear_up(self, name: _Name) -> None:
-        source, tenant_id = name
         self._graves.pop(name, None)
         try:
-            with source.entered():
-                left = merging.clear_up(IndexStore(tenant_id))
+            left = self._at_index(name, merging.clear_up)
         except Unavailable as error:
-            if _is_no_more(source, error):
-                return
-            log.warning("What is left of merges of tenant %s is deleted later: %s", tenant_id, error.message)
+            log.warning("What is left of merges of tenant %s is deleted later: %s", name[1], error.message)
             left = 1
         if left:
             self._graves[name] = clock.now() + publishing.GRACE
+
+    @staticmethod
+    def _at_index(name: _Name, work: Callable[[IndexStore], int]) -> int:
+        """Work on an index where it is. Return 0 where it is no more. Raises Unavailable."""
+        source, tenant_id = name
+        try:
+            with source.entered():
+                return work(IndexStore(tenant_id))
+        except Unavailable as error:
+            if _is_no_more(source, error):
+                return 0
+            raise
 
 
 def _is_no_more(source: StreamSource, error: Unavailable) -> bool:

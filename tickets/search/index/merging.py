@@ -13,52 +13,19 @@ import heapq
 import logging
 import math
 import time
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 from typing import Final
 
+from portal.dynamo.batches import chunked
 from portal.errors import TransactionRefused
 from tickets.search import stored
 from tickets.search.index import postings, publishing
-from tickets.search.index.index_store import IndexLock, IndexStore, LockLost, MissingBlock, Raw, RowWrite
-from tickets.search.index.segments import Header, SegmentWriter
-
-log = logging.getLogger("pooldesk.stream")
-
-UNREADABLE: Final = (MissingBlock, KeyError, IndexError, TypeError, ValueError, zlib.error)
-
-
-class DamagedSource(Exception):
-    """A source of a merge, by its number among them, cannot be read to its end."""
-
-    def __init__(self, source: int) -> None:
-        super().__init__(source)
-        self.source = source
-
-
-def note_damage(store: IndexStore, sort_key: str) -> None:
-    """Keep a row out of all merges from now on, and say so in the log. Raises Throttled, Unavailable."""
-    if not next(iter(store.rows(sort_key, sort_key)), None):  # it has gone meanwhile, and its blocks with it
-        return
-    store.write(RowWrite(stored.damage(sort_key), {}))
-    log.error(
-        "%s of the index of tenant %s is damaged and merged no more. Run: manage.py rebuild_search",
-        sort_key,
-        store.tenant_id,
-    )
-
-
-def damaged_rows(rows: Iterable[Raw]) -> set[str]:
-    """Return the sort keys of the rows that notes among these are about."""
-    names = (row["sk"]["S"] for row in rows)
-    return {name.removeprefix(stored.DAMAGE) for name in names if name.startswith(stored.DAMAGE)}
-
-
-# --- merges ---
-
+from tickets.search.index.index_store import IndexLock, IndexStore, LockLost, MissingBlock
+from tickets.search.index.segments import IndexState, SegmentWriter, versions
+from tickets.search.stored import DamageItem, NewItem, SegmentItem
 
 log = logging.getLogger("pooldesk.stream")
 
@@ -74,59 +41,42 @@ _LOOK_EVERY: Final = 500  # terms, between looks at the lock
 Entry = tuple[bytes, bytes]
 
 
+class DamagedSource(Exception):
+    """A source of a merge, by its number among them, cannot be read to its end."""
+
+    def __init__(self, source: int) -> None:
+        super().__init__(source)
+        self.source = source
+
+
 @dataclass(frozen=True)
 class DueMerge:
     """Name what is to be merged: rows of what is new, and segments."""
 
-    new: Sequence[Raw] = ()
-    headers: Sequence[Header] = field(default=())
+    new: Sequence[NewItem] = ()
+    headers: Sequence[SegmentItem] = field(default=())
 
     @property
     def size(self) -> int:
-        return sum(_size(row) for row in self.new) + sum(header.size for header in self.headers)
-
-    @property
-    def versions(self) -> list[int]:
-        return [int(row["v"]["N"]) for row in self.new] + [v for header in self.headers for v in header.versions]
+        return sum(len(row.block) for row in self.new) + sum(int(header.size) for header in self.headers)
 
     @property
     def rows(self) -> list[str]:
         """Return the sort keys of the sources."""
-        return [row["sk"]["S"] for row in self.new] + [stored.header(header.segment) for header in self.headers]
+        return [str(one.sk) for one in (*self.new, *self.headers)]
 
 
-@dataclass(frozen=True)
-class StoredIndex:
-    """Hold what can be merged: rows of what is new, and segments. `unreadable` are the sort keys of rows that are none
-    of these and not yet noted as damaged."""
-
-    new: list[Raw] = field(default_factory=list)
-    headers: list[Header] = field(default_factory=list)
-    unreadable: list[str] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, store: IndexStore) -> StoredIndex:
-        rows = list(store.rows(*stored.STATE_AND_DAMAGE))
-        noted, found = damaged_rows(rows), cls()
-        for row in rows:
-            sort_key = row["sk"]["S"]
-            if sort_key < stored.NEW or sort_key in noted:
-                continue
-            try:
-                if sort_key.startswith(stored.NEW):
-                    _ = int(row["v"]["N"]), bytes(row["d"]["B"])
-                    found.new.append(row)
-                else:
-                    found.headers.append(Header.of(row))
-            except UNREADABLE:
-                found.unreadable.append(sort_key)
-        return found
+def read(store: IndexStore) -> IndexState:
+    """Read what can be merged, and which rows are damaged and not yet noted."""
+    return IndexState.of(store.rows(stored.STATE_AND_DAMAGE)).sound
 
 
-def plan(new: Sequence[Raw], headers: Sequence[Header], *, largest: float = math.inf) -> DueMerge | None:
-    """Choose what is to be merged next, None where nothing is. Segments that make more than `largest` bytes stay."""
-    if _is_much(new):
-        return _with_its_class(DueMerge(new), headers, largest)
+def plan(state: IndexState, *, largest: float = math.inf, frozen: str = "") -> DueMerge | None:
+    """Choose what is to be merged next, None where nothing is. Segments that make more than `largest` bytes stay, and
+    those up to `frozen`."""
+    headers = [header for header in state.headers if header.segment > frozen]
+    if _is_much(state.new):
+        return _with_its_class(DueMerge(state.new), headers, largest)
     for level in sorted({size_class(header.size) for header in headers}):
         of_class = DueMerge(headers=[one for one in headers if size_class(one.size) == level][:_SEGMENTS_AT_ONCE])
         if len(of_class.headers) >= SEGMENTS and of_class.size <= largest:
@@ -134,15 +84,14 @@ def plan(new: Sequence[Raw], headers: Sequence[Header], *, largest: float = math
     return None
 
 
-def _is_much(new: Sequence[Raw]) -> bool:
-    return len(new) >= NEW_ITEMS or sum(map(_size, new)) >= NEW_BYTES
+def _is_much(new: Sequence[NewItem]) -> bool:
+    return len(new) >= NEW_ITEMS or DueMerge(new).size >= NEW_BYTES
 
 
-def _with_its_class(chosen: DueMerge, headers: Sequence[Header], largest: float) -> DueMerge:
+def _with_its_class(chosen: DueMerge, headers: Sequence[SegmentItem], largest: float) -> DueMerge:
     """Add the segments of the class that the merged one will be in, as long as they would be merged with it next."""
     while True:
-        taken = {header.segment for header in chosen.headers}
-        level = size_class(chosen.size)
+        taken, level = {header.segment for header in chosen.headers}, size_class(chosen.size)
         others = [h for h in headers if h.segment not in taken and size_class(h.size) == level]
         more = DueMerge(chosen.new, [*chosen.headers, *others])
         if len(others) < SEGMENTS - 1 or len(more.headers) > _SEGMENTS_AT_ONCE or more.size > largest:
@@ -150,7 +99,7 @@ def _with_its_class(chosen: DueMerge, headers: Sequence[Header], largest: float)
         chosen = more
 
 
-def size_class(size: int) -> int:
+def size_class(size: float) -> int:
     """Return 0 for segments of up to some 24 KB, and one more for each fourfold size."""
     return max(0, round(math.log(max(1, size) / (1.5 * NEW_BYTES), SEGMENTS)))
 
@@ -168,23 +117,22 @@ def merge_due(
     then, and does not keep waiting what is new. Nothing is done where another process is at it. Raises Throttled,
     Unavailable: then it is due still.
     """
-    lock, index, done = IndexLock(store), StoredIndex.of(store), 0
-    if plan(index.new, index.headers, largest=largest) is None or not lock.take():
+    lock, state, done = IndexLock(store), read(store), 0
+    if plan(state, largest=largest) is None or not lock.take():
         return 0
 
     def pause(at_work: DueMerge) -> None:
         meanwhile()
-        merged = {row["sk"]["S"] for row in at_work.new}
-        new = [row for row in StoredIndex.of(store).new if row["sk"]["S"] not in merged]
+        new = [row for row in read(store).new if row.sk not in at_work.rows]
         if _is_much(new):
             _merge(store, DueMerge(new), lock)
 
     with lock:
         publishing.clear(store)
-        frozen = frozen_through(store)
-        for sort_key in index.unreadable:
-            note_damage(store, sort_key)
-        while again() and (due := _planned(store, frozen, largest=largest)):
+        note = store.frozen()
+        for sort_key in state.unreadable:
+            _note_damage(store, sort_key)
+        while again() and (due := plan(read(store), largest=largest, frozen=str(note.through) if note else "")):
             try:
                 done += _merge(store, due, lock, pause)
             except TransactionRefused:  # somebody took this process for dead
@@ -196,8 +144,7 @@ def merge_due(
 def clear_up(store: IndexStore) -> int:
     """Delete what nobody reads any more, where its time has come. Return how many graves are left, all of them where
     another process is at it. Raises Throttled, Unavailable."""
-    graves = len(list(store.rows(*stored.GRAVES)))
-    lock = IndexLock(store)
+    graves, lock = len(store.graves()), IndexLock(store)
     if not graves or not lock.take():
         return graves
     with lock:
@@ -206,51 +153,45 @@ def clear_up(store: IndexStore) -> int:
 
 def merge_new(store: IndexStore, lock: IndexLock) -> None:
     """Make a segment of all that is new and not damaged, however little. Only for who has the lock."""
-    while new := StoredIndex.of(store).new:
-        if _merge(store, DueMerge(new), lock):
-            break
-
-
-def frozen(store: IndexStore) -> Raw | None:
-    """Return the note of the rebuild that is going on, None where there is none."""
-    return next(iter(store.rows(stored.FROZEN, stored.FROZEN)), None)
-
-
-def frozen_through(store: IndexStore) -> str:
-    """Return the id of the last segment that a rebuild will remove: those up to it are merged no more."""
-    note = frozen(store)
-    return str(note["through"]["S"]) if note else ""
-
-
-def _planned(store: IndexStore, frozen: str, *, largest: float) -> DueMerge | None:
-    index = StoredIndex.of(store)
-    return plan(index.new, [header for header in index.headers if header.segment > frozen], largest=largest)
+    while (new := read(store).new) and not _merge(store, DueMerge(new), lock):
+        pass
 
 
 def _merge(
     store: IndexStore, due: DueMerge, lock: IndexLock, pause: Callable[[DueMerge], object] = lambda at_work: None
 ) -> bool:
     """Merge these. False where one turned out to be damaged, and is noted now."""
-    segment = publishing.begin(store, "merge")
-    writer = SegmentWriter(store, segment, expected=due.size)
+    writer = SegmentWriter(store, publishing.begin(store, "merge"), expected=due.size)
     try:
         _write(store, due, writer, lock, pause)
-        publishing.publish(store, "merge", writer.finish(due.versions), merged=due.headers)
+        publishing.publish(store, "merge", writer.finish(versions(due.new, due.headers)), merged=due.headers)
     except DamagedSource as damaged:
-        publishing.abandon(store, "merge", segment, writer.written)
-        note_damage(store, due.rows[damaged.source])
+        publishing.abandon(store, writer)
+        _note_damage(store, due.rows[damaged.source])
         return False
     except (TransactionRefused, LockLost):
-        publishing.abandon(store, "merge", segment, writer.written)
+        publishing.abandon(store, writer)
         raise
-    store.delete_rows(row["sk"]["S"] for row in due.new)
+    store.delete_rows(str(row.sk) for row in due.new)
     return True
+
+
+def _note_damage(store: IndexStore, sort_key: str) -> None:
+    """Keep a row out of all merges from now on, and say so in the log. Raises Throttled, Unavailable."""
+    if not any(store.rows((sort_key, sort_key))):  # it has gone meanwhile, and its blocks with it
+        return
+    store.put(store.row(DamageItem, stored.damage(sort_key)))
+    log.error(
+        "%s of the index of tenant %s is damaged and merged no more. Run: manage.py rebuild_search",
+        sort_key,
+        store.tenant_id,
+    )
 
 
 def _write(
     store: IndexStore, due: DueMerge, writer: SegmentWriter, lock: IndexLock, pause: Callable[[DueMerge], object]
 ) -> None:
-    sources = [postings.block_entries(bytes(row["d"]["B"])) for row in due.new]
+    sources = [postings.block_entries(bytes(row.block)) for row in due.new]
     sources += [entries_of(store, header) for header in due.headers]
     paused_at = time.monotonic()
     for count, (term, entries) in enumerate(joined(sources)):
@@ -262,10 +203,9 @@ def _write(
                 paused_at = time.monotonic()
 
 
-def entries_of(store: IndexStore, header: Header) -> Iterator[Entry]:
+def entries_of(store: IndexStore, header: SegmentItem) -> Iterator[Entry]:
     """Yield all entries of a segment in order, reading a few blocks at a time. Raises MissingBlock."""
-    for first in range(0, header.blocks, _READ_AT_ONCE):
-        numbers = range(first, min(first + _READ_AT_ONCE, header.blocks))
+    for numbers in chunked(range(int(header.blocks)), _READ_AT_ONCE):
         for block in store.blocks(header.segment, numbers):
             yield from postings.block_entries(block)
 
@@ -284,6 +224,9 @@ def joined(sources: Iterable[Iterator[Entry]]) -> Iterator[tuple[bytes, list[byt
         yield term, entries
 
 
+_DAMAGED: Final = (MissingBlock, *stored.UNREADABLE)
+
+
 def _numbered(number: int, source: Iterator[Entry]) -> Iterator[tuple[bytes, int, bytes]]:
     """Yield a source's entries with its number. Terms that do not ascend would bring those of others out of order."""
     before = b""
@@ -293,16 +236,12 @@ def _numbered(number: int, source: Iterator[Entry]) -> Iterator[tuple[bytes, int
                 raise DamagedSource(number)
             before = term
             yield term, number, entry
-    except UNREADABLE as error:
+    except _DAMAGED as error:
         raise DamagedSource(number) from error
 
 
 def _decoded(source: int, entry: bytes) -> dict[int, int]:
     try:
         return postings.decode(entry)
-    except UNREADABLE as error:
+    except _DAMAGED as error:
         raise DamagedSource(source) from error
-
-
-def _size(row: Raw) -> int:
-    return len(row["d"]["B"])

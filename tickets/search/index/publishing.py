@@ -20,10 +20,12 @@ from datetime import timedelta
 from typing import Any, Final, Literal
 
 from portal import clock
+from portal.dynamo.store import Condition, Transaction
 from portal.errors import ConditionFailed
 from tickets.search import stored
-from tickets.search.index.index_store import IndexStore, Raw, RowWrite
-from tickets.search.index.segments import Header
+from tickets.search.index.index_store import IndexStore
+from tickets.search.index.segments import SegmentWriter
+from tickets.search.stored import GraveItem, SegmentItem
 
 # A merge works under the lock, so whoever has the lock knows that the merges of all others are dead. A batch of the
 # stream is written without it.
@@ -31,53 +33,63 @@ Writer = Literal["merge", "batch"]
 
 GRACE: Final = timedelta(seconds=60)  # for readers of headers that have gone
 DEAD_AFTER: Final = timedelta(hours=1)  # a batch that is not published; and a dead writer may write for as long
-_UNKNOWN: Final = "?"  # number of blocks
 
 
 def begin(store: IndexStore, writer: Writer) -> str:
     """Note that a segment is being written, and return its id: greater than that of every segment there is."""
-    segment = stored.segment_id(store.next_number())
-    store.write(RowWrite(stored.grave(segment), {**_note(writer), "at": {"S": clock.stamp()}}))
+    segment = store.next_segment()
+    store.put(_grave(store, segment, writer=writer, at=clock.stamp()))
     return segment
 
 
-def publish(store: IndexStore, writer: Writer, header: Header, *, merged: Sequence[Header] = ()) -> None:
+def publish(store: IndexStore, writer: Writer, header: SegmentItem, *, merged: Sequence[SegmentItem] = ()) -> None:
     """Let the segment be read, and those that it was merged from no longer.
 
     Raises TransactionRefused where one of these has gone, or the writer was taken for dead.
     """
-    replaced = _replaced(merged) if merged else None
-    store.write(
-        RowWrite(stored.grave(header.segment), replaced, unchanged=_note(writer)),
-        RowWrite(stored.header(header.segment), header.attributes()),
-        *(RowWrite(stored.header(one.segment), unchanged={}, is_check=True) for one in merged),
-    )
-    if replaced:
-        _remove_replaced(store, stored.grave(header.segment), replaced)
+    grave, change = _grave(store, header.segment), Transaction()
+    if merged:
+        grave = _grave(store, header.segment, replaced={one.segment: int(one.blocks) for one in merged})
+        change.put(grave, condition=GraveItem.writer == writer)
+    else:
+        change.delete(grave, condition=GraveItem.writer == writer)
+    change.put(header)
+    for one in merged:
+        change.check(one, SegmentItem.sk.exists())
+    store.commit(change)
+    if merged:
+        _remove_replaced(store, grave)
 
 
-def abandon(store: IndexStore, writer: Writer, segment: str, blocks: int) -> None:
-    """Delete at once what this process has written of a segment that it will not publish: so many blocks, and the note.
+def write(store: IndexStore, entries: Iterable[tuple[bytes, list[bytes]]], version: int, *, expected: int = 0) -> int:
+    """Write terms with their entries as one segment that is read from now on, and return its bytes."""
+    writer = SegmentWriter(store, begin(store, "batch"), expected=expected)
+    for term, some in entries:
+        writer.add(term, some)
+    header = writer.finish([version])
+    publish(store, "batch", header)
+    return int(header.size)
+
+
+def abandon(store: IndexStore, writer: SegmentWriter) -> None:
+    """Delete at once what a merge of this process has written of a segment that it will not publish.
 
     Only where no write of it can still be on its way. Raises Throttled, Unavailable.
     """
-    grave = _grave({segment: {"N": str(blocks)}}, timedelta())
-    try:
-        store.write(RowWrite(stored.grave(segment), grave, unchanged=_note(writer)))
-    except ConditionFailed:  # it was taken for dead; or the tenant was purged, and nobody else knows of these blocks
-        store.delete_blocks(segment, range(blocks))
-    else:
-        _delete(store, {**grave, "sk": {"S": stored.grave(segment)}})
+    grave = _dead(store, writer.segment, {writer.segment: writer.written}, timedelta())
+    if _put_if(store, grave, GraveItem.writer == "merge"):
+        _delete(store, grave)
+    else:  # it was taken for dead; or the tenant was purged, and nobody else knows of these blocks
+        store.delete_blocks(writer.segment, range(writer.written))
 
 
-def discard(store: IndexStore, headers: Iterable[Header]) -> None:
+def discard(store: IndexStore, headers: Iterable[SegmentItem]) -> None:
     """Let segments no longer be read that nothing replaces. Raises TransactionRefused where one has gone."""
     for header in headers:
-        dead = {header.segment: {"N": str(header.blocks)}}
-        store.write(
-            RowWrite(stored.header(header.segment), unchanged={}),
-            RowWrite(stored.grave(header.segment), _grave(dead, GRACE)),
-        )
+        change = Transaction()
+        change.delete(header, condition=SegmentItem.sk.exists())
+        change.put(_dead(store, header.segment, {header.segment: int(header.blocks)}, GRACE))
+        store.commit(change)
 
 
 def clear(store: IndexStore, *, at_once: bool = False) -> int:
@@ -87,62 +99,54 @@ def clear(store: IndexStore, *, at_once: bool = False) -> int:
     whoever writes is taken for dead.
     """
     left = 0
-    for row in list(store.rows(*stored.GRAVES)):
-        if "replaced" in row:
-            grave = _remove_replaced(store, row["sk"]["S"], row)
-        else:
-            grave = row if "of" in row else _taken_for_dead(store, row, at_once=at_once)
-        if grave and (at_once or _stamp(grave, "until") < clock.stamp()):
+    for found in store.graves():
+        grave: GraveItem | None = found
+        if found.replaced:
+            grave = _remove_replaced(store, found)
+        elif not found.of:
+            grave = _taken_for_dead(store, found, at_once=at_once)
+        if grave is not None and (at_once or str(grave.until) < clock.stamp()):
             _delete(store, grave)
         else:
             left += 1
     return left
 
 
-def _replaced(merged: Sequence[Header]) -> dict[str, Any]:
-    return {"replaced": {"M": {one.segment: {"N": str(one.blocks)} for one in merged}}}
+def _remove_replaced(store: IndexStore, grave: GraveItem) -> GraveItem | None:
+    """Remove the headers of segments that another one holds, and note that their blocks are to be deleted: the new
+    grave, None where somebody else was faster."""
+    store.delete_rows(map(stored.header, grave.replaced))
+    dead = _dead(store, stored.segment_of(str(grave.sk)), grave.replaced, GRACE)
+    return dead if _put_if(store, dead, GraveItem.replaced.exists()) else None
 
 
-def _remove_replaced(store: IndexStore, sort_key: str, row: Mapping[str, Any]) -> Raw | None:
-    """Remove the headers of segments that another one holds, and note that their blocks are to be deleted: the row of
-    the grave, None where somebody else was faster."""
-    store.delete_rows(stored.header(segment) for segment in row["replaced"]["M"])
-    grave = _grave(row["replaced"]["M"], GRACE)
+def _taken_for_dead(store: IndexStore, grave: GraveItem, *, at_once: bool) -> GraveItem | None:
+    """Refuse a writer for ever, if it is time to: its grave, None while it may be alive or where it has just published
+    its segment."""
+    if grave.writer == "batch" and not at_once and clock.parse(str(grave.at)) + DEAD_AFTER > clock.now():
+        return None
+    segment = stored.segment_of(str(grave.sk))
+    dead = _dead(store, segment, {segment: None}, DEAD_AFTER)
+    return dead if _put_if(store, dead, GraveItem.writer.exists()) else None
+
+
+def _put_if(store: IndexStore, grave: GraveItem, condition: Condition) -> bool:
     try:
-        store.write(RowWrite(sort_key, grave, unchanged={"replaced": row["replaced"]}))
+        store.put(grave, condition=condition)
     except ConditionFailed:
-        return None
-    return {**grave, "sk": {"S": sort_key}}
+        return False
+    return True
 
 
-def _taken_for_dead(store: IndexStore, row: Raw, *, at_once: bool) -> Raw | None:
-    """Refuse a writer for ever, if it is time to: the row of its grave, None while it may be alive."""
-    segment = stored.segment_of(row["sk"]["S"])
-    is_batch = row.get("writer") == _note("batch")["writer"]
-    if is_batch and not at_once and clock.parse(_stamp(row, "at")) + DEAD_AFTER > clock.now():
-        return None
-    grave = _grave({segment: {"S": _UNKNOWN}}, DEAD_AFTER)
-    try:
-        store.write(RowWrite(stored.grave(segment), grave, unchanged={"writer": row["writer"]}))
-    except ConditionFailed:  # it has just published
-        return None
-    return {**grave, "sk": row["sk"]}
+def _delete(store: IndexStore, grave: GraveItem) -> None:
+    for segment, blocks in grave.of.items():
+        store.delete_blocks(segment, store.block_numbers(segment) if blocks is None else range(blocks))
+    store.delete(grave)
 
 
-def _delete(store: IndexStore, row: Raw) -> None:
-    for segment, blocks in row["of"]["M"].items():
-        numbers = range(int(blocks["N"])) if "N" in blocks else store.block_numbers(segment)
-        store.delete_blocks(segment, numbers)
-    store.delete_rows([row["sk"]["S"]])
+def _dead(store: IndexStore, segment: str, blocks: Mapping[str, int | None], keep: timedelta) -> GraveItem:
+    return _grave(store, segment, of=dict(blocks), until=clock.stamp(clock.now() + keep))
 
 
-def _note(writer: Writer) -> dict[str, Any]:
-    return {"writer": {"S": writer}}
-
-
-def _grave(dead: dict[str, Any], keep: timedelta) -> dict[str, Any]:
-    return {"of": {"M": dead}, "until": {"S": clock.stamp(clock.now() + keep)}}
-
-
-def _stamp(row: Raw, name: str) -> str:
-    return str(row[name]["S"])
+def _grave(store: IndexStore, segment: str, **values: Any) -> GraveItem:
+    return store.row(GraveItem, stored.grave(segment), **values)

@@ -1,8 +1,6 @@
-"""Say what of a tenant's index lies where: what is new, and the header of each segment with its fences.
+"""Read how a tenant's index stands, and write segments.
 
 A segment is a sorted run of terms, cut into blocks. It is written once and never changed; merging makes one of several.
-Its header holds the *fences*: for each block the shortest text that is greater than all terms before the block. So a
-reader knows which blocks can hold a term without having read any.
 
 A search reads all that is new and all headers in one Query. That is no snapshot, and yet nothing is missed: what is new
 sorts before the headers, headers sort by id, and ids grow. A merge reads what exists and writes under a greater id, and
@@ -13,123 +11,67 @@ effect.
 
 from __future__ import annotations
 
-import zlib
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any, Final
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
 
 from portal import clock
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from tickets.search import stored
 from tickets.search.index import postings
 from tickets.search.index.index_store import IndexStore, block_overhead
-from tickets.search.stored import SEARCH
-
-Raw = Mapping[str, Any]
-
-_END: Final = b"\xff"  # in no UTF-8, and so in no term
-_CONTINUED: Final = b"\xfe"  # likewise
-_UNREADABLE: Final = (KeyError, IndexError, TypeError, ValueError, zlib.error)
-_REMEMBERED: Final = 512  # headers whose fences a process remembers, some 100 KB each at most
-
-
-@dataclass(frozen=True)
-class Header:
-    """Describe one segment: its id, how many blocks and bytes it has, by which versions of the tokenizer its terms were
-    made, and when it was born.
-
-    `continued` are the blocks that begin with the term with which the one before ends.
-    """
-
-    segment: str
-    blocks: int
-    size: int
-    versions: tuple[int, ...]
-    fences: list[bytes] = field(repr=False)
-    born: str
-    continued: frozenset[int] = frozenset()
-
-    def span(self, low: bytes, high: bytes) -> range:
-        """Return the numbers of the blocks that can hold terms from `low` to `high`, both included."""
-        first = bisect_left(self.fences, low)
-        begins_there = first < self.blocks and self.fences[first] == low and first not in self.continued
-        if not begins_there:
-            first = max(0, first - 1)
-        return range(first, max(first, bisect_right(self.fences, high)))
-
-    def attributes(self) -> dict[str, Any]:
-        """Return what is stored of it, without keys."""
-        ends = [fence + _CONTINUED if n in self.continued else fence for n, fence in enumerate(self.fences)]
-        return {
-            "b": {"N": str(self.blocks)},
-            "z": {"N": str(self.size)},
-            "v": {"NS": [str(version) for version in self.versions]},
-            "f": {"B": zlib.compress(_END.join(ends), 9)},
-            "born": {"S": self.born},
-        }
-
-    @classmethod
-    def of(cls, raw: Raw) -> Header:
-        """Read what is stored of a segment."""
-        fences, continued = _fences(bytes(raw["f"]["B"]), int(raw["b"]["N"]))
-        return cls(
-            segment=stored.segment_of(raw["sk"]["S"]),
-            blocks=len(fences),
-            size=int(raw["z"]["N"]),
-            versions=tuple(sorted(int(version) for version in raw["v"]["NS"])),
-            fences=fences,
-            born=raw["born"]["S"],
-            continued=continued,
-        )
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _fences(packed: bytes, blocks: int) -> tuple[list[bytes], frozenset[int]]:
-    ends = zlib.decompress(packed).split(_END) if blocks else []
-    continued = frozenset(n for n, end in enumerate(ends) if end.endswith(_CONTINUED))
-    return [end.removesuffix(_CONTINUED) for end in ends], continued
+from tickets.search.stored import DIRECTORY_ROWS, DamageItem, DirectoryRow, NewItem, SegmentItem
 
 
 @dataclass(frozen=True)
 class IndexState:
-    """Hold what a search reads first: the blocks of all that is new, and the headers of the segments by id.
+    """Hold how an index stands: what is new, the headers of the segments by id, and by which versions of the tokenizer
+    both were made.
 
-    `unreadable` are the sort keys of rows that nothing of ours has written so.
+    `unreadable` are the sort keys of rows that nothing of ours has written so, `noted` those of rows that are known to
+    be damaged.
     """
 
-    tail: list[bytes]
-    headers: list[Header]
-    versions: tuple[int, ...]
+    new: tuple[NewItem, ...] = ()
+    headers: tuple[SegmentItem, ...] = ()
+    versions: tuple[int, ...] = ()
     unreadable: tuple[str, ...] = ()
+    noted: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, rows: Iterable[Raw]) -> IndexState:
-        """Read the rows between the bounds `keys.STATE`."""
-        tail: list[bytes] = []
-        headers: list[Header] = []
-        versions: set[int] = set()
-        unreadable: list[str] = []
-        for raw in rows:
-            try:
-                if raw["sk"]["S"].startswith(stored.NEW):
-                    block, version = bytes(raw["d"]["B"]), int(raw["v"]["N"])
-                    tail.append(block)
-                    versions.add(version)
-                else:
-                    header = Header.of(raw)
-                    headers.append(header)
-                    versions.update(header.versions)
-            except _UNREADABLE:
-                unreadable.append(raw["sk"]["S"])
-        return cls(tail, headers, tuple(sorted(versions)), tuple(unreadable))
+    def of(cls, rows: Iterable[DirectoryRow]) -> IndexState:
+        """Tell the rows of the directory apart."""
+        rows = list(rows)
+        new = tuple(row for row in rows if isinstance(row, NewItem))
+        headers = tuple(row for row in rows if isinstance(row, SegmentItem))
+        others = {str(row.sk) for row in rows} - {str(row.sk) for row in (*new, *headers)}
+        return cls(
+            new,
+            headers,
+            tuple(sorted(versions(new, headers))),
+            tuple(sorted(name for name in others if name >= stored.NEW)),
+            frozenset(str(row.sk).removeprefix(stored.DAMAGE) for row in rows if isinstance(row, DamageItem)),
+        )
+
+    @property
+    def sound(self) -> IndexState:
+        """Return the same without the rows that are noted as damaged."""
+        return replace(
+            self,
+            new=tuple(row for row in self.new if row.sk not in self.noted),
+            headers=tuple(header for header in self.headers if header.sk not in self.noted),
+            unreadable=tuple(name for name in self.unreadable if name not in self.noted),
+        )
 
 
-def read_state(repository: TenantRepository, consistent: bool = False) -> IndexState:
-    """Read a tenant's index as it stands: one Query, more where its pages are full."""
-    rows = repository.query_all(SEARCH, stored.directory, between=stored.STATE, consistent=consistent)
-    return IndexState.of(rows)
+def versions(new: Iterable[NewItem], headers: Iterable[SegmentItem]) -> set[int]:
+    """Return the versions of the tokenizer by which these were made."""
+    return {int(row.version) for row in new} | {int(version) for header in headers for version in header.versions}
+
+
+def read_state(store: Store, *, consistent: bool = False) -> IndexState:
+    """Read a tenant's index as searches do: one Query, more where its pages are full."""
+    return IndexState.of(store.query_all(DIRECTORY_ROWS, stored.directory, between=stored.STATE, consistent=consistent))
 
 
 # --- writing ---
@@ -152,8 +94,8 @@ def block_limit(expected: int) -> int:
 class SegmentWriter:
     """Write one segment to a store, term by term, and then say what its header is. Nobody reads it before that."""
 
-    def __init__(self, store: IndexStore, segment: str, *, expected: int) -> None:
-        self._store, self._segment, self._limit = store, segment, block_limit(expected)
+    def __init__(self, store: IndexStore, segment: str, *, expected: int = 0) -> None:
+        self._store, self.segment, self._limit = store, segment, block_limit(expected)
         self._held: list[tuple[bytes, bytes]] = []
         self._held_bytes = 0
         self._ratio = 0.7  # of compressed to raw bytes, as the last block had it
@@ -176,19 +118,19 @@ class SegmentWriter:
             while self._held_bytes * self._ratio > self._limit and self._cut():
                 pass
 
-    def finish(self, versions: Sequence[int]) -> Header:
+    def finish(self, versions: Iterable[int]) -> SegmentItem:
         """Write what is left, and return the header. Raises Throttled, Unavailable."""
         while self._held:
             self._cut(last=True)
         self._write()
-        return Header(
-            segment=self._segment,
+        return self._store.row(
+            SegmentItem,
+            stored.header(self.segment),
             blocks=len(self._fences),
             size=self._size,
-            versions=tuple(sorted(set(versions))),
-            fences=self._fences,
+            versions={*versions},
+            packed_fences=stored.pack_fences(self._fences, self._continued),
             born=clock.stamp(),
-            continued=frozenset(self._continued),
         )
 
     def _cut(self, *, last: bool = False) -> bool:
@@ -218,7 +160,7 @@ class SegmentWriter:
             self._write()
 
     def _write(self) -> None:
-        self._store.put_blocks(self._segment, self._unwritten)
+        self._store.put_blocks(self.segment, self._unwritten)
         self._unwritten = {}
 
 
