@@ -31,8 +31,9 @@ MODEL = PAGE.with_suffix(".json")
 
 # Entities of which a desk that was merely used has no item.
 WITHOUT_EXAMPLE = {
-    "AuthenticatorItem", "CertificateItem", "DepthsItem", "FenceItem", "FinishedShardItem", "JobItem", "PasskeyItem",
-    "PurgeItem", "RecoveryItem", "RoundItem", "SuppressedItem", "VerifiedItem", "WatermarkItem",
+    "AuthenticatorItem", "CertificateItem", "DamageItem", "DepthsItem", "FenceItem", "FinishedShardItem",
+    "FrozenItem", "JobItem", "PasskeyItem", "PurgeItem", "RecoveryItem", "RoundItem", "SearchItem",
+    "SuppressedItem", "VerifiedItem", "WatermarkItem",
 }  # fmt: skip
 
 

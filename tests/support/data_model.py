@@ -273,7 +273,12 @@ def _workbench_table(table: Table, examples: dict[str, dict[str, Any]]) -> dict[
     types = {a.attr_name: a.attr_type for model in own for a in model.get_attributes().values()}
     of_indexes = {name: "S" for index in table.indexes for name in (index.hash, index.range, *index.include)}
     rest = {name: kind for name, kind in (of_indexes | types).items() if name not in table.key_names}
-    data = [examples[model.__name__] for model in own if model.__name__ in examples]
+    # An attribute has one type for Workbench; the search index has one of two types by the kind of item.
+    data = [
+        raw
+        for model in own
+        if (raw := examples.get(model.__name__)) and all({"NULL", rest[n]} & {*raw[n]} for n in rest.keys() & raw.keys())
+    ]
     return {
         "TableName": table.name,
         "KeyAttributes": _key(table.hash, table.range),

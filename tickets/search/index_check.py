@@ -94,7 +94,7 @@ class WholeIndex:
                 self.damage.append(f"{named} has an item that its header does not name: {item.sk}.")
                 continue
             number = lacking.pop(str(item.sk))
-            for term, some in self._entries(item.block or b"", f"{named}, block {number}"):
+            for term, some in self._entries(item.block, f"{named}, block {number}"):
                 if number in header.span(term, term):
                     yield term, some
                 else:

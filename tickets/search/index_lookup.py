@@ -263,7 +263,7 @@ class IndexLookup:
         missing = [block for block in plan.wanted if block not in self._blocks]
         asked = [(stored.segment, (segment,), stored.block(number)) for segment, number in missing]
         found = self._repository.get_many(BlockItem, asked, consistent=consistent)
-        self._blocks |= {block: item.block or b"" for block, item in zip(missing, found, strict=True) if item}
+        self._blocks |= {block: item.block for block, item in zip(missing, found, strict=True) if item}
         return None not in found
 
     def _collected(self, plan: _Plan) -> dict[AskedTerm, TermRead]:

@@ -130,18 +130,18 @@ class SearchItem(Item):
 class BlockItem(SearchItem):
     """Store one block of a segment, which lies in the segment's own partition."""
 
-    block = BinaryAttribute(attr_name="d", legacy_encoding=False)
+    block = BinaryAttribute(attr_name="d", legacy_encoding=False, default=b"")
 
 
 class NewItem(SearchItem):
     """Store the postings that one batch of the stream has added, as one block. `version` is the tokenizer's."""
 
-    block = BinaryAttribute(attr_name="d", legacy_encoding=False)
+    block = BinaryAttribute(attr_name="d", legacy_encoding=False, default=b"")
     version = NumberAttribute(attr_name="v")
 
     def check(self) -> None:
-        """Raise TypeError where something is missing."""
-        _ = len(self.block), int(self.version)
+        """Raise TypeError where the version is missing."""
+        _ = int(self.version)
 
 
 class SegmentItem(SearchItem):
@@ -154,7 +154,7 @@ class SegmentItem(SearchItem):
     blocks = NumberAttribute(attr_name="b")
     size = NumberAttribute(attr_name="z")
     versions = NumberSetAttribute(attr_name="v")
-    packed_fences = BinaryAttribute(attr_name="f", legacy_encoding=False)
+    packed_fences = BinaryAttribute(attr_name="f", legacy_encoding=False, default=b"")
     born = UnicodeAttribute()
 
     @property
