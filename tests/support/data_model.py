@@ -277,7 +277,8 @@ def _workbench_table(table: Table, examples: dict[str, dict[str, Any]]) -> dict[
     data = [
         raw
         for model in own
-        if (raw := examples.get(model.__name__)) and all({"NULL", rest[n]} & {*raw[n]} for n in rest.keys() & raw.keys())
+        if (raw := examples.get(model.__name__))
+        if all({"NULL", rest[name]} & {*raw[name]} for name in rest.keys() & raw.keys())
     ]
     return {
         "TableName": table.name,
