@@ -9,7 +9,8 @@ from tests.support.searching import index_all
 from tests.support.world import World
 from tickets.desk import commenting, creating
 from tickets.search import stored, tokenizer
-from tickets.search.index.index_store import IndexStore, RowWrite
+from tickets.search.index.index_store import IndexStore
+from tickets.search.stored import DamageItem
 
 
 @pytest.fixture
@@ -31,7 +32,8 @@ def test_the_state_of_an_index_is_told(root: Operator) -> None:
 
 def test_damage_is_told(root: Operator, world: World) -> None:
     assert "Damaged" not in root.says("/admin/search/?tenant=acme")
-    IndexStore(world.tenants["acme"].tenant_id).write(RowWrite(stored.new("ff"), {}))
+    store = IndexStore(world.tenants["acme"].tenant_id)
+    store.put(store.row(DamageItem, stored.new("ff")))
     assert "Damaged: N#ff. What they held is not found." in root.says("/admin/search/?tenant=acme")
 
 
