@@ -127,7 +127,8 @@ def make_streams_client(site: str = "") -> Any:
 
 def _session(endpoint_url: str) -> Any:
     session = aws_session.new_session(endpoint_url)
-    session._session.register_component("response_parser_factory", item_protocol.ItemParserFactory())
+    for service in ("dynamodb", "dynamodb-streams"):
+        session.events.register(f"creating-client-class.{service}", item_protocol.straighten)
     return session
 
 
@@ -155,7 +156,6 @@ def _create(service: str, session: Any, endpoint_url: str, region: str = "") -> 
         endpoint_url=endpoint_url or None,
         config=botocore.config.Config(**_config()),
     )
-    item_protocol.shorten(created, endpoint_url)
     # botocore's own are off: their quota is one for all tenants, and they would multiply those of rules.
     created.meta.events.register(f"needs-retry.{service}", _pause)
     return created

@@ -1,59 +1,210 @@
-"""Write item requests and read item responses without botocore's walks over every attribute.
+"""The straight way of requests for items: signed, sent and read without what botocore does for every service of AWS.
 
 PynamoDB builds requests as DynamoDB takes them, typed values included, and DynamoDB answers in JSON that is already
-what botocore makes of it. Only binary attributes differ, which are base64 on the way; only the search index has any.
-For a page of 50 rows the walk costs more than the network on loopback, so what has no binary attribute skips it.
+what botocore makes of it. So of botocore's work for a request, some 0.6 ms, little is needed: its hooks, on which the
+guard and the meter stand, its credentials, its HTTP session, its errors. The rest is the same for each request of a
+client, or for each of a day. Figures: docs/adr/0041.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
-from typing import Any
+import time
+from base64 import b64decode, b64encode
+from datetime import UTC, datetime
+from functools import lru_cache
+from itertools import count
+from typing import Any, Final
+from urllib.parse import urlsplit
 
-from botocore.parsers import JSONParser, ResponseParserFactory
-from botocore.serialize import JSONSerializer
+import orjson
+from botocore.awsrequest import AWSPreparedRequest
+from botocore.hooks import first_non_none_response
+from botocore.parsers import ResponseParserError
 
-_ITEM_OUTPUTS = {
-    "BatchGetItemOutput",
-    "BatchWriteItemOutput",
-    "DeleteItemOutput",
-    "GetItemOutput",
-    "GetRecordsOutput",
-    "PutItemOutput",
-    "QueryOutput",
-    "TransactWriteItemsOutput",
-    "UpdateItemOutput",
-}
+OPERATIONS: Final = frozenset(
+    {
+        *("GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query", "BatchGetItem", "BatchWriteItem"),
+        *("TransactGetItems", "TransactWriteItems", "GetRecords"),
+    }
+)
+_TYPE: Final = "application/x-amz-json-1.0"
 
 
-class ItemSerializer(JSONSerializer):  # type: ignore[misc]  # botocore has no types
-    def serialize_to_request(self, parameters: dict[str, Any], operation_model: Any) -> dict[str, Any]:
+class ItemCalls:
+    """A base of botocore's clients of DynamoDB and of its streams, which sends OPERATIONS by the straight way."""
+
+    meta: Any
+    exceptions: Any
+    _endpoint: Any
+    _request_signer: Any
+    _response_parser: Any
+    _service_model: Any
+
+    def _make_api_call(self, operation: str, params: dict[str, Any]) -> dict[str, Any]:
+        if operation not in OPERATIONS:
+            return super()._make_api_call(operation, params)  # type: ignore[misc,no-any-return]  # botocore's, behind this
+        model, emit = self._service_model.operation_model(operation), self.meta.events.emit
+        name = f"{model.service_model.service_id.hyphenize()}.{operation}"
+        context: dict[str, Any] = {}
+        emit(f"before-parameter-build.{name}", params=params, model=model, context=context)
+        request = self._request(operation, params, context)
+        _, answer = self.meta.events.emit_until_response(
+            f"before-call.{name}", model=model, params=request, request_signer=self._request_signer, context=context
+        )
         try:
-            body = json.dumps(parameters)
-        except TypeError:  # bytes, which are no JSON
-            return super().serialize_to_request(parameters, operation_model)  # type: ignore[no-any-return]
-        return {**super().serialize_to_request({}, operation_model), "body": body.encode()}
+            http, parsed = answer or self._attempt(name, model, request)
+        except Exception as error:
+            emit(f"after-call-error.{name}", exception=error, context=context)
+            raise
+        emit(f"after-call.{name}", http_response=http, parsed=parsed, model=model, context=context)
+        if http.status_code >= 300:
+            raise self.exceptions.from_code(parsed.get("Error", {}).get("Code"))(parsed, operation)
+        return parsed
+
+    def _request(self, operation: str, params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
+        target = f"{self._service_model.metadata['targetPrefix']}.{operation}"
+        headers = {"X-Amz-Target": target, "Content-Type": _TYPE, "User-Agent": self.meta.config.user_agent}
+        return {"url": f"{self.meta.endpoint_url}/", "headers": headers, "body": written(params), "context": context}
+
+    def _attempt(self, name: str, model: Any, request: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Send the request, again where who listens to `needs-retry` says so. Raises what botocore raises."""
+        for attempts in count(1):
+            answer: tuple[Any, dict[str, Any]] | Exception
+            try:
+                answer = self._ask(name, model, request)
+            except Exception as error:
+                answer = error
+            failed = isinstance(answer, Exception)
+            said = self.meta.events.emit(
+                f"needs-retry.{name}",
+                response=None if failed else answer,
+                endpoint=self._endpoint,
+                operation=model,
+                attempts=attempts,
+                caught_exception=answer if failed else None,
+                request_dict=request,
+            )
+            pause = first_non_none_response(said)
+            if pause is None:
+                break
+            time.sleep(pause)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def _ask(self, name: str, model: Any, request: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        signer = self._request_signer
+        credentials = signer._credentials.get_frozen_credentials()
+        headers = request["headers"] | signature(
+            credentials, signer._region_name, signer._signing_name, request, datetime.now(UTC)
+        )
+        sent = AWSPreparedRequest("POST", request["url"], headers, request["body"], False)
+        http = first_non_none_response(self.meta.events.emit(f"before-send.{name}", request=sent))
+        if http is None:
+            http = self._endpoint.http_session.send(sent)
+        if http.status_code >= 300:
+            told = {"headers": http.headers, "status_code": http.status_code, "body": http.content}
+            parsed = self._response_parser.parse(told, model.output_shape)
+            self._endpoint._add_modeled_error_fields(told, parsed, model, self._response_parser)
+            return http, parsed
+        parsed = read(http.content)
+        parsed["ResponseMetadata"] = {"HTTPStatusCode": http.status_code, "HTTPHeaders": http.headers}
+        return http, parsed
 
 
-class ItemParser(JSONParser):  # type: ignore[misc]  # botocore has no types
-    def _handle_json_body(self, raw_body: bytes, shape: Any) -> Any:
-        # Inside a text the quote would be escaped, so these bytes can only be a type name.
-        if shape.name in _ITEM_OUTPUTS and b'"B":' not in raw_body and b'"BS":' not in raw_body:
-            return self._parse_body_as_json(raw_body)
-        return super()._handle_json_body(raw_body, shape)
+# --- signing ---
 
 
-class ItemParserFactory(ResponseParserFactory):  # type: ignore[misc]  # botocore has no types
-    def create_parser(self, protocol_name: str) -> Any:
-        return ItemParser(**self._defaults) if protocol_name == "json" else super().create_parser(protocol_name)
+def signature(credentials: Any, region: str, service: str, request: dict[str, Any], now: datetime) -> dict[str, str]:
+    """Return the headers that sign a POST of ours. Source: AWS, "Signature Version 4 signing process"."""
+    moment = f"{now:%Y%m%dT%H%M%SZ}"
+    headers = request["headers"]
+    signed = {"content-type": headers["Content-Type"], "host": _host(request["url"]), "x-amz-date": moment}
+    added = {"X-Amz-Date": moment}
+    if credentials.token:
+        signed["x-amz-security-token"] = added["X-Amz-Security-Token"] = credentials.token
+    signed["x-amz-target"] = headers["X-Amz-Target"]
+    names = ";".join(signed)
+    lines = "".join(f"{name}:{value}\n" for name, value in signed.items())
+    canonical = f"POST\n/\n\n{lines}\n{names}\n{hashlib.sha256(request['body']).hexdigest()}"
+    scope = f"{moment[:8]}/{region}/{service}/aws4_request"
+    text = f"AWS4-HMAC-SHA256\n{moment}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
+    key = _signing_key(credentials.secret_key, moment[:8], region, service)
+    proof = hmac.digest(key, text.encode(), "sha256").hex()
+    added["Authorization"] = (
+        f"AWS4-HMAC-SHA256 Credential={credentials.access_key}/{scope}, SignedHeaders={names}, Signature={proof}"
+    )
+    return added
 
 
-def shorten(client: Any, endpoint_url: str) -> None:
-    """Spare a botocore client what its requests need not: the walk, and rules of endpoints where one is stated.
+@lru_cache(maxsize=1024)
+def _signing_key(secret: str, day: str, region: str, service: str) -> bytes:
+    """Return what signs the requests of a day: it depends on no request, and on a tenant by the secret alone."""
+    key = f"AWS4{secret}".encode()
+    for part in (day, region, service, "aws4_request"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    return key
 
-    The rules find an endpoint of AWS by what each request names. Where one is stated they only ever find that.
-    """
-    if type(client._serializer) is JSONSerializer:
-        client._serializer = ItemSerializer()
-    if endpoint_url:
-        client._ruleset_resolver = None
+
+@lru_cache(maxsize=64)
+def _host(url: str) -> str:
+    found = urlsplit(url)
+    usual = {"http": 80, "https": 443}[found.scheme]
+    return str(found.hostname) if found.port in (None, usual) else f"{found.hostname}:{found.port}"
+
+
+# --- bodies ---
+
+
+def written(params: dict[str, Any]) -> bytes:
+    """Return the body of a request. Binary attributes are base64 on the way."""
+    try:
+        return orjson.dumps(params, default=_base64)
+    except orjson.JSONEncodeError:  # half of a surrogate pair, which is no UTF-8: the engine judges it
+        return json.dumps(params, default=_base64).encode()
+
+
+def _base64(value: object) -> str:
+    if isinstance(value, bytes | bytearray):
+        return b64encode(value).decode()
+    raise TypeError(f"{type(value).__name__} is nothing that an attribute holds")
+
+
+def read(body: bytes) -> dict[str, Any]:
+    """Return what an answer says. Raises ResponseParserError where it is no JSON object."""
+    try:
+        parsed = orjson.loads(body or b"{}")
+    except orjson.JSONDecodeError:
+        try:
+            parsed = json.loads(body)
+        except ValueError as error:
+            raise ResponseParserError("the answer is no JSON") from error
+    if not isinstance(parsed, dict):
+        raise ResponseParserError("the answer is no JSON object")
+    # Inside a text the quote would be escaped, so these bytes can only be a name: of a type, mostly.
+    if b'"B":' in body or b'"BS":' in body:
+        _decode(parsed)
+    return parsed
+
+
+def _decode(value: Any) -> None:
+    """Make bytes of the binary attributes in an answer, wherever they stand: `{"B": text}` and `{"BS": texts}`."""
+    if isinstance(value, list):
+        for one in value:
+            _decode(one)
+    elif isinstance(value, dict):
+        for name, one in value.items():
+            if name == "B" and isinstance(one, str):
+                value[name] = b64decode(one)
+            elif name == "BS" and isinstance(one, list):
+                value[name] = [b64decode(each) for each in one]
+            else:
+                _decode(one)
+
+
+def straighten(class_attributes: dict[str, Any], base_classes: list[type], **_: Any) -> None:
+    """Put ItemCalls in front of a client's bases: a handler of botocore's event "creating-client-class"."""
+    base_classes.insert(0, ItemCalls)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 TAG: Final = "aws:PrincipalTag/TenantId"
@@ -75,7 +76,8 @@ class _Statement:
 
 
 class Policy:
-    """A loaded document. `allows` costs some microseconds: every pattern is compiled when the document is loaded."""
+    """A loaded document. `allows` costs some microseconds: every pattern is compiled when the document is loaded, and
+    the statements about an action on a resource are looked for once."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         if not isinstance(document, Mapping):
@@ -88,16 +90,26 @@ class Policy:
         self._statements = tuple(_statement(s) for s in _listed(document.get("Statement"), "Statement"))
         if not self._statements:
             raise PolicyError("a policy has statements")
+        self._by_tag = any(pattern.has_variable for one in self._statements for pattern in one.resources)
+        self._about = lru_cache(maxsize=4096)(self._look_for)
 
     def allows(self, request: Request) -> bool:
         allowed = False
-        for statement in self._statements:
-            if not _applies(statement, request):
+        for statement in self._about(request.action, request.resource, request.tag if self._by_tag else None):
+            if not all(_holds(condition, request) for condition in statement.conditions):
                 continue
             if statement.deny:
                 return False
             allowed = True
         return allowed
+
+    def _look_for(self, action: str, resource: str, tag: str | None) -> tuple[_Statement, ...]:
+        """Return the statements about an action on a resource, for a session with this tag: the conditions apart."""
+        return tuple(
+            statement
+            for statement in self._statements
+            if _matches(action.lower(), statement.actions, tag) and _matches(resource, statement.resources, tag)
+        )
 
 
 def _statement(raw: Any) -> _Statement:
@@ -193,14 +205,6 @@ def _pattern(text: str, *, wild: bool) -> _Pattern:
 
 def _compiled(expression: str) -> re.Pattern[str]:
     return re.compile(expression, re.DOTALL)
-
-
-def _applies(statement: _Statement, request: Request) -> bool:
-    if not _matches(request.action.lower(), statement.actions, request.tag):
-        return False
-    if not _matches(request.resource, statement.resources, request.tag):
-        return False
-    return all(_holds(condition, request) for condition in statement.conditions)
 
 
 def _holds(condition: _Condition, request: Request) -> bool:

@@ -14,27 +14,32 @@ from typing import Any
 
 from botocore.client import BaseClient
 
-_real = BaseClient._make_api_call
+from portal.dynamo.item_protocol import ItemCalls
+
 asked: list[dict[str, Any]] = []
 
 
-def _noting(self: Any, operation: str, params: dict[str, Any]) -> Any:
-    asked.append(
-        {
-            "service": self.meta.service_model.service_name,
-            "operation": operation,
-            "params": params,
-            "as_tenant": type(self._request_signer._credentials).__name__ == "ContextCredentials",
-        }
-    )
-    return _real(self, operation, params)
+def _note_calls(kind: Any) -> None:
+    """Note what clients of this class ask; what ItemCalls hands on to botocore is noted once."""
+    real = kind._make_api_call
+
+    def noting(self: Any, operation: str, params: dict[str, Any]) -> Any:
+        if kind is ItemCalls or not isinstance(self, ItemCalls):
+            signer = type(self._request_signer._credentials).__name__
+            service = self.meta.service_model.service_name
+            call = {"service": service, "operation": operation, "params": params}
+            asked.append(call | {"as_tenant": signer == "ContextCredentials"})
+        return real(self, operation, params)
+
+    kind._make_api_call = noting
 
 
 def main() -> None:
     given = json.load(sys.stdin)
     # What a function says itself, its sums when a minute is over, is no answer.
     answer_to, sys.stdout = sys.stdout, sys.stderr
-    BaseClient._make_api_call = _noting
+    for kind in (BaseClient, ItemCalls):
+        _note_calls(kind)
     module, _, name = given["handler"].rpartition(".")
     handler = getattr(import_module(module), name)
     answers = [handler(event, None) for event in given["events"]]
