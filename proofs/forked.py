@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import random
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -84,6 +86,15 @@ def asked_to_stop() -> list[Any]:
     stopped: list[Any] = []
     signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
     return stopped
+
+
+def repeat(turn: Callable[[random.Random], object], seed: int, *, pause: float = 0.0) -> None:
+    """Take turns until this process gets SIGTERM, each `pause` seconds after the one before began, or later."""
+    rng, stopped = random.Random(seed), asked_to_stop()  # noqa: S311  # it has to be repeatable
+    while not stopped:
+        began = time.monotonic()
+        turn(rng)
+        time.sleep(max(0.0, began + pause - time.monotonic()))
 
 
 def _begin(work: Work, journal: Path, seed: int, how: Mapping[str, Any]) -> None:

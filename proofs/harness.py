@@ -12,7 +12,7 @@ import time
 import uuid
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from unittest.mock import patch
 
 from django.core.management.base import CommandError, CommandParser
 
+from portal.dynamo.client import fan_out
 from portal.dynamo.repository import TenantRepository
 from portal.dynamo.retry import retrying
 from portal.errors import PortalError, Unavailable
@@ -33,9 +34,12 @@ from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.stored import TenantItem
 from tickets.counting import stream_barrier
 from tickets.counting.stream_barrier import WorkerAway
+from tickets.desk import creating
 
 STEP: Final = 0.05  # seconds between two looks
 DRAIN_SECONDS: Final = 240.0  # until a worker has applied everything
+_AT_ONCE: Final = 8  # tickets that are opened
+JOB_SECONDS: Final = 3600.0  # until a move or a resharding is over
 _T = TypeVar("_T")
 Option = dict[str, Any]  # as `add_argument` takes it
 
@@ -94,10 +98,6 @@ class Torture:
         """Return what came of it, ready for JSON, with what is wrong by name."""
         raise NotImplementedError
 
-    def sentences(self, found: Mapping[str, Any]) -> Iterable[str]:
-        """Return the figures for people."""
-        raise NotImplementedError
-
     @classmethod
     def broken(cls, found: Mapping[str, Any]) -> list[str]:
         """Return the names of the figures that say that something is wrong."""
@@ -117,6 +117,15 @@ class Torture:
             slug = f"torture-{name}-{n}"
             self.tenants.append(tenant_lifecycle.create(name=f"Torture {n}", slug=slug, shards=1, by=SYSTEM))
 
+    def open_tickets(self, many: int) -> None:
+        """Open so many tickets of the first tenant, which nobody has to change."""
+        tenant = context.for_system(self.tenants[0])
+        with self.stage("Opening tickets", many) as progress:
+            for start in range(0, many, _AT_ONCE):
+                numbers = range(start, min(start + _AT_ONCE, many))
+                fan_out([partial(creating.create, tenant, title=f"Quiet {number}") for number in numbers])
+                progress.advance(len(numbers))
+
     def repository(self) -> TenantRepository:
         """Return the first tenant's repository, wherever that lies now."""
         return context.for_system(tenant_directory.get(self.tenant_id)).repository
@@ -127,13 +136,19 @@ class Torture:
         self._drawn += 1
         return random.Random(f"{self.plan.seed} {self._drawn}")  # noqa: S311  # it has to be repeatable
 
-    def start(self, role: str, work: Work, *, journal: Path | None = None, **how: Any) -> Process:
-        """Start a process that gets a journal, its own or that of one before it, a seed and what is named."""
+    def start(self, role: str, work: Work, **how: Any) -> Process:
+        """Start a process that gets a journal, a seed and what is named."""
         self._started += 1
-        path = journal or self.folder / f"{role}-{self._started:05}.jsonl"
+        path = self.folder / f"{role}-{self._started:05}.jsonl"
         process = Process(role, work, path, self.rng().randrange(10**9), how, loads=self.loads)
         self.running.setdefault(role, []).append(process)
         return process
+
+    def start_all(self, **works: tuple[int, Work, dict[str, Any]]) -> None:
+        """Start so many processes of each role that is named."""
+        for role, (many, work, how) in works.items():
+            for _ in range(many):
+                self.start(role, work, **how)
 
     def replace(self, process: Process) -> Process:
         """End a process, and start one that does the same in its place."""
@@ -181,6 +196,76 @@ class Torture:
         texts = [path.read_text(errors="replace").strip() for path in sorted(self.folder.glob(f"{role}-*.log"))]
         return " / ".join(text[-800:] for text in texts if text)[-2400:] or "it printed nothing"
 
+    # --- faults ---
+
+    def inject(
+        self,
+        faults: Sequence[Callable[[], object]],
+        writer: str,
+        events: int,
+        advance: Callable[[int], object],
+        *,
+        replace: Sequence[str] = (),
+        go_on: Callable[[int], bool] = lambda written: False,
+    ) -> None:
+        """Inject each fault at a random number of written events, until all writers have ended.
+
+        Dead processes of the roles `replace` are started again. Called at each look, `go_on` may start writers again,
+        and then returns True.
+        """  # fmt: skip
+        rng, seen = self.rng(), 0
+        todo = sorted(((rng.randint(events // 20, events), fault) for fault in faults), key=lambda planned: planned[0])
+        while True:
+            time.sleep(rng.uniform(0, 2 * STEP))
+            ended = all(process.poll() is not None for process in self.running[writer])
+            written = self.last_told(writer, "events")
+            advance(written - seen)
+            seen = written
+            while todo and (written >= min(todo[0][0], events) or ended):
+                todo.pop(0)[1]()
+            self.replace_dead(*replace)
+            if ended and not todo and not go_on(written):
+                return
+
+    # --- jobs ---
+
+    def carry_out(
+        self,
+        work: Work,
+        points: list[str],
+        *,
+        is_over: Callable[[], bool],
+        seconds: float,
+        alive: Sequence[str],
+        say: Callable[[str], object],
+        **how: Any,
+    ) -> list[str]:
+        """Let one worker after the other do a job, and kill it some time after it has told of a phase that is due.
+
+        `points` are the phases, in their order; the time is up to so many seconds. Returns the phases in which a
+        worker was killed. Raises TortureFailed.
+        """
+        rng, killed, until = self.rng(), list[str](), time.monotonic() + JOB_SECONDS
+        while time.monotonic() < until:
+            before = len(self.told("mover"))
+            worker = self.start("mover", work, **how)
+            while worker.poll() is None:
+                phases = [line["phase"] for line in self.told("mover")[before:]]
+                say(phases[-1] if phases else "beginning")
+                if points and points[0] in phases:
+                    time.sleep(rng.uniform(0, seconds))
+                    if worker.poll() is None:
+                        worker.kill()
+                        killed.append(points[0])
+                    points.pop(0)
+                    break
+                time.sleep(STEP)
+                self.refuse_dead(*alive)
+            self.end("mover", seconds=0)
+            if patiently(is_over):
+                return killed
+        raise TortureFailed("The job came to no end.")
+
     # --- until all is calm ---
 
     def wait_until(self, done: Callable[[], bool], *alive: str, seconds: float = DRAIN_SECONDS) -> None:
@@ -191,6 +276,11 @@ class Torture:
             if time.monotonic() > until:
                 raise TortureFailed("The processes came to nothing.")
             time.sleep(STEP)
+
+    def wait_for_more(self, role: str, many: int, *alive: str) -> None:
+        """Wait until the processes of a role have told so many lines more than now."""
+        wanted = len(self.told(role)) + many
+        self.wait_until(lambda: len(self.told(role)) >= wanted, *alive)
 
     def drain(self, say: Callable[[str], object] = lambda _: None) -> None:
         """Wait until everything written so far is counted. Raises TortureFailed."""
@@ -247,11 +337,9 @@ class TortureCommand(PortalCommand):
 
     def conclude(self, run: Torture, found: dict[str, Any], options: dict[str, Any]) -> None:
         proof_report.write(options, found)
-        for sentence in run.sentences(found):
-            self.stdout.write(sentence)
+        for line in proof_report.figures(found):
+            self.stdout.write(line)
         wrong = run.broken(found)
-        for name in wrong:
-            self.stdout.write(f"{name}: {found[name]}")
         if wrong:
             raise CommandError(f"Something is wrong: {', '.join(wrong)}. Keep the seed.")
         self.stdout.write(run.kept)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -12,6 +12,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 Found = Mapping[str, Any]
+_SHOWN: Final = 5  # values of a long list
 _STYLE: Final = mark_safe(
     "<style>:root{color-scheme:light dark}@media print{body{margin:0}}"
     "body{font:14px/1.4 system-ui,sans-serif;margin:2rem;max-width:72rem}pre{white-space:pre-wrap}"
@@ -42,6 +43,15 @@ def write(options: Mapping[str, Any], found: Found, *, title: str = "", drawn: F
                 path.write_text(text(), encoding="utf-8")
             except OSError as error:
                 raise CommandError(f"The report could not be written: {error}") from error
+
+
+def figures(found: Found) -> Iterator[str]:
+    """Yield a line for each figure that is not empty, for people; of many values the number and the first ones."""
+    for name, value in found.items():
+        if isinstance(value, list) and len(value) > _SHOWN:
+            value = f"{len(value):,}, beginning with {value[:_SHOWN]}"
+        if value not in ([], {}, "", None):
+            yield f"{_name(name)}: {f'{value:,}' if isinstance(value, int | float) else value}"
 
 
 def judge(found: Found, output: _Output) -> None:

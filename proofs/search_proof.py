@@ -12,7 +12,7 @@ import random
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -20,10 +20,11 @@ import snowballstemmer
 
 from portal.dynamo.repository import TenantRepository
 from proofs import stored
+from proofs.stored import TicketItem
 from tenants.tenancy.context import TenantContext
 from tickets.search import ticket_search, tokenizer
 from tickets.search.search_query import ASKING
-from tickets.ticket import stored as ticket_stored
+from tickets.ticket.stored import ActivityItem, DetailItem, SummaryItem
 
 KINDS: Final = ("words", "prefixes", "phrases", "mixed")
 _LANGUAGES: Final = ("english", "german", "french")
@@ -54,23 +55,14 @@ def read(repository: TenantRepository) -> dict[int, SearchedTicket]:
     }
 
 
-def _searched(items: Iterable[stored.Raw]) -> SearchedTicket | None:
-    by_key = {raw["sk"]["S"]: raw for raw in items}
-    summary = by_key.get(ticket_stored.SUMMARY)
+def _searched(items: Sequence[TicketItem]) -> SearchedTicket | None:
+    summary = next((item for item in items if isinstance(item, SummaryItem)), None)
     if summary is None:
         return None
-    tags = [tag["S"] for tag in summary.get("tags", {}).get("L", [])]
-    texts = [_text(summary, "title"), _text(by_key.get(ticket_stored.DETAIL, {}), "description"), *tags]
-    texts += [
-        _text(raw, "body")
-        for key, raw in by_key.items()
-        if key.startswith(ticket_stored.ACTIVITY_PREFIX) and _text(raw, "kind") in ("comment", "note")
-    ]
-    return SearchedTicket([*texts, _text(summary, "requester_name")], tags)
-
-
-def _text(raw: Mapping[str, Any], name: str) -> str:
-    return str(raw.get(name, {}).get("S", ""))
+    texts = [summary.title, summary.requester_name, *summary.tags]
+    texts += [item.description for item in items if isinstance(item, DetailItem)]
+    texts += [i.body for i in items if isinstance(i, ActivityItem) and i.kind in ("comment", "note")]
+    return SearchedTicket(texts, summary.tags)
 
 
 class WordRecount:

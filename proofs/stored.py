@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from portal.dynamo.client import fan_out
+from portal.dynamo.models import Kinds
 from portal.dynamo.repository import TenantRepository
 from tickets.ticket import stored
-from tickets.ticket.stored import TICKETS
+from tickets.ticket.stored import ActivityItem, DetailItem, SummaryItem
 from tickets.verification import recount
 
-Raw = dict[str, Any]
+TicketItem = SummaryItem | DetailItem | ActivityItem
+TICKET_ITEMS: Final = Kinds[TicketItem](
+    {stored.SUMMARY: SummaryItem, stored.DETAIL: DetailItem, stored.ACTIVITY_PREFIX: ActivityItem}
+)
 _AT_ONCE: Final = 16
 
 
-def summaries(repository: TenantRepository) -> Iterator[Raw]:
+def summaries(repository: TenantRepository) -> Iterator[SummaryItem]:
     """Yield the summary of every ticket, which are read in batches."""
     for several in recount.groups(recount.last_number(repository)):
         for numbers in several:
-            yield from repository.get_raw(TICKETS, stored.ticket, numbers, sort=stored.SUMMARY)
+            wanted = [(stored.ticket, (number,), stored.SUMMARY) for number in numbers]
+            yield from (one for one in repository.get_many(SummaryItem, wanted, consistent=True) if one)
 
 
-def collections(
-    repository: TenantRepository, read: Callable[[int], list[Raw]] | None = None
-) -> Iterator[tuple[int, list[Raw]]]:
-    """Yield all items of every number that was given out. `read` reads them elsewhere than where the tenant lies."""
+def collections(repository: TenantRepository) -> Iterator[tuple[int, Sequence[TicketItem]]]:
+    """Yield all items of every number that was given out, those of a timeline in its order."""
 
-    def here(number: int) -> list[Raw]:
-        return list(repository.query_all(TICKETS, stored.ticket, number, consistent=True))
+    def read(number: int) -> Sequence[TicketItem]:
+        return list(repository.query_all(TICKET_ITEMS, stored.ticket, number, consistent=True))
 
     last = recount.last_number(repository)
     for start in range(1, last + 1, _AT_ONCE):
         numbers = range(start, min(start + _AT_ONCE, last + 1))
-        yield from zip(numbers, fan_out([partial(read or here, number) for number in numbers]), strict=True)
+        yield from zip(numbers, fan_out([partial(read, number) for number in numbers]), strict=True)

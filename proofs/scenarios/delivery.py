@@ -13,7 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -34,14 +34,15 @@ from portal import clock
 from portal.dynamo.repository import TenantRepository
 from proofs import stored
 from proofs.forked import Journal
-from proofs.harness import STEP, Torture, TortureFailed, count, patiently
+from proofs.harness import Torture, TortureFailed, count, patiently
 from proofs.scenarios import load
 from proofs.scenarios.hostile_poller import LEASE_SECONDS
-from tickets.ticket import stored as ticket_keys
+from tickets.ticket.stored import ActivityItem
 
 EventKey = tuple[str, int, str, str]  # tenant id, ticket, type, and the version or the moment that tells it from others
 
 DESTINATION: Final = "torture_receiver"
+_PORTIONS: Final = 8  # in which a writer writes its share, each by a process of its own
 ROLES: Final = ("writer", "dispatcher", "consumer")
 SLOTS: Final = 8  # deliveries of one consumer at a time
 # Seconds without any progress, after which it is given up. An event whose message failed comes again from its row.
@@ -149,23 +150,15 @@ def expected(tenant_id: str) -> set[EventKey]:
     found: set[EventKey] = set()
     for number, items in stored.collections(TenantRepository(tenant_id)):
         version = 1
-        for raw in items:  # the timeline's oldest first
-            if raw["sk"]["S"].startswith(ticket_keys.ACTIVITY_PREFIX):
-                changed = {change["M"]["field"]["S"] for change in raw["changes"]["L"]}
-                version += bool(changed)
-                found |= {(tenant_id, number, kind, what) for kind, what in _announced(raw, changed, version)}
+        for item in (item for item in items if isinstance(item, ActivityItem)):  # the oldest first
+            changed = {change.field for change in item.changes}
+            version += bool(changed)
+            if item.kind in _OF_TEXTS:
+                found.add((tenant_id, number, _OF_TEXTS[item.kind], item.at))
+            else:
+                kinds = {_OF_ONE_FIELD.get(field, "ticket.changed") for field in changed} or {"ticket.created"}
+                found |= {(tenant_id, number, kind, str(version)) for kind in kinds}
     return found
-
-
-def _announced(raw: dict[str, Any], changed: set[str], version: int) -> Iterator[tuple[str, str]]:
-    kind = raw["kind"]["S"]
-    if kind in _OF_TEXTS:
-        yield _OF_TEXTS[kind], raw["at"]["S"]
-    elif not changed:
-        yield "ticket.created", str(version)
-    else:
-        for name in {_OF_ONE_FIELD.get(field, "ticket.changed") for field in changed}:
-            yield name, str(version)
 
 
 class Delivery(Torture):
@@ -190,59 +183,43 @@ class Delivery(Torture):
     environ: ClassVar = {"DELIVERY_IN_FLIGHT": "100000", "DELIVERY_PER_SECOND": "100000", "DELIVERY_BURST": "100000"}
 
     def work(self) -> None:
-        self.receiver, self.pending = EventReceiver(), 0
+        plan, self.receiver, self.pending = self.plan, EventReceiver(), 0
         QueueTransport().create_all()
-        self.make_tenants(self.plan.tenants)
+        self.make_tenants(plan.tenants)
         with self.receiver.serving() as address:
-            with self.stage("Writing", self.plan.events) as progress:
-                self._write(address, progress.advance)
+            ids, portion = (
+                [tenant.tenant_id for tenant in self.tenants],
+                max(1, plan.events // plan.writers // _PORTIONS),
+            )
+            writers = {"writer": (plan.writers, write, {"tenants": ids, "events": portion})}
+            self.start_all(
+                **writers,
+                dispatcher=(plan.dispatchers, dispatch, {}),
+                consumer=(plan.consumers, consume, {"address": address}),
+            )
+
+            def go_on(written: int) -> bool:
+                if any(one.poll() for one in self.running["writer"]):
+                    raise TortureFailed(f"A writer failed: {self.printed('writer')}")
+                if written < plan.events:
+                    self.end("writer")
+                    self.start_all(**writers)
+                return bool(written < plan.events)
+
+            with self.stage("Writing", plan.events) as progress:
+                kills = [partial(self._kill_one, ROLES[n % len(ROLES)]) for n in range(plan.kills)]
+                replace = ("dispatcher", "consumer")
+                self.inject(kills, "writer", plan.events, progress.advance, replace=replace, go_on=go_on)
                 self._wait_until_delivered(progress.label)
             for role in ROLES:
                 self.end(role)
         told = [patiently(partial(expected, tenant.tenant_id)) for tenant in self.tenants]
         self.expected = set[EventKey]().union(*told)
 
-    def _start(self, role: str, address: str) -> None:
-        if role == "writer":
-            left = max(1, (self.plan.events - self.last_told("writer", "events")) // self.plan.writers)
-            self.start(role, write, tenants=[tenant.tenant_id for tenant in self.tenants], events=left)
-        elif role == "dispatcher":
-            self.start(role, dispatch)
-        else:
-            self.start(role, consume, address=address)
-
-    def _write(self, address: str, advance: Callable[[int], object]) -> None:
-        """Let all processes work, and kill them, until all is written."""
-        plan, rng, seen = self.plan, self.rng(), 0
-        todo = sorted((rng.randrange(plan.events), ROLES[n % len(ROLES)]) for n in range(plan.kills))
-        for role, many in zip(ROLES, (plan.writers, plan.dispatchers, plan.consumers), strict=True):
-            for _ in range(many):
-                self._start(role, address)
-        while seen < plan.events or todo or any(one.poll() is None for one in self.running["writer"]):
-            time.sleep(rng.uniform(0, 2 * STEP))
-            written = self.last_told("writer", "events")  # a killed one has written a few more
-            advance(written - seen)
-            seen = written
-            while todo and (seen >= todo[0][0] or seen >= plan.events):
-                self._kill_one(todo.pop(0)[1], rng, address)
-            if all(one.poll() is not None for one in self.running["writer"]):
-                if any(one.poll() for one in self.running["writer"]):
-                    raise TortureFailed(f"A writer failed: {self.printed('writer')}")
-                if seen < plan.events:
-                    self._start("writer", address)
-            self.replace_dead("dispatcher", "consumer")
-
-    def _kill_one(self, role: str, rng: random.Random, address: str) -> None:
-        """Kill a process of a role, and start another. Where all have ended, one that has just begun."""
+    def _kill_one(self, role: str) -> None:
+        """Kill a process of a role; where all have ended, one that has just begun."""
         living = [one for one in self.running[role] if one.poll() is None]
-        if not living:
-            self._start(role, address)
-            living = self.running[role][-1:]
-        victim = rng.choice(living)
-        victim.kill()
-        self.running[role].remove(victim)
-        self.kills[role] += 1
-        self._start(role, address)
+        self.kill(self.rng().choice(living or [self.replace(self.running[role][0])]))
 
     def _wait_until_delivered(self, say: Callable[[str], object]) -> None:
         """Wait until nothing is pending; end, too, when nothing moves any more."""
@@ -280,11 +257,3 @@ class Delivery(Torture):
             "pending": self.pending,
             "kills": dict(self.kills),
         }
-
-    def sentences(self, found: Mapping[str, Any]) -> Iterable[str]:
-        kills = ", ".join(f"{many} of a {role}" for role, many in sorted(found["kills"].items())) or "none"
-        yield (
-            f"{found['events']} events, {found['arrivals']} arrivals, {found['doubles']} of them again under the same "
-            f"id; {found['refused_by_the_receiver']} refused by the receiver and tried again; kills: {kills}; "
-            f"{found['seconds']:g} s."
-        )

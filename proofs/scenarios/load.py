@@ -9,8 +9,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 from portal.errors import Conflict, Invalid, NotFound, Unavailable
 from proofs import cleanup
@@ -28,28 +28,22 @@ TELL_EVERY: Final = 50  # events
 
 
 @dataclass
-class Mine:
-    """A ticket of this writer's, as it knows it."""
-
-    number: int
-    version: int = 1
-    status: Status = Status.OPEN
-    resolver: str = ""
-
-
-@dataclass
 class Desk:
-    """A tenant, seen by two people: one opens tickets, the other works them."""
+    """A tenant, seen by two people: one opens tickets, the other works them. `mine` are this writer's tickets."""
 
     customer: TenantContext
     agent: TenantContext
-    mine: list[Mine] = field(default_factory=list)
+    mine: list[TicketState] = field(default_factory=list)
 
 
 @dataclass
 class Writer:
+    """Change tickets. `pause` is in seconds after each change, and `on_any` lets it comment on those of others."""
+
     rng: random.Random
     desks: list[Desk]
+    pause: float = 0.0
+    on_any: bool = True
     events: int = 0
     operations: int = 0
     refused: int = 0
@@ -58,6 +52,7 @@ class Writer:
         """Write until so many summaries have been changed."""
         told = 0
         while self.events < events:
+            time.sleep(self.pause)
             desk = self.rng.choice(self.desks)
             do = self._draw(desk)
             try:
@@ -67,7 +62,8 @@ class Writer:
             except Unavailable:
                 self.refused += 1
                 time.sleep(0.2)  # a shared machine; what is known of the tickets may be wrong now
-                self._look_again(desk)
+                for number in [ticket.number for ticket in desk.mine]:
+                    self._learn(desk, number)
             self.operations += 1
             if self.events - told >= (TELL_EVERY if told else 1):
                 told = self.events
@@ -75,97 +71,96 @@ class Writer:
         tell()
 
     def _draw(self, desk: Desk) -> Callable[[Desk], int]:
-        ways = [
-            (18, self._create), (14, self._comment), (8, self._answer), (14, self._move), (8, self._edit),
-            (6, self._prioritise), (10, self._assign), (14, self._bulk), (4, self._comment_on_any), (4, self._delete),
-        ]  # fmt: skip
+        ways = {
+            self._create: 18, self._comment: 14, self._answer: 8, self._move: 14, self._edit: 8, self._prioritise: 6,
+            self._assign: 10, self._bulk: 14, self._delete: 4, self._comment_on_any: 4 if self.on_any else 0,
+        }  # fmt: skip
         if len(desk.mine) < BULK[0]:
             return self._create
         if len(desk.mine) >= LIVE:
             return self._delete
-        return self.rng.choices([way for _, way in ways], [weight for weight, _ in ways])[0]
+        return self.rng.choices([*ways], [*ways.values()])[0]
 
     def _some_tags(self) -> list[str]:
         return self.rng.sample(TAGS, self.rng.randrange(4))
 
+    def _any(self, desk: Desk) -> TicketState:
+        return self.rng.choice(desk.mine)
+
+    def _changed(self, desk: Desk, ticket: TicketState, **to: Any) -> int:
+        """Remember what a change has made of a ticket."""
+        desk.mine[desk.mine.index(ticket)] = replace(ticket, version=ticket.version + 1, **to)
+        return 1
+
     def _create(self, desk: Desk) -> int:
         priority, tags = self.rng.choice(list(Priority)), self._some_tags()
-        desk.mine.append(Mine(creating.create(desk.customer, title="Torture", priority=priority, tags=tags)))
+        number = creating.create(desk.customer, title="Torture", priority=priority, tags=tags)
+        desk.mine.append(TicketState(number, 1, Status.OPEN, ""))
         return 1
 
     def _comment(self, desk: Desk) -> int:
         who, internal = self.rng.choice([desk.customer, desk.agent]), self.rng.random() < 0.2
-        commenting.comment(who, self.rng.choice(desk.mine).number, body="Again.", internal=internal)
+        commenting.comment(who, self._any(desk).number, body="Again.", internal=internal)
         return 1
 
     def _comment_on_any(self, desk: Desk) -> int:
-        number = self.rng.randint(1, max(mine.number for mine in desk.mine))
+        number = self.rng.randint(1, max(ticket.number for ticket in desk.mine))
         commenting.comment(desk.agent, number, body="Me too.")
         return 1
 
     def _answer(self, desk: Desk) -> int:
-        mine = self.rng.choice(desk.mine)
-        to = self.rng.choice(MOVES[mine.status])
-        commenting.comment(desk.agent, mine.number, body="Thus.", then=to)
-        mine.status, mine.version = to, mine.version + 1
-        return 1
+        ticket = self._any(desk)
+        to = self.rng.choice(MOVES[ticket.status])
+        commenting.comment(desk.agent, ticket.number, body="Thus.", then=to)
+        return self._changed(desk, ticket, status=to)
 
     def _move(self, desk: Desk) -> int:
-        mine = self.rng.choice(desk.mine)
-        to = self.rng.choice(MOVES[mine.status])
-        changing.change_status(desk.agent, mine.number, to=to, version=mine.version)
-        mine.status, mine.version = to, mine.version + 1
-        return 1
+        ticket = self._any(desk)
+        to = self.rng.choice(MOVES[ticket.status])
+        changing.change_status(desk.agent, ticket.number, to=to, version=ticket.version)
+        return self._changed(desk, ticket, status=to)
 
     def _edit(self, desk: Desk) -> int:
-        mine = self.rng.choice(desk.mine)
+        ticket = self._any(desk)
         changing.edit(
-            desk.agent, mine.number, version=mine.version, title=f"Torture {self.operations}", description="",
+            desk.agent, ticket.number, version=ticket.version, title=f"Torture {self.operations}", description="",
             priority=self.rng.choice(list(Priority)), tags=self._some_tags(),
         )  # fmt: skip
-        mine.version += 1
-        return 1
+        return self._changed(desk, ticket)
 
     def _prioritise(self, desk: Desk) -> int:
-        mine, to = self.rng.choice(desk.mine), self.rng.choice(list(Priority))
-        changing.change(desk.agent, mine.number, changing.Wishes(priority=to), version=mine.version)
-        self._learn(desk, mine)
+        ticket, to = self._any(desk), self.rng.choice(list(Priority))
+        changing.change(desk.agent, ticket.number, changing.Wishes(priority=to), version=ticket.version)
+        self._learn(desk, ticket.number)
         return 1
 
     def _assign(self, desk: Desk) -> int:
-        mine = self.rng.choice(desk.mine)
-        to = "" if mine.resolver else desk.agent.user_id
-        changing.assign(desk.agent, mine.number, to=to, version=mine.version)
-        mine.resolver, mine.version = to, mine.version + 1
-        return 1
+        ticket = self._any(desk)
+        to = "" if ticket.resolver else desk.agent.user_id
+        changing.assign(desk.agent, ticket.number, to=to, version=ticket.version)
+        return self._changed(desk, ticket, resolver=to)
 
     def _bulk(self, desk: Desk) -> int:
-        status = self.rng.choice(desk.mine).status
-        some = [mine for mine in desk.mine if mine.status is status][: self.rng.randint(*BULK)]
+        status = self._any(desk).status
+        some = [ticket for ticket in desk.mine if ticket.status is status][: self.rng.randint(*BULK)]
         to = self.rng.choice(MOVES[status])
-        bulk.change_status(desk.agent, [TicketState(m.number, m.version, m.status, m.resolver) for m in some], to=to)
-        for mine in some:
-            mine.status, mine.version = to, mine.version + 1
-        return len(some)
+        bulk.change_status(desk.agent, some, to=to)
+        return sum(self._changed(desk, ticket, status=to) for ticket in some)
 
     def _delete(self, desk: Desk) -> int:
-        mine = desk.mine.pop(self.rng.randrange(len(desk.mine)))
-        cleanup.delete_summary(desk.agent.tenant_id, mine.number)
+        ticket = desk.mine.pop(self.rng.randrange(len(desk.mine)))
+        cleanup.delete_summary(desk.agent.tenant_id, ticket.number)
         return 1
 
-    def _look_again(self, desk: Desk) -> None:
-        for mine in list(desk.mine):
-            self._learn(desk, mine)
-
-    def _learn(self, desk: Desk, mine: Mine) -> None:
+    def _learn(self, desk: Desk, number: int) -> None:
+        """Read a ticket of its own as it is now."""
+        (ticket,) = (ticket for ticket in desk.mine if ticket.number == number)
         try:
-            stored = changing.read(desk.agent, mine.number)
+            desk.mine[desk.mine.index(ticket)] = TicketState.of(changing.read(desk.agent, number))
         except NotFound:
-            desk.mine.remove(mine)
+            desk.mine.remove(ticket)
         except Unavailable:
             return
-        else:
-            mine.version, mine.status, mine.resolver = int(stored.version), Status(stored.status), stored.resolver
 
 
 def desks(tenants: Sequence[str]) -> list[Desk]:

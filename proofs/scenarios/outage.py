@@ -224,14 +224,6 @@ class Outage(Torture):
             "broken": self.found_broken,
         }
 
-    def sentences(self, found: Mapping[str, Any]) -> Iterable[str]:
-        killed = ", ".join(f"{times} times the {kind}" for kind, times in self.kills.most_common()) or "nothing"
-        yield f"Killed: {killed}. The demo started {found['restarts']} processes again."
-        yield (
-            f"Acknowledged: {found['tickets']:,} tickets and {found['comments']:,} comments. {found['error_pages']:,} "
-            f"error pages kept the text, {found['unanswered']:,} requests had no answer; each was sent again."
-        )
-
 
 def _too_often(times: list[float]) -> bool:
     return sum(time.monotonic() - then < 60 for then in times) >= _MOST_A_MINUTE

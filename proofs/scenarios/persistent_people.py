@@ -7,12 +7,13 @@ import http.client
 import re
 import threading
 import time
+import urllib.error
 import urllib.parse
+import urllib.request
 from collections import Counter
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
-from http.cookies import SimpleCookie
-from typing import Final
+from typing import Any, Final
 
 from portal.engines.endpoint import LOOPBACK
 
@@ -82,30 +83,31 @@ def form_with(answer: PageAnswer, path: str, *names: str) -> PageForm | None:
     return next((form for form in forms.found if form.names >= set(names)), None)
 
 
+class _StayHere(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
+        """Leave a redirect to the reader of the answer."""
+
+
 class PlainBrowser:
     """One person's browser; each request takes a connection of its own."""
 
     def __init__(self, port: int) -> None:
-        self._port, self._cookies = port, SimpleCookie()
+        self._site = f"http://{LOOPBACK}:{port}"
+        self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(), _StayHere())
 
     def ask(self, path: str, form: dict[str, str] | None = None) -> PageAnswer:
         """Get a page, or post a form. Raises NothingCameBack."""
-        headers = {"Cookie": "; ".join(f"{name}={morsel.value}" for name, morsel in self._cookies.items())}
-        if form is not None:
-            headers["Content-Type"] = "application/x-www-form-urlencoded"
-        connection = http.client.HTTPConnection(LOOPBACK, self._port, timeout=_TIMEOUT)
+        body = None if form is None else urllib.parse.urlencode(form).encode()
         try:
-            body = None if form is None else urllib.parse.urlencode(form)
-            connection.request("GET" if form is None else "POST", path, body, headers)
-            answer = connection.getresponse()
-            text = answer.read().decode()
+            try:
+                answer = self._opener.open(self._site + path, body, timeout=_TIMEOUT)
+            except urllib.error.HTTPError as error:  # an answer as well
+                answer = error
+            with answer:
+                location = urllib.parse.urlsplit(answer.headers.get("Location", "")).path
+                return PageAnswer(answer.status, location, answer.read().decode())
         except (OSError, http.client.HTTPException) as error:
             raise NothingCameBack(str(error)) from error
-        finally:
-            connection.close()
-        for line in answer.headers.get_all("Set-Cookie") or []:
-            self._cookies.load(line)
-        return PageAnswer(answer.status, urllib.parse.urlsplit(answer.getheader("Location", "")).path, text)
 
 
 def signed_in(port: int) -> PlainBrowser:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import queue
-import random
 import signal
 import threading
 import time
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import count as counting
 from itertools import cycle
@@ -101,24 +100,25 @@ class Replay(Torture):
 
     def _send(self, advance: Callable[[int], object]) -> None:
         """Send everything, several at a time, and kill servers as often as is planned."""
-        rng, plan = random.Random(self.plan.seed), self.plan  # noqa: S311  # it has to be repeatable
+        rng, plan = self.rng(), self.plan
         copies = [number for number in range(plan.posts) for _ in range(rng.randint(1, MOST_COPIES))]
-        waiting: queue.Queue[int | None] = queue.Queue()
-        threads = [threading.Thread(target=self._send_all, args=(waiting,), daemon=True) for _ in range(SENDERS)]
-        for thread in threads:
-            thread.start()
-        # A kill waits for servers that are back, and what comes behind it waits for the kill: none is left out.
         moments = sorted(rng.choices(range(max(1, len(copies) - SENDERS)), k=plan.kills))
-        given = 0
-        for moment, way in zip(moments, cycle(_WAYS), strict=False):
-            given = _give(waiting, copies, given, moment + SENDERS)
-            self._until(partial(self._is_ripe, waiting, given - moment), advance)
-            self.kills[way] += signalled(rng.choice(self.running["server"]), _WAYS[way])
-        _give(waiting, [*copies, *[None] * SENDERS], given, len(copies) + SENDERS)
-        self._until(lambda: not any(thread.is_alive() for thread in threads), advance)
+        sent: list[Future[None]] = []
+        with ThreadPoolExecutor(SENDERS) as senders:
 
-    def _is_ripe(self, waiting: queue.Queue[int | None], behind: int) -> bool:
-        return waiting.unfinished_tasks <= behind and len(self.ports) == SERVERS
+            def give(up_to: int) -> None:
+                sent.extend(senders.submit(self._send_until_answered, number) for number in copies[len(sent) : up_to])
+
+            # A kill waits for servers that are back, and what comes behind it waits for the kill: none is left out.
+            for moment, way in zip(moments, cycle(_WAYS), strict=False):
+                give(moment + SENDERS)
+                self._until(partial(self._is_ripe, sent, moment), advance)
+                self.kills[way] += signalled(rng.choice(self.running["server"]), _WAYS[way])
+            give(len(copies))
+            self._until(lambda: all(one.done() for one in sent), advance)
+
+    def _is_ripe(self, sent: list[Future[None]], moment: int) -> bool:
+        return sum(one.done() for one in sent) >= moment and len(self.ports) == SERVERS
 
     def _until(self, done: Callable[[], bool], advance: Callable[[int], object]) -> None:
         """Wait while answers come, and start servers anew. Raises TortureFailed when nothing comes for long."""
@@ -135,12 +135,10 @@ class Replay(Torture):
             if time.monotonic() > until:
                 raise TortureFailed(f"The servers do not start, or answer nobody: {self.printed('server')}")
 
-    def _send_all(self, waiting: queue.Queue[int | None]) -> None:
-        while (number := waiting.get()) is not None:
-            until = time.monotonic() + _PATIENCE
-            while not self._is_answered(number) and time.monotonic() < until:
-                time.sleep(_STEP)
-            waiting.task_done()
+    def _send_until_answered(self, number: int) -> None:
+        until = time.monotonic() + _PATIENCE
+        while not self._is_answered(number) and time.monotonic() < until:
+            time.sleep(_STEP)
 
     def _is_answered(self, number: int) -> bool:
         """Send one copy once; tell whether its answer is one to keep."""
@@ -172,7 +170,7 @@ class Replay(Torture):
 
     def figures(self) -> dict[str, Any]:
         """Compare what was heard with the tickets that there are."""
-        titles = Counter(raw["title"]["S"] for raw in stored.summaries(self.repository()))
+        titles = Counter(summary.title for summary in stored.summaries(self.repository()))
         wanted = {f"Ticket {number}" for number in range(self.plan.posts)}
         return {
             "tickets": titles.total(),
@@ -188,17 +186,3 @@ class Replay(Torture):
             "unanswered": sorted(set(range(self.plan.posts)) - self.answers.keys()),
             "faults": self.statuses[500],
         }
-
-    def sentences(self, found: Mapping[str, Any]) -> Iterable[str]:
-        kills = ", ".join(f"{times} {way}" for way, times in found["kills"].items())
-        yield (
-            f"{self.plan.posts:,} requests, {found['heard']:,} answers, {found['replayed']:,} given again, "
-            f"{found['unheard']:,} not heard; kills: {kills or 'none'}; {found['tickets']:,} tickets, "
-            f"{found['seconds']:g} s."
-        )
-
-
-def _give(waiting: queue.Queue[int | None], copies: Sequence[int | None], start: int, end: int) -> int:
-    for number in copies[start:end]:
-        waiting.put(number)
-    return max(start, min(end, len(copies)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -26,7 +26,7 @@ from tickets.search.index import index_store, indexing, merging
 from tickets.search.index.index_store import IndexStore
 from tickets.ticket.stored import TICKETS
 
-WORKERS: Final = 2
+ROLES: Final = ("one_worker", "other_worker")
 _PATIENCE: Final = 120.0  # seconds, for a worker that reads what is left
 _LETTERS: Final = "bcdfghjklmnpqrstvwz"
 _AGAIN: Final = 0.3  # share of batches that come again
@@ -36,19 +36,20 @@ _NEW_ITEMS: Final = 4  # and two segments of a class are merged, so that merges 
 _LOCK_SECONDS: Final = 3.0  # so that what somebody was killed over is merged in the same torture
 
 
-def index(told: Journal, seed: int, *, tenant_id: str, before: Path, end: Path) -> None:
-    """Index one tenant's changes until the file `end` exists, nothing is left to read, and no merge is due.
+def index(told: Journal, seed: int, *, tenant_id: str, folder: Path, of: str) -> None:
+    """Index one tenant's changes until the folder has a file `end`, nothing is left to read, and no merge is due.
 
     It reads every shard of the stream for itself, so each record is indexed by all workers; in batches of any size,
-    some of them again later and in other bounds; and merges at every turn. The journal `before` says where a worker
+    some of them again later and in other bounds; and merges at every turn. The journals of its role say where a worker
     that was killed had come to.
     """
     merging.NEW_ITEMS, merging.SEGMENTS = _NEW_ITEMS, 2  # type: ignore[misc]
     index_store.SECONDS = _LOCK_SECONDS  # type: ignore[misc]
     rng = random.Random(seed)  # noqa: S311  # it has to be repeatable
-    positions = {line["shard"]: line["sequence"] for line in lines(before) if "shard" in line}
+    before = [line for path in sorted(folder.glob(f"{of}-*.jsonl")) for line in lines(path)]
+    positions = {line["shard"]: line["sequence"] for line in before if "shard" in line}
     seen: list[Record] = []
-    for arn, shard, left in _read(tenant_id, end, positions):
+    for arn, shard, left in _read(tenant_id, folder / "end", positions):
         while left:
             size = rng.randint(1, _LARGEST)
             some, left = left[:size], left[size:]
@@ -126,9 +127,9 @@ class SearchTorture(Torture):
 
     def _write(self) -> Iterator[int]:
         """Write tickets and comments and search them, and kill a worker as often as is planned, evenly spread."""
-        rng, plan = random.Random(self.plan.seed), self.plan  # noqa: S311  # it has to be repeatable
-        for n in range(WORKERS):
-            self._start(self.folder / f"worker-{n}.jsonl")
+        rng, plan = self.rng(), self.plan
+        for role in ROLES:
+            self.start(role, index, tenant_id=self.tenant_id, folder=self.folder, of=role)
         due = Counter(round((n + 1) * plan.tickets / (plan.kills + 1)) for n in range(plan.kills))
         for n in range(1, plan.tickets + 1):
             one, other = _word(rng, n), _word(rng, n)
@@ -140,29 +141,15 @@ class SearchTorture(Torture):
                 self._kill_one(rng)
             yield n
 
-    def _start(self, journal: Path) -> None:
-        """Start a worker that goes on where its journal ends."""
-        end = self.folder / "end"
-        self.start("worker", index, journal=journal, tenant_id=self.tenant_id, before=journal, end=end)
-
     def _kill_one(self, rng: random.Random) -> None:
-        """Kill a worker that has begun to work, at any moment, and start another one in its place."""
-        worker = rng.choice(self.running["worker"])
-        until = time.monotonic() + _PATIENCE
-        while not any(lines(worker.journal)):
-            self.refuse_dead("worker")
-            if time.monotonic() > until:
-                raise TortureFailed("A worker does not begin.")
-            self._look(rng)
-            time.sleep(STEP)
+        """Kill a worker that has begun to work, at any moment."""
+        (worker,) = self.running[rng.choice(ROLES)]
+        self.wait_until(lambda: any(lines(worker.journal)) or self._look(rng), *ROLES, seconds=_PATIENCE)
         time.sleep(rng.random() * STEP)
-        worker.kill()
-        self.running["worker"].remove(worker)
-        self.kills["worker"] += 1
-        self._start(worker.journal)
+        self.kill(worker)
 
-    def _look(self, rng: random.Random) -> None:
-        """Search a word: one that was found before, mostly."""
+    def _look(self, rng: random.Random) -> bool:
+        """Search a word: one that was found before, mostly. Returns False, so that it can be done while waiting."""
         word = rng.choice(sorted(self.found) if self.found and rng.random() < 0.7 else sorted(self.wanted))
         numbers = self._numbers(word)
         self.searches += 1
@@ -172,6 +159,7 @@ class SearchTorture(Torture):
             self.lost.append(word)
         if numbers - {self.wanted[word]}:
             self.ghosts.append(word)
+        return False
 
     def _numbers(self, word: str) -> set[int]:
         return {int(hit.summary.number) for hit in ticket_search.find(self.tenant, word).hits}
@@ -179,24 +167,19 @@ class SearchTorture(Torture):
     def _drain(self) -> None:
         """Let the workers read to the end, killed no more, and search meanwhile. Raises TortureFailed."""
         (self.folder / "end").touch()
-        rng, workers = self.rng(), self.running["worker"]
-        until = time.monotonic() + _PATIENCE
-        while any(worker.poll() is None for worker in workers):
-            self._look(rng)
-            if time.monotonic() > until:
-                raise TortureFailed("The workers came to no end.")
-            time.sleep(STEP)
+        rng, workers = self.rng(), [worker for role in ROLES for worker in self.running[role]]
+        self.wait_until(lambda: all(w.poll() is not None for w in workers) or self._look(rng), seconds=_PATIENCE)
         if any(worker.poll() for worker in workers):
-            raise TortureFailed(f"A worker failed: {self.printed('worker')}")
+            raise TortureFailed(f"A worker failed: {' / '.join(map(self.printed, ROLES))}")
 
     def figures(self) -> dict[str, Any]:
         verdict = index_check.check(self.tenant.repository, settle=1)
         done: Counter[str] = Counter()
-        for line in self.told("worker"):
+        for line in (line for role in ROLES for line in self.told(role)):
             done.update({name: value for name, value in line.items() if isinstance(value, int)})
         return {
             "searches": self.searches,
-            "kills": self.kills["worker"],
+            "kills": self.kills.total(),
             "indexed": done["indexed"],
             "merges": done["merges"],
             "repeated": done["repeated"],
@@ -208,13 +191,6 @@ class SearchTorture(Torture):
             "foreign": [str(one) for one in verdict.foreign],
             "damage": verdict.damage + ([verdict.why] if verdict.why else []),
         }
-
-    def sentences(self, found: Mapping[str, Any]) -> Iterable[str]:
-        yield (
-            f"{self.plan.tickets:,} tickets, {found['indexed']:,} records indexed, {found['repeated']:,} batches "
-            f"repeated, {found['merges']:,} merges, {found['kills']} kills, {found['searches']:,} searches, "
-            f"{found['seconds']:g} s."
-        )
 
 
 def _word(rng: random.Random, number: int) -> str:

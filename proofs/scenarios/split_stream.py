@@ -36,6 +36,7 @@ from tickets.counting.stored import MarkerItem
 from tickets.ticket.stored import TICKETS
 
 HASHES: Final = 256
+_KINDS: Final = ("split", "split", "rollover", "merge")
 _PATIENCE: Final = 180.0  # seconds for a marker to come by
 _KEPT_SECONDS: Final = 86400
 
@@ -137,27 +138,20 @@ class SplitStream:
 
     # --- cuts ---
 
-    def split(self, tenant_id: str, rng: random.Random) -> None:
-        """Make two shards of one of those that are open."""
-        wide = [one for one in self.leaves() if one.high - one.low > 1]
-        shard = rng.choice(wide)
-        middle = (shard.low + shard.high) // 2
-        self._cut("split", tenant_id, [shard], [(shard.low, middle), (middle, shard.high)])
-
-    def merge(self, tenant_id: str, rng: random.Random) -> None:
-        """Make one shard of two neighbours, or split one where there is no neighbour."""
-        leaves = self.leaves()
-        if len(leaves) < 2:
-            self.split(tenant_id, rng)
-        else:
+    def cut(self, tenant_id: str, rng: random.Random) -> None:
+        """Split a shard, roll one over to another one with the same keys, or merge two neighbours, in turn."""
+        leaves, kind = self.leaves(), _KINDS[self.cuts.total() % len(_KINDS)]
+        if kind == "merge" and len(leaves) > 1:
             first = rng.randrange(len(leaves) - 1)
             left, right = leaves[first : first + 2]
-            self._cut("merge", tenant_id, [left, right], [(left.low, right.high)])
-
-    def roll_over(self, tenant_id: str, rng: random.Random) -> None:
-        """Close a shard; another one goes on with the same keys."""
-        shard = rng.choice(self.leaves())
-        self._cut("rollover", tenant_id, [shard], [(shard.low, shard.high)])
+            self._cut(kind, tenant_id, [left, right], [(left.low, right.high)])
+        elif kind == "rollover":
+            shard = rng.choice(leaves)
+            self._cut(kind, tenant_id, [shard], [(shard.low, shard.high)])
+        else:
+            shard = rng.choice([one for one in leaves if one.high - one.low > 1])
+            middle = (shard.low + shard.high) // 2
+            self._cut("split", tenant_id, [shard], [(shard.low, middle), (middle, shard.high)])
 
     def _cut(self, kind: str, tenant_id: str, ended: list[PresentedShard], ranges: list[tuple[int, int]]) -> None:
         told = Journal(self.path)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import Any, ClassVar, Final
 
 from django.core.management.base import CommandError
@@ -26,7 +26,6 @@ from tickets.verification.verify import Verdict
 FROZEN: Final = LEASE_SECONDS + 1.0  # seconds; a poller sleeps so long that another one follows the stream
 CANNOT_TELL: Final = 3
 _PATIENCE: Final = 10.0  # for a poller that was told to die between two writes
-_REPAIR_SECONDS: Final = 120.0  # to end the rebuild that is going on
 
 
 class Stream(Torture):
@@ -54,32 +53,26 @@ class Stream(Torture):
     follower = "poller"
 
     def work(self) -> None:
-        self.killed_between_writes = self.thefts = 0
-        self.spent: dict[str, float] = {}
+        plan, self.killed_between_writes, self.thefts = self.plan, 0, 0
         self.left: dict[str, Verdict] = {}  # after everything was deleted
         self.applied = ""  # a record up to which everything is applied
         path = self.folder / "cuts.jsonl"
-        self.stream, self.uncut = split_stream.present(path) if self.plan.cuts else (None, "")
+        self.stream, self.uncut = split_stream.present(path) if plan.cuts else (None, "")
         self._uninstall = self.stream.install() if self.stream else lambda: None
-        self.make_tenants(self.plan.tenants)
+        self.make_tenants(plan.tenants)
         # The tenant that is throttled now and then is the last one, so that others can be seen to go on.
-        self.hostile = {"redeliver": self.plan.redeliver, "throttled": self.tenants[-1].tenant_id}
-        with self.stage("Writing", self.plan.events) as progress, self._timed("writing"):
+        self.hostile = {"redeliver": plan.redeliver, "throttled": self.tenants[-1].tenant_id, "stream": self.stream}
+        with self.stage("Writing", plan.events) as progress:
+            began = time.monotonic()
             self._write(progress.advance)
+            self.writing_seconds = time.monotonic() - began
         with self.stage("Recounting", len(self.tenants)) as progress:
             self._drain(progress.label)
-            with self._timed("recounting"):
-                self.verdicts = self._check()
-        with self.stage("Removing", len(self.tenants)), self._timed("removing"):
-            fan_out([lambda one=one: cleanup.delete_content(one.tenant_id) for one in self.tenants])  # type: ignore[misc]
+            self.verdicts = self._check()
+        with self.stage("Removing", len(self.tenants)):
+            fan_out([partial(cleanup.delete_content, one.tenant_id) for one in self.tenants])
         self._drain(lambda _: None)
         self.left = self._check()
-
-    @contextmanager
-    def _timed(self, name: str) -> Any:
-        began = time.monotonic()
-        yield
-        self.spent[name] = self.spent.get(name, 0) + time.monotonic() - began
 
     def remove(self) -> None:
         super().remove()
@@ -89,35 +82,26 @@ class Stream(Torture):
 
     def _write(self, advance: Callable[[int], object]) -> None:
         """Let the writers write and the pollers follow, and inject the faults that are due, until all is written."""
-        plan, todo, seen = self.plan, self._schedule(), 0
-        ids = [tenant.tenant_id for tenant in self.tenants]
+        plan, ids = self.plan, [tenant.tenant_id for tenant in self.tenants]
+        rest = plan.events % plan.writers
+        self.start_all(
+            poller=(plan.pollers, hostile_poller.poll, self.hostile),
+            repairs=(1, hostile_poller.repair, {"tenants": ids, "stream": self.stream}),
+        )
         for n in range(plan.writers):
-            events = plan.events // plan.writers + (n < plan.events % plan.writers)
-            self.start("writer", load.write, tenants=ids, events=events)
-        for _ in range(plan.pollers):
-            self.start("poller", hostile_poller.poll, stream=self.stream, **self.hostile)
-        self.start("repairs", hostile_poller.repair, tenants=ids, stream=self.stream)
-        while todo or any(writer.poll() is None for writer in self.running["writer"]):
-            time.sleep(STEP)
-            written = self.last_told("writer", "events")
-            advance(written - seen)
-            seen = written
-            ended = all(writer.poll() is not None for writer in self.running["writer"])
-            while todo and (ended or written >= todo[0][0]):
-                todo.pop(0)[1]()
-            self.replace_dead("poller")
-        self._end_repairs()
-        if any(writer.poll() for writer in self.running["writer"]) or self.last_told("writer", "events") < plan.events:
-            raise TortureFailed(f"A writer failed: {self.printed('writer')}")
-
-    def _end_repairs(self) -> None:
-        """Let the rebuild end that is going on; it needs pollers for that."""
-        (repairs,), until = self.running["repairs"], time.monotonic() + _REPAIR_SECONDS
-        signalled(repairs, signal.SIGTERM)
-        while repairs.poll() is None and time.monotonic() < until:
+            self.start("writer", load.write, tenants=ids, events=plan.events // plan.writers + (n < rest))
+        faults: list[Callable[[], object]] = [(self._kill_between_writes, self._kill)[n % 2] for n in range(plan.kills)]
+        faults += [(self._freeze, self._start_zombie)[n % 2] for n in range((plan.kills + 1) // 3)]
+        faults += [self._cut] * (plan.cuts if self.stream else 0)
+        self.inject(faults, "writer", plan.events, advance, replace=("poller",))
+        (repairs,) = self.running["repairs"]
+        signalled(repairs, signal.SIGTERM)  # the rebuild that is going on ends; it needs pollers for that
+        while repairs.poll() is None:
             self.replace_dead("poller")
             time.sleep(STEP)
         self.end("repairs")
+        if any(writer.poll() for writer in self.running["writer"]) or self.last_told("writer", "events") < plan.events:
+            raise TortureFailed(f"A writer failed: {self.printed('writer')}")
 
     def _drain(self, say: Callable[[str], object]) -> None:
         """Wait until everything written so far is counted."""
@@ -126,24 +110,15 @@ class Stream(Torture):
             say(sentence)
             self.replace_dead("poller")
 
-        with self._timed("draining"):
-            self.drain(waiting)
-            self.end("zombie", seconds=30)
-            if self.stream:
-                self.applied = self.stream.mark_now(self.tenant_id)[1]
+        self.drain(waiting)
+        self.end("zombie", seconds=30)
+        if self.stream:
+            self.applied = self.stream.mark_now(self.tenant_id)[1]
 
     def _check(self) -> dict[str, Verdict]:
         return {tenant.slug: verify.verify(TenantRepository(tenant.tenant_id)) for tenant in self.tenants}
 
-    # --- faults ---
-
-    def _schedule(self) -> list[tuple[int, Callable[[], None]]]:
-        """Plan kills, a third as many thefts, and cuts, in order, each at a number of events."""
-        rng, plan = self.rng(), self.plan
-        faults = [(self._kill_between_writes, self._kill_anywhere)[n % 2] for n in range(plan.kills)]
-        faults += [(self._freeze, self._start_zombie)[n % 2] for n in range((plan.kills + 1) // 3)]
-        faults += [self._cut] * (plan.cuts if self.stream else 0)
-        return sorted(((rng.randint(plan.events // 20, plan.events), fault) for fault in faults), key=lambda p: p[0])
+    # --- faults: kills, a third as many thefts of the stream, and cuts ---
 
     def _holder(self) -> Process | None:
         """Return the poller of ours that holds a shard. One that was killed just now is waited for."""
@@ -157,7 +132,7 @@ class Stream(Torture):
             time.sleep(2 * STEP)
         return None
 
-    def _kill_anywhere(self) -> None:
+    def _kill(self) -> None:
         if poller := self._holder():
             time.sleep(self.rng().uniform(0, 0.3))
             self.kill(poller)
@@ -182,14 +157,13 @@ class Stream(Torture):
 
     def _start_zombie(self) -> None:
         """Work at the same time as the poller that follows the stream."""
-        self.start("zombie", hostile_poller.haunt, stream=self.stream, **self.hostile)
+        self.start("zombie", hostile_poller.haunt, **self.hostile)
         self.thefts += 1
 
     def _cut(self) -> None:
-        """Split a shard, roll one over, or merge two, whatever the pollers are at."""
-        if stream := self.stream:
-            ways, rng = (stream.split, stream.split, stream.roll_over, stream.merge), self.rng()
-            ways[stream.cuts.total() % len(ways)](rng.choice(self.tenants).tenant_id, rng)
+        if self.stream:  # whatever the pollers are at
+            rng = self.rng()
+            self.stream.cut(rng.choice(self.tenants).tenant_id, rng)
 
     # --- what came of it ---
 
@@ -202,7 +176,7 @@ class Stream(Torture):
         return {
             "tickets": sum(v.tickets for v in self.verdicts.values()),
             "events": written,
-            "events_written_per_second": round(written / (self.spent.get("writing") or 1)),
+            "events_written_per_second": round(written / self.writing_seconds),
             "events_applied": sum(b["events"] for b in batches),
             "batches": len(first),
             "redeliveries": len(again),
@@ -221,32 +195,9 @@ class Stream(Torture):
             ],
             "dead_letters": sum(b["dead"] for b in first),
             "write_units_per_event": round(sum(b["write_units"] for b in batches) / max(1, written), 3),
-            "spent": {name: round(seconds, 1) for name, seconds in self.spent.items()},
             "cannot_be_told": {slug: v.why for slug, v in verdicts.items() if v.state == verify.UNKNOWN},
             "drift": {s: [asdict(d) for d in v.differences] for s, v in verdicts.items() if v.state == verify.DRIFT},
         }
-
-    def sentences(self, found: Mapping[str, Any]) -> Iterable[str]:
-        cuts = ", ".join(f"{kind} {n}" for kind, n in sorted(found["cuts"].items()))
-        yield (
-            f"{found['events']:,} events on {found['tickets']:,} tickets of {len(self.tenants)} tenants, "
-            f"{found['events_written_per_second']:,}/s written; "
-            f"{', '.join(f'{name} {seconds:g} s' for name, seconds in found['spent'].items())}."
-        )
-        yield (
-            f"{found['events_applied']:,} applied in {found['batches']:,} batches and {found['redeliveries']:,} "
-            f"redeliveries of {found['events_redelivered']:,} events; "
-            f"{found['write_units_per_event']} write units per event."
-        )
-        yield (
-            f"{found['kills']} kills, {found['killed_between_writes']} of them between two writes of a batch; "
-            f"{found['rebuilds']} rebuilds and {found['verifications']} verifications while all of that went on, "
-            f"{len(found['repairs_that_gave_up'])} gave up, {len(found['taken_away_or_called_wrong'])} counts touched; "
-            f"{found['thefts']} thefts, {found['batches_of_zombies']:,} batches applied without a lease."
-        )
-        why = f", because {found['shards_left_alone']}" if found["shards_left_alone"] else ""
-        yield f"Of the stream's shards: {cuts or 'none cut'}{why}."
-        yield f"Dead letters: {found['dead_letters']}. Drift: {sum(map(len, found['drift'].values()))} counts."
 
 
 class StreamCommand(TortureCommand):

@@ -59,7 +59,7 @@ def killed(name: str, found: dict[str, Any]) -> None:
     else:
         assert (found["kills"], found["searches"] >= 15) == (1, True)
         assert found["segments"] > 0, "what is new was merged: a worker that was killed over it may not have told of it"
-        assert found["indexed"] >= 15 * 3 * search.WORKERS - 15, "the records of tickets, texts and comments"
+        assert found["indexed"] >= 15 * 3 * len(search.ROLES) - 15, "the records of tickets, texts and comments"
 
 
 @pytest.mark.timeout(900)
