@@ -1,15 +1,23 @@
-"""One request and its answer, over a kept connection or within this process.
+"""Send requests one by one or in bursts, over kept connections or within this process.
 
-Neither follows redirects nor keeps cookies: a measured request is what it says and nothing else. Django is not
-imported here, because the measuring process has no use for it.
+None follows redirects or keeps cookies: a measured request is what it says and nothing else.
 """
 
 from __future__ import annotations
 
+import gc
 import http.client
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
+from email.message import Message
+from http.cookies import SimpleCookie
 from typing import NamedTuple
+
+from django.test import Client
 
 HOST = "127.0.0.1"
 TIMEOUT = 30  # seconds
@@ -37,23 +45,18 @@ class RawRequest(NamedTuple):
 @dataclass(frozen=True)
 class Answer:
     status: int
-    headers: list[tuple[str, str]]
-    body: bytes
+    headers: Message
+    text: str
 
     def header(self, name: str) -> str:
-        return next((value for n, value in self.headers if n.lower() == name.lower()), "")
+        return str(self.headers.get(name, ""))
 
     def cookie(self, name: str) -> str:
         """Return the value of a cookie that the answer sets, or ""."""
-        for n, value in self.headers:
-            pair = value.partition(";")[0].strip()  # WSGI's begin with a space
-            if n.lower() == "set-cookie" and pair.startswith(f"{name}="):
-                return pair.removeprefix(f"{name}=")
-        return ""
-
-    @property
-    def text(self) -> str:
-        return self.body.decode()
+        cookies: SimpleCookie = SimpleCookie()
+        for line in self.headers.get_all("Set-Cookie", []):
+            cookies.load(line)
+        return cookies[name].value if name in cookies else ""
 
 
 Send = Callable[[RawRequest], Answer]
@@ -70,26 +73,55 @@ class Connection:
         body = request.body.encode() if request.method == "POST" else None
         self._connection.request(request.method, request.path, body, request.headers)
         response = self._connection.getresponse()
-        return Answer(response.status, response.getheaders(), response.read())
+        return Answer(response.status, response.headers, response.read().decode())
 
     def close(self) -> None:
         self._connection.close()
 
 
-class InProcess:
-    """A sender within this process, for a profiler that sees the whole request and no socket of ours."""
+def in_process(request: RawRequest) -> Answer:
+    """Answer a request within this process, for a profiler that sees all of it and no socket of ours."""
+    headers = {name: value for name, value in request.headers.items() if name != "Content-Type"} | {"Host": HOST}
+    kind = request.headers.get("Content-Type", "")
+    client = Client(raise_request_exception=False)
+    response = client.generic(request.method, request.path, request.body, kind, headers=headers)
+    message = Message()
+    cookies = [("Set-Cookie", morsel.OutputString().strip()) for morsel in response.cookies.values()]
+    for name, value in [*response.items(), *cookies]:
+        message[name] = value
+    return Answer(response.status_code, message, response.content.decode())
 
-    def __init__(self) -> None:
-        from django.test import Client
 
-        self._client = Client(raise_request_exception=False)
+class BurstFailed(Exception):
+    """A connection broke off. The message says what was asked."""
 
-    def __call__(self, request: RawRequest) -> Answer:
-        headers = {name: value for name, value in request.headers.items() if name != "Content-Type"}
-        kind = request.headers.get("Content-Type", "")
-        response = self._client.generic(
-            request.method, request.path, request.body, kind, headers={**headers, "Host": HOST}
-        )
-        self._client.cookies.clear()
-        cookies = [("Set-Cookie", morsel.OutputString()) for morsel in response.cookies.values()]
-        return Answer(response.status_code, [*response.items(), *cookies], response.content)
+
+def burst(port: int, sequences: Sequence[Sequence[RawRequest]]) -> tuple[float, list[tuple[float, int]]]:
+    """Send all sequences at the same time, each over a connection that is open before the clock starts.
+
+    Return the seconds that all took together, and seconds and status of each request. Raises BurstFailed.
+    """
+    ready = threading.Barrier(len(sequences) + 1, timeout=TIMEOUT)
+
+    def run(requests: Sequence[RawRequest]) -> list[tuple[float, int]]:
+        samples = []
+        with closing(Connection(port)) as connection:
+            ready.wait()
+            for request in requests:
+                begun = time.perf_counter()
+                samples.append((connection(request).status, time.perf_counter() - begun))
+        return [(seconds, status) for status, seconds in samples]
+
+    gc.collect()
+    gc.disable()  # a collection would be counted as the portal's time
+    try:
+        with ThreadPoolExecutor(len(sequences)) as pool:
+            waiting = [pool.submit(run, sequence) for sequence in sequences]
+            ready.wait()
+            begun = time.perf_counter()
+            samples = [sample for one in waiting for sample in one.result()]
+            return time.perf_counter() - begun, samples
+    except (OSError, http.client.HTTPException, threading.BrokenBarrierError) as error:
+        raise BurstFailed(f"{sequences[0][0].path}: {type(error).__name__} {error}") from error
+    finally:
+        gc.enable()

@@ -9,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -21,7 +19,8 @@ from benchmarks.stack import BenchmarkError
 from benchmarks.ticket_ranges import COMMENTS, SMALLEST, Layout
 from portal import clock
 from portal.dynamo import client, provisioning
-from portal.dynamo.client import Item
+from portal.dynamo.batches import chunked
+from portal.dynamo.client import Item, fan_out
 from portal.errors import NotFound
 from portal.schema import registry
 from tenants.audit_trail.recording import SYSTEM
@@ -159,14 +158,8 @@ def _fill(filled: Filled, user: User, advance: Callable[[int], object]) -> None:
         return len(numbers)
 
     blocks = [range(n, min(n + BLOCK, filled.size + 1)) for n in range(1, filled.size + 1, BLOCK)]
-    with ThreadPoolExecutor(PARALLEL) as pool:
-        waiting = [pool.submit(copy_context().run, partial(write, block)) for block in blocks]
-        try:
-            for done in waiting:
-                advance(done.result())
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+    for some in chunked(blocks, PARALLEL):
+        advance(sum(fan_out([partial(write, block) for block in some])))
     # Last: where it is missing, the fill was not finished.
     pk = repository.key(stored.counter)
     repository.put_all([CounterItem(pk, stored.COUNTER_TICKET, last=filled.size)])

@@ -1,20 +1,26 @@
-"""Counts what each page costs, then times it: all sizes in turns, so that the machine's noise hits all alike."""
+"""Count what each page costs, then time it: all sizes in turns, so that the machine's noise hits all alike."""
 
 from __future__ import annotations
 
+import cProfile
+import io
+import pstats
 import re
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks import machine
-from benchmarks.exchange import Send
+from benchmarks import stack
+from benchmarks.exchange import BurstFailed, Send, burst
 from benchmarks.measured_pages import PAGES, MeasuredPage, SignedInVisitor
-from benchmarks.stack import WORKERS, BenchmarkError, Driver
+from benchmarks.stack import WORKERS, BenchmarkError, Server
 
 ROUNDS = 10
 LOOKS = WORKERS + 1  # at each page, to count what it costs
 SECONDS = 1200  # no round begins later than this
+PROFILE_WARM_UP = 50  # requests
+PROFILE_TOP = 40  # lines
 _BILL = re.compile(
     r"dur=(?P<ms>[\d.]+).*?(?P<trips>\d+) trips, (?P<calls>\d+) calls, (?P<items>\d+) items, (?P<size>\d+) B, "
     r"(?P<read>[\d.e+]+) RCU, (?P<write>[\d.e+]+) WCU"
@@ -92,21 +98,20 @@ def count(send: Send, visitor: SignedInVisitor, page: MeasuredPage) -> Count:
 
 
 def warm_up(
-    driver: Driver, visitors: Sequence[SignedInVisitor], plan: Repetitions, advance: Callable[[], object]
+    server: Server, visitors: Sequence[SignedInVisitor], plan: Repetitions, advance: Callable[[], object]
 ) -> None:
     """Let both workers fill their caches and the engine's virtual machine compile what it will need."""
     for page in PAGES:
         for visitor in visitors:
-            _burst(driver, page, visitor, max(plan.concurrencies), plan.warm_up)
+            _burst(server, page, visitor, max(plan.concurrencies), plan.warm_up)
             advance()
 
 
 def measure(
-    driver: Driver,
+    server: Server,
     visitors: Sequence[SignedInVisitor],
     plan: Repetitions,
     *,
-    portal_group: int,
     engine_group: int,
     after_round: Callable[[], object],
     advance: Callable[[], object],
@@ -122,14 +127,14 @@ def measure(
         for concurrency in plan.concurrencies:
             for page in PAGES:
                 for index in _in_turn(len(visitors), number):
-                    cpu = machine.cpu_seconds(portal_group), machine.cpu_seconds(engine_group)
-                    wall, seconds = _burst(driver, page, visitors[index], concurrency, plan.burst)
+                    cpu = stack.cpu_seconds(server.pid), stack.cpu_seconds(engine_group)
+                    wall, seconds = _burst(server, page, visitors[index], concurrency, plan.burst)
                     timings[concurrency, page.name, index].rounds.append(
                         Round(
                             tuple(seconds),
                             wall,
-                            machine.cpu_seconds(portal_group) - cpu[0],
-                            machine.cpu_seconds(engine_group) - cpu[1],
+                            stack.cpu_seconds(server.pid) - cpu[0],
+                            stack.cpu_seconds(engine_group) - cpu[1],
                         )
                     )
                     advance()
@@ -144,14 +149,49 @@ def _in_turn(count: int, number: int) -> list[int]:
 
 
 def _burst(
-    driver: Driver, page: MeasuredPage, visitor: SignedInVisitor, concurrency: int, requests: int
+    server: Server, page: MeasuredPage, visitor: SignedInVisitor, concurrency: int, requests: int
 ) -> tuple[float, list[float]]:
     sequences = [
         [visitor.request(page, sequence) for _ in range(sequence, requests, concurrency)]
         for sequence in range(min(concurrency, requests))
     ]
-    wall, samples = driver.burst(sequences)
+    try:
+        wall, samples = burst(server.port, sequences)
+    except BurstFailed as failed:
+        raise BenchmarkError(str(failed)) from failed
     wrong = [status for _, status in samples if status != page.status]
     if wrong:
         raise BenchmarkError(f"{page.title} in {visitor.tenant.slug}: {len(wrong)} answers with status {wrong[0]}.")
     return wall, [seconds for seconds, _ in samples]
+
+
+def profile(
+    send: Send, visitor: SignedInVisitor, page: MeasuredPage, requests: int, write: Callable[[str], object]
+) -> None:
+    """Profile this many requests and write what they took: by cumulative and by own time.
+
+    A profiler makes calls dearer than what they do, so the time without it is written as well.
+    """
+
+    def ask() -> None:
+        page.check(send(visitor.request(page, 0)), visitor.tenant)
+
+    for _ in range(PROFILE_WARM_UP):
+        ask()
+    walls, cpu = [], time.process_time()
+    for _ in range(requests):
+        begun = time.perf_counter()
+        ask()
+        walls.append(time.perf_counter() - begun)
+    cpu = time.process_time() - cpu
+    with cProfile.Profile() as profiler:
+        for _ in range(requests):
+            ask()
+    write(
+        f"{page.title}, {visitor.tenant.label} tickets, {requests} requests in process: "
+        f"median {statistics.median(walls) * 1000:.2f} ms, processor {cpu / requests * 1000:.2f} ms\n"
+    )
+    for order in ("cumulative", "tottime"):
+        text = io.StringIO()
+        pstats.Stats(profiler, stream=text).sort_stats(order).print_stats(PROFILE_TOP)
+        write(text.getvalue().strip() + "\n")

@@ -10,12 +10,11 @@ from typing import Any
 
 from django.core.management import call_command
 
-from benchmarks import machine, stack, stream_work, summary
-from benchmarks import profile as profiler
-from benchmarks.exchange import Connection, InProcess
+from benchmarks import measure as measuring
+from benchmarks import stack, stream_work, summary
+from benchmarks.exchange import Connection, in_process
 from benchmarks.fill import EMAIL, Filled, person, prepare_tables, tenant
 from benchmarks.measure import Repetitions, Timing, count, warm_up
-from benchmarks.measure import measure as time_pages
 from benchmarks.measured_pages import PAGES, SignedInVisitor, visit
 from benchmarks.stack import progress, say
 from portal.engines.engine_process import Engine
@@ -26,11 +25,11 @@ SHARDS = 4
 def measure(options: argparse.Namespace, engine: Engine) -> int:
     """Count, time, judge, and write it all down; the exit status."""
     about: dict[str, Any] = {
-        "machine": machine.description(),
+        "machine": stack.description(),
         "engine": engine.kind,
         "web": f"gunicorn, {stack.WORKERS} workers of {stack.THREADS} threads",
         "requests": options.requests,
-        "load_before": machine.load(),
+        "load_before": stack.load(),
     }
     shapes = [(size, 1) for size in options.sizes]
     shapes.append((options.sizes[len(options.sizes) // 2], SHARDS))
@@ -72,10 +71,9 @@ def profile(options: argparse.Namespace, engine: Engine) -> int:
     if page is None:
         raise stack.BenchmarkError(f"There is no page {options.profile!r}: {', '.join(p.name for p in PAGES)}.")
     (filled,), password = _ready(engine, [(options.sizes[-1], 1)])
-    send = InProcess()
-    visitor = visit(send, filled, email=EMAIL, password=password, sequences=1)
-    say(f"Load average {machine.load()}.")
-    profiler.run(send, visitor, page, options.requests, lambda text: sys.stdout.write(text + "\n"))
+    visitor = visit(in_process, filled, email=EMAIL, password=password, sequences=1)
+    say(f"Load average {stack.load()}.")
+    measuring.profile(in_process, visitor, page, options.requests, lambda text: sys.stdout.write(text + "\n"))
     return 0
 
 
@@ -96,20 +94,19 @@ def _time(
 ) -> list[Timing]:
     plan = Repetitions(options.requests, tuple(sorted({1, options.concurrency})))
     bursts = len(PAGES) * len(visitors)
-    with stack.portal(engine.log_path.parent / "portal.log") as server, stack.Driver(server.port) as driver:
+    with stack.portal(engine.log_path.parent / "portal.log") as server:
         say("Warming up.")
         with progress("Warming up", bursts) as advance:
-            warm_up(driver, visitors, plan, lambda: advance(1))
-        about["load"] = [machine.load()]
-        say(f"Measuring, {plan.rounds} rounds. Load average {machine.load()}.")
+            warm_up(server, visitors, plan, lambda: advance(1))
+        about["load"] = [stack.load()]
+        say(f"Measuring, {plan.rounds} rounds. Load average {stack.load()}.")
         with progress("Measuring", plan.rounds * len(plan.concurrencies) * bursts) as advance:
-            timings = time_pages(
-                driver,
+            timings = measuring.measure(
+                server,
                 visitors,
                 plan,
-                portal_group=server.pid,
                 engine_group=engine.pid or 0,
-                after_round=lambda: about["load"].append(machine.load()),
+                after_round=lambda: about["load"].append(stack.load()),
                 advance=lambda: advance(1),
             )
     about["rounds"] = len(timings[0].rounds)

@@ -1,25 +1,22 @@
-"""Run what a measurement needs: an engine, gunicorn and the measuring process. All of it ends with its `with`."""
+"""Run what a measurement needs: an engine and gunicorn. Both end with their `with`."""
 
 from __future__ import annotations
 
 import contextlib
 import http.client
-import json
 import os
+import platform
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from benchmarks.exchange import RawRequest
 from portal.engines.endpoint import LOOPBACK, free_port, point_at
 from portal.engines.engine_process import Engine, start_engine
 from portal.engines.processes import Child, acquire_lock, release_lock
@@ -150,43 +147,30 @@ def _wait_for(port: int, child: Child, log_path: Path) -> None:
     raise BenchmarkError(f"The portal does not answer.\n{log_path.read_text(errors='replace')[-3000:]}")
 
 
-class Driver:
-    """The measuring process; see driver.py. It ends when this process does, because its input ends."""
+# --- the machine: figures taken on a busy one are worth little. Processor time needs /proc ---
 
-    def __init__(self, port: int) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.driver", str(port)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd=ROOT,
-            text=True,
-            start_new_session=True,
-        )
+_PROC = Path("/proc")
+_TICKS = os.sysconf("SC_CLK_TCK")
 
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
-    def burst(self, sequences: list[list[RawRequest]]) -> tuple[float, list[tuple[float, int]]]:
-        """Return seconds that all sequences took together, and seconds and status of each request."""
-        pipes = self._process.stdin, self._process.stdout
-        if pipes[0] is None or pipes[1] is None:
-            raise BenchmarkError("The measuring process has no pipes.")
-        pipes[0].write(json.dumps(sequences) + "\n")
-        pipes[0].flush()
-        line = pipes[1].readline()
-        answer: dict[str, Any] = json.loads(line) if line else {"error": "the measuring process ended"}
-        if "error" in answer:
-            raise BenchmarkError(answer["error"])
-        return answer["wall"], [(seconds, status) for seconds, status in answer["samples"]]
+def description() -> str:
+    system = f"{platform.python_implementation()} {platform.python_version()}, {platform.system()}"
+    return f"{os.cpu_count()} cores, {system}"
 
-    def __enter__(self) -> Driver:
-        return self
 
-    def __exit__(self, *exc_info: object) -> None:
-        self._process.terminate()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe:
-                with contextlib.suppress(OSError):  # what was not sent yet cannot be
-                    pipe.close()
+def load() -> float:
+    """Return the load average of the last minute."""
+    return round(os.getloadavg()[0], 2)
+
+
+def cpu_seconds(group: int) -> float:
+    """Return processor time of the living processes of a process group. Steps of 10 ms, so sum over many requests."""
+    ticks = 0
+    for stat in _PROC.glob("[0-9]*/stat"):
+        # A process may end between its listing and its reading.
+        with contextlib.suppress(OSError, ValueError):
+            # The name, in parentheses, may hold spaces; behind it: state, parent, group, ..., utime, stime.
+            fields = stat.read_text().rpartition(")")[2].split()
+            if int(fields[2]) == group:
+                ticks += int(fields[11]) + int(fields[12])
+    return ticks / _TICKS

@@ -53,9 +53,9 @@ class StreamWork:
 def catch_up(tenants: Sequence[Filled]) -> StreamWork | None:
     """Count all that was filled. Return how fast that was, None where too little was left. Raises BenchmarkError."""
     command = [sys.executable, "manage.py", "run_stream", "--once"]
-    before = _cpu(resource.RUSAGE_CHILDREN)
+    before = _cpu_of_children()
     done = subprocess.run(command, cwd=stack.ROOT, stdout=subprocess.PIPE, text=True, check=False)
-    cpu = _cpu(resource.RUSAGE_CHILDREN) - before
+    cpu = _cpu_of_children() - before
     if done.returncode:
         raise stack.BenchmarkError(f"The stream worker ended with status {done.returncode}.")
     metrics: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -76,28 +76,34 @@ def _merge(tenant_id: str) -> None:
 
 def rebuilt(tenant: Filled) -> StreamWork:
     """Rebuild a tenant's aggregates beside a worker. Raises BenchmarkError where there was anything to correct."""
-    with _worker():
-        started, before = time.monotonic(), _cpu(resource.RUSAGE_SELF)
+    with _worker(), _timed() as took:
         done = rebuild.rebuild(tenant.context.repository)
-        seconds, cpu = time.monotonic() - started, _cpu(resource.RUSAGE_SELF) - before
     if done.removed:
         raise stack.BenchmarkError(f"{len(done.removed)} counts of {tenant.slug} were wrong.")
-    return StreamWork(f"rebuild, {tenant.label} tickets", done.tickets, seconds, cpu)
+    return StreamWork(f"rebuild, {tenant.label} tickets", done.tickets, *took)
 
 
 def indexed(tenant: Filled) -> StreamWork:
     """Make a tenant's search index anew. Raises BenchmarkError where it lacks anything afterwards."""
-    started, before = time.monotonic(), _cpu(resource.RUSAGE_SELF)
-    done = index_rebuild.rebuild(tenant.context.repository)
-    seconds, cpu = time.monotonic() - started, _cpu(resource.RUSAGE_SELF) - before
+    with _timed() as took:
+        done = index_rebuild.rebuild(tenant.context.repository)
     verdict = index_check.check(tenant.context.repository)
     if verdict.state != index_check.OK:
         raise stack.BenchmarkError(f"The search index of {tenant.slug} lacks {verdict.lacking} postings. {verdict.why}")
-    return StreamWork(f"index, {tenant.label} tickets", done.tickets, seconds, cpu)
+    return StreamWork(f"index, {tenant.label} tickets", done.tickets, *took)
 
 
-def _cpu(whose: int) -> float:
-    used = resource.getrusage(whose)
+@contextmanager
+def _timed() -> Iterator[list[float]]:
+    """Yield a list that gets the seconds, and those of processor time, when the context ends."""
+    took: list[float] = []
+    started, cpu = time.monotonic(), time.process_time()
+    yield took
+    took += [time.monotonic() - started, time.process_time() - cpu]
+
+
+def _cpu_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 

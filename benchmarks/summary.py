@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median, quantiles
 from typing import Any, Final
@@ -170,18 +170,19 @@ def _times(
 
 
 def _costs(tenants: Sequence[Filled], counts: Counts) -> str:
-    shown: list[tuple[str, Callable[[Count], float]]] = [
-        ("round trips", lambda c: c.trips),
-        ("calls", lambda c: c.calls),
-        ("read units", lambda c: c.read_units),
-        ("write units", lambda c: c.write_units),
+    shown = {"round trips": "trips", "calls": "calls", "read units": "read_units", "write units": "write_units"}
+    rows = [
+        [
+            page.title,
+            *(
+                _one_or_all([f"{getattr(counts[page.name, t.slug], name):g}" for t in tenants])
+                for name in shown.values()
+            ),
+        ]
+        for page in PAGES
     ]
-    rows = []
-    for page in PAGES:
-        found = [counts[page.name, tenant.slug] for tenant in tenants]
-        rows.append([page.title, *(_one_or_all([f"{value(c):g}" for c in found]) for _, value in shown)])
     order = ", ".join(tenant.label for tenant in tenants)
-    return table(["page", *(name for name, _ in shown)], rows) + f"\n\nSeveral figures are those of {order} tickets."
+    return table(["page", *shown], rows) + f"\n\nSeveral figures are those of {order} tickets."
 
 
 def _one_or_all(values: list[str]) -> str:
@@ -191,20 +192,13 @@ def _one_or_all(values: list[str]) -> str:
 def _verdicts(verdicts: Sequence[PageVerdict], tenants: Sequence[Filled]) -> str:
     plain = [t for t in tenants if t.shards == 1]
     titles = {page.name: page.title for page in PAGES}
+    head = ["page", f"{plain[-1].label} / {plain[0].label}", "middle half of rounds", "of p10", "times", "counts"]
     rows = [
-        [
-            titles[v.page],
-            f"{v.ratio:.2f}",
-            f"{v.low:.2f} to {v.high:.2f}",
-            f"{v.undisturbed:.2f}",
-            v.verdict,
-            v.differs or "equal",
-        ]
+        (titles[v.page], f"{v.ratio:.2f}", f"{v.low:.2f} to {v.high:.2f}", f"{v.undisturbed:.2f}", v.verdict,
+         v.differs or "equal")
         for v in verdicts
-    ]
-    return table(
-        ["page", f"{plain[-1].label} / {plain[0].label}", "middle half of rounds", "of p10", "times", "counts"], rows
-    )
+    ]  # fmt: skip
+    return table(head, rows)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
