@@ -17,7 +17,7 @@ from tenants.operators.facades import AuditRow
 from tenants.sign_in import accounts
 from tenants.tenancy import tenant_directory
 from tests.support.operators import Operator, make_operator, membership_url, tenant_url, text_of, user_url
-from tests.support.world import PASSWORD, Browser, World
+from tests.support.world import PASSWORD, Browser, World, account_of
 
 NEW = {"name": "Initech", "slug": "", "owner": "charlie@example.com", "plan": "standard", "shards": "2"}
 
@@ -270,8 +270,7 @@ def test_buttons_of_an_account_count_at_the_next_click(world: World, root: Opera
 
 
 def test_an_operator_cannot_lock_themselves_out(world: World, root: Operator) -> None:
-    me = accounts.find_by_email("root@example.com")
-    assert me is not None
+    me = account_of("root@example.com")
     for button in ("_disable", "_no_operator"):
         page = root.act(f"/admin/tenants/account/{me.id}/change/", button, follow=True)
         assert "their own" in text_of(page)

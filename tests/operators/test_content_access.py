@@ -29,7 +29,7 @@ from tests.support import used_desk
 from tests.support.commands import everything
 from tests.support.operators import Operator, calls, make_operator, membership_url, text_of, user_url
 from tests.support.stored import send
-from tests.support.world import PASSWORD, Browser, World
+from tests.support.world import PASSWORD, Browser, World, account_of
 from tickets.ticket.stored import TICKETS
 
 MARK = "zqmark"
@@ -343,8 +343,7 @@ def test_a_new_account_has_no_password_until_its_owner_chooses_one(
     mails.wait_until_sent()
     (mail,) = mailoutbox
     assert mail.to == ["dora@example.com"]
-    dora = accounts.find_by_email("dora@example.com")
-    assert dora is not None
+    dora = account_of("dora@example.com")
     assert not dora.has_usable_password()
 
 
@@ -372,8 +371,7 @@ def test_an_operator_gives_no_role_to_their_own_account(root: Operator, world: W
     values = {"where": "acme", "role": "owner", "why": "I want to look."}
     refused = root.fill("/admin/tenants/membership/add/", who="root@example.com", **values)
     assert (refused.status_code, "Nobody gives a role to their own account" in text_of(refused)) == (403, True)
-    me = accounts.find_by_email("root@example.com")
-    assert me is not None
+    me = account_of("root@example.com")
     member_changes.seed_member(me, world.tenants["acme"], Role.VIEWER)
     url = f"/admin/tenants/membership/{world.tenants['acme'].tenant_id}_2F{me.id}/change/"
     assert root.fill(url, role="owner", why="I want to look.").status_code == 403

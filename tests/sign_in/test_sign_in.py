@@ -26,7 +26,7 @@ from tenants.tenancy import request_identity
 from tests.desk.test_cost import _watching
 from tests.support.commands import run
 from tests.support.hashers import QuickArgon2
-from tests.support.world import PASSWORD, Browser, World
+from tests.support.world import PASSWORD, Browser, World, account_of
 
 COOKIE = "pooldesk_session"
 
@@ -283,8 +283,7 @@ def test_of_two_password_changes_at_the_same_moment_one_is_made(world: World, mo
 def test_a_sign_in_that_renews_an_old_hash_does_not_bring_back_a_changed_password(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bob = accounts.find_by_id(world.users["bob"].id)
-    assert bob is not None
+    bob = account_of("bob@example.com")
     accounts.set_password(bob.id, "the second phrase", by=SYSTEM)
     monkeypatch.setattr(QuickArgon2, "must_update", lambda *_: True)
     assert bob.check_password(PASSWORD), "as it was read before the change"

@@ -3,6 +3,7 @@ looks on there, Charlie belongs only to Globex."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -125,7 +126,7 @@ class Browser(Client):
         """The desks that this browser's cookie names, the last used one first."""
         return self.ids.pins if self.ids else ()
 
-    def sign_in(self, email: str, password: str = PASSWORD, **extra: str) -> object:
+    def sign_in(self, email: str, password: str = PASSWORD, **extra: str) -> Any:
         return self.post("/login/", {"email": email, "password": password, **extra})
 
     @property
@@ -141,6 +142,21 @@ class Browser(Client):
         ids = self.ids
         return page_mark_of(ids.user_id, ids.tenant_id) if ids and ids.tenant_id else ""
 
-    def send(self, path: str, data: dict[str, object] | None = None, **extra: object) -> object:
+    def send(self, path: str, data: dict[str, object] | None = None, **extra: object) -> Any:
         """POST from a page of the tenant that is pinned now."""
         return self.post(path, {"_page": self.mark(), **(data or {})}, **extra)
+
+
+def account_of(email: str) -> User:
+    """The account that has this address, as it is stored now."""
+    found = accounts.find_by_email(email)
+    assert found is not None, f"{email} has no account"
+    return found
+
+
+def captured(pattern: str, where: Any) -> str:
+    """What the group of this pattern captures, in a text or in the page of a response."""
+    text = where if isinstance(where, str) else where.content.decode()
+    found = re.search(pattern, text)
+    assert found is not None, f"{pattern} is not in {text[:2000]}"
+    return found[1]
