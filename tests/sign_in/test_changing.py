@@ -20,7 +20,7 @@ from tenants.tenancy import request as tenancy_request
 from tests.support import mailing
 from tests.support.factors import SECURITY, add_passkey, code, codes_in, confirmed, give_app
 from tests.support.soft_passkey import SoftPasskey
-from tests.support.world import PASSWORD, Browser, World
+from tests.support.world import PASSWORD, Browser, World, captured
 
 APP = f"{SECURITY}authenticator/"
 
@@ -30,15 +30,12 @@ def text_of(response: Any) -> str:
 
 
 def secret_on(page: Any) -> str:
-    found = re.search(r'<code class="desk-secret"[^>]*>([A-Z2-7 ]+)</code>', page.content.decode())
-    assert found is not None
-    return found[1].replace(" ", "")
+    found = captured(r'<code class="desk-secret"[^>]*>([A-Z2-7 ]+)</code>', page)
+    return found.replace(" ", "")
 
 
 def setup_on(page: Any) -> str:
-    found = re.search(r'name="setup" value="([^"]+)"', page.content.decode())
-    assert found is not None
-    return found[1]
+    return captured(r'name="setup" value="([^"]+)"', page)
 
 
 def add_app(browser: Browser, **extra: str) -> tuple[str, Any]:
@@ -107,9 +104,8 @@ def test_an_app_is_added_by_a_code_of_the_secret_that_is_shown_and_recovery_code
     _, answer = add_app(browser)
     assert len(set(codes_in(answer))) == 10
     assert "no-store" in answer["Cache-Control"]
-    found = re.search(r'href="data:text/plain;charset=utf-8,([^"]+)" download="', answer.content.decode())
-    assert found is not None
-    first, *lines = unquote(found[1]).strip().splitlines()
+    found = captured(r'href="data:text/plain;charset=utf-8,([^"]+)" download="', answer)
+    first, *lines = unquote(found).strip().splitlines()
     assert "bob@example.com" in first
     assert [line for line in lines if line] == codes_in(answer)
     security = browser.get(SECURITY)

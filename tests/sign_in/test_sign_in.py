@@ -26,57 +26,50 @@ from tenants.tenancy import request_identity
 from tests.desk.test_cost import _watching
 from tests.support.commands import run
 from tests.support.hashers import QuickArgon2
-from tests.support.world import PASSWORD, Browser, World, account_of
+from tests.support.world import PASSWORD, Browser, World, account_of, captured
 
 COOKIE = "pooldesk_session"
-
-
-def session_key(browser: Client) -> str:
-    ids = request_identity.read_cookie(browser.cookies[COOKIE].value)
-    assert ids is not None
-    return ids.session_key
 
 
 def signed_in(browser: Client) -> bool:
     return browser.get("/account/").status_code == 200
 
 
-def test_a_member_of_one_tenant_goes_straight_to_its_queue(world: World) -> None:
-    response = Browser().post("/login/", {"email": "bob@example.com", "password": PASSWORD})
-    assert (response.status_code, response["Location"]) == (302, "/acme/tickets/")
+def sign_in(email: str = "bob@example.com", password: str = PASSWORD, **more: str) -> Any:
+    return Browser().sign_in(email, password, **more)
 
 
-def test_a_member_of_several_tenants_chooses_first(world: World) -> None:
-    response = Browser().post("/login/", {"email": "alice@example.com", "password": PASSWORD})
-    assert response["Location"] == "/tenants/"
-
-
-def test_capitals_and_spaces_in_the_address_do_not_matter(world: World) -> None:
-    assert Browser().post("/login/", {"email": " BOB@Example.com ", "password": PASSWORD}).status_code == 302
+@pytest.mark.parametrize(
+    ("email", "asked", "leads_to"),
+    [
+        ("bob@example.com", "", "/acme/tickets/"),
+        ("alice@example.com", "", "/tenants/"),  # she is a member of several
+        (" BOB@Example.com ", "", "/acme/tickets/"),
+        *(
+            ("bob@example.com", evil, "/acme/tickets/")
+            for evil in ("https://evil.example/", "//evil.example", "javascript:alert(1)", "/\\evil.example")
+        ),
+        ("bob@example.com", "/acme/tickets/?tag=" + "a" * 3000, "/acme/"),
+        ("bob@example.com", "/acme/\x00", "/acme/"),
+    ],
+)
+def test_signing_in_leads_to_the_only_desk_or_the_choice_and_never_to_another_site(
+    world: World, email: str, asked: str, leads_to: str
+) -> None:
+    response = sign_in(email, next=asked)
+    assert (response.status_code, response["Location"].startswith(leads_to)) == (302, True)
 
 
 def test_after_signing_in_the_page_that_was_asked_for_is_shown(world: World) -> None:
     browser = Browser()
     asked = browser.get("/tickets/?status=closed")
     assert asked["Location"] == "/login/?next=/tickets/%3Fstatus%3Dclosed"
-    page = browser.get(asked["Location"])
-    back = re.search(r'name="next" value="([^"]+)"', page.content.decode())
-    assert back is not None
-    response = browser.post("/login/", {"email": "bob@example.com", "password": PASSWORD, "next": back[1]})
-    assert response["Location"] == "/tickets/?status=closed"
-
-
-@pytest.mark.parametrize("evil", ["https://evil.example/", "//evil.example", "javascript:alert(1)", "/\\evil.example"])
-def test_signing_in_never_leads_to_another_site(world: World, evil: str) -> None:
-    response = Browser().post("/login/", {"email": "bob@example.com", "password": PASSWORD, "next": evil})
-    assert response["Location"] == "/acme/tickets/"
-
-
-@pytest.mark.parametrize("asked", ["/acme/tickets/?tag=" + "a" * 3000, "/acme/\x00"])
-def test_no_address_that_was_asked_for_keeps_somebody_from_signing_in(world: World, asked: str) -> None:
-    response = Browser().post("/login/", {"email": "bob@example.com", "password": PASSWORD, "next": asked})
-    assert response.status_code == 302
-    assert response["Location"].startswith("/acme/")
+    back = captured(r'name="next" value="([^"]+)"', browser.get(asked["Location"]))
+    assert browser.sign_in("bob@example.com", next=back)["Location"] == "/tickets/?status=closed"
+    asked = "/tickets/?status=closed&tag=a%26b&resolver=me"
+    credentials = {"email": "alice@example.com", "password": PASSWORD, "next": asked}
+    page = Browser().post("/login/", credentials, follow=True)
+    assert page.context["next"] == asked, "the choice of desks keeps the whole address"
 
 
 def test_a_wrong_password_and_an_unknown_address_get_the_same_answer(world: World) -> None:
@@ -114,16 +107,15 @@ def test_passwords_are_stored_as_argon2(world: World) -> None:
 
 
 def test_an_inactive_account_cannot_sign_in(world: World) -> None:
-
     AccountItem(user_key(world.users["bob"].id)).update(actions=[AccountItem.is_active.set(False)])
-    assert Client().post("/login/", {"email": "bob@example.com", "password": PASSWORD}).status_code == 422
+    assert sign_in().status_code == 422
 
 
 def test_signing_in_makes_a_new_session(world: World) -> None:
     browser = world.browser("bob")
-    first = session_key(browser)
+    first = browser.session_key
     browser.sign_in("bob@example.com")
-    assert session_key(browser) != first
+    assert browser.session_key != first
     with pytest.raises(SessionItem.DoesNotExist):
         SessionItem.get(session_keys.session(first))
 
@@ -136,26 +128,18 @@ def test_the_session_cookie_is_shielded(world: World, settings: object) -> None:
     assert (cookie["httponly"], cookie["samesite"], cookie["secure"]) == (True, "Lax", True)
 
 
-def test_signing_out_ends_the_session_on_the_server(world: World) -> None:
-    browser = world.browser("bob")
-    stolen = browser.cookies[COOKIE].value
-    browser.post("/logout/")
-    thief = Client()
-    thief.cookies[COOKIE] = stolen
-    assert not signed_in(thief)
-
-
-def test_signing_out_everywhere_ends_every_session(world: World) -> None:
-    here, there = world.browser("bob"), world.browser("bob")
-    here.send("/logout/everywhere/")
-    assert not signed_in(here)
-    assert not signed_in(there)
+@pytest.mark.parametrize("way", ["/logout/", "/logout/everywhere/"])
+def test_signing_out_ends_the_session_on_the_server_and_everywhere_all_of_them(world: World, way: str) -> None:
+    here, there, thief = world.browser("bob"), world.browser("bob"), Client()
+    thief.cookies[COOKIE] = here.cookies[COOKIE].value
+    here.send(way)
+    assert [signed_in(thief), signed_in(there)] == [False, way == "/logout/"]
 
 
 def test_a_session_item_holds_its_end_of_life(world: World) -> None:
     browser = Browser()
     browser.sign_in("bob@example.com")
-    item = SessionItem.get(session_keys.session(session_key(browser)))
+    item = SessionItem.get(session_keys.session(browser.session_key))
     assert abs(item.expires_at - time.time() - 14 * 24 * 3600) < 60
     described = client.connection("platform").call("DescribeTimeToLive", TableName=SESSIONS.full_name)
     assert described["TimeToLiveDescription"]["AttributeName"] == "expires_at"
@@ -163,7 +147,7 @@ def test_a_session_item_holds_its_end_of_life(world: World) -> None:
 
 def test_an_expired_session_is_refused_before_ttl_removes_it(world: World) -> None:
     browser = world.browser("bob")
-    SessionItem(session_keys.session(session_key(browser))).update(
+    SessionItem(session_keys.session(browser.session_key)).update(
         actions=[SessionItem.expires_at.set(int(time.time()) - 1)]
     )
     assert not signed_in(browser)
@@ -180,7 +164,7 @@ def test_a_forged_cookie_is_nobody(world: World, cookie: str) -> None:
 
 def test_a_cookie_of_one_person_cannot_name_another(world: World) -> None:
     browser = world.browser("bob")
-    forged = request_identity.write_cookie(request_identity.Ids(session_key(browser), world.users["alice"].id))
+    forged = request_identity.write_cookie(request_identity.Ids(browser.session_key, world.users["alice"].id))
     browser.cookies[COOKIE] = forged
     assert not signed_in(browser)
 
@@ -192,7 +176,7 @@ def test_changing_the_password_signs_other_devices_out(world: World) -> None:
     assert here.send("/account/password/", data).status_code == 302
     assert signed_in(here)
     assert not signed_in(there)
-    assert Browser().post("/login/", {"email": "bob@example.com", "password": new}).status_code == 302
+    assert sign_in(password=new).status_code == 302
 
 
 @pytest.mark.parametrize(
@@ -223,8 +207,7 @@ def reset_link(email: str) -> str | None:
 
 
 def test_a_reset_link_sets_a_new_password_once(world: World) -> None:
-    link = reset_link("bob@example.com")
-    assert link is not None
+    link = reset_link("bob@example.com") or ""
     new = {"new_password1": "another long password", "new_password2": "another long password"}
     browser, page = world.browser("bob"), Client().get(link)
     assert page.status_code == 200
@@ -234,7 +217,7 @@ def test_a_reset_link_sets_a_new_password_once(world: World) -> None:
     assert not signed_in(browser), "it signs everybody out"
     assert reset_link("who@example.com") is None
     assert Client().get(link).status_code == 404
-    assert Browser().post("/login/", {"email": "bob@example.com", "password": new["new_password1"]}).status_code == 302
+    assert sign_in(password=new["new_password1"]).status_code == 302
 
 
 def test_of_two_who_use_one_reset_link_at_the_same_moment_one_sets_the_password(
@@ -253,7 +236,7 @@ def test_of_two_who_use_one_reset_link_at_the_same_moment_one_sets_the_password(
 
     monkeypatch.setattr(accounts, "set_password", overtaken)
     assert Client().post(link, first).status_code == 404
-    assert Browser().post("/login/", {"email": "bob@example.com", "password": "the second phrase"}).status_code == 302
+    assert sign_in(password="the second phrase").status_code == 302
 
 
 def test_of_two_password_changes_at_the_same_moment_one_is_made(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,11 +256,7 @@ def test_of_two_password_changes_at_the_same_moment_one_is_made(world: World, mo
     refused = changed("the first phrase")
     assert refused.status_code == 409
     assert "Your password has just been changed elsewhere." in refused.content.decode()
-    statuses = {
-        phrase: Browser().sign_in("bob@example.com", phrase).status_code  # type: ignore[attr-defined]
-        for phrase in ("the first phrase", "the second phrase")
-    }
-    assert statuses == {"the first phrase": 422, "the second phrase": 302}
+    assert [sign_in(password=f"the {which} phrase").status_code for which in ("first", "second")] == [422, 302]
 
 
 def test_a_sign_in_that_renews_an_old_hash_does_not_bring_back_a_changed_password(
@@ -287,8 +266,7 @@ def test_a_sign_in_that_renews_an_old_hash_does_not_bring_back_a_changed_passwor
     accounts.set_password(bob.id, "the second phrase", by=SYSTEM)
     monkeypatch.setattr(QuickArgon2, "must_update", lambda *_: True)
     assert bob.check_password(PASSWORD), "as it was read before the change"
-    assert Browser().sign_in("bob@example.com", PASSWORD).status_code == 422  # type: ignore[attr-defined]
-    assert Browser().sign_in("bob@example.com", "the second phrase").status_code == 302  # type: ignore[attr-defined]
+    assert [sign_in(password=password).status_code for password in (PASSWORD, "the second phrase")] == [422, 302]
 
 
 SHARP = "x@fa\u00df.de"  # which is another domain than fass.de, and becomes it where letters are compared
@@ -348,13 +326,6 @@ def test_the_trail_tells_who_changed_a_password_and_from_where(world: World) -> 
     ]
 
 
-def test_the_choice_of_desks_keeps_the_whole_address_that_was_asked_for(world: World) -> None:
-    asked = "/tickets/?status=closed&tag=a%26b&resolver=me"
-    credentials = {"email": "alice@example.com", "password": PASSWORD, "next": asked}
-    page = Browser().post("/login/", credentials, follow=True)
-    assert page.context["next"] == asked
-
-
 @pytest.mark.parametrize("link", ["/password/reset/x/y/", "/password/reset/MQ/set-password/", "/password/reset/%FF/t/"])
 def test_a_made_up_reset_link_is_not_found(world: World, link: str) -> None:
     assert Client().get(link).status_code == 404
@@ -375,13 +346,10 @@ def test_a_visitor_has_no_session_item(engine: None) -> None:
 
 
 def test_a_password_is_hashed_again_when_its_parameters_are_outdated(world: World, settings: object) -> None:
-    before = accounts.find_by_id(world.users["bob"].id)
+    before = account_of("bob@example.com").password
     settings.PASSWORD_HASHERS = ["tests.support.hashers.StrongerArgon2"]  # type: ignore[attr-defined]
-    assert Browser().post("/login/", {"email": "bob@example.com", "password": PASSWORD}).status_code == 302
-    after = accounts.find_by_id(world.users["bob"].id)
-    assert before is not None
-    assert after is not None
-    assert before.password != after.password
+    assert sign_in().status_code == 302
+    assert account_of("bob@example.com").password != before
 
 
 def test_every_page_has_the_headers_that_a_browser_needs(world: World) -> None:

@@ -19,7 +19,7 @@ from tenants.sign_in.stored import FACTORS, AuthenticatorItem
 from tests.desk.test_cost import _watching
 from tests.support.factors import code, confirmed, give_app, wrong
 from tests.support.operators import text_of
-from tests.support.world import Browser, World
+from tests.support.world import Browser, World, captured
 
 STEP = "/login/second-step/"
 BOB = "bob@example.com"
@@ -62,9 +62,8 @@ def test_the_page_that_was_asked_for_is_shown_after_the_second_step(world: World
     secret, _ = give_app(world, "bob")
     browser = Browser()
     page: Any = browser.sign_in(BOB, next="/tickets/?status=closed")
-    back = re.search(r'name="next" value="([^"]+)"', page.content.decode())
-    assert back is not None
-    assert enter(browser, code(secret, later=1), next=back[1])["Location"] == "/tickets/?status=closed"
+    back = captured(r'name="next" value="([^"]+)"', page)
+    assert enter(browser, code(secret, later=1), next=back)["Location"] == "/tickets/?status=closed"
 
 
 def test_what_was_typed_before_is_offered_after_the_second_step(world: World) -> None:
@@ -72,12 +71,10 @@ def test_what_was_typed_before_is_offered_after_the_second_step(world: World) ->
     mark = browser.mark()
     secret, _ = give_app(world, "bob")  # which ends that session
     page: Any = browser.post("/tickets/new/", {"_page": mark, "title": "Nearly lost", "description": "x"})
-    kept = re.search(r'name="resume" value="([^"]+)"', page.content.decode())
-    assert kept is not None
-    page = browser.sign_in(BOB, resume=kept[1])
-    again = re.search(r'name="resume" value="([^"]+)"', page.content.decode())
-    assert again is not None
-    assert "Nearly lost" in enter(browser, code(secret, later=1), resume=again[1]).content.decode()
+    kept = captured(r'name="resume" value="([^"]+)"', page)
+    page = browser.sign_in(BOB, resume=kept)
+    again = captured(r'name="resume" value="([^"]+)"', page)
+    assert "Nearly lost" in enter(browser, code(secret, later=1), resume=again).content.decode()
 
 
 def test_of_two_who_enter_one_code_at_the_same_moment_one_gets_in(

@@ -22,7 +22,7 @@ from tests.desk.test_cost import _watching
 from tests.sign_in.test_changing import add_app
 from tests.support.commands import run
 from tests.support.factors import code, give_app
-from tests.support.world import Browser, World
+from tests.support.world import Browser, World, captured
 from tickets.desk import creating
 
 REQUEST = "a" * 32
@@ -130,9 +130,8 @@ def test_a_form_whose_page_and_address_disagree_is_refused(desks: World) -> None
     assert page.status_code == 409
     assert "That page belongs to Acme" in text(page)
     acme = desks.tenants["acme"].tenant_id
-    kept = re.search(r'name="resume" value="([^"]+)"', text(page))
-    assert kept is not None
-    offered = text(alice.post("/tenants/switch/", {"tenant": acme, "resume": kept[1]}))
+    kept = captured(r'name="resume" value="([^"]+)"', text(page))
+    offered = text(alice.post("/tenants/switch/", {"tenant": acme, "resume": kept}))
     assert 'action="/acme/tickets/1/comment/"' in offered
     for name in ("acme", "globex"):
         assert "For Acme only" not in text(alice.get(f"/{name}/tickets/1/"))
@@ -261,9 +260,8 @@ def led_to_sign_in(browser: Browser) -> str:
 
 
 def hidden_next(page: Any) -> str:
-    found = re.search(r'name="next" value="([^"]+)"', text(page))
-    assert found is not None
-    return html.unescape(found[1])
+    found = captured(r'name="next" value="([^"]+)"', text(page))
+    return html.unescape(found)
 
 
 def test_it_leads_there_by_the_password(desks: World) -> None:
