@@ -11,14 +11,12 @@ from django.core import mail
 from django.test import Client
 
 from portal.dynamo.platform import PLATFORM
-from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor
-from tenants.operators.facades import AuditRow
 from tenants.sign_in import accounts, entering_views, factor_secrets, factors
 from tenants.sign_in.stored import FACTORS, AuthenticatorItem
 from tests.desk.test_cost import _watching
 from tests.support.factors import code, confirmed, give_app, wrong
-from tests.support.operators import text_of
+from tests.support.operators import text_of, trail
 from tests.support.world import Browser, World, captured
 
 STEP = "/login/second-step/"
@@ -28,7 +26,7 @@ BOB = "bob@example.com"
 def at_second_step(email: str = BOB, **extra: str) -> Browser:
     """A browser in which the right password was entered."""
     browser = Browser()
-    page: Any = browser.sign_in(email, **extra)
+    page = browser.sign_in(email, **extra)
     assert "One more step" in page.content.decode()
     return browser
 
@@ -41,17 +39,13 @@ def is_signed_in(browser: Client) -> bool:
     return browser.get("/account/").status_code == 200
 
 
-def rows(action: str) -> list[Any]:
-    return [row for row in AuditRow.objects.filter(tenant_id=recording.PLATFORM)[:50] if row.action == action]
-
-
 def test_the_code_of_the_app_signs_in_once_and_the_password_alone_never(world: World) -> None:
     secret, _ = give_app(world, "bob")
     digits = code(secret, later=1)
     first, second = at_second_step(), at_second_step()
     assert not is_signed_in(first)
     assert enter(first, wrong(secret)).status_code == 422
-    assert [row.entity_name for row in rows("session.refused")] == [BOB]
+    assert [row.entity_name for row in trail(of="session.refused")] == [BOB]
     assert enter(first, f" {digits[:3]} {digits[3:]} ")["Location"] == "/acme/tickets/"
     assert is_signed_in(first)
     assert enter(second, digits)["Location"] == "/login/", "half a sign-in ends with a whole one"
@@ -61,7 +55,7 @@ def test_the_code_of_the_app_signs_in_once_and_the_password_alone_never(world: W
 def test_the_page_that_was_asked_for_is_shown_after_the_second_step(world: World) -> None:
     secret, _ = give_app(world, "bob")
     browser = Browser()
-    page: Any = browser.sign_in(BOB, next="/tickets/?status=closed")
+    page = browser.sign_in(BOB, next="/tickets/?status=closed")
     back = captured(r'name="next" value="([^"]+)"', page)
     assert enter(browser, code(secret, later=1), next=back)["Location"] == "/tickets/?status=closed"
 
@@ -70,7 +64,7 @@ def test_what_was_typed_before_is_offered_after_the_second_step(world: World) ->
     browser = world.browser("bob")
     mark = browser.mark()
     secret, _ = give_app(world, "bob")  # which ends that session
-    page: Any = browser.post("/tickets/new/", {"_page": mark, "title": "Nearly lost", "description": "x"})
+    page = browser.post("/tickets/new/", {"_page": mark, "title": "Nearly lost", "description": "x"})
     kept = captured(r'name="resume" value="([^"]+)"', page)
     page = browser.sign_in(BOB, resume=kept)
     again = captured(r'name="resume" value="([^"]+)"', page)
@@ -115,7 +109,7 @@ def test_each_of_ten_recovery_codes_signs_in_once_and_is_told_to_the_person(worl
     assert again.status_code == 422
     assert "This recovery code is wrong, or was used before. Each works once: take another one." in text_of(again)
     assert "Wait for the next one." not in text_of(again)
-    assert [row.after for row in rows("user.recovery_code_used")] == ["codes left: 9"]
+    assert [row.after for row in trail(of="user.recovery_code_used")] == ["codes left: 9"]
     assert [enter(at_second_step(), text).status_code for text in codes if text != codes[3]] == [302] * 9
 
 
@@ -205,10 +199,10 @@ def test_a_new_password_does_not_get_around_the_second_step_and_removing_the_fac
     give_app(world, "bob")
     new = "another long password"
     accounts.set_password(world.users["bob"].id, new, by=Actor())
-    page: Any = Browser().sign_in(BOB, new)
+    page = Browser().sign_in(BOB, new)
     assert "One more step" in page.content.decode()
     factors.remove_authenticator(world.users["bob"].id, by=Actor())
-    assert Browser().sign_in(BOB, new).status_code == 302  # type: ignore[attr-defined]
+    assert Browser().sign_in(BOB, new).status_code == 302
 
 
 def test_the_half_of_a_sign_in_is_shielded_and_goes_with_it(world: World, settings: Any) -> None:
@@ -281,5 +275,5 @@ def test_where_no_key_opens_a_secret_recovery_codes_still_sign_in(world: World, 
 def test_recovery_codes_do_nothing_at_the_confirmation_of_somebody_signed_in(world: World) -> None:
     _, codes = give_app(world, "bob")
     browser = world.browser("bob")
-    assert browser.send("/account/security/confirm/", {"password": codes[0]}).status_code == 422  # type: ignore[attr-defined]
+    assert browser.send("/account/security/confirm/", {"password": codes[0]}).status_code == 422
     assert confirmed(world, "bob")

@@ -11,6 +11,8 @@ from typing import Any
 from django.contrib.auth.hashers import make_password
 
 from portal.dynamo import meter
+from tenants.audit_trail.recording import PLATFORM
+from tenants.operators.facades import AuditRow
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
 from tests.desk.test_cost import _watching
@@ -18,6 +20,11 @@ from tests.support.world import PASSWORD, Browser, World
 
 READS = {"GetItem", "BatchGetItem", "Query", "DescribeTable", "DescribeTimeToLive", "ListTables"}
 IDENTITY = "BatchGetItem"  # session and account, before any page
+
+
+def trail(tenant_id: str = PLATFORM, *, of: str = "") -> list[AuditRow]:
+    """The last fifty rows of a trail, newest first, or those of them whose action begins so."""
+    return [row for row in AuditRow.objects.filter(tenant_id=tenant_id)[:50] if row.action.startswith(of)]
 
 
 def make_operator(name: str = "Root") -> User:
