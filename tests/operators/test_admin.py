@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -13,27 +14,17 @@ from portal.dynamo.repository import TenantRepository
 from tenants.audit_trail import recording
 from tenants.lifecycle import desk_settings, tenant_lifecycle
 from tenants.membership import members
-from tenants.operators.facades import AuditRow
 from tenants.sign_in import accounts
 from tenants.tenancy import tenant_directory
-from tests.support.operators import Operator, make_operator, membership_url, tenant_url, text_of, user_url
-from tests.support.world import PASSWORD, Browser, World, account_of
+from tests.support.operators import Operator, make_operator, membership_url, tenant_url, text_of, trail, user_url
+from tests.support.world import Browser, World, account_of, captured
 
 NEW = {"name": "Initech", "slug": "", "owner": "charlie@example.com", "plan": "standard", "shards": "2"}
 
-LONG = "quite a long one"
-DORA = {"email": "dora@example.com", "name": "Dora", "password1": LONG, "password2": LONG}
 
-
-@pytest.fixture
-def root(world: World) -> Operator:
-    make_operator()
-    return Operator.signed_in().open("acme")
-
-
-def trail(tenant_id: str) -> list[tuple[str, str, str]]:
+def told(tenant_id: str) -> list[tuple[str, str, str]]:
     """Action, who and from where, newest first."""
-    return [(row.action, row.actor_email, row.origin) for row in AuditRow.objects.filter(tenant_id=tenant_id)[:50]]
+    return [(row.action, row.actor_email, row.origin) for row in trail(tenant_id)]
 
 
 BY_ROOT = ("root@example.com", "admin")
@@ -51,18 +42,17 @@ def test_the_owner_of_a_new_tenant_is_invited_by_mail(
     assert "Pooldesk invited you to join the support desk Initech as an owner." in letter.body
     tenant = tenant_directory.find("initech")
     assert (tenant.name, int(tenant.shards)) == ("Initech", 2)
-    assert ("tenant.created", *BY_ROOT) in trail(tenant.tenant_id)
+    assert ("tenant.created", *BY_ROOT) in told(tenant.tenant_id)
     page = f"/admin/tenants/tenant/{tenant.tenant_id}/change/"
     assert "has not come yet" in root.says(page)
-    link = re.search(r"/invitation/[\w-]+/", letter.body)
-    assert link is not None
+    link = captured(r"(/invitation/[\w-]+/)", letter.body)
     if address == "charlie@example.com":
         charlie, desk = world.browser("charlie"), {"tenant": tenant.tenant_id}
         assert charlie.post("/tenants/switch/", desk).status_code == 404
         assert charlie.post("/tenants/accept/", desk).status_code == 302
     else:
         new = {"name": "Nora", "new_password1": "a long enough phrase", "new_password2": "a long enough phrase"}
-        assert Browser().post(link[0], new).status_code == 302
+        assert Browser().post(link, new).status_code == 302
     (owner,) = members.owners_of(TenantRepository(tenant.tenant_id))
     assert owner.email == address
     assert "No invitation waits." in root.says(page)
@@ -82,19 +72,6 @@ def test_an_owner_who_has_not_come_is_invited_again(
     assert first.body != second.body
 
 
-def test_of_a_new_tenant_everything_that_is_wrong_is_said_at_once(world: World, root: Operator) -> None:
-    response = root.fill("/admin/tenants/tenant/add/", **(NEW | {"slug": "Bad Slug!", "owner": ""}))
-    assert {"slug", "owner"} <= {*response.context["adminform"].form.errors}
-
-
-def test_a_tenants_page_shows_what_holds_of_it_alone(world: World, root: Operator) -> None:
-    page = root.says(tenant_url(world, "acme"))
-    for word in ("May be deleted from", "Shard epoch", "Empty: it is made from the name"):
-        assert word not in page
-    root.act(tenant_url(world, "acme"), "_close")
-    assert "May be deleted from" in root.says(tenant_url(world, "acme"))
-
-
 def test_before_a_tenant_is_closed_the_page_says_until_when_it_stays_and_who_is_told(
     world: World, root: Operator, settings: Any
 ) -> None:
@@ -104,6 +81,9 @@ def test_before_a_tenant_is_closed_the_page_says_until_when_it_stays_and_who_is_
     assert f"It may be deleted from {until:%-d %B %Y}" in page
     assert "the grace is 14 days" in page
     assert "Its owners get a mail with the reason." in page
+    assert "May be deleted from" not in root.says(tenant_url(world, "acme"))
+    root.act(tenant_url(world, "acme"), "_close")
+    assert "May be deleted from" in root.says(tenant_url(world, "acme"))
 
 
 @pytest.mark.parametrize(
@@ -127,6 +107,11 @@ def test_what_a_rule_refuses_is_an_error_of_the_form_which_keeps_the_rest(
     assert form["owner"].value() == (value if field == "owner" else "charlie@example.com")
 
 
+def test_of_a_new_tenant_everything_that_is_wrong_is_said_at_once(world: World, root: Operator) -> None:
+    response = root.fill("/admin/tenants/tenant/add/", **(NEW | {"slug": "Bad Slug!", "owner": ""}))
+    assert {"slug", "owner"} <= {*response.context["adminform"].form.errors}
+
+
 def test_a_suspended_tenant_says_so_to_its_members_until_it_is_resumed(world: World, root: Operator) -> None:
     bob, url = world.browser("bob", "acme"), tenant_url(world, "acme")
     assert "Acme is suspended." in text_of(root.act(url, "_suspend", reason="Unpaid since March", follow=True))
@@ -137,7 +122,7 @@ def test_a_suspended_tenant_says_so_to_its_members_until_it_is_resumed(world: Wo
     root.act(url, "_resume")
     assert bob.get("/tickets/").status_code == 200
     assert "Acme is suspended." not in root.says("/admin/")
-    done = [action for action, *_ in trail(world.tenants["acme"].tenant_id)]
+    done = [action for action, *_ in told(world.tenants["acme"].tenant_id)]
     assert (done[:2], done.count("tenant.suspended")) == (["tenant.resumed", "tenant.suspended"], 1)
     history = root.says(tenant_url(world, "acme", "history/"))
     row = "root@example.com, admin suspended Acme status: active reason: Unpaid since March, status: suspended"
@@ -145,17 +130,23 @@ def test_a_suspended_tenant_says_so_to_its_members_until_it_is_resumed(world: Wo
     assert "created Acme" in history
 
 
+def overtaken(monkeypatch: pytest.MonkeyPatch, by: Callable[[], object]) -> None:
+    """Somebody else writes between what is read now and its write."""
+    commit = recording.commit
+
+    def later(*args: Any, **how: Any) -> None:
+        monkeypatch.setattr(recording, "commit", commit)
+        by()
+        commit(*args, **how)
+
+    monkeypatch.setattr(recording, "commit", later)
+
+
 def test_a_suspension_never_lists_a_tenant_under_a_slug_that_it_had(
     world: World, root: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit, alice = recording.commit, world.context("alice", "acme")
-
-    def somebody_is_faster(*args: Any, **how: Any) -> None:
-        monkeypatch.setattr(recording, "commit", commit)
-        desk_settings.rename(alice, name="Acme", slug="acme-2", by=recording.SYSTEM)
-        commit(*args, **how)
-
-    monkeypatch.setattr(recording, "commit", somebody_is_faster)
+    alice = world.context("alice", "acme")
+    overtaken(monkeypatch, lambda: desk_settings.rename(alice, name="Acme", slug="acme-2", by=recording.SYSTEM))
     page = root.act(tenant_url(world, "acme"), "_suspend", follow=True)
     assert "Somebody else has just changed this tenant." in text_of(page)
     assert [item.name for item in tenant_directory.all_tenants()] == ["acme-2", "globex"]
@@ -192,18 +183,10 @@ def test_a_form_that_does_not_say_what_it_showed_is_refused(world: World, root: 
 def test_a_race_lost_between_reading_and_writing_is_an_error_of_the_form(
     world: World, root: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit = recording.commit
-
-    def somebody_is_faster(*args: Any, **how: Any) -> None:
-        monkeypatch.setattr(recording, "commit", commit)
-        gold = tenant_lifecycle.TenantLimits("gold", 1)
-        tenant_lifecycle.change_limits(world.tenants["acme"].tenant_id, gold, by=recording.SYSTEM)
-        commit(*args, **how)
-
-    monkeypatch.setattr(recording, "commit", somebody_is_faster)
+    acme, gold = world.tenants["acme"].tenant_id, tenant_lifecycle.TenantLimits("gold", 1)
+    overtaken(monkeypatch, lambda: tenant_lifecycle.change_limits(acme, gold, by=recording.SYSTEM))
     refused = root.fill(tenant_url(world, "acme"), plan="silver")
-    assert refused.status_code == 409
-    assert "now it is “gold”" in text_of(refused)
+    assert (refused.status_code, "now it is “gold”" in text_of(refused)) == (409, True)
     assert tenant_directory.find("acme").plan == "gold"
 
 
@@ -221,9 +204,8 @@ def test_a_form_sent_after_the_session_has_ended_is_offered_again(world: World, 
     root.cookies.clear()
     ended = root.fill("/admin/tenants/tenant/add/", shown, **NEW)
     assert ended.status_code == 401
-    resume = re.search(r'name="resume" value="([^"]+)"', ended.content.decode())
-    assert resume is not None
-    offered = root.post("/login/", {"email": "root@example.com", "password": PASSWORD, "resume": resume[1]})
+    resume = captured(r'name="resume" value="([^"]+)"', ended)
+    offered = root.sign_in("root@example.com", resume=resume)
     assert "Initech" in text_of(offered)
     assert 'action="/admin/tenants/tenant/add/"' in offered.content.decode()
 
@@ -234,7 +216,7 @@ def test_a_form_sent_after_the_session_has_ended_is_offered_again(world: World, 
 def test_an_account_is_created_with_its_row_in_the_platforms_trail(world: World, root: Operator) -> None:
     assert root.fill("/admin/tenants/account/add/", email="Dora@Example.com", name="Dora").status_code == 302
     assert accounts.find_by_email("dora@example.com") is not None
-    assert ("user.created", *BY_ROOT) in trail(recording.PLATFORM)
+    assert ("user.created", *BY_ROOT) in told(recording.PLATFORM)
 
 
 @pytest.mark.parametrize(
@@ -263,7 +245,7 @@ def test_buttons_of_an_account_count_at_the_next_click(world: World, root: Opera
     assert root.act(user_url(world, "bob"), button).status_code == 302
     assert bob.get("/tickets/").status_code == then
     assert bob.get("/admin/").status_code == then
-    assert trail(recording.PLATFORM)[0][1:] == BY_ROOT
+    assert told(recording.PLATFORM)[0][1:] == BY_ROOT
     if button == "_disable":
         root.act(user_url(world, "bob"), "_enable")
         assert world.browser("bob", "acme").get("/tickets/").status_code == 200
@@ -299,7 +281,7 @@ def test_somebody_is_made_a_member_gets_another_role_and_is_removed(world: World
     assert "is out of the tenant at their next click" in root.says(url)
     assert root.post(url, {"post": "yes"}).status_code == 302
     assert root.get(membership_url(world, "vera", "globex")).status_code == 404
-    done = [action for action, *_ in trail(world.tenants["globex"].tenant_id)]
+    done = [action for action, *_ in told(world.tenants["globex"].tenant_id)]
     assert done[:3] == ["member.removed", "member.role_changed", "member.added"]
 
 
@@ -307,3 +289,51 @@ def test_who_is_a_member_already_is_not_made_one_again(world: World, root: Opera
     refused = root.fill("/admin/tenants/membership/add/", who="bob@example.com", where="acme", role="owner", why="No.")
     assert refused.status_code == 409
     assert world.context("bob", "acme").role == "agent"
+
+
+# --- actions that take something away ask first, and keep the reason ---
+
+
+def test_the_button_to_suspend_only_asks_and_takes_no_reason_that_is_empty_or_too_long(
+    world: World, root: Operator
+) -> None:
+    page = root.post(tenant_url(world, "acme"), {"_suspend": "1"})
+    assert (page.status_code, tenant_directory.find("acme").status) == (200, "active")
+    assert "Suspend: Acme (acme)" in text_of(page)
+    assert "its members see only a page that says so" in text_of(page)
+    for reason, said in (("  ", "Say why"), ("x" * 301, "x" * 301)):
+        page = root.act(tenant_url(world, "acme"), "_suspend", reason=reason)
+        assert (page.status_code, tenant_directory.find("acme").status) == (422, "active")
+        assert said in text_of(page)
+
+
+@pytest.mark.parametrize("action", ["_disable", "_operator"])
+def test_an_account_is_not_changed_before_a_reason_is_given(world: World, root: Operator, action: str) -> None:
+    assert root.post(user_url(world, "bob"), {action: "1"}).status_code == 200
+    bob = account_of("bob@example.com")
+    assert (bob.is_active, bob.is_operator) == (True, False)
+
+
+def test_the_reason_of_a_new_operator_stands_in_the_platforms_trail(world: World, root: Operator) -> None:
+    root.act(user_url(world, "bob"), "_operator", reason="Covers the night shift")
+    row = trail()[0]
+    made = ("user.made_operator", "bob@example.com", "reason: Covers the night shift")
+    assert (row.action, row.entity_name, row.after) == made
+
+
+def test_an_operator_is_not_offered_to_disable_or_demote_themselves(world: World, root: Operator) -> None:
+    ruth = make_operator("Ruth")
+    for person, offered in ((account_of("root@example.com"), []), (ruth, ["_disable", "_no_operator"])):
+        page = root.get(f"/admin/tenants/account/{person.id}/change/").content.decode()
+        assert [name for name in ("_disable", "_no_operator") if f'name="{name}"' in page] == offered
+
+
+def test_signing_somebody_out_says_first_which_sessions_end(world: World, root: Operator) -> None:
+    bob = world.browser("bob", "acme")
+    page = root.post(user_url(world, "bob"), {"_sign_out": "1"})
+    assert page.status_code == 200
+    assert re.search(r"signed in \d+ \w{3} 20\d\d, \d\d:\d\d UTC", text_of(page))
+    assert bob.get("/tickets/").status_code == 200
+    page = root.post(user_url(world, "bob"), {"_sign_out": "1", "confirmed": "1"}, follow=True)
+    assert "bob@example.com is signed out on every device." in text_of(page)
+    assert bob.get("/tickets/").status_code == 302

@@ -10,15 +10,9 @@ import pytest
 from tenants.operators.facades import Session
 from tenants.tenancy.stored import DirectoryItem
 from tenants.tenancy.tenant_directory import TENANTS
-from tests.support.operators import IDENTITY, Operator, calls, make_operator, text_of, user_url
+from tests.support.operators import IDENTITY, Operator, calls, text_of, user_url
 from tests.support.stored import put_all
 from tests.support.world import Browser, World
-
-
-@pytest.fixture
-def root(world: World) -> Operator:
-    make_operator()
-    return Operator.signed_in().open("acme")
 
 
 def listed(slug: str, name: str, number: int) -> None:

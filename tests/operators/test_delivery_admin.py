@@ -15,16 +15,10 @@ from portal.errors import Conflict
 from tenants.audit_trail.recording import SYSTEM
 from tenants.operators.facades import AuditRow
 from tests.support import deliveries
-from tests.support.operators import Operator, make_operator, tenant_url, text_of
+from tests.support.operators import Operator, tenant_url, text_of
 from tests.support.world import World
 
 LIST = "/admin/delivery/deaddelivery/"
-
-
-@pytest.fixture
-def root(world: World) -> Operator:
-    make_operator()
-    return Operator.signed_in().open("acme")
 
 
 def dead(world: World, slug: str, to: str = "ep_gone", reason: str = "It answered 410.") -> OutboxItem:

@@ -14,14 +14,8 @@ from delivery.queues.queue_transport import Depth
 from delivery.queues.sender import Sender
 from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import tenant_lifecycle
-from tests.support.operators import IDENTITY, Operator, calls, make_operator, tenant_url
+from tests.support.operators import IDENTITY, Operator, calls, tenant_url
 from tests.support.world import World
-
-
-@pytest.fixture
-def root(world: World) -> Operator:
-    make_operator()
-    return Operator.signed_in()
 
 
 def queues_of(world: World, slug: str) -> frozenset[int]:
