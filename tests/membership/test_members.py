@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from functools import partial
 
 import pytest
 
-from portal.errors import Conflict, Forbidden, Invalid
 from tenants.audit_trail.recording import Actor
 from tenants.membership import member_changes, members
 from tenants.membership.stored import MemberItem
-from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
+from tests.support.racing import succeed
 from tests.support.stored import put_all
 from tests.support.world import World
 from tickets.desk import changing
@@ -79,16 +77,12 @@ def test_of_two_owners_who_go_at_the_same_moment_one_stays(world: World, each_re
         targets = [tenant.user_id for tenant in pair]
         if each_removes == "the other":
             targets.reverse()
-
-        def remove(tenant: TenantContext, target: str) -> bool:
-            try:
-                member_changes.remove_member(tenant, user_id=target, by=Actor(tenant.user_id))
-            except (Conflict, Forbidden):
-                return False
-            return True
-
-        with ThreadPoolExecutor(2) as pool:
-            gone = sum(pool.map(remove, pair, targets))
+        gone = succeed(
+            [
+                partial(member_changes.remove_member, tenant, user_id=target, by=Actor(tenant.user_id))
+                for tenant, target in zip(pair, targets, strict=True)
+            ]
+        )
         assert gone == 1 if each_removes == "themselves" else gone <= 1
         left = {m.id for m in members.owners_of(pair[0].repository)}
         assert left
@@ -189,13 +183,9 @@ def test_of_two_who_change_one_role_at_the_same_moment_both_sides_of_it_agree(wo
     tenant = world.context("alice", "acme")
     bob = world.users["bob"].id
 
-    def change(to: Role) -> None:
-        with suppress(Conflict, Invalid):
-            member_changes.change_role(tenant, user_id=bob, to=to, by=Actor(tenant.user_id))
-
+    change = partial(member_changes.change_role, tenant, user_id=bob, by=Actor(tenant.user_id))
     for _ in range(6):
-        with ThreadPoolExecutor(3) as pool:
-            list(pool.map(change, [Role.ADMIN, Role.VIEWER, Role.AGENT]))
+        succeed([partial(change, to=role) for role in (Role.ADMIN, Role.VIEWER, Role.AGENT)])
         (membership,) = members.memberships_of(bob)
         assert membership.role is roles(world)["bob"]
 

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from portal.errors import Conflict
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.membership import member_changes, members
 from tenants.tenancy.roles import Role
 from tests.support.operators import Operator, calls, membership_url, text_of
+from tests.support.racing import succeed, which_succeed
 from tests.support.world import World
 
 LAST = "Only owner. Add another owner first."
-
-
-def is_done(change: Callable[[], object]) -> bool:
-    try:
-        change()
-    except Conflict:
-        return False
-    return True
 
 
 def owners(world: World) -> set[str]:
@@ -70,8 +60,7 @@ def test_an_operator_and_the_owners_themselves_never_leave_a_desk_without_one(wo
 
         by_root = partial(member_changes.remove, user_id=alice.user_id, tenant_id=acme, by=SYSTEM)
         by_owner = partial(member_changes.remove_member, other, user_id=other.user_id, by=Actor(other.user_id))
-        with ThreadPoolExecutor(2) as pool:
-            assert sum(pool.map(is_done, [by_root, by_owner])) == 1
+        assert succeed([by_root, by_owner]) == 1
         assert len(owners(world)) == 1
         if "alice" not in owners(world):
             world.join("alice", "acme", Role.OWNER)
@@ -84,8 +73,7 @@ def test_of_two_operators_who_demote_the_two_owners_at_the_same_moment_one_is_re
 
     demote = partial(member_changes.set_role, tenant_id=acme, role=Role.AGENT, seen=Role.OWNER, by=SYSTEM)
     for _ in range(8):
-        with ThreadPoolExecutor(2) as pool:
-            done = list(pool.map(is_done, [partial(demote, user_id=alice), partial(demote, user_id=bob)]))
+        done = which_succeed([partial(demote, user_id=alice), partial(demote, user_id=bob)])
         assert sum(done) == 1
         demoted = alice if done[0] else bob
         member_changes.set_role(user_id=demoted, tenant_id=acme, role=Role.OWNER, seen=Role.AGENT, by=SYSTEM)
