@@ -209,7 +209,7 @@ class DeskMove(Torture):
         super().remove()
         for to in {*self.plan.to} - {POOL} if self.tenants else ():
             provisioning.delete_placed(self.tenant_id, to)
-            place_changes.follow_no_more(self.tenant_id, to)
+            place_changes.follow(self.tenant_id, to, no_more=True)
 
     # --- what came of it ---
 

@@ -97,7 +97,7 @@ def test_when_the_way_back_was_called_off_the_old_copy_is_still_gone_back_to_or_
     ended = commands.run("place_tenant", "acme", "--discard", "--now")
     assert (ended.status, last(world).state) == (0, "done"), ended
     assert ticket(world, 1, POOL) == []
-    assert len(place_changes.history(id_of(world))) == 3
+    assert len(place_changes.MOVES.history(id_of(world))) == 3
 
 
 def test_nobody_opens_a_ticket_in_an_old_copy_however_long_they_stood_still(world: World) -> None:

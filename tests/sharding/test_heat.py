@@ -100,7 +100,7 @@ def test_a_hot_tenant_is_resharded_by_itself_once_and_the_reason_is_kept(world: 
             follower.look(Batch("arn", "1", tuple(written(tenant_id, at) for _ in range(15))))
         assert follower.turn() == (not start)
     assert reshard_job.read(tenant_id).readers == 4
-    (item,) = reshard_requests.history(tenant_id)
+    (item,) = reshard_requests.RESHARDINGS.history(tenant_id)
     assert item.reason == "Partition 0 of open tickets took 30 write units a second, and 20 count as hot."
     assert (item.by, item.state) == ("", "done")
 

@@ -133,7 +133,7 @@ def test_after_a_kill_at_any_call_lists_are_whole_and_another_process_goes_on(
             assert sorted(numbers(world.context("alice", "acme"))) == list(range(1, 13))
         assert sorted_shelves(shelves(world)) == sorted_shelves(spread(12, shards))
     assert kills > 4
-    assert [int(item.to_shards) for item in reshard_requests.history(tenant_id)] == [2, 4]
+    assert [int(item.to_shards) for item in reshard_requests.RESHARDINGS.history(tenant_id)] == [2, 4]
 
 
 def test_a_stop_leaves_a_layout_in_which_lists_are_whole_and_a_later_one_goes_on(world: World) -> None:
@@ -242,7 +242,7 @@ def test_the_command_reshards_and_says_so(world: World) -> None:
     assert (ended.status, ended.out) == (0, f"acme: 4 shards now, {moved} tickets were moved.\n")
     again = run("reshard_tenant", "acme", "--shards", "4", "--settle", "0")
     assert (again.status, again.out) == (0, "acme has 4 shards already.\n")
-    (item,) = reshard_requests.history(world.tenants["acme"].tenant_id)
+    (item,) = reshard_requests.RESHARDINGS.history(world.tenants["acme"].tenant_id)
     assert (item.reason, int(item.from_shards), int(item.to_shards), item.state) == ("it is hot", 1, 4, "done")
 
 

@@ -51,14 +51,14 @@ from tickets.counting.stored import MarkerItem
 from tickets.data import stored as import_keys
 from tickets.desk import changing, commenting, creating
 from tickets.desk_export import export_job, export_requests
+from tickets.jobs.stored import past
 from tickets.moving import stored as moving_keys
 from tickets.moving.stored import MoveItem
 from tickets.search import index_rebuild
 from tickets.search.index import indexing
 from tickets.seeding.stored import SOURCE, SeedItem
 from tickets.sharding import reshard_requests
-from tickets.sharding import stored as sharding_keys
-from tickets.sharding.stored import HeatItem, ReshardItem
+from tickets.sharding.stored import HEAT, PAST_RESHARDINGS, HeatItem, ReshardItem
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.stored import TICKETS
 
@@ -190,7 +190,7 @@ def _operators(world: World) -> None:
     for tenant in world.tenants.values():
         reshard_requests.begin(tenant_directory.get(tenant.tenant_id), shards=2, by=SYSTEM)
         former = ReshardItem(
-            sharding_keys.history(tenant.tenant_id), clock.stamp(), tenant_id=tenant.tenant_id, slug=tenant.slug,
+            past(PAST_RESHARDINGS, tenant.tenant_id), clock.stamp(), tenant_id=tenant.tenant_id, slug=tenant.slug,
             title=tenant.name, from_shards=2, to_shards=1, state="done", phase="", begun_at=clock.stamp(),
         )  # fmt: skip
         provisioning.create_placed(tenant.tenant_id, Placement("bridge"))
@@ -233,7 +233,7 @@ def _shared_rows(world: World) -> None:
             SharePostItem(
                 limit_keys.POSTS, "p", counter=1, asked=json.dumps(dict.fromkeys(ids, 1.5)), expires_at=_later()
             ),
-            HeatItem(sharding_keys.HEAT, "w", windows=json.dumps(heat), told_at=clock.stamp()),
+            HeatItem(HEAT, "w", windows=json.dumps(heat), told_at=clock.stamp()),
             NoiseItem(noise_keys.notes_of(int(BEGAN) // 60), "web#p#1", tallies=tallies, expires_at=_later()),
             *(UsageItem(one, "2026-11-22T12:00", requests=3, units=4, expires_at=_later()) for one in ids),
         ]

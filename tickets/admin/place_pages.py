@@ -45,7 +45,7 @@ def _of_tenant(tenant: TenantItem) -> dict[str, Any]:
         "key": _key_of(tenant.tenant_id, where.placement),
         "now": move_presenters.move_row(last) if last else {},
         "kept": move_presenters.move_row(kept) if kept else {},
-        "rows": [move_presenters.move_row(item) for item in place_changes.history(tenant.tenant_id)],
+        "rows": [move_presenters.move_row(item) for item in place_changes.MOVES.history(tenant.tenant_id)],
     }
 
 

@@ -30,7 +30,7 @@ def _of_all() -> dict[str, Any]:
 def _of_tenant(tenant: TenantItem) -> dict[str, Any]:
     reads: list[Any] = [
         partial(reshard_requests.last_of, tenant.tenant_id),
-        partial(reshard_requests.history, tenant.tenant_id),
+        partial(reshard_requests.RESHARDINGS.history, tenant.tenant_id),
     ]
     last, ended = fan_out(reads)
     now = presenters.reshard_row(last) if last else {}

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from pynamodb.attributes import BinaryAttribute, NumberAttribute, UnicodeAttribute
 
 from portal.dynamo.client import Item
 from portal.schema import keys
-from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding, own_partition
+from portal.schema.holdings import Holding, Stage, declare_holding, own_partition
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
 from tenants.tenancy.stored import DIRECTORY
-from tickets.jobs.stored import JobItem
+from tickets.jobs.stored import JobItem, jobs
 
 EXPORTS: Final = keys.part("EXPORT")
 
@@ -72,14 +71,10 @@ class ExportPartItem(Item):
 _A_COPY = "it is a copy of what is exported, and expires"
 
 
-def _exports(reader: Reader) -> Iterator[StoredItem]:
-    return reader.query(DIRECTORY, EXPORTS, begins_with=reader.tenant_id)
-
-
 _parts = own_partition(EXPORT_PARTS)
 
 
 declare_holding(
-    Holding("desk exports", (DIRECTORY,), _exports, Stage.CONTENT, left_out=_A_COPY),
+    Holding("desk exports", (DIRECTORY,), jobs(EXPORTS), Stage.CONTENT, left_out=_A_COPY),
     Holding("files of desk exports", (EXPORT_PARTS,), _parts, Stage.BESIDE, left_out=_A_COPY),
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Generic, TypeVar, cast
 
@@ -19,9 +19,13 @@ from portal.dynamo.store import Store
 from portal.errors import ConditionFailed, Conflict, PortalError
 from portal.schema.registry import Role
 from portal.streams.lease import SignWatch
+from tickets.jobs import stored
 from tickets.jobs.stored import JobItem
 
 I = TypeVar("I", bound=JobItem)  # noqa: E741  # an item
+
+
+SHOWN: Final = 50  # former jobs of a tenant
 
 
 class TakenOver(Conflict):
@@ -34,13 +38,14 @@ class TakenOver(Conflict):
 @dataclass(frozen=True)
 class JobKind(Generic[I]):
     """One kind of job: where the last job of each tenant stands in the directory, which role writes it, and the states
-    in which a process has to carry it on."""
+    in which a process has to carry it on. Where `past` is given, former jobs stay in their tenant's history."""
 
     name: str
     model: type[I]
     partition: str
     role: Role
     unfinished: tuple[str, ...]
+    past: str = ""  # the kind of those in the history
 
     @property
     def _store(self) -> Store:
@@ -68,6 +73,19 @@ class JobKind(Generic[I]):
         """Return the last job of each tenant that has one noted, newest first: one consistent Query."""
         found: Iterable[I] = self._store.query_all(cast(Any, self.model), self.partition, consistent=True)
         return sorted(found, key=lambda item: item.begun_at, reverse=True)
+
+    def history(self, tenant_id: str) -> list[I]:
+        """Return what is kept of a tenant's jobs, newest first, up to SHOWN: one Query as the platform."""
+        kept = stored.past(self.past, tenant_id)
+        found: list[I] = Store("platform").query(cast(Any, self.model), kept, descending=True, limit=SHOWN).items
+        return found
+
+    def kept(self, item: I, **values: Any) -> I:
+        """Return a job as the history keeps it, with these values in place of its own."""
+        kept = self.model.from_raw_data(item.serialize())
+        for name, value in {"kind": stored.past(self.past, item.tenant_id), "name": item.begun_at, **values}.items():
+            setattr(kept, name, value)
+        return kept
 
     def take(self, item: I, *, me: str) -> I:
         """Take the lease of a job that stands as it was seen. Raises TakenOver where somebody was faster."""
@@ -189,14 +207,16 @@ class LeasedJob(Generic[I]):
         values = {"holder": "", **({"trouble": trouble} if trouble else {})}
         self.item = self.kind.note(self.item, me=self.me, **self._always_noted(), **values)
 
-    def _go_through(self, steps: Mapping[str, Callable[[], None]], **begun: Any) -> None:
-        """Do the steps from the phase on that it is at. `begun` is noted with each next phase."""
-        phases = list(steps)
+    def _go_through(self, phases: Sequence[str], **begun: Any) -> None:
+        """Do the step of each phase, the method of its name, from the present one on.
+
+        `begun` is noted with each next phase.
+        """
         for phase in phases[phases.index(self.item.phase) :]:
             if phase != self.item.phase:
                 self._note(phase=phase, **begun)
             self._say(phase)
-            steps[phase]()
+            getattr(self, f"_{phase}")()
 
     def _rest(self, seconds: float) -> None:
         """Wait, give heartbeats, and look whether to go on."""

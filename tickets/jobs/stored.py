@@ -1,11 +1,31 @@
-"""Store jobs: PynamoDB models and nothing else."""
+"""Declare what all jobs store, and how the jobs of a tenant are found."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
 from portal.dynamo.client import Item
+from portal.schema import keys
+from portal.schema.holdings import Find, Reader, StoredItem
 from tenants.tenancy.stored import DIRECTORY
+
+
+def past(kind: str, tenant: str) -> str:
+    """Return the platform's partition of a tenant's jobs of a kind that others have followed, by when they began."""
+    return keys.joined(kind, keys.tenant(tenant))
+
+
+def jobs(partition: str, history: str = "") -> Find:
+    """Return a function that finds a tenant's last job of a kind, and those that are kept in its history."""
+
+    def find(reader: Reader) -> Iterator[StoredItem]:
+        yield from reader.query(DIRECTORY, partition, begins_with=reader.tenant_id)
+        if history:
+            yield from reader.query(DIRECTORY, past(history, reader.tenant_id))
+
+    return find
 
 
 class JobItem(Item):

@@ -48,7 +48,7 @@ class CopyDiscard(LeasedJob[MoveItem]):
         self._left, self._present = Placement.parse(item.from_place), Placement.parse(item.to_place)
 
     def _carry_out(self) -> None:
-        self._go_through({"comparing": self._comparing, "clearing": self._clearing})
+        self._go_through(("comparing", "clearing"))
 
     def _comparing(self) -> None:
         tenant_id = self.item.tenant_id

@@ -157,7 +157,8 @@ def kept_copy(tenant: TenantItem, last: MoveItem | None) -> MoveItem | None:
         return None
     left = (str(where.former), str(where.placement))
     return next(
-        (move for move in place_changes.history(tenant.tenant_id) if (move.from_place, move.to_place) == left), None
+        (move for move in place_changes.MOVES.history(tenant.tenant_id) if (move.from_place, move.to_place) == left),
+        None,
     )
 
 

@@ -36,21 +36,13 @@ ENDED: Final = (CANCELLED, DONE)
 FIRST_PHASE: Final = "preparing"
 FIRST_OF_DISCARD: Final = "comparing"
 
-SHOWN: Final = 50  # former moves of a tenant
-MOVES: Final = JobKind("move", MoveItem, stored.MOVES, "platform", (RUNNING, CANCELLING, DISCARDING))
-
-
-def history(tenant_id: str) -> list[MoveItem]:
-    """Return the moves of a tenant that others have followed, newest first, up to SHOWN: one Query."""
-    return PLATFORM.query(MoveItem, stored.history(tenant_id), descending=True, limit=SHOWN).items
+_UNFINISHED: Final = (RUNNING, CANCELLING, DISCARDING)
+MOVES: Final = JobKind("move", MoveItem, stored.MOVES, "platform", _UNFINISHED, stored.PAST_MOVES)
 
 
 def keep(transaction: Transaction, item: MoveItem) -> None:
     """Add to the transaction that a move which another one follows stays in the tenant's history."""
-    kept = MoveItem.from_raw_data(item.serialize())
-    kept.kind, kept.name = stored.history(item.tenant_id), item.begun_at
-    kept.ended_at = kept.ended_at or clock.stamp()
-    transaction.put(kept)
+    transaction.put(MOVES.kept(item, ended_at=item.ended_at or clock.stamp()))
 
 
 # --- the tenant's item ---
@@ -59,19 +51,11 @@ def keep(transaction: Transaction, item: MoveItem) -> None:
 _COPIED_APART = ("tickets", "ticket counter")  # by number, and in the hold
 
 
-def follow(tenant_id: str, placement: Placement) -> None:
-    """Let the streams of a placement be followed from here on."""
+def follow(tenant_id: str, placement: Placement, *, no_more: bool = False) -> None:
+    """Let the streams of a placement be followed from here on, or `no_more`: its tables are gone."""
     if placement != POOL:
         transaction = Transaction()
-        placements.list_it(transaction, tenant_id, placement)
-        PLATFORM.transact(transaction)
-
-
-def follow_no_more(tenant_id: str, placement: Placement) -> None:
-    """Let the streams of a placement be followed no more: its tables are gone."""
-    if placement != POOL:
-        transaction = Transaction()
-        placements.unlist_it(transaction, tenant_id, placement)
+        (placements.unlist_it if no_more else placements.list_it)(transaction, tenant_id, placement)
         PLATFORM.transact(transaction)
 
 

@@ -19,16 +19,11 @@ from portal.schema import keys
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
 from portal.schema.registry import Grant, declare
 from tenants.tenancy.stored import DIRECTORY
-from tickets.jobs.stored import JobItem
+from tickets.jobs.stored import JobItem, jobs
 from tickets.ticket.stored import TICKETS
 
 MOVES: Final = keys.part("MOVING")
-_HISTORY: Final = "MOVED"
-
-
-def history(tenant: str) -> str:
-    """Return the platform's partition of a tenant's moves that have ended, by when they began."""
-    return keys.joined(_HISTORY, keys.tenant(tenant))
+PAST_MOVES: Final = "MOVED"
 
 
 class MoveItem(JobItem):
@@ -89,16 +84,11 @@ declare(
 _OF_THIS_PLACE = "it is about the placements of this installation"
 
 
-def _moves(reader: Reader) -> Iterator[StoredItem]:
-    yield from reader.query(DIRECTORY, MOVES, begins_with=reader.tenant_id)
-    yield from reader.query(DIRECTORY, history(reader.tenant_id))
-
-
 def _fences(reader: Reader) -> Iterator[StoredItem]:
     return reader.query(TICKETS, move_keys.move(reader.tenant_id))
 
 
 declare_holding(
-    Holding("moves", (DIRECTORY,), _moves, Stage.BESIDE, left_out=_OF_THIS_PLACE),
+    Holding("moves", (DIRECTORY,), jobs(MOVES, PAST_MOVES), Stage.BESIDE, left_out=_OF_THIS_PLACE),
     Holding("fences of moves", (TICKETS,), _fences, Stage.BESIDE, left_out=_OF_THIS_PLACE),
 )

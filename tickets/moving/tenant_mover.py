@@ -90,18 +90,13 @@ class TenantMover(LeasedJob[MoveItem]):
     def _carry_out(self) -> None:
         try:
             self._heed()
-            steps = dict(zip(PHASES, self._steps(), strict=True))
             if self.item.phase in PHASES[2:-1]:
                 self._open()
-            self._go_through(steps, done=0)
+            self._go_through(PHASES, done=0)
         except EndAsked:
             self._cancel()
         except GateClosed as closed:
             raise TakenOver from closed
-
-    def _steps(self) -> tuple[Callable[[], None], ...]:
-        beginning = (self._preparing, self._announcing, self._copying)
-        return (*beginning, self._catching, self._holding, self._verifying)
 
     # --- steps ---
 
@@ -258,7 +253,7 @@ class TenantMover(LeasedJob[MoveItem]):
         if placements.stored_whereabouts(self.item.tenant_id).former != self._to:
             if not self.item.lost:
                 discarding.clear(self.item.tenant_id, self._to, caught_up=self._caught_up)
-            place_changes.follow_no_more(self.item.tenant_id, self._to)
+            place_changes.follow(self.item.tenant_id, self._to, no_more=True)
         self._note(state=place_changes.CANCELLED, holder="", ended_at=clock.stamp(), trouble="")
 
 

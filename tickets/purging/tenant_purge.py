@@ -137,7 +137,7 @@ class TenantPurge(LeasedJob[PurgeItem]):
         """
         own = [place for place in self._places if place != POOL]
         for place in own:
-            place_changes.follow_no_more(self.item.tenant_id, place)
+            place_changes.follow(self.item.tenant_id, place, no_more=True)
         if own:
             self._tell("waiting until nobody follows its own tables")
             self._rest(self._unfollow)

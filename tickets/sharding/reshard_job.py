@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -115,14 +114,11 @@ class Mover(LeasedJob[ReshardItem]):
         with stream_source.of(self._tenant_id, where).entered():
             try:
                 self._heed()
-                self._go_through(dict(zip(_PHASES, self._steps(), strict=True)), place="")
+                self._go_through(_PHASES, place="")
             except EndAsked:
                 change(self._tenant_id, read(self._tenant_id), moving_to=0)
                 state = reshard_requests.STOPPED
         self.item = reshard_requests.end(self.item, me=self.me, state=state)
-
-    def _steps(self) -> tuple[Callable[[], None], ...]:
-        return (self._widening, self._switching, self._moving, self._narrowing, self._sweeping)
 
     # --- steps ---
 
@@ -130,11 +126,11 @@ class Mover(LeasedJob[ReshardItem]):
         layout = read(self._tenant_id)
         readers = max(layout.readers, layout.writers, self._to)
         change(self._tenant_id, layout, readers=readers, moving_to=self._to)
-        self._settle()
+        self._rest(self._settle_seconds)
 
     def _switching(self) -> None:
         change(self._tenant_id, read(self._tenant_id), writers=self._to)
-        self._settle()
+        self._rest(self._settle_seconds)
 
     def _moving(self) -> None:
         layout = read(self._tenant_id)
@@ -156,7 +152,7 @@ class Mover(LeasedJob[ReshardItem]):
         for _ in range(_LOOKS):
             if not self._look_beyond(layout.readers):
                 change(self._tenant_id, layout, readers=self._to, moving_to=0)
-                self._settle()
+                self._rest(self._settle_seconds)
                 return
             self._rest(_LOOK_SECONDS)
         raise Throttled("Tickets keep coming into partitions that are to be empty.")
@@ -195,10 +191,6 @@ class Mover(LeasedJob[ReshardItem]):
         if moved:
             self._note(moved=int(self.item.moved) + moved)
         return len(rows), rest
-
-    def _settle(self) -> None:
-        """Wait until nobody can be using an older layout any more."""
-        self._rest(self._settle_seconds)
 
     def _place(self, shelves: list[Shelf]) -> tuple[int, Placed | None]:
         """Return the partition that a former holder has come to, and the ticket behind which it would go on."""

@@ -22,7 +22,9 @@ from tickets.sharding.stored import ReshardItem
 RUNNING, STOPPING, STOPPED, DONE = "running", "stopping", "stopped", "done"
 FIRST_PHASE: Final = "widening"
 
-RESHARDINGS: Final = JobKind("resharding", ReshardItem, stored.RESHARDINGS, "worker", (RUNNING, STOPPING))
+RESHARDINGS: Final = JobKind(
+    "resharding", ReshardItem, stored.RESHARDINGS, "worker", (RUNNING, STOPPING), stored.PAST_RESHARDINGS
+)
 
 
 def begun(*, tenant: Any, to_shards: int, reason: str, by: str, holder: str) -> tuple[ReshardItem, list[Any], Any]:
@@ -40,20 +42,14 @@ def begun(*, tenant: Any, to_shards: int, reason: str, by: str, holder: str) -> 
 
 def end(item: ReshardItem, *, me: str, state: str) -> ReshardItem:
     """Keep it among those that have ended, and let go of it."""
-    ended_at = clock.stamp()
-    kept = ReshardItem.from_raw_data(item.serialize())
-    kept.kind, kept.name = stored.history(item.tenant_id), item.begun_at
-    kept.state, kept.ended_at, kept.holder, kept.place = state, ended_at, "", ""
-    worker.put(kept)
-    return RESHARDINGS.note(item, me=me, state=state, ended_at=ended_at, holder="", place="")
+    end: dict[str, Any] = {"state": state, "ended_at": clock.stamp(), "holder": "", "place": ""}
+    worker.put(RESHARDINGS.kept(item, **end))
+    return RESHARDINGS.note(item, me=me, **end)
 
 
 def forget(item: ReshardItem) -> None:
     """Remove what has ended from the list of the last ones; the tenant's history keeps it."""
     worker.remove(item, condition=(ReshardItem.begun_at == item.begun_at) & (ReshardItem.state == item.state))
-
-
-SHOWN = 20  # former reshardings of a tenant
 
 
 def begin(tenant: TenantItem, *, shards: int, reason: str = "", by: Actor, holder: str = "") -> None:
@@ -106,11 +102,6 @@ def all_last() -> list[ReshardItem]:
     """Return the last resharding of each tenant that had one lately, newest first: one Query."""
     found = PLATFORM.query(ReshardItem, stored.RESHARDINGS).items
     return sorted(found, key=lambda item: item.begun_at, reverse=True)
-
-
-def history(tenant_id: str) -> list[ReshardItem]:
-    """Return the reshardings of a tenant that have ended, newest first, up to SHOWN: one Query."""
-    return PLATFORM.query(ReshardItem, stored.history(tenant_id), descending=True, limit=SHOWN).items
 
 
 def said(shards: int) -> str:

@@ -13,17 +13,12 @@ from portal.schema import keys
 from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding
 from portal.schema.registry import Grant, declare
 from tenants.tenancy.stored import DIRECTORY, TENANTS
-from tickets.jobs.stored import JobItem
+from tickets.jobs.stored import JobItem, jobs
 
 RESHARDINGS: Final = keys.part("RESHARDING")
 HEAT: Final = keys.part("HEAT")  # what each stream worker has seen of partitions that are written much
-_HISTORY: Final = "RESHARDED"
-ALL_HISTORIES: Final = f"{keys.beginning(_HISTORY)}*"
-
-
-def history(tenant: str) -> str:
-    """Return the platform's partition of a tenant's reshardings that have ended, by when they began."""
-    return keys.joined(_HISTORY, keys.tenant(tenant))
+PAST_RESHARDINGS: Final = "RESHARDED"
+ALL_HISTORIES: Final = f"{keys.beginning(PAST_RESHARDINGS)}*"
 
 
 class ReshardItem(JobItem):
@@ -72,11 +67,6 @@ declare(
 _OF_THIS_PLACE = "it is about the partitions of this installation"
 
 
-def _reshardings(reader: Reader) -> Iterator[StoredItem]:
-    yield from reader.query(DIRECTORY, RESHARDINGS, begins_with=reader.tenant_id)
-    yield from reader.query(DIRECTORY, history(reader.tenant_id))
-
-
 def _heat(reader: Reader) -> Iterator[StoredItem]:
     for one in reader.query(DIRECTORY, HEAT):
         if reader.tenant_id in one.item["windows"]["S"]:
@@ -93,6 +83,6 @@ def _cooled(tenant_id: str, raw: Raw) -> Raw:
 
 
 declare_holding(
-    Holding("reshardings", (DIRECTORY,), _reshardings, Stage.BESIDE, left_out=_OF_THIS_PLACE),
+    Holding("reshardings", (DIRECTORY,), jobs(RESHARDINGS, PAST_RESHARDINGS), Stage.BESIDE, left_out=_OF_THIS_PLACE),
     Holding("heat", (DIRECTORY,), _heat, Stage.BESIDE, without=_cooled, left_out=_OF_THIS_PLACE),
 )
