@@ -75,6 +75,6 @@ _parts = own_partition(EXPORT_PARTS)
 
 
 declare_holding(
-    Holding("desk exports", (DIRECTORY,), jobs(EXPORTS), Stage.CONTENT, left_out=_A_COPY),
+    jobs("desk exports", EXPORTS, Stage.CONTENT, left_out=_A_COPY),
     Holding("files of desk exports", (EXPORT_PARTS,), _parts, Stage.BESIDE, left_out=_A_COPY),
 )

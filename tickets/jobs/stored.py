@@ -8,7 +8,7 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
 from portal.dynamo.client import Item
 from portal.schema import keys
-from portal.schema.holdings import Find, Reader, StoredItem
+from portal.schema.holdings import Holding, Reader, Stage, StoredItem
 from tenants.tenancy.stored import DIRECTORY
 
 
@@ -17,15 +17,15 @@ def past(kind: str, tenant: str) -> str:
     return keys.joined(kind, keys.tenant(tenant))
 
 
-def jobs(partition: str, history: str = "") -> Find:
-    """Return a function that finds a tenant's last job of a kind, and those that are kept in its history."""
+def jobs(name: str, partition: str, stage: Stage, *, history: str = "", left_out: str) -> Holding:
+    """Return the holding of a tenant's last job of a kind, and of those that are kept in its history."""
 
     def find(reader: Reader) -> Iterator[StoredItem]:
         yield from reader.query(DIRECTORY, partition, begins_with=reader.tenant_id)
         if history:
             yield from reader.query(DIRECTORY, past(history, reader.tenant_id))
 
-    return find
+    return Holding(name, (DIRECTORY,), find, stage, left_out=left_out)
 
 
 class JobItem(Item):

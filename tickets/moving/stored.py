@@ -89,6 +89,6 @@ def _fences(reader: Reader) -> Iterator[StoredItem]:
 
 
 declare_holding(
-    Holding("moves", (DIRECTORY,), jobs(MOVES, PAST_MOVES), Stage.BESIDE, left_out=_OF_THIS_PLACE),
+    jobs("moves", MOVES, Stage.BESIDE, history=PAST_MOVES, left_out=_OF_THIS_PLACE),
     Holding("fences of moves", (TICKETS,), _fences, Stage.BESIDE, left_out=_OF_THIS_PLACE),
 )

@@ -83,6 +83,6 @@ def _cooled(tenant_id: str, raw: Raw) -> Raw:
 
 
 declare_holding(
-    Holding("reshardings", (DIRECTORY,), jobs(RESHARDINGS, PAST_RESHARDINGS), Stage.BESIDE, left_out=_OF_THIS_PLACE),
+    jobs("reshardings", RESHARDINGS, Stage.BESIDE, history=PAST_RESHARDINGS, left_out=_OF_THIS_PLACE),
     Holding("heat", (DIRECTORY,), _heat, Stage.BESIDE, without=_cooled, left_out=_OF_THIS_PLACE),
 )
