@@ -12,7 +12,7 @@ from django.conf import settings
 
 from portal.dynamo import client, placement
 from portal.dynamo.batches import batch_write
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from portal.errors import Forbidden
 from portal.isolation import guard
 from portal.schema import holdings
@@ -48,7 +48,7 @@ def _dispatch(operation: str, request: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def delete_scratch(repository: TenantRepository, sort_keys: Iterable[str]) -> None:
+def delete_scratch(repository: Store, sort_keys: Iterable[str]) -> None:
     """Delete what the proof of isolation wrote under the key that is its own; on an account, as the seed role."""
     pk = {"S": proof_keys.proof(repository.tenant_id)}
     keys_of_items = [{"pk": pk, "sk": {"S": sort_key}} for sort_key in sort_keys]

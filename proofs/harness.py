@@ -22,8 +22,8 @@ from unittest.mock import patch
 from django.core.management.base import CommandError, CommandParser
 
 from portal.dynamo.client import fan_out
-from portal.dynamo.repository import TenantRepository
 from portal.dynamo.retry import retrying
+from portal.dynamo.store import Store
 from portal.errors import PortalError, Unavailable
 from portal.management.command import PortalCommand, Progress, number, whole_number
 from proofs import cleanup, proof_report
@@ -126,7 +126,7 @@ class Torture:
                 fan_out([partial(creating.create, tenant, title=f"Quiet {number}") for number in numbers])
                 progress.advance(len(numbers))
 
-    def repository(self) -> TenantRepository:
+    def repository(self) -> Store:
         """Return the first tenant's repository, wherever that lies now."""
         return context.for_system(tenant_directory.get(self.tenant_id)).repository
 
@@ -300,7 +300,7 @@ class Torture:
                 patiently(partial(cleanup.delete_content, tenant.tenant_id))
                 with suppress(WorkerAway):
                     stream_barrier.wait_until_applied(
-                        TenantRepository(tenant.tenant_id), timeout=DRAIN_SECONDS, say=lambda _: None
+                        Store("tenant", tenant.tenant_id), timeout=DRAIN_SECONDS, say=lambda _: None
                     )
             self.end(self.follower, seconds=30)
         for tenant in self.tenants:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import snowballstemmer
 
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from proofs import stored
 from proofs.stored import TicketItem
 from tenants.tenancy.context import TenantContext
@@ -48,7 +48,7 @@ class SearchedTicket:
     tags: Sequence[str] = ()
 
 
-def read(repository: TenantRepository) -> dict[int, SearchedTicket]:
+def read(repository: Store) -> dict[int, SearchedTicket]:
     """Return what is searched of every ticket, by number."""
     return {
         number: ticket for number, items in stored.collections(repository) if (ticket := _searched(items)) is not None

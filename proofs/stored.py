@@ -8,7 +8,7 @@ from typing import Final
 
 from portal.dynamo.client import fan_out
 from portal.dynamo.models import Kinds
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from tickets.ticket import stored
 from tickets.ticket.stored import ActivityItem, DetailItem, SummaryItem
 from tickets.verification import recount
@@ -20,7 +20,7 @@ TICKET_ITEMS: Final = Kinds[TicketItem](
 _AT_ONCE: Final = 16
 
 
-def summaries(repository: TenantRepository) -> Iterator[SummaryItem]:
+def summaries(repository: Store) -> Iterator[SummaryItem]:
     """Yield the summary of every ticket, which are read in batches."""
     for several in recount.groups(recount.last_number(repository)):
         for numbers in several:
@@ -28,7 +28,7 @@ def summaries(repository: TenantRepository) -> Iterator[SummaryItem]:
             yield from (one for one in repository.get_many(SummaryItem, wanted, consistent=True) if one)
 
 
-def collections(repository: TenantRepository) -> Iterator[tuple[int, Sequence[TicketItem]]]:
+def collections(repository: Store) -> Iterator[tuple[int, Sequence[TicketItem]]]:
     """Yield all items of every number that was given out, those of a timeline in its order."""
 
     def read(number: int) -> Sequence[TicketItem]:

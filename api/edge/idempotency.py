@@ -26,7 +26,7 @@ from api.edge import problem_responses, stored
 from api.edge.problem_responses import RequestProblem
 from api.edge.routing import ApiRequest
 from api.edge.stored import AnswerItem
-from portal.dynamo.repository import Action, Condition, TenantRepository, Transaction
+from portal.dynamo.store import Action, Condition, Store, Transaction
 from portal.dynamo.transaction import Companion
 from portal.errors import ConditionFailed, PortalError, TransactionRefused
 
@@ -100,7 +100,7 @@ class _Once(Generic[_T]):
         is_content: bool,
     ) -> None:
         self._render, self._keep = render, keep
-        self._repository = request.tenant.repository if is_content else TenantRepository(request.tenant.tenant_id)
+        self._repository = request.tenant.repository if is_content else Store("tenant", request.tenant.tenant_id)
         self._request_id = request.request_id
         self._claim = uuid.uuid4().hex
         self._is_claimed = False

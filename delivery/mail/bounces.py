@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 from delivery.mail.stored import BOUNCES
 from delivery.queues.queue_transport import BATCH
 from portal import clock
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from portal.errors import Invalid, PortalError
 from portal.queueing import sqs_client
 from portal.queueing.sqs_client import LONGEST_POLL
@@ -132,4 +132,4 @@ def note_undelivered(tenant_id: str, about: str, *, why: str, sent_at: str) -> N
     """Write down, as its tenant, why the mail that was written at `sent_at` did not get through: one UpdateItem."""
     if about.startswith(INVITATION):
         invite_id = about.removeprefix(INVITATION)
-        invitations.note_unreached(TenantRepository(tenant_id), invite_id, why=why, sent_at=sent_at)
+        invitations.note_unreached(Store("tenant", tenant_id), invite_id, why=why, sent_at=sent_at)

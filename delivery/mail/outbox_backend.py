@@ -20,7 +20,7 @@ from delivery.outbox.event_types import Event, EventType
 from delivery.outbox.stored import NO_TENANT, OutboxItem
 from portal import clock
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import TenantRepository, Transaction
+from portal.dynamo.store import Store, Transaction
 from portal.errors import PortalError
 
 MAIL: Final = "mail"  # the destination
@@ -55,7 +55,7 @@ def _commit(transaction: Transaction, tenant_id: str) -> None:
     if tenant_id == NO_TENANT:
         PLATFORM.transact(transaction)
     else:
-        TenantRepository(tenant_id).transact(transaction)
+        Store("tenant", tenant_id).transact(transaction)
 
 
 def _row(message: EmailMessage) -> OutboxItem:

@@ -20,7 +20,7 @@ from typing import Final, Literal
 
 from delivery.outbox.stored import OutboxItem
 from portal import clock
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from portal.errors import NotFound
 
 
@@ -30,7 +30,7 @@ class Work:
     from 1; `deadline` is a moment of this process's monotonic clock, after which nobody waits for the outcome."""
 
     tenant_id: str
-    repository: TenantRepository
+    repository: Store
     row: OutboxItem
     index: int
     destination: str

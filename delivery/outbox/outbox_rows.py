@@ -27,8 +27,8 @@ from portal.dynamo import placement
 from portal.dynamo.client import fan_out
 from portal.dynamo.models import ByIndex
 from portal.dynamo.placement import POOL, Placement, at
-from portal.dynamo.repository import Action, TenantRepository, Transaction
 from portal.dynamo.retry import retrying
+from portal.dynamo.store import Action, Store, Transaction
 from portal.errors import ConditionFailed, TransactionRefused
 from portal.isolation import guard
 from portal.streams.worker import WORKER
@@ -187,7 +187,7 @@ def settle(row: OutboxItem) -> None:
 # --- by who delivers, in the tenant's name ---
 
 
-def answered(repository: TenantRepository, row: OutboxItem, member: str) -> None:
+def answered(repository: Store, row: OutboxItem, member: str) -> None:
     """Take a member out of `open`, and the row out of the index with the last one."""
     done: Any = OutboxItem.open == {member}
     try:
@@ -203,7 +203,7 @@ def answered(repository: TenantRepository, row: OutboxItem, member: str) -> None
             answered(repository, stored, member)
 
 
-def failed(repository: TenantRepository, row: OutboxItem, member: str, *, next_at: str) -> None:
+def failed(repository: Store, row: OutboxItem, member: str, *, next_at: str) -> None:
     """Note a failed attempt and when the next is due."""
 
     def change(stored: OutboxItem, before: dict[str, Any]) -> tuple[dict[str, Any], str]:
@@ -216,7 +216,7 @@ def failed(repository: TenantRepository, row: OutboxItem, member: str, *, next_a
     _change_attempt(repository, row, member, change)
 
 
-def give_back(repository: TenantRepository, row: OutboxItem, member: str) -> None:
+def give_back(repository: Store, row: OutboxItem, member: str) -> None:
     """Let a member of `open` be due at once, whose message ends before any worker has begun it.
 
     No attempt is counted for it. That it was given back is, so that the sender of the message knows that it has ended.
@@ -230,7 +230,7 @@ def give_back(repository: TenantRepository, row: OutboxItem, member: str) -> Non
     )
 
 
-def risk(repository: TenantRepository, row: OutboxItem, member: str, times: int) -> None:
+def risk(repository: Store, row: OutboxItem, member: str, times: int) -> None:
     """Note how many attempts since the last answer may have killed a worker."""
     _change_attempt(
         repository,
@@ -240,7 +240,7 @@ def risk(repository: TenantRepository, row: OutboxItem, member: str, times: int)
     )
 
 
-def hasten(repository: TenantRepository, row: OutboxItem, member: str) -> bool:
+def hasten(repository: Store, row: OutboxItem, member: str) -> bool:
     """Let a member of `open` that waits for its next attempt be due at once. Tell whether it is open.
 
     The attempt replaces the last one in the count, so that impatience does not use up the attempts of three days.
@@ -255,7 +255,7 @@ def hasten(repository: TenantRepository, row: OutboxItem, member: str) -> bool:
 
 
 def _change_attempt(
-    repository: TenantRepository,
+    repository: Store,
     row: OutboxItem,
     member: str,
     change: Callable[[OutboxItem, dict[str, Any]], tuple[dict[str, Any], str]],
@@ -278,7 +278,7 @@ def _change_attempt(
     return is_open
 
 
-def dead(repository: TenantRepository, row: OutboxItem, member: str, *, transaction: Transaction) -> None:
+def dead(repository: Store, row: OutboxItem, member: str, *, transaction: Transaction) -> None:
     """Give a member up, in one transaction with `transaction`, which keeps what is known of it.
 
     Nothing is written where the member is not open any more.

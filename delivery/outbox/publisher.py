@@ -16,7 +16,7 @@ from delivery.outbox import event_types
 from delivery.outbox.event_types import Event
 from delivery.outbox.stored import NO_TENANT, OutboxItem, outbox_row, pending_of, row_parts
 from portal import clock
-from portal.dynamo.repository import Transaction
+from portal.dynamo.store import Transaction
 from tenants.tenancy.context import TenantContext
 
 KEPT_SECONDS: Final = 30 * 86400  # of a row, after which TTL removes it

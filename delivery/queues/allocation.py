@@ -19,7 +19,7 @@ from delivery.queues.queue_sets import QueueSet
 from delivery.queues.stored import GIVEN, SETS, GivenItem, QueueSetItem, count_of
 from portal.dynamo.client import fan_out
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import BATCH_GET_LIMIT, Transaction
+from portal.dynamo.store import BATCH_GET_LIMIT, Transaction
 from portal.errors import Conflict, Invalid, TransactionRefused
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry

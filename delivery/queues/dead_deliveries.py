@@ -27,7 +27,7 @@ from portal.dynamo.library_errors import is_missing
 from portal.dynamo.models import ByIndex
 from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import TenantRepository, Transaction
+from portal.dynamo.store import Store, Transaction
 from portal.errors import Conflict, NotFound, PortalError, TransactionRefused, Unavailable
 from portal.schema import keys as schema_keys
 from tenants.audit_trail import recording
@@ -45,7 +45,7 @@ _NO_EVENT: Final = "The outbox has no such event any more, so it cannot be repla
 # --- keeping ---
 
 
-def keep(repository: TenantRepository, row: OutboxItem, *, index: int, destination: str, reason: str) -> None:
+def keep(repository: Store, row: OutboxItem, *, index: int, destination: str, reason: str) -> None:
     """Give up a delivery: write its dead letter, and let the row wait for it no longer, both or neither.
 
     The same again replaces itself. Raises Throttled and Unavailable.
@@ -83,7 +83,7 @@ def stored(*, tenant_id: str = "") -> Iterator[DeadDeliveryItem]:
     """Yield all dead deliveries, newest first, or those of one tenant by the moment of their events: a Query a
     megabyte."""
     if tenant_id:
-        yield from TenantRepository(tenant_id).query_all(DeadDeliveryItem, schema_keys.tenant, consistent=True)
+        yield from Store("tenant", tenant_id).query_all(DeadDeliveryItem, schema_keys.tenant, consistent=True)
     else:
         yield from PLATFORM.query_all(ByIndex(DeadDeliveryItem, DEAD_BY_TIME), LISTED, descending=True)
 
@@ -130,16 +130,16 @@ def replay(letter: DeadDeliveryItem, *, by: Actor) -> None:
         raise _gone_or(error) from error
 
 
-def _repository(letter: DeadDeliveryItem) -> TenantRepository:
+def _repository(letter: DeadDeliveryItem) -> Store:
     """Return that of the outbox in which the row is. Raises NotFound where the letter has just gone."""
-    named = TenantRepository(letter.tenant_id)
+    named = Store("tenant", letter.tenant_id)
     kept = named.get(DeadDeliveryItem, schema_keys.tenant, sort=letter.letter_id, consistent=True)
     if kept is None:
         raise NotFound(_TAKEN)
-    return TenantRepository(letter.tenant_id, Placement.parse(kept.placement))
+    return Store("tenant", letter.tenant_id, Placement.parse(kept.placement))
 
 
-def _reopen_first(repository: TenantRepository, reopening: Transaction, member: str) -> None:
+def _reopen_first(repository: Store, reopening: Transaction, member: str) -> None:
     """Let the row wait again. One that waits for this already was opened by a replay that came no further."""
     try:
         repository.transact(reopening)

@@ -29,8 +29,8 @@ from delivery.queues.stored import EVERYTHING, HOLDS, HoldItem
 from portal import clock
 from portal.dynamo.models import ByIndex
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import Action as UpdateAction
-from portal.dynamo.repository import Transaction
+from portal.dynamo.store import Action as UpdateAction
+from portal.dynamo.store import Transaction
 from portal.errors import ConditionFailed, Conflict, TransactionRefused, Unavailable
 from portal.streams import stream_source
 from portal.streams.stream_source import POOLED, StreamSource

@@ -29,7 +29,7 @@ from delivery.queues.queue_transport import Message, Received
 from portal import clock
 from portal.dynamo.library_errors import is_missing
 from portal.dynamo.placement import Placement, at
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from portal.errors import Invalid, NotFound, PortalError, Unavailable
 from portal.load import reporting
 from portal.load.measurement import NoiseTally
@@ -90,7 +90,7 @@ def _give_back(message: Message) -> None:
         log.warning("A message is left to its row, which is due later: %s", error.message)
 
 
-def _find(message: Message) -> tuple[TenantRepository, OutboxItem, str] | None:
+def _find(message: Message) -> tuple[Store, OutboxItem, str] | None:
     """Read the row. Return it with its tenant's repository and the member that is still open; None where none is.
 
     Raises Invalid where the ids are not those of a row of the tenant that the message names, Unavailable.
@@ -101,7 +101,7 @@ def _find(message: Message) -> tuple[TenantRepository, OutboxItem, str] | None:
         owner, row_id = "", ""
     if owner != message.tenant_id or not clock.is_stamp(message.timestamp):
         raise Invalid(f"its ids are not those of tenant {message.tenant_id}")
-    repository = TenantRepository(message.tenant_id, Placement.parse(message.placement))
+    repository = Store("tenant", message.tenant_id, Placement.parse(message.placement))
     try:
         row = repository.get(OutboxItem, outbox_row, row_id, sort=message.timestamp, consistent=True)
     except Unavailable as error:
@@ -161,7 +161,7 @@ class MessageHandler:
             outbox_rows.risk(repository, row, member, begun - 1)
             raise
 
-    def _deliver(self, repository: TenantRepository, row: OutboxItem, message: Message, member: str) -> Handled:
+    def _deliver(self, repository: Store, row: OutboxItem, message: Message, member: str) -> Handled:
         """Let the destination deliver it, and write what came of that."""
         try:
             deliver = destinations.deliver_for(message.destination)
@@ -191,7 +191,7 @@ def _held(row: OutboxItem, member: str, *, drop: bool) -> Handled:
     return Handled("held")
 
 
-def _give_up(repository: TenantRepository, row: OutboxItem, message: Message, reason: str) -> Handled:
+def _give_up(repository: Store, row: OutboxItem, message: Message, reason: str) -> Handled:
     dead_deliveries.keep(repository, row, index=message.index, destination=message.destination, reason=reason)
     return Handled("dead")
 

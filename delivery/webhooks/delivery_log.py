@@ -23,7 +23,7 @@ from portal.dynamo.client import fan_out
 from portal.dynamo.library_errors import is_missing
 from portal.dynamo.paging import Pager
 from portal.dynamo.placement import POOL, Placement
-from portal.dynamo.repository import Action, TenantRepository
+from portal.dynamo.store import Action, Store
 from portal.errors import ConditionFailed, NotFound, Unavailable
 
 ANSWERED, FAILED, DEAD, SKIPPED = "answered", "failed", "dead", "skipped"
@@ -79,7 +79,7 @@ def note(work: Work, endpoint: EndpointItem, attempt: Attempt, *, state: str, ne
     work.repository.update(row, actions)
 
 
-def now_due(repository: TenantRepository, row: DeliveryItem) -> bool:
+def now_due(repository: Store, row: DeliveryItem) -> bool:
     """Note that a delivery that waits for its next attempt is tried now, and tell whether it was waiting."""
     now = clock.stamp()
     waits = (DeliveryItem.state == FAILED) & (DeliveryItem.next_at > now)
@@ -91,7 +91,7 @@ def now_due(repository: TenantRepository, row: DeliveryItem) -> bool:
     return True
 
 
-def page(repository: TenantRepository, endpoint_id: str, *, after: str | None = None, size: int = PAGE_SIZE) -> LogPage:
+def page(repository: Store, endpoint_id: str, *, after: str | None = None, size: int = PAGE_SIZE) -> LogPage:
     """Return a page of an endpoint's log: one Query. Raises Invalid for a cursor of another list."""
     pager = Pager(repository.tenant_id, ("deliveries", endpoint_id))
     place = pager.place(after, size=1) if after else None
@@ -112,14 +112,14 @@ def page(repository: TenantRepository, endpoint_id: str, *, after: str | None = 
     return LogPage(rows[::-1] if backwards else rows, links.next, links.previous)
 
 
-def since(repository: TenantRepository, endpoint_id: str, *, at: str, limit: int) -> tuple[list[DeliveryItem], bool]:
+def since(repository: Store, endpoint_id: str, *, at: str, limit: int) -> tuple[list[DeliveryItem], bool]:
     """Return deliveries of events from a moment on, the oldest first, and whether there are more: one Query."""
     stored = repository.query(DeliveryItem, log_partition, endpoint_id, between=(at, "~"), limit=limit + 1)
     more = len(stored.items) > limit or stored.last_key is not None
     return stored.items[:limit], more
 
 
-def find(repository: TenantRepository, endpoint_id: str, name: str) -> tuple[DeliveryItem, OutboxItem | None]:
+def find(repository: Store, endpoint_id: str, name: str) -> tuple[DeliveryItem, OutboxItem | None]:
     """Return a delivery, and what was to be delivered if the outbox still has it: two GetItems at once, and a third
     where the tenant lay elsewhere when it was told.
 
@@ -140,12 +140,12 @@ def find(repository: TenantRepository, endpoint_id: str, name: str) -> tuple[Del
     return delivery, row
 
 
-def told_by_repository(repository: TenantRepository, delivery: DeliveryItem) -> TenantRepository:
+def told_by_repository(repository: Store, delivery: DeliveryItem) -> Store:
     """Return the way to the outbox in which what was to be delivered is, wherever the tenant lies by now."""
-    return TenantRepository(repository.tenant_id, Placement.parse(delivery.placement))
+    return Store("tenant", repository.tenant_id, Placement.parse(delivery.placement))
 
 
-def stored_row(repository: TenantRepository, row_id: str, at: str) -> OutboxItem | None:
+def stored_row(repository: Store, row_id: str, at: str) -> OutboxItem | None:
     """Read a row of the outbox consistently; None also where this outbox is no more."""
     try:
         return repository.get(OutboxItem, outbox_row, row_id, sort=at, consistent=True)

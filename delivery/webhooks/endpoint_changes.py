@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 from delivery.webhooks.stored import EndpointItem
 from portal.dynamo.client import fan_out
-from portal.dynamo.repository import Transaction
+from portal.dynamo.store import Transaction
 from portal.dynamo.transaction import Companion, beside
 from portal.errors import Overtaken, TransactionRefused
 from tenants.audit_trail import recording

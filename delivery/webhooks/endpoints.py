@@ -18,7 +18,7 @@ from delivery.webhooks import safe_addresses, signatures, webhook_events
 from delivery.webhooks.endpoint_changes import CHANGED, ENDPOINT, ChangedEndpoint, Planned, commit, updated
 from delivery.webhooks.stored import EndpointItem, SecretItem, endpoint_id, is_endpoint_id
 from portal import clock, plain_text
-from portal.dynamo.repository import TenantRepository, Transaction
+from portal.dynamo.store import Store, Transaction
 from portal.dynamo.transaction import Companion
 from portal.errors import Conflict, Invalid, NotFound
 from portal.mailing import outgoing
@@ -58,13 +58,13 @@ def read_target(url: str) -> safe_addresses.WebhookAddress:
     return safe_addresses.target(url, ports=settings.WEBHOOK_PORTS, receiver=settings.WEBHOOK_RECEIVER)
 
 
-def listed(repository: TenantRepository, *, consistent: bool = False) -> list[EndpointItem]:
+def listed(repository: Store, *, consistent: bool = False) -> list[EndpointItem]:
     """Return a tenant's endpoints, the oldest first: one Query."""
     found = repository.query(EndpointItem, schema_keys.tenant, consistent=consistent).items
     return sorted(found, key=lambda e: (e.created_at, e.endpoint_id))
 
 
-def find(repository: TenantRepository, endpoint_id: str) -> EndpointItem:
+def find(repository: Store, endpoint_id: str) -> EndpointItem:
     """Return one endpoint: one consistent GetItem. Raises NotFound."""
     found = None
     if is_endpoint_id(endpoint_id):

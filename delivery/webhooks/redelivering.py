@@ -21,8 +21,8 @@ from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.library_errors import is_missing
 from portal.dynamo.placement import POOL
-from portal.dynamo.repository import TenantRepository, Transaction
 from portal.dynamo.retry import retrying
+from portal.dynamo.store import Store, Transaction
 from portal.dynamo.transaction import Companion, beside
 from portal.errors import Conflict, TransactionRefused, Unavailable
 from tenants.tenancy.context import TenantContext
@@ -115,7 +115,7 @@ def _sent_again(tenant: TenantContext, endpoint_id: str, delivery: DeliveryItem)
     return stored is not None and outbox_rows.hasten(told_by, stored, member)
 
 
-def _reopened(told_by: TenantRepository, row: OutboxItem, member: str) -> bool:
+def _reopened(told_by: Store, row: OutboxItem, member: str) -> bool:
     """Let the outbox wait for this delivery again, and tell whether it did: not where it waits already."""
     transaction = Transaction()
     outbox_rows.reopen(transaction, row, member, name=_ROW)

@@ -1,4 +1,4 @@
 """Reach items: clients, the tenant's repository, the platform's exception, cursors, and the meter that counts costs.
 
-Begin with `repository.py`.
+Begin with `store.py`.
 """

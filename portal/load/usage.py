@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from portal.dynamo.repository import Action, TenantRepository
+from portal.dynamo.store import Action, Store
 from portal.errors import PortalError
 from portal.load import rate_sharing
 from portal.load.measurement import NoiseTally
@@ -67,10 +67,10 @@ def add(tenant_id: str, tally: NoiseTally, *, at: datetime) -> None:
         UsageItem.refused.add(round(tally.refused)),
         UsageItem.expires_at.set(int(time.time() + KEPT.total_seconds())),
     ]
-    TenantRepository(tenant_id).update(UsageItem(tenant_id, _minute(at)), actions)
+    Store("tenant", tenant_id).update(UsageItem(tenant_id, _minute(at)), actions)
 
 
-def latest(repository: TenantRepository, *, minutes: int, now: datetime) -> list[UsedMinute]:
+def latest(repository: Store, *, minutes: int, now: datetime) -> list[UsedMinute]:
     """Return the rows of the last so many minutes, the latest first: one Query."""
     between = (_minute(now - timedelta(minutes=minutes)), _minute(now))
     items = repository.query_all(UsageItem, keys.tenant, between=between, descending=True)

@@ -22,7 +22,7 @@ from pynamodb.expressions.update import Action
 
 from portal import clock
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from portal.errors import ConditionFailed
 from portal.schema.tables import Table
 from portal.streams import stream_source
@@ -59,7 +59,7 @@ def write(table: Table, as_of: str) -> None:
         return  # another poller knew more
 
 
-def read(table: Table, of: TenantRepository | None = None) -> Watermark | None:
+def read(table: Table, of: Store | None = None) -> Watermark | None:
     """Return the latest watermark, None where nobody keeps one: of the stream that brings the changes of a tenant,
     or of the current source. Costs a GetItem once a second and process.
 

@@ -31,7 +31,7 @@ from delivery.queues.consumer import Consumer
 from delivery.queues.message_handling import MessageHandler
 from delivery.queues.queue_transport import QueueTransport
 from portal import clock
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from proofs import stored
 from proofs.forked import Journal
 from proofs.harness import Torture, TortureFailed, count, patiently
@@ -148,7 +148,7 @@ def key_of(event: dict[str, Any]) -> EventKey:
 def expected(tenant_id: str) -> set[EventKey]:
     """Return the events of a tenant's tickets, from their timelines alone: the outbox has no part in it."""
     found: set[EventKey] = set()
-    for number, items in stored.collections(TenantRepository(tenant_id)):
+    for number, items in stored.collections(Store("tenant", tenant_id)):
         version = 1
         for item in (item for item in items if isinstance(item, ActivityItem)):  # the oldest first
             changed = {change.field for change in item.changes}

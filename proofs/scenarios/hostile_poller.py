@@ -21,7 +21,7 @@ from typing import Any, Final
 from portal import clock
 from portal.dynamo import client
 from portal.dynamo.client import SharedConnection
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from portal.errors import PortalError, Throttled
 from portal.isolation import guard
 from portal.streams import positions, shards
@@ -183,7 +183,7 @@ def repair(told: Journal, seed: int, *, tenants: list[str], stream: SplitStream 
     for tenant_id in cycle(tenants):
         if stopped:
             return
-        repository = TenantRepository(tenant_id)
+        repository = Store("tenant", tenant_id)
         try:
             done = rebuild.rebuild(repository, timeout=_REPAIR_PATIENCE)
             told.write(removed=[asdict(one) for one in done.removed], moved=done.tickets)

@@ -22,7 +22,7 @@ from itertools import cycle
 from typing import Any, ClassVar, Final
 
 from api.edge import idempotency
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from proofs import stored
 from proofs.forked import Journal, lines
 from proofs.harness import Torture, TortureFailed, count, signalled
@@ -50,16 +50,16 @@ def serve(told: Journal, seed: int) -> None:
     from waitress import create_server
 
     idempotency.CLAIM_SECONDS = _CLAIM_SECONDS  # type: ignore[misc]
-    doomed, write = set[int](), TenantRepository.transact
+    doomed, write = set[int](), Store.transact
 
-    def transact(repository: TenantRepository, *args: Any, **kwargs: Any) -> None:
+    def transact(repository: Store, *args: Any, **kwargs: Any) -> None:
         if signal.SIGUSR1 in doomed:
             os.kill(os.getpid(), signal.SIGKILL)
         write(repository, *args, **kwargs)
         if signal.SIGUSR2 in doomed:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    TenantRepository.transact = transact  # type: ignore[assignment, method-assign]
+    Store.transact = transact  # type: ignore[assignment, method-assign]
     for number in (signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, lambda number, frame: doomed.add(number))
     server = create_server(get_wsgi_application(), host="127.0.0.1", port=0, threads=_THREADS)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from portal.dynamo import client
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from portal.errors import PortalError, Unavailable
 from portal.streams import positions, shards, worker
 from portal.streams import stored as stream_keys
@@ -166,7 +166,7 @@ class SplitStream:
 
     def mark_now(self, tenant_id: str, *, announce: Callable[[str], None] = lambda pk: None) -> tuple[str, str]:
         """Write a marker, and return its partition key and its sequence number. Raises CutFailed."""
-        repository = TenantRepository(tenant_id)
+        repository = Store("tenant", tenant_id)
         pk = repository.key(stored.marker, f"cut-{uuid.uuid4().hex}", 0)
         asked = {"StreamArn": shards.arn(TICKETS), "ShardId": self.root, "ShardIteratorType": "LATEST"}
         engines = client.streams().call("GetShardIterator", **asked)["ShardIterator"]

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 from django.core.management.base import CommandError
 
 from portal.dynamo.client import fan_out
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from portal.streams import positions, shards
 from proofs import cleanup
 from proofs.forked import Process, lines
@@ -116,7 +116,7 @@ class Stream(Torture):
             self.applied = self.stream.mark_now(self.tenant_id)[1]
 
     def _check(self) -> dict[str, Verdict]:
-        return {tenant.slug: verify.verify(TenantRepository(tenant.tenant_id)) for tenant in self.tenants}
+        return {tenant.slug: verify.verify(Store("tenant", tenant.tenant_id)) for tenant in self.tenants}
 
     # --- faults: kills, a third as many thefts of the stream, and cuts ---
 

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.contrib import admin
 from django.urls import reverse
 
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from portal.errors import Invalid, NotFound
 from portal.nosql import session_store
 from portal.nosql.admin import DynamoAdmin, ObjectAction
@@ -146,7 +146,7 @@ class MembershipAdmin(NamedColumns, DynamoAdmin):
         if here:
             yield f"They are in it now in {amount(len(here), 'browser')}."
         if obj.role == Role.OWNER:
-            others = members.owners_of(TenantRepository(obj.tenant_id), but=obj.user_id)
+            others = members.owners_of(Store("tenant", obj.tenant_id), but=obj.user_id)
             names = ", ".join(f"{owner.name} ({owner.email})" for owner in others)
             if obj.is_hidden and others:
                 names = amount(len(others), "other")

@@ -20,7 +20,7 @@ from django.core.signals import request_finished
 from portal import clock
 from portal.dynamo import retry
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import Transaction
+from portal.dynamo.store import Transaction
 from portal.errors import Overtaken, PortalError, TransactionRefused
 from portal.schema import keys
 from tenants.api_keys import key_restrictions, key_text, scopes

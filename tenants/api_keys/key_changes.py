@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from portal import clock, plain_text
-from portal.dynamo.repository import Action, TenantRepository, Transaction
+from portal.dynamo.store import Action, Store, Transaction
 from portal.errors import Conflict, Invalid, NotFound, TransactionRefused
 from portal.schema import keys
 from tenants.api_keys import key_restrictions, key_text, scopes
@@ -85,13 +85,13 @@ class KeyChoice:
             yield Invalid("Choose a day within the next ten years.", field="expires_on")
 
 
-def listed(repository: TenantRepository, *, consistent: bool = False) -> list[ApiKeyItem]:
+def listed(repository: Store, *, consistent: bool = False) -> list[ApiKeyItem]:
     """Return a tenant's keys, the latest first, ended ones for KEPT: one Query up to 1 MB, which is some 1,500."""
     found = repository.query_all(ApiKeyItem, keys.tenant, consistent=consistent)
     return sorted(found, key=lambda key: (key.created_at, key.api_key_prefix), reverse=True)
 
 
-def find(repository: TenantRepository, prefix: str) -> ApiKeyItem:
+def find(repository: Store, prefix: str) -> ApiKeyItem:
     """Return one key: one consistent GetItem. Raises NotFound."""
     found = None
     if key_text.is_prefix(prefix):
@@ -324,7 +324,7 @@ def roll(
     return key, text
 
 
-def with_rolled(repository: TenantRepository, prefix: str) -> tuple[ApiKeyItem, list[ApiKeyItem]]:
+def with_rolled(repository: Store, prefix: str) -> tuple[ApiKeyItem, list[ApiKeyItem]]:
     """Return a key, and the keys that it replaced or that replaced it, the latest first, those that ended for KEPT.
 
     Costs one consistent Query. Raises NotFound.

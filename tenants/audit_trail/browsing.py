@@ -15,7 +15,7 @@ from typing import Any, Final
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.paging import Pager, all_pages
-from portal.dynamo.repository import Page, TenantRepository
+from portal.dynamo.store import Page, Store
 from portal.errors import Invalid
 from portal.schema import keys
 from tenants.audit_trail.erased_people import NOBODY, ErasedPeople
@@ -95,7 +95,7 @@ class TrailPage:
 
 
 def page(
-    repository: TenantRepository,
+    repository: Store,
     *,
     only: TrailFilter,
     after: str | None = None,
@@ -121,7 +121,7 @@ def page(
     return TrailPage([_shown(_row(stored), erased) for stored in in_order], links.next, links.previous)
 
 
-def everything(repository: TenantRepository, *, only: TrailFilter, erased: ErasedPeople = NOBODY) -> Iterator[TrailRow]:
+def everything(repository: Store, *, only: TrailFilter, erased: ErasedPeople = NOBODY) -> Iterator[TrailRow]:
     """Yield all rows of a filter, newest first, read while they are taken."""
     for found in all_pages(lambda start: _query(repository, only, _EXPORT_PAGE, start)):
         yield from (_shown(_row(stored), erased) for stored in found.items)
@@ -133,7 +133,7 @@ def _shown(row: TrailRow, erased: ErasedPeople) -> TrailRow:
     return replace(row, actor=then.shown(row.actor), entity=then.shown(row.entity), before=before, after=after)
 
 
-def names_of(repository: TenantRepository, user_ids: Sequence[str]) -> dict[str, str]:
+def names_of(repository: Store, user_ids: Sequence[str]) -> dict[str, str]:
     """Return the names by which the trail last called these people: one Query of a few rows for each, in parallel."""
 
     def name(user_id: str) -> str:
@@ -153,7 +153,7 @@ def filter_of(*, actor: str = "", entity: str = "", first: str = "", last: str =
         if entity:
             kind, _, entity_id = entity.partition(":")
             only = replace(only, entity=(kind, entity_id))
-        _partition(TenantRepository(keys.PLATFORM), only)
+        _partition(Store("tenant", keys.PLATFORM), only)
     except ValueError as error:
         raise Invalid("This filter is not valid.", field="entity" if entity else "actor") from error
     if only.first and only.last and only.first > only.last:
@@ -168,7 +168,7 @@ def _day(text: str, field: str) -> date | None:
         raise Invalid("This filter is not valid: a day is written as 2026-11-20.", field=field) from error
 
 
-def _partition(repository: TenantRepository, only: TrailFilter) -> tuple[Any, Any, tuple[str, ...]]:
+def _partition(repository: Store, only: TrailFilter) -> tuple[Any, Any, tuple[str, ...]]:
     """Return model, key builder and its arguments. Raises ValueError for text that cannot stand in a key."""
     if only.actor:
         found: tuple[Any, Any, tuple[str, ...]] = (AuditByActor, audit_actor_key, (only.actor,))
@@ -181,7 +181,7 @@ def _partition(repository: TenantRepository, only: TrailFilter) -> tuple[Any, An
 
 
 def _query(
-    repository: TenantRepository,
+    repository: Store,
     only: TrailFilter,
     limit: int,
     start: dict[str, Any] | None,
@@ -192,7 +192,7 @@ def _query(
     return repository.query(model, build, *args, between=only.bounds(), descending=descending, limit=limit, start=start)
 
 
-def _start(repository: TenantRepository, only: TrailFilter, sort: str) -> dict[str, Any]:
+def _start(repository: Store, only: TrailFilter, sort: str) -> dict[str, Any]:
     model, build, args = _partition(repository, only)
     start = {AUDIT.hash: {"S": repository.tenant_id}, AUDIT.range or "": {"S": sort}}
     return start | ({model.gsi.hash: {"S": repository.key(build, *args)}} if model.gsi else {})

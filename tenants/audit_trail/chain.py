@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from portal.dynamo.models import RawItems
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from portal.schema import keys
 from tenants.audit_trail.stored import AUDIT, AuditItem, ChainItem
 
@@ -159,6 +159,6 @@ def ends_of(tenant_id: str) -> Ends:
 
 
 def _rows(tenant_id: str, progress: Callable[[int], None]) -> Iterator[dict[str, Any]]:
-    for page in TenantRepository(tenant_id).query_pages(RawItems(AUDIT), keys.tenant, consistent=True):
+    for page in Store("tenant", tenant_id).query_pages(RawItems(AUDIT), keys.tenant, consistent=True):
         progress(len(page.items))
         yield from page.items

@@ -19,8 +19,8 @@ from typing import Any, Final, Self
 from portal import clock
 from portal.dynamo import platform
 from portal.dynamo.client import fan_out
-from portal.dynamo.repository import Transaction
 from portal.dynamo.retry import retrying
+from portal.dynamo.store import Transaction
 from portal.errors import PortalError, Throttled, TransactionRefused
 from portal.schema import keys
 from tenants.audit_trail import chain

@@ -13,7 +13,7 @@ from django.utils.crypto import get_random_string
 
 from portal import clock
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import Transaction
+from portal.dynamo.store import Transaction
 from portal.errors import Conflict, Forbidden, NotFound, TransactionRefused
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail

@@ -22,7 +22,7 @@ from typing import IO, Any, Final
 
 from portal import plain_text
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import Transaction
+from portal.dynamo.store import Transaction
 from portal.errors import Conflict, TransactionRefused
 from portal.schema import holdings, keys, row_forms
 from portal.schema.holdings import FilePlace, Holding, Raw, RowsTogether

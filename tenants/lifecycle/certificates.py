@@ -28,8 +28,8 @@ from django.conf import settings
 
 from portal import clock
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import Transaction
 from portal.dynamo.retry import retrying
+from portal.dynamo.store import Transaction
 from portal.errors import Conflict, Invalid, NotFound, Throttled, TransactionRefused
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry

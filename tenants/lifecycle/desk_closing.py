@@ -14,8 +14,8 @@ from typing import Final, Protocol
 from django.conf import settings
 
 from portal import clock
-from portal.dynamo.repository import Action as UpdateAction
-from portal.dynamo.repository import TenantRepository, Transaction
+from portal.dynamo.store import Action as UpdateAction
+from portal.dynamo.store import Store, Transaction
 from portal.errors import Conflict, Invalid
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
@@ -125,7 +125,7 @@ def _commit(
     tenant_directory.list_as(transaction, tenant, to, closes_at=closes_at)
     if at_work is not None:
         member_changes.require_role(transaction, at_work)
-    owners = members.owners_of(TenantRepository(tenant.tenant_id))
+    owners = members.owners_of(Store("tenant", tenant.tenant_id))
     mails = outgoing.join(
         transaction, write(tenant, owners, by=by, closes_at=closes_at, reason=after.get("reason", ""))
     )

@@ -6,7 +6,7 @@ import uuid
 from typing import Any, Final
 
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import Action, Transaction
+from portal.dynamo.store import Action, Transaction
 from portal.errors import ConditionFailed, Conflict, TransactionRefused
 from tenants.lifecycle.stored import ARRIVING, ArrivingItem
 from tenants.tenancy import tenant_directory

@@ -12,8 +12,8 @@ from django.conf import settings
 from portal import clock, plain_text
 from portal.dynamo import provisioning
 from portal.dynamo.placement import POOL, Placement
-from portal.dynamo.repository import Action as UpdateAction
-from portal.dynamo.repository import Transaction
+from portal.dynamo.store import Action as UpdateAction
+from portal.dynamo.store import Transaction
 from portal.errors import Conflict, Invalid, TransactionRefused
 from portal.load import tenant_limiter
 from portal.mailing import outgoing

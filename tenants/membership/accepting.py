@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import Transaction
+from portal.dynamo.store import Transaction
 from portal.errors import Conflict, Forbidden, NotFound, TransactionRefused
 from portal.schema import keys
 from tenants.audit_trail import recording

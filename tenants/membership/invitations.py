@@ -26,7 +26,7 @@ from typing import Any, Final
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import BATCH_GET_LIMIT, Action, TenantRepository, Transaction
+from portal.dynamo.store import BATCH_GET_LIMIT, Action, Store, Transaction
 from portal.errors import ConditionFailed, Conflict, Forbidden, Invalid, NotFound, TransactionRefused
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
@@ -64,7 +64,7 @@ INVITATION: Final = "invitation"
 PROVIDER: Final = "provider"  # in place of an inviter's id: whoever runs the platform invited a desk's first owner
 
 
-def pending(repository: TenantRepository) -> list[InviteItem]:
+def pending(repository: Store) -> list[InviteItem]:
     """Return the tenant's invitations that are neither used nor revoked, the latest first: one Query up to 1 MB."""
     return sorted(repository.query_all(InviteItem, keys.tenant), key=lambda invite: invite.sent_at, reverse=True)
 
@@ -174,7 +174,7 @@ WHY_LIMIT: Final = 400  # characters
 _KEPT: Final = timedelta(days=30)
 
 
-def unreached(repository: TenantRepository) -> dict[str, UnreachedItem]:
+def unreached(repository: Store) -> dict[str, UnreachedItem]:
     """Return what is known of a tenant's invitations, by the invitation's id: one Query up to 1 MB."""
     return {item.invite_id: item for item in repository.query_all(UnreachedItem, keys.tenant)}
 
@@ -184,7 +184,7 @@ def is_about(item: UnreachedItem, invite: InviteItem) -> bool:
     return bool(item.sent_at >= invite.sent_at)
 
 
-def note_unreached(repository: TenantRepository, invite_id: str, *, why: str, sent_at: str) -> None:
+def note_unreached(repository: Store, invite_id: str, *, why: str, sent_at: str) -> None:
     """Write it down of the mail that was written at `sent_at`: one UpdateItem. Nothing where a later mail is known."""
     if not keys.USER_ID.match(invite_id):
         return
@@ -199,7 +199,7 @@ def note_unreached(repository: TenantRepository, invite_id: str, *, why: str, se
         repository.update(UnreachedItem(repository.tenant_id, invite_id), actions, condition=newest)
 
 
-def forget_why(repository: TenantRepository, invite_id: str) -> None:
+def forget_why(repository: Store, invite_id: str) -> None:
     """Take away what a mail server said, in which an address may be: one UpdateItem. Nothing where nothing is known."""
     item, known = UnreachedItem(repository.tenant_id, invite_id), UnreachedItem.why.exists()
     with suppress(ConditionFailed):

@@ -17,7 +17,7 @@ from typing import Final
 
 from portal import clock
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import TenantRepository, Transaction
+from portal.dynamo.store import Store, Transaction
 from portal.errors import Conflict, Forbidden, Invalid, NotFound, TransactionRefused
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
@@ -73,7 +73,7 @@ def _refuse_oneself(user_id: str, by: Actor) -> None:
 
 def _tell_owners(transaction: Transaction, tenant_id: str, tell: Tell) -> Sequence[OutgoingMail]:
     """Add the mails to the owners of a desk to a transaction; return those that are sent after it."""
-    owners = members.owners_of(TenantRepository(tenant_id))[:MOST_TOLD] if tell is not _nobody else []
+    owners = members.owners_of(Store("tenant", tenant_id))[:MOST_TOLD] if tell is not _nobody else []
     return outgoing.join(transaction, tell(owners))
 
 
@@ -180,7 +180,7 @@ def commit(
 
 def _with_another_owner(transaction: Transaction, tenant_id: str, person: Member) -> Transaction:
     """Return a copy that depends on somebody else being an owner. Raises Conflict if nobody is."""
-    others = members.owners_of(TenantRepository(tenant_id), but=person.id)
+    others = members.owners_of(Store("tenant", tenant_id), but=person.id)
     if not others:
         raise Conflict(ONLY_OWNER, field="role")
     copy = transaction.copy()
@@ -189,7 +189,7 @@ def _with_another_owner(transaction: Transaction, tenant_id: str, person: Member
 
 
 def _member(tenant_id: str, user_id: str) -> Member:
-    person = members.member(TenantRepository(tenant_id), user_id)
+    person = members.member(Store("tenant", tenant_id), user_id)
     if person is None:
         raise Conflict("This person is not a member.")
     return person

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from portal.schema import keys
 from tenants.membership.stored import MemberItem
 from tenants.tenancy.roles import Role
@@ -41,18 +41,18 @@ def memberships_of(user_id: str) -> list[DeskMembership]:
     return sorted(memberships, key=lambda m: (m.name.casefold(), m.tenant_id))
 
 
-def members_of(repository: TenantRepository, *, consistent: bool = False) -> list[Member]:
+def members_of(repository: Store, *, consistent: bool = False) -> list[Member]:
     """Return the members of a tenant by name: one Query for up to some 6,000, then one for each further 1 MB."""
     people = map(_member, repository.query_all(MemberItem, keys.tenant, consistent=consistent))
     return sorted(people, key=lambda m: (m.name.casefold(), m.id))
 
 
-def owners_of(repository: TenantRepository, *, but: str = "") -> list[Member]:
+def owners_of(repository: Store, *, but: str = "") -> list[Member]:
     """Return the owners of a tenant except one person, read consistently. Costs what `members_of` does."""
     return [m for m in members_of(repository, consistent=True) if m.role is Role.OWNER and m.id != but]
 
 
-def member(repository: TenantRepository, user_id: str) -> Member | None:
+def member(repository: Store, user_id: str) -> Member | None:
     """Return one member, or None: one consistent GetItem."""
     if not keys.USER_ID.match(user_id):
         return None

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from portal import clock
 from portal.dynamo.client import fan_out
-from portal.dynamo.repository import Transaction
+from portal.dynamo.store import Transaction
 from portal.errors import Conflict, Invalid, PortalError, TransactionRefused
 from tenants.audit_trail import browsing
 from tenants.audit_trail.browsing import TrailFilter, TrailRow

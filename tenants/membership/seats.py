@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from portal import clock
-from portal.dynamo.repository import Condition, TenantRepository, Transaction
+from portal.dynamo.store import Condition, Store, Transaction
 from portal.errors import Conflict
 from portal.plain_text import amount
 from portal.schema import keys
@@ -146,7 +146,7 @@ def _members(number: int) -> str:
 
 def _stored(tenant_id: str) -> dict[Seat, str]:
     """Return all seats that are stored, expired invitations too: consistent Queries of members and invitations."""
-    repository = TenantRepository(tenant_id)
+    repository = Store("tenant", tenant_id)
     people = repository.query_all(MemberItem, keys.tenant, consistent=True)
     invited = repository.query_all(InviteItem, keys.tenant, consistent=True)
     return {member(one.user_id): "" for one in people} | {invite(one.invite_id): one.expires_at for one in invited}

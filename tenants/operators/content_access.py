@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from portal import clock
 from portal.dynamo.client import fan_out
-from portal.dynamo.repository import Transaction
+from portal.dynamo.store import Transaction
 from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry

@@ -12,7 +12,7 @@ from django.db import models
 
 from portal import clock
 from portal.dynamo.paging import Pager
-from portal.dynamo.repository import BATCH_GET_LIMIT
+from portal.dynamo.store import BATCH_GET_LIMIT
 from portal.errors import Invalid
 from portal.nosql.planner.facade import Facade
 from portal.nosql.planner.patterns import CustomListing, Get, Lookup, Query, ResultPage

@@ -11,7 +11,7 @@ from typing import Any
 from django.contrib import admin
 from django.utils.functional import SimpleLazyObject
 
-from portal.dynamo.repository import Transaction
+from portal.dynamo.store import Transaction
 from portal.errors import Conflict, TransactionRefused
 from portal.nosql.admin import AuditedChange, DynamoAdminSite
 from portal.web.access import operator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from portal.dynamo.repository import Transaction
+from portal.dynamo.store import Transaction
 from portal.errors import Conflict, Forbidden, NotFound
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail

@@ -14,8 +14,8 @@ from django.utils.crypto import salted_hmac
 
 from portal import clock, plain_text
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import Action as UpdateAction
-from portal.dynamo.repository import Condition, Transaction
+from portal.dynamo.store import Action as UpdateAction
+from portal.dynamo.store import Condition, Transaction
 from portal.errors import ConditionFailed, Conflict, Invalid, NotFound, TransactionRefused
 from portal.nosql import session_store
 from portal.nosql.planner.facade import Facade, FacadeManager

@@ -15,7 +15,7 @@ from typing import Any, Final
 from portal import clock, plain_text
 from portal.dynamo.client import fan_out
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import Action, Transaction
+from portal.dynamo.store import Action, Transaction
 from portal.errors import ConditionFailed, Conflict, Invalid, NotFound, TransactionRefused
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail

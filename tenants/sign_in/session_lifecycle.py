@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import Transaction
+from portal.dynamo.store import Transaction
 from portal.errors import NotFound
 from portal.nosql.stored import SessionItem
 from portal.schema import keys

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from portal import clock
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import Transaction
+from portal.dynamo.store import Transaction
 from portal.errors import Invalid, NotFound
 from portal.schema import keys as schema_keys
 from portal.streams.worker import WORKER

@@ -15,7 +15,7 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 from portal import clock
 from portal.dynamo.placement import Placement
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import TenantRepository, Transaction
+from portal.dynamo.store import Store, Transaction
 from portal.dynamo.whereabouts import Whereabouts
 from portal.load import tenant_limiter
 from portal.schema import keys
@@ -82,8 +82,8 @@ class TenantContext:
         )
 
     @cached_property
-    def repository(self) -> TenantRepository:
-        return TenantRepository(self.tenant_id, placements.MoveLease(self.tenant_id, self.where, self.entered_at))
+    def repository(self) -> Store:
+        return Store("tenant", self.tenant_id, placements.MoveLease(self.tenant_id, self.where, self.entered_at))
 
     @property
     def placement(self) -> Placement:

@@ -19,7 +19,7 @@ from django.conf import settings
 from portal import clock
 from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import TenantRepository, Transaction
+from portal.dynamo.store import Store, Transaction
 from portal.dynamo.whereabouts import Move, Whereabouts
 from portal.errors import Invalid, TransactionRefused
 from portal.streams.stream_source import StreamSource
@@ -55,9 +55,9 @@ def stored_whereabouts(tenant_id: str) -> Whereabouts:
     return whereabouts(tenant_directory.get(tenant_id))
 
 
-def repository_of(tenant: TenantItem) -> TenantRepository:
+def repository_of(tenant: TenantItem) -> Store:
     """Return the repository of a tenant as it has just been read."""
-    return TenantRepository(tenant.tenant_id, MoveLease(tenant.tenant_id, whereabouts(tenant)))
+    return Store("tenant", tenant.tenant_id, MoveLease(tenant.tenant_id, whereabouts(tenant)))
 
 
 def break_hold(tenant_id: str, move: Move) -> bool:
@@ -96,13 +96,13 @@ class PlacedTenant:
     placement: Placement
 
 
-def repository(tenant_id: str) -> TenantRepository:
+def repository(tenant_id: str) -> Store:
     """Return the repository of a tenant of which only the id is known, where its content lies: one consistent read.
 
     That of a tenant which is not there yet lies in the pool.
     """
     stored = tenant_directory.get_many([tenant_id])
-    return repository_of(stored[0]) if stored else TenantRepository(tenant_id)
+    return repository_of(stored[0]) if stored else Store("tenant", tenant_id)
 
 
 def listed() -> list[PlacedTenant]:

@@ -12,7 +12,7 @@ import pytest
 from api.edge import idempotency
 from api.edge.idempotency import CLAIM_SECONDS, KEPT_SECONDS
 from api.edge.stored import ANSWERS
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from portal.errors import ConditionFailed, Unavailable
 from tests.desk.test_cost import _watching
 from tests.support import commands, stored
@@ -61,14 +61,14 @@ class _Interrupted:
     """Lets something happen at the next transaction, before it is written or after it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.patch, self.write = monkeypatch, TenantRepository.transact
+        self.patch, self.write = monkeypatch, Store.transact
 
     def _once(self, act: Callable[..., None]) -> None:
         def acted(repository: Any, *args: Any, **kwargs: Any) -> None:
-            self.patch.setattr(TenantRepository, "transact", self.write)
+            self.patch.setattr(Store, "transact", self.write)
             act(lambda: self.write(repository, *args, **kwargs))
 
-        self.patch.setattr(TenantRepository, "transact", acted)
+        self.patch.setattr(Store, "transact", acted)
 
     def before(self, act: Callable[[], object]) -> None:
         def first(write: Callable[[], None]) -> None:
@@ -287,13 +287,13 @@ def test_a_write_whose_outcome_was_not_heard_of_is_found_by_its_answer(
 
 def test_a_claim_whose_answer_was_lost_is_ones_own(client: ApiClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """The client sends it again, and the condition refuses what it has written itself."""
-    update = TenantRepository.update
+    update = Store.update
 
     def twice(repository: Any, item: Any, actions: Any, *, condition: Any = None) -> Any:
         stored = update(repository, item, actions, condition=condition)
         raise ConditionFailed(item=stored.serialize())
 
-    monkeypatch.setattr(TenantRepository, "update", twice)
+    monkeypatch.setattr(Store, "update", twice)
     assert create(client).status_code == 201
 
 

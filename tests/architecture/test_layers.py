@@ -9,14 +9,12 @@ import ast
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from django.conf import settings
 
-from portal.schema.tables import Table
 from tests.support.sources import mentions, reading, statements, tree
 
 ROOT = Path(settings.BASE_DIR)
@@ -361,31 +359,12 @@ def test_naming_a_scan_to_refuse_it_is_no_scan() -> None:
 
 # --- reads without a model ---
 
-RAW_READS = {"get_raw", "get_stored", "batch_get_raw", "query_request"}
-QUERIES = {"query", "query_pages", "query_all"}  # raw where a table is asked and not a model
 RAW_BY_NATURE = ("portal.dynamo", "portal.streams.worker", "proofs", "benchmarks")
 
 
-@cache
-def tables_declared() -> set[str]:
-    """Return the names of the declared tables in their modules."""
-    declaring = (import_module(module) for module in map(name, modules()) if module.endswith((".tables", ".stored")))
-    return {known for module in declaring for known, value in vars(module).items() if isinstance(value, Table)}
-
-
 def reads_raw_items(path: Path) -> bool:
-    """Return True if a module reads raw items and makes no models of them; holdings copy items of every kind."""
-    if within(name(path), *RAW_BY_NATURE) or mentions(path, "Holding"):
-        return False
-    if mentions(path, "RawItems"):
-        return True
-    if mentions(path, "from_raw_data") or not mentions(path, *RAW_READS, *QUERIES):
-        return False
-    calls = [node for node in ast.walk(tree(path)) if isinstance(node, ast.Call)]
-    asked = (call.args[0] for call in calls if called(call) in QUERIES and call.args)
-    return any(called(call) in RAW_READS for call in calls) or any(
-        isinstance(what, ast.Name) and what.id in tables_declared() for what in asked
-    )
+    """Return True if a module reads raw items, beside holdings, which copy items of every kind."""
+    return mentions(path, "RawItems") and not within(name(path), *RAW_BY_NATURE) and not mentions(path, "Holding")
 
 
 def test_each_module_that_reads_raw_items_is_listed() -> None:

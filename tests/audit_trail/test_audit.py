@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import TenantRepository, Transaction
+from portal.dynamo.store import RawItems, Store, Transaction
 from portal.errors import TransactionRefused
 from portal.isolation.guard import IsolationError
 from portal.schema import keys
@@ -230,8 +230,8 @@ def test_a_trail_can_be_verified_while_it_grows(engine: None) -> None:
 
 def test_a_tenants_role_reads_its_own_trail_and_writes_none(engine: None) -> None:
     recording.record(entry(), entry(2, "b" * 32))
-    repository = TenantRepository(TENANT)
-    assert len(repository.query(AUDIT, keys.tenant).items) == 1
+    repository = Store("tenant", TENANT)
+    assert len(repository.query(RawItems(AUDIT), keys.tenant).items) == 1
     by_actor = repository.query(AuditByActor, audit_actor_key, ALICE.id)
     assert len(by_actor.items) == 1
     with pytest.raises(IsolationError):

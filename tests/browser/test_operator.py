@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from delivery.queues import dead_deliveries, depths, holds
 from delivery.queues.queue_transport import Depth
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from portal.load.measurement import NoiseTally
 from tenants.audit_trail.recording import SYSTEM
 from tests.browser.conftest import NewPage, sign_in
@@ -61,7 +61,7 @@ def dead(world: World) -> str:
     holds.pause(acme, by=SYSTEM, reason="The receiver asked for it.")
     row = deliveries.row(acme.tenant_id, "ep_0123456789abcdef")
     reason = "There is no host long-label-of-a-customer.integration.example.com. " * 3
-    keeping = TenantRepository(acme.tenant_id)
+    keeping = Store("tenant", acme.tenant_id)
     dead_deliveries.keep(keeping, row, index=0, destination="ep_0123456789abcdef", reason=reason)
     (letter,) = dead_deliveries.stored()
     return f"/admin/delivery/deaddelivery/{quote(f'{letter.tenant_id}/{letter.letter_id}')}/change/"

@@ -23,6 +23,7 @@ from api.v1.ticket_schemas import (
     TicketToCreate,
 )
 from portal import clock
+from portal.dynamo.store import RawItems
 from portal.schema import holdings, row_forms
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import context, tenant_directory
@@ -358,7 +359,7 @@ def summary_of(tenant: TenantContext, number: int) -> dict[str, Any]:
 
 
 def collection_of(tenant: TenantContext, number: int) -> list[dict[str, Any]]:
-    return [*tenant.repository.query_all(TICKETS, stored.ticket, number)]
+    return [*tenant.repository.query_all(RawItems(TICKETS), stored.ticket, number)]
 
 
 def read_line(line: dict[str, Any]) -> ExportedTicket:

@@ -22,7 +22,7 @@ from delivery.queues.queue_transport import Message
 from delivery.queues.sender import Sender
 from portal.dynamo import provisioning
 from portal.dynamo.placement import Placement
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from portal.errors import Conflict, NotFound
 from portal.streams.poller import Poller
 from portal.streams.stream_source import POOLED, StreamSource
@@ -152,7 +152,7 @@ def test_an_answer_that_no_stream_has_told_is_looked_up_in_each_outbox(
     rows = deliveries.row(acme, ENDPOINT, where=where), deliveries.row(acme, ENDPOINT)
     periodic(queues, dispatcher).sweep(grace=AT_ONCE)
     for row, there in zip(rows, (where, POOLED.placement), strict=True):
-        outbox_rows.answered(TenantRepository(acme, there), row, f"0/{ENDPOINT}")
+        outbox_rows.answered(Store("tenant", acme, there), row, f"0/{ENDPOINT}")
     assert dispatcher.look_up(older_than=0.0) == 2
 
 
@@ -191,7 +191,7 @@ def test_what_is_dropped_is_closed_in_each_outbox(world: World, acme: str, where
 @pytest.fixture
 def dead(acme: str, where: Placement) -> OutboxItem:
     row = deliveries.row(acme, ENDPOINT, where=where)
-    dead_deliveries.keep(TenantRepository(acme, where), row, index=0, destination=ENDPOINT, reason="410")
+    dead_deliveries.keep(Store("tenant", acme, where), row, index=0, destination=ENDPOINT, reason="410")
     return row
 
 

@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError, NoCredentialsError
 from django.conf import LazySettings
 
 from portal.dynamo import client, library_errors, provisioning, retry
-from portal.dynamo.repository import TenantRepository, Transaction
+from portal.dynamo.store import RawItems, Store, Transaction
 from portal.errors import ConditionFailed, Conflict, PortalError, Throttled, TransactionRefused, Unavailable
 from portal.nosql.stored import SessionItem
 from portal.quotas import RecentTenants, TokenBucket
@@ -33,7 +33,7 @@ BOB = "b0" * 16
 
 
 def read() -> str:
-    found = TenantRepository(ACME).get(DetailItem, stored.ticket, 1, sort=stored.DETAIL)
+    found = Store("tenant", ACME).get(DetailItem, stored.ticket, 1, sort=stored.DETAIL)
     return found.description if found else "nothing"
 
 
@@ -45,7 +45,7 @@ def transact(*items: DetailItem) -> None:
     transaction = Transaction()
     for item in items:
         transaction.put(item)
-    TenantRepository(ACME).transact(transaction)
+    Store("tenant", ACME).transact(transaction)
 
 
 # --- errors that the engine answers with ---
@@ -173,10 +173,10 @@ def endpoint(settings: LazySettings) -> Iterator[Callable[[str], None]]:
 def every_kind_of_call() -> list[Callable[[], object]]:
     return [
         read,
-        lambda: TenantRepository(ACME).query(TICKETS, stored.ticket, 1),
-        lambda: TenantRepository(ACME).put_all([detail()]),
+        lambda: Store("tenant", ACME).query(RawItems(TICKETS), stored.ticket, 1),
+        lambda: Store("tenant", ACME).put_all([detail()]),
         lambda: transact(detail()),
-        lambda: TenantRepository(ACME).increment(CounterItem, stored.counter, sort=stored.COUNTER_TICKET),
+        lambda: Store("tenant", ACME).increment(CounterItem, stored.counter, sort=stored.COUNTER_TICKET),
         # Through PynamoDB's own methods.
         lambda: SessionItem.get("k", consistent_read=True),
         lambda: SessionItem("k", data="", expires_at=1).save(),
@@ -526,7 +526,7 @@ def in_a_fork(work: Callable[[], str]) -> str:
 
 
 def test_a_forked_process_makes_clients_of_its_own_and_both_go_on_reading(engine: None) -> None:
-    TenantRepository(ACME).put_all([detail()])
+    Store("tenant", ACME).put_all([detail()])
     clients = {scope: client.connection(scope).client for scope in ("tenant", "platform")}
 
     def child() -> str:
@@ -545,7 +545,7 @@ def test_a_forked_process_makes_clients_of_its_own_and_both_go_on_reading(engine
 def test_a_fork_while_another_thread_makes_a_client_does_not_wait_for_it(
     engine: None, made: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    TenantRepository(ACME).put_all([detail()])
+    Store("tenant", ACME).put_all([detail()])
     client.reset()
     inside, leave = threading.Event(), threading.Event()
     make = client.make_client

@@ -10,7 +10,7 @@ from django.core import checks
 
 from portal.dynamo import client, placement, provisioning
 from portal.dynamo.placement import POOL, Placement
-from portal.dynamo.repository import TenantRepository, Transaction
+from portal.dynamo.store import RawItems, Store, Transaction
 from portal.errors import Conflict, Unavailable
 from portal.isolation import guard
 from portal.schema import placed_names
@@ -32,7 +32,7 @@ def placed(engine: None, request: pytest.FixtureRequest) -> Placement:
 
 def numbers(tenant_id: str, where: Placement) -> int:
     return int(
-        TenantRepository(tenant_id, where).increment(CounterItem, stored.counter, sort=stored.COUNTER_TICKET).last
+        Store("tenant", tenant_id, where).increment(CounterItem, stored.counter, sort=stored.COUNTER_TICKET).last
     )
 
 
@@ -57,13 +57,13 @@ def test_what_a_placed_tenant_writes_is_in_its_own_tables_alone(placed: Placemen
 
 
 def test_answers_speak_of_the_declared_tables(placed: Placement) -> None:
-    repository = TenantRepository(ACME, placed)
+    repository = Store("tenant", ACME, placed)
     numbers(ACME, placed)
     transaction = Transaction()
     transaction.update(CounterItem(stored.counter(ACME), stored.COUNTER_TICKET), [CounterItem.last.add(1)])
     repository.transact(transaction)
     (found,) = repository.get_many(CounterItem, [(stored.counter, (), stored.COUNTER_TICKET)])
-    (raw,) = repository.query(TICKETS, stored.counter).items
+    (raw,) = repository.query(RawItems(TICKETS), stored.counter).items
     assert found is not None
     assert found.last == int(raw["last"]["N"]) == 2
 

@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 from portal.dynamo import client, meter
 from portal.dynamo.batches import batch_put
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import TenantRepository, Transaction
+from portal.dynamo.store import RawItems, Store, Transaction
 from portal.dynamo.transaction import write
 from portal.errors import ConditionFailed, TransactionRefused, Unavailable
 from portal.schema import keys, tables
@@ -44,8 +44,8 @@ ACME, GLOBEX = "ac" * 16, "9b" * 16
 BOB = "b0" * 16
 
 
-def acme() -> TenantRepository:
-    return TenantRepository(ACME)
+def acme() -> Store:
+    return Store("tenant", ACME)
 
 
 def raw(operation: str, **params: Any) -> dict[str, Any]:
@@ -148,9 +148,9 @@ def test_an_item_that_is_not_there_is_none(any_tables: AnyEngine) -> None:
 
 def test_the_same_request_reads_another_item_for_another_tenant(any_tables: AnyEngine) -> None:
     acme().put_all([detail(1, "Acme's")])
-    TenantRepository(GLOBEX).put_all([detail(1, "Globex's", tenant_id=GLOBEX)])
+    Store("tenant", GLOBEX).put_all([detail(1, "Globex's", tenant_id=GLOBEX)])
     for tenant_id, text in ((ACME, "Acme's"), (GLOBEX, "Globex's")):
-        found = TenantRepository(tenant_id).get(DetailItem, ticket_keys.ticket, 1, sort=ticket_keys.DETAIL)
+        found = Store("tenant", tenant_id).get(DetailItem, ticket_keys.ticket, 1, sort=ticket_keys.DETAIL)
         assert found is not None
         assert found.description == text
 
@@ -164,7 +164,7 @@ def collection(any_tables: AnyEngine) -> list[str]:
 
 
 def query(**how: Any) -> tuple[list[str], dict[str, Any] | None]:
-    page = acme().query(TICKETS, ticket_keys.ticket, 1, **how)
+    page = acme().query(RawItems(TICKETS), ticket_keys.ticket, 1, **how)
     return [item["sk"]["S"] for item in page.items], page.last_key
 
 
@@ -219,7 +219,7 @@ def test_an_index_is_read_in_order_between_bounds_from_a_start(any_tables: AnyEn
     bounds = (f"{prefix}2026-01-02", f"{prefix}2026-01-05")
 
     def read(**how: Any) -> tuple[list[int], dict[str, Any] | None]:
-        page = acme().query(TICKETS, *where, index=index, between=bounds, limit=3, **how)
+        page = acme().query(RawItems(TICKETS, index), *where, between=bounds, limit=3, **how)
         assert all("description" not in item for item in page.items)
         return [int(item["number"]["N"]) for item in page.items], page.last_key
 
@@ -235,7 +235,7 @@ def test_rows_of_one_moment_have_one_order_that_turns_around(any_tables: AnyEngi
         raw("PutItem", TableName=TICKETS.full_name, Item=indexed(number, "2026-01-01"))
 
     def read(**how: Any) -> list[str]:
-        page = acme().query(TICKETS, ticket_keys.tenant_status, "OPEN", 0, index=STATUS_UPDATED, **how)
+        page = acme().query(RawItems(TICKETS, STATUS_UPDATED), ticket_keys.tenant_status, "OPEN", 0, **how)
         return [item["pk"]["S"] for item in page.items]
 
     whole = read()
@@ -251,7 +251,7 @@ def test_rows_of_one_moment_have_one_order_that_turns_around(any_tables: AnyEngi
 
 def test_everything_in_a_partition_is_read_page_by_page(collection: list[str]) -> None:
     with meter.measure() as bill:
-        items = acme().query_all(TICKETS, ticket_keys.ticket, 1, limit=4, descending=True)
+        items = acme().query_all(RawItems(TICKETS), ticket_keys.ticket, 1, limit=4, descending=True)
         assert len(bill.calls) == 0
         first = next(items)
         assert len(bill.calls) == 1
@@ -463,20 +463,20 @@ def test_reading_cannot_name_another_tenant() -> None:
     with pytest.raises((TypeError, ValueError)):
         acme().get(DetailItem, ticket_keys.ticket, GLOBEX, sort=ticket_keys.DETAIL)
     with pytest.raises((TypeError, ValueError)):
-        acme().query(TICKETS, ticket_keys.ticket, GLOBEX, 1)
+        acme().query(RawItems(TICKETS), ticket_keys.ticket, GLOBEX, 1)
 
 
 @pytest.mark.parametrize("tenant_id", ["", "acme", ACME.upper(), ACME + "\n", "*" * 32])
 def test_there_is_no_repository_for_what_is_no_tenant(tenant_id: str) -> None:
     with pytest.raises(ValueError, match="32 lower-case hex"):
-        TenantRepository(tenant_id)
+        Store("tenant", tenant_id)
 
 
 # --- counters ---
 
 
 def test_a_counter_counts_from_one_for_each_tenant(any_tables: AnyEngine) -> None:
-    for repository in (acme(), TenantRepository(GLOBEX)):
+    for repository in (acme(), Store("tenant", GLOBEX)):
         assert [
             repository.increment(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET).last
             for _ in range(3)

@@ -15,7 +15,7 @@ import pytest
 from django.test import override_settings
 
 from portal.dynamo import client
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from portal.engines.engine_process import running_engine, start_engine
 from tenants.tenancy import tenant_directory
 from tests.engines.test_demo import FILES, Demo, children, linux
@@ -81,7 +81,7 @@ def verdict(address: str | None) -> Verdict:
     """What a recount of Acme's tickets says about the aggregates on this engine."""
     with override_settings(DYNAMODB_ENDPOINT_URL=address):
         client.reset()
-        found = verify.verify(TenantRepository(tenant_directory.find("acme").tenant_id), settle=120)
+        found = verify.verify(Store("tenant", tenant_directory.find("acme").tenant_id), settle=120)
     client.reset()
     return found
 

@@ -11,7 +11,7 @@ from django.conf import settings
 from portal import clock
 from portal.dynamo.placement import Placement
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import Transaction
+from portal.dynamo.store import Transaction
 from portal.dynamo.tenant_reader import TenantReader
 from portal.errors import Invalid
 from portal.schema import holdings

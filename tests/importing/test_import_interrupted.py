@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from portal.dynamo.store import RawItems
 from portal.errors import Unavailable
 from tests.support import archives
 from tests.support.archives import imported, issue, pull, sound
@@ -120,7 +121,7 @@ def test_two_imports_at_the_same_time_make_no_ticket_twice(world: World, path: P
 def taken(world: World) -> int:
     """The rows that are known, by one cheap Query: looking on must not slow the import down."""
     repository = world.context("alice", "acme").repository
-    return len(repository.query(TICKETS, stored.import_source, "example/project").items)
+    return len(repository.query(RawItems(TICKETS), stored.import_source, "example/project").items)
 
 
 def wait_for(condition: Any, process: Any) -> None:

@@ -12,7 +12,7 @@ import pytest
 from django.conf import LazySettings
 
 from portal.dynamo import client
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from portal.errors import NotFound
 from portal.isolation import guard
 from portal.isolation.guard import IsolationError, acting_for, current_tenant
@@ -117,7 +117,7 @@ def test_a_name_cannot_write_a_line_of_its_own_into_the_log(caplog: pytest.LogCa
 def test_the_guard_is_on_unless_it_is_switched_off(world: World, settings: LazySettings) -> None:
     (number,) = world.tickets("globex", 1)
     globex = world.tenants["globex"].tenant_id
-    mine = TenantRepository(world.tenants["acme"].tenant_id)
+    mine = Store("tenant", world.tenants["acme"].tenant_id)
 
     def steal() -> SummaryItem | None:
         return mine.get(SummaryItem, lambda tenant_id: stored.ticket(globex, number), sort=stored.SUMMARY)

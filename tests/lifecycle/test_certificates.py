@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from portal.dynamo.repository import Transaction
+from portal.dynamo.store import Transaction
 from portal.errors import Conflict, Invalid
 from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import certificates

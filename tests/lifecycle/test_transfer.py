@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from portal.dynamo.placement import Placement
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from portal.dynamo.tenant_reader import TenantReader
 from portal.errors import Conflict, Unavailable
 from portal.schema import holdings, registry
@@ -629,7 +629,7 @@ def test_no_file_is_written_over_and_the_trail_tells_of_no_export_that_could_not
         ended = run("export_tenant", SLUG, where)
         assert (ended.status, "cannot be written" in ended.err) == (1, True)
     assert path.read_bytes() == b"somebody else's"
-    rows = browsing.everything(TenantRepository(used.tenants["acme"].tenant_id), only=browsing.TrailFilter())
+    rows = browsing.everything(Store("tenant", used.tenants["acme"].tenant_id), only=browsing.TrailFilter())
     assert [row for row in rows if row.action == "export.made" and row.origin == "export_tenant"] == []
 
 

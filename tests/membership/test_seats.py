@@ -11,7 +11,7 @@ import pytest
 
 from portal import clock
 from portal.dynamo import meter, platform, retry
-from portal.dynamo.repository import Transaction
+from portal.dynamo.store import Transaction
 from portal.errors import Conflict, Invalid, Reason, Throttled, TransactionRefused
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import SYSTEM, Actor

@@ -10,7 +10,7 @@ import pytest
 from api.edge.idempotency import _Once
 from api.edge.stored import ANSWERS
 from portal.dynamo import meter, provisioning, whereabouts
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy import tenant_directory
 from tests.moving.moves import BRIDGE, POOL, begin, id_of, last, move, mover, ticket
@@ -99,14 +99,14 @@ def test_a_key_that_was_claimed_before_the_switch_makes_the_next_ticket_after_it
     world: World, client: ApiClient, monkeypatch: pytest.MonkeyPatch, begun: str
 ) -> None:
     client.send("/tickets", NEW)
-    claimed, meanwhile, increment = threading.Event(), _Once.meanwhile, TenantRepository.increment
+    claimed, meanwhile, increment = threading.Event(), _Once.meanwhile, Store.increment
 
     def claim(once: _Once[Any]) -> None:
         meanwhile(once)
         claimed.set()
 
-    def late(repository: TenantRepository, *args: Any, **how: Any) -> Any:
-        monkeypatch.setattr(TenantRepository, "increment", increment)
+    def late(repository: Store, *args: Any, **how: Any) -> Any:
+        monkeypatch.setattr(Store, "increment", increment)
         assert claimed.wait(FAR)
         assert mover(world).run()
         return increment(repository, *args, **how)
@@ -120,7 +120,7 @@ def test_a_key_that_was_claimed_before_the_switch_makes_the_next_ticket_after_it
         with pytest.raises(Killed):
             mover(world, dying).run()
     monkeypatch.setattr(_Once, "meanwhile", claim)
-    monkeypatch.setattr(TenantRepository, "increment", late)
+    monkeypatch.setattr(Store, "increment", late)
     answer = client.send("/tickets", NEW, Idempotency_Key="early")
     assert (answer.status_code, answer.json()["number"]) == (201, 2)
     assert client.send("/tickets", NEW).json()["number"] == 3

@@ -11,7 +11,6 @@ from delivery.outbox.stored import OUTBOX, OutboxItem
 from portal import clock
 from portal.dynamo import keys as move_keys
 from portal.dynamo.placement import at
-from portal.dynamo.repository import TenantRepository
 from portal.dynamo.store import Store
 from portal.errors import Conflict, PortalError
 from portal.isolation import guard
@@ -37,7 +36,7 @@ from tickets.ticket.fields import Status
 from tickets.ticket.stored import TICKETS
 
 
-def discard(world: World, caught_up: Callable[[TenantRepository], object] = lambda repository: None) -> None:
+def discard(world: World, caught_up: Callable[[Store], object] = lambda repository: None) -> None:
     move_requests.discard(tenant_directory.get(id_of(world)), early=True, by=SYSTEM)
     CopyDiscard(last(world), caught_up=caught_up).run()
 

@@ -16,7 +16,7 @@ from django.conf import LazySettings
 
 from portal.dynamo import meter, retry
 from portal.dynamo.client import connection
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from portal.errors import Throttled, Unavailable
 from portal.heat_sketch import COUNTERS
 from portal.load import noise_report, reporting
@@ -167,7 +167,7 @@ def test_each_request_that_the_database_throttled_is_noted_for_the_tenant_it_was
     events.register("before-send.dynamodb.GetItem", throttle)
     try:
         with telling(settings) as told, pytest.raises(Throttled):
-            TenantRepository(ACME).get(SummaryItem, stored.ticket, 7, sort=stored.SUMMARY)
+            Store("tenant", ACME).get(SummaryItem, stored.ticket, 7, sort=stored.SUMMARY)
     finally:
         events.unregister("before-send.dynamodb.GetItem", throttle)
     assert told().tenants[ACME].tally.throttles == settings.DYNAMODB_MAX_ATTEMPTS

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from portal import clock
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from tenants.audit_trail import recording
 from tenants.lifecycle import desk_settings, tenant_lifecycle
 from tenants.membership import members
@@ -53,7 +53,7 @@ def test_the_owner_of_a_new_tenant_is_invited_by_mail(
     else:
         new = {"name": "Nora", "new_password1": "a long enough phrase", "new_password2": "a long enough phrase"}
         assert Browser().post(link, new).status_code == 302
-    (owner,) = members.owners_of(TenantRepository(tenant.tenant_id))
+    (owner,) = members.owners_of(Store("tenant", tenant.tenant_id))
     assert owner.email == address
     assert "No invitation waits." in root.says(page)
 

@@ -10,7 +10,7 @@ from delivery.outbox import stored
 from delivery.outbox.stored import OutboxItem
 from delivery.queues import dead_deliveries, depths, holds
 from delivery.queues.stored import DeadDeliveryItem
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from portal.errors import Conflict
 from tenants.audit_trail.recording import SYSTEM
 from tenants.operators.facades import AuditRow
@@ -24,7 +24,7 @@ LIST = "/admin/delivery/deaddelivery/"
 def dead(world: World, slug: str, to: str = "ep_gone", reason: str = "It answered 410.") -> OutboxItem:
     tenant_id = world.tenants[slug].tenant_id
     row = deliveries.row(tenant_id, to)
-    dead_deliveries.keep(TenantRepository(tenant_id), row, index=0, destination=to, reason=reason)
+    dead_deliveries.keep(Store("tenant", tenant_id), row, index=0, destination=to, reason=reason)
     return row
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import Transaction
+from portal.dynamo.store import Transaction
 from tenants.audit_trail.recording import Actor
 from tenants.membership import member_changes
 from tenants.tenancy import tenant_directory

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from portal.dynamo.meter import item_size
-from portal.dynamo.repository import ITEM_LIMIT
+from portal.dynamo.store import ITEM_LIMIT
 from tenants.audit_trail.recording import SYSTEM
 from tenants.membership import member_changes
 from tests.support import archives

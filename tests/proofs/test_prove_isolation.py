@@ -15,7 +15,7 @@ from django.conf import LazySettings
 from django.http import HttpRequest, HttpResponse
 
 from portal.dynamo import client
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import RawItems, Store
 from portal.isolation import guard, policies
 from portal.schema import keys, registry
 from proofs.isolation import data_attack, mutants, proof, targets
@@ -135,8 +135,8 @@ def test_every_operation_table_index_and_trick_is_tried(plan: AttackPlan) -> Non
 
 
 def test_every_method_of_the_repository_and_every_builder_is_attacked() -> None:
-    methods = {name for name in dir(TenantRepository) if not name.startswith("_")}
-    called = {name for name in methods if callable(getattr(TenantRepository, name))}
+    methods = {name for name in dir(Store) if not name.startswith("_")}
+    called = {name for name in methods if callable(getattr(Store, name))}
     assert {*calls.METHODS} == called
     assert {"tenant", "ticket", "counter", "proof", "tenant_status", "belongs_to"} <= {*calls.BUILDERS}
 
@@ -220,15 +220,15 @@ def test_a_broken_wall_that_the_attack_does_not_notice_is_a_failure(monkeypatch:
 def reads_the_query(request: HttpRequest, **kwargs: Any) -> HttpResponse:
     """The tenant is what the address says."""
     named = request.GET.get("tenant_id") or request.tenant.tenant_id  # type: ignore[attr-defined]
-    repository = TenantRepository(named) if keys.TENANT_ID.match(named) else request.tenant.repository  # type: ignore[attr-defined]
-    rows = repository.query(TICKETS, ticket_keys.ticket, kwargs["number"]).items
+    repository = Store("tenant", named) if keys.TENANT_ID.match(named) else request.tenant.repository  # type: ignore[attr-defined]
+    rows = repository.query(RawItems(TICKETS), ticket_keys.ticket, kwargs["number"]).items
     return HttpResponse(repr(rows))
 
 
 def writes_where_the_form_says(request: HttpRequest, **kwargs: Any) -> HttpResponse:
     named = request.POST.get("tenant", "")
     if keys.TENANT_ID.match(named):
-        repository = TenantRepository(named)
+        repository = Store("tenant", named)
         repository.put_all(
             [DetailItem(repository.key(ticket_keys.ticket, 1), ticket_keys.DETAIL, description="overwritten")]
         )

@@ -8,7 +8,7 @@ import pytest
 
 from portal.dynamo import retry
 from portal.dynamo.placement import Placement
-from portal.dynamo.repository import TenantRepository, Transaction
+from portal.dynamo.store import Store, Transaction
 from portal.dynamo.whereabouts import Move, Stated, Whereabouts
 from portal.errors import TransactionRefused
 from proofs.isolation.oracle import Oracle
@@ -41,8 +41,8 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return found
 
 
-def repository(world: World, move: Move | None) -> TenantRepository:
-    return TenantRepository(world.tenants["acme"].tenant_id, Stated(Whereabouts(move=move)))
+def repository(world: World, move: Move | None) -> Store:
+    return Store("tenant", world.tenants["acme"].tenant_id, Stated(Whereabouts(move=move)))
 
 
 @pytest.mark.usefixtures("watch")

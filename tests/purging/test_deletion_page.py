@@ -10,7 +10,7 @@ from django.core import mail
 from django.test import override_settings
 
 from portal import clock
-from portal.dynamo.repository import Transaction
+from portal.dynamo.store import Transaction
 from portal.errors import Conflict
 from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import certificates, closing_mails, desk_closing

@@ -12,7 +12,7 @@ from delivery.queues import allocation, queue_sets
 from delivery.queues.stored import QUEUES, GivenItem
 from portal.dynamo import meter
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import Transaction
+from portal.dynamo.store import Transaction
 from portal.errors import Conflict, Invalid, NotFound
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.audit_trail.stored import AUDIT, AuditItem

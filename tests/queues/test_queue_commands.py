@@ -10,7 +10,7 @@ from delivery.queues.queue_transport import QueueTransport
 from delivery.queues.stored import SETS, QueueSetItem
 from portal.dynamo import meter
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import Action, Transaction
+from portal.dynamo.store import Action, Transaction
 from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import tenant_lifecycle
 from tenants.tenancy.stored import TenantItem

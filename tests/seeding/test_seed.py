@@ -15,7 +15,7 @@ from django.core.cache import cache
 
 from portal import clock
 from portal.dynamo import meter
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from portal.errors import Unavailable
 from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import closing_mails, desk_closing
@@ -99,7 +99,7 @@ def test_each_tenant_has_an_owner_and_agents_who_do_the_work(engine: None) -> No
     seeded("--tenants", 7, "--tickets", 3, "--users", 3)
 
     for desk in cast.desks(seed=1, tenants=7, tickets=3, users=3):
-        roles = Counter(m.role.value for m in members.members_of(TenantRepository(desk.tenant_id)))
+        roles = Counter(m.role.value for m in members.members_of(Store("tenant", desk.tenant_id)))
         assert roles["owner"] == 1, desk.name
         assert roles["agent"] >= 1, desk.name
 
@@ -233,7 +233,7 @@ def test_if_empty_leaves_out_a_desk_that_was_purged_also_while_it_is(
 
 def test_one_whose_tickets_are_there_says_so(engine: None) -> None:
     small()
-    repository = TenantRepository(acme().tenant_id)
+    repository = Store("tenant", acme().tenant_id)
     record = repository.get(SeedItem, import_keys.import_source, SOURCE, sort=SOURCE)
     assert record is not None
     record.written = 0
@@ -344,7 +344,7 @@ def test_a_killed_one_is_finished_by_the_next(engine: None, monkeypatch: pytest.
 
 
 def progress(desk: cast.CastDesk) -> int:
-    record = demonstration._read(TenantRepository(desk.tenant_id))
+    record = demonstration._read(Store("tenant", desk.tenant_id))
     return int(record.written) if record else 0
 
 
@@ -406,7 +406,7 @@ def test_memory_does_not_grow_with_the_number_of_tickets(engine: None, monkeypat
     small()
     desk = cast.desk("Acme", seed=1, tickets=0, users=2)
     tenant = context.for_system(tenant_directory.find("acme"))
-    monkeypatch.setattr(TenantRepository, "put_all", lambda self, items: None)
+    monkeypatch.setattr(Store, "put_all", lambda self, items: None)
 
     def peak(tickets: int) -> int:
         record = SeedItem("", "", day=DAY, planned=tickets, written=0, taken=0, users=2)

@@ -12,7 +12,7 @@ from delivery.outbox.event_types import Event, EventField, EventType
 from delivery.outbox.stored import OutboxItem, outbox_row, row_parts
 from delivery.queues.queue_transport import Message, Received
 from portal.dynamo.placement import POOL, Placement
-from portal.dynamo.repository import TenantRepository, Transaction
+from portal.dynamo.store import Store, Transaction
 
 TOLD = EventType("test.happened", 1, "Something happened in a test.", (EventField("number", "number", "Which.", 1),))
 ANSWERED = Outcome("answered")
@@ -31,14 +31,14 @@ def row(tenant_id: str, *to: str, events: int = 1, number: int = 1, where: Place
     )
     transaction = Transaction()
     transaction.put(written)
-    TenantRepository(tenant_id, where).transact(transaction)
+    Store("tenant", tenant_id, where).transact(transaction)
     return written
 
 
 def stored(written: OutboxItem, where: Placement = POOL) -> OutboxItem:
     """Read a row as it is now."""
     tenant_id, row_id = row_parts(written.event_id)
-    found = TenantRepository(tenant_id, where).get(
+    found = Store("tenant", tenant_id, where).get(
         OutboxItem, outbox_row, row_id, sort=written.timestamp, consistent=True
     )
     assert found is not None

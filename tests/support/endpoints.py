@@ -13,7 +13,7 @@ from delivery.webhooks import endpoints
 from delivery.webhooks.endpoints import EndpointChoice
 from delivery.webhooks.stored import EndpointItem
 from portal import clock
-from portal.dynamo.repository import Transaction
+from portal.dynamo.store import Transaction
 from portal.schema import keys
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy.context import TenantContext

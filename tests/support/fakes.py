@@ -10,7 +10,7 @@ from typing import Any
 
 from portal.dynamo import client
 from portal.dynamo.models import ByIndex
-from portal.dynamo.repository import Page
+from portal.dynamo.store import Page
 from portal.schema import registry
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role

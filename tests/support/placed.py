@@ -10,7 +10,7 @@ from django.conf import settings
 from portal.dynamo import placement, provisioning
 from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import Transaction
+from portal.dynamo.store import Transaction
 from portal.isolation import guard
 from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import tenant_lifecycle

@@ -9,7 +9,7 @@ import pytest
 from django.conf import LazySettings
 
 from portal import clock
-from portal.dynamo.repository import Transaction
+from portal.dynamo.store import Transaction
 from portal.streams import watermark
 from proofs import cleanup
 from tenants.tenancy.context import TenantContext

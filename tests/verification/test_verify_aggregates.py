@@ -10,7 +10,7 @@ import pytest
 
 from portal import clock
 from portal.dynamo import meter
-from portal.dynamo.repository import Transaction
+from portal.dynamo.store import Transaction
 from portal.errors import Conflict
 from tenants.tenancy.context import TenantContext
 from tests.support import commands

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from portal.dynamo import meter
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from tenants.tenancy.context import TenantContext
 from tests.support import commands, engine_memory
 from tests.support.folding import Follower, contribution, plant
@@ -163,18 +163,18 @@ def test_drift_that_a_change_in_the_break_makes_up_for_is_found(alice: TenantCon
 @contextmanager
 def dying(monkeypatch: pytest.MonkeyPatch, at: int) -> Iterator[list[int]]:
     """The process dies ahead of its request of this number, counted from 1."""
-    real, sent = TenantRepository._connection, [0]
+    real, sent = Store._connection, [0]
 
     @contextmanager
-    def connection(self: TenantRepository) -> Iterator[Any]:
-        sent[0] += 1
-        if sent[0] >= at:
+    def connection(self: Store, *placement: Any) -> Iterator[Any]:
+        sent[0] += self.role == "tenant"  # those of the stream's worker are another process's
+        if sent[0] >= at and self.role == "tenant":
             raise Killed
-        with real(self) as found:
+        with real(self, *placement) as found:
             yield found
 
     with monkeypatch.context() as patch:
-        patch.setattr(TenantRepository, "_connection", connection)
+        patch.setattr(Store, "_connection", connection)
         yield sent
 
 

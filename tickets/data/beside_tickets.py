@@ -11,7 +11,7 @@ from typing import Final
 
 from delivery.webhooks import endpoints
 from delivery.webhooks.stored import EndpointItem
-from portal.dynamo.repository import Action, Transaction
+from portal.dynamo.store import Action, Transaction
 from portal.errors import ConditionFailed, Conflict, TransactionRefused
 from portal.plain_text import amount
 from tenants.api_keys import key_changes

@@ -18,6 +18,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, Final
 
+from portal.dynamo.store import RawItems
 from portal.errors import Invalid
 from portal.plain_text import amount
 from portal.schema import keys as all_keys
@@ -201,7 +202,7 @@ def person_of(tenant: TenantContext, address: str) -> DeskPerson:
         account.name if account else "",
         erased_as=label(pseudonym) if pseudonym in erased.pseudonyms else "",
     )
-    trail = tenant.repository.query_all(AUDIT, all_keys.tenant)
+    trail = tenant.repository.query_all(RawItems(AUDIT), all_keys.tenant)
     return _looked_up(person, trail, lambda at: erased.covers(pseudonym, at))
 
 
@@ -226,7 +227,7 @@ def _looked_up(person: DeskPerson, trail: Iterator[Raw], covers: Callable[[str],
 
 def trail_rows(tenant: TenantContext, person: DeskPerson) -> Iterator[Raw]:
     """Yield the rows of the audit trail that name the person, raw: a Query for each megabyte of the trail."""
-    for raw in tenant.repository.query_all(AUDIT, all_keys.tenant):
+    for raw in tenant.repository.query_all(RawItems(AUDIT), all_keys.tenant):
         if _mentions(person, raw) or not _ids_in(raw).isdisjoint(person.user_ids):
             yield raw
 
@@ -295,7 +296,7 @@ def counted(*, named: int, texts: int, tickets: int, beside: int) -> str:
 
 def items_of(tenant: TenantContext, number: int) -> list[Raw]:
     """Return the raw items of a ticket as they are now."""
-    return [*tenant.repository.query_all(TICKETS, stored.ticket, number, consistent=True)]
+    return [*tenant.repository.query_all(RawItems(TICKETS), stored.ticket, number, consistent=True)]
 
 
 def texts_of(raw: Raw) -> dict[str, str]:

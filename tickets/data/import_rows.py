@@ -21,7 +21,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, TypeGuard
 
 from portal import clock, plain_text
-from portal.dynamo.repository import ITEM_LIMIT
+from portal.dynamo.store import ITEM_LIMIT
 from portal.errors import Invalid
 from portal.schema import keys
 from tickets.counting import contributions

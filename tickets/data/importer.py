@@ -28,7 +28,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from portal import clock
-from portal.dynamo.repository import TRANSACTION_LIMIT, Condition, TenantRepository, Transaction
+from portal.dynamo.store import TRANSACTION_LIMIT, Condition, Store, Transaction
 from portal.errors import Invalid, TransactionRefused, Unavailable
 from portal.plain_text import amount
 from tenants.membership import members
@@ -42,7 +42,7 @@ from tickets.data.stored import ImportItem, ImportSourceItem
 from tickets.desk.history import History, PastEntry, TicketItems, changed, collection, opened
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import ASSIGNEE, NUMBER_GAP, TAGS, Status
-from tickets.ticket.stored import TICKETS, ActivityItem, CounterItem, RequestItem, SummaryItem
+from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, CounterItem, RequestItem, SummaryItem
 from tickets.verification.recount import last_number
 
 STRANGERS_KEPT: Final = 1000  # names; a file may hold one for each of its tickets
@@ -98,7 +98,7 @@ WINDOW: Final = 500  # markers read by one Query, some 80 KB
 _END = "~"  # sorts after every row id
 
 
-def list_source(repository: TenantRepository, source: str) -> None:
+def list_source(repository: Store, source: str) -> None:
     """Note that something is imported from this archive, before anything is: by that its rows are found again."""
     item = ImportSourceItem(repository.key(import_keys.import_sources), import_keys.listed_source(source))
     repository.update(item, [ImportSourceItem.source.set(source)])
@@ -111,7 +111,7 @@ class Markers:
     one Query per row and is right all the same. Rows taken in this run are not in here: see RowsMet.
     """
 
-    def __init__(self, repository: TenantRepository, source: str) -> None:
+    def __init__(self, repository: Store, source: str) -> None:
         self._repository, self._source = repository, source
         self._known: dict[str, ImportItem] = {}
         self._low = self._high = ""
@@ -123,7 +123,7 @@ class Markers:
 
     def _load(self, row_id: str, *, downwards: bool) -> None:
         page = self._repository.query(
-            TICKETS,
+            ImportItem,
             import_keys.import_source,
             self._source,
             between=("!", row_id) if downwards else (row_id, _END),
@@ -131,7 +131,7 @@ class Markers:
             limit=WINDOW,
             consistent=True,
         )
-        markers = [ImportItem.from_raw_data(raw) for raw in page.items]
+        markers = page.items
         self._known = {m.sk: m for m in markers}
         edge = markers[-1].sk if page.last_key else ("" if downwards else _END)
         self._low, self._high = (edge, row_id) if downwards else (row_id, edge)
@@ -157,7 +157,7 @@ class NumberBlocks:
     """Ticket numbers, reserved in blocks. At the end, what is left of the last block is given back if nobody
     took a number since; otherwise, and after a kill, those numbers stay unused."""
 
-    def __init__(self, repository: TenantRepository) -> None:
+    def __init__(self, repository: Store) -> None:
         self._repository = repository
         # The last number handed out and the last one reserved: one value, so that Ctrl-C finds them in step.
         self._block = (0, 0)
@@ -346,11 +346,10 @@ def _expire(tenant: TenantContext, number: int) -> None:
 
     The ticket gets another number, so nobody sees these items meanwhile.
     """
-    for page in tenant.repository.query_pages(TICKETS, ticket_keys.ticket, number, limit=TRANSACTION_LIMIT):
+    for page in tenant.repository.query_pages(TICKET_ITEMS, ticket_keys.ticket, number, limit=TRANSACTION_LIMIT):
         transaction = Transaction()
-        for raw in page.items:
-            item = RequestItem(raw["pk"]["S"], raw["sk"]["S"])
-            transaction.update(item, [RequestItem.expires_at.set(int(time.time()))])
+        for item in page.items:
+            transaction.update(RequestItem(item.pk, item.sk), [RequestItem.expires_at.set(int(time.time()))])
         if len(transaction):
             tenant.repository.transact(transaction)
 

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from portal import clock
 from portal.dynamo.meter import item_size
-from portal.dynamo.repository import ITEM_LIMIT, Action, Transaction
 from portal.dynamo.retry import retrying
+from portal.dynamo.store import ITEM_LIMIT, Action, Transaction
 from portal.errors import Conflict, Invalid, Throttled, TransactionRefused
 from tenants.audit_trail import erased_people, recording
 from tenants.audit_trail.erased_people import ErasedPeople

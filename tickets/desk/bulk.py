@@ -22,7 +22,7 @@ from delivery.outbox.event_types import Event
 from delivery.outbox.publisher import publish
 from portal import clock
 from portal.dynamo import paging
-from portal.dynamo.repository import TRANSACTION_LIMIT, Transaction
+from portal.dynamo.store import TRANSACTION_LIMIT, Transaction
 from portal.dynamo.transaction import Companion
 from portal.errors import TRANSACTION_CONFLICT, Conflict, Invalid, TransactionRefused
 from tenants.tenancy.context import TenantContext

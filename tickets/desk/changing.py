@@ -21,8 +21,8 @@ from delivery.outbox.event_types import Event
 from delivery.outbox.publisher import publish
 from portal import clock
 from portal.dynamo.client import fan_out
-from portal.dynamo.repository import Action, Condition, Transaction
 from portal.dynamo.retry import retrying
+from portal.dynamo.store import Action, Condition, Transaction
 from portal.errors import Conflict, Invalid, NotFound, TransactionRefused
 from tenants.membership import members
 from tenants.tenancy.context import TenantContext

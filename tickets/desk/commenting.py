@@ -11,8 +11,8 @@ from typing import Any, Final
 from delivery.outbox.event_types import Event
 from delivery.outbox.publisher import publish
 from portal import clock
-from portal.dynamo.repository import Action, Transaction
 from portal.dynamo.retry import retrying
+from portal.dynamo.store import Action, Transaction
 from portal.dynamo.transaction import Companion, beside
 from portal.errors import Conflict, Invalid, Overtaken, TransactionRefused
 from tenants.tenancy.context import TenantContext

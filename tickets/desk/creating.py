@@ -11,8 +11,8 @@ from typing import Any, Final
 from delivery.outbox.event_types import Event
 from delivery.outbox.publisher import publish
 from portal import clock
-from portal.dynamo.repository import Transaction
 from portal.dynamo.retry import retrying
+from portal.dynamo.store import Transaction
 from portal.dynamo.transaction import Companion, beside
 from portal.errors import Throttled, TransactionRefused
 from tenants.tenancy.context import TenantContext

@@ -17,7 +17,7 @@ from typing import Any, Final
 from portal import clock
 from portal.dynamo import provisioning
 from portal.dynamo.placement import POOL, Placement
-from portal.dynamo.repository import TenantRepository, Transaction
+from portal.dynamo.store import Store, Transaction
 from portal.dynamo.tenant_reader import lifecycle_store
 from portal.errors import Conflict
 from portal.mailing import outgoing
@@ -99,7 +99,7 @@ class DeskExport(LeasedJob[ExportItem]):
         return number
 
     def _end(self, tenant: TenantItem, *, parts: int, size: int, placement: Placement, until: str) -> None:
-        owners = members.owners_of(TenantRepository(tenant.tenant_id, placement))
+        owners = members.owners_of(Store("tenant", tenant.tenant_id, placement))
         self.item.expires_at = until
         mails = [write(tenant, one, self.item) for write in _writers for one in owners if one.id == self.item.by_id]
         transaction = Transaction()

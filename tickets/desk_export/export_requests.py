@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from portal import clock
-from portal.dynamo.repository import TenantRepository, Transaction
+from portal.dynamo.store import Store, Transaction
 from portal.errors import Conflict, NotFound
 from portal.schema import keys as schema_keys
 from tenants.audit_trail import recording
@@ -75,7 +75,7 @@ def fetch(tenant: TenantContext, *, by: Actor) -> tuple[ExportItem, Iterator[byt
     return item, _content(tenant.repository, item)
 
 
-def _content(repository: TenantRepository, item: ExportItem) -> Iterator[bytes]:
+def _content(repository: Store, item: ExportItem) -> Iterator[bytes]:
     for number in range(1, int(item.parts) + 1):
         found = repository.get(ExportPartItem, schema_keys.tenant, sort=stored.part(item.file, number))
         if found is None or found.content is None:  # replaced meanwhile: the download breaks off

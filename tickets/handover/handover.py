@@ -15,7 +15,7 @@ from typing import Any, Final
 from delivery.outbox.event_types import Event
 from portal import clock
 from portal.dynamo.client import fan_out
-from portal.dynamo.repository import Transaction
+from portal.dynamo.store import Transaction
 from portal.errors import Invalid, NotFound
 from portal.schema import keys
 from tenants.audit_trail import browsing, recording

@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Generic, TypeVar, cast
 
-from portal.dynamo.repository import Action, Condition
-from portal.dynamo.store import Store
+from portal.dynamo.store import Action, Condition, Store
 from portal.errors import ConditionFailed, Conflict, PortalError
 from portal.schema.registry import Role
 from portal.streams.lease import SignWatch

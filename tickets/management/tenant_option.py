@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from tenants.tenancy import context, tenant_directory
 
 
@@ -19,7 +19,7 @@ class Chosen:
     tenant_id: str
 
     @cached_property
-    def repository(self) -> TenantRepository:
+    def repository(self) -> Store:
         """The way to its content where it lies now: one read."""
         return context.for_system(tenant_directory.get(self.tenant_id)).repository
 

@@ -10,7 +10,7 @@ from delivery.outbox.stored import OUTBOX
 from portal.dynamo import fencing, provisioning
 from portal.dynamo.batches import BATCH_WRITE_LIMIT, chunked
 from portal.dynamo.placement import POOL, Placement
-from portal.dynamo.repository import TenantRepository, Transaction
+from portal.dynamo.store import Store, Transaction
 from portal.dynamo.tenant_reader import TenantReader, lifecycle_store
 from portal.errors import Conflict
 from portal.plain_text import amount
@@ -40,9 +40,7 @@ class CopyDiscard(LeasedJob[MoveItem]):
 
     kind = place_changes.MOVES
 
-    def __init__(
-        self, item: MoveItem, *, caught_up: Callable[[TenantRepository], object] | None = None, **how: Any
-    ) -> None:
+    def __init__(self, item: MoveItem, *, caught_up: Callable[[Store], object] | None = None, **how: Any) -> None:
         super().__init__(item, **how)
         self._caught_up = caught_up or partial(stream_barrier.wait_until_applied, say=lambda _: self._look_up())
         self._left, self._present = Placement.parse(item.from_place), Placement.parse(item.to_place)
@@ -92,7 +90,7 @@ def clear(
     placement: Placement,
     *,
     advance: Callable[[int], object] = lambda items: None,
-    caught_up: Callable[[TenantRepository], object] = stream_barrier.wait_until_applied,
+    caught_up: Callable[[Store], object] = stream_barrier.wait_until_applied,
 ) -> None:
     """Delete all that a tenant has at a placement: its own tables, or its items in those of all.
 
@@ -105,7 +103,7 @@ def clear(
     waits = True
     for holding in _placed():
         if waits and holding.stage > Stage.CONTENT:
-            caught_up(TenantRepository(tenant_id, placement))
+            caught_up(Store("tenant", tenant_id, placement))
             waits = False
         for several in chunked((one for one in holding.find(reader) if not _stays(one)), BATCH_WRITE_LIMIT):
             store.write_raw([(stored.table, {"DeleteRequest": {"Key": stored.key}}) for stored in several])

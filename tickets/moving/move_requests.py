@@ -10,7 +10,7 @@ from portal import clock, plain_text
 from portal.dynamo import placement as placing
 from portal.dynamo import provisioning
 from portal.dynamo.placement import POOL, Placement
-from portal.dynamo.repository import Transaction
+from portal.dynamo.store import Transaction
 from portal.errors import Conflict, Invalid, NotFound, TransactionRefused, Unavailable
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction

@@ -15,7 +15,7 @@ from portal import clock
 from portal.dynamo import fencing
 from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import Condition, Transaction
+from portal.dynamo.store import Condition, Transaction
 from portal.dynamo.tenant_reader import TenantReader
 from portal.dynamo.whereabouts import Move, Whereabouts
 from portal.errors import Conflict, TransactionRefused

@@ -24,7 +24,7 @@ from portal import clock
 from portal.dynamo import provisioning
 from portal.dynamo.batches import chunked
 from portal.dynamo.placement import POOL, Placement
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from portal.dynamo.tenant_reader import lifecycle_store
 from portal.dynamo.whereabouts import Move
 from portal.errors import Conflict, PortalError, Throttled, TransactionRefused, Unavailable
@@ -71,7 +71,7 @@ class TenantMover(LeasedJob[MoveItem]):
         *,
         rate: float = RATE,
         settle_seconds: float | None = None,
-        caught_up: Callable[[TenantRepository], object] | None = None,
+        caught_up: Callable[[Store], object] | None = None,
         **how: Any,
     ) -> None:
         super().__init__(item, **how)
@@ -143,7 +143,7 @@ class TenantMover(LeasedJob[MoveItem]):
             self._copies.open(place_changes.move_of(self.item, place_changes.seen(self.item)).attempt)
 
     def _copying(self) -> None:
-        last = recount.last_number(TenantRepository(self.item.tenant_id, self._from))
+        last = recount.last_number(Store("tenant", self.item.tenant_id, self._from))
         self._note(last_number=last)
         self._sync(place_changes.other_partitions(self.item.tenant_id, self._from))
         began, first = time.monotonic(), int(self.item.done) + 1
@@ -157,7 +157,7 @@ class TenantMover(LeasedJob[MoveItem]):
 
     def _catching(self) -> None:
         self._look_up()
-        self._caught_up(TenantRepository(self.item.tenant_id, self._to))
+        self._caught_up(Store("tenant", self.item.tenant_id, self._to))
         self._follow_up()
 
     def _holding(self) -> None:

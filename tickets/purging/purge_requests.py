@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from portal import clock, plain_text
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import TenantRepository, Transaction
+from portal.dynamo.store import Store, Transaction
 from portal.errors import ConditionFailed, Conflict, Invalid, NotFound
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
@@ -103,7 +103,7 @@ def order(tenant_id: str, *, by: Actor, reason: str, write: WriteDeletion) -> No
     item = new(tenant, state=ORDERED, by=by, reason=reason)
     transaction.put(item, condition=PurgeItem.name.does_not_exist())
     transaction.check(tenant, TenantItem.status == tenant.status)
-    owners = members.owners_of(TenantRepository(tenant_id))
+    owners = members.owners_of(Store("tenant", tenant_id))
     mails = outgoing.join(transaction, write(tenant, owners, by=by, begins=begins_at(item), reason=reason))
     entry = AuditEntry.of_tenant(tenant, AuditAction.TENANT_PURGE_ORDERED, by, after={"reason": reason})
     recording.commit(transaction, [entry], refused=Conflict(_CHANGED))

@@ -25,7 +25,7 @@ from django.conf import settings
 from portal import clock
 from portal.dynamo import provisioning
 from portal.dynamo.placement import POOL, Placement
-from portal.dynamo.repository import TenantRepository, Transaction
+from portal.dynamo.store import Store, Transaction
 from portal.errors import Conflict
 from portal.schema import holdings
 from portal.schema.holdings import Holding, Stage
@@ -68,7 +68,7 @@ class TenantPurge(LeasedJob[PurgeItem]):
         settle: float | None = None,
         unfollow: float = 3 * LOOK_SECONDS,
         sleep: Callable[[float], object] = time.sleep,
-        caught_up: Callable[[TenantRepository], object] | None = None,
+        caught_up: Callable[[Store], object] | None = None,
         **how: Any,
     ) -> None:
         super().__init__(item, **how)
@@ -128,7 +128,7 @@ class TenantPurge(LeasedJob[PurgeItem]):
         for place in self._places:
             if place == POOL or placements.is_listed(self.item.tenant_id, place):
                 self._tell("waiting for the stream worker")
-                self._caught_up(TenantRepository(self.item.tenant_id, place))
+                self._caught_up(Store("tenant", self.item.tenant_id, place))
 
     def _follow_no_more(self) -> None:
         """End whoever follows own tables: they would write leases and a watermark as often as those are deleted.

@@ -22,8 +22,8 @@ from typing import Any, Final, Literal
 
 from portal.dynamo.batches import chunked
 from portal.dynamo.client import fan_out
-from portal.dynamo.repository import TenantRepository
 from portal.dynamo.retry import retrying
+from portal.dynamo.store import Store
 from portal.errors import PortalError
 from portal.streams import watermark
 from portal.streams.watermark import Watermark
@@ -45,7 +45,7 @@ AT_ONCE: Final = 8  # tickets that are read side by side
 Advance = Callable[[int], object]  # is called with the numbers that were read since the last call
 
 
-def read(repository: TenantRepository, numbers: Iterable[int]) -> Iterator[tuple[int, list[Fragment]]]:
+def read(repository: Store, numbers: Iterable[int]) -> Iterator[tuple[int, list[Fragment]]]:
     """Read the tickets of these numbers, some at a time: a consistent Query for each number.
 
     Items under a number without a summary count too: a ticket that is being imported is indexed piece by piece.
@@ -72,7 +72,7 @@ class IndexMoved(PortalError):
 class WholeIndex:
     """Read one state of the index. `damage` are sentences about what no search can read; they grow while it is read."""
 
-    repository: TenantRepository
+    repository: Store
     damage: list[str] = field(default_factory=list)
 
     def postings(self) -> Iterator[tuple[bytes, dict[int, int]]]:
@@ -152,7 +152,7 @@ class IndexReport:
         return set(self.tokenizer_versions) <= {tokenizer.VERSION}
 
 
-def report(repository: TenantRepository) -> IndexReport:
+def report(repository: Store) -> IndexReport:
     """Read how the index stands: the Query with which each search begins, and the watermark.
 
     Raises Throttled, Unavailable.
@@ -225,7 +225,7 @@ class IndexVerdict:
 
 
 def check(
-    repository: TenantRepository,
+    repository: Store,
     *,
     settle: float = SETTLE,
     many: int = PASS,
@@ -262,7 +262,7 @@ def check(
 class _Pass:
     """The check of some tickets. `is_last` takes the numbers behind them as well, which no ticket has."""
 
-    repository: TenantRepository
+    repository: Store
     numbers: range
     is_last: bool
 
@@ -323,7 +323,7 @@ def _without(wanted: int, stored: int) -> int:
 # --- what is kept of a check that was stopped ---
 
 
-def _resumed(repository: TenantRepository) -> tuple[int, IndexVerdict]:
+def _resumed(repository: Store) -> tuple[int, IndexVerdict]:
     item = repository.get(RoundItem, recount_keys.recounting, sort=stored.CHECK, consistent=True)
     if item is None or not item.data or item.expires_at <= time.time():
         return 0, IndexVerdict()
@@ -333,12 +333,12 @@ def _resumed(repository: TenantRepository) -> tuple[int, IndexVerdict]:
     return int(kept["reached"]), IndexVerdict(**kept["verdict"])
 
 
-def forget(repository: TenantRepository) -> None:
+def forget(repository: Store) -> None:
     """Let the next check begin anew, after what makes the results of a stopped one worthless."""
     _keep(repository, 0, IndexVerdict())
 
 
-def _keep(repository: TenantRepository, reached: int, verdict: IndexVerdict) -> None:
+def _keep(repository: Store, reached: int, verdict: IndexVerdict) -> None:
     data = zlib.compress(json.dumps({"reached": reached, "verdict": asdict(verdict)}).encode()) if reached else b""
     item = RoundItem(repository.key(recount_keys.recounting), stored.CHECK)
     repository.update(item, [RoundItem.data.set(data), RoundItem.expires_at.set(int(time.time()) + _KEPT_SECONDS)])

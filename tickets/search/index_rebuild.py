@@ -27,7 +27,7 @@ from typing import Final
 from portal import clock
 from portal.dynamo.batches import chunked
 from portal.dynamo.client import fan_out
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from portal.errors import ConditionFailed, Conflict, Throttled
 from tickets.counting import stream_barrier
 from tickets.counting.stream_barrier import Say
@@ -60,7 +60,7 @@ class RebuiltIndex:
 
 
 def rebuild(
-    repository: TenantRepository,
+    repository: Store,
     *,
     erase: bool = False,
     timeout: float = TIMEOUT,
@@ -170,7 +170,7 @@ def _sweep(store: IndexStore, frozen: FrozenItem) -> int:
     return swept
 
 
-def _shares(repository: TenantRepository, reached: int, advance: Advance) -> Iterator[tuple[int, list[list[Fragment]]]]:
+def _shares(repository: Store, reached: int, advance: Advance) -> Iterator[tuple[int, list[list[Fragment]]]]:
     """Yield the texts of tickets behind a number, with the last number, in shares of some POSTINGS or SHARE_SECONDS."""
     texts: list[list[Fragment]] = []
     held, since, last = 0, time.monotonic(), last_number(repository)

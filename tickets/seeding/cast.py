@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from django.contrib.auth.hashers import make_password
 
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from portal.errors import Conflict, NotFound
 from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import tenant_lifecycle
@@ -138,7 +138,7 @@ def ensure_tenant(desk: CastDesk) -> TenantItem:
         )
     if tenant.tenant_id != desk.tenant_id:
         raise Conflict(f"A tenant with the slug {desk.slug} exists already.{_STRANGER}")
-    known = {member.id for member in members.members_of(TenantRepository(desk.tenant_id))}
+    known = {member.id for member in members.members_of(Store("tenant", desk.tenant_id))}
     for member in desk.members:
         if member.person.id not in known:
             # The list above may be a moment behind.

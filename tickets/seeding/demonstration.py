@@ -17,7 +17,7 @@ from typing import Final
 from django.conf import settings
 
 from portal.dynamo.client import Item, fan_out
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from portal.errors import Forbidden
 from tenants.lifecycle import certificates
 from tenants.tenancy import context, placements, tenant_directory
@@ -80,7 +80,7 @@ def run(
     """
     refuse_in_production()
     outcome, accounts = SeedResult(), Accounts(password)
-    first: TenantRepository | None = None
+    first: Store | None = None
     for desk in desks:
         repository = placements.repository(desk.tenant_id)
         first = first or repository
@@ -101,7 +101,7 @@ def run(
     return outcome
 
 
-def _read(repository: TenantRepository) -> SeedItem | None:
+def _read(repository: Store) -> SeedItem | None:
     return repository.get(SeedItem, import_keys.import_source, SOURCE, sort=SOURCE, consistent=True)
 
 
@@ -118,7 +118,7 @@ def _write_tickets(
         yield from _fill(tenant, desk, record, seed=seed)
 
 
-def _reserve(repository: TenantRepository, record: SeedItem | None, *, tickets: int, users: int, day: date) -> SeedItem:
+def _reserve(repository: Store, record: SeedItem | None, *, tickets: int, users: int, day: date) -> SeedItem:
     """Raise the counter to the last number, never lower it, and note what is planned."""
     if record is None:
         pk = repository.key(import_keys.import_source, SOURCE)
@@ -164,7 +164,7 @@ def _exists(tenant: TenantContext, number: int) -> bool:
     )
 
 
-def _write(repository: TenantRepository, tickets: Sequence[TicketItems]) -> None:
+def _write(repository: Store, tickets: Sequence[TicketItems]) -> None:
     parts: list[Item] = [item for t in tickets for item in (t.detail, *t.activity)]
     batches = [parts[start::PARALLEL] for start in range(min(PARALLEL, len(parts)))]
     if batches:
@@ -172,7 +172,7 @@ def _write(repository: TenantRepository, tickets: Sequence[TicketItems]) -> None
         repository.put_all([t.summary for t in tickets])
 
 
-def _mark_complete(repository: TenantRepository) -> None:
+def _mark_complete(repository: Store) -> None:
     record = _read(repository)
     if record is not None and not record.complete:
         record.complete = 1

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from portal import clock
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import Transaction
+from portal.dynamo.store import Transaction
 from portal.errors import Conflict, Invalid, TransactionRefused
 from portal.plain_text import amount
 from portal.streams import worker

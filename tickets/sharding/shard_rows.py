@@ -21,8 +21,9 @@ from typing import Any, Final
 from portal.dynamo import placement
 from portal.dynamo.client import fan_out
 from portal.dynamo.library_errors import is_missing
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.models import ByIndex
 from portal.dynamo.retry import retrying
+from portal.dynamo.store import Store
 from portal.errors import ConditionFailed, Throttled, Unavailable
 from portal.streams import stream_source
 from portal.streams.batch import Record
@@ -30,7 +31,7 @@ from portal.streams.stream_source import POOLED, StreamSource
 from tickets.sharding.stored import ReshardItem
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
-from tickets.ticket.stored import STATUS_UPDATED, TICKETS, SummaryItem
+from tickets.ticket.stored import STATUS_UPDATED, SummaryItem
 
 AT_ONCE: Final = 8  # moves at the same time
 _TRIES: Final = 6  # for a ticket that is in somebody's transaction
@@ -61,16 +62,15 @@ def look(
 
     One Query, eventually consistent. Raises Unavailable.
     """
-    repository = TenantRepository(tenant_id, placement.current())
+    repository = Store("tenant", tenant_id, placement.current())
     start = _start_key(repository, after) if after else None
-    found = repository.query(
-        TICKETS, ticket_keys.tenant_status, *_key(shelf), index=STATUS_UPDATED, limit=limit, start=start
-    )
+    listed = ByIndex(SummaryItem, STATUS_UPDATED)
+    found = repository.query(listed, ticket_keys.tenant_status, *_key(shelf), limit=limit, start=start)
     rows = [
-        Placed(number, raw["updated_at"]["S"], shelf)
-        for raw in found.items
+        Placed(number, row.updated_at, shelf)
+        for row in found.items
         # A row that another tenant has planted is not ours to move.
-        if (number := ticket_keys.ticket_number(tenant_id, raw["pk"]["S"])) is not None
+        if (number := ticket_keys.ticket_number(tenant_id, row.pk)) is not None
     ]
     if not found.last_key:
         return rows, None
@@ -91,7 +91,7 @@ def move(tenant_id: str, some: Sequence[Placed], *, to: int) -> int:
 
     One that was changed meanwhile stays where the change has put it. Raises Unavailable.
     """
-    repository = TenantRepository(tenant_id, placement.current())
+    repository = Store("tenant", tenant_id, placement.current())
     return sum(fan_out([partial(_move, repository, one, to) for one in some]))
 
 
@@ -100,7 +100,7 @@ def misplaced(some: Sequence[Placed], *, to: int) -> list[Placed]:
     return [one for one in some if ticket_keys.status_shard(one.number, to) != one.shelf.shard]
 
 
-def _move(repository: TenantRepository, one: Placed, to: int) -> bool:
+def _move(repository: Store, one: Placed, to: int) -> bool:
     summary = SummaryItem(repository.key(ticket_keys.ticket, one.number), ticket_keys.SUMMARY)
     here = repository.key(ticket_keys.tenant_status, *_key(one.shelf))
     there = Shelf(one.shelf.status, ticket_keys.status_shard(one.number, to))
@@ -122,7 +122,7 @@ def _key(shelf: Shelf) -> tuple[str, int]:
     return shelf.status.value.upper(), shelf.shard
 
 
-def _start_key(repository: TenantRepository, after: Placed) -> dict[str, Any]:
+def _start_key(repository: Store, after: Placed) -> dict[str, Any]:
     return {
         STATUS_UPDATED.hash: {"S": repository.key(ticket_keys.tenant_status, *_key(after.shelf))},
         STATUS_UPDATED.range: {"S": after.updated_at},

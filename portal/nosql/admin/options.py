@@ -19,7 +19,7 @@ from django.template.response import TemplateResponse
 from django.utils.text import capfirst
 
 from portal import plain_text
-from portal.dynamo.repository import Transaction
+from portal.dynamo.store import Transaction
 from portal.errors import Invalid, PortalError
 from portal.nosql.admin.admin_checks import DynamoAdminChecks
 from portal.nosql.admin.changelist import CURSOR_VAR, DynamoChangeList

@@ -17,7 +17,7 @@ from django.views.decorators.cache import never_cache
 
 from portal.dynamo.client import fan_out
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import Transaction
+from portal.dynamo.store import Transaction
 from portal.errors import Conflict, TransactionRefused
 from portal.nosql.planner.facade import Facade
 

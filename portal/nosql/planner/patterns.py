@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from portal.dynamo.client import Item
 from portal.dynamo.models import ByIndex
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.repository import Page, TenantRepository
+from portal.dynamo.store import Page, Store
 from portal.schema.tables import Index
 
 SEPARATOR: Final = "/"  # between the parts of a synthetic pk such as tenant/user
 SORT_KEY_LIMIT: Final = 1024  # bytes; AWS, "Quotas in Amazon DynamoDB"
+_TENANTS_STORE: Final = partial(Store, "tenant")
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Get:
     sort: str | None = None
     tenant: bool | None = None
     name: str = "by id"
-    repository: Callable[[str], TenantRepository] = TenantRepository
+    repository: Callable[[str], Store] = _TENANTS_STORE
 
     def read(self, keys: Sequence[Sequence[Any]]) -> list[Any]:
         """Return the items that exist among up to 100, each named by the values of `fields`, in the order given."""
@@ -127,7 +129,7 @@ class Query:
         what: Any = ByIndex(self.item, self.index) if self.index else self.item
         if _is_tenants(self):
             tenant_id, *others = (values[name] for name in self.by)
-            return TenantRepository(tenant_id).query(what, self.build, *others, **how)
+            return Store("tenant", tenant_id).query(what, self.build, *others, **how)
         return PLATFORM.query(what, self.key(values), **how)
 
     def key_names(self) -> list[str]:

@@ -15,7 +15,7 @@ from django.core.exceptions import FieldError, ValidationError
 
 from portal.dynamo.client import Item
 from portal.dynamo.paging import Pager
-from portal.dynamo.repository import BATCH_GET_LIMIT
+from portal.dynamo.store import BATCH_GET_LIMIT
 from portal.errors import NotFound
 from portal.nosql.planner.patterns import SEPARATOR, CustomListing, Get, Lookup, Pattern, Query, ResultPage
 

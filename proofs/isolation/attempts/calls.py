@@ -14,7 +14,7 @@ from django.core import signing
 
 from portal.dynamo import client, paging
 from portal.dynamo.models import RawItems
-from portal.dynamo.repository import TenantRepository, Transaction
+from portal.dynamo.store import Store, Transaction
 from portal.nosql.stored import SessionItem
 from portal.schema import keys
 from proofs.isolation import keys as proof_keys
@@ -101,17 +101,17 @@ def _builder(draw: Draw) -> AttackAttempt:
 
 # --- the repository ---
 
-Method = Callable[[TenantRepository, str, str], object]  # from a partition key, and one of scratch items
+Method = Callable[[Store, str, str], object]  # from a partition key, and one of scratch items
 _NEVER: Final = DetailItem.pk.does_not_exist() & DetailItem.pk.exists()
 
 
-def _here(repository: TenantRepository, key: str, scratch: str) -> object:
+def _here(repository: Store, key: str, scratch: str) -> object:
     wanted = {"TableName": TICKETS.full_name, "Key": {"pk": {"S": key}, "sk": {"S": SUMMARY}}}
     with repository.here():
         return client.connection("tenant").dispatch("GetItem", wanted)
 
 
-def _transact(repository: TenantRepository, key: str, scratch: str) -> None:
+def _transact(repository: Store, key: str, scratch: str) -> None:
     transaction = Transaction()
     transaction.put(DetailItem(repository.key(proof_keys.proof), SCRATCH_SORT), condition=_NEVER)
     transaction.update(DetailItem(key, SCRATCH_SORT), [DetailItem.description.set("proof")], condition=_NEVER)
@@ -127,8 +127,6 @@ METHODS: Final[dict[str, Method]] = {
     "get": lambda r, key, s: r.get(SummaryItem, lambda tenant_id: key, sort=SUMMARY, consistent=True),
     "get_many": lambda r, key, s: r.get_many(SummaryItem, [(lambda tenant_id: key, (), SUMMARY)]),
     "get_all": lambda r, key, s: r.get_all([(SummaryItem, key, SUMMARY)]),
-    "get_raw": lambda r, key, s: r.get_raw(TICKETS, lambda tenant_id, k: k, [key], sort=SUMMARY),
-    "get_stored": lambda r, key, s: r.get_stored(TICKETS, [(lambda tenant_id: key, (), SUMMARY)], consistent=True),
     "query": lambda r, key, s: r.query(RawItems(TICKETS), lambda tenant_id: key, limit=5),
     "query_all": lambda r, key, s: [*r.query_all(RawItems(TICKETS), lambda tenant_id: key, limit=5)],
     "query_pages": lambda r, key, s: [*r.query_pages(RawItems(TICKETS), lambda tenant_id: key, limit=5)],
@@ -166,7 +164,7 @@ def _repository(draw: Draw) -> AttackAttempt:
     return _attempt(draw, "foreign key handed over", f"repository.{name}", "repository", lambda: call(draw), key=key)
 
 
-def _odd_gets(draw: Draw) -> list[Callable[[TenantRepository], object]]:
+def _odd_gets(draw: Draw) -> list[Callable[[Store], object]]:
     """Return reads of items, and of models of tables, that no tenant may read."""
     other, account = draw.other.id, draw.foreign(USERS)
     return [
@@ -178,7 +176,7 @@ def _odd_gets(draw: Draw) -> list[Callable[[TenantRepository], object]]:
     ]
 
 
-def _odd_queries(draw: Draw, key: str) -> list[Callable[[TenantRepository], object]]:
+def _odd_queries(draw: Draw, key: str) -> list[Callable[[Store], object]]:
     """Return queries of the other's index, from a foreign position, and within foreign bounds."""
     index, theirs = draw.rng.choice(TICKETS.indexes), draw.rng.choice(draw.other.partitions)
     table, foreign = draw.place()[0], draw.other.id

@@ -25,7 +25,7 @@ from tenants.sign_in.accounts import User
 from tenants.sign_in.stored import AccountItem, email_key, user_key
 from tenants.tenancy import request_identity
 from tenants.tenancy.roles import Role
-from tickets.ticket.stored import TICKETS
+from tickets.ticket.stored import DetailItem
 
 _SESSION = 3600  # seconds; what a killed run leaves expires by itself
 
@@ -116,10 +116,10 @@ def remove_scratch(targets: Sequence[Target]) -> None:
         AccountItem(user_key(user.id)).delete()
         AccountItem(email_key(SCRATCH_ADDRESS)).delete()
     for target in targets:
-        left = target.tenant.repository.query_all(TICKETS, proof_keys.proof, consistent=True)
-        cleanup.delete_scratch(target.tenant.repository, [item["sk"]["S"] for item in left])
+        left = target.tenant.repository.query_all(DetailItem, proof_keys.proof, consistent=True)
+        cleanup.delete_scratch(target.tenant.repository, [item.sk for item in left])
 
 
 def scratch_left(targets: Sequence[Target]) -> int:
     """Count the scratch items: 0 after a run."""
-    return sum(len(t.tenant.repository.query(TICKETS, proof_keys.proof, consistent=True).items) for t in targets)
+    return sum(len(t.tenant.repository.query(DetailItem, proof_keys.proof, consistent=True).items) for t in targets)

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from portal.dynamo import keys as move_keys
-from portal.dynamo.repository import TRANSACTION_LIMIT
+from portal.dynamo.store import TRANSACTION_LIMIT
 from portal.isolation import guard
 from portal.nosql.stored import SESSIONS
 from proofs.isolation.oracle import Oracle
