@@ -59,6 +59,7 @@ def test_the_form_sent_again_by_a_reload_shows_no_key(world: World) -> None:
     [
         ({"name": " "}, "name", "Enter a name"),
         ({"name": "x" * 61}, "name", "1-60 characters"),
+        ({"name": "Bil\u202eling"}, "name", "that can be seen"),
         ({"scopes": []}, "scopes", "at least one"),
         ({"scopes": ["everything"]}, "scopes", "no scope “everything”"),
         ({"expires_on": "2020-01-31"}, "expires_on", "not over"),
@@ -66,7 +67,14 @@ def test_the_form_sent_again_by_a_reload_shows_no_key(world: World) -> None:
         ({"expires_on": "soon"}, "expires_on", "Enter a day"),
         ({"addresses": "203.0.113.0/24\nhere"}, "addresses", "“here” is no network address"),
         ({"addresses": "203.0.113.9/24"}, "addresses", "Write 203.0.113.0/24"),
-        ({"origins": "https://app.example.com/x"}, "origins", "is no origin"),
+        ({"addresses": "\n".join(f"203.0.113.{number}" for number in range(21))}, "addresses", "up to 20"),
+        *(
+            ({"origins": origin}, "origins", "is no origin")
+            for origin in ("*", "null", "https://app.example.com/x", "https://app.example.com/", "app.example.com")
+        ),
+        ({"origins": "https://*.example.com"}, "origins", "is no origin"),
+        ({"origins": "https://user@app.example.com"}, "origins", "is no origin"),
+        ({"origins": "http://app.example.com"}, "origins", "Use https"),
         ({"request_id": "../"}, "request_id", "damaged"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +24,7 @@ from tenants.tenancy import context
 from tests.support.commands import everything
 from tests.support.mailing import AT_ONCE
 from tests.support.operators import IDENTITY, Operator, calls, make_operator, membership_url, text_of
-from tests.support.world import World
+from tests.support.world import World, account_of
 from tickets.desk import changing, timelines
 
 REASON = "They cannot see ticket 1."
@@ -71,15 +72,18 @@ def test_the_operator_sees_the_desk_as_the_member_does_under_a_banner(world: Wor
     assert root.get("/acme/desk/members/").status_code == 403  # Bob is no admin
 
 
-def test_without_a_reason_nothing_begins(world: World, root: ActingOperator) -> None:
-    page = root.act(membership_url(world, "bob", "acme"), "_act_reading", reason=" ")
-    assert page.status_code == 422
-    assert COOKIE not in root.cookies
-
-
-def test_changing_tickets_is_confirmed_on_a_second_page(world: World, root: ActingOperator) -> None:
-    asked = root.post(membership_url(world, "bob", "acme"), {"_act_writing": "1", "reason": REASON})
+def test_nothing_begins_without_a_reason_or_a_confirmation_or_where_it_is_not_allowed(
+    world: World, root: ActingOperator, settings: Any
+) -> None:
+    bob = membership_url(world, "bob", "acme")
+    assert root.act(bob, "_act_reading", reason=" ").status_code == 422
+    asked = root.post(bob, {"_act_writing": "1", "reason": REASON})
     assert "Your changes to tickets are real, and name you and the member." in text_of(asked)
+    minutes, settings.IMPERSONATION_MINUTES = settings.IMPERSONATION_MINUTES, 0
+    root.begin(world)
+    settings.IMPERSONATION_MINUTES = minutes
+    accounts.set_operator(world.users["bob"].id, True, by=SYSTEM)
+    root.begin(world)
     assert COOKIE not in root.cookies
 
 
@@ -102,20 +106,12 @@ def test_tickets_are_not_changed_in_the_place_of_a_viewer(world: World, root: Ac
     assert "Vera Example is a viewer, and can change no tickets." in root.says(membership_url(world, "vera", "acme"))
 
 
-def test_nobody_acts_as_an_operator(world: World, root: ActingOperator) -> None:
-    accounts.set_operator(world.users["bob"].id, True, by=SYSTEM)
-    root.begin(world)
-    assert COOKIE not in root.cookies
-
-
-def test_a_member_who_becomes_an_operator_is_not_acted_as_any_more(world: World, root: ActingOperator) -> None:
-    root.begin(world)
-    accounts.set_operator(world.users["bob"].id, True, by=SYSTEM)
-    assert root.get("/acme/tickets/").status_code == 403
-
-
 def test_the_owners_are_told_by_mail(world: World, root: ActingOperator, settings: Any) -> None:
     settings.EMAIL_BACKEND = AT_ONCE
+    settings.IMPERSONATION_MAILS = False
+    root.begin(world)
+    assert mail.outbox == []
+    settings.IMPERSONATION_MAILS = True
     root.begin(world)
     (told,) = mail.outbox
     assert told.to == ["alice@example.com"]
@@ -131,25 +127,12 @@ def test_in_development_the_link_in_the_mail_leads_to_the_port_that_took_the_req
     assert "\nhttp://127.0.0.1:80/acme/desk/settings/access/\n" in mail.outbox[0].body
 
 
-def test_an_installation_may_tell_nobody_by_mail(world: World, root: ActingOperator, settings: Any) -> None:
-    settings.EMAIL_BACKEND, settings.IMPERSONATION_MAILS = AT_ONCE, False
-    root.begin(world)
-    assert mail.outbox == []
-
-
-def test_an_installation_may_have_none_of_it(world: World, root: ActingOperator, settings: Any) -> None:
-    settings.IMPERSONATION_MINUTES = 0
-    root.begin(world)
-    assert COOKIE not in root.cookies
-
-
 # --- what may be done ---
 
 
 def test_reading_only_changes_nothing(world: World, root: ActingOperator) -> None:
     root.begin(world)
-    answer = root.send(CHANGE, {"status": "closed", "version": "1"})
-    assert answer.status_code == 403  # type: ignore[attr-defined]
+    assert root.send(CHANGE, {"status": "closed", "version": "1"}).status_code == 403
     assert status_of(world) == "open"
 
 
@@ -188,7 +171,7 @@ def test_what_concerns_the_desk_itself_is_refused_even_as_its_owner(
     root.begin(world, "alice", write=True)
     before = trail(world)
     answer = root.send(f"/acme/{address}", {"name": "Stolen", "addresses": "x@example.com", "role": "owner"})
-    assert answer.status_code == 403  # type: ignore[attr-defined]
+    assert answer.status_code == 403
     assert "Only Alice Example can do this." in text_of(answer)
     assert trail(world) == before
 
@@ -222,14 +205,14 @@ def test_another_desk_of_the_member_is_not_there(world: World, root: ActingOpera
 def test_a_form_without_the_members_mark_is_refused(world: World, root: ActingOperator) -> None:
     root.begin(world, write=True)
     root.as_mark = context.page_mark_of(world.users["alice"].id, world.tenants["acme"].tenant_id)
-    assert root.send(CHANGE, {"status": "closed", "version": "1"}).status_code == 409  # type: ignore[attr-defined]
+    assert root.send(CHANGE, {"status": "closed", "version": "1"}).status_code == 409
 
 
 def test_a_suspended_desk_can_be_read(world: World, root: ActingOperator) -> None:
     tenant_lifecycle.suspend(world.tenants["acme"].tenant_id, by=SYSTEM, reason="unpaid")
     root.begin(world, write=True)
     assert root.get("/acme/tickets/1/").status_code == 200
-    assert root.send(CHANGE, {"status": "closed", "version": "1"}).status_code == 403  # type: ignore[attr-defined]
+    assert root.send(CHANGE, {"status": "closed", "version": "1"}).status_code == 403
 
 
 def test_the_identity_is_read_in_one_round_trip_and_the_page_costs_what_it_costs_the_member(
@@ -296,9 +279,9 @@ def test_beginning_and_end_stand_in_the_trail_and_on_the_owners_page(world: Worl
 def test_the_time_is_limited_by_what_is_stored(world: World, root: ActingOperator) -> None:
     root.begin(world)
     ids = read_cookie(root.cookies[COOKIE].value)
-    assert ids is not None
-    found = read(ids)
-    assert found is not None
+    found = read(ids) if ids else None
+    assert ids
+    assert found
     assert found.until <= time.time() + 30 * 60
     item_of(ids.session_key, replace(found, until=int(time.time()) - 1)).save()
     page = root.get("/acme/tickets/")
@@ -307,51 +290,49 @@ def test_the_time_is_limited_by_what_is_stored(world: World, root: ActingOperato
     assert root.get("/acme/tickets/").status_code == 302  # to choose a desk, as the operator
 
 
-def test_an_operator_whose_rights_were_taken_is_out_at_the_next_click(world: World, root: ActingOperator) -> None:
-    root.begin(world)
-    accounts.set_operator(accounts.find_by_email("root@example.com").id, False, by=SYSTEM)  # type: ignore[union-attr]
-    assert root.get("/acme/tickets/").status_code == 403
-
-
-def test_a_removed_member_cannot_be_acted_as_any_more(world: World, root: ActingOperator) -> None:
-    root.begin(world)
-    world.browser("alice", "acme").send(f"/desk/members/{world.users['bob'].id}/remove/")
-    assert root.get("/acme/tickets/").status_code == 403
-
-
-def test_signing_out_ends_it(world: World, root: ActingOperator) -> None:
-    root.begin(world)
+def sign_out_and_in(world: World, root: ActingOperator) -> None:
     kept = root.cookies[COOKIE].value
     root.post("/logout/")
     root.sign_in("root@example.com")
     root.cookies[COOKIE] = kept
-    assert root.get("/acme/tickets/").status_code == 403
 
 
-def test_the_cookie_is_worth_nothing_in_another_browser(world: World, root: ActingOperator) -> None:
-    root.begin(world)
-    charlie = world.browser("charlie")
-    charlie.cookies[COOKIE] = root.cookies[COOKIE].value
-    assert charlie.get("/acme/tickets/1/").status_code == 403
-    root.begin(world)  # the attempt has ended it
-    elsewhere = ActingOperator()
-    elsewhere.sign_in("root@example.com")
-    elsewhere.cookies[COOKIE] = root.cookies[COOKIE].value
-    assert elsewhere.get("/acme/tickets/1/").status_code == 403
-    root.begin(world)
-    nobody = ActingOperator()
-    nobody.cookies[COOKIE] = root.cookies[COOKIE].value
-    assert nobody.get("/acme/tickets/1/").status_code == 403
-
-
-def test_the_member_sees_it_among_the_sessions_and_can_end_it(world: World, root: ActingOperator) -> None:
-    root.begin(world)
+def end_as_the_member(world: World, root: ActingOperator) -> None:
     bob = world.browser("bob", "acme")
     page = bob.get("/account/sessions/")
     assert "Pooldesk: root@example.com" in text_of(page)
     (session,) = [row["id"] for row in page.context["sessions"] if not row["is_here"]]
     bob.post(f"/account/sessions/{session}/end/")
+
+
+ENDINGS: dict[str, Callable[[World, ActingOperator], object]] = {
+    "the member becomes an operator": lambda world, _: accounts.set_operator(world.users["bob"].id, True, by=SYSTEM),
+    "the operator is one no more": lambda *_: accounts.set_operator(
+        account_of("root@example.com").id, False, by=SYSTEM
+    ),
+    "the member is removed": lambda world, _: world.browser("alice", "acme").send(
+        f"/desk/members/{world.users['bob'].id}/remove/"
+    ),
+    "the operator signs out": sign_out_and_in,
+    "the member ends the session": end_as_the_member,
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_it_ends_at_the_next_click_once(world: World, root: ActingOperator, ending: str) -> None:
+    root.begin(world)
+    assert root.get("/acme/tickets/").status_code == 200
+    ENDINGS[ending](world, root)
     assert root.get("/acme/tickets/").status_code == 403
+
+
+def test_the_cookie_is_worth_nothing_in_another_browser(world: World, root: ActingOperator) -> None:
+    elsewhere = ActingOperator()
+    elsewhere.sign_in("root@example.com")
+    for other in (world.browser("charlie"), elsewhere, ActingOperator()):
+        root.begin(world)  # an attempt elsewhere ends it
+        other.cookies[COOKIE] = root.cookies[COOKIE].value
+        assert other.get("/acme/tickets/1/").status_code == 403
 
 
 def test_a_visit_that_ran_out_has_its_end_in_the_trail_at_the_operators_next_click(
