@@ -99,7 +99,7 @@ def spans(draw: st.DrawFn) -> Days:
 
 
 rarely = st.none() | st.none() | spans()
-questions = st.builds(
+questions = st.just(EVERYTHING) | st.builds(
     TicketFilter,
     priority=st.sampled_from([None, None, Priority.HIGH]),
     tag=st.sampled_from(["", "", "billing"]),
@@ -183,6 +183,8 @@ def test_any_filter_shows_exactly_the_tickets_that_a_person_would_pick_newest_fi
     assert numbers(back) == numbers(pages)
     assert pages[0].previous is None
     assert back[0].previous is None
+    if not only:  # nothing that was read is passed over
+        assert all(p.rows for p in pages) or len(pages) == 1
 
 
 @settings(thorough, max_examples=30)
@@ -199,16 +201,6 @@ def test_a_page_that_is_not_full_says_that_it_stopped_or_is_the_last(
         else:
             assert not page.stopped
             assert page.looked_at == len(page.rows)
-
-
-@settings(thorough, max_examples=30)
-@given(piles(), st.integers(1, 4), st.integers(1, 20), status_words)
-def test_only_an_empty_list_without_a_filter_has_an_empty_page(
-    pile: list[Ticket], shards: int, size: int, word: str
-) -> None:
-    reader = Reader(pile, shards, size=size, limit=lists.READ_LIMIT, word=word, resolver=None, only=EVERYTHING)
-    pages = reader.walk("next", reader.page())
-    assert all(p.rows for p in pages) or len(pages) == 1
 
 
 @settings(thorough, max_examples=30)
@@ -268,12 +260,6 @@ def test_a_ticket_that_stands_twice_in_an_index_is_shown_once_as_it_is_now() -> 
     ]
     (row,) = lists.page(tenant, status=tuple(Status)).rows
     assert row.status == "closed"
-
-
-def test_a_page_of_two_statuses_costs_one_round_of_one_query_for_each_status_and_shard() -> None:
-    tenant, index = tenant_in_memory(ACME, shards=3)
-    lists.page(tenant, status=filters.statuses("unresolved"))
-    assert index.queries == 6 + 2
 
 
 # --- words ---

@@ -72,18 +72,6 @@ def test_a_note_on_a_ticket_that_it_resolves_tells_of_the_status_alone(desk: Wor
     assert (row.number, row.commented_at, row.comment_count) == (3, None, 0)
 
 
-def test_a_page_without_notes_is_as_long_as_one_that_never_had_any(desk: World) -> None:
-    bob, vera = desk.context("bob", "acme"), desk.browser("vera")
-    for n in range(5):
-        commenting.comment(bob, 3, body=f"comment-{n:03}")
-    before = vera.get("/tickets/3/").context
-    for n in range(ACTIVITY_PAGE + 10):
-        note(desk, 3, f"note-{n:03}")
-    after = vera.get("/tickets/3/").context
-    assert [e.body for e in after["activity"]] == [e.body for e in before["activity"]]
-    assert after["earlier_url"] is before["earlier_url"] is None
-
-
 def test_a_long_ticket_shows_a_viewer_full_pages(desk: World) -> None:
     bob, vera = desk.context("bob", "acme"), desk.browser("vera")
     for n in range(ACTIVITY_PAGE + 5):
@@ -95,15 +83,6 @@ def test_a_long_ticket_shows_a_viewer_full_pages(desk: World) -> None:
     shown = [e.body for page in (earlier, latest) for e in page["activity"] if e.kind == "comment"]
     assert shown == [f"comment-{n:03}" for n in range(ACTIVITY_PAGE + 5)]
     assert earlier["earlier_url"] is None
-
-
-def test_an_agents_open_page_learns_of_a_note(desk: World) -> None:
-    alice = desk.browser("alice", "acme")
-    url = alice.get("/tickets/3/").context["updates_url"]
-    assert alice.get(url).status_code == 204
-    note(desk, 3)
-    assert "This ticket has been updated." in alice.get(url).content.decode()
-    assert alice.get(alice.get("/tickets/3/").context["updates_url"]).status_code == 204
 
 
 # --- an agent's lists ---

@@ -57,44 +57,6 @@ def numbers(pages: list[TicketPage]) -> list[int]:
     return [int(row.number) for page in pages for row in page.rows]
 
 
-def assert_newest_first(pages: list[TicketPage]) -> None:
-    stamps = [row.updated_at for page in pages for row in page.rows]
-    assert stamps == sorted(stamps, reverse=True)
-
-
-@quick
-@given(moments, shard_counts, sizes)
-@example([0] * 60, 3, 1)
-@example([0] * 60, 7, 20)
-def test_pages_together_show_every_ticket_exactly_once_and_newest_first(
-    offsets: list[int], shards: int, size: int
-) -> None:
-    page, _ = listing(offsets, shards)
-    pages = walk(page, "next", page(size=size), size=size)
-    assert sorted(numbers(pages)) == list(range(1, len(offsets) + 1))
-    assert_newest_first(pages)
-    assert all(len(p.rows) <= size for p in pages)
-
-
-@quick
-@given(moments, shard_counts, sizes)
-def test_only_an_empty_list_has_an_empty_page(offsets: list[int], shards: int, size: int) -> None:
-    page, _ = listing(offsets, shards)
-    pages = walk(page, "next", page(size=size), size=size)
-    assert all(p.rows for p in pages) or (not offsets and len(pages) == 1)
-
-
-@quick
-@given(moments, shard_counts, sizes)
-def test_previous_pages_lead_back_to_the_first_ticket(offsets: list[int], shards: int, size: int) -> None:
-    page, _ = listing(offsets, shards)
-    forward = walk(page, "next", page(size=size), size=size)
-    back = walk(page, "previous", forward[-1], size=size)
-    assert numbers(back[::-1]) == numbers(forward)
-    assert forward[0].previous is None
-    assert back[-1].previous is None
-
-
 @quick
 @given(moments, sizes)
 def test_previous_pages_of_an_unsharded_list_are_the_pages_seen_before(offsets: list[int], size: int) -> None:
@@ -118,27 +80,6 @@ def test_from_any_page_back_and_forth_shows_the_same_ticket_next(
     assert before.next is not None
     again = page(after=before.next, size=size)
     assert numbers([again])[:1] == numbers([here])[:1]
-
-
-@settings(quick, max_examples=40)
-@given(moments, moments, moments, shard_counts, sizes)
-def test_a_list_of_one_person_holds_that_persons_tickets_and_no_other(
-    bobs: list[int], nobodys: list[int], closed: list[int], shards: int, size: int
-) -> None:
-    page, index = listing(bobs, shards, resolver=BOB)
-    first = len(bobs) + 1
-    index.rows += [index_row(ACME, n, at(offset), shards=shards) for n, offset in enumerate(nobodys, start=first)]
-    last = first + len(nobodys)
-    index.rows += [
-        index_row(ACME, n, at(offset), shards=shards, status=Status.CLOSED, resolver=BOB)
-        for n, offset in enumerate(closed, start=last)
-    ]
-    for resolver, wanted in ((BOB, range(1, first)), ("", range(first, last)), (None, range(1, last))):
-        pages = walk(page, "next", page(size=size, resolver=resolver), size=size, resolver=resolver)
-        assert sorted(numbers(pages)) == list(wanted)
-        assert_newest_first(pages)
-        back = walk(page, "previous", pages[-1], size=size, resolver=resolver)
-        assert numbers(back[::-1]) == numbers(pages)
 
 
 @settings(quick, max_examples=80)

@@ -128,13 +128,15 @@ def test_a_person_is_a_filter_beside_the_others(pile: World) -> None:
         ("commented=2026-11-07..2026-11-01", "end before they begin"),
         ("created_from=x&created_to=", "“Opened” takes a day"),
         ("resolver=somebody&tag=x", ""),
+        ("after=%00", ""),
+        ("after=" + "x" * 5000, ""),
     ],
 )
 def test_a_bad_filter_is_refused_with_a_sentence_that_is_shown(bob: Browser, query: str, says: str) -> None:
     response = bob.get(f"/tickets/?{query}")
     assert response.status_code == 400
     assert says in text(response)
-    if "resolver" not in query:
+    if says:
         assert bob.get(f"/tickets/people/?{query.replace('created_from', 'created')}").status_code == 400
 
 
@@ -193,12 +195,6 @@ def test_each_filter_is_a_chip_that_leads_to_the_list_without_it(bob: Browser) -
     assert all(f'href="{url}"'.replace("&", "&amp;") in page.content.decode() for url in without)
 
 
-def test_a_list_without_filters_has_no_chips(bob: Browser) -> None:
-    page = bob.get("/tickets/?status=any&resolver=none")
-    assert labels(page) == []
-    assert 'class="chips"' not in text(page)
-
-
 def test_a_list_of_last_events_says_that_it_is_one(bob: Browser) -> None:
     page = bob.get("/tickets/?status=any&resolved=2026-11-20")
     assert labels(page)[0].startswith("last resolved on 20 Nov")
@@ -237,12 +233,6 @@ def test_tabs_keep_the_filters(bob: Browser) -> None:
     assert bob.get(link[1]).context["tag_url"].startswith("/acme/tickets/?status=unresolved&resolver=")
 
 
-def test_no_tab_comes_or_goes_with_the_status_that_is_chosen(bob: Browser) -> None:
-    pages = [bob.get(f"/tickets/?status={word}") for word in ("open", "any", "unresolved")]
-    rows = [[(tab["value"], tab["label"]) for tab in page.context["status_tabs"]] for page in pages]
-    assert rows[0] == rows[1] == rows[2]
-
-
 def test_a_tag_in_a_row_leads_to_the_tickets_that_have_it(pile: World) -> None:
     put(pile, 7, Status.OPEN, Priority.LOW, ["c++&co"], {"created": "2026-11-02"})
     browser = pile.browser("bob")
@@ -260,11 +250,6 @@ def test_a_list_of_several_statuses_says_each_ticket_s_own(bob: Browser) -> None
         page = text(bob.get(f"/tickets/?{query}"))
         assert page.count('<td class="cell-status"') == shown
         assert (">Status</th>" in page) == bool(shown)
-
-
-def test_the_page_is_named_after_its_list(bob: Browser) -> None:
-    for status, name in (("open", "Open"), ("unresolved", "Unresolved"), ("any", "All")):
-        assert f"<title>{name} tickets" in text(bob.get(f"/tickets/?status={status}"))
 
 
 # --- nothing, and not yet ---
@@ -320,11 +305,6 @@ def test_the_form_of_filters_leads_to_a_short_address(bob: Browser) -> None:
     page = text(response)
     for shown in ('value="billing"', 'name="created_from" value="2026-11-01"', '<option value="any" selected>'):
         assert shown in page
-
-
-def test_days_that_were_typed_the_wrong_way_round_are_turned(bob: Browser) -> None:
-    response = bob.get("/tickets/?created_from=2026-11-07&created_to=2026-11-01")
-    assert response["Location"] == "/acme/tickets/?status=open&created=2026-11-01..2026-11-07"
 
 
 def test_the_form_sends_along_what_it_does_not_show(bob: Browser) -> None:

@@ -83,27 +83,11 @@ def test_a_new_ticket_is_open_listed_and_has_its_history(alice: TenantContext) -
     assert listed(alice, resolver="") == [number]
 
 
-def test_a_ticket_is_created_once_per_request(alice: TenantContext) -> None:
-    request_id = creating.new_request_id()
-    numbers = {creating.create(alice, title="Printer", request_id=request_id) for _ in range(3)}
-    assert len(numbers) == 1
-    assert listed(alice) == [*numbers]
-
-
 def test_a_form_sent_twice_at_the_same_time_opens_one_ticket(alice: TenantContext) -> None:
     request_id = creating.new_request_id()
     numbers = all_at_once(*[lambda: creating.create(alice, title="Printer", request_id=request_id)] * 3)
     assert len(set(numbers)) == 1, numbers
     assert listed(alice) == [numbers[0]]
-
-
-def test_a_comment_is_added_once_per_request(alice: TenantContext) -> None:
-    number = creating.create(alice, title="Printer")
-    request_id = creating.new_request_id()
-    for _ in range(3):
-        commenting.comment(alice, number, body="Once.", request_id=request_id)
-    assert history(alice, number)[1:] == [("comment", "Once.")]
-    assert changing.read(alice, number).comment_count == 1
 
 
 def test_a_comment_sent_twice_at_the_same_time_is_added_once(alice: TenantContext) -> None:

@@ -9,12 +9,11 @@ import pytest
 
 from portal import clock
 from portal.dynamo import retry
-from portal.errors import Invalid, NotFound
+from portal.errors import Invalid
 from tenants.tenancy.context import TenantContext, enter
 from tests.support.fakes import answering, refusal
 from tests.support.world import World
 from tickets.desk import bulk, changing, commenting, creating, lists, timelines
-from tickets.desk.bulk import BulkRefused
 from tickets.desk.changing import EditConflict, TicketState
 from tickets.desk.commenting import CommentNotAdded
 from tickets.ticket import stored
@@ -53,15 +52,6 @@ def test_the_same_request_id_in_another_tenant_is_another_request(world: World, 
     for tenant in (alice, globex):
         creating.create(tenant, title=tenant.name, request_id=request_id)
     assert [lists.page(t, status=Status.OPEN).rows[0].title for t in (alice, globex)] == ["Acme", "Globex"]
-
-
-def test_a_comment_counts_and_brings_the_ticket_to_the_top(alice: TenantContext, bob: TenantContext) -> None:
-    first, second = (creating.create(alice, title=t) for t in ("First", "Second"))
-    commenting.comment(bob, first, body=" Looking into it. ")
-    commenting.comment(bob, first, body="Between us.", internal=True)
-    assert listed(alice) == [first, second]
-    assert changing.read(alice, first).comment_count == 1  # viewers see it, and no notes
-    assert history(alice, first)[1:] == [("comment", "Looking into it."), ("note", "Between us.")]
 
 
 def test_a_comment_sent_again_after_others_came_between_is_not_added_twice(
@@ -110,13 +100,6 @@ def test_the_same_comment_that_asks_for_another_status_is_another_request(alice:
     assert history(alice, number).count(("comment", "Done.")) == 2
 
 
-def test_a_comment_can_close_the_ticket_in_the_same_write(alice: TenantContext) -> None:
-    number = creating.create(alice, title="Printer")
-    commenting.comment(alice, number, body="Done.", then=Status.CLOSED)
-    assert history(alice, number)[1:] == [("comment", "Done."), ("event", "status: open > closed")]
-    assert (listed(alice), listed(alice, status=Status.CLOSED)) == ([], [number])
-
-
 def overtaken(monkeypatch: pytest.MonkeyPatch, by: Callable[[], None]) -> None:
     """From here on, once: somebody writes between the next change's read and its write."""
     read = changing.read
@@ -155,21 +138,6 @@ def test_a_version_that_never_was_or_is_too_old_is_a_conflict(
     assert changing.read(alice, number).priority == "normal"
 
 
-def test_a_ticket_of_another_tenant_is_not_found(world: World, alice: TenantContext) -> None:
-    number = creating.create(alice, title="Acme's")
-    globex = world.context("alice", "globex")
-    for call in (
-        lambda: timelines.ticket(globex, number),
-        lambda: changing.read(globex, number),
-        lambda: commenting.comment(globex, number, body="x"),
-        lambda: changing.change_status(globex, number, to=Status.CLOSED, version=1),
-        lambda: changing.assign(globex, number, to="", version=1),
-    ):
-        with pytest.raises(NotFound):
-            call()
-    assert listed(globex) == []
-
-
 def test_a_write_that_meets_another_transaction_is_tried_again(alice: TenantContext) -> None:
     number = creating.create(alice, title="Printer")
     busy = refusal(
@@ -190,19 +158,6 @@ def test_creating_a_ticket_meets_its_own_double(alice: TenantContext) -> None:
     assert listed(alice) == [first]
 
 
-def test_a_history_of_exactly_a_page_has_nothing_earlier(alice: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timelines, "ACTIVITY_PAGE", 3)
-    number = creating.create(alice, title="Printer")
-    for n in range(2):
-        commenting.comment(alice, number, body=f"{n}")
-    assert timelines.ticket(alice, number).earlier is None
-    for n in range(3):
-        commenting.comment(alice, number, body=f"{n}")
-    last = timelines.ticket(alice, number)
-    assert last.earlier is not None
-    assert timelines.ticket(alice, number, before=last.earlier).earlier is None
-
-
 # --- many tickets ---
 
 
@@ -219,14 +174,6 @@ def test_a_receipt_is_good_for_nobody_else_and_a_reopening_has_none(
         with pytest.raises(Invalid):
             bulk.take_back(tenant, closed.receipt)
     assert bulk.change_status(alice, seen(alice, status=Status.CLOSED), to=Status.OPEN).receipt == ""
-
-
-def test_a_refusal_names_every_ticket_by_its_title(world: World, alice: TenantContext) -> None:
-    world.tickets("acme", 2)
-    changing.change_status(alice, 1, to=Status.CLOSED, version=1)
-    with pytest.raises(BulkRefused) as caught:
-        bulk.change_status(alice, [*seen(alice), *seen(alice, status=Status.CLOSED)], to=Status.PENDING)
-    assert [(r.number, r.title) for r in caught.value.refusals] == [(1, "Ticket 1")]
 
 
 # --- lists ---

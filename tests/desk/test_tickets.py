@@ -42,15 +42,6 @@ def test_the_queue_shows_open_tickets_newest_change_first(world: World) -> None:
     assert numbers(world.browser("bob").get("/tickets/")) == [1, 3, 2]
 
 
-def test_the_queue_is_filtered_by_status(world: World) -> None:
-    world.tickets("acme", 2)
-    changing.change_status(world.context("bob", "acme"), 1, to=Status.PENDING, version=1)
-    browser = world.browser("bob")
-    assert numbers(browser.get("/tickets/?status=pending")) == [1]
-    assert numbers(browser.get("/tickets/?status=open")) == [2]
-    assert numbers(browser.get("/tickets/?status=closed")) == []
-
-
 def test_the_queue_is_filtered_by_who_has_the_ticket(world: World) -> None:
     world.tickets("acme", 3)
     alice, bob = world.users["alice"], world.users["bob"]
@@ -60,31 +51,6 @@ def test_the_queue_is_filtered_by_who_has_the_ticket(world: World) -> None:
     assert numbers(browser.get("/tickets/?resolver=me")) == [1]
     assert numbers(browser.get("/tickets/?resolver=none")) == [3]
     assert numbers(browser.get(f"/tickets/?resolver={alice.id}")) == [2]
-
-
-def test_paging_forwards_and_back_shows_every_ticket_once(world: World) -> None:
-    tenant = world.context("alice", "acme")
-    for n in range(120):
-        creating.create(tenant, title=f"T{n}")
-    browser = world.browser("bob")
-    pages = [browser.get("/tickets/")]
-    while url := pages[-1].context["page"]["next_url"]:
-        pages.append(browser.get(url))
-    assert [n for page in pages for n in numbers(page)] == list(range(120, 0, -1))
-    back = browser.get(pages[-1].context["page"]["prev_url"])
-    assert numbers(back) == numbers(pages[-2])
-    first = browser.get(back.context["page"]["prev_url"])
-    assert numbers(first) == numbers(pages[0])
-    assert first.context["page"]["prev_url"] is None
-
-
-@pytest.mark.parametrize(
-    "query", ["status=lost", "after=x", "after=%00", "resolver=somebody", "status=open&after=" + "x" * 5000]
-)
-def test_a_bad_filter_is_refused_with_a_sentence(world: World, query: str) -> None:
-    response = world.browser("bob").get(f"/tickets/?{query}")
-    assert response.status_code == 400
-    assert "Traceback" not in text(response)
 
 
 def test_a_cursor_of_another_tenant_or_filter_is_refused(world: World) -> None:
@@ -228,17 +194,6 @@ def test_a_bad_comment_is_refused_and_kept(world: World, body: str) -> None:
     assert body.strip()[:50] in text(response)
 
 
-def test_viewers_do_not_see_how_many_internal_notes_there_are(world: World) -> None:
-    world.tickets("acme", 1)
-    bob = world.context("bob", "acme")
-    commenting.comment(bob, 1, body="for all")
-    for body in ("a note", "another"):
-        commenting.comment(bob, 1, body=body, internal=True)
-    vera = world.browser("vera")
-    assert [row.comment_count for row in vera.get("/tickets/").context["page"]["rows"]] == [1]
-    assert len(re.findall("<article class=.entry", text(vera.get("/tickets/1/")))) == 1
-
-
 def test_a_number_in_a_text_leads_to_that_ticket(world: World) -> None:
     bob = world.context("bob", "acme")
     text_with_numbers = 'See #176 and `#1`, not a#2 or [#3](https://example.com/ "> #4").\n\n# 5\n\n    #6'
@@ -248,44 +203,9 @@ def test_a_number_in_a_text_leads_to_that_ticket(world: World) -> None:
     assert re.findall(r'href="/acme/tickets/(\d+)/">#', prose[: prose.index("</section>")]) == ["176"]
 
 
-def test_an_open_page_learns_of_updates_and_of_nothing_else(world: World) -> None:
-    world.tickets("acme", 2)
-    browser = world.browser("bob")
-    queue, ticket = (browser.get(path).context["updates_url"] for path in ("/tickets/", "/tickets/1/"))
-    assert [browser.get(url).status_code for url in (queue, ticket)] == [204, 204]
-    commenting.comment(world.context("alice", "acme"), 1, body="meanwhile")
-    assert "1 ticket in this list has been updated." in text(browser.get(queue))
-    assert "This ticket has been updated." in text(browser.get(ticket))
-
-
 @pytest.mark.parametrize("seen", ["", "~", "\u202e", "2026-01-31", "9" * 5000])
 def test_a_question_for_updates_since_no_moment_is_refused(world: World, seen: str) -> None:
     assert world.browser("bob").get("/tickets/updates/", {"seen": seen}).status_code == 400
-
-
-def test_internal_notes_are_for_agents(world: World) -> None:
-    world.tickets("acme", 1)
-    form = {"body": "the customer is difficult", "internal": "on", "request_id": REQUEST}
-    world.browser("bob").send("/tickets/1/comment/", form)
-    assert "difficult" in text(world.browser("alice", "acme").get("/tickets/1/"))
-    assert "difficult" not in text(world.browser("vera").get("/tickets/1/"))
-
-
-def test_a_long_ticket_shows_the_latest_first_and_the_rest_on_demand(world: World) -> None:
-    world.tickets("acme", 1)
-    bob = world.context("bob", "acme")
-    for n in range(60):
-        commenting.comment(bob, 1, body=f"comment-{n:03}")
-    browser = world.browser("bob")
-    latest = browser.get("/tickets/1/")
-    assert "comment-059" in text(latest)
-    assert "comment-009" not in text(latest)
-    earlier = browser.get(latest.context["earlier_url"])
-    assert "comment-009" in text(earlier)
-    assert "It <em>broke</em>" in text(earlier)
-    assert earlier.context["earlier_url"] is None
-    shown = [e.body for page in (earlier, latest) for e in page.context["activity"] if e.kind == "comment"]
-    assert shown == [f"comment-{n:03}" for n in range(60)]
 
 
 def test_the_timeline_says_who_changed_what_from_what_to_what(world: World) -> None:
@@ -335,14 +255,6 @@ def test_the_people_to_assign_are_the_agents_of_this_tenant(world: World) -> Non
     assert "Charlie Example" not in page
 
 
-def test_saving_without_a_change_writes_nothing(world: World) -> None:
-    world.tickets("acme", 1)
-    form = {"title": "Ticket 1", "description": "It *broke*.", "priority": "normal", "tags": "", "version": 1}
-    world.browser("bob").send("/tickets/1/edit/", form | {"request_id": REQUEST})
-    assert stored(world, 1).version == 1
-    assert len(history(world, 1)) == 1
-
-
 @pytest.mark.parametrize("number", ["0", "01", "-1", "9" * 16, "9" * 3000, "x", "1.5", "%0a1", "1%7C2", "٣"])
 def test_a_number_that_is_none_is_not_found(world: World, number: str) -> None:
     assert world.browser("bob").get(f"/tickets/{number}/").status_code == 404
@@ -374,14 +286,6 @@ def test_a_quick_change_of_a_changed_ticket_asks_first(
     assert mine in text(response)
     assert browser.send(path, {"version": 4, **data}).status_code == 302
     assert stored(world, 1).version == 5
-
-
-def test_one_assigns_and_another_changes_the_status_and_both_hold(world: World) -> None:
-    world.tickets("acme", 1)
-    alice, bob = world.browser("alice", "acme"), world.browser("bob")
-    assert alice.send("/tickets/1/assign/", {"version": 1, "resolver": "me"}).status_code == 302
-    assert bob.send("/tickets/1/change/", {"version": 1, "status": "pending"}).status_code == 302
-    assert (stored(world, 1).status, stored(world, 1).resolver_name) == ("pending", "Alice Example")
 
 
 def test_a_conflict_with_oneself_says_so(world: World) -> None:
@@ -427,24 +331,27 @@ def test_a_comment_does_not_spoil_somebody_elses_form(world: World) -> None:
     assert world.browser("bob").send("/tickets/1/change/", {"version": 1, "status": "closed"}).status_code == 302
 
 
-# --- forty at once ---
+# --- many at once ---
 
 
 def selected(response: object) -> list[str]:
     return re.findall(r'name="tickets" value="([^"]+)"', text(response))
 
 
-def test_forty_selected_tickets_are_closed_together(world: World) -> None:
-    world.tickets("acme", 45)
-    browser = world.browser("bob")
-    chosen = selected(browser.get("/tickets/"))[:40]
-    response = browser.send(
-        "/tickets/bulk/", {"tickets": chosen, "to": "closed", "back": "/tickets/", "confirmed": "yes"}, follow=True
-    )
-    assert "40 tickets are now closed." in text(response)
-    assert len(numbers(response)) == 5
-    assert len(numbers(browser.get("/tickets/?status=closed"))) == 40
-    assert history(world, 45)[-1] == ("event", "Bob Example", [("status", "open", "closed")])
+def test_what_changed_meanwhile_refuses_all_and_is_named_and_the_rest_can_be_closed(world: World) -> None:
+    world.tickets("acme", 5)
+    browser, alice = world.browser("bob"), world.context("alice", "acme")
+    chosen = selected(browser.get("/tickets/"))
+    changing.change_status(alice, 3, to=Status.PENDING, version=1)
+    changing.assign(alice, 4, to=alice.user_id, version=1)
+    refused = browser.send("/tickets/bulk/", {"tickets": chosen, "to": "closed"})
+    assert refused.status_code == 409
+    for words in ("#3", "Ticket 3", "is pending now, not open", "assigned to Alice Example meanwhile"):
+        assert words in text(refused)
+    assert numbers(browser.get("/tickets/?status=closed")) == []
+    done = browser.send("/tickets/bulk/", {"tickets": selected(refused), "to": "closed"}, follow=True)
+    assert "3 tickets are now closed." in text(done)
+    assert sorted(numbers(browser.get("/tickets/?status=closed"))) == [1, 2, 5]
 
 
 def test_closing_more_than_a_handful_is_asked_about_first(world: World) -> None:
@@ -474,42 +381,6 @@ def test_a_bulk_change_can_be_undone_from_its_message(world: World) -> None:
     assert "3 tickets have been changed again since" in text(again)
     forged = browser.send("/tickets/bulk/undo/", {"receipt": receipt[1][:-1]}, follow=True)
     assert "This change can no longer be undone." in text(forged)
-
-
-def test_one_changed_ticket_refuses_all_forty_and_is_named(world: World) -> None:
-    world.tickets("acme", 40)
-    browser = world.browser("bob")
-    chosen = selected(browser.get("/tickets/"))
-    changing.change_status(world.context("alice", "acme"), 7, to=Status.PENDING, version=1)
-    response = browser.send("/tickets/bulk/", {"tickets": chosen, "to": "closed", "confirmed": "yes"})
-    assert response.status_code == 409
-    page = text(response)
-    assert "#7" in page
-    assert "Ticket 7" in page
-    assert "is pending now, not open" in page
-    assert numbers(browser.get("/tickets/?status=closed")) == []
-
-
-def test_the_rest_can_be_closed_after_a_refusal(world: World) -> None:
-    world.tickets("acme", 5)
-    browser = world.browser("bob")
-    chosen = selected(browser.get("/tickets/"))
-    changing.change_status(world.context("alice", "acme"), 3, to=Status.PENDING, version=1)
-    rest = selected(browser.send("/tickets/bulk/", {"tickets": chosen, "to": "closed"}))
-    assert len(rest) == 4
-    browser.send("/tickets/bulk/", {"tickets": rest, "to": "closed"})
-    assert len(numbers(browser.get("/tickets/?status=closed"))) == 4
-
-
-def test_a_ticket_assigned_meanwhile_is_named_with_its_assignee(world: World) -> None:
-    world.tickets("acme", 2)
-    browser = world.browser("bob")
-    chosen = selected(browser.get("/tickets/"))
-    alice = world.context("alice", "acme")
-    changing.assign(alice, 1, to=alice.user_id, version=1)
-    assert "assigned to Alice Example meanwhile" in text(
-        browser.send("/tickets/bulk/", {"tickets": chosen, "to": "closed"})
-    )
 
 
 def test_49_is_what_a_transaction_takes(world: World) -> None:
@@ -597,18 +468,6 @@ def test_an_open_page_is_told_what_others_wrote_and_changed_with_its_text(world:
     assert "One more thing." in again
 
 
-def test_a_viewers_open_page_is_told_of_no_note(world: World) -> None:
-    world.tickets("acme", 1)
-    alice, vera = world.context("alice", "acme"), world.browser("vera")
-    seen = world.browser("bob").get("/tickets/1/").context["seen_at"]
-    commenting.comment(alice, 1, body="between us", internal=True)
-    assert vera.get("/tickets/1/updates/", {"seen": seen}).status_code == 204
-    commenting.comment(alice, 1, body="for all")
-    told = text(vera.get("/tickets/1/updates/", {"seen": seen}))
-    assert "for all" in told
-    assert "between us" not in told
-
-
 def test_a_comment_from_a_page_that_is_out_of_date_is_asked_about_once(world: World) -> None:
     world.tickets("acme", 1)
     bob = world.browser("bob")
@@ -659,12 +518,3 @@ def test_a_conflict_is_about_what_both_changed(world: World) -> None:
     item = stored(world, 1)
     assert (item.title, item.priority, item.tags) == ("Mine", "low", ["theirs"])
     assert changing.read_description(world.context("bob", "acme"), 1) == "Longer"
-
-
-def test_a_description_that_only_others_changed_is_no_conflict(world: World) -> None:
-    world.tickets("acme", 1)
-    alice = world.context("alice", "acme")
-    changing.edit(alice, 1, version=1, title="Ticket 1", description="Longer", priority=Priority.NORMAL, tags=[])
-    form = {"title": "Mine", "description": "It *broke*.", "priority": "normal", "version": "1", "request_id": REQUEST}
-    assert world.browser("bob").send("/tickets/1/edit/", form).status_code == 302
-    assert (stored(world, 1).title, changing.read_description(alice, 1)) == ("Mine", "Longer")
