@@ -92,47 +92,10 @@ def test_any_deliveries_of_any_changes_equal_the_recount(
 # --- single changes ---
 
 
-def test_a_deletion_takes_back_what_the_ticket_ever_added(engine: None) -> None:
-    ticket = image(ACME, 1, status="resolved", tags=["vpn"], days={"2026-11-18r": 2, "2026-11-19o": 1})
-    apply([record(1, None, ticket), record(2, None, image(ACME, 2))])
-    apply([record(3, ticket, None)])
-    assert kept_counts(ACME) == contribution(image(ACME, 2))
-
-
 def test_a_removal_by_ttl_counts_like_any_other(engine: None) -> None:
     service = {"userIdentity": {"type": "Service", "principalId": "dynamodb.amazonaws.com"}}
     apply([record(1, None, image(ACME, 1)), record(2, image(ACME, 1), None, **service)])
     assert kept_counts(ACME) == {}
-
-
-def test_a_reopened_ticket_keeps_its_resolutions_but_no_time_to_resolve() -> None:
-    ticket = image(ACME, 1, status="open", days={"2026-11-18r": 1, "2026-11-19o": 1, "2026-11-20c": 4})
-    found = contribution(ticket)
-    assert found[day("2026-11-18")] == {"created": 1, "resolved": 1}
-    assert found[day("2026-11-19")] == {"reopened": 1}
-    assert found[day("2026-11-20")] == {"commented": 4}
-
-
-def test_durations_are_counted_on_the_day_they_ended() -> None:
-    ticket = image(
-        ACME, 1, status="closed", responded_at="2026-11-18T10:10:00.000000Z", resolved_at="2026-11-20T10:00:00.000000Z"
-    )
-    found = contribution(ticket)
-    assert found[day("2026-11-18")] == {"created": 1, "first.n": 1, "first.sum": 600, "first.900": 1}
-    assert found[day("2026-11-20")] == {"done.n": 1, "done.sum": 172800, "done.172800": 1}
-
-
-def test_only_unresolved_tickets_have_an_age() -> None:
-    week = "w.2026-11-16"
-    assert contribution(image(ACME, 1))[TOTALS][week] == 1
-    assert week not in contribution(image(ACME, 1, status="resolved"))[TOTALS]
-
-
-def test_a_change_of_tags_moves_the_counts_of_tags(engine: None) -> None:
-    before, after = image(ACME, 1, tags=["vpn", "mail"]), image(ACME, 1, tags=["mail", "wifi"])
-    apply([record(1, None, before)])
-    apply([record(2, before, after)])
-    assert kept_counts(ACME)[TAGS] == {"open.mail": 1, "open.wifi": 1}
 
 
 def test_what_changes_nothing_is_not_written(engine: None) -> None:
@@ -146,12 +109,6 @@ def test_other_items_are_passed_over(engine: None) -> None:
     comment = image(ACME, 1) | {"sk": {"S": "ACTIVITY#x#y"}}
     aggregate = {"pk": {"S": stored.aggregate(ACME)}, "sk": {"S": TOTALS}, "open.normal": {"N": "7"}}
     assert apply([record(1, None, comment), record(2, None, aggregate)]).counts["updates"] == 0
-
-
-def test_each_tenant_gets_its_own(engine: None) -> None:
-    globex = "b" * 32
-    apply([record(1, None, image(ACME, 1)), record(2, None, image(globex, 1)), record(3, None, image(globex, 2))])
-    assert (kept_counts(ACME)[TOTALS]["open.normal"], kept_counts(globex)[TOTALS]["open.normal"]) == (1, 2)
 
 
 # --- what cannot be counted ---
@@ -181,13 +138,6 @@ def test_a_record_that_nobody_can_read_is_put_aside_and_the_others_count(engine:
     (dead_letter,) = waiting()
     assert dead_letter.tenant_id == ACME
     assert json.loads(dead_letter.record) == batch[1]
-
-
-def test_a_poison_that_comes_again_is_one_dead_letter(engine: None) -> None:
-    batch = [record(1, None, image(ACME, 1) | {"status": {"S": "lost"}})]
-    apply(batch)
-    apply(batch)
-    assert len(waiting()) == 1
 
 
 def test_a_summary_under_a_strange_key_is_of_no_tenant(engine: None) -> None:

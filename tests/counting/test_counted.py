@@ -10,7 +10,6 @@ import pytest
 from django.conf import LazySettings
 
 from portal import clock
-from portal.errors import Conflict, Invalid, NotFound
 from tenants.tenancy.context import TenantContext
 from tests.support import archives, commands
 from tests.support.folding import Follower, kept_counts, numbers, recounted
@@ -74,13 +73,6 @@ def test_an_opened_ticket(alice: TenantContext, at: At) -> None:
     }
 
 
-def test_a_form_that_was_sent_twice_is_one_ticket(alice: TenantContext, at: At) -> None:
-    request_id = creating.new_request_id()
-    for _ in range(2):
-        creating.create(alice, title="VPN", request_id=request_id)
-    assert counted(alice)["open.normal"] == 1
-
-
 def test_an_answer_that_resolves(alice: TenantContext, bob: TenantContext, at: At) -> None:
     creating.create(alice, title="VPN")
     at(hours=2)
@@ -109,13 +101,6 @@ def test_neither_the_requester_nor_a_note_answers_and_a_note_is_no_comment(
     assert (found[f"{DAY} commented"], found[f"{DAY} first.n"], found[f"{DAY} first.1800"]) == (3, 1, 1)
 
 
-def test_a_comment_that_was_sent_twice_is_one_comment(alice: TenantContext, bob: TenantContext, at: At) -> None:
-    creating.create(alice, title="VPN")
-    for _ in range(2):
-        commenting.comment(bob, 1, body="Restart it.", request_id="a" * 32)
-    assert counted(alice)[f"{DAY} commented"] == 1
-
-
 def test_a_ticket_that_is_reopened_and_resolved_again(alice: TenantContext, bob: TenantContext, at: At) -> None:
     creating.create(alice, title="VPN")
     changing.change_status(bob, 1, to=Status.RESOLVED, version=1)
@@ -138,14 +123,6 @@ def test_closing_what_was_resolved_resolves_nothing_again(alice: TenantContext, 
     found = counted(alice)
     assert (found["closed.normal"], found[f"{DAY} resolved"], found[f"{DAY} done.n"]) == (1, 1, 1)
     assert f"{NEXT} resolved" not in found
-
-
-def test_waiting_is_unresolved(alice: TenantContext, bob: TenantContext, at: At) -> None:
-    creating.create(alice, title="VPN")
-    changing.change_status(bob, 1, to=Status.PENDING, version=1)
-    found = counted(alice)
-    assert (found["pending.normal"], found["w.2026-11-16"]) == (1, 1)
-    assert f"{DAY} resolved" not in found
 
 
 def test_an_edit_of_priority_and_tags(alice: TenantContext, at: At) -> None:
@@ -178,23 +155,6 @@ def test_many_at_once(alice: TenantContext, bob: TenantContext, world: World, at
     found = counted(alice)
     assert (found["closed.normal"], found["open.normal"], found[f"{NEXT} reopened"]) == (2, 3, 2)
     assert (found[f"{NEXT} resolved"], found[f"{NEXT} done.n"]) == (4, 2)
-
-
-def test_what_is_refused_counts_nothing(alice: TenantContext, bob: TenantContext, world: World, at: At) -> None:
-    world.tickets("acme", 2)
-    before = counted(alice)
-    for refused in (
-        lambda: changing.change_status(bob, 1, to=Status.CLOSED, version=9),
-        lambda: commenting.comment(bob, 7, body="Hello."),
-        lambda: changing.assign(bob, 1, to="f" * 32, version=1),
-        lambda: creating.create(bob, title=" "),
-        lambda: bulk.change_status(
-            bob, [TicketState(1, 1, Status.OPEN, ""), TicketState(2, 5, Status.OPEN, "")], to=Status.CLOSED
-        ),
-    ):
-        with pytest.raises((Conflict, Invalid, NotFound)):
-            refused()
-    assert counted(alice) == before
 
 
 def test_tenants_are_counted_apart(world: World, at: At) -> None:

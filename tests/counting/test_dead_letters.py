@@ -55,12 +55,25 @@ def only() -> DeadLetterItem:
     return dead_letter
 
 
+@pytest.fixture
+def follower(acme: World) -> Follower:
+    """What has put the second ticket's record aside."""
+    follower = Follower()
+    assert follower.fold().counts["dead"] == 1
+    return follower
+
+
+@pytest.fixture
+def letter(follower: Follower) -> DeadLetterItem:
+    return only()
+
+
 def opened(world: World) -> int:
     return numbers(world.context("alice", "acme")).get("open.normal", 0)
 
 
 @pytest.fixture
-def knows_escalated(monkeypatch: pytest.MonkeyPatch) -> None:
+def knows_escalated(letter: DeadLetterItem, monkeypatch: pytest.MonkeyPatch) -> None:
     """The worker of tomorrow takes the new status for a resolved one."""
     real = Status
     monkeypatch.setattr(contributions, "Status", lambda text: real("resolved" if text == "escalated" else text))
@@ -70,10 +83,6 @@ def knows_escalated(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_dead_letter_is_counted_once_when_it_is_understood(acme: World, knows_escalated: None) -> None:
-    # Dead-lettered by a worker that does not know the status, replayed by one that does.
-    with pytest.MonkeyPatch.context() as before:
-        before.setattr(contributions, "Status", Status)
-        assert Follower().fold().counts["dead"] == 1
     dead_letter = only()
     assert opened(acme) == 2
     dead_letters.replay(dead_letter, by=SYSTEM)
@@ -96,12 +105,16 @@ def test_a_dead_letter_whose_write_is_refused_makes_its_tenant_wait(acme: World)
     assert follower.apply(records).counts["dead"] == 1
 
 
-def test_a_dead_letter_that_still_cannot_be_counted_stays(acme: World) -> None:
-    Follower().fold()
+def test_a_dead_letter_that_still_cannot_be_counted_stays_and_the_trail_says_why(
+    acme: World, letter: DeadLetterItem
+) -> None:
     with pytest.raises(Conflict, match="still cannot be counted: ValueError: 'escalated' is not a valid Status"):
-        dead_letters.replay(only(), by=SYSTEM)
+        dead_letters.replay(letter, by=SYSTEM)
     assert opened(acme) == 2
     assert only()
+    ((action, why),) = rows(acme)
+    assert action == "dead_letter.refused"
+    assert "It still cannot be counted: ValueError: 'escalated'" in why
 
 
 def raise_epoch(world: World) -> None:
@@ -112,20 +125,17 @@ def raise_epoch(world: World) -> None:
 
 
 def test_after_a_rebuild_a_dead_letter_of_before_is_refused(acme: World, knows_escalated: None) -> None:
-    with pytest.MonkeyPatch.context() as before:
-        before.setattr(contributions, "Status", Status)
-        Follower().fold()
     raise_epoch(acme)
     with pytest.raises(Conflict, match="The aggregates were rebuilt since; drop it"):
         dead_letters.replay(only(), by=SYSTEM)
     assert opened(acme) == 2
 
 
-def test_of_a_ticket_that_a_rebuild_has_moved_only_the_new_epoch_is_counted(acme: World, knows_escalated: None) -> None:
+def test_of_a_ticket_that_a_rebuild_has_moved_only_the_new_epoch_is_counted(
+    acme: World, follower: Follower, knows_escalated: None
+) -> None:
     with pytest.MonkeyPatch.context() as before:
         before.setattr(contributions, "Status", Status)
-        follower = Follower()
-        follower.fold()
         dead_letters.drop(only(), by=SYSTEM)
         raise_epoch(acme)
         rewrite(acme, 2, epoch={"N": "1"})
@@ -137,12 +147,8 @@ def test_of_a_ticket_that_a_rebuild_has_moved_only_the_new_epoch_is_counted(acme
 
 @pytest.mark.parametrize("settle", [dead_letters.drop, dead_letters.replay])
 def test_a_settled_dead_letter_does_not_come_back_with_a_redelivery(
-    acme: World, knows_escalated: None, settle: Callable[..., None]
+    acme: World, follower: Follower, knows_escalated: None, settle: Callable[..., None]
 ) -> None:
-    follower = Follower()
-    with pytest.MonkeyPatch.context() as before:
-        before.setattr(contributions, "Status", Status)
-        follower.fold()
     settle(only(), by=SYSTEM)
     counted = numbers(acme.context("alice", "acme"))
     with pytest.MonkeyPatch.context() as before:
@@ -158,21 +164,9 @@ def rows(world: World) -> list[tuple[str, str]]:
     return [(row.action, row.after) for row in found if row.entity_type == "dead_letter"]
 
 
-def test_a_refused_replay_has_its_row_too(acme: World) -> None:
-    Follower().fold()
-    with pytest.raises(Conflict):
-        dead_letters.replay(only(), by=SYSTEM)
-    ((action, why),) = rows(acme)
-    assert action == "dead_letter.refused"
-    assert "It still cannot be counted: ValueError: 'escalated'" in why
-
-
 def test_of_many_who_settle_a_dead_letter_at_the_same_moment_one_does_and_the_trail_says_so(
     acme: World, knows_escalated: None
 ) -> None:
-    with pytest.MonkeyPatch.context() as before:
-        before.setattr(contributions, "Status", Status)
-        Follower().fold()
     dead_letter = only()
 
     def attempt(settle: Callable[..., None]) -> bool:
@@ -194,9 +188,6 @@ def test_of_many_who_settle_a_dead_letter_at_the_same_moment_one_does_and_the_tr
 def test_a_dead_letter_stays_and_nothing_is_counted_where_the_row_cannot_be_written(
     acme: World, knows_escalated: None, settle: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.MonkeyPatch.context() as before:
-        before.setattr(contributions, "Status", Status)
-        Follower().fold()
     monkeypatch.setattr(recording, "_add_rows", lambda *args: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         settle(only(), by=SYSTEM)
@@ -211,65 +202,50 @@ def test_a_dead_letter_stays_and_nothing_is_counted_where_the_row_cannot_be_writ
 def test_a_dead_letter_is_settled_with_its_row_in_one_transaction(
     acme: World, knows_escalated: None, settle: Callable[..., None], action: str, bill: meter.Meter
 ) -> None:
-    with pytest.MonkeyPatch.context() as before:
-        before.setattr(contributions, "Status", Status)
-        Follower().fold()
     dead_letter, before_that = only(), len(bill.calls)
     settle(dead_letter, by=SYSTEM)
     assert [c.operation for c in bill.calls[before_that:]].count("TransactWriteItems") == 1
     assert rows(acme) == [(action, "")]
 
 
-def test_dead_letters_of_one_tenant_are_found(acme: World) -> None:
-    Follower().fold()
-    assert len(list(dead_letters.all_letters(tenant_id=acme.tenants["acme"].tenant_id))) == 1
-    assert list(dead_letters.all_letters(tenant_id=acme.tenants["globex"].tenant_id)) == []
-
-
 # --- the command ---
 
 
-def test_list_shows_a_line_for_each_dead_letter(acme: World) -> None:
-    Follower().fold()
-    dead_letter = only()
+def test_list_shows_a_line_for_each_dead_letter(acme: World, letter: DeadLetterItem) -> None:
     ended = run("dead_letters", "list")
     assert ended.status == 0
     assert ended.out.split("  ") == [
-        dead_letters.id_of(dead_letter),
+        dead_letters.id_of(letter),
         "acme",
-        dead_letter.at,
+        letter.at,
         "ValueError: 'escalated' is not a valid Status\n",
     ]
     assert run("dead_letters", "list", "--tenant", "globex").out == "There are no dead letters.\n"
 
 
-def test_list_for_machines_holds_the_record(acme: World) -> None:
-    Follower().fold()
+def test_list_for_machines_holds_the_record(acme: World, letter: DeadLetterItem) -> None:
     (found,) = json.loads(run("dead_letters", "list", "--json").out)
-    assert (found["tenant"], found["id"]) == ("acme", dead_letters.id_of(only()))
+    assert (found["tenant"], found["id"]) == ("acme", dead_letters.id_of(letter))
     assert found["record"]["dynamodb"]["NewImage"]["status"] == {"S": "escalated"}
 
 
-def test_replay_says_what_stays_and_why(acme: World) -> None:
-    Follower().fold()
+def test_replay_says_what_stays_and_why(acme: World, letter: DeadLetterItem) -> None:
     ended = run("dead_letters", "replay", "--all")
     assert ended.status == 1
-    assert f"{dead_letters.id_of(only())} of acme stays: It still cannot be counted" in ended.err
+    assert f"{dead_letters.id_of(letter)} of acme stays: It still cannot be counted" in ended.err
     assert "1 of 1 were not counted." in ended.err
 
 
-def test_replay_counts_the_dead_letter_that_is_named(acme: World, knows_escalated: None) -> None:
-    with pytest.MonkeyPatch.context() as before:
-        before.setattr(contributions, "Status", Status)
-        Follower().fold()
-    ended = run("dead_letters", "replay", "--id", dead_letters.id_of(only()))
+def test_replay_counts_the_dead_letter_that_is_named(
+    acme: World, letter: DeadLetterItem, knows_escalated: None
+) -> None:
+    ended = run("dead_letters", "replay", "--id", dead_letters.id_of(letter))
     assert ended.status == 0
     assert "of acme counted." in ended.out
     assert opened(acme) == 1
 
 
-def test_drop_removes_and_says_what(acme: World) -> None:
-    Follower().fold()
+def test_drop_removes_and_says_what(acme: World, letter: DeadLetterItem) -> None:
     ended = run("dead_letters", "drop", "--tenant", "acme", "--all")
     assert ended.status == 0
     assert "of acme dropped: ValueError" in ended.out
@@ -278,8 +254,7 @@ def test_drop_removes_and_says_what(acme: World) -> None:
 
 
 @pytest.mark.parametrize("action", ["replay", "drop"])
-def test_nothing_is_done_to_dead_letters_that_nobody_has_named(acme: World, action: str) -> None:
-    Follower().fold()
+def test_nothing_is_done_to_dead_letters_that_nobody_has_named(letter: DeadLetterItem, action: str) -> None:
     ended = run("dead_letters", action)
     assert (ended.status, ended.err) == (2, "Say which: --id ID or --all.")
     assert only()

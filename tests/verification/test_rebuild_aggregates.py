@@ -66,32 +66,6 @@ def test_planted_drift_is_removed_and_reported(world: World, alice: TenantContex
     assert numbers(alice)["open.normal"] == 5
 
 
-def test_what_was_right_stays_as_it_was(world: World, alice: TenantContext, working: None) -> None:
-    world.tickets("acme", 4)
-    commenting.comment(world.context("bob", "acme"), 2, body="Done.", then=Status.RESOLVED)
-    settled(alice)
-    before = numbers(alice)
-    assert rebuild.rebuild(alice.repository).removed == []
-    assert numbers(alice) == before
-
-
-def test_a_second_rebuild_begins_another_epoch_and_finds_nothing(
-    world: World, alice: TenantContext, working: None
-) -> None:
-    world.tickets("acme", 2)
-    rebuild.rebuild(alice.repository)
-    again = rebuild.rebuild(alice.repository)
-    assert (again.epoch, again.tickets, again.removed) == (2, 2, [])
-    assert settled(alice).state == verify.OK
-
-
-def test_a_tenant_without_tickets_can_be_rebuilt(alice: TenantContext, working: None) -> None:
-    plant(alice, "TOTALS", open_normal=1)
-    with poller():
-        creating.create(alice, title="So that the worker has something to say")
-        assert rebuild.rebuild(alice.repository).removed == [Difference("TOTALS", "open.normal", 1, 0)]
-
-
 def test_drift_goes_while_people_write(world: World, alice: TenantContext, working: None) -> None:
     world.tickets("acme", 40)
     settled(alice)
@@ -262,18 +236,6 @@ def test_without_a_worker_it_gives_up_and_nothing_is_wrong(world: World, alice: 
     assert numbers(alice) == before
     follower.fold()
     assert numbers(alice) == before
-
-
-def test_it_needs_no_watermark(world: World, alice: TenantContext) -> None:
-    """A Lambda function follows the stream, and writes no watermark."""
-    world.tickets("acme", 4)
-    follower = Follower()
-    follower.fold()
-    plant(alice, "TOTALS", open_normal=7)
-    with in_background(lambda _: follower.fold(), pause=0.05):
-        done = rebuild.rebuild(alice.repository)
-    assert done.removed == [Difference("TOTALS", "open.normal", 7, 0)]
-    assert numbers(alice)["open.normal"] == 4
 
 
 def test_the_command_says_what_was_wrong(world: World, alice: TenantContext, working: None) -> None:
