@@ -18,7 +18,7 @@ class TenantsConfig(RoomsConfig):
         super().ready()
         from portal.streams import stream_source
 
-        stream_source.declare_listing(placements.sources)
+        stream_source.declare_listing(placements.listed)
 
 
 class OperatorAdminConfig(AdminConfig):

@@ -12,6 +12,7 @@ from delivery.queues import holds
 from delivery.queues.stored import EVERYTHING, HoldItem
 from portal import clock
 from portal.nosql.admin import Notice, ObjectAction
+from tenants.admin.admin_lists import first_few
 from tenants.admin.tenant_admin import TenantAdmin
 from tenants.operators.facades import Tenant
 from tenants.operators.operator_site import OperatorSite, actor
@@ -91,14 +92,11 @@ class HeldTenantAdmin(TenantAdmin):
 @OperatorSite.watches
 def held_tenants() -> list[Notice]:
     """Name the first tenants whose deliveries wait: one Query."""
-    found = holds.waiting(limit=NOTICED + 1)
-    notices = []
-    for hold in found[:NOTICED]:
-        since = f"{clock.parse(hold.changed_at):%d %b %Y, %H:%M} UTC"
-        text = (
-            f"Deliveries of {hold.title or hold.name} have been held back since {since}. After 30 days they are lost."
-        )
-        notices.append(Notice(25, text, reverse("admin:tenants_tenant_change", args=[hold.name])))
-    if len(found) > NOTICED:
-        notices.append(Notice(26, "Deliveries of more tenants are held back."))
-    return notices
+    more = Notice(26, "Deliveries of more tenants are held back.")
+    return first_few(holds.waiting(limit=NOTICED + 1), _held, most=NOTICED, more=more)
+
+
+def _held(hold: HoldItem) -> Notice:
+    since = f"{clock.parse(hold.changed_at):%d %b %Y, %H:%M} UTC"
+    text = f"Deliveries of {hold.title or hold.name} have been held back since {since}. After 30 days they are lost."
+    return Notice(25, text, reverse("admin:tenants_tenant_change", args=[hold.name]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from typing import Any, ClassVar, Final
@@ -217,6 +217,11 @@ def notice(facade: type[Facade], order: int, *, one: str, many: str) -> list[Not
         return []
     counted = f"More than {NOTICED}" if number > NOTICED else str(number)
     return [Notice(order, f"{counted} {one if number == 1 else many}", _list_url(facade), "error")]
+
+
+def first_few(items: Sequence[Any], notice: Callable[[Any], Notice], *, most: int, more: Notice) -> list[Notice]:
+    """Report on the front page each of the first items, and that there are more."""
+    return [*map(notice, items[:most]), *([more] if len(items) > most else [])]
 
 
 def _list_url(facade: Any) -> str:

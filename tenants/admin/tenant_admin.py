@@ -21,7 +21,7 @@ from portal.mailing import outgoing
 from portal.nosql.admin import DynamoAdmin, Notice, ObjectAction
 from portal.nosql.admin.stale_forms import SeenForm
 from portal.plain_text import amount
-from tenants.admin.admin_lists import NameInput, with_id
+from tenants.admin.admin_lists import NameInput, first_few, with_id
 from tenants.lifecycle import closing_mails, desk_closing, tenant_lifecycle
 from tenants.lifecycle.tenant_lifecycle import TenantLimits
 from tenants.membership import invitations, mails
@@ -225,15 +225,9 @@ def _waits_for_owner(obj: Any) -> bool:
 @OperatorSite.watches
 def closing_tenants() -> list[Notice]:
     """Name the first tenants that are closing: one Query of their own partition."""
+    more = Notice(29, "More tenants are closing.", _list_url(TenantStatus.CLOSING), "info")
     closing = tenant_directory.closing_tenants(NOTICED + 1)
-    notices = [
-        Notice(28, _closing(item), reverse("admin:tenants_tenant_change", args=[item.tenant_id]), "info")
-        for item in closing[:NOTICED]
-    ]
-    if len(closing) > NOTICED:
-        url = reverse("admin:tenants_tenant_changelist") + f"?status__exact={TenantStatus.CLOSING}"
-        notices.append(Notice(29, "More tenants are closing.", url, "info"))
-    return notices
+    return first_few(closing, lambda item: _notice(28, _closing(item), item), most=NOTICED, more=more)
 
 
 def _closing(item: Any) -> str:
@@ -247,12 +241,14 @@ def _closing(item: Any) -> str:
 @OperatorSite.watches
 def suspended_tenants() -> list[Notice]:
     """Name the first suspended tenants: one Query of their own partition."""
+    more = Notice(31, "More tenants are suspended.", _list_url(TenantStatus.SUSPENDED), "info")
     suspended = tenant_directory.suspended_tenants(NOTICED + 1)
-    notices = [
-        Notice(30, f"{item.title} is suspended.", reverse("admin:tenants_tenant_change", args=[item.tenant_id]), "info")
-        for item in suspended[:NOTICED]
-    ]
-    if len(suspended) > NOTICED:
-        url = reverse("admin:tenants_tenant_changelist") + f"?status__exact={TenantStatus.SUSPENDED}"
-        notices.append(Notice(31, "More tenants are suspended.", url, "info"))
-    return notices
+    return first_few(suspended, lambda item: _notice(30, f"{item.title} is suspended.", item), most=NOTICED, more=more)
+
+
+def _notice(order: int, text: str, item: Any) -> Notice:
+    return Notice(order, text, reverse("admin:tenants_tenant_change", args=[item.tenant_id]), "info")
+
+
+def _list_url(status: TenantStatus) -> str:
+    return f"{reverse('admin:tenants_tenant_changelist')}?status__exact={status}"

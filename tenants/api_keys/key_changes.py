@@ -118,9 +118,7 @@ def create(tenant: TenantContext, *, choice: KeyChoice, request_id: str, by: Act
         others = listed(tenant.repository, consistent=True)
         if any(other.api_key_prefix == key.api_key_prefix for other in others):
             raise Conflict("This key has been made already. It was shown then; you can roll it.")
-        if sum(map(works, others)) >= MOST:
-            raise Conflict(f"A desk can have up to {MOST} keys. Revoke one that is not used.")
-        refuse_too_many(others)
+        _refuse_too_many(others, at_work=others)
         _refuse_taken_name(others, key)
         transaction = Transaction()
         transaction.put(key, condition=ApiKeyItem.api_key_prefix.does_not_exist())
@@ -179,8 +177,10 @@ def revoke(tenant: TenantContext, *, prefix: str, by: Actor) -> ApiKeyItem:
     return key
 
 
-def refuse_too_many(stored: Sequence[ApiKeyItem]) -> None:
-    """Raise Conflict where a tenant has as many keys as are kept, working ones and ended ones."""
+def _refuse_too_many(stored: Sequence[ApiKeyItem], *, at_work: Sequence[ApiKeyItem], or_else: str = "") -> None:
+    """Raise Conflict where a tenant has as many keys as are kept, or as can work beside a new one."""
+    if sum(map(works, at_work)) >= MOST:
+        raise Conflict(f"A desk can have up to {MOST} keys. Revoke one that is not used{or_else}.")
     if len(stored) >= MOST_KEPT:
         raise Conflict(f"This desk has made {MOST_KEPT} keys in {KEPT.days} days. Try again in some days.")
 
@@ -302,8 +302,8 @@ def roll(
 
     def build() -> Transaction:
         others = listed(tenant.repository, consistent=True)
-        refuse_too_many(others)
-        _refuse_too_many_at_work([other for other in others if other.api_key_prefix != prefix or end > clock.now()])
+        at_work = [other for other in others if other.api_key_prefix != prefix or end > clock.now()]
+        _refuse_too_many(others, at_work=at_work, or_else=", or let this one end at once")
         actions = [ApiKeyItem.replaced_by.set(key.api_key_prefix), *ending(end)]
         transaction = updated(old, actions)
         transaction.put(key, condition=ApiKeyItem.api_key_prefix.does_not_exist())
@@ -334,9 +334,3 @@ def with_rolled(repository: Store, prefix: str) -> tuple[ApiKeyItem, list[ApiKey
     if found is None:
         raise NotFound("There is no such API key.")
     return found, [key for key in stored if key.key_id == found.key_id and key is not found]
-
-
-def _refuse_too_many_at_work(beside: Sequence[ApiKeyItem]) -> None:
-    """Raise Conflict where as many keys as a desk can have would work beside the new one."""
-    if sum(map(works, beside)) >= MOST:
-        raise Conflict(f"A desk can have up to {MOST} keys. Revoke one that is not used, or let this one end at once.")

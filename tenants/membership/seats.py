@@ -78,14 +78,10 @@ def commit(
 
     def build() -> Transaction:
         copy = transaction.copy()
-        _take(copy, _tenant(tenant_id), seat, instead_of, status)
+        _take(copy, tenant_directory.get(tenant_id), seat, instead_of, status)
         return copy
 
     recording.commit_built(build, entries, depending=[_LIMIT, _LAST_SEAT])
-
-
-def _tenant(tenant_id: str) -> TenantItem:
-    return tenant_directory.get(tenant_id)
 
 
 def _take(
@@ -115,16 +111,16 @@ def _take(
 
 
 def _refuse_if_full(limit: int, stored: _Stored, seat: Seat, instead_of: Seat | None) -> None:
-    now = clock.stamp()
+    now, room = clock.stamp(), amount(limit, "member")
     people = {one for one in stored if one.kind == _MEMBER}
     invited = {one for one, expires in stored.items() if one.kind != _MEMBER and expires > now}
     if instead_of is not None:
         if len(people | {seat}) > limit:
-            raise Conflict(f"This desk is full ({_members(limit)}). Ask the person who invited you to make room.")
+            raise Conflict(f"This desk is full ({room}). Ask the person who invited you to make room.")
     elif len(people | invited | {seat}) > limit:
         pending = f" and {amount(len(invited), 'pending invitation')}" if invited else ""
         raise Conflict(
-            f"This desk may have {_members(limit)} and has {len(people)}{pending}. Remove a member, revoke an "
+            f"This desk may have {room} and has {len(people)}{pending}. Remove a member, revoke an "
             "invitation, or ask your Pooldesk provider for a higher limit."
         )
 
@@ -138,10 +134,6 @@ def _check_as_counted(transaction: Transaction, tenant_id: str, last: Seat, stor
         transaction.check(MemberItem(tenant_id, last.id), MemberItem.user_id.exists(), name=_LAST_SEAT)
     else:
         transaction.check(MemberItem(tenant_id, last.id), MemberItem.user_id.does_not_exist(), name=_LAST_SEAT)
-
-
-def _members(number: int) -> str:
-    return amount(number, "member")
 
 
 def _stored(tenant_id: str) -> dict[Seat, str]:

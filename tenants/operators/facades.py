@@ -90,7 +90,6 @@ class Account(Facade):
     address = ""  # the e-mail, also where it is hidden: what mail is about
 
     class Meta(Facade.Meta):
-        app_label = "tenants"
         verbose_name = "user"
 
     @classmethod
@@ -122,9 +121,6 @@ class Session(Facade):
         Query("by user", SessionByUser, ("user_id",), valid_id, "started_at", newest_first=True),
     )
     content = ("address", "agent", "user_name")
-
-    class Meta(Facade.Meta):
-        app_label = "tenants"
 
     @classmethod
     def from_item(cls, item: Any) -> Any:
@@ -216,9 +212,6 @@ class Tenant(Facade):
     filters = ("status",)
     searched = ("name",)
 
-    class Meta(Facade.Meta):
-        app_label = "tenants"
-
     @classmethod
     def from_item(cls, item: Any) -> Any:
         tenant = super().from_item(item)
@@ -252,9 +245,6 @@ class Membership(Facade):
     )
     filters = ("role",)
     content = ("name", "email", "user_name")
-
-    class Meta(Facade.Meta):
-        app_label = "tenants"
 
     @classmethod
     def from_item(cls, item: Any) -> Any:
@@ -293,9 +283,6 @@ class Invitation(Facade):
     )
     filters = ("role",)
     content = ("email", "invited_by_name")
-
-    class Meta(Facade.Meta):
-        app_label = "tenants"
 
     def __str__(self) -> str:
         return f"{self.email}, {self.get_role_display()}"
@@ -345,7 +332,6 @@ class AuditRow(Facade):
     content = ("actor_email", "origin", "entity_name", "before", "after")
 
     class Meta(Facade.Meta):
-        app_label = "tenants"
         verbose_name = "audit row"
         verbose_name_plural = "audit trail"
 

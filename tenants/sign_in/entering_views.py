@@ -38,7 +38,7 @@ from tenants.sign_in.attempt_limits import CountedAttempt
 from tenants.sign_in.forms import SecondStepForm, SignInForm
 from tenants.sign_in.passkey_ceremony import PasskeySite
 from tenants.tenancy import context
-from tenants.tenancy.request import enter_desk, start_session
+from tenants.tenancy.request import enter_desk, set_cookie, start_session
 
 
 def let_in(
@@ -57,8 +57,7 @@ def let_in(
 
 def _set_cookie(response: HttpResponse, name: str, value: str, *, max_age: int) -> None:
     """Set a cookie that browsers send with attempts to sign in, and nowhere else."""
-    path, secure = reverse("tenants:login"), settings.SESSION_COOKIE_SECURE
-    response.set_cookie(name, value, max_age=max_age, path=path, secure=secure, httponly=True, samesite="Lax")
+    set_cookie(response, name, value, max_age=max_age, path=reverse("tenants:login"))
 
 
 def _enter(request: HttpRequest, user: User, stash: Stash | None, next_url: str) -> HttpResponse:

@@ -97,13 +97,15 @@ class AccessMiddleware:
         if tenant.where.purged:
             return being_deleted(request, tenant.name)
         if tenant.suspended and not (tenant.acted_by and request.method in SAFE):
-            return suspended(request, tenant)
+            return render(request, "tenants/suspended.html", {"tenant_name": tenant.name}, status=403)
         user: User = request.user  # type: ignore[assignment]  # signed in: our User
         if tenant.needs_second_factor and not (user.second_factors or tenant.acted_by):
             return ask_for_second_factor(request, tenant.name)
         if request.method not in SAFE:
             if tenant.closes_at and not open_while_closing.on(view):
-                return closing(request, tenant)
+                # A desk that is closing can only be read. The page shows the typed text, so that it can be copied.
+                page = {"stash": Stash.of(request), "closing": tenant}
+                return render(request, "tenants/closing_refused.html", page, status=403)
             mark = request.POST.get(PAGE_MARK, "")
             if not context.is_page_mark(mark, tenant.user_id, tenant.tenant_id):
                 return wrong_tenant(request, Stash.of(request))
@@ -168,9 +170,7 @@ def ask_to_sign_in(request: IdentifiedRequest) -> HttpResponse:
 def ask_for_tenant(request: IdentifiedRequest) -> HttpResponse:
     """Send to the choice of desks; a form that was sent is kept."""
     stash = Stash.of(request)
-    if stash is None:
-        return _go(request, reverse("tenants:pick"))
-    return wrong_tenant(request, stash)
+    return _go(request, reverse("tenants:pick")) if stash is None else wrong_tenant(request, stash)
 
 
 def ask_for_second_factor(request: IdentifiedRequest, where: str) -> HttpResponse:
@@ -215,19 +215,9 @@ def end_acting(request: IdentifiedRequest, *, why: str) -> None:
         request.acting_cookie = ""
 
 
-def suspended(request: IdentifiedRequest, tenant: TenantContext) -> HttpResponse:
-    """Answer 403: nobody gets in at the moment."""
-    return render(request, "tenants/suspended.html", {"tenant_name": tenant.name}, status=403)
-
-
 def being_deleted(request: IdentifiedRequest, name: str) -> HttpResponse:
     """Answer 403: the purge of the desk has begun, and operators are shut out as well."""
     return render(request, "tenants/being_deleted.html", {"tenant_name": name}, status=403)
-
-
-def closing(request: IdentifiedRequest, tenant: TenantContext) -> HttpResponse:
-    """Answer 403: a desk that is closing can only be read. The page shows the typed text, so that it can be copied."""
-    return render(request, "tenants/closing_refused.html", {"stash": Stash.of(request), "closing": tenant}, status=403)
 
 
 def wrong_tenant(request: IdentifiedRequest, stash: Stash | None) -> HttpResponse:

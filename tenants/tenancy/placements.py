@@ -10,7 +10,7 @@ is kept. The listing is a partition of the directory, so that all of them are fo
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -88,14 +88,6 @@ class MoveLease(FreshRead[Whereabouts]):
             break_hold(self._tenant_id, seen.move)
 
 
-@dataclass(frozen=True)
-class PlacedTenant:
-    """One tenant's own tables: whose, and where."""
-
-    tenant_id: str
-    placement: Placement
-
-
 def repository(tenant_id: str) -> Store:
     """Return the repository of a tenant of which only the id is known, where its content lies: one consistent read.
 
@@ -105,11 +97,11 @@ def repository(tenant_id: str) -> Store:
     return repository_of(stored[0]) if stored else Store("tenant", tenant_id)
 
 
-def listed() -> list[PlacedTenant]:
-    """Return every placement beside the pool whose tables are there, old copies included: one Query a megabyte."""
-    return [
-        PlacedTenant(item.tenant_id, Placement.parse(item.title)) for item in WORKER.query_all(DirectoryItem, PLACED)
-    ]
+def listed() -> list[StreamSource]:
+    """Return every placement beside the pool whose tables are there and whose streams are followed, old copies
+    included: one Query a megabyte. Raises Unavailable."""
+    found = WORKER.query_all(DirectoryItem, PLACED)
+    return [StreamSource(item.tenant_id, Placement.parse(item.title)) for item in found]
 
 
 def is_listed(tenant_id: str, placement: Placement) -> bool:
@@ -127,11 +119,6 @@ def chosen(text: str) -> Placement:
     if placement.site and placement.site not in settings.SILOS:
         raise Invalid(f"The settings have no site {placement.site}.", field="placement")
     return placement
-
-
-def sources() -> list[StreamSource]:
-    """Return whose streams are to be followed beside the pool's: one Query a megabyte. Raises Unavailable."""
-    return [StreamSource(placed.tenant_id, placed.placement) for placed in listed()]
 
 
 def of_plan(plan: str) -> Placement:

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.contrib.auth import login
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ImproperlyConfigured
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 
 from portal.load.tenant_limiter import RateAnswer
 from portal.nosql.session_store import TENANT_KEY, SessionStore
@@ -50,6 +50,12 @@ class TenantRequest(SignedInRequest):
     """A member of the pinned tenant, with at least the role that the view declares."""
 
     tenant: TenantContext
+
+
+def set_cookie(response: HttpResponse, name: str, value: str, *, max_age: int, path: str = "/") -> None:
+    """Set a cookie that no script reads and no other site's form sends."""
+    secure = settings.SESSION_COOKIE_SECURE
+    response.set_cookie(name, value, max_age=max_age, path=path, secure=secure, httponly=True, samesite="Lax")
 
 
 def absolute_url(request: HttpRequest, path: str) -> str:

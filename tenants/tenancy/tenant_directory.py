@@ -90,12 +90,12 @@ def refuse_closed(tenant: TenantItem) -> None:
 
 def suspended_tenants(limit: int) -> list[DirectoryItem]:
     """Return up to `limit` suspended tenants by slug: one Query of the partition that they have to themselves."""
-    return _listed(SUSPENDED_TENANTS, limit)
+    return list(PLATFORM.query(DirectoryItem, SUSPENDED_TENANTS, limit=limit).items)
 
 
 def closing_tenants(limit: int) -> list[DirectoryItem]:
     """Return up to `limit` tenants by slug that are closing or purged: one Query of the partition that they have."""
-    return _listed(CLOSING_TENANTS, limit)
+    return list(PLATFORM.query(DirectoryItem, CLOSING_TENANTS, limit=limit).items)
 
 
 def list_as(transaction: Transaction, tenant: TenantItem, status: str, *, closes_at: str = "") -> None:
@@ -118,10 +118,6 @@ def list_as(transaction: Transaction, tenant: TenantItem, status: str, *, closes
         transaction.put(listed(after))
     if before not in (None, after):
         transaction.delete(listed(str(before)))
-
-
-def _listed(partition: str, limit: int) -> list[DirectoryItem]:
-    return list(PLATFORM.query(DirectoryItem, partition, limit=limit).items)
 
 
 _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?\Z")

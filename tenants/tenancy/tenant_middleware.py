@@ -32,7 +32,7 @@ from tenants.sign_in.impersonation_session import ActingIds
 from tenants.tenancy import admission, context, request_identity
 from tenants.tenancy.admission import NotAdmitted
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.request import IdentifiedRequest, actor_of, enter_desk
+from tenants.tenancy.request import IdentifiedRequest, actor_of, enter_desk, set_cookie
 from tenants.tenancy.request_identity import Ids, Pin
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
@@ -157,19 +157,10 @@ def _remember(request: IdentifiedRequest, response: HttpResponse, cookie: str) -
             # Signed out in another tab while this request ran: signed out it stays.
             response.delete_cookie(settings.SESSION_COOKIE_NAME, samesite="Lax")
             return response
-    pins = request.pins
-    value = request_identity.write_cookie(
-        request_identity.Ids(session.session_key or "", session.get(SESSION_KEY, ""), pins)
-    )
+    ids = Ids(session.session_key or "", session.get(SESSION_KEY, ""), request.pins)
+    value = request_identity.write_cookie(ids)
     if value != cookie:
-        response.set_cookie(
-            settings.SESSION_COOKIE_NAME,
-            value,
-            max_age=session.get_expiry_age(),
-            secure=settings.SESSION_COOKIE_SECURE,
-            httponly=True,
-            samesite="Lax",
-        )
+        set_cookie(response, settings.SESSION_COOKIE_NAME, value, max_age=session.get_expiry_age())
     return response
 
 
@@ -214,13 +205,6 @@ def _remember_acting(request: IdentifiedRequest, response: HttpResponse) -> None
     """Set the cookie of an impersonation that begins with this request, and remove that of one which is over."""
     begun: str | None = getattr(request, "acting_cookie", None)
     if begun:
-        response.set_cookie(
-            impersonation_session.COOKIE,
-            begun,
-            max_age=settings.IMPERSONATION_MINUTES * 60,
-            secure=settings.SESSION_COOKIE_SECURE,
-            httponly=True,
-            samesite="Lax",
-        )
+        set_cookie(response, impersonation_session.COOKIE, begun, max_age=settings.IMPERSONATION_MINUTES * 60)
     elif begun == "" or request.acting_has_ended:
         response.delete_cookie(impersonation_session.COOKIE, samesite="Lax")
