@@ -35,21 +35,18 @@ def status(world: World) -> str:
     return tenant_directory.get(world.tenants["acme"].tenant_id).status
 
 
-def test_an_owner_closes_the_desk_by_typing_its_name_and_undoes_it(world: World) -> None:
+def test_an_owner_closes_the_desk_by_typing_its_name_with_a_reason_and_undoes_it(world: World) -> None:
     alice = world.browser("alice", "acme")
-    page = alice.send("/desk/settings/close/", NAMED, follow=True)
-    assert "Acme is closed" in text_of(page)
+    page = alice.send("/desk/settings/close/", NAMED | {"typed_name": "acme"})
+    assert (page.status_code, "This is not the name of the desk" in text_of(page)) == (422, True)
+    assert status(world) == "active"
+    assert "Acme is closed" in text_of(alice.send("/desk/settings/close/", NAMED, follow=True))
     assert status(world) == "closing"
+    trail = text_of(alice.get("/desk/audit/"))
+    assert ("closed" in trail, "We moved on." in trail) == (True, True)
     alice.send("/desk/settings/close/undo/", follow=True)
     assert status(world) == "active"
     assert alice.send("/tickets/new/", {"title": "x", "description": "y"}).status_code != 403
-
-
-def test_another_name_closes_nothing(world: World) -> None:
-    page = world.browser("alice", "acme").send("/desk/settings/close/", NAMED | {"typed_name": "acme"})
-    assert page.status_code == 422
-    assert "This is not the name of the desk" in text_of(page)
-    assert status(world) == "active"
 
 
 def test_each_page_says_from_when_the_desk_may_be_deleted_and_offers_the_undo_to_owners_alone(world: World) -> None:
@@ -194,14 +191,6 @@ def test_in_development_the_link_leads_to_the_port_that_took_the_request_and_a_c
     assert f"\n{link}\n" in closed
     assert "\nhttp://127.0.0.1:80/acme/tickets/\n" in undone
     assert "On the page /acme/desk/settings/close/, at the address where you open Pooldesk." in by_command
-
-
-def test_who_closed_it_and_why_stands_in_the_trail(world: World) -> None:
-    alice = world.browser("alice", "acme")
-    alice.send("/desk/settings/close/", NAMED)
-    page = text_of(alice.get("/desk/audit/"))
-    assert "closed" in page
-    assert "We moved on." in page
 
 
 def test_a_desk_that_was_suspended_stays_shut_while_it_is_closing_and_is_suspended_after_the_undo(world: World) -> None:
