@@ -80,7 +80,7 @@ def test_a_removed_member_is_out_at_the_next_click(world: World) -> None:
     assert "Ticket" not in text(browser.get("/tickets/", follow=True))
 
 
-def test_a_changed_role_counts_at_the_next_click_and_the_refusal_names_the_role_that_is_needed(world: World) -> None:
+def test_a_changed_role_counts_at_the_next_click(world: World) -> None:
     world.tickets("acme", 1)
     browser = world.browser("bob")
     mark = browser.mark()
@@ -106,7 +106,7 @@ def test_a_suspended_tenant_has_its_page_the_others_go_on_and_a_resumed_one_work
 # --- two tabs: a page of one tenant, sent while another is pinned ---
 
 
-def test_a_page_of_one_tenant_cannot_write_into_another_and_its_form_is_offered_again_there(world: World) -> None:
+def test_a_page_of_one_tenant_cannot_write_into_another(world: World) -> None:
     """Alice opened a page in Acme and then switched to Globex in another tab."""
     world.tickets("acme", 1)
     world.tickets("globex", 1)
