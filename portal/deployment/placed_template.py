@@ -27,7 +27,7 @@ from portal.deployment.template import (
     table_key,
     template,
 )
-from portal.schema import keys, placed_names
+from portal.schema import keys, registry
 
 _PARAMETERS: Final = ("Environment", "TablePrefix", "Encryption", "WorkerService")
 _MAPPING: Final = "AWS::Lambda::EventSourceMapping"
@@ -40,7 +40,7 @@ _SITE_CALLERS: Final = "RoleArns"
 def placed_template(tenant_id: str) -> Json:
     """Return the template of this tenant's tables as data. Raises ValueError for what is no tenant's id."""
     whole = template()
-    tables = {logical_id(table): table for table in placed_names.placed_tables()}
+    tables = {logical_id(table): table for table in registry.placed_tables()}
     resources = {name: copy.deepcopy(whole["Resources"][name]) for name in tables}
     for name, table in tables.items():
         properties = resources[name]["Properties"]

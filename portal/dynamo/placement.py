@@ -20,7 +20,7 @@ from django.conf import settings
 
 from portal.errors import Unavailable
 from portal.isolation import guard, policies
-from portal.schema import placed_names
+from portal.schema import registry
 
 Kind = Literal["pool", "bridge", "silo"]
 KINDS: Final[tuple[Kind, ...]] = ("pool", "bridge", "silo")
@@ -148,7 +148,7 @@ def table_name(declared: str) -> str:
 
 
 def _placed() -> dict[str, Any]:
-    return {table.name: table for table in placed_names.placed_tables()}
+    return {table.name: table for table in registry.placed_tables()}
 
 
 def _renaming(names: Iterable[str]) -> dict[str, str]:
@@ -158,7 +158,7 @@ def _renaming(names: Iterable[str]) -> dict[str, str]:
         return {}
     prefix, home, placed = site(where.site).prefix, f"{settings.DYNAMODB_TABLE_PREFIX}.", _placed()
     found = {name: placed[name.removeprefix(home)] for name in names if name.removeprefix(home) in placed}
-    return {name: placed_names.physical(prefix, guard.current_tenant(), table) for name, table in found.items()}
+    return {name: registry.physical(prefix, guard.current_tenant(), table) for name, table in found.items()}
 
 
 # --- one request ---

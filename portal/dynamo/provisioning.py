@@ -24,7 +24,7 @@ from portal.dynamo import client, library_errors
 from portal.dynamo.placement import POOL, Placement, at, current, site, table_name
 from portal.errors import Conflict, Unavailable
 from portal.isolation import guard
-from portal.schema import placed_names, registry, tables
+from portal.schema import registry, tables
 
 _SAID_EVERY = 10  # seconds between two lines of a long wait
 _WAIT = 120  # seconds for a table to become active
@@ -55,8 +55,8 @@ def create_placed(tenant_id: str, placement: Placement) -> None:
     """
     refuse_without_room(tenant_id, placement)
     with _tables_of(tenant_id, placement):
-        tables_of_all = {table: _safety_of_all(table) for table in placed_names.placed_tables()}
-        _create_missing(placed_names.placed_tables(), wait=True, safety=tables_of_all)
+        tables_of_all = {table: _safety_of_all(table) for table in registry.placed_tables()}
+        _create_missing(registry.placed_tables(), wait=True, safety=tables_of_all)
         for table, safety in tables_of_all.items():
             if safety.restorable and not _is_restorable(table):
                 backups = {"PointInTimeRecoveryEnabled": True}
@@ -70,7 +70,7 @@ def create_placed(tenant_id: str, placement: Placement) -> None:
 def refuse_without_room(tenant_id: str, placement: Placement) -> None:
     """Raise Conflict where a tenant's own tables at a placement are missing and would exceed the account's quota."""
     with _tables_of(tenant_id, placement):
-        wanted = sum(describe(table) is None for table in placed_names.placed_tables())
+        wanted = sum(describe(table) is None for table in registry.placed_tables())
         if wanted and wanted > (found := count_tables()).quota - found.used:
             raise Conflict(
                 f"There is no room for {wanted} more tables: the account has {found} in this region. "
@@ -80,7 +80,7 @@ def refuse_without_room(tenant_id: str, placement: Placement) -> None:
 
 def key_of(tenant_id: str, where: Placement) -> str:
     """Return in words which key encrypts a tenant's content at a placement. Raises Throttled, Unavailable."""
-    table = placed_names.placed_tables()[0]
+    table = registry.placed_tables()[0]
     with at(POOL):
         of_pool = found = _key(describe(table))
     if where != POOL:
@@ -104,7 +104,7 @@ def delete_placed(tenant_id: str, placement: Placement) -> None:
     Raises ValueError for the pool, and Unavailable.
     """
     with _tables_of(tenant_id, placement):
-        for table in placed_names.placed_tables():
+        for table in registry.placed_tables():
             try:
                 if (describe(table) or {}).get("DeletionProtectionEnabled"):
                     _connection().ask("UpdateTable", {"TableName": table.full_name, "DeletionProtectionEnabled": False})

@@ -1,17 +1,19 @@
 """Collect what packages declare: their tables, and what each role may do with them and with queues.
 
-A package declares in its own `tables.py`, which is imported when its app starts: see `portal/apps.py`. So a new package
+A package declares in its own `stored.py`, which is imported when its app starts: see `portal/apps.py`. So a new package
 is one folder, and deleting the folder deletes its tables, its rights and its part of the CloudFormation template.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
 from typing import Final, Literal
 
+from portal.schema import keys
 from portal.schema.tables import Index, Table
 
 # "delivery" is the role of the processes that send to receivers outside; it may do little beside what they do as one
@@ -104,3 +106,28 @@ def discover(app: str) -> None:
         for module in iter_modules((spec.submodule_search_locations if spec else None) or []):
             if module.name in ("stored", "tables", "items", "holdings", "deployment"):
                 import_module(f"{package.name}.{module.name}")
+
+
+# --- names of the tables that one tenant has to itself: `{prefix}.{tenant id}.{Feature}.{SubTable}` ---
+# The id is of fixed width and stands between dots, so that a policy matches the tables of one tenant by its tag, and
+# those of all of them by 32 `?`, and neither matches a table that is shared.
+
+ANY_TENANT: Final = "?" * 32  # in a policy
+_NAME: Final = re.compile(r"(?P<prefix>.+)\.(?P<tenant>[0-9a-f]{32})\.(?P<table>[A-Za-z]+\.[A-Za-z]+)\Z", re.DOTALL)
+
+
+def placed_tables() -> tuple[Table, ...]:
+    """Return the tables that a tenant can have to itself, by name."""
+    return tuple(table for table in tables() if table.placed)
+
+
+def physical(prefix: str, tenant_id: str, table: Table) -> str:
+    """Return what a tenant's own table is called where names begin with this prefix. Raises ValueError for no id."""
+    return f"{prefix}.{keys.tenant(tenant_id)}.{table.name}"
+
+
+def owner(name: str) -> tuple[str, Table] | None:
+    """Return whose own table has this name, and which one it is; None for any other name."""
+    match = _NAME.match(name)
+    table = next((t for t in placed_tables() if t.name == match["table"]), None) if match else None
+    return (match["tenant"], table) if match and table else None

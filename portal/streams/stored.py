@@ -14,7 +14,7 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
 from portal.dynamo.client import Item
 from portal.dynamo.placement import Placement
-from portal.schema import keys, placed_names
+from portal.schema import keys, registry
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
@@ -144,7 +144,7 @@ def _followed(reader: Reader) -> Iterator[StoredItem]:
     for name in (
         own_stream_key(str(place), reader.tenant_id, table.name)
         for place in places
-        for table in placed_names.placed_tables()
+        for table in registry.placed_tables()
         if table.stream
     ):
         noted = list(reader.query(LEASES, name))

@@ -20,7 +20,7 @@ from portal.dynamo.placement import POOL, Placement, at
 from portal.errors import Invalid
 from portal.isolation import guard
 from portal.schema import keys as schema_keys
-from portal.schema import placed_names
+from portal.schema import registry
 from portal.schema.tables import Table
 from portal.streams.batch import Batch
 from portal.streams.stored import own_stream_key
@@ -91,7 +91,7 @@ def of_arn(stream_arn: str) -> StreamSource:
     """
     _, _, _, region, account, resource = (*stream_arn.split(":", 5), *[""] * 6)[:6]
     name = resource.split("/")[1] if resource.startswith("table/") else ""
-    owned = placed_names.owner(name)
+    owned = registry.owner(name)
     if owned is None:
         return POOLED
     tenant_id, table = owned
@@ -106,7 +106,7 @@ def of_arn(stream_arn: str) -> StreamSource:
 
 
 def _name_at(site: str, tenant_id: str, table: Table) -> str:
-    return placed_names.physical(placement.site(site).prefix, tenant_id, table)
+    return registry.physical(placement.site(site).prefix, tenant_id, table)
 
 
 def _lies_at(site: placement.Site, region: str, account: str) -> bool:

@@ -16,10 +16,10 @@ from django.conf import settings
 
 from delivery.outbox.stored import OUTBOX
 from delivery.webhooks.stored import ENDPOINTS, SECRETS
-from portal.isolation import expressions, guard, policies, request_parser
+from portal.isolation import expressions, guard, policies
 from portal.load.stored import NOISE
 from portal.nosql.stored import SESSIONS
-from portal.schema import placed_names
+from portal.schema import registry
 from portal.schema.registry import ROLES
 from portal.schema.tables import Table
 from portal.streams.stored import LEASES
@@ -45,7 +45,7 @@ class Mutant:
 
 def _granted(role: str, table: Table, action: str, stream: bool = False, own: bool = False) -> Mutant:
     """Return a role that somebody gave one right too many: to a table of all, or to those of tenants' `own`."""
-    name = placed_names.physical(settings.DYNAMODB_TABLE_PREFIX, "a" * 32, table) if own else table.full_name
+    name = registry.physical(settings.DYNAMODB_TABLE_PREFIX, "a" * 32, table) if own else table.full_name
     real = policies.document
 
     def wrong(asked: str, **where: str) -> Document:
@@ -58,14 +58,14 @@ def _granted(role: str, table: Table, action: str, stream: bool = False, own: bo
     return Mutant(patched=partial(patch.object, policies, "document", wrong), breaks_a_promise=True)
 
 
-def _misread(name: str, wrong: Callable[..., Any], *, of: Any = request_parser) -> Mutant:
+def _misread(name: str, wrong: Callable[..., Any], *, of: Any = guard) -> Mutant:
     """Return a guard that reads a write wrongly."""
     return Mutant(patched=partial(patch.object, of, name, wrong), breaks_a_promise=True)
 
 
-_SINGLE_REQUESTS, _TABLES_BY_NAME = request_parser._single_requests, request_parser._by_name
+_SINGLE_REQUESTS, _TABLES_BY_NAME = guard._single_requests, guard._by_name
 _NAMES = policies._names
-_REFUSE_DESTRUCTION = request_parser.refuse_destruction
+_REFUSE_DESTRUCTION = guard.refuse_lost_rows
 
 
 def _but_deletions(operation: str, params: dict[str, Any]) -> list[Any]:
@@ -79,7 +79,7 @@ def _but_the_last(operation: str, params: dict[str, Any]) -> list[Any]:
 
 def _of_anybody(table: Table, tenant: str, prefix_of_site: str) -> list[str]:
     """Return the tables of every tenant's own, where a variable stands for one."""
-    return _NAMES(table, placed_names.ANY_TENANT if tenant.startswith("$") else tenant, prefix_of_site)
+    return _NAMES(table, registry.ANY_TENANT if tenant.startswith("$") else tenant, prefix_of_site)
 
 
 def _none_append_only() -> dict[str, Table]:
@@ -144,7 +144,7 @@ MISTAKES: Final[dict[str, Mutant]] = {
     ),
     "guard: the last of several members is not looked at": _misread("_single_requests", _but_the_last),
     "guard: audit rows are deleted while another tenant is purged": _misread(
-        "refuse_destruction", lambda o, p, **k: _REFUSE_DESTRUCTION(o, p, **(k | {"purges": k["deletes"]}))
+        "refuse_lost_rows", lambda o, p, **k: _REFUSE_DESTRUCTION(o, p, **(k | {"purges": k["deletes"]}))
     ),
     "guard: worker and seed write for any tenant": _misread("_arns_of_tenants", frozenset, of=guard),
     "policy: own tables are anybody's": _misread("_names", _of_anybody, of=policies),

@@ -19,9 +19,9 @@ from unittest.mock import patch
 
 from portal.dynamo import placement
 from portal.dynamo.placement import POOL, Placement
-from portal.isolation import guard, iam, policies, request_parser
-from portal.isolation.iam import LEADING_KEYS, TAG
-from portal.schema import keys, placed_names
+from portal.isolation import guard, policies
+from portal.isolation.policies import LEADING_KEYS, TAG
+from portal.schema import keys, registry
 from portal.schema.tables import Table
 from proofs.isolation import privileges
 from proofs.isolation.attempts.attempt import AttackAttempt
@@ -64,7 +64,7 @@ def _hunt(plan: AttackPlan, mistake: str, broken: Mutant, limit: int) -> Fate:
     oracles = {t.id: Oracle(t.id) for t in plan.targets}
     document = policies.document("tenant")
     broken.document(document)
-    policy = iam.Policy(document)
+    policy = policies.Policy(document)
     with broken.patched():
         promise, looked_at = privileges.first_broken()
         if promise or broken.breaks_a_promise:
@@ -83,7 +83,7 @@ def _hunt(plan: AttackPlan, mistake: str, broken: Mutant, limit: int) -> Fate:
     return Fate(mistake, "", limit)
 
 
-def _passes(policy: iam.Policy, attempt: AttackAttempt, where: Placement) -> tuple[bool, dict[str, Any]]:
+def _passes(policy: policies.Policy, attempt: AttackAttempt, where: Placement) -> tuple[bool, dict[str, Any]]:
     """Tell whether the guard lets a request through, and what would be sent of it."""
     sent = attempt.params
     try:
@@ -145,12 +145,12 @@ _OWN, _ANYBODY = (
 
 def _asks(change: Callable[[str, dict[str, Any]], dict[str, Any]]) -> Callable[[], Any]:
     """Let the guard take something else apart than what is sent."""
-    real = request_parser.requests_of
+    real = guard.requests_of
 
-    def wrong(operation: str, params: dict[str, Any], tenant: str) -> list[iam.Request]:
+    def wrong(operation: str, params: dict[str, Any], tenant: str) -> list[policies.Request]:
         return real(operation, change(operation, params), tenant)
 
-    return partial(patch.object, request_parser, "requests_of", wrong)
+    return partial(patch.object, guard, "requests_of", wrong)
 
 
 def _first_member(operation: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -165,15 +165,15 @@ def _no_index(operation: str, params: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in params.items() if name != "IndexName"}
 
 
-def _first_equality(params: dict[str, Any], tenant: str) -> iam.Request:
+def _first_equality(params: dict[str, Any], tenant: str) -> policies.Request:
     """Take the first comparison for that of the partition key, whatever its name stands for."""
     found = re.search(r"=\s*(:\w+)", params["KeyConditionExpression"])
     value = params["ExpressionAttributeValues"][found[1] if found else ""]["S"]
     arn = policies.table_arn(params["TableName"], params.get("IndexName"))
-    return iam.Request("dynamodb:Query", arn, (value,), tenant)
+    return policies.Request("dynamodb:Query", arn, (value,), tenant)
 
 
-def _knows_only(policy: iam.Policy, operation: str, params: dict[str, Any]) -> None:
+def _knows_only(policy: policies.Policy, operation: str, params: dict[str, Any]) -> None:
     if operation in ("GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query") or "Items" in operation:
         _REAL_REFUSAL(policy, operation, params)
 
@@ -190,7 +190,7 @@ def _of_the_wrong_tenant(prefix: str, tenant_id: str, table: Table) -> str:
     return _REAL_PHYSICAL(prefix, tenant_id[::-1], table)
 
 
-_REAL_REFUSAL, _REAL_PHYSICAL = guard.refuse_foreign, placed_names.physical
+_REAL_REFUSAL, _REAL_PHYSICAL = guard.refuse_foreign, registry.physical
 
 
 MUTANTS: Final[dict[str, Mutant]] = {
@@ -206,15 +206,13 @@ MUTANTS: Final[dict[str, Mutant]] = {
     "guard: only the first member is read": Mutant(patched=_asks(_first_member)),
     "guard: the index is ignored": Mutant(patched=_asks(_no_index)),
     "guard: unknown operations pass": Mutant(patched=partial(patch.object, guard, "refuse_foreign", _knows_only)),
-    "guard: the first equality is the key": Mutant(
-        patched=partial(patch.object, request_parser, "_query", _first_equality)
-    ),
+    "guard: the first equality is the key": Mutant(patched=partial(patch.object, guard, "_query", _first_equality)),
     "guard: keys of indexes are not looked at": Mutant(
-        patched=partial(patch.object, request_parser, "refuse_planted", lambda *a: None)
+        patched=partial(patch.object, guard, "refuse_planted", lambda *a: None)
     ),
     "guard: the tenant before stays": Mutant(patched=partial(patch.object, guard, "acting_for", _leaking)),
     "placement: the table of another tenant is named": Mutant(
-        patched=partial(patch.object, placed_names, "physical", _of_the_wrong_tenant)
+        patched=partial(patch.object, registry, "physical", _of_the_wrong_tenant)
     ),
     **MISTAKES,
 }

@@ -14,7 +14,7 @@ from django.conf import settings
 
 from delivery.outbox.stored import OUTBOX
 from delivery.webhooks.stored import ENDPOINTS, SECRETS
-from portal.isolation import guard, iam, policies
+from portal.isolation import guard, policies
 from portal.load.stored import NOISE
 from portal.nosql.stored import SESSIONS
 from portal.schema.registry import ROLES, Role
@@ -42,7 +42,7 @@ _WRITES: Final = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem")
 _PARTIQL: Final = ("PartiQLSelect", "PartiQLInsert", "PartiQLUpdate", "PartiQLDelete")
 _OF_TABLES: Final = ("CreateTable", "UpdateTable", "DeleteTable", "UpdateTimeToLive")
 _KEYLESS: Final = (*_OF_TABLES, "Scan")
-Policies = Mapping[Role, iam.Policy]
+Policies = Mapping[Role, policies.Policy]
 
 
 @dataclass(frozen=True)
@@ -140,11 +140,11 @@ def _refused(
     """Yield the promise that the policy has none of these operations there."""
     for operation in operations:
         of_keys = () if operation in _KEYLESS else own
-        asked = iam.Request(f"dynamodb:{operation}", arn, of_keys, _TENANT if role == "tenant" else None)
+        asked = policies.Request(f"dynamodb:{operation}", arn, of_keys, _TENANT if role == "tenant" else None)
         yield Promise(words, IAM, role, partial(_not_allowed, role, asked))
 
 
-def _not_allowed(role: Role, asked: iam.Request, documents: Policies) -> bool:
+def _not_allowed(role: Role, asked: policies.Request, documents: Policies) -> bool:
     return not documents[role].allows(asked)
 
 
@@ -241,7 +241,7 @@ def _destroying() -> Iterator[tuple[str, dict[str, Any]]]:
 
 def first_broken() -> tuple[str, int]:
     """Return the first promise that is not kept, "" where all are, and how many were looked at."""
-    looked_at, documents = 0, {role: iam.Policy(policies.document(role)) for role in ROLES}
+    looked_at, documents = 0, {role: policies.Policy(policies.document(role)) for role in ROLES}
     for looked_at, promise in enumerate(promises(), start=1):
         if not promise.is_kept(documents):
             return f"{promise.words} ({promise.layer}, {promise.role})", looked_at

@@ -28,7 +28,7 @@ from delivery.queues.queue_transport import Message, QueueTransport
 from delivery.webhooks import endpoints
 from delivery.webhooks.stored import EndpointItem
 from portal import clock
-from portal.isolation import iam, policies, request_parser
+from portal.isolation import guard, policies
 from portal.schema.tables import Table
 from tenants.audit_trail.recording import SYSTEM
 from tenants.sign_in import suppressed_addresses
@@ -138,30 +138,30 @@ def refused(stack: Stack, role: str, asked: list[Json]) -> list[str]:
         ]
 
 
-def policy_of(stack: Stack, role: str) -> iam.Policy:
+def policy_of(stack: Stack, role: str) -> policies.Policy:
     attached = [
         one["Properties"]["PolicyDocument"]
         for one in stack.resources.values()
         if one["Type"] == "AWS::IAM::ManagedPolicy" and role in one["Properties"]["Roles"]
     ]
-    return iam.Policy({"Version": "2012-10-17", "Statement": list(statements_in(attached))})
+    return policies.Policy({"Version": "2012-10-17", "Statement": list(statements_in(attached))})
 
 
-def requests(service: str, operation: str, params: Json) -> list[iam.Request]:
+def requests(service: str, operation: str, params: Json) -> list[policies.Request]:
     match service:
         case "dynamodb":
-            return request_parser.requests_of(operation, params, None)
+            return guard.requests_of(operation, params, None)
         case "dynamodbstreams" if "ShardIterator" in params:
             return []  # it was made for a stream that was asked for
         case "dynamodbstreams":
             stream = params.get("StreamArn") or policies.table_arn(params["TableName"]) + "/stream/2026"
-            return [iam.Request(f"dynamodb:{operation}", stream.replace(ENGINES_ACCOUNT, ACCOUNT))]
+            return [policies.Request(f"dynamodb:{operation}", stream.replace(ENGINES_ACCOUNT, ACCOUNT))]
         case "sqs":
             name = params.get("QueueName") or params["QueueUrl"].rpartition("/")[2]
             operation = operation.removesuffix("Batch")  # IAM knows no batches
-            return [iam.Request(f"sqs:{operation}", f"arn:aws:sqs:{settings.AWS_REGION}:{ACCOUNT}:{name}")]
+            return [policies.Request(f"sqs:{operation}", f"arn:aws:sqs:{settings.AWS_REGION}:{ACCOUNT}:{name}")]
         case "sts":
-            return [iam.Request(f"sts:{operation}", f"{params['RoleArn'].rpartition('-')[2]}.Arn")]
+            return [policies.Request(f"sts:{operation}", f"{params['RoleArn'].rpartition('-')[2]}.Arn")]
     raise AssertionError(f"{service}: {operation}")
 
 
@@ -285,13 +285,13 @@ def test_lambda_may_read_what_it_reads_for_a_function_in_the_name_of_its_role(st
     assert len(mappings) == 32 + 3
 
 
-def of_a_queue(stack: Stack, name: str) -> list[iam.Request]:
+def of_a_queue(stack: Stack, name: str) -> list[policies.Request]:
     queue = f"arn:aws:sqs:{settings.AWS_REGION}:{ACCOUNT}:{stack.properties(name)['QueueName']}"
-    return [iam.Request(f"sqs:{o}", queue) for o in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")]
+    return [policies.Request(f"sqs:{o}", queue) for o in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")]
 
 
-def of_a_stream(stack: Stack, table: str) -> list[iam.Request]:
+def of_a_stream(stack: Stack, table: str) -> list[policies.Request]:
     prefix = f"arn:aws:dynamodb:{settings.AWS_REGION}:{ACCOUNT}:table"
     stream = f"{prefix}/{stack.properties(table)['TableName']}/stream/2026"
     operations = ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")
-    return [iam.Request(f"dynamodb:{operation}", stream) for operation in operations]
+    return [policies.Request(f"dynamodb:{operation}", stream) for operation in operations]

@@ -11,7 +11,7 @@ from django.test import override_settings
 from portal.deployment import cfn_yaml
 from portal.deployment import template as infra
 from portal.engines.endpoint import REGION
-from portal.isolation import iam, policies
+from portal.isolation import policies
 from portal.schema import registry
 from portal.schema.registry import QueueGrant
 from tests.support.stacks import ACCOUNT, PRODUCTION, Stack, read, statements_in
@@ -33,7 +33,7 @@ def _deployed_to() -> Iterator[None]:
 
 def may(role: str, action: str, queue: str) -> bool:
     arn = f"arn:aws:sqs:{REGION}:{ACCOUNT}:{queue}"
-    return iam.Policy(policies.document(role)).allows(iam.Request(f"sqs:{action}", arn))
+    return policies.Policy(policies.document(role)).allows(policies.Request(f"sqs:{action}", arn))
 
 
 @pytest.mark.parametrize(

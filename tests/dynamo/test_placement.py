@@ -13,7 +13,7 @@ from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.store import RawItems, Store, Transaction
 from portal.errors import Conflict, Unavailable
 from portal.isolation import guard
-from portal.schema import placed_names
+from portal.schema import registry
 from tenants.tenancy.stored import TenantItem
 from tests.support.engine_memory import wire
 from tickets.ticket import stored
@@ -171,7 +171,7 @@ def kept(placement_: Placement) -> dict[str, Any]:
 @pytest.fixture
 def kept_well(engine: None) -> None:
     """The tables of all as infra/template.yaml deploys them for production."""
-    for table in placed_names.placed_tables():
+    for table in registry.placed_tables():
         wire().call("UpdateTable", TableName=table.full_name, DeletionProtectionEnabled=True)
         recovery = {"PointInTimeRecoveryEnabled": True}
         wire().call("UpdateContinuousBackups", TableName=table.full_name, PointInTimeRecoverySpecification=recovery)
@@ -222,11 +222,11 @@ def test_own_tables_are_encrypted_with_a_key_of_their_account(
 
 
 def test_an_account_that_may_have_no_more_tables_gets_none(engine: None, settings: Any) -> None:
-    settings.DYNAMODB_TABLE_QUOTA = len(wire().call("ListTables")["TableNames"]) + len(placed_names.placed_tables()) - 1
-    with pytest.raises(Conflict, match=f"no room for {len(placed_names.placed_tables())} more tables"):
+    settings.DYNAMODB_TABLE_QUOTA = len(wire().call("ListTables")["TableNames"]) + len(registry.placed_tables()) - 1
+    with pytest.raises(Conflict, match=f"no room for {len(registry.placed_tables())} more tables"):
         provisioning.create_placed(ACME, BRIDGE)
     with guard.acting_for(ACME), placement.at(BRIDGE):
-        assert [provisioning.describe(table) for table in placed_names.placed_tables()] == [None] * 5
+        assert [provisioning.describe(table) for table in registry.placed_tables()] == [None] * 5
     settings.DYNAMODB_TABLE_QUOTA += 1
     provisioning.create_placed(ACME, BRIDGE)
     provisioning.create_placed(ACME, BRIDGE)  # what is there needs no room

@@ -15,10 +15,9 @@ from boto3.dynamodb.conditions import ConditionBase, ConditionExpressionBuilder,
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from portal.isolation import expressions, request_parser
+from portal.isolation import expressions, guard
 from portal.isolation.guard import IsolationError, acting_for, refuse_foreign
-from portal.isolation.iam import Policy
-from portal.isolation.policies import document
+from portal.isolation.policies import Policy, document
 from proofs.isolation import conditions
 from tests.support.guarded import A, B
 from tickets.ticket import stored
@@ -53,8 +52,8 @@ def query(condition: str, names: dict[str, str], values: dict[str, str]) -> dict
 def extracted(params: dict[str, Any]) -> str | None:
     """The key that the guard reads in this Query; None where it refuses to read one."""
     try:
-        (request,) = request_parser.requests_of("Query", params, A)
-    except (request_parser.NotUnderstood, LookupError, ValueError):
+        (request,) = guard.requests_of("Query", params, A)
+    except (guard.NotUnderstood, LookupError, ValueError):
         return None
     (key,) = request.keys
     return key

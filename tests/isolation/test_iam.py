@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from portal.isolation import iam, policies
-from portal.isolation.iam import LEADING_KEYS, TAG, Policy, PolicyError, Request
+from portal.isolation import policies
+from portal.isolation.policies import LEADING_KEYS, TAG, Policy, PolicyError, Request
 from portal.schema import registry
 from portal.schema.registry import ROLES
 from tests.support import commands
@@ -140,8 +140,8 @@ def test_a_nul_in_tag_or_value_shifts_nothing() -> None:
 
 def test_a_policy_is_compiled_once_for_all_tenants(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[str] = []
-    compile_one = iam._compiled
-    monkeypatch.setattr(iam, "_compiled", lambda text: (compiled.append(text), compile_one(text))[1])
+    compile_one = policies._compiled
+    monkeypatch.setattr(policies, "_compiled", lambda text: (compiled.append(text), compile_one(text))[1])
     loaded = policy(bound(OWN))
     when_loaded = len(compiled)
     for number in range(5000):

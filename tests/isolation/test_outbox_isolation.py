@@ -8,20 +8,20 @@ import pytest
 
 from delivery.outbox import stored
 from delivery.outbox.stored import OUTBOX, PENDING, OutboxItem
-from portal.isolation import guard, iam, policies
+from portal.isolation import guard, policies
 from portal.isolation.guard import IsolationError
 from tests.support.guarded import A, B
 from tests.support.outbox import rows, subscribe
 from tests.support.world import World
 from tickets.desk import creating
 
-TENANT = iam.Policy(policies.document("tenant"))
+TENANT = policies.Policy(policies.document("tenant"))
 ROW = uuid.UUID(int=7).hex
 
 
 def allowed(operation: str, key: str, *, index: str | None = None, tenant: str = A) -> bool:
     arn = policies.table_arn(OUTBOX.full_name, index)
-    return TENANT.allows(iam.Request(f"dynamodb:{operation}", arn, (key,), tenant))
+    return TENANT.allows(policies.Request(f"dynamodb:{operation}", arn, (key,), tenant))
 
 
 @pytest.mark.parametrize("operation", ["GetItem", "PutItem", "UpdateItem"])

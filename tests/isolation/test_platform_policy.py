@@ -13,7 +13,7 @@ from django.conf import settings
 
 from portal.dynamo import client
 from portal.errors import Conflict
-from portal.isolation import iam, policies, request_parser
+from portal.isolation import guard, policies
 from portal.nosql import stored as session_keys
 from portal.nosql.stored import SESSIONS, SessionByUser
 from tenants.audit_trail.recording import SYSTEM, Actor
@@ -45,7 +45,7 @@ def test_the_example_of_the_manual_needs_the_one_right_that_the_manual_names(eng
     asked: set[tuple[str, str]] = set()
 
     def note(params: dict[str, Any], model: Any, **_: Any) -> None:
-        asked.update((r.action, r.resource) for r in request_parser.requests_of(model.name, params, None))
+        asked.update((r.action, r.resource) for r in guard.requests_of(model.name, params, None))
 
     client.reset()
     client.connection("platform").client.meta.events.register_last("before-parameter-build", note)
@@ -56,8 +56,8 @@ def test_the_example_of_the_manual_needs_the_one_right_that_the_manual_names(eng
         assert "Hello again" in root.says(url)
         root.post(f"{url}new/delete/", {"post": "yes"})
     client.reset()
-    policy = iam.Policy(policies.document("platform"))
-    refused = {one for one in asked if not policy.allows(iam.Request(*one, (), None))}
+    policy = policies.Policy(policies.document("platform"))
+    refused = {one for one in asked if not policy.allows(policies.Request(*one, (), None))}
     assert refused == {("dynamodb:BatchGetItem", policies.table_arn(DIRECTORY.full_name))}
     assert "`BatchGetItem`, which `tenants/tenancy/stored.py` does not grant on the directory yet" in MANUAL.read_text()
 
@@ -66,10 +66,10 @@ def test_the_example_of_the_manual_needs_the_one_right_that_the_manual_names(eng
 def held(world: World) -> Iterator[set[str]]:
     """Each request of the platform's client is held against its policy; the actions that were asked for."""
     client.reset()
-    policy, seen = iam.Policy(policies.document("platform")), set()
+    policy, seen = policies.Policy(policies.document("platform")), set()
 
     def check(params: dict[str, Any], model: Any, **_: Any) -> None:
-        for request in request_parser.requests_of(model.name, params, None):
+        for request in guard.requests_of(model.name, params, None):
             assert policy.allows(request), f"{request.action} on {request.resource}"
             seen.add(f"{request.action.removeprefix('dynamodb:')} {request.resource.rpartition('/')[2]}")
 
@@ -118,12 +118,12 @@ def asked_of_streams() -> Iterator[set[str]]:
     """What the thread behind the Verify button asks of streams, which the web process signs with its own credentials:
     each request is held against the platform's policy. The worker beside it has another role."""
     client.reset()
-    policy, seen = iam.Policy(policies.document("platform")), set()
+    policy, seen = policies.Policy(policies.document("platform")), set()
 
     def check(params: dict[str, Any], model: Any, **_: Any) -> None:
         if threading.current_thread().name == "verify":
             arn = params.get("StreamArn") or policies.table_arn(params["TableName"]) + "/stream/2026"
-            assert policy.allows(iam.Request(f"dynamodb:{model.name}", arn, (), None)), model.name
+            assert policy.allows(policies.Request(f"dynamodb:{model.name}", arn, (), None)), model.name
             seen.add(model.name)
 
     client.streams().client.meta.events.register_last("before-parameter-build", check)

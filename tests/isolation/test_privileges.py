@@ -17,7 +17,7 @@ from delivery.outbox import stored as outbox_keys
 from delivery.queues import stored as queue_keys
 from delivery.queues.stored import QUEUES
 from portal.errors import NotFound
-from portal.isolation import guard, iam, policies
+from portal.isolation import guard, policies
 from portal.schema import registry
 from portal.schema.registry import ROLES
 from tenants.audit_trail.stored import AUDIT
@@ -39,7 +39,7 @@ QUEUE_OPERATIONS = (
     "SendMessage", "ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility", "GetQueueAttributes", "GetQueueUrl",
     "ListQueues", "PurgeQueue", "CreateQueue", "DeleteQueue", "SetQueueAttributes",
 )  # fmt: skip
-POLICIES = {role: iam.Policy(policies.document(role)) for role in ROLES}
+POLICIES = {role: policies.Policy(policies.document(role)) for role in ROLES}
 
 
 def places() -> Iterator[tuple[str, str, tuple[str, ...]]]:
@@ -73,7 +73,9 @@ def rights(role: str, arn: str, keys: tuple[str, ...]) -> list[str]:
     return [
         operation
         for operation in OPERATIONS
-        if all(POLICIES[role].allows(iam.Request(f"dynamodb:{operation}", arn, asked, tag)) for asked in per_key(keys))
+        if all(
+            POLICIES[role].allows(policies.Request(f"dynamodb:{operation}", arn, asked, tag)) for asked in per_key(keys)
+        )
     ]
 
 
@@ -91,8 +93,8 @@ def table_of_rights() -> list[str]:
     return lines
 
 
-def of_queue(operation: str, name: str) -> iam.Request:
-    return iam.Request(f"sqs:{operation}", policies.queue_arn(name).replace("*", "-1"))
+def of_queue(operation: str, name: str) -> policies.Request:
+    return policies.Request(f"sqs:{operation}", policies.queue_arn(name).replace("*", "-1"))
 
 
 def test_the_document_says_what_each_role_may_do_with_each_table() -> None:

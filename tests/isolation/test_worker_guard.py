@@ -9,7 +9,7 @@ import pytest
 
 from portal.dynamo import client
 from portal.errors import NotFound
-from portal.isolation import guard, iam, policies
+from portal.isolation import guard, policies
 from portal.streams import worker
 from portal.streams.stored import LEASES
 from tenants.membership.stored import MEMBERS
@@ -94,7 +94,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
 def test_a_worker_that_acts_for_a_tenant_is_refused(
     operation: str, params: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    policy = iam.Policy(policies.document("worker"))
+    policy = policies.Policy(policies.document("worker"))
     with (
         guard.acting_for(A),
         caplog.at_level(logging.CRITICAL, "pooldesk.security"),
@@ -105,13 +105,13 @@ def test_a_worker_that_acts_for_a_tenant_is_refused(
 
 
 def test_a_worker_that_acts_for_nobody_touches_no_tenants_item() -> None:
-    policy = iam.Policy(policies.document("worker"))
+    policy = policies.Policy(policies.document("worker"))
     with pytest.raises(guard.IsolationError):
         guard.refuse_strange(policy, "UpdateItem", update(aggregate_keys.aggregate(A)))
 
 
 def test_what_a_worker_does_is_allowed() -> None:
-    policy = iam.Policy(policies.document("worker"))
+    policy = policies.Policy(policies.document("worker"))
     dead_letter = {"owner": {"S": "x"}, "sequence": {"S": "1"}}
     with guard.acting_for(A):
         guard.refuse_strange(policy, "UpdateItem", update(aggregate_keys.aggregate(A)))

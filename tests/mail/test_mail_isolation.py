@@ -9,7 +9,7 @@ from django.test import override_settings
 
 from delivery.outbox import stored
 from delivery.outbox.stored import OUTBOX, OutboxItem
-from portal.isolation import guard, iam, policies
+from portal.isolation import guard, policies
 from portal.isolation.guard import IsolationError
 from portal.schema.registry import Role
 from tenants.sign_in.stored import USERS, email_key, suppressed_key, user_key
@@ -32,7 +32,9 @@ def waiting(world: World) -> list[OutboxItem]:
 
 def allowed(role: Role, operation: str, table: Any, key: str, tenant: str | None = None) -> bool:
     arn = policies.table_arn(table.full_name)
-    return iam.Policy(policies.document(role)).allows(iam.Request(f"dynamodb:{operation}", arn, (key,), tenant))
+    return policies.Policy(policies.document(role)).allows(
+        policies.Request(f"dynamodb:{operation}", arn, (key,), tenant)
+    )
 
 
 def test_another_tenant_finds_and_changes_neither_acmes_mail_nor_nobodys(
@@ -48,7 +50,7 @@ def test_another_tenant_finds_and_changes_neither_acmes_mail_nor_nobodys(
         key = {"event_id": {"S": row.event_id}, "timestamp": {"S": row.timestamp}}
         with guard.acting_for(globex.tenant_id), pytest.raises(IsolationError):
             guard.refuse_foreign(
-                iam.Policy(policies.document("tenant")), "GetItem", {"TableName": OUTBOX.full_name, "Key": key}
+                policies.Policy(policies.document("tenant")), "GetItem", {"TableName": OUTBOX.full_name, "Key": key}
             )
         for operation in ("GetItem", "PutItem", "UpdateItem"):
             assert not allowed("tenant", operation, OUTBOX, row.event_id, globex.tenant_id)

@@ -10,7 +10,7 @@ from django.core.cache import cache
 
 from portal import clock
 from portal.dynamo.placement import Placement
-from portal.schema import placed_names
+from portal.schema import registry
 from portal.streams import watermark
 from portal.streams.stream_source import StreamSource
 from tests.support import placed
@@ -65,7 +65,7 @@ def test_check_health_looks_at_own_tables_and_their_streams(world: World, source
     applied(source, minutes_ago=0)
     ended = run("check_health")
     assert ended.status == 0, ended.err
-    own = len(placed_names.placed_tables())
+    own = len(registry.placed_tables())
     assert f"tables of {source}: {own} of {own} active" in ended.out
     assert f"{stream}: applied up to" in ended.out
 

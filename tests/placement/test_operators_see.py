@@ -9,7 +9,7 @@ import pytest
 
 from portal.dynamo.placement import POOL, Placement
 from portal.errors import Conflict, Invalid
-from portal.schema import placed_names
+from portal.schema import registry
 from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import tenant_lifecycle
 from tenants.operators import facades
@@ -96,5 +96,5 @@ def test_the_policy_of_a_site_names_own_tables_in_its_region_and_account_alone(s
     named = {arn for statement in json.loads(ended.out)["Statement"] for arn in statement["Resource"]}
     own = "arn:aws:dynamodb:eu-west-3:123456789012:table/There.${aws:PrincipalTag/TenantId}."
     assert {arn.partition("/index/")[0].removeprefix(own) for arn in named} == {
-        table.name for table in placed_names.placed_tables()
+        table.name for table in registry.placed_tables()
     }

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from portal.deployment import placed_template, template
-from portal.schema import placed_names
+from portal.schema import registry
 from tests.support.commands import run
 from tests.support.stacks import PRODUCTION, Stack
 
@@ -30,7 +30,7 @@ def named_in(value: Any) -> Iterator[str]:
 
 def test_own_tables_are_declared_like_those_of_all_but_for_name_and_key() -> None:
     whole, own = template.template()["Resources"], placed_template.placed_template(TENANT)["Resources"]
-    for table in placed_names.placed_tables():
+    for table in registry.placed_tables():
         name = template.logical_id(table)
         theirs, mine = whole[name]["Properties"], own[name]["Properties"]
         assert mine["TableName"] == {"Fn::Sub": f"${{TablePrefix}}.{TENANT}.{table.name}"}
@@ -42,7 +42,7 @@ def test_own_tables_are_declared_like_those_of_all_but_for_name_and_key() -> Non
 def test_functions_of_the_installation_follow_the_streams_of_own_tables() -> None:
     own = placed_template.placed_template(TENANT)["Resources"]
     sources = {r["Properties"]["EventSourceArn"]["Fn::GetAtt"][0] for r in own.values() if "Mapping" in r["Type"]}
-    assert sources == {template.logical_id(table) for table in placed_names.placed_tables() if table.stream}
+    assert sources == {template.logical_id(table) for table in registry.placed_tables() if table.stream}
 
 
 def test_whatever_the_template_names_is_in_it() -> None:
@@ -65,7 +65,7 @@ ROLE_ARNS = {f"{role}Arn": f"arn:aws:iam::1:role/{role}" for role in template.BY
 def test_own_tables_have_a_key_of_their_own_unless_the_pools_is_given(given: dict[str, str], key: str | None) -> None:
     stack = Stack(placed_template.placed_template(TENANT), **PRODUCTION | ROLE_ARNS | given)
     tables = [r["Properties"] for r in stack.resources.values() if r["Type"] == "AWS::DynamoDB::Table"]
-    assert len(tables) == len(placed_names.placed_tables())
+    assert len(tables) == len(registry.placed_tables())
     assert {one["SSESpecification"].get("KMSMasterKeyId") for one in tables} == {key}
     keys = {name: r["Properties"] for name, r in stack.resources.items() if r["Type"] == "AWS::KMS::Key"}
     assert [*keys] == (["TenantKey"] if key == "TenantKey.Arn" else [])

@@ -20,7 +20,7 @@ from portal.dynamo import placement, provisioning
 from portal.dynamo.placement import Placement
 from portal.dynamo.tenant_reader import TenantReader
 from portal.errors import Conflict, Invalid
-from portal.isolation import guard, iam, policies
+from portal.isolation import guard, policies
 from portal.load.stored import NoiseItem, notes_of
 from portal.management import command
 from portal.nosql.session_store import SessionStore
@@ -554,8 +554,8 @@ def test_the_roles_that_delete_may_do_so() -> None:
             role = erasing.role_for(table)
             action = "PutItem" if one.without else "BatchWriteItem" if table.scope == "tenant" else "DeleteItem"
             role = "platform" if one.without else role
-            held = iam.Policy(policies.document(role))
-            asked = iam.Request(f"dynamodb:{action}", policies.table_arn(table.full_name), ("x",), None)
+            held = policies.Policy(policies.document(role))
+            asked = policies.Request(f"dynamodb:{action}", policies.table_arn(table.full_name), ("x",), None)
             assert held.allows(asked), (one.name, table.name, role, action)
 
 

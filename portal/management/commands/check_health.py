@@ -14,7 +14,7 @@ from portal.dynamo import placement, provisioning
 from portal.dynamo.client import fan_out
 from portal.errors import Unavailable
 from portal.management.command import PortalCommand
-from portal.schema import placed_names, registry
+from portal.schema import registry
 from portal.schema.tables import Table
 from portal.streams import stream_source, watermark
 from portal.streams.stream_source import StreamSource
@@ -54,7 +54,7 @@ class Command(PortalCommand):
         """Print how a tenant's own tables stand; return what is wrong with them."""
         with source.entered():
             try:
-                states = _states(placed_names.placed_tables())
+                states = _states(registry.placed_tables())
             except Unavailable as error:
                 return [f"the tables of {source} cannot be asked for: {error.message}"]
             return self._tables(f"tables of {source}", states)

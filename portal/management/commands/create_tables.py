@@ -11,7 +11,7 @@ from django.core.management.base import CommandError
 from portal.dynamo import provisioning
 from portal.management.command import PortalCommand
 from portal.plain_text import amount
-from portal.schema import placed_names, registry
+from portal.schema import registry
 from portal.schema.tables import Table
 from portal.streams import stream_source
 from portal.web import checks
@@ -48,7 +48,7 @@ class Command(PortalCommand):
         # Tables of all that were made now may not be active yet: then there is no list of the others to read.
         for source in stream_source.placed() if changes or not created else ():
             with source.entered():
-                found += self._work_on(placed_names.placed_tables(), options)
+                found += self._work_on(registry.placed_tables(), options)
         if options["upgrade"] and not options["drop_old"]:
             for one in found:
                 self.stdout.write(str(one))

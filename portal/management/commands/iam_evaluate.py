@@ -11,7 +11,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from portal.isolation import iam
+from portal.isolation import policies
 
 
 class Command(BaseCommand):
@@ -26,7 +26,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, policy: Path, **options: Any) -> None:
         try:
-            loaded = iam.Policy(json.loads(policy.read_text(encoding="utf-8")))
+            loaded = policies.Policy(json.loads(policy.read_text(encoding="utf-8")))
         except OSError as error:
             raise CommandError(f"{policy} cannot be read: {error.strerror}.") from error
         except ValueError as error:  # not JSON, not UTF-8, or a PolicyError
@@ -35,7 +35,7 @@ class Command(BaseCommand):
             self.stdout.write("Allowed" if loaded.allows(request) else "Denied")
 
 
-def cases(lines: Iterable[str]) -> Iterator[iam.Request]:
+def cases(lines: Iterable[str]) -> Iterator[policies.Request]:
     """Yield the requests in JSON lines; empty lines are skipped. Raises CommandError with the number of a bad line."""
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -46,7 +46,7 @@ def cases(lines: Iterable[str]) -> Iterator[iam.Request]:
             raise CommandError(f"Line {number} of the cases: {error}.") from error
 
 
-def _case(raw: Any) -> iam.Request:
+def _case(raw: Any) -> policies.Request:
     if not isinstance(raw, dict) or not isinstance(raw.get("action"), str) or not isinstance(raw.get("resource"), str):
         raise TypeError("a case is an object with the texts action and resource")
     leading, tag = raw.get("keys") or [], raw.get("tag")
@@ -54,4 +54,4 @@ def _case(raw: Any) -> iam.Request:
         raise TypeError("keys is a list of texts")
     if tag is not None and not isinstance(tag, str):
         raise TypeError("tag is a text or null")
-    return iam.Request(raw["action"], raw["resource"], tuple(leading), tag)
+    return policies.Request(raw["action"], raw["resource"], tuple(leading), tag)

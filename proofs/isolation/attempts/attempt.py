@@ -17,7 +17,7 @@ from delivery.outbox import stored as outbox_keys
 from delivery.outbox.stored import OUTBOX
 from delivery.webhooks import stored as webhook_keys
 from delivery.webhooks.stored import DELIVERIES, ENDPOINTS, SECRETS
-from portal.isolation.iam import TAG
+from portal.isolation.policies import TAG
 from portal.schema import registry
 from portal.schema.tables import Index, Table
 from proofs.isolation import keys

@@ -17,7 +17,7 @@ from delivery.outbox import stored as outbox_keys
 from delivery.outbox.stored import OUTBOX
 from portal.dynamo import client
 from portal.isolation import policies
-from portal.schema import placed_names, registry
+from portal.schema import registry
 from portal.schema.tables import Index, Table
 from proofs.isolation import keys, oracle
 from proofs.isolation.attempts.attempt import KEYS, SCRATCH_SORT, AttackAttempt, Draw, Key, impossible, no_text
@@ -294,8 +294,8 @@ def _put_name(made: Made, name: str, other: Any) -> None:
 def _own_table_of_another(draw: Draw, made: Made) -> str:
     """Name the table that another tenant has to itself. The keys are own, so only a look at the name stops it."""
     prefix = draw.rng.choice([settings.DYNAMODB_TABLE_PREFIX, *(site["prefix"] for site in settings.SILOS.values())])
-    for table in placed_names.placed_tables():
-        _put_name(made, table.full_name, placed_names.physical(prefix, draw.other.id, table))
+    for table in registry.placed_tables():
+        _put_name(made, table.full_name, registry.physical(prefix, draw.other.id, table))
     return "own keys, a table of another's own"
 
 
