@@ -80,7 +80,7 @@ class MemoryDesk:
             resolver_updated=ticket_keys.resolver_updated(known["resolver"], known["updated_at"]),
             **known,
         )
-        self.store.engine.partitions.pop((TICKETS.full_name, pk), None)
+        self.erase(number)
         self.write(summary)
         self.write(DetailItem(pk, ticket_keys.DETAIL, description=description))
         for kind, bodies in (("comment", comments), ("note", notes)):
@@ -92,6 +92,9 @@ class MemoryDesk:
         if index:
             self.index([number])
         return number
+
+    def erase(self, number: int) -> None:
+        self.store.engine.partitions.pop((TICKETS.full_name, ticket_keys.ticket(ACME, number)), None)
 
     def write(self, item: Item) -> None:
         """Write an item past all policies."""

@@ -1,4 +1,4 @@
-"""Every word that a ticket says finds it, in whatever script it is written."""
+"""Every word that a ticket says finds it, in whatever script and form it is written."""
 
 from __future__ import annotations
 
@@ -40,13 +40,6 @@ def test_a_quick_look_never_misses_a_letter_or_digit() -> None:
     assert missed == []
 
 
-@pytest.mark.parametrize("word", ["½", "1½", "⑴⑵", "⒈⒉", "ﷺ", "Ⅷ", "㎏2²"])
-def test_letters_that_are_written_with_other_characters_find_themselves(word: str) -> None:
-    desk = MemoryDesk()
-    number = desk.ticket(f"Take {word} of it")
-    assert found(desk, f"{word} ") == [number]
-
-
 @pytest.mark.parametrize(
     ("text", "phrase"),
     [
@@ -56,6 +49,7 @@ def test_letters_that_are_written_with_other_characters_find_themselves(word: st
         ("muller 프린터가 works", "프린터가 works"),
         ("เครื่องพิมพ์ ไม่ทำงาน", "เครื่องพิมพ์ ไม่ทำงาน"),
         ("가 나 다", "나 다"),
+        *((f"Take {word} of it", f"{word} of") for word in ("½", "1½", "⑴⑵", "⒈⒉", "ﷺ", "Ⅷ", "㎏2²")),
     ],
 )
 def test_a_phrase_of_words_with_spaces_is_found_where_words_need_none(text: str, phrase: str) -> None:
@@ -82,3 +76,53 @@ def test_a_beginning_may_end_in_a_mark(text: str, beginnings: tuple[str, ...]) -
     assert [beginning for beginning in beginnings if found(desk, beginning) != [number]] == []
     offered = {beginning: suggesting.suggest(desk.agent, beginning).tickets for beginning in beginnings}
     assert [beginning for beginning, tickets in offered.items() if [t.number for t in tickets] != [number]] == []
+
+
+# --- forms ---
+
+
+@pytest.mark.parametrize(
+    "forms",
+    [
+        ("encrypt", "encrypted", "encrypting", "encryption"),
+        ("possible", "possibility", "possibly"),
+        ("pony", "ponies"),
+        ("try", "tries", "trying", "tried"),
+        ("use", "used", "using", "uses"),
+        ("rechnung", "rechnungen"),
+        ("haus", "hauser", "hauses"),
+        ("facture", "factures"),
+        ("ошибка", "ошибки", "ошибкой"),
+    ],
+)
+def test_each_form_finds_every_other_one(forms: tuple[str, ...]) -> None:
+    desk = MemoryDesk()
+    numbers = {desk.ticket(form) for form in forms}
+    desk.ticket("anything else")
+    for form in forms:
+        hits = ticket_search.find(desk.agent, f"{form} ").hits
+        assert {int(hit.summary.number) for hit in hits} == numbers, form
+        assert hits[0].summary.title == form
+
+
+@pytest.mark.parametrize(
+    "word", ["tls13", "is", "server", "resumption", "run", "classes", "bus", "verschlusselung", "versions"]
+)
+def test_what_forms_begin_with_is_short_enough_for_all_and_no_shorter(word: str) -> None:
+    for other in (word, *tokenizer.stems(word).values()):
+        assert other.startswith(tuple(tokenizer.beginnings(word)))
+    assert all(len(beginning) >= tokenizer.LEAST or beginning == word for beginning in tokenizer.beginnings(word))
+    assert tokenizer.stems(word) or tokenizer.beginnings(word) == [word]
+
+
+def test_a_quick_look_at_a_text_never_misses_what_is_in_it() -> None:
+    for text in (
+        "Straße ÉCOLE ﬁne ǅ İstanbul",
+        "ёлка Й Πώς ΑΣ",
+        "ｶﾞｽ 한국어 שָׁלוֹם كَلِمَة",
+        "don’t re\u00adport cafe\u0301",
+    ):
+        bare = tokenizer.bare(tokenizer.without_symbols(text))
+        words = [word.folded[0] for word in tokenizer.words(text)]
+        assert words
+        assert [word for word in words if tokenizer.bare(word) not in bare] == []

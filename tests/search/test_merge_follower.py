@@ -34,20 +34,17 @@ def stores(monkeypatch: pytest.MonkeyPatch) -> dict[str, MemoryStore]:
     return found
 
 
-def test_an_index_is_looked_at_after_some_additions(stores: dict[str, MemoryStore]) -> None:
+@pytest.mark.parametrize("added", [[1] * LOOK_ADDITIONS, [LOOK_BYTES]])
+def test_an_index_is_looked_at_after_some_additions_or_much_text(
+    stores: dict[str, MemoryStore], added: list[int]
+) -> None:
     follower = MergeFollower()
-    for _ in range(LOOK_ADDITIONS):
-        follower.note({A: 1})
-    assert follower.turn() > 0
-    assert len(headers(stores[A])) == 1
-    assert len(headers(stores[B])) == 1, "nobody has added to it"
-
-
-def test_an_index_is_looked_at_after_much_text(stores: dict[str, MemoryStore]) -> None:
-    follower = MergeFollower()
-    follower.note({B: LOOK_BYTES})
+    for size in added:
+        follower.note({A: size})
     assert follower.turn() > 0
     assert follower.turn() == 0, "until something is added"
+    assert [len(headers(stores[one])) for one in (A, B)] == [1, 1], "nobody has added to B"
+    assert stores[B].new()
 
 
 def test_processes_that_live_for_one_batch_look_now_and_then(stores: dict[str, MemoryStore]) -> None:
@@ -78,48 +75,31 @@ def test_a_tenant_whose_index_is_throttled_is_merged_later_and_the_others_now(
 
 
 @pytest.mark.parametrize("error", [Throttled("made up"), KeyError("made up")])
-def test_a_tenant_whose_merge_fails_is_tried_less_and_less_often(
-    stores: dict[str, MemoryStore], monkeypatch: pytest.MonkeyPatch, error: Exception
+def test_a_tenant_whose_merge_fails_is_tried_less_and_less_often_until_one_succeeds(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    tries: list[float] = []
-
-    def failing(*_: Any, **__: Any) -> int:
-        tries.append(now[0])
-        raise error
-
-    monkeypatch.setattr(merging, "merge_due", failing)
-    now = [0.0]
+    now, tries, outcomes = [0.0], [], [error] * 20
     follower = MergeFollower(now=lambda: now[0])
+
+    def merge_due(*_: Any, **__: Any) -> int:
+        tries.append(now[0])
+        if outcomes:
+            raise outcomes.pop()
+        return 1
+
+    monkeypatch.setattr(merging, "merge_due", merge_due)
     follower.note({A: LOOK_BYTES})
-    for _ in range(3600):
-        follower.turn()
+    while not follower.turn():
         now[0] += 0.5
+        assert not follower.is_idle
     waits = [after - before for before, after in pairwise(tries)]
     assert waits[:4] == [1, 2, 4, 8]
     assert max(waits) == waits[-1] == WAIT_LIMIT
-    assert not follower.is_idle
-
-
-def test_a_merge_that_succeeds_ends_the_waiting(
-    stores: dict[str, MemoryStore], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [0.0]
-    follower = MergeFollower(now=lambda: now[0])
-    outcomes: list[Any] = [Throttled("made up"), Throttled("made up"), 1, Throttled("made up"), 1]
-
-    def merge_due(*_: Any, **__: Any) -> int:
-        outcome = outcomes.pop(0)
-        if isinstance(outcome, Exception):
-            raise outcome
-        return int(outcome)
-
-    monkeypatch.setattr(merging, "merge_due", merge_due)
-    done = []
-    for wait in (0, 1, 2, 0, 1):
-        follower.note({A: LOOK_BYTES})
-        now[0] += wait
-        done.append(follower.turn())
-    assert done == [0, 0, 1, 0, 1]
+    outcomes.append(error)
+    follower.note({A: LOOK_BYTES})
+    assert follower.turn() == 0
+    now[0] += 1
+    assert follower.turn() == 1, "it waits no longer than at first"
 
 
 def test_a_long_merge_lets_what_is_new_and_other_tenants_pass(
@@ -189,12 +169,12 @@ def test_a_worker_merges_as_the_stream_worker(world: World, monkeypatch: pytest.
     monkeypatch.setattr(merging, "SEGMENTS", 2)
     store = IndexStore(world.context("alice", "acme").tenant_id)
     for number in range(1, 10):
-        write(store, number)  # type: ignore[arg-type]
+        write(store, number)
         merging.merge_due(store)
     publishing.clear(store, at_once=True)
-    assert everything(store)["all"] == set(range(1, 10))  # type: ignore[arg-type]
+    assert everything(store)["all"] == set(range(1, 10))
     assert store.write_units > 10
-    (header,) = headers(store)  # type: ignore[arg-type]
+    (header,) = headers(store)
     assert store.block_numbers(header.segment) == list(range(int(header.blocks)))
 
 
@@ -211,45 +191,45 @@ def test_of_a_tenant_that_lies_in_two_places_the_index_is_merged_to_which_was_ad
     assert [len(headers(found[one])) > 1 for one in (POOLED, own)] == [True, False]
 
 
-def test_an_index_whose_table_is_no_more_is_merged_never_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = ClientError({"Error": {"Code": "ResourceNotFoundException"}}, "Query")
-    own = StreamSource(A, Placement("bridge"))
-    listed(monkeypatch, own)
-    for source, is_over in ((own, True), (POOLED, False)):
-        assert fails(monkeypatch, source, missing).is_idle == is_over
+MISSING = ClientError({"Error": {"Code": "ResourceNotFoundException"}}, "Query")
+BRIDGE = StreamSource(A, Placement("bridge"))
+FAR, OTHER = StreamSource(A, Placement("silo", "far")), StreamSource(B, Placement("silo", "far"))
 
 
-def test_an_index_at_a_place_that_is_listed_no_more_is_merged_never_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    own, other = StreamSource(A, Placement("silo", "far")), StreamSource(B, Placement("silo", "far"))
-    monkeypatch.setattr(StreamSource, "entered", nullcontext)
-    listed(monkeypatch, other)
-    for source, is_over in ((own, True), (other, False), (POOLED, False)):
-        assert fails(monkeypatch, source, ConnectionRefusedError()).is_idle == is_over
-
-
-def test_where_nobody_can_say_whether_a_place_is_listed_still_the_merge_is_due_still(
+@pytest.mark.parametrize(
+    ("source", "why", "listed", "is_over"),
+    [
+        (BRIDGE, MISSING, [BRIDGE], True),
+        (POOLED, MISSING, [BRIDGE], False),
+        (FAR, ConnectionRefusedError(), [OTHER], True),
+        (OTHER, ConnectionRefusedError(), [OTHER], False),
+        (POOLED, ConnectionRefusedError(), [OTHER], False),
+        (BRIDGE, ConnectionRefusedError(), None, False),
+    ],
+)
+def test_an_index_that_is_no_more_is_merged_never_again(
     monkeypatch: pytest.MonkeyPatch,
+    source: StreamSource,
+    why: Exception,
+    listed: list[StreamSource] | None,
+    *,
+    is_over: bool,
 ) -> None:
-    def away() -> list[StreamSource]:
-        raise Unavailable("The database could not answer.")
-
-    monkeypatch.setattr(stream_source, "placed", away)
-    assert not fails(monkeypatch, StreamSource(A, Placement("bridge")), ConnectionRefusedError()).is_idle
-
-
-def listed(monkeypatch: pytest.MonkeyPatch, *sources: StreamSource) -> None:
-    monkeypatch.setattr(stream_source, "placed", lambda: list(sources))
-
-
-def fails(monkeypatch: pytest.MonkeyPatch, source: StreamSource, why: Exception) -> MergeFollower:
-    """A follower after one merge that failed for this reason."""
+    """Its table is no more, or its place is listed no more; if nobody can say, it is due still."""
 
     def failing(*_: Any, **__: Any) -> int:
         raise Unavailable("The database could not answer.") from why
 
-    monkeypatch.setattr(merging, "merge_due", failing)
+    def placed() -> list[StreamSource]:
+        if listed is None:
+            raise Unavailable("The database could not answer.")
+        return listed
+
+    monkeypatch.setattr(StreamSource, "entered", nullcontext)
+    monkeypatch.setattr(stream_source, "placed", placed)
     monkeypatch.setattr(stream_source, "current", lambda: source)
+    monkeypatch.setattr(merging, "merge_due", failing)
     follower = MergeFollower()
     follower.note({A: LOOK_BYTES})
     follower.turn()
-    return follower
+    assert follower.is_idle == is_over

@@ -190,29 +190,19 @@ def test_a_large_batch_that_dies_at_any_write_comes_again_and_leaves_nothing(
 
 
 def test_a_reader_on_its_way_misses_nothing_whatever_is_merged_meanwhile() -> None:
-    """The Query takes its rows one by one, and after each of them a merge happens."""
-    for stop in range(1, 7):
-        store = prepared_store(PREPARED, LAST)
-        store.engine.page, met = 1, []
-        for row in store.rows(stored.STATE):
-            met.append(row)
-            if len(met) == stop:
-                store.engine.page = 1_000
+    """The Query takes its rows one by one, and after one of them a merge happens."""
+    for stop in range(6):
+        store, pages = prepared_store(PREPARED, LAST), iter(range(100))
+
+        def merge_once(store: MemoryStore = store, pages: Iterator[int] = pages, stop: int = stop) -> None:
+            if next(pages) == stop:
+                store.engine.after_query_page, store.engine.page = lambda: None, 1_000
                 merging.merge_due(store)
                 store.engine.page = 1
-        store.engine.page = 1_000
-        assert found_in(store, met) >= expected(range(1, 40))["all"]
 
-
-def found_in(store: MemoryStore, rows: list[Any]) -> set[int]:
-    """What a reader finds that has read these rows, and blocks only now."""
-
-    class Frozen(MemoryStore):
-        def rows(self, bounds: object) -> Iterator[Any]:
-            return iter(rows)
-
-    frozen = Frozen(engine=store.engine)
-    return set(looked_up(frozen, b"all"))
+        store.engine.page, store.engine.after_query_page = 1, merge_once
+        assert set(looked_up(store, b"all")) == expected(range(1, 40))["all"]
+        assert next(pages) > stop
 
 
 def test_a_worker_that_was_taken_for_dead_publishes_nothing() -> None:
@@ -259,35 +249,21 @@ def test_a_batch_that_is_being_written_is_left_alone_by_who_clears() -> None:
     assert [header.segment for header in headers(store)] == [segment]
 
 
-def test_while_one_process_merges_another_does_not(later: Any) -> None:
+def test_while_one_process_merges_another_does_not_until_the_first_was_silent_for_too_long(later: Any) -> None:
     store = prepared_store(PREPARED, LAST)
-    with IndexLock(store) as lock:
-        assert lock.take()
-        assert merging.merge_due(store) == 0
+    lock = IndexLock(store)
+    assert lock.take()
+    for _ in range(3):
         later(seconds=50)
         lock.keep()
-        later(seconds=50)
         assert merging.merge_due(store) == 0
-    assert merging.merge_due(store) > 0
-
-
-def test_a_silent_process_loses_its_lock(later: Any) -> None:
-    store = prepared_store(PREPARED, LAST)
-    lock = IndexLock(store)
-    assert lock.take()
     later(seconds=61)
     assert merging.merge_due(store) > 0
-
-
-def test_a_lock_that_was_deleted_with_its_index_is_not_made_again(later: Any) -> None:
-    store = prepared_store(PREPARED, LAST)
-    lock = IndexLock(store)
-    assert lock.take()
     store.engine.partitions.clear()
     later(seconds=50)
     with pytest.raises(LockLost):
         lock.keep()
-    assert store.directory == {}
+    assert store.directory == {}, "nor is a lock made again that was deleted with its index"
 
 
 def test_a_merge_whose_index_is_deleted_meanwhile_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

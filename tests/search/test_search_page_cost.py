@@ -38,26 +38,18 @@ def bob(request: pytest.FixtureRequest, engine: None) -> Browser:
 def test_a_search_takes_three_trips_beside_identity_and_two_where_the_headers_are_known(bob: Browser) -> None:
     bills = [spent(bob, "/search/?q=ticket") for _ in range(2)]
     assert [bill.trips for bill in bills] == [1 + 3, 1 + 2]
+    texts = [call for call in bills[0].calls if call.table.endswith("Support.Tickets")]
+    assert sum(call.items for call in texts) <= 2 * lists.PAGE_SIZE
     assert max(bill.read_units for bill in bills) <= IDENTITY + 40
     assert sum(bill.write_units for bill in bills) == 0
+    before = spent(bob, "/search/")
+    assert (before.trips, before.read_units) == (1, IDENTITY)
 
 
-def test_typing_takes_two_trips_beside_identity_once_the_box_has_had_focus(bob: Browser) -> None:
+def test_typing_takes_two_trips_beside_identity_once_the_box_has_had_focus_else_three(bob: Browser) -> None:
+    assert spent(bob, "/search/suggest/?q=tick").trips == 1 + 3
+    index_lookup.forget()
     assert bob.get("/search/suggest/").status_code == 204
     bill = spent(bob, "/search/suggest/?q=tick")
     assert bill.trips == 1 + 2
     assert bill.read_units <= IDENTITY + 12
-
-
-def test_typing_without_that_takes_one_trip_more(bob: Browser) -> None:
-    assert spent(bob, "/search/suggest/?q=tick").trips == 1 + 3
-
-
-def test_the_page_before_a_search_costs_nothing_beside_identity(bob: Browser) -> None:
-    bill = spent(bob, "/search/")
-    assert (bill.trips, bill.read_units) == (1, IDENTITY)
-
-
-def test_a_search_reads_no_more_tickets_than_a_page_of_the_queue(bob: Browser) -> None:
-    texts = [call for call in spent(bob, "/search/?q=ticket").calls if call.table.endswith("Support.Tickets")]
-    assert sum(call.items for call in texts) <= 2 * lists.PAGE_SIZE

@@ -31,7 +31,9 @@ def written(store: MemoryStore, index: dict[bytes, list[bytes]], *, expected: in
 def words(many: int) -> dict[bytes, list[bytes]]:
     chance = random.Random(7)  # noqa: S311  # the same words in every run
     names = {"".join(chance.choices("etaoinshrdlu", k=chance.randint(3, 11))) for _ in range(many)}
-    return {name.encode(): [postings.encode({chance.randint(1, 30_000): 33 for _ in range(3)})] for name in names}
+    return {
+        name.encode(): [postings.encode({chance.randint(1, 30_000): 33 for _ in range(3)})] for name in sorted(names)
+    }
 
 
 @settings(max_examples=60, deadline=None)

@@ -15,7 +15,7 @@ from portal.schema import keys
 from tenants.membership.stored import MemberItem
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
-from tickets.search import search_query, ticket_texts, tokenizer
+from tickets.search import search_query, ticket_search, ticket_texts, tokenizer
 from tickets.search.index.fragments import tag_term
 from tickets.search.index.postings import Places
 from tickets.search.index_lookup import WORDS_LIMIT, AskedTerm, IndexLookup
@@ -23,7 +23,7 @@ from tickets.search.ranking import number_of
 from tickets.search.results import FoundPerson, Suggestions
 from tickets.search.search_query import Filters, SearchQuery
 from tickets.search.text_match import TextMatcher, WordMatcher
-from tickets.search.ticket_search import Search, find, named_match
+from tickets.search.ticket_search import Search, named_match
 from tickets.search.ticket_texts import TicketText
 from tickets.ticket import fields
 
@@ -88,7 +88,7 @@ def meant(tenant: TenantContext, text: str, within: Filters | None = None) -> st
     known = list(search.newest_by_term())
     better = {word: found for word in near if word not in known and (found := _nearest(word, known))}
     changed = _WORD.sub(lambda match: better.get(match[0].casefold(), match[0]), text)
-    return changed if better and changed != text and find(tenant, changed, within=within).hits else ""
+    return changed if better and changed != text and ticket_search.find(tenant, changed, within=within).hits else ""
 
 
 def _nearest(word: str, known: list[str]) -> str:
