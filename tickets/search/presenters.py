@@ -28,6 +28,7 @@ from tickets.ticket.fields import Status
 TEXT_KEPT: Final = 3_000  # characters in an address: more than are searched for, and each link of a page holds them
 NEWEST: Final = "newest"  # numbers first, as an address says it; otherwise what fits best is
 _TAGS: Final = 3  # of a hit, that there is room for
+_WHO: Final = {ME: "me", NOBODY: "none"}  # words of the queue for those of a query
 _WHERE: Final = {
     Where.TITLE: "",
     Where.DESCRIPTION: "Description",
@@ -87,27 +88,25 @@ def results_page(
 ) -> dict[str, Any]:
     """Return the page of what was found. `after` is the cursor that it begins behind, "" for the first page; `meant` a
     text that finds something where this one does not."""
-    context = _context(address)
-    results = context["results"]
-    results["hits"] = [_hit(tenant, hit) for hit in found.hits]
-    results["nearly"] = [_hit(tenant, hit) for hit in found.nearly]
-    results["explanations"] = [sentence for sentence in found.explanations if sentence != NOTHING_INDEXED]
-    results["late"] = freshness if freshness.state in ("behind", "stopped") else None
-    results["summary"] = _summary(found, after)
-    results["further_url"] = address.url(after=found.further) if found.further else None
-    results["first_url"] = address.url() if after else None
-    results["meant"] = {"text": meant, "url": address.url(q=meant)} if meant else None
-    if not found.hits:
-        results["blank"] = _nothing(address, found, after)
-        results["summary"] = results["blank"]["title"]
-    return context
+    blank = None if found.hits else _nothing(address, found, after)
+    return _context(
+        address,
+        blank,
+        hits=[_hit(tenant, hit) for hit in found.hits],
+        nearly=[_hit(tenant, hit) for hit in found.nearly],
+        explanations=[sentence for sentence in found.explanations if sentence != NOTHING_INDEXED],
+        late=freshness if freshness.state in ("behind", "stopped") else None,
+        summary=blank["title"] if blank else _summary(found, after),
+        further_url=address.url(after=found.further) if found.further else None,
+        first_url=address.url() if after else None,
+        meant={"text": meant, "url": address.url(q=meant)} if meant else None,
+    )
 
 
 def waiting_page(address: SearchAddress) -> dict[str, Any]:
     """Return the page before anything is searched for."""
-    context = _context(address)
     title = "Search in this list" if address.is_narrowed else "Search this desk"
-    context["results"]["blank"] = _blank(title, "Type what you are looking for into the box above.", icon="search")
+    context = _context(address, _blank(title, "Type what you are looking for into the box above.", icon="search"))
     context["search"]["is_waiting"] = True
     return context
 
@@ -116,29 +115,24 @@ def refused_page(params: Mapping[str, str], problem: Invalid) -> dict[str, Any]:
     """Return the page for what cannot be searched for: why, and what was typed. `problem.field` is "q", a filter's
     name, or None for the address itself."""
     address = SearchAddress.of_what_is_understood(params)
-    context = _context(address)
     listing = _listing(problem.query, address) if isinstance(problem, OnlyFilters) else None
     if listing:
-        context["results"]["blank"] = _blank(
-            "Add a word to search for", "", (listing, "Show these tickets in the queue")
-        )
-    elif problem.field in (None, "q"):
-        context["results"]["problem"] = problem.message
-        if problem.field is None:
-            context["results"]["first_url"] = address.url()
-    else:
-        context["filter_form"] = _filter_form(address, params, problem)
-        context["results"]["blank"] = _blank(problem.message, "", (address.url(), "Search without this filter"))
+        ways = [(listing, "Show these tickets in the queue")]
+        return _context(address, _blank("Add a word to search for", "", *ways))
+    if problem.field is None:
+        return _context(address, problem=problem.message, first_url=address.url())
+    if problem.field == "q":
+        return _context(address, problem=problem.message)
+    context = _context(address, _blank(problem.message, "", (address.url(), "Search without this filter")))
+    context["filter_form"] = _filter_form(address, params, problem)
     return context
 
 
 def busy_page(address: SearchAddress, message: str, *, here: str) -> dict[str, Any]:
     """Return the page of a search that has to wait: others of the desk are under way. `here` is its address."""
-    context = _context(address)
     text = f"{message} What you typed is still in the box."
-    context["results"]["blank"] = _blank("Too many searches at once", text, (here, "Try again"), icon="warning")
-    context["results"]["is_busy"] = True
-    return context
+    blank = _blank("Too many searches at once", text, (here, "Try again"), icon="warning")
+    return _context(address, blank, is_busy=True)
 
 
 def tidied(params: Mapping[str, str]) -> str | None:
@@ -158,9 +152,8 @@ def with_its_tabs(address: SearchAddress) -> str | None:
         return None
     changes = {}
     if query.statuses and not set(query.statuses) & set(address.statuses):
-        words = {frozenset(filters.statuses(word)): word for word in (*Status, *filters.GROUPS)}
-        changes["status"] = words.get(frozenset(query.statuses), "any")
-    asked = {ME: "me", NOBODY: "none"}.get(query.assignee, "")
+        changes["status"] = _status_word(query) or "any"
+    asked = _WHO.get(query.assignee, "")
     if asked and address.who in ("me", "none") and asked != address.who:
         changes["resolver"] = asked
     return address.url(**changes) if changes else None
@@ -183,7 +176,7 @@ def hit_text(hit: Hit) -> dict[str, Any]:
     return {"title": _marked(hit.title), "snippet": _marked(hit.snippet), "where": _WHERE[hit.where]}
 
 
-def _context(address: SearchAddress) -> dict[str, Any]:
+def _context(address: SearchAddress, blank: dict[str, Any] | None = None, **results: Any) -> dict[str, Any]:
     return {
         "search": {"text": address.text, "is_waiting": False},
         "status_tabs": queue_presenters.status_tabs(address),
@@ -196,9 +189,13 @@ def _context(address: SearchAddress) -> dict[str, Any]:
             # The box in the header sends these along.
             "kept": [(name, value) for name, value in address.params.items() if value and name != "q"],
             "here": address.url(q="") if address.is_narrowed else None,
-            "orders": _orders(address),
+            "orders": [
+                {"label": label, "url": address.url(order=order), "current": order == address.order}
+                for label, order in (("Best match", ""), ("Highest number first", NEWEST))
+            ],
             "summary": "",
-            "blank": None,
+            "blank": blank,
+            **results,
         },
     }
 
@@ -210,13 +207,6 @@ def _filter_form(
     own = [(name, value) for name in ("q", "order") if (value := address.params[name])]
     place = {"url": reverse("tickets:search"), "place": "#results", "home": "results-title"}
     return form | place | {"hidden": [*own, *form["hidden"]]}
-
-
-def _orders(address: SearchAddress) -> list[dict[str, Any]]:
-    return [
-        {"label": label, "url": address.url(order=order), "current": order == address.order}
-        for label, order in (("Best match", ""), ("Highest number first", NEWEST))
-    ]
 
 
 def _hit(tenant: TenantContext, hit: Hit) -> dict[str, Any]:
@@ -256,43 +246,36 @@ def _summary(found: Found, after: str) -> str:
 def _nothing(address: SearchAddress, found: Found, after: str) -> dict[str, Any]:
     """Say why there is no hit, and the ways on."""
     if NOTHING_INDEXED in found.explanations:
-        return _not_indexed()
+        text = (
+            "Its tickets have not been indexed. What is written from now on is found within seconds, older tickets "
+            "once the platform’s operators have indexed them."
+        )
+        return _blank("This desk cannot be searched yet", text, (reverse("tickets:queue"), "Open the queue"))
     if found.further:
         text = f"{found.rest:,} more may match." if found.rest > 1 else "One more may match."
         return _blank("No match among the tickets looked at so far", text)
     if after:
         return _blank("There are no more tickets that match.", "")
+    text = _shortened(address.text)
     if found.nearly:
-        return _blank(f"No tickets match all of “{_shortened(address.text)}”.", "Those below have some of the words.")
+        return _blank(f"No tickets match all of “{text}”.", "Those below have some of the words.")
     if not address.is_narrowed:
-        return _blank(
-            f"No tickets match “{_shortened(address.text)}”.", "Check the spelling, or try fewer or shorter words."
-        )
+        return _blank(f"No tickets match “{text}”.", "Check the spelling, or try fewer or shorter words.")
     ways = [(chip["url"], f"Remove “{chip['label']}”") for chip in chips(address)]
     if address.status != "any":
         ways.append((address.url(status=""), "Search in any status"))
     if address.who:
         ways.append((address.url(resolver="", name=""), "Search everyone’s tickets"))
-    return _blank(f"No tickets in this list match “{_shortened(address.text)}”.", "", *ways)
-
-
-def _not_indexed() -> dict[str, Any]:
-    text = (
-        "Its tickets have not been indexed. What is written from now on is found within seconds, older tickets once "
-        "the platform’s operators have indexed them."
-    )
-    return _blank("This desk cannot be searched yet", text, (reverse("tickets:queue"), "Open the queue"))
+    return _blank(f"No tickets in this list match “{text}”.", "", *ways)
 
 
 def _listing(query: SearchQuery, address: SearchAddress) -> str | None:
     """Return the address of the queue with the filters of query and page, None where it has no words for them."""
-    words = {frozenset(filters.statuses(word)): word for word in (*Status, *filters.GROUPS)}
     last = (query.before - timedelta(days=1)).isoformat() if query.before else ""
-    days = f"{query.after or ''}..{last}" if query.after or last else ""
     asked = {
-        "status": words.get(frozenset(query.statuses), "") if query.statuses else "any",
-        "resolver": {ME: "me", NOBODY: "none"}.get(query.assignee, query.assignee),
-        "created": days,
+        "status": _status_word(query) if query.statuses else "any",
+        "resolver": _WHO.get(query.assignee, query.assignee),
+        "created": f"{query.after or ''}..{last}" if query.after or last else "",
         **query.choices,
     }
     here = {name: value for name, value in address.params.items() if value and name not in ("q", "order")}
@@ -301,6 +284,12 @@ def _listing(query: SearchQuery, address: SearchAddress) -> str | None:
     if both or not is_known or (query.after and query.before and query.after >= query.before):
         return None
     return queue_url(**{name: value for name, value in asked.items() if value} | here)
+
+
+def _status_word(query: SearchQuery) -> str:
+    """Return the word of the queue for the statuses of a query, "" where it has none."""
+    words = {frozenset(filters.statuses(word)): word for word in (*Status, *filters.GROUPS)}
+    return words.get(frozenset(query.statuses or ()), "")
 
 
 def _shortened(text: str) -> str:
