@@ -69,18 +69,20 @@ def test_who_misses_a_block_begins_anew(desk: MemoryDesk, monkeypatch: pytest.Mo
     assert seen == [False, True]
 
 
+@pytest.mark.parametrize(("harm", "said"), [(None, "is missing"), (b"damaged", "cannot be read")])
 def test_who_misses_it_twice_answers_from_the_others_and_says_so(
-    desk: MemoryDesk, caplog: pytest.LogCaptureFixture
+    desk: MemoryDesk, caplog: pytest.LogCaptureFixture, harm: bytes | None, said: str
 ) -> None:
-    lost, *_ = sorted(desk.store.stored_blocks)
-    desk.store.delete_blocks(lost[0], [lost[1]])
+    (segment, number), *_ = sorted(desk.store.stored_blocks)
+    desk.store.delete_blocks(segment, [number]) if harm is None else desk.store.put_blocks(segment, {number: harm})
     for _ in range(2):
         result = ticket_search.find(desk.agent, "printer ")
         assert {int(hit.summary.number) for hit in result.hits} == {*range(11, 31)}
-        assert result.explanations == (ticket_search.PARTLY_LOST,)
-        assert result.about is None
-    assert f"of segment {lost[0]} of the index of tenant {desk.agent.tenant_id} is missing" in caplog.text
+        assert (result.explanations, result.about) == ((ticket_search.PARTLY_LOST,), None)
+    assert f"of segment {segment} of the index of tenant {desk.agent.tenant_id} {said}" in caplog.text
     assert [int(hit.summary.number) for hit in ticket_search.find(desk.agent, "printer number25 ").hits] == [26]
+    desk.store.put_raw(stored.header("0000000099"), {"b": {"S": "?"}})
+    assert ticket_search.find(desk.agent, "zebra").explanations == (ticket_search.PARTLY_LOST,)
 
 
 def test_what_lost_parts_do_not_concern_is_found_without_a_word_about_them(
@@ -94,21 +96,6 @@ def test_what_lost_parts_do_not_concern_is_found_without_a_word_about_them(
     desk.store.delete_blocks(segment, [last])
     assert ticket_search.find(desk.agent, f"{words[0]} ").explanations == ()
     assert ticket_search.find(desk.agent, "zebra ").explanations == (ticket_search.PARTLY_LOST,)
-
-
-def test_a_row_that_cannot_be_read_is_spoken_of(desk: MemoryDesk) -> None:
-    desk.store.put_raw(stored.header("0000000099"), {"b": {"S": "?"}})
-    result = ticket_search.find(desk.agent, "printer ")
-    assert (result.about, result.explanations) == (30, (ticket_search.PARTLY_LOST,))
-
-
-def test_a_block_that_cannot_be_read_hides_what_it_held_and_nothing_else(desk: MemoryDesk) -> None:
-    ((segment, number), *_) = sorted(desk.store.stored_blocks)
-    desk.store.put_blocks(segment, {number: b"damaged"})
-    result = ticket_search.find(desk.agent, "printer")
-    assert result.explanations == (ticket_search.PARTLY_LOST,)
-    assert result.about is None
-    assert {int(hit.summary.number) for hit in result.hits} == {*range(11, 31)}
 
 
 def test_where_more_blocks_hold_a_word_than_are_read_the_text_decides(
