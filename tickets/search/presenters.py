@@ -289,7 +289,7 @@ def _listing(query: SearchQuery, address: SearchAddress) -> str | None:
 def _status_word(query: SearchQuery) -> str:
     """Return the word of the queue for the statuses of a query, "" where it has none."""
     words = {frozenset(filters.statuses(word)): word for word in (*Status, *filters.GROUPS)}
-    return words.get(frozenset(query.statuses or ()), "")
+    return str(words.get(frozenset(query.statuses or ()), ""))
 
 
 def _shortened(text: str) -> str:
