@@ -60,6 +60,8 @@ TENANT_ROLE_ARN: str = env.str("TENANT_ROLE_ARN", default="")
 STS_ENDPOINT_URL: str = env.str("STS_ENDPOINT_URL", default=DYNAMODB_ENDPOINT_URL)
 # Of Amazon SQS. The embedded engine has both at one address.
 SQS_ENDPOINT_URL: str = env.str("SQS_ENDPOINT_URL", default=DYNAMODB_ENDPOINT_URL)
+# Of AWS Lambda, whose functions read the streams where DELIVERY_WORKERS is 0.
+LAMBDA_ENDPOINT_URL: str = env.str("LAMBDA_ENDPOINT_URL", default=DYNAMODB_ENDPOINT_URL)
 # What leaves the desk is spread over so many queues: 8, 16, 32 or 64, and later never fewer.
 DELIVERY_QUEUES: int = env.int("DELIVERY_QUEUES", default=8 if DEBUG else 32)
 # What one tenant may have on its way at a time; delivery/queues/limits.py says where it is counted.

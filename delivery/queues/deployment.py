@@ -69,8 +69,7 @@ def _queue(queue: int) -> Json:
     }
 
 
-# Lambda takes from each queue apart: no queue keeps another one's workers busy.
-_ENVIRON: Final = {"DELIVERY_QUEUES": str(QUEUES), "DELIVERY_WORKERS": "0"}
+_ENVIRON: Final = {"DELIVERY_QUEUES": str(QUEUES)}
 _DISPATCH: Final = FunctionPart(
     "Dispatch",
     "dispatcher",
@@ -135,8 +134,8 @@ _DELIVERY: Final = FunctionPart(
     "Delivers what leaves the desks of Pooldesk",
     "delivery.lambda_handlers.queue_handler",
     timeout=int(HANGS_SECONDS),
-    environ={
-        "DELIVERY_QUEUES": str(QUEUES),
+    environ=_ENVIRON
+    | {
         "TENANT_ROLE_ARN": arn(template.TENANT),
         # For the mail that tells owners that an endpoint was paused, and for all mail, which leaves here.
         "PORTAL_BASE_URL": {"Ref": "PortalBaseUrl"},

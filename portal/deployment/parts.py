@@ -179,6 +179,7 @@ class FunctionPart:
                     "DYNAMODB_TABLE_PREFIX": {"Ref": "TablePrefix"},
                     "AWS_ACCOUNT_ID": {"Ref": "AWS::AccountId"},
                     "SILOS": {"Ref": SILOS},
+                    "DELIVERY_WORKERS": "0",  # Lambda takes from each queue, and reads each stream, by itself
                     **self.environ,
                 }
             },
@@ -220,6 +221,27 @@ def _parameters() -> Json:
     }
 
 
+def _mapping_policy(role: str) -> Json:
+    """Let a role have functions of this stack read the streams of tenants' own tables, which it makes and deletes."""
+    ours = "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:${AWS::StackName}-*"
+    statements = [
+        {"Sid": "FindMappings", "Effect": "Allow", "Action": ["lambda:ListEventSourceMappings"], "Resource": "*"},
+        {
+            "Sid": "MapOwnStreams",
+            "Effect": "Allow",
+            "Action": ["lambda:CreateEventSourceMapping", "lambda:DeleteEventSourceMapping"],
+            "Resource": "*",  # a mapping's ARN is not known before it is made
+            "Condition": {"ArnLike": {"lambda:FunctionArn": {"Fn::Sub": ours}}},
+        },
+    ]
+    policy = {
+        "Description": "Let functions of this stack read the streams of tenants' own tables",
+        "Roles": [{"Ref": role}],
+        "PolicyDocument": {"Version": "2012-10-17", "Statement": statements},
+    }
+    return resource("AWS::IAM::ManagedPolicy", policy)
+
+
 def needs(parameter: str, what: str, *, unless: Json | None = None) -> Json:
     """Return the rule that refuses a stack with functions and without this parameter, before anything is made.
 
@@ -234,7 +256,7 @@ def needs(parameter: str, what: str, *, unless: Json | None = None) -> Json:
 declare(
     StackPart(
         "functions",
-        resources=lambda logical_id, roles: {},
+        resources=lambda logical_id, roles: {"MapOwnStreamsPolicy": _mapping_policy(roles["lifecycle"])},
         parameters=_parameters(),
         rules={"FunctionHasCode": needs("WorkerCodeBucket", "and the zip in it")},
         conditions={ON_LAMBDA: _CONDITION},

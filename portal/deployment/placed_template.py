@@ -11,8 +11,7 @@ That of a site has the key of the tables that are made there.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from portal.deployment import data_events
 from portal.deployment.parts import arn
@@ -29,8 +28,8 @@ from portal.deployment.template import (
 )
 from portal.schema import keys, registry
 
-_PARAMETERS: Final = ("Environment", "TablePrefix", "Encryption", "WorkerService")
-_MAPPING: Final = "AWS::Lambda::EventSourceMapping"
+_PARAMETERS: Final = ("Environment", "TablePrefix", "Encryption")
+_ROLE_ARNS: Final = [f"{role}Arn" for role in BY_NAME.values()]
 _GIVEN_KEY: Final = f"{KEY}Arn"
 _MAKES_KEY: Final = "HasTenantKey"
 _TENANT_KEY: Final = "TenantKey"
@@ -48,11 +47,7 @@ def placed_template(tenant_id: str) -> Json:
         key = {"Fn::If": [_MAKES_KEY, arn(_TENANT_KEY), {"Ref": _GIVEN_KEY}]}
         properties["SSESpecification"]["KMSMasterKeyId"]["Fn::If"][1] = key
     resources[_TENANT_KEY] = _key_of(tenant_id)
-    for name, resource in whole["Resources"].items():
-        if resource["Type"] == _MAPPING and resource["Properties"]["EventSourceArn"]["Fn::GetAtt"][0] in tables:
-            resources[name] = copy.deepcopy(resource)
-    conditions = {PRODUCTION, OWN_KEY, *(r["Condition"] for r in resources.values() if "Condition" in r)} - {_MAKES_KEY}
-    lent = {name: _lent(name) for name in sorted({*_borrow(resources, {*resources, *_PARAMETERS}), _GIVEN_KEY})}
+    lent = {name: _lent(name) for name in sorted([*_ROLE_ARNS, _GIVEN_KEY])}
     no_key = {"Fn::Equals": [{"Ref": _GIVEN_KEY}, ""]}
     return {
         "AWSTemplateFormatVersion": "2010-09-09",
@@ -60,7 +55,7 @@ def placed_template(tenant_id: str) -> Json:
         "Description": f"Pooldesk: the tables of the tenant {tenant_id}",
         "Parameters": {name: whole["Parameters"][name] for name in _PARAMETERS} | lent,
         "Rules": {"KeyHasCallers": _callers_rule(no_key)},
-        "Conditions": {name: whole["Conditions"][name] for name in sorted(conditions)}
+        "Conditions": {name: whole["Conditions"][name] for name in sorted([PRODUCTION, OWN_KEY])}
         | {_MAKES_KEY: {"Fn::And": [{"Condition": OWN_KEY}, no_key]}},
         "Resources": resources,
         "Outputs": {f"{_TENANT_KEY}Arn": {"Condition": _MAKES_KEY, "Value": arn(_TENANT_KEY)}},
@@ -68,7 +63,7 @@ def placed_template(tenant_id: str) -> Json:
 
 
 def _key_of(tenant_id: str) -> Json:
-    key = table_key([arn(role) for role in BY_NAME.values()])
+    key = table_key([{"Ref": name} for name in _ROLE_ARNS])
     key["Properties"]["Description"] = f"Encrypts the DynamoDB tables of the tenant {tenant_id}"
     return key | {"Condition": _MAKES_KEY}
 
@@ -80,10 +75,10 @@ def _callers_rule(no_key: Json) -> Json:
         "RuleCondition": makes,
         "Assertions": [
             {
-                "Assert": {"Fn::Not": [{"Fn::Equals": [{"Ref": f"{role}Arn"}, ""]}]},
-                "AssertDescription": f"A key of the tenant's own needs {role}Arn of the installation's stack",
+                "Assert": {"Fn::Not": [{"Fn::Equals": [{"Ref": name}, ""]}]},
+                "AssertDescription": f"A key of the tenant's own needs {name} of the installation's stack",
             }
-            for role in BY_NAME.values()
+            for name in _ROLE_ARNS
         ],
     }
 
@@ -109,27 +104,6 @@ def site_template() -> Json:
         "Resources": {KEY: key} | data_events.resources(),
         "Outputs": {_GIVEN_KEY: {"Description": "table_key_arn of the site in SILOS", "Value": arn(KEY)}},
     }
-
-
-def _borrow(value: Any, here: set[str]) -> Iterator[str]:
-    """Turn what names a resource of the installation's stack into a parameter, and yield the parameter's name."""
-    if isinstance(value, dict):
-        for name, member in value.items():
-            if isinstance(member, dict) and isinstance(member.get("Fn::GetAtt"), list):
-                resource, attribute = member["Fn::GetAtt"]
-                if resource not in here:
-                    value[name] = {"Ref": resource + attribute}
-                    yield resource + attribute
-            elif isinstance(member, dict) and not member.get("Ref", "AWS::").startswith("AWS::"):
-                if member["Ref"] not in here:
-                    yield member["Ref"]
-            else:
-                yield from _borrow(member, here)
-    elif isinstance(value, list):
-        for index, member in enumerate(value):
-            held = {"": member}
-            yield from _borrow(held, here)
-            value[index] = held[""]
 
 
 def _lent(name: str) -> Json:

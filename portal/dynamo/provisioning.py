@@ -20,7 +20,7 @@ from typing import Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 from django.conf import settings
 
-from portal.dynamo import client, library_errors
+from portal.dynamo import client, event_source_mappings, library_errors
 from portal.dynamo.placement import POOL, Placement, at, current, site, table_name
 from portal.errors import Conflict, Unavailable
 from portal.isolation import guard
@@ -50,8 +50,9 @@ def create_all(*, wait: bool = False, compare: bool = True) -> dict[str, bool]:
 def create_placed(tenant_id: str, placement: Placement) -> None:
     """Create the tables that a tenant has to itself at a placement, and wait until they are active.
 
-    They are protected, restorable and encrypted where those of all are. Those that are there already are left as they
-    are. Raises ValueError for the pool, Conflict where the account may have no more tables, and what `create_all` does.
+    They are protected, restorable and encrypted where those of all are, and the same Lambda functions read their
+    streams. Those that are there already are left as they are. Raises ValueError for the pool, Conflict where the
+    account may have no more tables, and what `create_all` does.
     """
     refuse_without_room(tenant_id, placement)
     with _tables_of(tenant_id, placement):
@@ -65,6 +66,9 @@ def create_placed(tenant_id: str, placement: Placement) -> None:
                     TableName=table.full_name,
                     PointInTimeRecoverySpecification=backups,
                 )
+        for table, safety in tables_of_all.items():
+            if table.stream:
+                event_source_mappings.repeat(safety.stream, _stream_arn(describe(table)))
 
 
 def refuse_without_room(tenant_id: str, placement: Placement) -> None:
@@ -99,14 +103,18 @@ def _key(described: dict[str, Any] | None) -> str:
 
 
 def delete_placed(tenant_id: str, placement: Placement) -> None:
-    """Delete the tables that a tenant has to itself at a placement, with all that they hold; those that are there.
+    """Delete the tables that a tenant has to itself at a placement, with all that they hold and what maps their streams
+    to functions; those that are there.
 
     Raises ValueError for the pool, and Unavailable.
     """
     with _tables_of(tenant_id, placement):
         for table in registry.placed_tables():
             try:
-                if (describe(table) or {}).get("DeletionProtectionEnabled"):
+                described = describe(table) or {}
+                if stream := _stream_arn(described):
+                    event_source_mappings.delete(stream)
+                if described.get("DeletionProtectionEnabled"):
                     _connection().ask("UpdateTable", {"TableName": table.full_name, "DeletionProtectionEnabled": False})
                     _wait(table)
                 _connection().ask("DeleteTable", {"TableName": table.full_name})
@@ -134,6 +142,7 @@ class _Safety:
 
     definition: dict[str, Any]
     restorable: bool
+    stream: str  # its ARN, "" without one
 
 
 def _safety_of_all(table: tables.Table) -> _Safety:
@@ -148,7 +157,11 @@ def _safety_of_all(table: tables.Table) -> _Safety:
         definition["SSESpecification"] = {"Enabled": True, "SSEType": "KMS"}
         if key := described["SSEDescription"].get("KMSMasterKeyArn"):
             definition["SSESpecification"]["KMSMasterKeyId"] = key
-    return _Safety(definition, restorable)
+    return _Safety(definition, restorable, _stream_arn(described))
+
+
+def _stream_arn(described: dict[str, Any] | None) -> str:
+    return str((described or {}).get("LatestStreamArn", ""))
 
 
 def _is_restorable(table: tables.Table) -> bool:

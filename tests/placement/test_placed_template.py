@@ -39,12 +39,6 @@ def test_own_tables_are_declared_like_those_of_all_but_for_name_and_key() -> Non
         assert key == {"Fn::If": ["HasTenantKey", {"Fn::GetAtt": ["TenantKey", "Arn"]}, {"Ref": "TableKeyArn"}]}
 
 
-def test_functions_of_the_installation_follow_the_streams_of_own_tables() -> None:
-    own = placed_template.placed_template(TENANT)["Resources"]
-    sources = {r["Properties"]["EventSourceArn"]["Fn::GetAtt"][0] for r in own.values() if "Mapping" in r["Type"]}
-    assert sources == {template.logical_id(table) for table in registry.placed_tables() if table.stream}
-
-
 def test_whatever_the_template_names_is_in_it() -> None:
     made = placed_template.placed_template(TENANT)
     known = {*made["Parameters"], *made["Resources"], "AWS::NoValue"}
