@@ -52,6 +52,7 @@ SERVICE: Final = "WorkerService"
 ON_LAMBDA: Final = "WorkersAreFunctions"
 _LAMBDA: Final = "lambda.amazonaws.com"
 SILOS: Final = "Silos"
+MAPPING_POLICY: Final = "MapOwnStreamsPolicy"
 NOT_GIVEN: Final = "none"  # "" could be no bucket's name, which the linter notices
 _CONDITION: Final = {"Fn::Equals": [{"Ref": SERVICE}, _LAMBDA]}
 
@@ -231,7 +232,7 @@ def _mapping_policy(role: str) -> Json:
             "Effect": "Allow",
             "Action": ["lambda:CreateEventSourceMapping", "lambda:DeleteEventSourceMapping"],
             "Resource": "*",  # a mapping's ARN is not known before it is made
-            "Condition": {"ArnLike": {"lambda:FunctionArn": {"Fn::Sub": ours}}},
+            "Condition": {"StringLike": {"lambda:FunctionArn": {"Fn::Sub": ours}}},
         },
     ]
     policy = {
@@ -256,7 +257,7 @@ def needs(parameter: str, what: str, *, unless: Json | None = None) -> Json:
 declare(
     StackPart(
         "functions",
-        resources=lambda logical_id, roles: {"MapOwnStreamsPolicy": _mapping_policy(roles["lifecycle"])},
+        resources=lambda logical_id, roles: {MAPPING_POLICY: _mapping_policy(roles["lifecycle"])},
         parameters=_parameters(),
         rules={"FunctionHasCode": needs("WorkerCodeBucket", "and the zip in it")},
         conditions={ON_LAMBDA: _CONDITION},

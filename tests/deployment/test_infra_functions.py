@@ -16,6 +16,7 @@ from delivery import lambda_handlers
 from delivery.queues.queue_sets import valid_count
 from delivery.queues.queue_transport import QueueTransport
 from portal.deployment import template
+from portal.deployment.parts import MAPPING_POLICY
 from portal.streams.shards import RETENTION_HOURS
 from portal.streams.watermark import LATE_SECONDS
 from tests.support.stacks import ACCOUNT, PRODUCTION, WITH_FUNCTION, Json, Stack, committed, statements_in
@@ -120,6 +121,14 @@ def test_only_its_own_schedule_calls_a_function_each_minute_and_does_not_repeat_
     assert LATE_SECONDS > 2 * 60, "the worker is called twice before pages call it late"
     assert lambda_handlers.SWEEPS_SECONDS < 60 < with_function.properties("SweepFunction")["Timeout"]
     assert with_function.properties("LifecycleFunction")["Timeout"] > lifecycle_lambda.SECONDS
+
+
+def test_functions_of_the_stack_alone_can_be_made_to_read_tenants_own_tables(with_function: Stack) -> None:
+    policy = with_function.properties(MAPPING_POLICY)
+    assert policy["Roles"] == ["LifecycleRole"]
+    changes = [s for s in policy["PolicyDocument"]["Statement"] if s["Action"] != ["lambda:ListEventSourceMappings"]]
+    functions = [s["Condition"]["StringLike"]["lambda:FunctionArn"].rpartition(":")[2] for s in changes]
+    assert functions == [f"{with_function.properties('LifecycleFunction')['FunctionName'].removesuffix('lifecycle')}*"]
 
 
 @pytest.mark.parametrize("rule", ["FunctionHasCode", "MailHasLinks", "MailIsSent"])

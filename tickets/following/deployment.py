@@ -52,7 +52,8 @@ def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Jso
         **_WORKER.schedule(said),
         "WorkerAgeAlarm": parts.iterator_age_alarm(_WORKER.function),
         **_LIFECYCLE.resources(
-            roles["lifecycle"], after=[*template.policy_ids("platform"), *template.policy_ids("lifecycle")]
+            roles["lifecycle"],
+            after=[*template.policy_ids("platform"), *template.policy_ids("lifecycle"), parts.MAPPING_POLICY],
         ),
         **_LIFECYCLE.schedule("Lets what operators have ordered for whole tenants be carried out"),
     }
