@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from portal.apps import RoomsConfig
 
 if TYPE_CHECKING:
-    from delivery.outbox.destinations import Outcome, Work
+    from delivery.outbox.destinations import Outcome
+    from delivery.outbox.outbox_rows import Work
 
 
 class DeliveryConfig(RoomsConfig):

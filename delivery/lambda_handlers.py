@@ -19,9 +19,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
@@ -39,7 +38,7 @@ from delivery.queues.dispatcher import Dispatcher
 from delivery.queues.limits import Schedule
 from delivery.queues.message_handling import Handled, MessageHandler
 from delivery.queues.periodic_work import PeriodicWork
-from delivery.queues.queue_transport import BATCH, Message, QueueTransport, Received
+from delivery.queues.queue_transport import BATCH, QueueTransport, Received
 from delivery.queues.sender import Sender
 from portal.errors import PortalError, Unavailable
 from portal.load import reporting
@@ -109,61 +108,44 @@ _schedule: Final = Schedule(BATCH)
 _handler: Final = MessageHandler()
 
 
-@dataclass(frozen=True)
-class _Begun:
-    record_id: str
-    queue: int
-    received: Received
-    message: Message
-
-    @property
-    def is_suspect(self) -> bool:
-        return message_handling.strikes_of(self.received, self.message) > 0
-
-
 def queue_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     """Deliver a batch of at most BATCH messages. Returns the ids of those that stay in the queue."""
     reporting.start("delivery function", "delivery", beside=False)
     reporting.turn()
-    outcomes: list[tuple[_Begun, Handled]] = []
-    begun: list[_Begun] = []
-    for one in _messages(event.get("Records", ())):
-        seconds = _schedule.begin(one.queue, one.message.tenant_id, is_suspect=one.is_suspect)
-        if seconds:
-            outcomes.append((one, message_handling.postponed(one.received, one.message, seconds=seconds)))
+    ids, begun, outcomes = dict[str, str](), list[Received](), list[tuple[Received, Handled]]()
+    for record in event.get("Records", ()):
+        one = _received(record)
+        ids[one.handle] = record["messageId"]
+        if not message_handling.is_readable(one):
+            continue  # Lambda deletes what is not named
+        if seconds := _schedule.begin(one.queue, one.message.tenant_id, is_suspect=one.strikes > 0):
+            outcomes.append((one, message_handling.postponed(one, seconds=seconds)))
         else:
             begun.append(one)
     try:
-        for together in ([o for o in begun if not o.is_suspect], [o for o in begun if o.is_suspect]):
+        for together in ([o for o in begun if not o.strikes], [o for o in begun if o.strikes]):
             outcomes += _delivered(together)
     finally:
         for one in begun:
-            _schedule.end(one.queue, one.message.tenant_id, is_suspect=one.is_suspect)
-    stay = [one.record_id for one, handled in outcomes if not _concluded(one, handled)]
+            _schedule.end(one.queue, one.message.tenant_id, is_suspect=one.strikes > 0)
+    stay = [ids[one.handle] for one, handled in outcomes if not _concluded(one, handled)]
     return {"batchItemFailures": [{"itemIdentifier": record_id} for record_id in stay]}
 
 
-def _messages(records: Iterable[Mapping[str, Any]]) -> Iterable[_Begun]:
-    """Yield the messages of an event; what is none is logged, and deleted by not being named."""
-    for record in records:
-        attributes = record.get("attributes", {})
-        receives, sent_at = attributes.get("ApproximateReceiveCount", 1), attributes.get("SentTimestamp", 0)
-        received = Received(record["body"], record["receiptHandle"], int(receives), int(sent_at) / 1000)
-        message = message_handling.read(received)
-        if message is not None:
-            queue = int(record["eventSourceARN"].rpartition("-")[2])
-            yield _Begun(record["messageId"], queue, received, message)
+def _received(record: Mapping[str, Any]) -> Received:
+    attributes, queue = record.get("attributes", {}), int(record["eventSourceARN"].rpartition("-")[2])
+    receives, sent_at = attributes.get("ApproximateReceiveCount", 1), attributes.get("SentTimestamp", 0)
+    return Received(queue, record["body"], record["receiptHandle"], int(receives), int(sent_at) / 1000)
 
 
-def _delivered(together: list[_Begun]) -> list[tuple[_Begun, Handled]]:
+def _delivered(together: list[Received]) -> list[tuple[Received, Handled]]:
     if not together:
         return []
     with ThreadPoolExecutor(len(together)) as pool:
-        handled = pool.map(lambda one: _handler.handle(one.received, one.message), together)
-        return list(zip(together, handled, strict=True))
+        return list(zip(together, pool.map(_handler.handle, together), strict=True))
 
 
-def _concluded(one: _Begun, handled: Handled) -> bool:
+def _concluded(one: Received, handled: Handled) -> bool:
     """Send what is to be sent in the message's place. False where it must stay."""
     if handled.again is None:
         return True

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pynamodb.attributes import BinaryAttribute, NumberAttribute, UnicodeAttribute
 
 from portal.dynamo.client import Item
+from portal.dynamo.models import IndexModel
 from portal.schema import keys
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
 from portal.schema.registry import Grant, declare
-from portal.schema.tables import Index, Table
+from portal.schema.tables import Table
 
 
 def answer(tenant_id: str, caller: str, method: str, address: str, idempotency_key: str) -> str:
@@ -28,17 +29,27 @@ def _of(tenant_id: str, name: str, *request: str) -> str:
     return keys.collection(tenant_id, name, keys.digest("\0".join(request)))
 
 
-ANSWERS_BY_TENANT = Index("gsi-tenant", "tenant_id", "pk", (), keys.OWN_ID)
 ANSWERS = Table(
     "Api.Answers",
     "tenant",
     "pk",
-    indexes=(ANSWERS_BY_TENANT,),
     ttl="expires_at",
     leading_keys=keys.OWN_COLLECTIONS,
     placed=True,
     copied=("ANSWER",),
 )
+
+
+class TenantAnswer(IndexModel):
+    """The key of a tenant's answer."""
+
+    table = ANSWERS
+    label = "gsi-tenant"
+    leading_keys = keys.OWN_ID
+
+    tenant_id = UnicodeAttribute(hash_key=True)
+    pk = UnicodeAttribute(range_key=True)
+
 
 declare(
     ANSWERS,
@@ -74,7 +85,7 @@ class AnswerItem(Item):
 
 def _answers(reader: Reader) -> Iterator[StoredItem]:
     for place in reader.places:  # answers about webhooks are written in the pool
-        named = place.query(ANSWERS, reader.tenant_id, index=ANSWERS_BY_TENANT)
+        named = place.query(ANSWERS, reader.tenant_id, index=TenantAnswer.gsi)
         yield from place.get(ANSWERS, *((one.item["pk"]["S"], None) for one in named))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.db import models
 
 from delivery.queues import dead_deliveries
-from delivery.queues.stored import DEAD_BY_TIME, LISTED, DeadDeliveryItem
+from delivery.queues.stored import LISTED, DeadDeliveryItem, DeadDeliveryRow
 from portal import clock
 from portal.nosql.planner.facade import Facade
 from portal.nosql.planner.patterns import Get, Query
@@ -38,7 +38,7 @@ class DeadDelivery(Facade):
             (),
             lambda: LISTED,
             order="at",
-            index=DEAD_BY_TIME,
+            index=DeadDeliveryRow.gsi,
             newest_first=True,
             tenant=False,
         ),

@@ -23,7 +23,7 @@ from typing import Final
 
 from delivery.queues import limits, queue_sets
 from delivery.queues.limits import Schedule
-from delivery.queues.queue_transport import Message
+from delivery.queues.queue_transport import Message, QueueTransport
 from delivery.queues.sender import Offer, Sender
 
 WORKERS: Final = 8
@@ -167,16 +167,20 @@ class _Run:
             self._start(worker, self.queues[queue].popleft())
 
 
-@dataclass
-class _Arriving:
+class _Arriving(QueueTransport):
     """The queues as a sender knows them: what is sent arrives at once."""
 
-    queues: int
-    arrive: Callable[[int, str], None]
+    def __init__(self, queues: int, arrive: Callable[[int, str], None]) -> None:
+        super().__init__()
+        self._queues, self._arrive = queues, arrive
 
-    def send(self, queue: int, messages: Sequence[Message]) -> list[Message]:
+    @property
+    def queues(self) -> int:
+        return self._queues
+
+    def send(self, queue: int, messages: Sequence[Message], *, delay: int = 0) -> list[Message]:
         for message in messages:
-            self.arrive(queue, message.event_id)
+            self._arrive(queue, message.event_id)
         return []
 
 

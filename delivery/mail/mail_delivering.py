@@ -17,7 +17,8 @@ from django.core.mail import EmailMessage
 from delivery.mail import bounces
 from delivery.mail.mail_content import MailContent
 from delivery.outbox import destinations, publisher
-from delivery.outbox.destinations import Outcome, Work
+from delivery.outbox.destinations import Outcome
+from delivery.outbox.outbox_rows import Work
 from portal import clock
 from portal.mailing import mail_transport
 from portal.mailing.mail_transport import HandOver

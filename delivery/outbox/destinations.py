@@ -18,24 +18,9 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Final, Literal
 
-from delivery.outbox.stored import OutboxItem
+from delivery.outbox.outbox_rows import Work
 from portal import clock
-from portal.dynamo.store import Store
 from portal.errors import NotFound
-
-
-@dataclass(frozen=True)
-class Work:
-    """One event to be delivered to one destination. `index` is its place among the row's events; `attempt` counts
-    from 1; `deadline` is a moment of this process's monotonic clock, after which nobody waits for the outcome."""
-
-    tenant_id: str
-    repository: Store
-    row: OutboxItem
-    index: int
-    destination: str
-    attempt: int
-    deadline: float
 
 
 @dataclass(frozen=True)

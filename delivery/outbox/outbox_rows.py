@@ -17,15 +17,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from delivery.outbox.stored import PENDING, OutboxItem, held, pending, pending_of, row_parts
+from delivery.outbox.publisher import member
+from delivery.outbox.stored import OutboxItem, PendingRow, held, pending, pending_of, row_parts
 from portal import clock
 from portal.dynamo import placement
 from portal.dynamo.client import fan_out
-from portal.dynamo.models import ByIndex
 from portal.dynamo.placement import POOL, Placement, at
 from portal.dynamo.retry import retrying
 from portal.dynamo.store import Action, Store, Transaction
@@ -36,9 +37,40 @@ from portal.streams.worker import WORKER
 # --- what is to be done for each member of `open`, and what was tried ---
 
 
+@dataclass(frozen=True)
+class Tried:
+    """What was tried for a member of `open`, as stored in `attempts`.
+
+    `n` attempts have failed. `returned` messages were given back that no worker had begun. `risked` beginnings were
+    counted since the last answer. Without an entry in `attempts` there is no `next_at`.
+    """
+
+    n: int = 0
+    first_at: str = ""
+    last_at: str = ""
+    next_at: str = ""
+    returned: int = 0
+    risked: int = 0
+
+    @property
+    def ended(self) -> int:
+        """How many messages of this member have ended: by a failed attempt, or given back without one."""
+        return self.n + self.returned
+
+    def stored(self) -> dict[str, Any]:
+        """Return it as the row has it."""
+        return {name: value for name, value in asdict(self).items() if value or name not in ("returned", "risked")}
+
+
+def tried(row: OutboxItem, member: str) -> Tried:
+    """Return what was tried for a member of `open`."""
+    attempts: dict[str, Any] = row.attempts.as_dict()  # type: ignore[no-untyped-call]  # unannotated in PynamoDB
+    return Tried(**attempts.get(member, {}))
+
+
 def due_at(row: OutboxItem, member: str) -> str:
     """Return when somebody has to look at this member of `open` again."""
-    return str(row.attempts[member]["next_at"]) if member in row.attempts else row.sent_until
+    return tried(row, member).next_at or row.sent_until
 
 
 def due_members(row: OutboxItem, now: str = "") -> set[str]:
@@ -49,35 +81,40 @@ def due_members(row: OutboxItem, now: str = "") -> set[str]:
     return {one for one in row.open or () if (fresh and one not in row.attempts) or due_at(row, one) <= now}
 
 
-def attempts_of(row: OutboxItem, member: str) -> int:
-    """Return how many attempts have failed."""
-    return int(attempt(row, member)["n"])
+@dataclass(frozen=True)
+class Work:
+    """One event of a row that is to be delivered to one destination.
 
+    `index` is the event's place in the row; `deadline` a moment of this process's monotonic clock, after which nobody
+    waits for the outcome. `repository` is the tenant's, in whose outbox the row is.
+    """
 
-def ended(row: OutboxItem, member: str) -> int:
-    """Return how many messages of this member have ended: by a failed attempt, or given back without one."""
-    return attempts_of(row, member) + returned(row, member)
+    repository: Store
+    row: OutboxItem
+    index: int
+    destination: str
+    deadline: float = float("inf")
 
+    @property
+    def tenant_id(self) -> str:
+        return self.repository.tenant_id
 
-def risked(row: OutboxItem, member: str) -> int:
-    """Return how many beginnings were counted since the last answer."""
-    return int(attempt(row, member).get("risked", 0))
+    @property
+    def member(self) -> str:
+        return member(self.index, self.destination)
 
+    @property
+    def is_open(self) -> bool:
+        return self.member in (self.row.open or ())
 
-def first_failed_at(row: OutboxItem, member: str) -> str:
-    """Return when the first attempt failed, "" where none has."""
-    return str(attempt(row, member)["first_at"])
+    @property
+    def tried(self) -> Tried:
+        return tried(self.row, self.member)
 
-
-def returned(row: OutboxItem, member: str) -> int:
-    """Return how many messages of this member were given back that nobody had begun."""
-    return int(attempt(row, member).get("returned", 0))
-
-
-def attempt(row: OutboxItem, member: str) -> dict[str, Any]:
-    """Return what is stored of the attempts at this member, as a map to change and to store again."""
-    attempts: dict[str, Any] = row.attempts.as_dict()  # type: ignore[no-untyped-call]  # unannotated in PynamoDB
-    return {"n": 0, "first_at": "", "last_at": "", **attempts.get(member, {})}
+    @property
+    def attempt(self) -> int:
+        """The number of this attempt, from 1."""
+        return self.tried.n + 1
 
 
 # --- reading ---
@@ -108,15 +145,15 @@ def of_image(image: Mapping[str, Any] | None) -> OutboxItem | None:
     return OutboxItem.from_raw_data(typed)
 
 
-def key_of(row: OutboxItem) -> RowKey:
+def key_of(row: OutboxItem | PendingRow) -> RowKey:
     """Return the key of a row that was read here."""
     return RowKey(row.event_id, row.timestamp, here())
 
 
 def due(shard: int, *, until: str, limit: int) -> list[RowKey]:
     """Return the keys of rows in one shard of the index that are due, the longest due first: one Query."""
-    rows = WORKER.query(ByIndex(OutboxItem, PENDING), pending(shard), between=(_EARLIEST, until), limit=limit).items
-    return [key_of(row) for row in rows]
+    found = WORKER.query(PendingRow, pending(shard), between=(_EARLIEST, until), limit=limit)
+    return [key_of(row) for row in found.items]
 
 
 def read(wanted: Iterable[RowKey]) -> dict[RowKey, OutboxItem]:
@@ -140,9 +177,6 @@ def _read(tenant_id: str, where: str, wanted: list[RowKey]) -> list[tuple[RowKey
 CERTAINLY_ANSWERED: Final = timedelta(minutes=15)
 _ATTEMPTS: Final = 8
 
-# Sends one update of the row, by whichever role; raises ConditionFailed with the stored item.
-_Write = Callable[[OutboxItem, list[Action], Any], OutboxItem]
-
 
 def sent(row: OutboxItem, members: Collection[str], *, until: str = "") -> None:
     """Note that these members of `open` are on their way; they are due again at `until`, if nobody has answered."""
@@ -152,24 +186,22 @@ def sent(row: OutboxItem, members: Collection[str], *, until: str = "") -> None:
         still = due_members(stored) & set(members)
         if not still:  # sent by somebody else, or answered
             return []
-        tried = {one for one in still if one in stored.attempts}
+        with_moment = {one for one in still if one in stored.attempts}
         fresh = {one for one in stored.open or () if one not in stored.attempts}
         due = {one: due_at(stored, one) for one in stored.open or ()} | dict.fromkeys(still, until)
         changes: list[Action] = [OutboxItem.due_at.set(min(due.values()))]
         if fresh and fresh <= still:
             changes.append(OutboxItem.sent_until.set(until))
         else:  # others of them still wait, so each of these has a moment of its own
-            tried |= still
-        for one in sorted(tried):
-            changes.append(OutboxItem.attempts[one].set({**attempt(stored, one), "next_at": until}))
-        return changes
+            with_moment |= still
+        return changes + [_note(one, replace(tried(stored, one), next_at=until)) for one in sorted(with_moment)]
 
-    _write(_by_worker, row, actions)
+    _write(WORKER, row, actions)
 
 
 def put_off(row: OutboxItem, until: str) -> None:
     """Let nobody look at the row before `until`, because its tenant has enough on its way. Its members stay due."""
-    _write(_by_worker, row, lambda stored: [OutboxItem.due_at.set(until)] if stored.due_at == row.due_at else [])
+    _write(WORKER, row, lambda stored: [OutboxItem.due_at.set(until)] if stored.due_at == row.due_at else [])
 
 
 def settle(row: OutboxItem) -> None:
@@ -181,85 +213,66 @@ def settle(row: OutboxItem) -> None:
         due = min(due_at(stored, one) for one in stored.open)
         return [] if due == stored.due_at else [OutboxItem.due_at.set(due)]
 
-    _write(_by_worker, row, actions)
+    _write(WORKER, row, actions)
 
 
 # --- by who delivers, in the tenant's name ---
 
 
-def answered(repository: Store, row: OutboxItem, member: str) -> None:
-    """Take a member out of `open`, and the row out of the index with the last one."""
-    done: Any = OutboxItem.open == {member}
+def answered(work: Work) -> None:
+    """Take the member out of `open`, and the row out of the index with the last one."""
+    row, repository = work.row, work.repository
+    done: Any = OutboxItem.open == {work.member}
     try:
-        if row.open and row.open != {member}:
-            left = repository.update(_key_of(row), [OutboxItem.open.delete({member})], condition=_is_pending())
-            if left.open:
+        if row.open and row.open != {work.member}:
+            taken_out = OutboxItem.open.delete({work.member})
+            if repository.update(_key_of(row), [taken_out], condition=_is_pending()).open:
                 return
             done = OutboxItem.open.does_not_exist()
         repository.update(_key_of(row), _closing(), condition=done & _is_pending())
     except ConditionFailed as failed:
-        stored = _stored(failed)
-        if stored is not None and stored.pending and member in (stored.open or ()):
-            answered(repository, stored, member)
+        stored = failed.stored(OutboxItem)
+        if stored is not None and stored.pending and (again := replace(work, row=stored)).is_open:
+            answered(again)
 
 
-def failed(repository: Store, row: OutboxItem, member: str, *, next_at: str) -> None:
+def failed(work: Work, *, next_at: str) -> None:
     """Note a failed attempt and when the next is due."""
 
-    def change(stored: OutboxItem, before: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    def change(stored: OutboxItem, before: Tried) -> tuple[Tried, str]:
         now = clock.stamp()
-        noted = {"n": int(before["n"]) + 1, "first_at": before["first_at"] or now, "last_at": now, "next_at": next_at}
-        if "returned" in before:
-            noted["returned"] = before["returned"]
-        return noted, min([next_at, *(due_at(stored, one) for one in stored.open or () if one != member)])
+        noted = Tried(before.n + 1, before.first_at or now, now, next_at, before.returned)
+        return noted, min([next_at, *(due_at(stored, one) for one in stored.open or () if one != work.member)])
 
-    _change_attempt(repository, row, member, change)
+    _change_attempt(work, change)
 
 
-def give_back(repository: Store, row: OutboxItem, member: str) -> None:
+def give_back(work: Work) -> None:
     """Let a member of `open` be due at once, whose message ends before any worker has begun it.
 
     No attempt is counted for it. That it was given back is, so that the sender of the message knows that it has ended.
     """
     now = clock.stamp()
-    _change_attempt(
-        repository,
-        row,
-        member,
-        lambda stored, before: ({**before, "next_at": now, "returned": returned(stored, member) + 1}, now),
-    )
+    _change_attempt(work, lambda stored, before: (replace(before, next_at=now, returned=before.returned + 1), now))
 
 
-def risk(repository: Store, row: OutboxItem, member: str, times: int) -> None:
+def risk(work: Work, times: int) -> None:
     """Note how many attempts since the last answer may have killed a worker."""
     _change_attempt(
-        repository,
-        row,
-        member,
-        lambda stored, before: ({**before, "next_at": due_at(stored, member), "risked": times}, ""),
+        work, lambda stored, before: (replace(before, next_at=due_at(stored, work.member), risked=times), "")
     )
 
 
-def hasten(repository: Store, row: OutboxItem, member: str) -> bool:
+def hasten(work: Work) -> bool:
     """Let a member of `open` that waits for its next attempt be due at once. Tell whether it is open.
 
     The attempt replaces the last one in the count, so that impatience does not use up the attempts of three days.
     """
     now = clock.stamp()
-    return _change_attempt(
-        repository,
-        row,
-        member,
-        lambda stored, before: ({**before, "n": max(int(before["n"]) - 1, 0), "next_at": now}, now),
-    )
+    return _change_attempt(work, lambda stored, before: (replace(before, n=max(before.n - 1, 0), next_at=now), now))
 
 
-def _change_attempt(
-    repository: Store,
-    row: OutboxItem,
-    member: str,
-    change: Callable[[OutboxItem, dict[str, Any]], tuple[dict[str, Any], str]],
-) -> bool:
+def _change_attempt(work: Work, change: Callable[[OutboxItem, Tried], tuple[Tried, str]]) -> bool:
     """Change what is stored of the attempts at a member, if it is open still; tell whether it is.
 
     `change` returns what is stored from then on, and when the row is due, "" to leave that.
@@ -268,38 +281,38 @@ def _change_attempt(
 
     def actions(stored: OutboxItem) -> list[Action]:
         nonlocal is_open
-        is_open = member in (stored.open or ())
+        is_open = work.member in (stored.open or ())
         if not is_open:
             return []
-        noted, due = change(stored, attempt(stored, member))
-        return [OutboxItem.attempts[member].set(noted), *([OutboxItem.due_at.set(due)] if due else [])]
+        noted, due = change(stored, tried(stored, work.member))
+        return [_note(work.member, noted), *([OutboxItem.due_at.set(due)] if due else [])]
 
-    _write(lambda item, some, condition: repository.update(item, some, condition=condition), row, actions)
+    _write(work.repository, work.row, actions)
     return is_open
 
 
-def dead(repository: Store, row: OutboxItem, member: str, *, transaction: Transaction) -> None:
+def dead(work: Work, *, transaction: Transaction) -> None:
     """Give a member up, in one transaction with `transaction`, which keeps what is known of it.
 
     Nothing is written where the member is not open any more.
     """
     writing = transaction.copy()
-    gone = OutboxItem.open.contains(member)
-    writing.update(_key_of(row), [OutboxItem.open.delete({member})], name=member, condition=gone)
+    still_open = OutboxItem.open.contains(work.member)
+    writing.update(_key_of(work.row), [OutboxItem.open.delete({work.member})], name=work.member, condition=still_open)
     try:
         retrying(
-            lambda: repository.transact(writing),
+            lambda: work.repository.transact(writing),
             again=lambda error: isinstance(error, TransactionRefused) and error.is_passing(),
             attempts=_ATTEMPTS,
         )
     except TransactionRefused as refused:
-        if refused.reason(member) is None:
+        if refused.reason(work.member) is None:
             raise
         return
-    try:
-        repository.update(_key_of(row), _closing(), condition=OutboxItem.open.does_not_exist() & _is_pending())
-    except ConditionFailed:  # others are open
-        return
+    with suppress(ConditionFailed):  # others are open
+        work.repository.update(
+            _key_of(work.row), _closing(), condition=OutboxItem.open.does_not_exist() & _is_pending()
+        )
 
 
 # --- while an operator lets a tenant's rows wait ---
@@ -312,26 +325,26 @@ def hold(row: OutboxItem, *, member: str = "") -> None:
         now = clock.stamp()
         due.append(OutboxItem.due_at.set(now))
         if member in row.attempts:
-            due.append(OutboxItem.attempts[member].set({**attempt(row, member), "next_at": now}))
+            due.append(_note(member, replace(tried(row, member), next_at=now)))
         else:
             due.append(OutboxItem.sent_until.set(now))
     _move(row, held(row_parts(row.event_id)[0]), due)
 
 
-def release(row: OutboxItem) -> None:
+def release(row: OutboxItem | PendingRow) -> None:
     """Put a row that was set aside back among those that the dispatcher sends when they are due."""
     _move(row, pending_of(row_parts(row.event_id)[1]), [])
 
 
-def drop(row: OutboxItem) -> None:
+def _move(row: OutboxItem | PendingRow, partition: str, also: list[Action]) -> None:
+    with suppress(ConditionFailed):  # all have answered meanwhile
+        _update(WORKER, row, [OutboxItem.pending.set(partition), *also], _is_pending())
+
+
+def drop(row: OutboxItem | PendingRow) -> None:
     """Close a row that nobody is to get any more."""
     with suppress(ConditionFailed):
-        _by_worker(_key_of(row), _closing(), _is_pending())
-
-
-def _move(row: OutboxItem, partition: str, also: list[Action]) -> None:
-    with suppress(ConditionFailed):  # all have answered meanwhile
-        _by_worker(_key_of(row), [OutboxItem.pending.set(partition), *also], _is_pending())
+        _update(WORKER, row, _closing(), _is_pending())
 
 
 # --- by an operator ---
@@ -345,7 +358,7 @@ def reopen(transaction: Transaction, row: OutboxItem, member: str, *, name: str)
     now = clock.stamp()
     again: list[Action] = [
         OutboxItem.open.add({member}),
-        OutboxItem.attempts[member].set({"n": 0, "first_at": "", "last_at": "", "next_at": now}),
+        _note(member, Tried(next_at=now)),
         OutboxItem.pending.set(pending_of(row_parts(row.event_id)[1])),
         OutboxItem.due_at.set(now),
     ]
@@ -356,7 +369,8 @@ def reopen(transaction: Transaction, row: OutboxItem, member: str, *, name: str)
 # --- writing ---
 
 
-def _write(write: _Write, row: OutboxItem, actions: Callable[[OutboxItem], list[Action]]) -> None:
+def _write(store: Store, row: OutboxItem, actions: Callable[[OutboxItem], list[Action]]) -> None:
+    """Make a change that depends on what is stored; made anew on what another change has left, _ATTEMPTS times."""
     stored: OutboxItem | None = row
     for _ in range(_ATTEMPTS):
         if stored is None or not stored.pending or not (changes := actions(stored)):
@@ -365,16 +379,21 @@ def _write(write: _Write, row: OutboxItem, actions: Callable[[OutboxItem], list[
         unchanged = OutboxItem.due_at == stored.due_at
         unchanged &= OutboxItem.open == stored.open if stored.open else OutboxItem.open.does_not_exist()
         try:
-            write(_key_of(stored), changes, unchanged)
+            _update(store, stored, changes, unchanged)
         except ConditionFailed as refused:
-            stored = _stored(refused)
+            stored = refused.stored(OutboxItem)
         else:
             return
 
 
-def _by_worker(item: OutboxItem, actions: list[Action], condition: Any) -> OutboxItem:
-    with guard.acting_for(row_parts(item.event_id)[0]):
-        return WORKER.update(item, actions, condition=condition)
+def _update(store: Store, row: OutboxItem | PendingRow, actions: list[Action], condition: Any) -> None:
+    with guard.acting_for(row_parts(row.event_id)[0]):
+        store.update(_key_of(row), actions, condition=condition)
+
+
+def _note(member: str, tried: Tried) -> Action:
+    noted: Action = OutboxItem.attempts[member].set(tried.stored())
+    return noted
 
 
 def _closing() -> list[Action]:
@@ -386,9 +405,5 @@ def _is_pending() -> Any:
     return OutboxItem.pending.exists()
 
 
-def _key_of(row: OutboxItem) -> OutboxItem:
+def _key_of(row: OutboxItem | PendingRow) -> OutboxItem:
     return OutboxItem(row.event_id, row.timestamp)
-
-
-def _stored(failed: ConditionFailed) -> OutboxItem | None:
-    return failed.stored(OutboxItem)

@@ -11,10 +11,11 @@ from typing import Any, Final
 from pynamodb.attributes import ListAttribute, MapAttribute, NumberAttribute, UnicodeAttribute, UnicodeSetAttribute
 
 from portal.dynamo.client import Item
+from portal.dynamo.models import IndexModel
 from portal.schema import keys
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
 from portal.schema.registry import Grant, declare
-from portal.schema.tables import Index, Table
+from portal.schema.tables import Table
 
 SHARDS: Final = 8  # partitions of the index of pending rows
 NO_TENANT: Final = keys.PLATFORM  # whose are the rows that are no tenant's: the mail to somebody who forgot a password
@@ -53,25 +54,43 @@ def held(tenant_id: str) -> str:
     return keys.composite(tenant_id, _HELD)
 
 
-# Sparse: a row is in it while anything of it is undelivered. It holds the rows of all tenants, and no tenant reads it.
-PENDING = Index(
-    "gsi-status", "pending", "due_at", (), leading_keys="", shared="the sweeper finds due rows of all tenants"
-)
-
-# Of the rows of tenants, and no others: what is a tenant's is found by it when the whole tenant is taken up.
-OUTBOX_BY_TENANT = Index("gsi-tenant", "tenant_id", "timestamp", (), keys.OWN_ID)
-
 OUTBOX = Table(
     "Events.Outbox",
     "tenant",
     "event_id",
     "timestamp",
-    indexes=(PENDING, OUTBOX_BY_TENANT),
     ttl="expires_at",
     stream=True,
     leading_keys=keys.OWN_COMPOSITES,
     placed=True,
 )
+
+
+class PendingRow(IndexModel):
+    """The key of a row of which anything is undelivered, by when it has to be looked at. No tenant reads it."""
+
+    table = OUTBOX
+    label = "gsi-status"
+    leading_keys = ""
+    shared = "the sweeper finds due rows of all tenants"
+
+    pending = UnicodeAttribute(hash_key=True)
+    due_at = UnicodeAttribute(range_key=True)
+    event_id = UnicodeAttribute()
+    timestamp = UnicodeAttribute()
+
+
+class TenantRow(IndexModel):
+    """The key of a tenant's row: rows that are no tenant's are missing."""
+
+    table = OUTBOX
+    label = "gsi-tenant"
+    leading_keys = keys.OWN_ID
+
+    tenant_id = UnicodeAttribute(hash_key=True)
+    timestamp = UnicodeAttribute(range_key=True)
+    event_id = UnicodeAttribute()
+
 
 declare(
     OUTBOX,
@@ -85,8 +104,8 @@ declare(
             stream=True,
         ),
         Grant("worker", OUTBOX, ("BatchGetItem", "UpdateItem"), "Dispatch"),
-        Grant("worker", OUTBOX, ("Query",), "FindPending", index=PENDING, leading_keys=ANY_PENDING),
-        Grant("worker", OUTBOX, ("Query",), "FindHeld", index=PENDING, leading_keys=ANY_HELD),
+        Grant("worker", OUTBOX, ("Query",), "FindPending", index=PendingRow.gsi, leading_keys=ANY_PENDING),
+        Grant("worker", OUTBOX, ("Query",), "FindHeld", index=PendingRow.gsi, leading_keys=ANY_HELD),
     ),
 )
 
@@ -126,7 +145,7 @@ class OutboxItem(Item):
 
 def _rows(reader: Reader) -> Iterator[StoredItem]:
     for place in reader.places:  # mail is written in the pool, whoever writes it
-        named = place.query(OUTBOX, reader.tenant_id, index=OUTBOX_BY_TENANT)
+        named = place.query(OUTBOX, reader.tenant_id, index=TenantRow.gsi)
         yield from place.get(OUTBOX, *((one.item["event_id"]["S"], one.item["timestamp"]["S"]) for one in named))
 
 

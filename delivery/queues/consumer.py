@@ -20,12 +20,12 @@ import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from delivery.queues import limits, message_handling
 from delivery.queues.limits import HANGS_SECONDS, LimitsOf, Schedule
 from delivery.queues.message_handling import Handled
-from delivery.queues.queue_transport import BATCH, Message, Received
+from delivery.queues.queue_transport import BATCH, Message, QueueTransport, Received
 from portal.dynamo import retry
 from portal.errors import PortalError
 
@@ -43,33 +43,7 @@ EXTEND_SECONDS: Final = 10.0
 _DELETE_SECONDS: Final = 0.1
 _TRIES: Final = 5
 
-Handle = Callable[[Received, Message], Handled]
-
-
-class Transport(Protocol):
-    """Name the part of `QueueTransport` that a consumer needs."""
-
-    def send(self, queue: int, messages: list[Message], *, delay: int = 0) -> list[Message]: ...
-    def receive(self, queue: int, *, most: int, wait: int, visibility: int) -> list[Received]: ...
-    def delete(self, queue: int, handles: list[str]) -> list[str]: ...
-    def extend(self, queue: int, handles: list[str], *, seconds: int) -> list[str]: ...
-
-
-@dataclass(frozen=True)
-class _Waiting:
-    """A message in a hand."""
-
-    queue: int
-    received: Received
-    message: Message
-
-    @property
-    def is_suspect(self) -> bool:
-        return message_handling.strikes_of(self.received, self.message) > 0
-
-    @property
-    def goes_alone(self) -> bool:
-        return message_handling.strikes_of(self.received, self.message) >= limits.ALONE_STRIKES
+Handle = Callable[[Received], Handled]
 
 
 class Consumer:
@@ -77,7 +51,7 @@ class Consumer:
 
     def __init__(
         self,
-        transport: Transport,
+        transport: QueueTransport,
         handle: Handle,
         queues: Sequence[int],
         *,
@@ -90,9 +64,9 @@ class Consumer:
         self._schedule = Schedule(slots, limits_of=limits_of)
         self._receipts = Receipts(transport)
         self._changed = threading.Condition()
-        self._hands: dict[int, deque[_Waiting]] = {queue: deque() for queue in queues}
-        self._aside: deque[tuple[float, _Waiting]] = deque()  # what is over a cap, each with when it is put off
-        self._alone: _Waiting | None = None  # for which nothing else begins
+        self._hands: dict[int, deque[Received]] = {queue: deque() for queue in queues}
+        self._aside: deque[tuple[float, Received]] = deque()  # what is over a cap, each with when it is put off
+        self._alone: Received | None = None  # for which nothing else begins
         self._appetite = dict.fromkeys(queues, 1)  # how many messages the next poll asks for
         self._asked: Counter[int] = Counter()
         self._counts: Counter[str] = Counter()
@@ -179,14 +153,13 @@ class Consumer:
             return self._asked[queue]
 
     def _take_in(self, queue: int, most: int, received: list[Received]) -> None:
-        self._receipts.hold(queue, received)
+        self._receipts.hold(received)
         waiting = []
         for one in received:
-            message = message_handling.read(one)
-            if message is None:
-                self._conclude(queue, one, Handled("refused"))
+            if message_handling.is_readable(one):
+                waiting.append(one)
             else:
-                waiting.append(_Waiting(queue, one, message))
+                self._conclude(one, Handled("refused"))
         with self._changed:
             self._asked[queue] = 0
             self._appetite[queue] = min(2 * most, BATCH) if len(received) == most else 1
@@ -209,16 +182,15 @@ class Consumer:
             if seconds:
                 self._put_off(waiting, seconds)
                 continue
-            self._receipts.begin(waiting.received)
-            handled = self._handle(waiting.received, waiting.message)
-            self._conclude(waiting.queue, waiting.received, handled)
+            self._receipts.begin(waiting)
+            self._conclude(waiting, self._handle(waiting))
             with self._changed:
-                self._schedule.end(waiting.queue, waiting.message.tenant_id, is_suspect=waiting.is_suspect)
-                if waiting.goes_alone and self._alone is None:
+                self._schedule.end(waiting.queue, waiting.message.tenant_id, is_suspect=waiting.strikes > 0)
+                if _goes_alone(waiting) and self._alone is None:
                     self._schedule.open()
                 self._changed.notify_all()
 
-    def _take(self) -> tuple[_Waiting, float] | None:
+    def _take(self) -> tuple[Received, float] | None:
         """Wait for the next message. Return it, and the seconds by which it has to be put off; None at the end."""
         with self._changed:
             while not self._stopping:
@@ -238,10 +210,10 @@ class Consumer:
         if reserved and not self._schedule.is_reserved:
             self._changed.notify_all()  # nothing else tells those who ask the queues
 
-    def _begin(self, waiting: _Waiting) -> float:
-        return self._schedule.begin(waiting.queue, waiting.message.tenant_id, is_suspect=waiting.is_suspect)
+    def _begin(self, waiting: Received) -> float:
+        return self._schedule.begin(waiting.queue, waiting.message.tenant_id, is_suspect=waiting.strikes > 0)
 
-    def _take_alone(self) -> tuple[_Waiting, float] | None:
+    def _take_alone(self) -> tuple[Received, float] | None:
         """Take the message for which nothing else begins: to begin, once nothing runs, or to put off, after a while."""
         waiting = self._alone
         if waiting is None or (self._schedule.running and self._schedule.is_reserved):
@@ -254,11 +226,11 @@ class Consumer:
             self._schedule.reserve()
         return waiting, seconds
 
-    def _next(self) -> _Waiting | None:
+    def _next(self) -> Received | None:
         """Take the message whose turn it is out of a hand, or one that was set aside and may begin now."""
         for queue in self._schedule.in_turn(queue for queue, hand in self._hands.items() if hand):
             waiting = self._hands[queue].popleft()
-            if waiting.goes_alone:
+            if _goes_alone(waiting):
                 self._alone = waiting
                 self._schedule.reserve()
                 self._changed.notify_all()
@@ -287,21 +259,20 @@ class Consumer:
 
     # --- letting go ---
 
-    def _give_back(self, left: list[_Waiting]) -> None:
+    def _give_back(self, left: list[Received]) -> None:
         """Let others have what has not begun, at once. As a new message: that it was received here is no strike."""
         for waiting in left:
             self._put_off(waiting, 0)
 
-    def _put_off(self, waiting: _Waiting, seconds: float) -> None:
-        handled = message_handling.postponed(waiting.received, waiting.message, seconds=seconds)
-        self._conclude(waiting.queue, waiting.received, handled)
+    def _put_off(self, waiting: Received, seconds: float) -> None:
+        self._conclude(waiting, message_handling.postponed(waiting, seconds=seconds))
 
-    def _conclude(self, queue: int, received: Received, handled: Handled) -> None:
+    def _conclude(self, received: Received, handled: Handled) -> None:
         """Delete the message, after what is to be sent in its place has been sent. Without that it comes again."""
         with self._changed:
             self._counts[handled.did] += 1
-        if handled.again is None or self._sent(queue, handled.again, handled.delay):
-            self._receipts.done(queue, received)
+        if handled.again is None or self._sent(received.queue, handled.again, handled.delay):
+            self._receipts.done(received)
         else:
             self._receipts.let_go(received)
 
@@ -311,6 +282,10 @@ class Consumer:
         except PortalError as error:
             log.warning("A message could not be put off: %s", error.message)
             return False
+
+
+def _goes_alone(received: Received) -> bool:
+    return received.strikes >= limits.ALONE_STRIKES
 
 
 # --- receipts ---
@@ -326,17 +301,17 @@ class _Held:
 class Receipts:
     """The receipts of one worker. `step` is called by one thread, the rest by any."""
 
-    def __init__(self, transport: Transport, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, transport: QueueTransport, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._transport, self._clock = transport, clock
         self._lock = threading.Lock()
         self._held: dict[str, _Held] = {}
         self._done: dict[int, dict[str, int]] = defaultdict(dict)  # by queue, handles and how often they were refused
 
-    def hold(self, queue: int, received: list[Received]) -> None:
+    def hold(self, received: list[Received]) -> None:
         """Begin to keep messages invisible, for as long as they wait for a slot."""
         with self._lock:
             for one in received:
-                self._held[one.handle] = _Held(queue, float("inf"), self._clock())
+                self._held[one.handle] = _Held(one.queue, float("inf"), self._clock())
 
     def begin(self, received: Received) -> None:
         """Note that the work on a message begins now."""
@@ -344,11 +319,11 @@ class Receipts:
             if received.handle in self._held:
                 self._held[received.handle].until = self._clock() + HANGS_SECONDS
 
-    def done(self, queue: int, received: Received) -> None:
+    def done(self, received: Received) -> None:
         """Delete a message soon."""
         with self._lock:
             self._held.pop(received.handle, None)
-            self._done[queue][received.handle] = 0
+            self._done[received.queue][received.handle] = 0
 
     def let_go(self, received: Received) -> None:
         """Let others see a message when its time is up."""

@@ -16,17 +16,15 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
 from typing import Final
 
 from delivery.outbox import destinations, outbox_rows, publisher
+from delivery.outbox.outbox_rows import Work
 from delivery.outbox.stored import OutboxItem
-from delivery.queues.stored import DEAD_BY_TIME, LISTED, DeadDeliveryItem, dead_delivery
+from delivery.queues.stored import LISTED, DeadDeliveryItem, dead_delivery
 from portal import clock
 from portal.dynamo.library_errors import is_missing
-from portal.dynamo.models import ByIndex
 from portal.dynamo.placement import POOL, Placement
-from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Store, Transaction
 from portal.errors import Conflict, NotFound, PortalError, TransactionRefused, Unavailable
 from portal.schema import keys as schema_keys
@@ -45,20 +43,20 @@ _NO_EVENT: Final = "The outbox has no such event any more, so it cannot be repla
 # --- keeping ---
 
 
-def keep(repository: Store, row: OutboxItem, *, index: int, destination: str, reason: str) -> None:
+def keep(work: Work, *, reason: str) -> None:
     """Give up a delivery: write its dead letter, and let the row wait for it no longer, both or neither.
 
     The same again replaces itself. Raises Throttled and Unavailable.
     """
-    member = publisher.member(index, destination)
-    event = json.loads(row.events[index]) if 0 <= index < len(row.events) else {}
+    row, repository = work.row, work.repository
+    event = json.loads(row.events[work.index]) if 0 <= work.index < len(row.events) else {}
     letter = DeadDeliveryItem(
         repository.tenant_id,
-        dead_delivery(row.timestamp, row.event_id, member),
+        dead_delivery(row.timestamp, row.event_id, work.member),
         event_id=row.event_id,
         timestamp=row.timestamp,
-        index=index,
-        destination=destination,
+        index=work.index,
+        destination=work.destination,
         event_type=str(event.get("type", "")),
         subject=row.subject,
         reason=reason[:REASON_LIMIT],
@@ -72,20 +70,8 @@ def keep(repository: Store, row: OutboxItem, *, index: int, destination: str, re
     if repository.placement.site:
         repository.transact(writing)
         writing = Transaction()
-    outbox_rows.dead(repository, row, member, transaction=writing)
-    log.error("A delivery is dead: tenant %s, %s to %s: %s", repository.tenant_id, letter.subject, destination, reason)
-
-
-# --- reading ---
-
-
-def stored(*, tenant_id: str = "") -> Iterator[DeadDeliveryItem]:
-    """Yield all dead deliveries, newest first, or those of one tenant by the moment of their events: a Query a
-    megabyte."""
-    if tenant_id:
-        yield from Store("tenant", tenant_id).query_all(DeadDeliveryItem, schema_keys.tenant, consistent=True)
-    else:
-        yield from PLATFORM.query_all(ByIndex(DeadDeliveryItem, DEAD_BY_TIME), LISTED, descending=True)
+    outbox_rows.dead(work, transaction=writing)
+    log.error("A delivery is dead: tenant %s, %s to %s: %s", work.tenant_id, row.subject, work.destination, reason)
 
 
 def name_of(letter: DeadDeliveryItem) -> str:

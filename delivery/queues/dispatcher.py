@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from threading import Lock
-from typing import Final, Protocol
+from typing import Final
 
 from delivery.outbox import outbox_rows, publisher
 from delivery.outbox.outbox_rows import RowKey
@@ -27,7 +27,7 @@ from delivery.queues import limits
 from delivery.queues.holds import HoldCache, Verdict
 from delivery.queues.limits import LimitsOf
 from delivery.queues.queue_transport import Message
-from delivery.queues.sender import Offer, Taken
+from delivery.queues.sender import Offer, Sender, Taken
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.library_errors import is_missing
@@ -47,16 +47,6 @@ WATCHED_SECONDS: Final = 10.0  # after which a message that nobody has answered 
 _Failures = dict[RowKey, Unavailable]  # of the rows that a change was made to
 
 
-class Sends(Protocol):
-    """The part of `Sender` that a dispatcher needs."""
-
-    def offer(self, offers: Iterable[Offer]) -> Taken: ...
-
-    def pump(self) -> Taken: ...
-
-    def over(self, event_id: str, index: int, destination: str, *, failed: bool = False) -> bool: ...
-
-
 @dataclass
 class _Watched:
     """A message on its way, whose unit this dispatcher's sender holds."""
@@ -70,7 +60,7 @@ class _Watched:
 class Dispatcher:
     """Bring rows to the sender, and note what it sent. `handle` is a handler of the outbox's stream."""
 
-    def __init__(self, sender: Sends, *, holds: HoldCache | None = None) -> None:
+    def __init__(self, sender: Sender, *, holds: HoldCache | None = None) -> None:
         self._sender, self._holds = sender, holds or HoldCache()
         self._lock = Lock()
         self._watched: dict[tuple[RowKey, str], _Watched] = {}
@@ -192,7 +182,7 @@ class Dispatcher:
             if new is None
             or not _is_pending(new)
             or member not in (new.open or ())
-            or outbox_rows.ended(new, member) > outbox_rows.ended(old, member)
+            or outbox_rows.tried(new, member).ended > outbox_rows.tried(old, member).ended
         ]
         for member in ended:
             failed = new is not None and member in (new.open or ())
@@ -201,7 +191,7 @@ class Dispatcher:
 
     def _has_ended(self, one: _Watched, row: OutboxItem | None, now: float) -> bool:
         done = row is None or one.member not in (row.open or ())
-        if row is not None and (done or outbox_rows.ended(row, one.member) >= one.attempt):
+        if row is not None and (done or outbox_rows.tried(row, one.member).ended >= one.attempt):
             done = True
         if done or now - one.at > outbox_rows.CERTAINLY_ANSWERED.total_seconds():
             self._free(one.row, one.member)
@@ -242,7 +232,7 @@ def _is_pending(row: OutboxItem) -> bool:
 
 def _is_back(old: OutboxItem, new: OutboxItem) -> bool:
     """Tell whether an operator has let a row go again, or somebody has opened it anew or does not want to wait."""
-    hastened = any(outbox_rows.attempts_of(new, one) < outbox_rows.attempts_of(old, one) for one in new.open or ())
+    hastened = any(outbox_rows.tried(new, one).n < outbox_rows.tried(old, one).n for one in new.open or ())
     opened = not (new.open or set()) <= (old.open or set())
     return _is_pending(new) and (not _is_pending(old) or opened or hastened)
 
@@ -255,7 +245,7 @@ def _offers(row: OutboxItem) -> list[Offer]:
         where = outbox_rows.here()
         message = Message(tenant_id, row.event_id, row.timestamp, index, destination, placement=where)
         queues = [int(number) for number in row.queues]
-        offers.append(Offer(message, queues, outbox_rows.ended(row, member) + 1, row))
+        offers.append(Offer(message, queues, outbox_rows.tried(row, member).ended + 1, row))
     return offers
 
 

@@ -24,10 +24,9 @@ from datetime import timedelta
 from typing import Final, Literal
 
 from delivery.outbox import outbox_rows
-from delivery.outbox.stored import PENDING, SHARDS, OutboxItem, held, pending, row_parts
+from delivery.outbox.stored import SHARDS, PendingRow, held, pending, row_parts
 from delivery.queues.stored import EVERYTHING, HOLDS, HoldItem
 from portal import clock
-from portal.dynamo.models import ByIndex
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Action as UpdateAction
 from portal.dynamo.store import Transaction
@@ -142,7 +141,7 @@ def _carry_out_all(hold: HoldItem, source: StreamSource, until: float) -> tuple[
     return changed, True
 
 
-def carry_out(hold: HoldItem, row: OutboxItem) -> bool:
+def carry_out(hold: HoldItem, row: PendingRow) -> bool:
     """Do with a row of the index what the hold says. Tell whether there was anything to do."""
     verdict = verdict_on(hold, row.timestamp)
     if verdict == "drop":
@@ -154,15 +153,12 @@ def carry_out(hold: HoldItem, row: OutboxItem) -> bool:
     return False
 
 
-def _rows(tenant_id: str, *, everywhere: bool) -> Iterator[OutboxItem]:
-    """Yield the tenant's rows that are set aside and, with `everywhere`, its pending ones: keys, nothing else."""
-    yield from _in(held(tenant_id))
+def _rows(tenant_id: str, *, everywhere: bool) -> Iterator[PendingRow]:
+    """Yield the tenant's rows that are set aside and, with `everywhere`, its pending ones."""
+    yield from WORKER.query_all(PendingRow, held(tenant_id))
     for shard in range(SHARDS if everywhere else 0):
-        yield from (r for r in _in(pending(shard)) if row_parts(r.event_id)[0] == tenant_id)
-
-
-def _in(partition: str) -> Iterator[OutboxItem]:
-    return WORKER.query_all(ByIndex(OutboxItem, PENDING), partition)
+        found = WORKER.query_all(PendingRow, pending(shard))
+        yield from (row for row in found if row_parts(row.event_id)[0] == tenant_id)
 
 
 def _finish(hold: HoldItem) -> None:

@@ -20,8 +20,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from delivery.outbox import destinations, outbox_rows, publisher
-from delivery.outbox.destinations import Work
+from delivery.outbox import destinations, outbox_rows
+from delivery.outbox.outbox_rows import Work
 from delivery.outbox.stored import OutboxItem, outbox_row, row_parts
 from delivery.queues import dead_deliveries
 from delivery.queues.holds import HoldCache
@@ -54,44 +54,39 @@ class Handled:
     delay: int = 0
 
 
-def strikes_of(received: Received, message: Message) -> int:
-    """Return how often whoever had it came to a bad end: each receive but this one was such a time."""
-    return message.strikes + received.receives - 1
-
-
-def read(received: Received) -> Message | None:
-    """Return the message, None for what is none: that is logged, and nobody's to keep."""
+def is_readable(received: Received) -> bool:
+    """Tell whether a message is one of ours. Anything else is logged, and nobody keeps it."""
     try:
-        return received.read()
+        return bool(received.message)
     except Invalid as error:
         log.error("A message was thrown away: %s", error.message)
-        return None
+        return False
 
 
-def postponed(received: Received, message: Message, *, seconds: float) -> Handled:
+def postponed(received: Received, *, seconds: float) -> Handled:
     """Put a message that was not begun behind others, as a new one with the same strikes; after too many times, give
     it back to its row. Without seconds a worker that stops lets others have it, which nobody has to know."""
+    message = received.message
     if seconds:
-        _note(message, "postponed", _waited(received))
+        _note(received, "postponed", _waited(received))
     if message.postponed >= MOST_POSTPONEMENTS:
         _give_back(message)
         return Handled("left")
-    again = replace(message, postponed=message.postponed + 1, strikes=strikes_of(received, message))
+    again = replace(message, postponed=message.postponed + 1, strikes=received.strikes)
     return Handled("postponed", again, max(0, int(seconds + 0.999)))
 
 
 def _give_back(message: Message) -> None:
     """Let the row be due at once. Where that cannot be written it is so later, as after a message that was lost."""
     try:
-        found = _find(message)
-        if found:
-            outbox_rows.give_back(*found)
+        if work := _find(message):
+            outbox_rows.give_back(work)
     except PortalError as error:
         log.warning("A message is left to its row, which is due later: %s", error.message)
 
 
-def _find(message: Message) -> tuple[Store, OutboxItem, str] | None:
-    """Read the row. Return it with its tenant's repository and the member that is still open; None where none is.
+def _find(message: Message, *, deadline: float = 0.0) -> Work | None:
+    """Read the row, and return the work that is open still; None where none is.
 
     Raises Invalid where the ids are not those of a row of the tenant that the message names, Unavailable.
     """
@@ -108,8 +103,8 @@ def _find(message: Message) -> tuple[Store, OutboxItem, str] | None:
         if not (message.placement and is_missing(error)):  # an outbox of its own goes with all that is in it
             raise
         return None
-    member = publisher.member(message.index, message.destination)
-    return None if row is None or member not in (row.open or ()) else (repository, row, member)
+    work = row and Work(repository, row, message.index, message.destination, deadline)
+    return work if work and work.is_open else None
 
 
 class MessageHandler:
@@ -119,80 +114,74 @@ class MessageHandler:
         self._holds = holds or HoldCache()
         self._clock = clock
 
-    def handle(self, received: Received, message: Message) -> Handled:
+    def handle(self, received: Received) -> Handled:
         """Deliver, and write what came of it. Returns what is to happen with the message; raises nothing."""
         waited = _waited(received)
         try:
-            handled = self._handle(message, strikes_of(received, message))
-            _note(message, handled.did, waited)
+            handled = self._handle(received.message, received.strikes)
+            _note(received, handled.did, waited)
             return handled
         except Unavailable as error:
             log.warning("A message is put off, the database is away: %s", error.message)
-            return postponed(received, message, seconds=AWAY_SECONDS)
+            return postponed(received, seconds=AWAY_SECONDS)
         except Exception:
-            log.exception("A message of tenant %s could not be handled", message.tenant_id)
-            struck = replace(message, strikes=strikes_of(received, message) + 1)
-            return Handled("struck", struck, AWAY_SECONDS)
+            log.exception("A message of tenant %s could not be handled", received.message.tenant_id)
+            return Handled("struck", replace(received.message, strikes=received.strikes + 1), AWAY_SECONDS)
 
     def _handle(self, message: Message, strikes: int) -> Handled:
         try:
-            found = _find(message)
+            work = _find(message, deadline=self._clock() + DELIVERY_SECONDS)
         except Invalid as error:
             log.error("A message was thrown away: %s", error.message)
             return Handled("refused")
-        if found is None:
+        if work is None:
             return Handled("closed")
-        repository, row, member = found
         verdict = self._holds.verdict(message.tenant_id, message.timestamp)
         if verdict != "go":
-            with at(repository.placement):
-                return _held(row, member, drop=verdict == "drop")
+            with at(work.repository.placement):
+                return _held(work, drop=verdict == "drop")
         if not strikes:
-            return self._deliver(repository, row, message, member)
+            return _deliver(work)
         # The first time, when it was no suspect yet, nobody counted.
-        begun = outbox_rows.risked(row, member) + 1
+        begun = work.tried.risked + 1
         if begun >= MOST_BEGINNINGS or strikes >= MOST_STRIKES:
-            reason = f"It was being worked on {begun} times when that ended badly."
-            return _give_up(repository, row, message, reason)
-        outbox_rows.risk(repository, row, member, begun)
+            return _give_up(work, f"It was being worked on {begun} times when that ended badly.")
+        outbox_rows.risk(work, begun)
         try:
-            return self._deliver(repository, row, message, member)
+            return _deliver(work)
         except Unavailable:
-            outbox_rows.risk(repository, row, member, begun - 1)
+            outbox_rows.risk(work, begun - 1)
             raise
 
-    def _deliver(self, repository: Store, row: OutboxItem, message: Message, member: str) -> Handled:
-        """Let the destination deliver it, and write what came of that."""
-        try:
-            deliver = destinations.deliver_for(message.destination)
-        except NotFound as error:
-            return _give_up(repository, row, message, error.message)
-        attempt = outbox_rows.attempts_of(row, member) + 1
-        deadline = self._clock() + DELIVERY_SECONDS
-        outcome = deliver(
-            Work(message.tenant_id, repository, row, message.index, message.destination, attempt, deadline)
-        )
-        if outcome.state == "answered":
-            outbox_rows.answered(repository, row, member)
-            return Handled("answered")
-        pause = destinations.retry_pause(attempt)
-        if outcome.state == "dead" or pause is None:
-            return _give_up(repository, row, message, outcome.note or "Its attempts are used up.")
-        seconds = pause.total_seconds() if outcome.retry_after is None else outcome.retry_after
-        outbox_rows.failed(repository, row, member, next_at=clock.stamp(offset=int(seconds * 1_000_000)))
-        return Handled(outcome.state)
 
-
-def _held(row: OutboxItem, member: str, *, drop: bool) -> Handled:
+def _held(work: Work, *, drop: bool) -> Handled:
     if drop:
-        outbox_rows.drop(row)
+        outbox_rows.drop(work.row)
         return Handled("dropped")
-    outbox_rows.hold(row, member=member)
+    outbox_rows.hold(work.row, member=work.member)
     return Handled("held")
 
 
-def _give_up(repository: Store, row: OutboxItem, message: Message, reason: str) -> Handled:
-    dead_deliveries.keep(repository, row, index=message.index, destination=message.destination, reason=reason)
+def _deliver(work: Work) -> Handled:
+    """Let the destination deliver it, and write what came of that."""
+    try:
+        deliver = destinations.deliver_for(work.destination)
+    except NotFound as error:
+        return _give_up(work, error.message)
+    outcome = deliver(work)
+    if outcome.state == "answered":
+        outbox_rows.answered(work)
+        return Handled("answered")
+    pause = destinations.retry_pause(work.attempt)
+    if outcome.state == "dead" or pause is None:
+        return _give_up(work, outcome.note or "Its attempts are used up.")
+    seconds = pause.total_seconds() if outcome.retry_after is None else outcome.retry_after
+    outbox_rows.failed(work, next_at=clock.stamp(offset=int(seconds * 1_000_000)))
+    return Handled(outcome.state)
+
+
+def _give_up(work: Work, reason: str) -> Handled:
+    dead_deliveries.keep(work, reason=reason)
     return Handled("dead")
 
 
@@ -206,8 +195,8 @@ def _waited(received: Received) -> float:
     return max(0.0, time.time() - received.sent_at) if received.sent_at else 0.0
 
 
-def _note(message: Message, did: str, seconds: float) -> None:
+def _note(received: Received, did: str, seconds: float) -> None:
     """Count it for the tenant. `seconds` are those before it was taken up."""
     field = _FIELDS.get(did)
     if field is not None:
-        reporting.note(message.tenant_id, NoiseTally(**{field: 1, "wait": seconds}))
+        reporting.note(received.message.tenant_id, NoiseTally(**{field: 1, "wait": seconds}))

@@ -15,7 +15,7 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final
 
 from django.conf import settings
@@ -88,17 +88,26 @@ class Message:
 
 @dataclass(frozen=True)
 class Received:
-    """A message that one worker has for a while. `receives` counts how often it was received, this time included;
-    `handle` is what deletes or extends it. `read` takes the body apart."""
+    """A message that one worker has for a while.
 
+    `receives` counts how often it was received, this time included; `handle` is what deletes or extends it.
+    """
+
+    queue: int
     body: str
     handle: str
     receives: int
     sent_at: float  # seconds since the epoch
 
-    def read(self) -> Message:
-        """Return the message. Raises Invalid."""
+    @cached_property
+    def message(self) -> Message:
+        """The message that the body says. Raises Invalid."""
         return Message.read(self.body)
+
+    @property
+    def strikes(self) -> int:
+        """How often work on the message ended badly: each receive but this one was such a time."""
+        return self.message.strikes + self.receives - 1
 
 
 @dataclass(frozen=True)
@@ -162,7 +171,7 @@ class QueueTransport:
             VisibilityTimeout=visibility,
             MessageSystemAttributeNames=["ApproximateReceiveCount", "SentTimestamp"],
         )
-        return [_received(raw) for raw in answer.get("Messages", [])]
+        return [_received(queue, raw) for raw in answer.get("Messages", [])]
 
     def delete(self, queue: int, handles: Sequence[str]) -> list[str]:
         """Delete messages by their handles. Returns those that SQS refused: too old, or received again since."""
@@ -230,9 +239,10 @@ class QueueTransport:
         return sqs_client.queue_connection(self._role).call(operation, self.queue_name(queue), **params)
 
 
-def _received(raw: dict[str, Any]) -> Received:
+def _received(queue: int, raw: dict[str, Any]) -> Received:
     attributes = raw.get("Attributes", {})
     return Received(
+        queue,
         raw["Body"],
         raw["ReceiptHandle"],
         int(attributes.get("ApproximateReceiveCount", 1)),

@@ -22,14 +22,14 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from django.conf import settings
 
 from delivery.outbox.outbox_rows import CERTAINLY_ANSWERED
 from delivery.queues import limits, queue_sets
 from delivery.queues.limits import Lending, LimitsOf
-from delivery.queues.queue_transport import Depth, Message
+from delivery.queues.queue_transport import Depth, Message, QueueTransport
 from portal.dynamo.client import fan_out
 from portal.errors import Rejected, Unavailable
 
@@ -40,15 +40,6 @@ MOST_WAITING_OF_ONE: Final = 500
 _SMOOTHING: Final = 0.5  # how much of a late number counts when it comes
 
 _Key = tuple[str, int, str]
-
-
-class Queues(Protocol):
-    """The part of `QueueTransport` that a sender needs."""
-
-    @property
-    def queues(self) -> int: ...
-
-    def send(self, queue: int, messages: Sequence[Message]) -> list[Message]: ...
 
 
 @dataclass(frozen=True)
@@ -93,7 +84,7 @@ class Sender:
 
     def __init__(
         self,
-        transport: Queues,
+        transport: QueueTransport,
         *,
         workers: int | None = None,
         slots: int | None = None,

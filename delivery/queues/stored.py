@@ -13,10 +13,11 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 from delivery.outbox.stored import OUTBOX
 from delivery.queues.queue_transport import NAME
 from portal.dynamo.client import Item
+from portal.dynamo.models import IndexModel
 from portal.schema import keys
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding, own_partition
 from portal.schema.registry import Grant, QueueGrant, declare
-from portal.schema.tables import Index, Table
+from portal.schema.tables import Table
 from tenants.tenancy.stored import DIRECTORY
 
 # --- queues and sets ---
@@ -124,18 +125,39 @@ def _hold(reader: Reader) -> Iterator[StoredItem]:
 
 LISTED: Final = keys.part("LISTED")  # the one partition of the index that lists those of all tenants
 
-# Those of all tenants by the moment they died, for operators. No tenant reads it.
-DEAD_BY_TIME = Index(
-    "by-time",
-    "listed",
-    "at",
-    ("event_id", "timestamp", "index", "destination", "event_type", "subject", "reason", "expires_at"),
-    leading_keys="",
-    shared="operators list failed deliveries of all tenants, newest first",
-)
-DEAD_DELIVERIES = Table(
-    "Events.DeadLetters", "tenant", "tenant_id", "letter_id", indexes=(DEAD_BY_TIME,), ttl="expires_at"
-)
+DEAD_DELIVERIES = Table("Events.DeadLetters", "tenant", "tenant_id", "letter_id", ttl="expires_at")
+
+
+class DeadDeliveryFields(Item):
+    """What is stored of a delivery that was given up. Its event stays in the outbox, in the row `event_id` and
+    `timestamp`, and expires by TTL at the same time as that row.
+
+    `index` is the event's place in the row, and `reason` a sentence.
+    """
+
+    event_id = UnicodeAttribute()
+    timestamp = UnicodeAttribute()
+    index = NumberAttribute()
+    destination = UnicodeAttribute()
+    event_type = UnicodeAttribute()
+    subject = UnicodeAttribute()
+    reason = UnicodeAttribute()
+    expires_at = NumberAttribute()
+
+
+class DeadDeliveryRow(DeadDeliveryFields, IndexModel):
+    """A row of the list of all tenants' dead deliveries. No tenant reads it."""
+
+    table = DEAD_DELIVERIES
+    label = "by-time"
+    leading_keys = ""
+    shared = "operators list failed deliveries of all tenants, newest first"
+
+    listed = UnicodeAttribute(hash_key=True)
+    at = UnicodeAttribute(range_key=True)
+    tenant_id = UnicodeAttribute()
+    letter_id = UnicodeAttribute()
+
 
 declare(
     DEAD_DELIVERIES,
@@ -143,7 +165,7 @@ declare(
         # A consumer acts as the tenant whose message it holds.
         Grant("tenant", DEAD_DELIVERIES, ("BatchGetItem", "GetItem", "PutItem", "Query")),
         Grant("platform", DEAD_DELIVERIES, ("DeleteItem",)),
-        Grant("platform", DEAD_DELIVERIES, ("Query",), "ListDeadDeliveries", index=DEAD_BY_TIME),
+        Grant("platform", DEAD_DELIVERIES, ("Query",), "ListDeadDeliveries", index=DeadDeliveryRow.gsi),
         Grant("platform", OUTBOX, ("UpdateItem",), "ReplayDeadDeliveries"),
         # It puts aside what an operator holds.
         Grant("delivery", OUTBOX, ("UpdateItem",), "PutAsideWhatIsHeld"),
@@ -156,29 +178,20 @@ def dead_delivery(timestamp: str, event_id: str, member: str) -> str:
     return keys.joined(timestamp, keys.digest(f"{event_id} {member}", size=8))
 
 
-class DeadDeliveryItem(Item):
-    """A delivery that was given up. The event stays in the outbox, in the row `event_id` and `timestamp`, and expires
-    by TTL at the same time as that row.
+class DeadDeliveryItem(DeadDeliveryFields):
+    """A dead delivery.
 
-    `index` is the event's place in the row, `reason` a sentence, `at` when it was given up. `listed` is the
-    partition of the index. `placement` says in whose outbox the row is, missing for that of all; the index lacks it.
+    `at` is when it was given up, `listed` the partition of the index. `placement` says in whose outbox the row is,
+    missing for that of all; the index lacks it.
     """
 
     table = DEAD_DELIVERIES
 
     tenant_id = UnicodeAttribute(hash_key=True)
     letter_id = UnicodeAttribute(range_key=True)
-    event_id = UnicodeAttribute()
-    timestamp = UnicodeAttribute()
-    index = NumberAttribute()
-    destination = UnicodeAttribute()
-    event_type = UnicodeAttribute()
-    subject = UnicodeAttribute()
-    reason = UnicodeAttribute()
     at = UnicodeAttribute()
     listed = UnicodeAttribute()
     placement = UnicodeAttribute(null=True)
-    expires_at = NumberAttribute()
 
 
 _dead = own_partition(DEAD_DELIVERIES)

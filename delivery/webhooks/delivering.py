@@ -18,8 +18,9 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
-from delivery.outbox import destinations, outbox_rows, publisher
-from delivery.outbox.destinations import Outcome, Work
+from delivery.outbox import destinations, publisher
+from delivery.outbox.destinations import Outcome
+from delivery.outbox.outbox_rows import Work
 from delivery.webhooks import delivery_log, endpoints, rotation, safe_addresses, signatures
 from delivery.webhooks.delivery_log import ANSWERED, DEAD, FAILED, SKIPPED, Attempt
 from delivery.webhooks.safe_client import DEADLINE, AddressRefused, HttpAnswer, NoAnswer, SafeClient
@@ -140,7 +141,7 @@ def _note_health(work: Work, endpoint: EndpointItem, *, is_well: bool) -> None:
 
 def _failed_throughout(work: Work, endpoint: EndpointItem) -> bool:
     """Tell whether nothing was answered from the first attempt of this delivery to the last."""
-    first = outbox_rows.first_failed_at(work.row, publisher.member(work.index, work.destination))
+    first = work.tried.first_at
     return bool(endpoint.failing_since and first and endpoint.failing_since <= first)
 
 

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from delivery.outbox import publisher
-from delivery.outbox.destinations import Work
+from delivery.outbox.outbox_rows import Work
 from delivery.outbox.stored import OutboxItem, outbox_row
 from delivery.webhooks.stored import DELIVERIES, DeliveryItem, EndpointItem, log_key, log_key_parts, log_partition
 from portal import clock

@@ -13,6 +13,7 @@ from typing import Final
 
 from delivery.outbox import outbox_rows, publisher
 from delivery.outbox.event_types import Event
+from delivery.outbox.outbox_rows import Work
 from delivery.outbox.stored import OutboxItem, outbox_row
 from delivery.webhooks import delivery_log, endpoints, webhook_events
 from delivery.webhooks.endpoint_changes import ChangedEndpoint
@@ -22,7 +23,7 @@ from portal.dynamo.client import fan_out
 from portal.dynamo.library_errors import is_missing
 from portal.dynamo.placement import POOL
 from portal.dynamo.retry import retrying
-from portal.dynamo.store import Store, Transaction
+from portal.dynamo.store import Transaction
 from portal.dynamo.transaction import Companion, beside
 from portal.errors import Conflict, TransactionRefused, Unavailable
 from tenants.tenancy.context import TenantContext
@@ -104,30 +105,28 @@ def _sent_again(tenant: TenantContext, endpoint_id: str, delivery: DeliveryItem)
     at, event_id = log_key_parts(delivery.timestamp_event_id)
     _, row_id, index = event_id.split("_")
     told_by = delivery_log.told_by_repository(tenant.repository, delivery)
-    row = OutboxItem(told_by.key(outbox_row, row_id), at)
-    member = publisher.member(int(index), endpoint_id)
     if delivery.state != delivery_log.FAILED:
-        return _reopened(told_by, row, member)
+        return _reopened(Work(told_by, OutboxItem(told_by.key(outbox_row, row_id), at), int(index), endpoint_id))
     # Of two who ask for it, one gets the log's row; and what was sent for its next attempt has no moment to come.
     if not delivery_log.now_due(tenant.repository, delivery):
         return False
     stored = delivery_log.stored_row(told_by, row_id, at)
-    return stored is not None and outbox_rows.hasten(told_by, stored, member)
+    return stored is not None and outbox_rows.hasten(Work(told_by, stored, int(index), endpoint_id))
 
 
-def _reopened(told_by: Store, row: OutboxItem, member: str) -> bool:
+def _reopened(work: Work) -> bool:
     """Let the outbox wait for this delivery again, and tell whether it did: not where it waits already."""
     transaction = Transaction()
-    outbox_rows.reopen(transaction, row, member, name=_ROW)
+    outbox_rows.reopen(transaction, work.row, work.member, name=_ROW)
     try:
-        told_by.transact(transaction)
+        work.repository.transact(transaction)
     except TransactionRefused as refused:
         reason = refused.reason(_ROW)
         if reason is not None and reason.code == "ConditionalCheckFailed":
             return False
         raise
     except Unavailable as error:
-        if told_by.placement == POOL or not is_missing(error):
+        if work.repository.placement == POOL or not is_missing(error):
             raise
         return False  # that outbox is no more
     return True

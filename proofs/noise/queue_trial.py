@@ -84,8 +84,9 @@ class DeedHandler:
     begin: Callable[[str, str], object]
     end: Callable[[str, str, str], object]
 
-    def handle(self, received: Received, message: Message) -> Handled:
-        if message_handling.strikes_of(received, message) >= message_handling.MOST_STRIKES:
+    def handle(self, received: Received) -> Handled:
+        message = received.message
+        if received.strikes >= message_handling.MOST_STRIKES:
             return self._ended(message, DEAD)
         self.begin(message.event_id, message.tenant_id)
         deed, milliseconds, *until = message.destination.split("/")

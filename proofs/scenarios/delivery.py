@@ -23,8 +23,8 @@ from typing import Any, ClassVar, Final
 from django.core.management import call_command
 
 from delivery.outbox import destinations, event_types, outbox_rows, publisher
-from delivery.outbox.destinations import Outcome, Work
-from delivery.outbox.outbox_rows import CERTAINLY_ANSWERED
+from delivery.outbox.destinations import Outcome
+from delivery.outbox.outbox_rows import CERTAINLY_ANSWERED, Work
 from delivery.outbox.stored import SHARDS, row_parts
 from delivery.queues import consumer
 from delivery.queues.consumer import Consumer

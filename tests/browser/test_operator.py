@@ -6,6 +6,7 @@ import pytest
 from django.contrib.admin.utils import quote
 from playwright.sync_api import expect
 
+from delivery.outbox.outbox_rows import Work
 from delivery.queues import dead_deliveries, depths, holds
 from delivery.queues.queue_transport import Depth
 from portal.dynamo.store import Store
@@ -62,8 +63,8 @@ def dead(world: World) -> str:
     row = deliveries.row(acme.tenant_id, "ep_0123456789abcdef")
     reason = "There is no host long-label-of-a-customer.integration.example.com. " * 3
     keeping = Store("tenant", acme.tenant_id)
-    dead_deliveries.keep(keeping, row, index=0, destination="ep_0123456789abcdef", reason=reason)
-    (letter,) = dead_deliveries.stored()
+    dead_deliveries.keep(Work(keeping, row, 0, "ep_0123456789abcdef"), reason=reason)
+    (letter,) = deliveries.dead()
     return f"/admin/delivery/deaddelivery/{quote(f'{letter.tenant_id}/{letter.letter_id}')}/change/"
 
 

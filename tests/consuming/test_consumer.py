@@ -44,7 +44,8 @@ class Handler:
         self._running: Counter[str] = Counter()
         self.most: Counter[str] = Counter()
 
-    def __call__(self, received: Received, message: Message) -> Handled:
+    def __call__(self, received: Received) -> Handled:
+        message = received.message
         with self._lock:
             self.seen.append(message)
             self._running[message.tenant_id] += 1
@@ -62,7 +63,7 @@ class Handler:
 
 def worker(
     queues: QueuesInMemory,
-    handle: Callable[[Received, Message], Handled],
+    handle: Callable[[Received], Handled],
     *,
     limits: DeliveryLimits = FAST,
     slots: int = SLOTS,
@@ -77,7 +78,7 @@ def worker(
 @contextmanager
 def consuming(
     queues: QueuesInMemory,
-    handle: Callable[[Received, Message], Handled],
+    handle: Callable[[Received], Handled],
     *,
     limits: DeliveryLimits = FAST,
     slots: int = SLOTS,
@@ -225,8 +226,8 @@ def test_what_was_received_by_a_worker_that_died_is_a_suspect() -> None:
     queues.receive(0, most=1, wait=0, visibility=30)
     queues.time_out()
 
-    def handle(received: Received, message: Message) -> Handled:
-        seen.append(message_handling.strikes_of(received, message))
+    def handle(received: Received) -> Handled:
+        seen.append(received.strikes)
         return DONE
 
     with consuming(queues, handle):
@@ -249,7 +250,7 @@ def test_stopping_finishes_what_runs_and_gives_back_what_has_not_begun() -> None
     handler.let_go()
     stopping.join()
     assert len(handler.done) == 1
-    left = [one.read() for queue in range(3) for one in queues.receive(queue, most=10, wait=0, visibility=30)]
+    left = [one.message for queue in range(3) for one in queues.receive(queue, most=10, wait=0, visibility=30)]
     assert Counter(replace(one, postponed=0) for one in left) == Counter(sent) - Counter(handler.done)
 
 

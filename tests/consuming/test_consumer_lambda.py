@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from delivery import lambda_handlers
-from delivery.outbox.destinations import Outcome, Work
+from delivery.outbox.destinations import Outcome
+from delivery.outbox.outbox_rows import Work
 from delivery.queues.limits import DeliveryLimits, Schedule
 from delivery.queues.queue_transport import Message
 from portal.errors import Unavailable

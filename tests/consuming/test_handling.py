@@ -9,8 +9,9 @@ from datetime import timedelta
 import pytest
 
 from delivery.outbox import destinations, outbox_rows, stored
-from delivery.outbox.destinations import Outcome, Work
-from delivery.queues import consumer, dead_deliveries, limits, message_handling
+from delivery.outbox.destinations import Outcome
+from delivery.outbox.outbox_rows import Work
+from delivery.queues import consumer, limits, message_handling
 from delivery.queues.message_handling import Handled, MessageHandler
 from delivery.queues.queue_transport import Message
 from portal import clock
@@ -54,11 +55,11 @@ def globex(world: World) -> str:
 
 
 def handle(told: Message, *, receives: int = 1) -> Handled:
-    return MessageHandler().handle(deliveries.received(told, receives=receives), told)
+    return MessageHandler().handle(deliveries.received(told, receives=receives))
 
 
 def reasons(tenant_id: str = "") -> list[str]:
-    return [letter.reason for letter in dead_deliveries.stored(tenant_id=tenant_id)]
+    return [letter.reason for letter in deliveries.dead(tenant_id)]
 
 
 def test_what_is_answered_leaves_the_outbox(acme: str, receiver: Receiver) -> None:
@@ -114,7 +115,7 @@ def test_what_a_receiver_does_not_want_any_more_is_a_dead_letter_at_once(acme: s
     row = deliveries.row(acme, ENDPOINT)
     receiver.outcome = Outcome("dead", note="It answered 410.")
     assert handle(deliveries.message(row, ENDPOINT)) == Handled("dead")
-    (letter,) = dead_deliveries.stored()
+    (letter,) = deliveries.dead()
     assert (letter.tenant_id, letter.destination, letter.event_type) == (acme, ENDPOINT, "test.happened")
     assert (letter.subject, letter.reason, letter.expires_at) == ("ticket/7", "It answered 410.", row.expires_at)
 
@@ -166,7 +167,7 @@ def test_an_answer_ends_the_count(acme: str, receiver: Receiver) -> None:
     die_twice(told, receiver)
     receiver.outcome = Outcome("failed")
     assert handle(told, receives=3) == Handled("failed")
-    assert outbox_rows.risked(deliveries.stored(row), f"0/{ENDPOINT}") == 0
+    assert outbox_rows.tried(deliveries.stored(row), f"0/{ENDPOINT}").risked == 0
 
 
 def test_a_beginning_that_met_an_absent_database_is_taken_back_and_no_other(acme: str, receiver: Receiver) -> None:
@@ -175,7 +176,7 @@ def test_a_beginning_that_met_an_absent_database_is_taken_back_and_no_other(acme
     die_twice(told, receiver)
     receiver.outcome = Unavailable("away")
     assert handle(told, receives=3).did == "postponed"
-    assert outbox_rows.risked(deliveries.stored(row), f"0/{ENDPOINT}") == 1
+    assert outbox_rows.tried(deliveries.stored(row), f"0/{ENDPOINT}").risked == 1
 
 
 def test_an_error_that_nobody_expected_is_a_strike(acme: str, receiver: Receiver) -> None:
@@ -257,7 +258,7 @@ def test_a_row_that_is_gone_is_nobodys(acme: str, receiver: Receiver) -> None:
 def put_off(told: Message, *, times: int) -> Handled:
     """Put a message off that was put off so many times before."""
     told = replace(told, postponed=times)
-    return message_handling.postponed(deliveries.received(told), told, seconds=0.2)
+    return message_handling.postponed(deliveries.received(told), seconds=0.2)
 
 
 def test_a_message_is_put_off_so_many_times_and_then_its_row_is_due_at_once(acme: str) -> None:
@@ -313,5 +314,5 @@ def test_handling_one_message_costs_one_read_and_one_write(acme: str, receiver: 
     handler._holds.verdict(acme, row.timestamp)  # read once every few seconds for all
     before = bill.trips
     told = deliveries.message(row, ENDPOINT)
-    handler.handle(deliveries.received(told), told)
+    handler.handle(deliveries.received(told))
     assert bill.trips - before == 2

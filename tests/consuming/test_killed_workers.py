@@ -13,7 +13,7 @@ import pytest
 from django.test import override_settings
 
 from delivery.outbox.stored import OutboxItem
-from delivery.queues import dead_deliveries, message_handling
+from delivery.queues import message_handling
 from delivery.queues.consumer import STOP_SECONDS, Consumer
 from delivery.queues.message_handling import MessageHandler
 from delivery.queues.queue_transport import QueueTransport
@@ -112,7 +112,7 @@ def test_poison_that_kills_its_worker_is_dead_after_three_times_and_the_others_a
 
     wait_until(tended)
     assert 0 < deaths == len(workers.lines(f"begun {acme} test_kill")) <= 3
-    assert [letter.destination for letter in dead_deliveries.stored()] == ["test_kill"]
+    assert [letter.destination for letter in deliveries.dead()] == ["test_kill"]
     assert sorted(workers.lines("answered")) == sorted(f"answered {globex} test_slow_{number}" for number in range(3))
 
 

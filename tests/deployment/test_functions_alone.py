@@ -23,6 +23,7 @@ from django.test import override_settings
 
 from delivery.outbox import outbox_rows, publisher, stored
 from delivery.outbox.destinations import ATTEMPTS
+from delivery.outbox.outbox_rows import Work
 from delivery.outbox.stored import OUTBOX, OutboxItem
 from delivery.queues.queue_transport import Message, QueueTransport
 from delivery.webhooks import endpoints
@@ -203,7 +204,7 @@ def invited(world: World) -> OutboxItem:
 def received(transport: QueueTransport) -> list[Message]:
     found = []
     for queue in (1, 2, 4, 7):  # those of the tenant
-        found += [one.read() for one in transport.receive(queue, wait=0)]
+        found += [one.message for one in transport.receive(queue, wait=0)]
     return found
 
 
@@ -259,7 +260,7 @@ def test_the_last_attempt_of_a_delivery_pauses_its_endpoint_and_its_owners_are_t
     creating.create(world.context("alice", "acme"), title="Printer")
     (row,) = rows()
     for _ in range(ATTEMPTS - 1):
-        outbox_rows.failed(alice.repository, row, f"0/{item.endpoint_id}", next_at=clock.stamp())
+        outbox_rows.failed(Work(alice.repository, row, 0, item.endpoint_id), next_at=clock.stamp())
     invitation = invited(world)
     assert invoke("Delivery", from_the_queue(row), from_the_queue(invitation)) == [{"batchItemFailures": []}] * 2
     assert endpoints.find(alice.repository, item.endpoint_id).state == endpoints.PAUSED

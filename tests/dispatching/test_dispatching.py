@@ -11,6 +11,7 @@ from datetime import timedelta
 import pytest
 
 from delivery.outbox import outbox_rows, publisher
+from delivery.outbox.outbox_rows import Work
 from delivery.outbox.stored import OUTBOX
 from delivery.queues import depths
 from delivery.queues import dispatcher as dispatching
@@ -69,7 +70,7 @@ def received(transport: QueueTransport) -> list[Message]:
     for queue in range(transport.queues):
         while batch := transport.receive(queue, wait=0):
             transport.delete(queue, [one.handle for one in batch])
-            found += [one.read() for one in batch]
+            found += [one.message for one in batch]
     return found
 
 
@@ -77,7 +78,7 @@ def answer(alice: TenantContext, messages: list[Message]) -> None:
     by_key = {(row.event_id, row.timestamp): row for row in rows()}
     for message in messages:
         row = by_key[message.event_id, message.timestamp]
-        outbox_rows.answered(alice.repository, row, publisher.member(message.index, message.destination))
+        outbox_rows.answered(Work(alice.repository, row, message.index, message.destination))
 
 
 # --- by the stream ---
@@ -191,10 +192,10 @@ def test_a_failed_attempt_is_sent_again_when_it_is_due_and_not_before(
     first, second = received(transport)
     (row,) = rows()
     later, now = "2099-01-01T00:00:00.000000Z", row.timestamp
-    outbox_rows.failed(alice.repository, row, publisher.member(0, first.destination), next_at=later)
+    outbox_rows.failed(Work(alice.repository, row, 0, first.destination), next_at=later)
     assert Sweeper(dispatcher).sweep(grace=AT_ONCE)["sent"] == 0
     (row,) = rows()
-    outbox_rows.failed(alice.repository, row, publisher.member(0, second.destination), next_at=now)
+    outbox_rows.failed(Work(alice.repository, row, 0, second.destination), next_at=now)
     assert Sweeper(dispatcher).sweep(grace=AT_ONCE)["sent"] == 1
     assert [m.destination for m in received(transport)] == [second.destination]
 
@@ -205,11 +206,10 @@ def test_a_failed_attempt_that_is_hastened_is_sent_as_soon_as_the_stream_brings_
     creating.create(alice, title="Printer")
     poller.step()
     first, _ = received(transport)
-    member = publisher.member(0, first.destination)
-    outbox_rows.failed(alice.repository, rows()[0], member, next_at="2099-01-01T00:00:00.000000Z")
+    outbox_rows.failed(Work(alice.repository, rows()[0], 0, first.destination), next_at="2099-01-01T00:00:00.000000Z")
     poller.step()
     assert received(transport) == []
-    assert outbox_rows.hasten(alice.repository, rows()[0], member)
+    assert outbox_rows.hasten(Work(alice.repository, rows()[0], 0, first.destination))
     poller.step()
     assert [m.destination for m in received(transport)] == [first.destination]
 
@@ -264,7 +264,7 @@ def one_at_a_time(transport: QueueTransport) -> Sender:
 def give_back(alice: TenantContext, message: Message) -> None:
     """Let a message come to its end that was put off too often."""
     (row,) = (row for row in rows() if row.event_id == message.event_id)
-    outbox_rows.give_back(alice.repository, row, publisher.member(message.index, message.destination))
+    outbox_rows.give_back(Work(alice.repository, row, message.index, message.destination))
 
 
 def test_what_is_given_back_lets_the_next_of_its_tenant_go_and_is_sent_again(
@@ -317,9 +317,7 @@ def test_what_is_given_back_and_then_fails_frees_its_unit_each_time(
     assert Sweeper(dispatcher).sweep(grace=AT_ONCE)["sent"] == 1
     assert received(transport) == [first]
     (row,) = rows()
-    outbox_rows.failed(
-        alice.repository, row, publisher.member(0, first.destination), next_at="2099-01-01T00:00:00.000000Z"
-    )
+    outbox_rows.failed(Work(alice.repository, row, 0, first.destination), next_at="2099-01-01T00:00:00.000000Z")
     assert dispatcher.look_up(older_than=0) == 1
     assert sender.counts() == {"in_flight": 0, "waiting": 0}
 

@@ -11,7 +11,8 @@ import pytest
 
 from delivery import lambda_handlers
 from delivery.outbox import outbox_rows, stored
-from delivery.outbox.destinations import Outcome, Work
+from delivery.outbox.destinations import Outcome
+from delivery.outbox.outbox_rows import Work
 from delivery.outbox.stored import OUTBOX, OutboxItem
 from delivery.queues import dead_deliveries, holds
 from delivery.queues.dispatcher import Dispatcher
@@ -76,7 +77,7 @@ def delivered() -> Iterator[list[str]]:
 
 
 def handled(told: Message) -> str:
-    return MessageHandler().handle(deliveries.received(told), told).did
+    return MessageHandler().handle(deliveries.received(told)).did
 
 
 def periodic(queues: QueuesInMemory, dispatcher: Dispatcher) -> PeriodicWork:
@@ -152,7 +153,7 @@ def test_an_answer_that_no_stream_has_told_is_looked_up_in_each_outbox(
     rows = deliveries.row(acme, ENDPOINT, where=where), deliveries.row(acme, ENDPOINT)
     periodic(queues, dispatcher).sweep(grace=AT_ONCE)
     for row, there in zip(rows, (where, POOLED.placement), strict=True):
-        outbox_rows.answered(Store("tenant", acme, there), row, f"0/{ENDPOINT}")
+        outbox_rows.answered(Work(Store("tenant", acme, there), row, 0, ENDPOINT))
     assert dispatcher.look_up(older_than=0.0) == 2
 
 
@@ -191,16 +192,16 @@ def test_what_is_dropped_is_closed_in_each_outbox(world: World, acme: str, where
 @pytest.fixture
 def dead(acme: str, where: Placement) -> OutboxItem:
     row = deliveries.row(acme, ENDPOINT, where=where)
-    dead_deliveries.keep(Store("tenant", acme, where), row, index=0, destination=ENDPOINT, reason="410")
+    dead_deliveries.keep(Work(Store("tenant", acme, where), row, 0, ENDPOINT), reason="410")
     return row
 
 
 def test_what_is_dead_is_replayed_into_its_own_outbox_once(dead: OutboxItem, where: Placement) -> None:
     assert deliveries.stored(dead, where).pending is None
-    (letter,) = dead_deliveries.stored()
+    (letter,) = deliveries.dead()
     dead_deliveries.replay(letter, by=SYSTEM)
     assert deliveries.stored(dead, where).open == {f"0/{ENDPOINT}"}
-    assert list(dead_deliveries.stored()) == []
+    assert list(deliveries.dead()) == []
     with pytest.raises(NotFound):
         dead_deliveries.replay(letter, by=SYSTEM)
 
@@ -208,13 +209,13 @@ def test_what_is_dead_is_replayed_into_its_own_outbox_once(dead: OutboxItem, whe
 def test_a_replay_that_came_half_way_is_gone_on_with(
     dead: OutboxItem, where: Placement, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (letter,) = dead_deliveries.stored()
+    (letter,) = deliveries.dead()
     with monkeypatch.context() as broken:
         broken.setattr(recording, "commit", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             dead_deliveries.replay(letter, by=SYSTEM)
     dead_deliveries.replay(letter, by=SYSTEM)
-    assert list(dead_deliveries.stored()) == []
+    assert list(deliveries.dead()) == []
     assert deliveries.stored(dead, where).open == {f"0/{ENDPOINT}"}
 
 
@@ -222,11 +223,11 @@ def test_what_is_dead_in_an_outbox_that_is_no_more_can_only_be_dropped(
     dead: OutboxItem, acme: str, where: Placement
 ) -> None:
     provisioning.delete_placed(acme, where)
-    (letter,) = dead_deliveries.stored()
+    (letter,) = deliveries.dead()
     with pytest.raises(Conflict, match="no such event any more"):
         dead_deliveries.replay(letter, by=SYSTEM)
     dead_deliveries.drop(letter, by=SYSTEM)
-    assert list(dead_deliveries.stored()) == []
+    assert list(deliveries.dead()) == []
 
 
 # --- the function ---

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from delivery.outbox import stored
-from delivery.outbox.destinations import Outcome, Work
+from delivery.outbox.destinations import Outcome
+from delivery.outbox.outbox_rows import Work
 from delivery.outbox.stored import OutboxItem
 from delivery.queues import holds
 from delivery.queues.dispatcher import Dispatcher
@@ -42,7 +43,7 @@ def delivered() -> Iterator[list[str]]:
 def offered(row: OutboxItem) -> str:
     """Hand a row's message to a worker that knows the holds of this moment."""
     told = deliveries.message(row, ENDPOINT)
-    return MessageHandler(holds=HoldCache()).handle(deliveries.received(told), told).did
+    return MessageHandler(holds=HoldCache()).handle(deliveries.received(told)).did
 
 
 def partition(row: OutboxItem) -> str | None:

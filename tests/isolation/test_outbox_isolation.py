@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from delivery.outbox import stored
-from delivery.outbox.stored import OUTBOX, PENDING, OutboxItem
+from delivery.outbox.stored import OUTBOX, OutboxItem, PendingRow
 from portal.isolation import guard, policies
 from portal.isolation.guard import IsolationError
 from tests.support.guarded import A, B
@@ -39,14 +39,14 @@ def test_what_no_rule_does_with_rows_no_tenant_may(operation: str) -> None:
     "key", [*(stored.pending(shard) for shard in range(stored.SHARDS)), stored.outbox_row(A, ROW), A]
 )
 def test_no_tenant_may_query_the_index_of_pending_rows(key: str) -> None:
-    assert not allowed("Query", key, index=PENDING.name)
+    assert not allowed("Query", key, index=PendingRow.gsi.name)
     with guard.acting_for(A), pytest.raises(IsolationError):
         guard.refuse_foreign(
             TENANT,
             "Query",
             {
                 "TableName": OUTBOX.full_name,
-                "IndexName": PENDING.name,
+                "IndexName": PendingRow.gsi.name,
                 "KeyConditionExpression": "pending = :p",
                 "ExpressionAttributeValues": {":p": {"S": key}},
             },

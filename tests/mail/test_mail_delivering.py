@@ -14,7 +14,6 @@ from django.test import override_settings
 
 from delivery.mail import mail_delivering
 from delivery.outbox import destinations
-from delivery.queues import dead_deliveries
 from portal import clock
 from portal.errors import NotFound, Rejected, Throttled
 from portal.mailing import mail_transport
@@ -22,7 +21,7 @@ from tenants.audit_trail.recording import SYSTEM
 from tenants.membership import invitations
 from tenants.sign_in import suppressed_addresses
 from tenants.sign_in.stored import BOUNCED
-from tests.support import commands, mailing
+from tests.support import commands, deliveries, mailing
 from tests.support.mailing import MailServer, RefusingBackend, mail_server
 from tests.support.operators import Operator, make_operator
 from tests.support.outbox import rows
@@ -72,7 +71,7 @@ def ask_for_a_password(address: str) -> None:
 
 
 def reasons() -> list[str]:
-    return [letter.reason for letter in dead_deliveries.stored()]
+    return [letter.reason for letter in deliveries.dead()]
 
 
 # --- by a real mail server ---

@@ -97,7 +97,7 @@ def test_carrying_a_mail_reads_its_row_and_its_address_and_writes_once(world: Wo
     row, *others = rows()
     assert others == [], [(one.event_id, one.timestamp, one.subject, one.events) for one in (row, *others)]
     message = deliveries.message(row, "mail")
-    MessageHandler().handle(deliveries.received(message), message)
+    MessageHandler().handle(deliveries.received(message))
     counted = [(call.operation, call.read_units, call.write_units) for call in bill.calls if call.operation != "Query"]
     assert counted == [("GetItem", 1, 0), ("BatchGetItem", 1, 0), ("UpdateItem", 0, 3)]
 
@@ -146,7 +146,7 @@ def test_what_a_dead_mail_said_is_gone_and_nowhere_to_be_read(world: World, capl
     link = link_in(mailing.content(rows()[0])["body"])
     with caplog.at_level(logging.DEBUG):
         assert mailing.carry() == ["dead"]
-    (letter,) = dead_deliveries.stored()
+    (letter,) = deliveries.dead()
     assert letter.reason == "Amazon SES refused it: see (link)"
     assert rows()[0].private is None
     operator = Operator.signed_in()
@@ -163,11 +163,11 @@ def test_a_dead_mail_cannot_be_replayed_and_says_so(world: World) -> None:
     mailing.RefusingBackend.errors = [Rejected("no")]
     ask_for_a_password("bob@example.com")
     mailing.carry()
-    (letter,) = dead_deliveries.stored()
+    (letter,) = deliveries.dead()
     with pytest.raises(Conflict, match="What it said is not kept"):
         dead_deliveries.replay(letter, by=SYSTEM)
     dead_deliveries.drop(letter, by=SYSTEM)
-    assert [*dead_deliveries.stored()] == []
+    assert [*deliveries.dead()] == []
 
 
 def test_a_row_is_forgotten_a_day_after_its_mail_is_worth_nothing(world: World) -> None:
@@ -228,7 +228,7 @@ def test_through_real_queues_each_mail_arrives_once(world: World) -> None:
     handler, did = MessageHandler(), []
     for queue in range(transport.queues):
         for received in transport.receive(queue, wait=0):
-            did.append(handler.handle(received, received.read()).did)
+            did.append(handler.handle(received).did)
             transport.delete(queue, [received.handle])
     assert did == ["answered"] * 3
     assert sorted(letter.to[0] for letter in mail.outbox) == ["bob@example.com", "nils@example.org", "nora@example.org"]

@@ -7,6 +7,7 @@ from django.contrib.admin.utils import quote
 
 from delivery.admin import held_tenant_admin
 from delivery.outbox import stored
+from delivery.outbox.outbox_rows import Work
 from delivery.outbox.stored import OutboxItem
 from delivery.queues import dead_deliveries, depths, holds
 from delivery.queues.stored import DeadDeliveryItem
@@ -24,7 +25,7 @@ LIST = "/admin/delivery/deaddelivery/"
 def dead(world: World, slug: str, to: str = "ep_gone", reason: str = "It answered 410.") -> OutboxItem:
     tenant_id = world.tenants[slug].tenant_id
     row = deliveries.row(tenant_id, to)
-    dead_deliveries.keep(Store("tenant", tenant_id), row, index=0, destination=to, reason=reason)
+    dead_deliveries.keep(Work(Store("tenant", tenant_id), row, 0, to), reason=reason)
     return row
 
 
@@ -52,22 +53,22 @@ def test_dead_deliveries_of_all_tenants_and_of_one(world: World, root: Operator)
 
 def test_a_dead_delivery_that_is_replayed_is_due_again_and_gone_from_the_list(world: World, root: Operator) -> None:
     row = dead(world, "acme")
-    (letter,) = dead_deliveries.stored()
+    (letter,) = deliveries.dead()
     assert "ticket 7" in root.says(url(letter))
     page = root.act(url(letter), "_replay", follow=True)
     assert "It is sent again." in page.content.decode()
     again = deliveries.stored(row)
     assert again.open == {"0/ep_gone"}
     assert again.pending == stored.pending_of(stored.row_parts(row.event_id)[1])
-    assert list(dead_deliveries.stored()) == []
+    assert list(deliveries.dead()) == []
     assert root.act(url(letter), "_replay").status_code == 404
 
 
 def test_a_dead_delivery_that_is_dropped_is_not_delivered(world: World, root: Operator) -> None:
     row = dead(world, "acme")
-    (letter,) = dead_deliveries.stored()
+    (letter,) = deliveries.dead()
     assert "This cannot be taken back." in text_of(root.post(url(letter), {"_drop": "1"}))
-    assert list(dead_deliveries.stored()), "the page only asks"
+    assert list(deliveries.dead()), "the page only asks"
     root.act(url(letter), "_drop")
     assert deliveries.stored(row).pending is None
     assert list(dead_deliveries.stored(tenant_id=letter.tenant_id)) == []
@@ -76,22 +77,22 @@ def test_a_dead_delivery_that_is_dropped_is_not_delivered(world: World, root: Op
 def test_many_are_replayed_or_dropped_at_once(world: World, root: Operator) -> None:
     for number in range(3):
         dead(world, "acme", f"ep_{number}")
-    chosen = [f"{letter.tenant_id}/{letter.letter_id}" for letter in dead_deliveries.stored()]
+    chosen = [f"{letter.tenant_id}/{letter.letter_id}" for letter in deliveries.dead()]
     page = root.post(LIST, {"action": "replay", "_selected_action": chosen[:2]}, follow=True)
     assert "2 replayed." in page.content.decode()
     drop = {"action": "drop", "_selected_action": chosen[2:]}
     asked = text_of(root.post(LIST, drop))
     assert "Drop 1 dead delivery?" in asked
     assert "It answered 410." in asked
-    assert list(dead_deliveries.stored()), "the page only asks"
+    assert list(deliveries.dead()), "the page only asks"
     assert "1 dropped." in text_of(root.post(LIST, drop | {"confirmed": "1"}, follow=True))
-    assert list(dead_deliveries.stored()) == []
+    assert list(deliveries.dead()) == []
 
 
 def test_who_replayed_and_who_dropped_is_in_the_tenants_trail(world: World, root: Operator) -> None:
     dead(world, "acme")
     dead(world, "acme", "ep_2")
-    first, second = dead_deliveries.stored()
+    first, second = deliveries.dead()
     root.act(url(first), "_replay")
     root.act(url(second), "_drop")
     trail = AuditRow.objects.filter(tenant_id=world.tenants["acme"].tenant_id)[:20]
@@ -101,11 +102,11 @@ def test_who_replayed_and_who_dropped_is_in_the_tenants_trail(world: World, root
 
 def test_what_the_outbox_has_no_longer_cannot_be_replayed(world: World, root: Operator) -> None:
     dead(world, "acme")
-    (letter,) = dead_deliveries.stored()
+    (letter,) = deliveries.dead()
     letter.event_id = stored.outbox_row(letter.tenant_id, "0" * 32)
     with pytest.raises(Conflict, match="no such event any more"):
         dead_deliveries.replay(letter, by=SYSTEM)
-    assert list(dead_deliveries.stored())
+    assert list(deliveries.dead())
 
 
 def test_a_desks_deliveries_are_paused_and_resumed_on_its_page(world: World, root: Operator) -> None:

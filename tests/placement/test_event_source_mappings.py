@@ -17,7 +17,7 @@ from delivery.outbox.stored import OUTBOX
 from portal import aws_session
 from portal.dynamo import placement, provisioning, retry
 from portal.dynamo.placement import POOL, Placement
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.store import Store
 from portal.errors import Throttled
 from portal.isolation import guard
 from portal.schema.tables import Table
@@ -87,7 +87,7 @@ def test_they_are_made_with_the_tables_read_their_streams_and_go_with_them(funct
         (mapping,) = _mapped(stream)
         assert mapping["FunctionArn"].endswith(f"function:Desk-{name}")
         assert (mapping["StartingPosition"], {key: mapping[key] for key in SETTINGS}) == ("TRIM_HORIZON", SETTINGS)
-    TenantRepository(ACME, where).increment(CounterItem, stored.counter, sort=stored.COUNTER_TICKET)
+    Store("tenant", ACME, where).increment(CounterItem, stored.counter, sort=stored.COUNTER_TICKET)
     wait_until(lambda: functions.exists() and streams["worker"] in functions.read_text())
     provisioning.delete_placed(ACME, where)
     assert [_mapped(stream) for stream in streams.values()] == [[], []]

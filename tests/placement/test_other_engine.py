@@ -172,7 +172,7 @@ def test_what_happens_there_is_told_to_a_webhook(far: World, settings: LazySetti
             one.step()
             one.release()
         (message,) = queues.left()
-        assert MessageHandler().handle(deliveries.received(message), message).did == "answered"
+        assert MessageHandler().handle(deliveries.received(message)).did == "answered"
     assert b"The lift hums" in heard[-1]
 
 

@@ -206,7 +206,7 @@ def test_others_are_spared_by_a_rate(purged: Purged) -> None:
 
 def test_a_message_of_a_purged_desk_is_dropped(purged: Purged) -> None:
     message = purged.message
-    assert MessageHandler().handle(deliveries.received(message), message).did == "closed"
+    assert MessageHandler().handle(deliveries.received(message)).did == "closed"
     assert [which for _, which in traces(message.tenant_id) if "CERTIFICATE" not in which] == []
 
 

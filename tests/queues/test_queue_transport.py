@@ -42,7 +42,7 @@ def transport(request: pytest.FixtureRequest, start: Callable[[str], str], engin
 def test_what_is_sent_is_received_once_and_gone_when_it_is_deleted(transport: QueueTransport) -> None:
     assert transport.send(3, [message(i) for i in range(25)]) == []
     received = [one for _ in range(3) for one in transport.receive(3, wait=0)]
-    assert {one.read() for one in received} == {message(i) for i in range(25)}
+    assert {one.message for one in received} == {message(i) for i in range(25)}
     assert {one.receives for one in received} == {1}
     assert transport.delete(3, [one.handle for one in received]) == []
     assert transport.depth(3).total == 0
@@ -54,7 +54,7 @@ def test_a_message_that_nobody_answered_comes_again_and_says_so(transport: Queue
     assert transport.receive(0, wait=0) == []
     assert transport.extend(0, [first.handle], seconds=0) == []
     (second,) = transport.receive(0, wait=0)
-    assert (second.read(), second.receives) == (message(), 2)
+    assert (second.message, second.receives) == (message(), 2)
 
 
 def test_the_depth_tells_what_waits_from_what_is_worked_on(transport: QueueTransport) -> None:

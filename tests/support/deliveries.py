@@ -7,12 +7,15 @@ from contextlib import contextmanager
 from itertools import count
 
 from delivery.outbox import destinations, publisher
-from delivery.outbox.destinations import Outcome, Work
+from delivery.outbox.destinations import Outcome
 from delivery.outbox.event_types import Event, EventField, EventType
+from delivery.outbox.outbox_rows import Work
 from delivery.outbox.stored import OutboxItem, outbox_row, row_parts
 from delivery.queues.queue_transport import Message, Received
+from delivery.queues.stored import DEAD_DELIVERIES, DeadDeliveryItem
 from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.store import Store, Transaction
+from tests.support.commands import everything
 
 TOLD = EventType("test.happened", 1, "Something happened in a test.", (EventField("number", "number", "Which.", 1),))
 ANSWERED = Outcome("answered")
@@ -52,7 +55,18 @@ def message(written: OutboxItem, to: str, *, index: int = 0, strikes: int = 0, w
 
 
 def received(told: Message, *, receives: int = 1) -> Received:
-    return Received(told.body(), f"handle {next(_handles)}", receives, 0.0)
+    return Received(0, told.body(), f"handle {next(_handles)}", receives, 0.0)
+
+
+def work(told: Message, row: OutboxItem, where: Placement = POOL) -> Work:
+    """Return the work that a message of this row asks for."""
+    return Work(Store("tenant", told.tenant_id, where), row, told.index, told.destination)
+
+
+def dead(tenant_id: str = "") -> list[DeadDeliveryItem]:
+    """Return the dead deliveries of a tenant, or of all."""
+    found = map(DeadDeliveryItem.from_raw_data, everything(DEAD_DELIVERIES))
+    return [letter for letter in found if not tenant_id or letter.tenant_id == tenant_id]
 
 
 @contextmanager

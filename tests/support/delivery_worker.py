@@ -23,7 +23,8 @@ if not apps.ready:
 from django.core.management import call_command
 
 from delivery.outbox import destinations
-from delivery.outbox.destinations import Outcome, Work
+from delivery.outbox.destinations import Outcome
+from delivery.outbox.outbox_rows import Work
 from delivery.queues import consumer
 from delivery.queues.consumer import Consumer
 

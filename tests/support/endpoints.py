@@ -6,8 +6,9 @@ import time
 from typing import Any
 
 from delivery.outbox import event_types, outbox_rows, publisher
-from delivery.outbox.destinations import Outcome, Work, deliver_for
+from delivery.outbox.destinations import Outcome, deliver_for
 from delivery.outbox.event_types import Event, EventField, EventType
+from delivery.outbox.outbox_rows import Work
 from delivery.outbox.stored import OUTBOX, OutboxItem
 from delivery.webhooks import endpoints
 from delivery.webhooks.endpoints import EndpointChoice
@@ -63,15 +64,14 @@ def work_off(tenant: TenantContext) -> list[Outcome]:
 
 def _deliver(tenant: TenantContext, row: OutboxItem, member: str) -> Outcome:
     index, _, destination = member.partition("/")
-    attempt = outbox_rows.attempts_of(row, member) + 1
-    work = Work(tenant.tenant_id, tenant.repository, row, int(index), destination, attempt, time.monotonic() + 600)
+    work = Work(tenant.repository, row, int(index), destination)
     outcome = deliver_for(destination)(work)
     if outcome.state == "failed":
-        outbox_rows.failed(tenant.repository, row, member, next_at=clock.stamp())
+        outbox_rows.failed(work, next_at=clock.stamp())
     elif outcome.state == "dead":
-        outbox_rows.dead(tenant.repository, row, member, transaction=Transaction())
+        outbox_rows.dead(work, transaction=Transaction())
     else:
-        outbox_rows.answered(tenant.repository, row, member)
+        outbox_rows.answered(work)
     return outcome
 
 

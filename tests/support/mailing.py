@@ -55,7 +55,7 @@ def carry() -> list[str]:
     for row in waiting():
         for member in sorted(row.open or ()):
             message = deliveries.message(row, publisher.member_parts(member)[1])
-            did.append(MessageHandler().handle(deliveries.received(message), message).did)
+            did.append(MessageHandler().handle(deliveries.received(message)).did)
     return did
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from delivery.outbox import publisher
-from delivery.outbox.stored import OUTBOX, PENDING, OutboxItem
+from delivery.outbox.stored import OUTBOX, OutboxItem, PendingRow
 from tenants.tenancy.stored import TENANTS
 from tests.support.commands import everything
 from tests.support.stored import send
@@ -47,4 +47,4 @@ def told() -> list[dict[str, Any]]:
 
 def pending() -> list[str]:
     """The ids of the rows in the index of pending ones, in any order."""
-    return [raw["event_id"]["S"] for raw in everything(OUTBOX, index=PENDING)]
+    return [raw["event_id"]["S"] for raw in everything(OUTBOX, index=PendingRow.gsi)]

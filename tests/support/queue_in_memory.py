@@ -10,9 +10,10 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from delivery.queues.queue_transport import Message, Received
+from delivery.queues.queue_transport import Message, QueueTransport, Received
 
 HASTE = 10
 
@@ -27,10 +28,11 @@ class _Stored:
     handle: str = ""
 
 
-class QueuesInMemory:
+class QueuesInMemory(QueueTransport):
     """A transport without SQS. `errors` are raised by the next receives, one each."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._changed = threading.Condition()
         self._numbers = itertools.count(1)
         self._stored: list[_Stored] = []
@@ -49,7 +51,7 @@ class QueuesInMemory:
             self._stored.append(_Stored(next(self._numbers), queue, body, 0.0))
             self._changed.notify_all()
 
-    def send(self, queue: int, messages: list[Message], *, delay: int = 0) -> list[Message]:
+    def send(self, queue: int, messages: Sequence[Message], *, delay: int = 0) -> list[Message]:
         with self._changed:
             for message in messages:
                 visible_at = time.monotonic() + delay / HASTE if delay else 0.0
@@ -57,7 +59,7 @@ class QueuesInMemory:
             self._changed.notify_all()
         return []
 
-    def receive(self, queue: int, *, most: int, wait: int, visibility: int) -> list[Received]:
+    def receive(self, queue: int, *, most: int = 1, wait: int = 0, visibility: int = 30) -> list[Received]:
         deadline = time.monotonic() + wait / HASTE
         with self._changed:
             if self.errors:
@@ -71,18 +73,18 @@ class QueuesInMemory:
                 stored.receives += 1
                 stored.visible_at = time.monotonic() + visibility
                 stored.handle = f"{stored.number}/{stored.receives}"
-                received.append(Received(stored.body, stored.handle, stored.receives, 0.0))
+                received.append(Received(queue, stored.body, stored.handle, stored.receives, 0.0))
             return received
 
-    def delete(self, queue: int, handles: list[str]) -> list[str]:
+    def delete(self, queue: int, handles: Sequence[str]) -> list[str]:
         with self._changed:
             if self.refuses_deletes:
-                return handles
+                return list(handles)
             refused = [handle for handle in handles if handle not in {one.handle for one in self._stored}]
             self._stored = [one for one in self._stored if one.handle not in handles]
             return refused
 
-    def extend(self, queue: int, handles: list[str], *, seconds: int) -> list[str]:
+    def extend(self, queue: int, handles: Sequence[str], *, seconds: int) -> list[str]:
         with self._changed:
             for one in self._stored:
                 if one.handle in handles:

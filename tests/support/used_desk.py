@@ -12,6 +12,7 @@ import pytest
 from django.test import override_settings
 
 from delivery.outbox import publisher
+from delivery.outbox.outbox_rows import Work
 from delivery.queues import dead_deliveries, holds
 from delivery.webhooks import endpoints
 from delivery.webhooks import stored as webhook_keys
@@ -154,9 +155,7 @@ def _delivery(world: World, where: str) -> None:
     number = creating.create(person, title="Told")
     (row,) = [r for r in rows() if r.subject == f"ticket/{number}" and r.event_id.startswith(person.tenant_id)]
     destination = sorted(row.open or ())[0]
-    dead_deliveries.keep(
-        person.repository, row, index=0, destination=publisher.member_parts(destination)[1], reason="No answer."
-    )
+    dead_deliveries.keep(Work(person.repository, row, 0, publisher.member_parts(destination)[1]), reason="No answer.")
     log = webhook_keys.log_partition(person.tenant_id, removed.endpoint_id)
     sort = webhook_keys.log_key(row.timestamp, "evt")
     put_all([DeliveryItem(log, sort, event_type="x", url="u", state="dead", expires_at=_later())])

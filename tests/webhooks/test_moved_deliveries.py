@@ -42,7 +42,7 @@ def delivery(world: World, where: Placement, receiver: Receiver) -> str:
     tell(world.context("alice", "acme"), 1)
     (row,) = told(source)
     message = deliveries.message(row, item.endpoint_id, where=where)
-    assert MessageHandler().handle(deliveries.received(message), message).did == "answered"
+    assert MessageHandler().handle(deliveries.received(message)).did == "answered"
     placed.say(source.tenant_id, POOL)
     (shown,) = world.browser("alice", "acme").get(f"{SETTINGS}{item.endpoint_id}/").context["rows"]
     return f"{SETTINGS}{item.endpoint_id}/deliveries/{shown['name']}/"

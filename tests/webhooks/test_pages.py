@@ -12,6 +12,7 @@ import pytest
 from django.test import override_settings
 
 from delivery.outbox import outbox_rows
+from delivery.outbox.outbox_rows import Work
 from delivery.queues import holds
 from delivery.webhooks import delivery_log, endpoints, redelivering
 from delivery.webhooks.stored import DeliveryItem
@@ -283,7 +284,7 @@ def test_what_waits_for_its_next_attempt_is_tried_at_once(form: dict[str, str] |
         alice.repository.update(
             DeliveryItem(log.tenant_endpoint, log.timestamp_event_id), [DeliveryItem.next_at.set(later)]
         )
-        outbox_rows.failed(alice.repository, row, f"0/{item.endpoint_id}", next_at=later)
+        outbox_rows.failed(Work(alice.repository, row, 0, item.endpoint_id), next_at=later)
         assert outbox_rows.due_members(rows()[0]) == set()
         name = browser.get(at(item)).context["rows"][0]["name"]
         assert b"Try now" in browser.get(at(item, f"deliveries/{name}/")).content
