@@ -128,24 +128,7 @@ LISTED: Final = keys.part("LISTED")  # the one partition of the index that lists
 DEAD_DELIVERIES = Table("Events.DeadLetters", "tenant", "tenant_id", "letter_id", ttl="expires_at")
 
 
-class DeadDeliveryFields(Item):
-    """What is stored of a delivery that was given up. Its event stays in the outbox, in the row `event_id` and
-    `timestamp`, and expires by TTL at the same time as that row.
-
-    `index` is the event's place in the row, and `reason` a sentence.
-    """
-
-    event_id = UnicodeAttribute()
-    timestamp = UnicodeAttribute()
-    index = NumberAttribute()
-    destination = UnicodeAttribute()
-    event_type = UnicodeAttribute()
-    subject = UnicodeAttribute()
-    reason = UnicodeAttribute()
-    expires_at = NumberAttribute()
-
-
-class DeadDeliveryRow(DeadDeliveryFields, IndexModel):
+class DeadDeliveryRow(IndexModel):
     """A row of the list of all tenants' dead deliveries. No tenant reads it."""
 
     table = DEAD_DELIVERIES
@@ -157,6 +140,14 @@ class DeadDeliveryRow(DeadDeliveryFields, IndexModel):
     at = UnicodeAttribute(range_key=True)
     tenant_id = UnicodeAttribute()
     letter_id = UnicodeAttribute()
+    event_id = UnicodeAttribute()
+    timestamp = UnicodeAttribute()
+    index = NumberAttribute()
+    destination = UnicodeAttribute()
+    event_type = UnicodeAttribute()
+    subject = UnicodeAttribute()
+    reason = UnicodeAttribute()
+    expires_at = NumberAttribute()
 
 
 declare(
@@ -178,20 +169,29 @@ def dead_delivery(timestamp: str, event_id: str, member: str) -> str:
     return keys.joined(timestamp, keys.digest(f"{event_id} {member}", size=8))
 
 
-class DeadDeliveryItem(DeadDeliveryFields):
-    """A dead delivery.
+class DeadDeliveryItem(Item):
+    """A delivery that was given up. The event stays in the outbox, in the row `event_id` and `timestamp`, and expires
+    by TTL at the same time as that row.
 
-    `at` is when it was given up, `listed` the partition of the index. `placement` says in whose outbox the row is,
-    missing for that of all; the index lacks it.
+    `index` is the event's place in the row, `reason` a sentence, `at` when it was given up. `listed` is the
+    partition of the index. `placement` says in whose outbox the row is, missing for that of all; the index lacks it.
     """
 
     table = DEAD_DELIVERIES
 
     tenant_id = UnicodeAttribute(hash_key=True)
     letter_id = UnicodeAttribute(range_key=True)
+    event_id = UnicodeAttribute()
+    timestamp = UnicodeAttribute()
+    index = NumberAttribute()
+    destination = UnicodeAttribute()
+    event_type = UnicodeAttribute()
+    subject = UnicodeAttribute()
+    reason = UnicodeAttribute()
     at = UnicodeAttribute()
     listed = UnicodeAttribute()
     placement = UnicodeAttribute(null=True)
+    expires_at = NumberAttribute()
 
 
 _dead = own_partition(DEAD_DELIVERIES)

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 
-from delivery.outbox import outbox_rows, publisher
+from delivery.outbox import outbox_rows
 from delivery.outbox.outbox_rows import Work
 from delivery.outbox.stored import OUTBOX
 from delivery.queues import depths

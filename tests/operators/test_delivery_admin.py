@@ -46,7 +46,7 @@ def test_dead_deliveries_of_all_tenants_and_of_one(world: World, root: Operator)
     of_acme = root.says(f"{LIST}?tenant_id=acme")
     assert "It answered 410." in of_acme
     assert "Its attempts are used up." not in of_acme
-    (letter,) = dead_deliveries.stored(tenant_id=world.tenants["acme"].tenant_id)
+    (letter,) = deliveries.dead(world.tenants["acme"].tenant_id)
     assert b'name="_save"' not in root.get(url(letter)).content, "nothing of it can be changed"
     assert b'name="_save"' in root.get(tenant_url(world, "acme")).content
 
@@ -71,7 +71,7 @@ def test_a_dead_delivery_that_is_dropped_is_not_delivered(world: World, root: Op
     assert list(deliveries.dead()), "the page only asks"
     root.act(url(letter), "_drop")
     assert deliveries.stored(row).pending is None
-    assert list(dead_deliveries.stored(tenant_id=letter.tenant_id)) == []
+    assert list(deliveries.dead(letter.tenant_id)) == []
 
 
 def test_many_are_replayed_or_dropped_at_once(world: World, root: Operator) -> None:

@@ -292,7 +292,7 @@ def test_what_waits_for_its_next_attempt_is_tried_at_once(form: dict[str, str] |
         browser.send(again, form or {})
         assert outbox_rows.due_members(rows()[0]) == {f"0/{item.endpoint_id}"}
         assert rows()[0].due_at <= clock.stamp()
-        assert outbox_rows.attempts_of(rows()[0], f"0/{item.endpoint_id}") == 1, "it takes none of the attempts to come"
+        assert outbox_rows.tried(rows()[0], f"0/{item.endpoint_id}").n == 1, "it takes none of the attempts to come"
         browser.send(again, form or {})
     refused = "There is nothing to send again" if form else "It is still being delivered"
     assert refused in browser.get(at(item)).content.decode(), "it is on its way already"
