@@ -1,6 +1,6 @@
 from django.urls import include, path
 
-from delivery.webhooks import delivery_views, views
+from delivery.webhooks import views
 from portal.web.desk_prefix import desk_pages
 
 app_name = "delivery"
@@ -15,10 +15,10 @@ _webhook_pages = [
     path("<str:endpoint>/pause/", views.pause, name="webhook_pause"),
     path("<str:endpoint>/resume/", views.resume, name="webhook_resume"),
     path("<str:endpoint>/remove/", views.remove, name="webhook_remove"),
-    path("<str:endpoint>/test/", delivery_views.test, name="webhook_test"),
-    path("<str:endpoint>/redeliver/", delivery_views.redeliver_since, name="webhook_redeliver_since"),
-    path("<str:endpoint>/deliveries/<str:delivery>/", delivery_views.delivery, name="webhook_delivery"),
-    path("<str:endpoint>/deliveries/<str:delivery>/redeliver/", delivery_views.redeliver, name="webhook_redeliver"),
+    path("<str:endpoint>/test/", views.test, name="webhook_test"),
+    path("<str:endpoint>/redeliver/", views.redeliver_since, name="webhook_redeliver_since"),
+    path("<str:endpoint>/deliveries/<str:delivery>/", views.delivery, name="webhook_delivery"),
+    path("<str:endpoint>/deliveries/<str:delivery>/redeliver/", views.redeliver, name="webhook_redeliver"),
 ]
 
 urlpatterns = [desk_pages(path("desk/settings/webhooks/", include(_webhook_pages)))]

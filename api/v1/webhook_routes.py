@@ -15,9 +15,8 @@ from api.edge import answers, idempotency
 from api.edge.answers import ApiInput, ApiModel
 from api.edge.routing import ApiRequest, ApiRouter
 from api.v1.ticket_schemas import Moment
-from delivery.webhooks import delivery_log, endpoints, redelivering, rotation, webhook_events
-from delivery.webhooks.endpoint_changes import ChangedEndpoint
-from delivery.webhooks.endpoints import DESCRIPTION_LIMIT, EndpointChoice
+from delivery.webhooks import delivery_log, endpoints
+from delivery.webhooks.endpoints import DESCRIPTION_LIMIT, ChangedEndpoint, EndpointChoice
 from delivery.webhooks.safe_addresses import URL_LIMIT
 from delivery.webhooks.stored import DeliveryItem, EndpointItem, log_key_parts
 from portal.dynamo.client import fan_out
@@ -53,7 +52,7 @@ _DELIVERY: Final[dict[str, Any]] = {
 
 def _name_events(schema: dict[str, Any]) -> None:
     """Name the event types when the document is made: by then every app has declared its own."""
-    schema["enum"] = [kind.name for kind in webhook_events.offered()]
+    schema["enum"] = [kind.name for kind in endpoints.offered()]
 
 
 WebhookId = Annotated[str, Path(pattern="^ep_[0-9a-f]{16}$")]
@@ -341,7 +340,7 @@ def resume_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
 )
 def test_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     """Send an endpoint a test event, whatever it subscribed to."""
-    return _done(request, partial(redelivering.send_test, endpoint_id=webhook_id), status=202, is_content=True)
+    return _done(request, partial(delivery_log.send_test, endpoint_id=webhook_id), status=202, is_content=True)
 
 
 def _done(
@@ -367,7 +366,7 @@ def replace_webhook_secret(request: ApiRequest, webhook_id: WebhookId) -> HttpRe
     """
 
     def write(companion: Any) -> None:
-        rotation.rotate(
+        endpoints.rotate(
             request.acting, endpoint_id=webhook_id, version=None, by=request.caller.actor, companion=companion
         )
 

@@ -15,7 +15,7 @@ from typing import Final
 from django.core.mail import EmailMessage
 
 from delivery.mail import bounces
-from delivery.mail.mail_content import MailContent
+from delivery.mail.outbox_backend import MailContent
 from delivery.outbox import destinations, publisher
 from delivery.outbox.destinations import Outcome
 from delivery.outbox.outbox_rows import Work

@@ -39,7 +39,7 @@ from portal.streams.worker import WORKER
 
 @dataclass(frozen=True)
 class Tried:
-    """What was tried for a member of `open`, as stored in `attempts`.
+    """Hold what was tried for a member of `open`, as stored in `attempts`.
 
     `n` attempts have failed. `returned` messages were given back that no worker had begun. `risked` beginnings were
     counted since the last answer. Without an entry in `attempts` there is no `next_at`.
@@ -54,7 +54,7 @@ class Tried:
 
     @property
     def ended(self) -> int:
-        """How many messages of this member have ended: by a failed attempt, or given back without one."""
+        """The number of messages of this member that have ended: by a failed attempt, or given back without one."""
         return self.n + self.returned
 
     def stored(self) -> dict[str, Any]:

@@ -106,7 +106,7 @@ class Received:
 
     @property
     def strikes(self) -> int:
-        """How often work on the message ended badly: each receive but this one was such a time."""
+        """The times that work on the message ended badly: each receive but this one was such a time."""
         return self.message.strikes + self.receives - 1
 
 

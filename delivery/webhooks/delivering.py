@@ -21,7 +21,7 @@ from typing import Any, Final
 from delivery.outbox import destinations, publisher
 from delivery.outbox.destinations import Outcome
 from delivery.outbox.outbox_rows import Work
-from delivery.webhooks import delivery_log, endpoints, rotation, safe_addresses, signatures
+from delivery.webhooks import delivery_log, endpoints, safe_addresses, signatures
 from delivery.webhooks.delivery_log import ANSWERED, DEAD, FAILED, SKIPPED, Attempt
 from delivery.webhooks.safe_client import DEADLINE, AddressRefused, HttpAnswer, NoAnswer, SafeClient
 from delivery.webhooks.stored import EndpointItem, SecretItem
@@ -57,7 +57,7 @@ def deliver(work: Work, *, write: Write) -> Outcome:
     if endpoint.state == endpoints.PAUSED:
         delivery_log.note(work, endpoint, Attempt(clock.stamp(), note="The endpoint was paused."), state=SKIPPED)
         return Outcome("answered", note="The endpoint is paused; its log has this, to be sent again from there.")
-    attempt, asked = _attempt(work, endpoint, rotation.signing(secret))
+    attempt, asked = _attempt(work, endpoint, endpoints.signing(secret))
     if 200 <= attempt.status < 300:
         delivery_log.note(work, endpoint, attempt, state=ANSWERED)
         _note_health(work, endpoint, is_well=True)

@@ -1,7 +1,8 @@
-"""Keep what came of each delivery for 30 days: what was sent where, what was answered, how often it was tried.
+"""Keep what came of each delivery for 30 days, send it again where an admin asks for it, and try an endpoint out.
 
 A row stands for one event and one endpoint; each attempt updates it. Rows of an endpoint that was removed cannot be
-reached any more and go by TTL.
+reached any more and go by TTL. A repeated event has the same id, so that a receiver can recognise it, and goes through
+the outbox like anything else, as long as the outbox has it: 30 days.
 """
 
 from __future__ import annotations
@@ -10,27 +11,37 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
-from delivery.outbox import publisher
+from delivery.outbox import outbox_rows, publisher
+from delivery.outbox.event_types import Event
 from delivery.outbox.outbox_rows import Work
 from delivery.outbox.stored import OutboxItem, outbox_row
+from delivery.webhooks import endpoints
+from delivery.webhooks.endpoints import ChangedEndpoint
 from delivery.webhooks.stored import DELIVERIES, DeliveryItem, EndpointItem, log_key, log_key_parts, log_partition
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.library_errors import is_missing
 from portal.dynamo.paging import Pager
 from portal.dynamo.placement import POOL, Placement
-from portal.dynamo.store import Action, Store
-from portal.errors import ConditionFailed, NotFound, Unavailable
+from portal.dynamo.retry import retrying
+from portal.dynamo.store import Action, Store, Transaction
+from portal.dynamo.transaction import Companion, beside
+from portal.errors import ConditionFailed, Conflict, NotFound, TransactionRefused, Unavailable
+from tenants.tenancy.context import TenantContext
 
 ANSWERED, FAILED, DEAD, SKIPPED = "answered", "failed", "dead", "skipped"
 KEPT: Final = timedelta(days=30)
 EXCERPT_LIMIT: Final = 2_000  # characters of an answer
 PAGE_SIZE: Final = 25
 _EVENT: Final = "evt_"
+AT_ONCE: Final = 100  # deliveries that one form sends again
+MOST_ATTEMPTS: Final = 100  # of one delivery, over all times that it was sent again
+_ATTEMPTS: Final = 4  # of a test that meets another transaction
+_ROW: Final = "row"  # names a member of a transaction
 
 
 @dataclass(frozen=True)
@@ -112,13 +123,6 @@ def page(repository: Store, endpoint_id: str, *, after: str | None = None, size:
     return LogPage(rows[::-1] if backwards else rows, links.next, links.previous)
 
 
-def since(repository: Store, endpoint_id: str, *, at: str, limit: int) -> tuple[list[DeliveryItem], bool]:
-    """Return deliveries of events from a moment on, the oldest first, and whether there are more: one Query."""
-    stored = repository.query(DeliveryItem, log_partition, endpoint_id, between=(at, "~"), limit=limit + 1)
-    more = len(stored.items) > limit or stored.last_key is not None
-    return stored.items[:limit], more
-
-
 def find(repository: Store, endpoint_id: str, name: str) -> tuple[DeliveryItem, OutboxItem | None]:
     """Return a delivery, and what was to be delivered if the outbox still has it: two GetItems at once, and a third
     where the tenant lay elsewhere when it was told.
@@ -169,3 +173,109 @@ def parts(name: str) -> tuple[str, str]:
     if not (is_name and index.isdecimal() and index.isascii() and len(index) < 4 and clock.is_stamp(at)):
         raise NotFound("There is no such delivery.")
     return at, event_id
+
+
+# --- sending again ---
+
+
+@dataclass(frozen=True)
+class Redelivered:
+    """Say how many are on their way again, and from when on there are more, None where there are none."""
+
+    count: int
+    more_from: str | None
+
+
+def send_test(tenant: TenantContext, *, endpoint_id: str, companion: Companion[ChangedEndpoint] | None = None) -> None:
+    """Send an endpoint a test event, whatever it subscribed to. Raises NotFound and, where it is paused, Conflict."""
+    endpoint = beside(companion, lambda: _active(tenant, endpoint_id))
+    data = {"endpoint": endpoint.endpoint_id, "sent_by": tenant.user_name}
+    transaction = Transaction()
+    event = Event(endpoints.TEST, data, sequence=1)
+    publisher.publish(tenant, transaction, event, subject="a test", open_to=endpoint.endpoint_id)
+    if companion is not None:
+        companion.join(transaction, ChangedEndpoint(endpoint))
+    try:
+        retrying(
+            lambda: tenant.repository.transact(transaction),
+            again=lambda error: isinstance(error, TransactionRefused) and error.is_passing(),
+            attempts=_ATTEMPTS,
+        )
+    except TransactionRefused as refused:
+        if companion is not None:
+            companion.blame(refused)
+        raise
+
+
+def redeliver(tenant: TenantContext, *, endpoint_id: str, name: str) -> None:
+    """Send one delivery again, at once. Raises NotFound, and Conflict where that cannot be."""
+    _active(tenant, endpoint_id)
+    delivery, row = find(tenant.repository, endpoint_id, name)
+    if row is None:
+        raise Conflict("This event is no longer kept, so it cannot be sent again.")
+    if len(delivery.attempts) >= MOST_ATTEMPTS:
+        raise Conflict(f"This delivery has been tried {MOST_ATTEMPTS} times. It is not sent again.")
+    if not _sent_again(tenant, endpoint_id, delivery):
+        raise Conflict("It is still being delivered.")
+
+
+def redeliver_since(tenant: TenantContext, *, endpoint_id: str, since: datetime, also_answered: bool) -> Redelivered:
+    """Send again what was not delivered since a moment, or all of it: the oldest first, up to AT_ONCE of them.
+
+    Deliveries that wait for their next attempt are tried at once.
+
+    Raises NotFound and, where the endpoint is paused, Conflict.
+    """
+    _active(tenant, endpoint_id)
+    rows, has_more = _rows_since(tenant.repository, endpoint_id, at=clock.stamp(since))
+    chosen = [row for row in rows if also_answered or row.state != ANSWERED]
+    again = [partial(_sent_again, tenant, endpoint_id, row) for row in chosen if len(row.attempts) < MOST_ATTEMPTS]
+    sent = fan_out(again)
+    # Not after the last: those of one bulk change have one moment, and what is open already is not opened twice.
+    more_from = log_key_parts(rows[-1].timestamp_event_id)[0] if has_more else None
+    return Redelivered(sum(sent), more_from)
+
+
+def _rows_since(repository: Store, endpoint_id: str, *, at: str) -> tuple[list[DeliveryItem], bool]:
+    """Return deliveries of events from a moment on, the oldest first, and whether there are more: one Query."""
+    stored = repository.query(DeliveryItem, log_partition, endpoint_id, between=(at, "~"), limit=AT_ONCE + 1)
+    return stored.items[:AT_ONCE], len(stored.items) > AT_ONCE or stored.last_key is not None
+
+
+def _active(tenant: TenantContext, endpoint_id: str) -> EndpointItem:
+    endpoint = endpoints.find(tenant.repository, endpoint_id)
+    if endpoint.state == endpoints.PAUSED:
+        raise Conflict("This endpoint is paused. Resume it first.")
+    return endpoint
+
+
+def _sent_again(tenant: TenantContext, endpoint_id: str, delivery: DeliveryItem) -> bool:
+    """Let the outbox send this delivery at once, and tell whether it does: not where it is on its way already."""
+    at, event_id = log_key_parts(delivery.timestamp_event_id)
+    _, row_id, index = event_id.split("_")
+    told_by = told_by_repository(tenant.repository, delivery)
+    if delivery.state != FAILED:
+        return _reopened(Work(told_by, OutboxItem(told_by.key(outbox_row, row_id), at), int(index), endpoint_id))
+    # Of two who ask for it, one gets the log's row; and what was sent for its next attempt has no moment to come.
+    if not now_due(tenant.repository, delivery):
+        return False
+    stored = stored_row(told_by, row_id, at)
+    return stored is not None and outbox_rows.hasten(Work(told_by, stored, int(index), endpoint_id))
+
+
+def _reopened(work: Work) -> bool:
+    """Let the outbox wait for this delivery again, and tell whether it did: not where it waits already."""
+    transaction = Transaction()
+    outbox_rows.reopen(transaction, work.row, work.member, name=_ROW)
+    try:
+        work.repository.transact(transaction)
+    except TransactionRefused as refused:
+        reason = refused.reason(_ROW)
+        if reason is not None and reason.code == "ConditionalCheckFailed":
+            return False
+        raise
+    except Unavailable as error:
+        if work.repository.placement == POOL or not is_missing(error):
+            raise
+        return False  # that outbox is no more
+    return True

@@ -1,35 +1,67 @@
-"""Set up endpoints: add, change, pause, resume and remove them. Admins of a tenant do this.
+"""Set up endpoints: add, change, pause, resume and remove them, and replace their secrets. Admins of a tenant do this.
 
 An endpoint's subscriptions are also stored in the tenant's own item, which every request has read already: so a change
 of a ticket knows its subscribers without a read. Both are written in one transaction, with the row of the audit trail.
-An endpoint that is paused is subscribed to nothing, so what happens meanwhile is not kept for it.
+All that a change depends on is read at once, so it costs two round trips. An endpoint that is paused is subscribed to
+nothing, so what happens meanwhile is not kept for it.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
-from typing import Any, Final
+from itertools import chain
+from typing import Any, Final, TypeVar
 
 from django.conf import settings
 
-from delivery.webhooks import safe_addresses, signatures, webhook_events
-from delivery.webhooks.endpoint_changes import CHANGED, ENDPOINT, ChangedEndpoint, Planned, commit, updated
+from delivery.outbox.event_types import EventField, EventType, declare_event, declared
+from delivery.webhooks import safe_addresses, signatures
 from delivery.webhooks.stored import EndpointItem, SecretItem, endpoint_id, is_endpoint_id
 from portal import clock, plain_text
+from portal.dynamo.client import fan_out
 from portal.dynamo.store import Store, Transaction
-from portal.dynamo.transaction import Companion
-from portal.errors import Conflict, Invalid, NotFound
+from portal.dynamo.transaction import Companion, beside
+from portal.errors import Conflict, Invalid, NotFound, Overtaken, TransactionRefused
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
-from portal.schema import keys as schema_keys
-from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
+from portal.schema import keys
+from tenants.audit_trail import recording
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry, ReadChange
+from tenants.membership import member_changes
+from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
+from tenants.tenancy.stored import TenantItem
+
+_T = TypeVar("_T")
 
 MOST: Final = 10  # endpoints of one tenant
 DESCRIPTION_LIMIT: Final = 200  # characters
 ACTIVE, PAUSED = "active", "paused"
+OVERLAP: Final = timedelta(hours=24)  # for which a replaced secret signs beside the new one
+MOST_OLD: Final = 3  # replaced secrets that sign beside the current one
+_CHANGED: Final = "Somebody else has just changed this endpoint. Please check and try again."
+_ENDPOINT, _SUBSCRIPTIONS = "endpoint", "subscriptions"  # names of members of a transaction
+
+TEST: Final = declare_event(
+    EventType(
+        "webhook.test",
+        1,
+        "Somebody pressed “Send a test” for an endpoint. No other endpoint is told of it.",
+        (
+            EventField("endpoint", "text", "the id of the endpoint", "ep_5f2c9a7be01d4432"),
+            EventField("sent_by", "text", "the name of the person who asked for it", "Alice Example"),
+        ),
+    )
+)
+
+
+def offered() -> tuple[EventType, ...]:
+    """Return the types that an endpoint can subscribe to: all but the test, which each endpoint gets when asked for."""
+    return tuple(kind for kind in declared() if kind != TEST)
 
 
 @dataclass(frozen=True)
@@ -42,8 +74,8 @@ class EndpointChoice:
 
     def __post_init__(self) -> None:
         read_target(self.url)
-        offered = {kind.name for kind in webhook_events.offered()}
-        if unknown := [name for name in self.event_types if name not in offered]:
+        known = {kind.name for kind in offered()}
+        if unknown := [name for name in self.event_types if name not in known]:
             raise Invalid(f"There is no event type “{unknown[0][:80]}”.", field="event_types")
         if not self.event_types:
             raise Invalid("Choose at least one event type.", field="event_types")
@@ -58,9 +90,12 @@ def read_target(url: str) -> safe_addresses.WebhookAddress:
     return safe_addresses.target(url, ports=settings.WEBHOOK_PORTS, receiver=settings.WEBHOOK_RECEIVER)
 
 
+# --- reading ---
+
+
 def listed(repository: Store, *, consistent: bool = False) -> list[EndpointItem]:
     """Return a tenant's endpoints, the oldest first: one Query."""
-    found = repository.query(EndpointItem, schema_keys.tenant, consistent=consistent).items
+    found = repository.query(EndpointItem, keys.tenant, consistent=consistent).items
     return sorted(found, key=lambda e: (e.created_at, e.endpoint_id))
 
 
@@ -68,19 +103,52 @@ def find(repository: Store, endpoint_id: str) -> EndpointItem:
     """Return one endpoint: one consistent GetItem. Raises NotFound."""
     found = None
     if is_endpoint_id(endpoint_id):
-        found = repository.get(EndpointItem, schema_keys.tenant, sort=endpoint_id, consistent=True)
+        found = repository.get(EndpointItem, keys.tenant, sort=endpoint_id, consistent=True)
     if found is None:
         raise NotFound("There is no such endpoint.")
     return found
 
 
+def signing(stored: SecretItem) -> list[str]:
+    """Return the secrets that sign now: the current one, and those that it replaced within OVERLAP."""
+    return [stored.current, *(secret for _, secret in _old(stored))]
+
+
+def _old(stored: SecretItem) -> list[tuple[str, str]]:
+    """Return the replaced secrets that still sign, the latest first, each after the moment until which it does."""
+    known = [(stored.previous_until or "", stored.previous or "")]
+    known += [(until, secret) for until, _, secret in (text.partition(" ") for text in stored.earlier)]
+    return [(until, secret) for until, secret in known if secret and clock.stamp() < until]
+
+
+# --- changes ---
+
+
+@dataclass(frozen=True)
+class ChangedEndpoint:
+    """Hold an endpoint as a change leaves it, with a new secret where the change made one."""
+
+    item: EndpointItem
+    secret: str = ""
+
+
+_Companion = Companion[ChangedEndpoint] | None
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """Hold a change before it is written, None where there is nothing to write.
+
+    `subscribe` are the types of events from then on, None to leave them.
+    """
+
+    told: ChangedEndpoint
+    change: tuple[Transaction, AuditEntry] | None = None
+    subscribe: Sequence[str] | None = None
+
+
 def add(
-    tenant: TenantContext,
-    *,
-    choice: EndpointChoice,
-    request_id: str,
-    by: Actor,
-    companion: Companion[ChangedEndpoint] | None = None,
+    tenant: TenantContext, *, choice: EndpointChoice, request_id: str, by: Actor, companion: _Companion = None
 ) -> tuple[EndpointItem, str]:
     """Add an endpoint and return it with its secret, which is not shown again.
 
@@ -97,22 +165,22 @@ def add(
         rotated_at=now,
     )
 
-    def plan(others: list[EndpointItem]) -> Planned:
+    def plan(others: list[EndpointItem]) -> _Planned:
         if any(other.endpoint_id == item.endpoint_id for other in others):
             raise Conflict("This endpoint has been added already. Its secret was shown then; you can replace it.")
         if len(others) >= MOST:
             raise Conflict(f"A desk can have up to {MOST} endpoints. Remove one that is not used.")
         transaction = Transaction()
-        transaction.put(item, condition=EndpointItem.endpoint_id.does_not_exist(), name=ENDPOINT)
+        transaction.put(item, condition=EndpointItem.endpoint_id.does_not_exist(), name=_ENDPOINT)
         transaction.put(SecretItem(tenant.tenant_id, item.endpoint_id, current=secret))
-        row = entry(item, AuditAction.WEBHOOK_ADDED, by, after=_shown(item))
-        return Planned(transaction, row, ChangedEndpoint(item, secret), subscribe=choice.event_types)
+        row = _entry(item, AuditAction.WEBHOOK_ADDED, by, after=_shown(item))
+        return _Planned(ChangedEndpoint(item, secret), (transaction, row), choice.event_types)
 
-    commit(
+    _commit(
         tenant,
         partial(listed, tenant.repository, consistent=True),
         plan,
-        companion=companion,
+        companion,
         lacks=lambda others, subscribed: not subscribed <= {other.endpoint_id for other in others},
     )
     return item, secret
@@ -131,30 +199,27 @@ def change(
     `version` is the one that the form showed, None where `choose` has judged what is stored. Where nothing changes,
     nothing is written. Raises NotFound and Conflict.
     """
-    changed = list[EndpointItem]()
 
-    def plan(item: EndpointItem) -> Planned | None:
-        changed[:] = [item]
+    def plan(item: EndpointItem) -> _Planned:
         if version is not None and item.version != version:
-            raise Conflict(CHANGED)
+            raise Conflict(_CHANGED)
         choice, before = choose(item), _shown(item)
         item.url, item.description, item.event_types = choice.url, choice.description, sorted(choice.event_types)
         after = _shown(item)
         names = {name for name in after if before[name] != after[name]}
         if not names:
-            return None
+            return _Planned(ChangedEndpoint(item))
         actions = [
             EndpointItem.url.set(item.url),
             EndpointItem.description.set(item.description),
             EndpointItem.event_types.set(item.event_types),
         ]
         was, now = ({name: values[name] for name in names} for values in (before, after))
-        row = entry(item, AuditAction.WEBHOOK_CHANGED, by, before=was, after=now)
+        row = _entry(item, AuditAction.WEBHOOK_CHANGED, by, before=was, after=now)
         subscribe = choice.event_types if item.state == ACTIVE else ()
-        return Planned(updated(item, actions), row, ChangedEndpoint(item), subscribe=subscribe)
+        return _Planned(ChangedEndpoint(item), (_updated(item, actions), row), subscribe)
 
-    commit(tenant, partial(find, tenant.repository, endpoint_id), plan)
-    return changed[0]
+    return _commit(tenant, partial(find, tenant.repository, endpoint_id), plan).item
 
 
 def pause(
@@ -164,64 +229,184 @@ def pause(
     by: Actor,
     because: str = "",
     mails: Sequence[OutgoingMail] = (),
-    companion: Companion[ChangedEndpoint] | None = None,
+    companion: _Companion = None,
 ) -> None:
     """Send an endpoint nothing more, until it is resumed. The mails leave with that, where they leave by the outbox.
 
     Raises NotFound and Conflict.
     """
 
-    def plan(item: EndpointItem) -> Planned:
+    def plan(item: EndpointItem) -> _Planned:
         if item.state == PAUSED:
             raise Conflict("This endpoint is paused already.")
         item.state, item.paused_because = PAUSED, because
-        actions = [EndpointItem.state.set(PAUSED), EndpointItem.paused_because.set(because)]
-        transaction = updated(item, actions)
+        transaction = _updated(item, [EndpointItem.state.set(PAUSED), EndpointItem.paused_because.set(because)])
         outgoing.join(transaction, mails)
-        row = entry(item, AuditAction.WEBHOOK_PAUSED, by, after={"because": because} if because else {})
-        return Planned(transaction, row, ChangedEndpoint(item), subscribe=())
+        row = _entry(item, AuditAction.WEBHOOK_PAUSED, by, after={"because": because} if because else {})
+        return _Planned(ChangedEndpoint(item), (transaction, row), ())
 
-    commit(tenant, partial(find, tenant.repository, endpoint_id), plan, companion=companion)
+    _commit(tenant, partial(find, tenant.repository, endpoint_id), plan, companion)
 
 
-def resume(
-    tenant: TenantContext, *, endpoint_id: str, by: Actor, companion: Companion[ChangedEndpoint] | None = None
-) -> None:
+def resume(tenant: TenantContext, *, endpoint_id: str, by: Actor, companion: _Companion = None) -> None:
     """Send an endpoint again what it subscribed to, from now on. Raises NotFound and Conflict."""
 
-    def plan(item: EndpointItem) -> Planned:
+    def plan(item: EndpointItem) -> _Planned:
         if item.state == ACTIVE:
             raise Conflict("This endpoint is active already.")
         item.state, item.paused_because, item.failing_since = ACTIVE, None, None
-        actions = [
-            EndpointItem.state.set(ACTIVE),
-            EndpointItem.paused_because.remove(),
-            EndpointItem.failing_since.remove(),
-        ]
-        row = entry(item, AuditAction.WEBHOOK_RESUMED, by)
-        return Planned(updated(item, actions), row, ChangedEndpoint(item), subscribe=tuple(item.event_types))
+        gone = [EndpointItem.paused_because.remove(), EndpointItem.failing_since.remove()]
+        transaction = _updated(item, [EndpointItem.state.set(ACTIVE), *gone])
+        row = _entry(item, AuditAction.WEBHOOK_RESUMED, by)
+        return _Planned(ChangedEndpoint(item), (transaction, row), tuple(item.event_types))
 
-    commit(tenant, partial(find, tenant.repository, endpoint_id), plan, companion=companion)
+    _commit(tenant, partial(find, tenant.repository, endpoint_id), plan, companion)
 
 
 def remove(tenant: TenantContext, *, endpoint_id: str, by: Actor) -> None:
     """Remove an endpoint and its secrets. Its pending events are not sent. Raises NotFound and Conflict."""
 
-    def plan(item: EndpointItem) -> Planned:
+    def plan(item: EndpointItem) -> _Planned:
         transaction = Transaction()
         key = EndpointItem(item.tenant_id, item.endpoint_id)
-        transaction.delete(key, condition=EndpointItem.endpoint_id.exists(), name=ENDPOINT)
+        transaction.delete(key, condition=EndpointItem.endpoint_id.exists(), name=_ENDPOINT)
         transaction.delete(SecretItem(item.tenant_id, item.endpoint_id))
-        row = entry(item, AuditAction.WEBHOOK_REMOVED, by, before=_shown(item))
-        return Planned(transaction, row, ChangedEndpoint(item), subscribe=())
+        row = _entry(item, AuditAction.WEBHOOK_REMOVED, by, before=_shown(item))
+        return _Planned(ChangedEndpoint(item), (transaction, row), ())
 
-    commit(tenant, partial(find, tenant.repository, endpoint_id), plan)
+    _commit(tenant, partial(find, tenant.repository, endpoint_id), plan)
 
 
-def entry(item: EndpointItem, action: AuditAction, by: Actor, **values: Any) -> AuditEntry:
-    """Return the row of the audit trail for a change of an endpoint."""
+def rotate(
+    tenant: TenantContext, *, endpoint_id: str, version: int | None, by: Actor, companion: _Companion = None
+) -> tuple[EndpointItem, str]:
+    """Make a new secret and return it with the endpoint; it is not shown again. Each old one signs for OVERLAP, so that
+    no delivery is refused meanwhile.
+
+    `version` is that of the endpoint on the form: a form that is sent twice replaces the secret once. Raises NotFound,
+    and Conflict where MOST_OLD sign already: one more would end the signatures that a receiver may still rely on.
+    """
+    secret, now = signatures.new_secret(), clock.now()
+    partition = partial(tenant.repository.get, SecretItem, keys.tenant)
+    reads: list[Callable[[], Any]] = [
+        partial(find, tenant.repository, endpoint_id),
+        lambda: partition(sort=endpoint_id, consistent=True) if is_endpoint_id(endpoint_id) else None,
+    ]
+
+    def plan(found: list[Any]) -> _Planned:
+        item, stored = found
+        if stored is None:
+            raise NotFound("There is no such endpoint.")
+        if version is not None and item.version != version:
+            raise Conflict(
+                "This secret has just been replaced, or the endpoint was changed. Please check and try again."
+            )
+        old = _old(stored)
+        if len(old) >= MOST_OLD:
+            ends = clock.parse(min(until for until, _ in old))
+            raise Conflict(
+                f"This secret was replaced {MOST_OLD} times within 24 hours, and deliveries are still signed with each "
+                f"old one. You can replace it again after {ends:%-d %B, %H:%M:%S} UTC."
+            )
+        item.rotated_at = clock.stamp(now)
+        transaction = _updated(item, [EndpointItem.rotated_at.set(item.rotated_at)])
+        transaction.put(
+            SecretItem(
+                tenant.tenant_id,
+                endpoint_id,
+                current=secret,
+                previous=stored.current,
+                previous_until=clock.stamp(now + OVERLAP),
+                earlier=[" ".join(one) for one in old],
+            )
+        )
+        return _Planned(ChangedEndpoint(item, secret), (transaction, _entry(item, AuditAction.WEBHOOK_ROTATED, by)))
+
+    return _commit(tenant, partial(fan_out, reads), plan, companion).item, secret
+
+
+def _entry(item: EndpointItem, action: AuditAction, by: Actor, **values: Any) -> AuditEntry:
     return AuditEntry(item.tenant_id, action, by, "webhook", item.endpoint_id, item.url, **values)
 
 
 def _shown(item: EndpointItem) -> dict[str, str]:
     return {"address": item.url, "description": item.description, "events": ", ".join(item.event_types)}
+
+
+def _updated(item: EndpointItem, actions: Sequence[Any]) -> Transaction:
+    """Return the transaction that updates an endpoint if it is still the one that was read.
+
+    The item gets the version that it has then.
+    """
+    transaction = Transaction()
+    unchanged, item.version = EndpointItem.version == int(item.version), int(item.version) + 1
+    key, grown = EndpointItem(item.tenant_id, item.endpoint_id), EndpointItem.version.set(item.version)
+    transaction.update(key, [*actions, grown], condition=unchanged, name=_ENDPOINT)
+    return transaction
+
+
+def _commit(
+    tenant: TenantContext,
+    read: Callable[[], _T],
+    plan: Callable[[_T], _Planned],
+    companion: _Companion = None,
+    *,
+    lacks: Callable[[_T, frozenset[str]], bool] = lambda found, subscribed: False,
+) -> ChangedEndpoint:
+    """Read, write what `plan` makes of it, and return the endpoint. Raises Conflict, and what both raise.
+
+    `lacks` tells that what was read is older than the tenant's item, by the ids of the endpoints subscribed there: then
+    it is read again.
+    """
+    waiting = [companion]  # for the first attempt, beside whose reads it does its part
+    told = list[ChangedEndpoint]()
+
+    def build() -> ReadChange | None:
+        reads: list[Callable[[], Any]] = [read, partial(tenant_directory.get, tenant.tenant_id)]
+        found, stored = beside(waiting.pop() if waiting else None, lambda: fan_out(reads))
+        if lacks(found, _subscribers(stored.subscriptions)):  # what is read at once need not be of one moment
+            found = read()
+        planned = plan(found)
+        told[:] = [planned.told]
+        if planned.change is None:
+            return None
+        transaction, row = planned.change
+        if planned.subscribe is not None:
+            _subscribe(transaction, stored, planned.told.item.endpoint_id, planned.subscribe)
+        if tenant.user_id:  # a worker that pauses an endpoint is nobody's
+            member_changes.require_role(transaction, tenant)
+        if companion is not None:
+            companion.join(transaction, planned.told)
+        return transaction, [row]
+
+    try:
+        recording.commit_read(tenant.tenant_id, build, depending=(_SUBSCRIPTIONS,))
+    except TransactionRefused as refused:
+        if companion is not None:
+            companion.blame(refused)
+        member_changes.blame_standing(tenant, refused)
+        raise Overtaken(_CHANGED) from refused
+    return told[0]
+
+
+def _subscribe(transaction: Transaction, stored: TenantItem, endpoint_id: str, types: Sequence[str]) -> None:
+    text = _subscribed(stored.subscriptions, endpoint_id, types)
+    now = TenantItem.subscriptions.set(text) if text else TenantItem.subscriptions.remove()
+    seen = TenantItem.subscriptions
+    unmoved = seen == stored.subscriptions if stored.subscriptions else seen.does_not_exist()
+    condition = unmoved & TenantItem.tenant_id.exists()
+    transaction.update(TenantItem(stored.tenant_id), [now], condition=condition, name=_SUBSCRIPTIONS)
+
+
+def _subscribers(text: str | None) -> frozenset[str]:
+    return frozenset(chain.from_iterable(json.loads(text).values())) if text else frozenset()
+
+
+def _subscribed(text: str | None, endpoint_id: str, types: Sequence[str]) -> str:
+    """Return the tenant's subscriptions as JSON, "" for none, with those of one endpoint replaced by these types."""
+    subscriptions: dict[str, list[str]] = json.loads(text) if text else {}
+    for name in {*subscriptions, *types}:
+        others = [other for other in subscriptions.get(name, ()) if other != endpoint_id]
+        subscriptions[name] = sorted([*others, endpoint_id]) if name in types else others
+    kept = {name: ids for name, ids in sorted(subscriptions.items()) if ids}
+    return json.dumps(kept, separators=(",", ":")) if kept else ""

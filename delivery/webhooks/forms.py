@@ -6,7 +6,7 @@ from typing import Any
 
 from django import forms
 
-from delivery.webhooks import endpoints, safe_addresses, webhook_events
+from delivery.webhooks import endpoints, safe_addresses
 from delivery.webhooks.endpoints import EndpointChoice
 from delivery.webhooks.stored import EndpointItem
 from portal.errors import Invalid
@@ -42,7 +42,7 @@ class EndpointForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        choices = [(kind.name, f"{kind.name}: {kind.summary}") for kind in webhook_events.offered()]
+        choices = [(kind.name, f"{kind.name}: {kind.summary}") for kind in endpoints.offered()]
         self.fields["event_types"].choices = choices  # type: ignore[attr-defined]  # a MultipleChoiceField
 
     @classmethod

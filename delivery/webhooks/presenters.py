@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString
 from delivery.outbox import publisher
 from delivery.outbox.event_types import EventField, EventType
 from delivery.outbox.stored import OutboxItem
-from delivery.webhooks import delivery_log, endpoints, rotation
+from delivery.webhooks import delivery_log, endpoints
 from delivery.webhooks.stored import DeliveryItem, EndpointItem, log_key_parts
 from portal import clock
 from tenants.tenancy.context import TenantContext
@@ -47,7 +47,7 @@ _RESULTS: Final = {
 def endpoint(item: EndpointItem) -> dict[str, Any]:
     """Return an endpoint as the list and its own page show it."""
     paused, failing = item.state == endpoints.PAUSED, bool(item.failing_since)
-    overlap_ends = clock.parse(item.rotated_at) + rotation.OVERLAP
+    overlap_ends = clock.parse(item.rotated_at) + endpoints.OVERLAP
     return {
         "id": item.endpoint_id,
         "url": item.url,

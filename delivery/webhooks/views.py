@@ -1,4 +1,4 @@
-"""Show the endpoints of a desk, and let its admins set them up. Rules are in endpoints.py and rotation.py."""
+"""Show the endpoints of a desk with their deliveries, and let its admins set them up, test them and send again."""
 
 from __future__ import annotations
 
@@ -12,17 +12,21 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
 from delivery.outbox.event_types import ENVELOPE
 from delivery.queues import holds
-from delivery.webhooks import delivery_log, endpoints, presenters, redelivering, rotation, webhook_events
+from delivery.webhooks import delivery_log, endpoints, presenters
 from delivery.webhooks.forms import EndpointForm, SendSinceForm, VersionForm
 from delivery.webhooks.stored import EndpointItem
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict
+from portal.plain_text import amount
 from portal.web.access import get_or_post, member
+from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 
@@ -108,7 +112,7 @@ def webhook(request: TenantRequest, endpoint: str) -> HttpResponse:
         "form": SendSinceForm(initial={"since": day_ago}),
         "more_from": more_from if clock.is_stamp(more_from) else "",
         "also_answered": "all" in request.GET,
-        "at_once": redelivering.AT_ONCE,
+        "at_once": delivery_log.AT_ONCE,
         "looks": presenters.looks_left(request.GET.get("looks")),
     }
     return render(request, "webhooks/endpoint.html", page)
@@ -122,7 +126,7 @@ def rotate(request: TenantRequest, endpoint: str) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         version = form.cleaned_data["version"]
         try:
-            item, secret = rotation.rotate(request.tenant, endpoint_id=endpoint, version=version, by=actor_of(request))
+            item, secret = endpoints.rotate(request.tenant, endpoint_id=endpoint, version=version, by=actor_of(request))
         except Conflict as error:
             messages.error(request, error.message)
             return redirect("delivery:webhook", endpoint)
@@ -144,24 +148,17 @@ def pause(request: TenantRequest, endpoint: str) -> HttpResponse:
     if request.method != "POST":
         stored = presenters.endpoint(endpoints.find(request.tenant.repository, endpoint))
         return render(request, "webhooks/pause.html", {"endpoint": stored})
-    return _acted(request, endpoint, endpoints.pause, "Paused.")
+    return _acted(
+        request, partial(endpoints.pause, endpoint_id=endpoint, by=actor_of(request)), "Paused.", _at(endpoint)
+    )
 
 
 @member(Role.ADMIN)
 @require_POST
 def resume(request: TenantRequest, endpoint: str) -> HttpResponse:
     """Resume an endpoint."""
-    return _acted(request, endpoint, endpoints.resume, "Resumed. Events are sent from now on.")
-
-
-def _acted(request: TenantRequest, endpoint: str, act: Callable[..., object], done: str) -> HttpResponse:
-    try:
-        act(request.tenant, endpoint_id=endpoint, by=actor_of(request))
-    except Conflict as error:
-        messages.error(request, error.message)
-    else:
-        messages.success(request, done)
-    return redirect("delivery:webhook", endpoint)
+    act = partial(endpoints.resume, endpoint_id=endpoint, by=actor_of(request))
+    return _acted(request, act, "Resumed. Events are sent from now on.", _at(endpoint))
 
 
 @member(Role.ADMIN)
@@ -171,22 +168,104 @@ def remove(request: TenantRequest, endpoint: str) -> HttpResponse:
     if request.method != "POST":
         stored = presenters.endpoint(endpoints.find(request.tenant.repository, endpoint))
         return render(request, "webhooks/remove.html", {"endpoint": stored})
+    act, then = partial(endpoints.remove, endpoint_id=endpoint, by=actor_of(request)), reverse("delivery:webhooks")
+    return _acted(request, act, "The endpoint was removed.", _at(endpoint), then=then)
+
+
+def _at(endpoint: str) -> str:
+    return reverse("delivery:webhook", args=[endpoint])
+
+
+def _acted(
+    request: TenantRequest, act: Callable[[TenantContext], object], done: str, page: str, *, then: str = ""
+) -> HttpResponse:
+    """Do it, and lead back to the page with what came of it, or to `then` where it was done."""
     try:
-        endpoints.remove(request.tenant, endpoint_id=endpoint, by=actor_of(request))
+        act(request.tenant)
     except Conflict as error:
         messages.error(request, error.message)
-        return redirect("delivery:webhook", endpoint)
-    messages.success(request, "The endpoint was removed.")
-    return redirect("delivery:webhooks")
+        return redirect(page)
+    messages.success(request, done)
+    return redirect(then or page)
 
 
 @member(Role.ADMIN)
 @require_safe
 def event_types(request: TenantRequest) -> HttpResponse:
     """Show what can be subscribed to, with an example of each. Reads nothing."""
-    kinds = [*webhook_events.offered(), webhook_events.TEST]
+    kinds = [*endpoints.offered(), endpoints.TEST]
     page = {
         "kinds": [presenters.event_type(request.tenant, kind) for kind in kinds],
         "envelope": presenters.fields(ENVELOPE),
     }
     return render(request, "webhooks/event_types.html", page)
+
+
+# --- deliveries ---
+
+
+@member(Role.ADMIN)
+@require_safe
+def delivery(request: TenantRequest, endpoint: str, delivery: str) -> HttpResponse:
+    """Show a delivery with request, answer and attempts. Costs three GetItems at the same time."""
+    repository = request.tenant.repository
+    reads: list[Any] = [
+        partial(endpoints.find, repository, endpoint),
+        partial(delivery_log.find, repository, endpoint, delivery),
+    ]
+    stored, (row, outbox_row) = fan_out(reads)
+    page = {
+        "endpoint": presenters.endpoint(stored),
+        "delivery": presenters.delivery_page(row, outbox_row),
+        "looks": presenters.looks_left(request.GET.get("looks")),
+    }
+    return render(request, "webhooks/delivery.html", page)
+
+
+@member(Role.ADMIN)
+@require_POST
+def redeliver(request: TenantRequest, endpoint: str, delivery: str) -> HttpResponse:
+    """Send one delivery again."""
+    page = reverse("delivery:webhook_delivery", args=[endpoint, delivery])
+    act = partial(delivery_log.redeliver, endpoint_id=endpoint, name=delivery)
+    done = "It is being sent again. The result appears here within a moment."
+    return _acted(request, act, done, page, then=_watching(page))
+
+
+@member(Role.ADMIN)
+@require_POST
+def redeliver_since(request: TenantRequest, endpoint: str) -> HttpResponse:
+    """Send again what was not delivered since a moment, a bounded number at once, and lead on to the rest."""
+    address = _at(endpoint)
+    form = SendSinceForm(request.POST)
+    if not form.is_valid():
+        endpoints.find(request.tenant.repository, endpoint)
+        messages.error(request, "Enter a day and a time.")
+        return redirect(address)
+    values = form.cleaned_data
+    try:
+        sent = delivery_log.redeliver_since(request.tenant, endpoint_id=endpoint, **values)
+    except Conflict as error:
+        messages.error(request, error.message)
+        return redirect(address)
+    count = f"{amount(sent.count, 'delivery is', 'deliveries are')} being sent again."
+    if sent.more_from:
+        query = {"more": sent.more_from} | ({"all": "1"} if values["also_answered"] else {})
+        messages.success(request, f"{count} There are later ones: go on below.")
+        return redirect(f"{address}?{urlencode(query)}")
+    messages.success(request, count if sent.count else "There is nothing to send again since then.")
+    return redirect(_watching(address) if sent.count else address)
+
+
+@member(Role.ADMIN)
+@require_POST
+def test(request: TenantRequest, endpoint: str) -> HttpResponse:
+    """Send a test event."""
+    act = partial(delivery_log.send_test, endpoint_id=endpoint)
+    done = "A test is on its way. The delivery appears below within a moment."
+    return _acted(request, act, done, _at(endpoint), then=_watching(_at(endpoint)))
+
+
+def _watching(address: str) -> str:
+    """Return the address of a page that looks again by itself, a few times."""
+    return f"{address}?{urlencode({'looks': presenters.LOOKS})}"

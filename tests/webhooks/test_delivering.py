@@ -11,7 +11,7 @@ from django.core import mail
 from standardwebhooks import Webhook
 
 from delivery.outbox import destinations
-from delivery.webhooks import delivery_log, endpoints, rotation
+from delivery.webhooks import delivery_log, endpoints
 from delivery.webhooks.stored import DeliveryItem, EndpointItem
 from portal import clock
 from portal.dynamo import meter
@@ -99,8 +99,8 @@ def test_what_arrives_is_signed_and_says_whose_it_is_and_what_has_happened(world
 def test_each_secret_of_the_last_day_verifies_what_arrives(world: World, answers: Answers) -> None:
     item, old = told(world, answers.url, 1)
     alice = world.context("alice", "acme")
-    _, new = rotation.rotate(alice, endpoint_id=item.endpoint_id, version=1, by=Actor(alice.user_id))
-    _, newest = rotation.rotate(alice, endpoint_id=item.endpoint_id, version=2, by=Actor(alice.user_id))
+    _, new = endpoints.rotate(alice, endpoint_id=item.endpoint_id, version=1, by=Actor(alice.user_id))
+    _, newest = endpoints.rotate(alice, endpoint_id=item.endpoint_id, version=2, by=Actor(alice.user_id))
     work_off(alice)
     ((headers, body),) = answers.requests()
     for secret in (old, new, newest):

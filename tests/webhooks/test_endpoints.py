@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from delivery.webhooks import endpoints, rotation
+from delivery.webhooks import endpoints
 from delivery.webhooks.endpoints import EndpointChoice
 from delivery.webhooks.stored import SECRETS, EndpointItem, SecretItem
 from portal import clock
@@ -82,7 +82,7 @@ def test_what_happens_while_an_endpoint_is_paused_is_written_for_nobody(world: W
 def test_each_change_has_its_row_in_the_audit_trail_and_no_secret_in_it(world: World) -> None:
     alice = world.context("alice", "acme")
     item, secret = endpoint(alice)
-    rotation.rotate(alice, endpoint_id=item.endpoint_id, version=1, by=by(world))
+    endpoints.rotate(alice, endpoint_id=item.endpoint_id, version=1, by=by(world))
     choice = EndpointChoice(url=f"{URL}/2", event_types=("parcel.sent",))
     endpoints.change(alice, endpoint_id=item.endpoint_id, choose=lambda _: choice, version=2, by=by(world))
     endpoints.pause(alice, endpoint_id=item.endpoint_id, by=by(world))
@@ -205,7 +205,7 @@ def test_another_tenants_endpoint_is_not_found(world: World) -> None:
     with pytest.raises(NotFound):
         endpoints.find(charlie.repository, item.endpoint_id)
     with pytest.raises(NotFound):
-        rotation.rotate(charlie, endpoint_id=item.endpoint_id, version=1, by=by(world))
+        endpoints.rotate(charlie, endpoint_id=item.endpoint_id, version=1, by=by(world))
     assert endpoints.listed(charlie.repository) == []
 
 
@@ -221,49 +221,49 @@ def stored_secret(world: World, item: EndpointItem) -> SecretItem:
 def test_a_replaced_secret_signs_beside_the_new_one_until_its_time_is_over(world: World) -> None:
     alice = world.context("alice", "acme")
     item, old = endpoint(alice)
-    assert rotation.signing(stored_secret(world, item)) == [old]
-    _, new = rotation.rotate(alice, endpoint_id=item.endpoint_id, version=1, by=by(world))
+    assert endpoints.signing(stored_secret(world, item)) == [old]
+    _, new = endpoints.rotate(alice, endpoint_id=item.endpoint_id, version=1, by=by(world))
     stored = stored_secret(world, item)
-    assert rotation.signing(stored) == [new, old]
+    assert endpoints.signing(stored) == [new, old]
     ends = clock.parse(stored.previous_until) - clock.now()
     assert ends.total_seconds() == pytest.approx(24 * 3600, abs=60)
     stored.previous_until = clock.stamp()
-    assert rotation.signing(stored) == [new]
+    assert endpoints.signing(stored) == [new]
 
 
 def test_a_secret_that_is_replaced_again_signs_for_its_own_24_hours(world: World) -> None:
     alice = world.context("alice", "acme")
     item, first = endpoint(alice)
-    _, second = rotation.rotate(alice, endpoint_id=item.endpoint_id, version=1, by=by(world))
+    _, second = endpoints.rotate(alice, endpoint_id=item.endpoint_id, version=1, by=by(world))
     ends = stored_secret(world, item).previous_until
-    _, third = rotation.rotate(alice, endpoint_id=item.endpoint_id, version=2, by=by(world))
+    _, third = endpoints.rotate(alice, endpoint_id=item.endpoint_id, version=2, by=by(world))
     stored = stored_secret(world, item)
-    assert rotation.signing(stored) == [third, second, first]
+    assert endpoints.signing(stored) == [third, second, first]
     assert stored.earlier == [f"{ends} {first}"]
     stored.earlier = [f"{clock.stamp()} {first}"]
-    assert rotation.signing(stored) == [third, second]
+    assert endpoints.signing(stored) == [third, second]
 
 
 def test_a_secret_is_not_replaced_where_that_would_end_one_that_still_signs(world: World) -> None:
     alice = world.context("alice", "acme")
     item, _ = endpoint(alice)
-    for version in range(1, rotation.MOST_OLD + 1):
-        rotation.rotate(alice, endpoint_id=item.endpoint_id, version=version, by=by(world))
+    for version in range(1, endpoints.MOST_OLD + 1):
+        endpoints.rotate(alice, endpoint_id=item.endpoint_id, version=version, by=by(world))
     before = stored_secret(world, item)
     with pytest.raises(Conflict, match=r"replaced 3 times .* You can replace it again after"):
-        rotation.rotate(alice, endpoint_id=item.endpoint_id, version=rotation.MOST_OLD + 1, by=by(world))
-    assert rotation.signing(stored_secret(world, item)) == rotation.signing(before)
+        endpoints.rotate(alice, endpoint_id=item.endpoint_id, version=endpoints.MOST_OLD + 1, by=by(world))
+    assert endpoints.signing(stored_secret(world, item)) == endpoints.signing(before)
     before.earlier = [*before.earlier[:-1], f"{clock.stamp()} {before.current}"]
     put_all([before])
-    rotation.rotate(alice, endpoint_id=item.endpoint_id, version=rotation.MOST_OLD + 1, by=by(world))
+    endpoints.rotate(alice, endpoint_id=item.endpoint_id, version=endpoints.MOST_OLD + 1, by=by(world))
 
 
 def test_a_form_that_is_sent_twice_replaces_the_secret_once(world: World) -> None:
     alice = world.context("alice", "acme")
     item, _ = endpoint(alice)
-    _, new = rotation.rotate(alice, endpoint_id=item.endpoint_id, version=1, by=by(world))
+    _, new = endpoints.rotate(alice, endpoint_id=item.endpoint_id, version=1, by=by(world))
     with pytest.raises(Conflict):
-        rotation.rotate(alice, endpoint_id=item.endpoint_id, version=1, by=by(world))
+        endpoints.rotate(alice, endpoint_id=item.endpoint_id, version=1, by=by(world))
     assert stored_secret(world, item).current == new
 
 

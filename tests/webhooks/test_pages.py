@@ -14,7 +14,7 @@ from django.test import override_settings
 from delivery.outbox import outbox_rows
 from delivery.outbox.outbox_rows import Work
 from delivery.queues import holds
-from delivery.webhooks import delivery_log, endpoints, redelivering
+from delivery.webhooks import delivery_log, endpoints
 from delivery.webhooks.stored import DeliveryItem
 from portal import clock
 from portal.dynamo import meter
@@ -219,7 +219,7 @@ def test_a_delivery_whose_event_is_gone_is_still_shown(world: World, receiver: R
     page = world.browser("alice", "acme").get(at(item, f"deliveries/{other}/"))
     assert "What was sent is no longer kept" in page.content.decode()
     with pytest.raises(Exception, match="no longer kept"):
-        redelivering.redeliver(alice, endpoint_id=item.endpoint_id, name=other)
+        delivery_log.redeliver(alice, endpoint_id=item.endpoint_id, name=other)
 
 
 def copied(row: DeliveryItem) -> list[Any]:
@@ -308,7 +308,7 @@ def test_a_page_looks_again_by_itself_a_bounded_number_of_times(looks: str, left
 def test_all_since_a_moment_are_sent_again_in_bounded_steps(
     world: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redelivering, "AT_ONCE", 4)
+    monkeypatch.setattr(delivery_log, "AT_ONCE", 4)
     item = told(world, receiver, *range(10))
     alice, browser = world.context("alice", "acme"), world.browser("alice", "acme")
     address, form = at(item, "redeliver/"), {"since": "2026-01-01T00:00", "also_answered": "on"}

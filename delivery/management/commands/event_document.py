@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from delivery.outbox import event_types
-from delivery.webhooks import webhook_events  # noqa: F401  # declares a type of its own
+from delivery.webhooks import endpoints  # noqa: F401  # declares a type of its own
 from portal.management.command import PortalCommand
 
 

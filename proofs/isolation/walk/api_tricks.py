@@ -18,7 +18,7 @@ from typing import Any, Final
 from django.conf import settings
 
 from api.documents import openapi
-from delivery.webhooks import webhook_events
+from delivery.webhooks import endpoints
 from portal import clock
 from portal.dynamo import client
 from proofs.isolation.targets import Target
@@ -168,7 +168,7 @@ class _BodyMaker:
         if name in ("url", "address"):
             return "https://proof.invalid/hooks"
         if name == "event_types":
-            return self.rng.choice(webhook_events.offered()).name
+            return self.rng.choice(endpoints.offered()).name
         if name in ("id", "resolver", "user", "member", "requester") or name.endswith("_id"):
             return person(self.rng, self.victim)
         return "Proof"
