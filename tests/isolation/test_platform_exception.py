@@ -46,7 +46,6 @@ PLATFORM = {
     "tickets.admin.facades",
     "tickets.counting.dead_letters",
     # The dead deliveries of all tenants, and whose deliveries operators hold.
-    "delivery.queues.dead_deliveries",
     "delivery.queues.holds",
     # The sessions of one person, by their index.
     "portal.nosql.session_store",
