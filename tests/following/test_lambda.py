@@ -65,15 +65,6 @@ def test_a_batch_is_counted_and_the_answer_carries_the_state_that_a_window_wants
     assert opened(world) == 3
 
 
-def test_a_batch_that_comes_again_counts_once(world: World) -> None:
-    world.tickets("acme", 3)
-    follower = Follower()
-    sent = event(follower, raw(follower))
-    for _ in range(2):
-        assert stream_handler(sent, None) == DONE
-    assert opened(world) == 3
-
-
 def test_function_and_poller_may_follow_the_same_stream(world: World) -> None:
     world.tickets("acme", 3)
     follower = Follower()

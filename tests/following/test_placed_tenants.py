@@ -202,15 +202,6 @@ def test_the_function_counts_an_own_stream_by_the_name_in_its_arn(world: World, 
     assert opened(world, "acme") == 2
 
 
-def test_the_function_passes_over_a_record_of_another_tenant_in_an_own_stream(
-    world: World, source: StreamSource, caplog: pytest.LogCaptureFixture
-) -> None:
-    globex = world.tenants["globex"].tenant_id
-    stream_handler(event(source) | {"Records": folding.created(globex, range(1, 3))}, None)
-    assert "2 records in the stream" in caplog.text
-    assert opened(world, "globex") == 0
-
-
 def test_the_schedule_says_of_each_own_stream_up_to_when_it_is_applied(world: World, source: StreamSource) -> None:
     stream_handler({"source": "aws.events"}, None)
     assert watermark.read(TICKETS, world.context("alice", "acme").repository) is not None

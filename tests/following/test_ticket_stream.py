@@ -94,12 +94,6 @@ def test_a_change_of_no_text_writes_nothing_into_the_index(world: World) -> None
     assert follower.fold().counts["indexed"] == 0
 
 
-def test_another_tenants_words_are_not_found(world: World) -> None:
-    creating.create(world.context("alice", "acme"), title="Printer jams")
-    following().fold()
-    assert tickets_with(world.context("charlie", "globex").tenant_id, "jams") == set()
-
-
 def test_a_batch_that_comes_again_costs_the_index_nothing(world: World) -> None:
     world.tickets("acme", 3)
     follower = following()

@@ -281,14 +281,6 @@ def test_a_browsers_input_means_the_end_of_its_second(browser: Browser, alice: T
     assert len(page.context["rows"]) == 3
 
 
-def test_another_tenants_ticket_is_not_there(world: World, alice: TenantContext) -> None:
-    charlie = world.browser("charlie", "globex")
-    assert charlie.get("/tickets/1/past/", {"at": clock.stamp()}).status_code == 404
-    page = charlie.send("/tickets/past/restore/", {"at": clock.stamp(), "tickets": ["1.1.open."], "confirmed": "yes"})
-    assert page.status_code == 302  # type: ignore[attr-defined]
-    assert changing.read(alice, 1).version == 1
-
-
 def test_a_command_restores_what_was_alike_and_refuses_both_ways_at_once(alice: TenantContext) -> None:
     then = changed(alice, 1)
     changed(alice, 3)

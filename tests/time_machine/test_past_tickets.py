@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from portal import clock
 from portal.dynamo.meter import Meter
 from portal.errors import Invalid, NotFound
-from tenants.audit_trail import browsing
-from tenants.audit_trail.browsing import TrailFilter
 from tenants.audit_trail.recording import Actor
 from tenants.membership import member_changes
 from tenants.sign_in import accounts
@@ -153,21 +151,6 @@ def without_what_was_kept(tenant: TenantContext, number: int) -> None:
 # --- restoring ---
 
 
-def test_a_restored_ticket_is_as_it_was_and_says_so(world: World, alice: TenantContext) -> None:
-    number = creating.create(alice, title="Title", description="Before", priority=Priority.HIGH, tags=["vpn"])
-    changing.change(alice, number, Wishes(status=Status.RESOLVED))
-    then, before = clock.stamp(), now_of(alice, number)
-    changing.change(alice, number, Wishes(status=Status.CLOSED, title="Other", description="After", tags=[]))
-    (one,) = restoring.restore(alice, [state(alice, number)], then, by=BY)
-    assert (one.left, one.lacks) == ("", ())
-    assert now_of(alice, number) == replace(before, version=before.version + 2)  # from closed to resolved, even
-    entry = timelines.ticket(alice, number).activity[-1]
-    assert entry.verb.startswith("restored the ticket as of ")
-    trail = browsing.everything(alice.repository, only=TrailFilter())
-    row = next(row for row in trail if row.action == "tickets.restored")
-    assert (row.actor, row.entity, row.after["as of"]) == ("alice@example.com", "1 ticket", then)
-
-
 @pytest.mark.parametrize("field", ["title", "description", "status", "priority", "tags", "resolver"])
 def test_each_field_alone_is_restored(lasting: World, field: str) -> None:
     alice, bob = lasting.context("alice", "acme"), lasting.users["bob"].id
@@ -183,25 +166,6 @@ def test_each_field_alone_is_restored(lasting: World, field: str) -> None:
     (one,) = restoring.restore(alice, [state(alice, number)], then, by=BY)
     assert (one.left, one.lacks) == ("", ())
     assert replace(now_of(alice, number), version=before.version) == before
-
-
-def test_a_ticket_that_others_changed_meanwhile_is_left(alice: TenantContext) -> None:
-    number = creating.create(alice, title="Title")
-    then = clock.stamp()
-    changing.change(alice, number, Wishes(title="Mine"))
-    seen = state(alice, number)
-    changing.change(alice, number, Wishes(title="Theirs"))
-    (one,) = restoring.restore(alice, [seen], then, by=BY)
-    assert one.left == "not restored: it was changed meanwhile"
-    assert now_of(alice, number).title == "Theirs"
-
-
-def test_a_ticket_that_is_as_it_was_gets_no_entry(alice: TenantContext) -> None:
-    number = creating.create(alice, title="Title")
-    seen, entries = state(alice, number), len(timelines.ticket(alice, number).activity)
-    (one,) = restoring.restore(alice, [seen], clock.stamp(), by=BY)
-    assert (one.left, one.is_whole) == ("the same now as then", True)
-    assert len(timelines.ticket(alice, number).activity) == entries
 
 
 def test_a_ticket_goes_back_to_nobody_who_cannot_have_it_now(world: World, alice: TenantContext) -> None:
