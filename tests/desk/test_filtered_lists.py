@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 from portal import clock
 from portal.errors import Invalid
 from tests.support.fakes import index_row, tenant_in_memory
-from tickets.counting.contributions import UNRESOLVED
 from tickets.desk import filters, lists
 from tickets.desk.filters import EVERYTHING, Days, TicketFilter
 from tickets.desk.lists import TicketPage
 from tickets.ticket import stored
-from tickets.ticket.fields import Priority, Status
+from tickets.ticket.fields import UNRESOLVED, Priority, Status
 
 ACME, BOB = "ac" * 16, "b0" * 16
 FIRST = datetime(2026, 1, 29, tzinfo=UTC)

@@ -84,7 +84,7 @@ def test_a_new_ticket_is_open_listed_and_has_its_history(alice: TenantContext) -
 
 
 def test_a_form_sent_twice_at_the_same_time_opens_one_ticket(alice: TenantContext) -> None:
-    request_id = creating.new_request_id()
+    request_id = changing.new_request_id()
     numbers = all_at_once(*[lambda: creating.create(alice, title="Printer", request_id=request_id)] * 3)
     assert len(set(numbers)) == 1, numbers
     assert listed(alice) == [numbers[0]]
@@ -92,7 +92,7 @@ def test_a_form_sent_twice_at_the_same_time_opens_one_ticket(alice: TenantContex
 
 def test_a_comment_sent_twice_at_the_same_time_is_added_once(alice: TenantContext) -> None:
     number = creating.create(alice, title="Printer")
-    request_id = creating.new_request_id()
+    request_id = changing.new_request_id()
     outcomes = all_at_once(*[lambda: commenting.comment(alice, number, body="Once.", request_id=request_id)] * 3)
     assert not [outcome for outcome in outcomes if isinstance(outcome, Exception)]
     assert history(alice, number)[1:] == [("comment", "Once.")]

@@ -48,7 +48,7 @@ def listed(tenant: TenantContext, **which: Any) -> list[int]:
 
 def test_the_same_request_id_in_another_tenant_is_another_request(world: World, alice: TenantContext) -> None:
     globex = world.context("alice", "globex")
-    request_id = creating.new_request_id()
+    request_id = changing.new_request_id()
     for tenant in (alice, globex):
         creating.create(tenant, title=tenant.name, request_id=request_id)
     assert [lists.page(t, status=Status.OPEN).rows[0].title for t in (alice, globex)] == ["Acme", "Globex"]
@@ -58,7 +58,7 @@ def test_a_comment_sent_again_after_others_came_between_is_not_added_twice(
     alice: TenantContext, bob: TenantContext
 ) -> None:
     number = creating.create(alice, title="Printer")
-    request_id = creating.new_request_id()
+    request_id = changing.new_request_id()
     once = {"body": "Done.", "then": Status.RESOLVED, "request_id": request_id}
     commenting.comment(alice, number, **once)
     commenting.comment(bob, number, body="Thanks.")
@@ -92,7 +92,7 @@ def test_a_comment_that_is_overtaken_every_time_is_refused_and_not_half_written(
 
 def test_the_same_comment_that_asks_for_another_status_is_another_request(alice: TenantContext) -> None:
     number = creating.create(alice, title="Printer")
-    once = {"body": "Done.", "request_id": creating.new_request_id()}
+    once = {"body": "Done.", "request_id": changing.new_request_id()}
     commenting.comment(alice, number, **once)
     commenting.comment(alice, number, **once, then=Status.RESOLVED)
     assert changing.read(alice, number).status == "resolved"
@@ -150,7 +150,7 @@ def test_a_write_that_meets_another_transaction_is_tried_again(alice: TenantCont
 
 def test_creating_a_ticket_meets_its_own_double(alice: TenantContext) -> None:
     """The second of two clicks arrives while the first one's transaction runs."""
-    request_id = creating.new_request_id()
+    request_id = changing.new_request_id()
     busy = refusal("TransactionCanceledException", CancellationReasons=[{"Code": "TransactionConflict"}] * 4)
     with answering("tenant", "TransactWriteItems", busy):
         first = creating.create(alice, title="Printer", request_id=request_id)

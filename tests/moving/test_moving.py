@@ -277,7 +277,7 @@ def test_who_stood_still_while_another_carried_on_writes_nothing_over_what_is_ne
 
 
 def test_a_form_that_is_sent_again_after_the_move_makes_no_second_ticket(world: World) -> None:
-    request = creating.new_request_id()
+    request = changing.new_request_id()
     first = creating.create(alice(world), title="Once", request_id=request)
     commenting.comment(alice(world), first, body="Once.", request_id=request)
     move(world, BRIDGE)

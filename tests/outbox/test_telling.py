@@ -155,7 +155,7 @@ def test_a_change_that_changes_nothing_tells_nothing(alice: TenantContext) -> No
 
 
 def test_a_form_that_is_sent_twice_is_told_once(alice: TenantContext) -> None:
-    request_id = creating.new_request_id()
+    request_id = changing.new_request_id()
     for _ in range(3):
         number = creating.create(alice, title="Printer", request_id=request_id)
         commenting.comment(alice, number, body="Once.", request_id=request_id)
@@ -246,7 +246,7 @@ def test_an_event_that_is_too_large_is_a_sentence_and_what_was_typed_is_kept(
     world: World, alice: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_types, "PAYLOAD_LIMIT", 300)
-    typed = {"title": "Long", "description": "word " * 100, "priority": "low", "request_id": creating.new_request_id()}
+    typed = {"title": "Long", "description": "word " * 100, "priority": "low", "request_id": changing.new_request_id()}
     page = world.browser("alice", "acme").send("/tickets/new/", typed)
     assert page.status_code == 422
     text = page.content.decode()

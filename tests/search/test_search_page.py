@@ -16,14 +16,13 @@ from portal.streams import watermark
 from tests.support.operators import text_of
 from tests.support.searching import index_all
 from tests.support.world import Browser, World
-from tickets.counting.contributions import UNRESOLVED
 from tickets.desk import creating
 from tickets.desk.filters import Days, TicketFilter
 from tickets.search import ticket_search
 from tickets.search.results import Found, Hit, Piece, Where
 from tickets.search.search_query import Filters, SearchQuery
 from tickets.ticket import stored
-from tickets.ticket.fields import Priority, Status
+from tickets.ticket.fields import UNRESOLVED, Priority, Status
 from tickets.ticket.stored import TICKETS, SummaryItem
 
 Answer = Callable[..., list[dict[str, Any]]]

@@ -31,7 +31,8 @@ from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
 from portal import clock
-from tickets.ticket.fields import Priority, Status
+from tickets.ticket.fields import Priority, Status, is_unresolved
+from tickets.ticket.stored import COMMENTED, REOPENED, RESOLVED
 
 # Upper bounds of the histograms in seconds, some two to a factor of four; above the last is "over".
 BUCKETS: Final = (
@@ -55,9 +56,7 @@ TOTALS: Final = "TOTALS"
 TAGS: Final = "TAGS"
 DAY: Final = "DAY"
 
-UNRESOLVED: Final = (Status.OPEN, Status.PENDING)
 UNASSIGNED: Final = "unassigned"
-COMMENTED, RESOLVED, REOPENED = "c", "r", "o"  # kinds of events in a summary's `days`
 EVENT_NAMES: Final = {COMMENTED: "commented", RESOLVED: "resolved", REOPENED: "reopened"}
 
 # The attributes of a summary that `contribution` reads.
@@ -82,15 +81,6 @@ Plain = Mapping[str, Any]  # a summary in plain Python: {"status": "open", "days
 Counts = Counter[str]  # of one part, by name
 Contribution = dict[Part, Counts]
 _NOTHING: Final[Counts] = Counter()
-
-
-def day_count(kind: str, at: str) -> str:
-    """Return the name under which a summary's `days` counts an event: "2026-11-20c"."""
-    return at[:10] + kind
-
-
-def is_unresolved(status: str) -> bool:
-    return status in UNRESOLVED
 
 
 def contribution(image: Plain) -> Contribution:

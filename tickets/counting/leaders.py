@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tickets.counting import coding
-from tickets.counting.contributions import UNRESOLVED, Counts
-from tickets.ticket.fields import Status
+from tickets.counting.contributions import Counts
+from tickets.ticket.fields import UNRESOLVED, Status
 
 BUDGET: Final = {"P": 1200, "G": 1200}  # bytes, by the first letter of a code
 _NUMBER: Final = 4  # bytes of a count

@@ -27,12 +27,12 @@ from tenants.membership import members
 from tenants.tenancy.context import TenantContext
 from tickets.counting import contributions, stored_counts
 from tickets.counting import stored as aggregate_keys
-from tickets.counting.contributions import UNRESOLVED, Counts
+from tickets.counting.contributions import Counts
 from tickets.counting.leaders import Outside
 from tickets.counting.stored import VerifiedItem
 from tickets.counting.stored_counts import Stored
 from tickets.dashboards.durations import Durations
-from tickets.ticket.fields import Priority, Status
+from tickets.ticket.fields import UNRESOLVED, Priority, Status
 from tickets.ticket.stored import TICKETS
 
 State = Literal["current", "behind", "stopped", "unknown"]

@@ -10,14 +10,13 @@ from typing import Any, Final
 from django.urls import reverse
 
 from tenants.tenancy.context import TenantContext
-from tickets.counting.contributions import UNRESOLVED
 from tickets.counting.leaders import Outside
 from tickets.dashboards import verify_runs
 from tickets.dashboards.dashboard import PERIODS, AgentNumbers, Dashboard, Load, Week
 from tickets.dashboards.durations import Durations
 from tickets.desk.lists import READ_LIMIT
 from tickets.desk.ticket_presenters import queue_url
-from tickets.ticket.fields import Priority, Status
+from tickets.ticket.fields import UNRESOLVED, Priority, Status
 
 UNRESOLVED_LIST, ANY = "unresolved", "any"  # what the queue calls these statuses
 SHOWN_LOADS: Final = 12  # people, and tags, with a bar; the others are in the table that opens

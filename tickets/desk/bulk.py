@@ -26,10 +26,9 @@ from portal.dynamo.store import TRANSACTION_LIMIT, Transaction
 from portal.dynamo.transaction import Companion
 from portal.errors import TRANSACTION_CONFLICT, Conflict, Invalid, TransactionRefused
 from tenants.tenancy.context import TenantContext
-from tickets.counting import contributions
 from tickets.desk import changing
 from tickets.desk.changing import ITEMS_PER_REVISION, TicketState
-from tickets.ticket import stored
+from tickets.ticket import fields, stored
 from tickets.ticket.fields import MOVES, Status
 from tickets.ticket.stored import SummaryItem
 
@@ -198,7 +197,7 @@ def _write_unchanged(
 
 
 def _receipt(tenant: TenantContext, tickets: list[TicketState], to: Status, begun: str) -> str:
-    if contributions.is_unresolved(to) and not all(contributions.is_unresolved(t.status) for t in tickets):
+    if fields.is_unresolved(to) and not all(fields.is_unresolved(t.status) for t in tickets):
         return ""
     moved = [[t.number, t.version, t.status.value, t.resolver] for t in tickets]
     receipt = paging.dump([to.value, begun, *moved], tenant_id=tenant.tenant_id, query=_purpose(tenant))

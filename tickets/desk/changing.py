@@ -11,7 +11,9 @@ and the entry that tells of the change in the timeline. It holds only if the tic
 
 from __future__ import annotations
 
+import hashlib
 import re
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,12 +29,11 @@ from portal.errors import Conflict, Invalid, NotFound, TransactionRefused
 from tenants.membership import members
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
-from tickets.counting import contributions
 from tickets.desk import timelines
 from tickets.desk.timelines import ChangesSince
 from tickets.ticket import fields, stored, ticket_events
 from tickets.ticket.fields import ASSIGNEE, BY_NAME, DESCRIPTION, MOVES, STATUS, SUMMARISED, Status, Values
-from tickets.ticket.stored import ActivityItem, ChangeMap, DetailItem, SummaryItem
+from tickets.ticket.stored import ActivityItem, ChangeMap, DetailItem, RequestItem, SummaryItem
 
 FieldChange = tuple[str, str, str]  # a field, its text before and its text after
 
@@ -191,19 +192,46 @@ def event(tenant: TenantContext, pk: str, at: str, *, verb: str, changes: Sequen
     )
 
 
+# --- requests, each of which is made once ---
+
+
+REQUEST: Final = "request"  # the name of the record in a transaction
+_REQUEST_TTL: Final = 24 * 3600  # seconds
+
+
+def new_request_id() -> str:
+    """Return an idempotency key for a form."""
+    return uuid.uuid4().hex
+
+
+def request_digest(request_id: str, *texts: str) -> str:
+    """Identify one request: the form and what it held.
+
+    A form that is sent again with other texts is another request, so no text is taken for one that was stored before.
+    """
+    return hashlib.blake2b("\0".join((request_id, *texts)).encode(), digest_size=16).hexdigest()
+
+
+def put_record(tenant: TenantContext, transaction: Transaction, what: str, digest: str, *, number: int) -> None:
+    """Add the record that makes a write happen once to its transaction. TTL removes it after a day."""
+    pk, expires_at = tenant.repository.key(stored.request, digest), int(time.time()) + _REQUEST_TTL
+    record = RequestItem(pk, what, number=number, expires_at=expires_at)
+    transaction.put(record, name=REQUEST, condition=RequestItem.pk.does_not_exist())
+
+
 # --- what a summary remembers for the aggregates, and for the lists behind their numbers ---
 
 
 def dates(before: str, after: str, at: str) -> dict[str, str | None]:
     """Return the moments that a ticket has by a change of status at this moment; None for one that it has no more."""
-    if contributions.is_unresolved(before) == contributions.is_unresolved(after):
+    if fields.is_unresolved(before) == fields.is_unresolved(after):
         return {}
-    return {"resolved_at": None, "reopened_at": at} if contributions.is_unresolved(after) else {"resolved_at": at}
+    return {"resolved_at": None, "reopened_at": at} if fields.is_unresolved(after) else {"resolved_at": at}
 
 
 def dates_counted(before: str, after: str, at: str) -> list[Action]:
     """Count what `dates` tells of, on its day."""
-    kinds = {"resolved_at": contributions.RESOLVED, "reopened_at": contributions.REOPENED}
+    kinds = {"resolved_at": stored.RESOLVED, "reopened_at": stored.REOPENED}
     return [counted(kinds[name], moment) for name, moment in dates(before, after, at).items() if moment]
 
 
@@ -225,17 +253,17 @@ def forgotten(before: str, after: str, at: str) -> list[Action]:
 
     Raises ValueError for a ticket that was reopened by it: when it had been resolved before is not known any more.
     """
-    if contributions.is_unresolved(before) == contributions.is_unresolved(after):
+    if fields.is_unresolved(before) == fields.is_unresolved(after):
         return []
-    if contributions.is_unresolved(after):
+    if fields.is_unresolved(after):
         raise ValueError("a reopening cannot be taken back")
-    return [SummaryItem.resolved_at.remove(), counted(contributions.RESOLVED, at, by=-1)]
+    return [SummaryItem.resolved_at.remove(), counted(stored.RESOLVED, at, by=-1)]
 
 
 def counted(kind: str, at: str, *, by: int = 1) -> Action:
-    """Count an event of this kind on the day of this moment; see `contributions.day_count`."""
-    stored: Any = SummaryItem.days[contributions.day_count(kind, at)]
-    action: Action = stored.set((stored | 0) + by)
+    """Count an event of this kind on the day of this moment; see `stored.day_count`."""
+    count: Any = SummaryItem.days[stored.day_count(kind, at)]
+    action: Action = count.set((count | 0) + by)
     return action
 
 

@@ -16,10 +16,8 @@ from portal.dynamo.store import Action, Transaction
 from portal.dynamo.transaction import Companion, beside
 from portal.errors import Conflict, Invalid, Overtaken, TransactionRefused
 from tenants.tenancy.context import TenantContext
-from tickets.counting import contributions
 from tickets.desk import changing, timelines
-from tickets.desk.changing import TicketState, counted
-from tickets.desk.creating import REQUEST, new_request_id, put_record, request_digest
+from tickets.desk.changing import REQUEST, TicketState, counted, new_request_id, put_record, request_digest
 from tickets.ticket import fields, stored, ticket_events
 from tickets.ticket.fields import MOVES, Status
 from tickets.ticket.stored import ActivityItem, RequestItem, SummaryItem
@@ -201,7 +199,7 @@ def _counting(tenant: TenantContext, summary: SummaryItem, at: str) -> list[Acti
     """Let the summary remember a comment: how many there are, the last one, and the first that answers."""
     actions: list[Action] = [
         SummaryItem.commented_at.set(at),
-        counted(contributions.COMMENTED, at),
+        counted(stored.COMMENTED, at),
         SummaryItem.comment_count.add(1),
     ]
     if tenant.user_id != summary.requester:

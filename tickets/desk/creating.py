@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import time
-import uuid
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -17,7 +14,7 @@ from portal.dynamo.transaction import Companion, beside
 from portal.errors import Throttled, TransactionRefused
 from tenants.tenancy.context import TenantContext
 from tickets.desk import changing
-from tickets.desk.changing import resolver_name
+from tickets.desk.changing import REQUEST, new_request_id, put_record, request_digest, resolver_name
 from tickets.ticket import fields, stored, ticket_events
 from tickets.ticket.fields import (
     ASSIGNEE,
@@ -31,31 +28,9 @@ from tickets.ticket.fields import (
     Status,
     Values,
 )
-from tickets.ticket.stored import CounterItem, DetailItem, RequestItem, SummaryItem
+from tickets.ticket.stored import CounterItem, DetailItem, SummaryItem
 
-REQUEST: Final = "request"  # the name of the record in a transaction
 _ATTEMPTS: Final = 6
-_REQUEST_TTL: Final = 24 * 3600  # seconds
-
-
-def new_request_id() -> str:
-    """Return an idempotency key for a form."""
-    return uuid.uuid4().hex
-
-
-def request_digest(request_id: str, *texts: str) -> str:
-    """Identify one request: the form and what it held.
-
-    A form that is sent again with other texts is another request, so no text is taken for one that was stored before.
-    """
-    return hashlib.blake2b("\0".join((request_id, *texts)).encode(), digest_size=16).hexdigest()
-
-
-def put_record(tenant: TenantContext, transaction: Transaction, what: str, digest: str, *, number: int) -> None:
-    """Add the record that makes a write happen once to its transaction. TTL removes it after a day."""
-    pk, expires_at = tenant.repository.key(stored.request, digest), int(time.time()) + _REQUEST_TTL
-    record = RequestItem(pk, what, number=number, expires_at=expires_at)
-    transaction.put(record, name=REQUEST, condition=RequestItem.pk.does_not_exist())
 
 
 def create(

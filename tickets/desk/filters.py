@@ -13,9 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from portal.errors import Invalid
-from tickets.counting.contributions import UNRESOLVED
 from tickets.ticket import fields
-from tickets.ticket.fields import STATUS, ChoiceField, Status
+from tickets.ticket.fields import STATUS, UNRESOLVED, ChoiceField, Status
 
 if TYPE_CHECKING:
     from tickets.ticket.stored import SummaryItem

@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.http import QueryDict
 
 from portal.errors import Invalid
-from tickets.desk import creating
+from tickets.desk import changing
 from tickets.ticket import fields
 from tickets.ticket.fields import ChoiceField, LongTextField, TextField, TicketField
 
@@ -68,7 +68,7 @@ class TicketForm(Resendable):
     """A new ticket, or the editable part of one. `version` is empty for a new one."""
 
     version = forms.IntegerField(required=False, min_value=1, widget=forms.HiddenInput)
-    request_id = forms.RegexField(r"^[0-9a-f]{32}$", widget=forms.HiddenInput, initial=creating.new_request_id)
+    request_id = forms.RegexField(r"^[0-9a-f]{32}$", widget=forms.HiddenInput, initial=changing.new_request_id)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -105,7 +105,7 @@ class CommentForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 5, "placeholder": "Write a comment. You can use Markdown."}),
     )
     internal = forms.BooleanField(label="Internal note", required=False)
-    request_id = forms.RegexField(r"^[0-9a-f]{32}$", widget=forms.HiddenInput, initial=creating.new_request_id)
+    request_id = forms.RegexField(r"^[0-9a-f]{32}$", widget=forms.HiddenInput, initial=changing.new_request_id)
     seen = forms.ChoiceField(
         required=False, choices=[(s.value, s.label) for s in fields.Status], widget=forms.HiddenInput
     )

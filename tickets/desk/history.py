@@ -15,9 +15,8 @@ from typing import Any
 
 from portal import clock
 from tenants.tenancy.context import TenantContext
-from tickets.counting import contributions
 from tickets.desk.changing import derived
-from tickets.ticket import stored
+from tickets.ticket import fields, stored
 from tickets.ticket.fields import ASSIGNEE, DESCRIPTION, FIELDS, STATUS, SUMMARISED, Values
 from tickets.ticket.stored import ActivityItem, ChangeMap, DetailItem, SummaryItem
 
@@ -82,19 +81,19 @@ class History:
             if entry.kind == "note":
                 found["noted_at"] = at
             elif entry.kind == "comment":
-                days[contributions.day_count(contributions.COMMENTED, at)] += 1
+                days[stored.day_count(stored.COMMENTED, at)] += 1
                 found["commented_at"] = at
                 if (entry.author, entry.author_name) != requester:
                     found.setdefault("responded_at", at)
             for name, before, after in entry.changes:
-                if name != "status" or contributions.is_unresolved(before) == contributions.is_unresolved(after):
+                if name != "status" or fields.is_unresolved(before) == fields.is_unresolved(after):
                     continue
-                if contributions.is_unresolved(after):
-                    days[contributions.day_count(contributions.REOPENED, at)] += 1
+                if fields.is_unresolved(after):
+                    days[stored.day_count(stored.REOPENED, at)] += 1
                     found["reopened_at"] = at
                     del found["resolved_at"]
                 else:
-                    days[contributions.day_count(contributions.RESOLVED, at)] += 1
+                    days[stored.day_count(stored.RESOLVED, at)] += 1
                     found["resolved_at"] = at
         return found | {"days": dict(days)}
 

@@ -27,7 +27,6 @@ from tickets.desk.bulk import BulkRefused
 from tickets.desk.changing import EditConflict, TicketState, Wishes
 from tickets.desk.forms import ChangeForm, CommentForm, NewTicketForm, TicketForm
 from tickets.desk.queue_presenters import QueueAddress
-from tickets.desk.ticket_presenters import ticket_url
 from tickets.ticket.fields import STATUS, Status
 
 
@@ -236,7 +235,7 @@ def comment(request: TenantRequest, number: int) -> HttpResponse:
             f"While you were writing, the status changed from {Status(data['seen']).label} to "
             f"{Status(before.status).label}. Your {what} was added; it left the status as it is.",
         )
-    return redirect(ticket_url(number) + "#latest")
+    return redirect(reverse("tickets:ticket", args=[number]) + "#latest")
 
 
 @member(Role.VIEWER)

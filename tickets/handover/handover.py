@@ -25,9 +25,9 @@ from tenants.membership.members import Member
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tickets.counting import stored_counts
-from tickets.counting.contributions import UNRESOLVED
 from tickets.desk import bulk, changing, lists
 from tickets.desk.changing import TicketState
+from tickets.ticket.fields import UNRESOLVED
 from tickets.ticket.stored import SummaryItem
 
 # Tickets of one request, some two seconds of work; who has more is asked to go on.

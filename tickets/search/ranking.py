@@ -15,11 +15,11 @@ from itertools import pairwise
 from typing import Final
 
 from portal import clock
-from tickets.counting.contributions import UNRESOLVED
 from tickets.search.index.postings import Places
 from tickets.search.index_lookup import TermRead
 from tickets.search.results import Where
 from tickets.search.text_match import FieldMatch, TicketMatch
+from tickets.ticket.fields import UNRESOLVED
 
 # How much a posting says, between 0 and 1, by its byte: the impact's levels are half powers of two.
 _SATURATION: Final = 1.2

@@ -25,7 +25,6 @@ from portal.dynamo.client import fan_out
 from tenants.membership import members
 from tenants.membership.members import Member
 from tenants.tenancy.context import TenantContext
-from tickets.counting.contributions import UNRESOLVED
 from tickets.desk import lists
 from tickets.search import index_lookup, ranking, search_query, snippets, ticket_texts, tokenizer
 from tickets.search.index.postings import Places
@@ -36,7 +35,7 @@ from tickets.search.search_query import ME, NOBODY, Filters, SearchQuery
 from tickets.search.text_match import TextMatcher, TicketMatch
 from tickets.search.ticket_texts import TicketText
 from tickets.ticket import stored
-from tickets.ticket.fields import Status
+from tickets.ticket.fields import UNRESOLVED, Status
 from tickets.ticket.stored import CounterItem, SummaryItem
 
 LISTED: Final = 500  # tickets of a list that are read to narrow a search down

@@ -81,6 +81,13 @@ class Status(ChoiceValue):
     CLOSED = "closed"  # done; can only be reopened
 
 
+UNRESOLVED: Final = (Status.OPEN, Status.PENDING)
+
+
+def is_unresolved(status: str) -> bool:
+    return status in UNRESOLVED
+
+
 MOVES: dict[Status, tuple[Status, ...]] = {
     Status.OPEN: (Status.PENDING, Status.RESOLVED, Status.CLOSED),
     Status.PENDING: (Status.OPEN, Status.RESOLVED, Status.CLOSED),

@@ -188,6 +188,14 @@ def owner_of(pk: str) -> tuple[str, int] | None:
 # --- items ---
 
 
+COMMENTED, RESOLVED, REOPENED = "c", "r", "o"  # kinds of events in a summary's `days`
+
+
+def day_count(kind: str, at: str) -> str:
+    """Return the name under which a summary's `days` counts an event: "2026-11-20c"."""
+    return at[:10] + kind
+
+
 class SummaryItem(Item):
     """The vertical partition of a ticket that lists and aggregates read: small, and the only item in the indexes.
 
@@ -200,7 +208,7 @@ class SummaryItem(Item):
 
     For the aggregates, so that what a ticket adds to them follows from this item alone: when it was first answered
     and last resolved, reopened and commented on; in `days` how often which of these happened on which day
-    (`contributions.day_count`), some 15 bytes for each; and the epoch of aggregates that it is counted in.
+    (`day_count`), some 15 bytes for each; and the epoch of aggregates that it is counted in.
     """
 
     table = TICKETS
