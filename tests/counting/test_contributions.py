@@ -19,6 +19,7 @@ from tickets.counting import coding, contributions, dead_letters, stored
 from tickets.counting.contributions import Part
 from tickets.counting.stored import DeadLetterItem
 from tickets.ticket.fields import Priority, Status
+from tickets.ticket.stored import day_count
 
 ACME = "a" * 32
 ANN, BEN = "1" * 32, "2" * 32
@@ -33,7 +34,7 @@ def day(date: str) -> Part:
 
 FIRST, LAST = datetime.fromisoformat("2026-11-18"), datetime.fromisoformat("2026-11-20")
 moments = st.datetimes(FIRST, LAST, timezones=st.just(UTC)).map(clock.stamp)
-days = st.dictionaries(st.builds(stored.day_count, st.sampled_from("cro"), moments), st.integers(1, 3), max_size=3)
+days = st.dictionaries(st.builds(day_count, st.sampled_from("cro"), moments), st.integers(1, 3), max_size=3)
 facts = st.fixed_dictionaries(
     {
         "status": st.sampled_from([s.value for s in Status]),
