@@ -9,17 +9,20 @@ item refuse each other.
 from __future__ import annotations
 
 import random
+import time
 import uuid
 from typing import Any, Final
 
-from portal.dynamo import keys
+from portal.dynamo import retry
+from portal.dynamo.placement import BeingMoved, Location, LocationSource, Move
 from portal.dynamo.transaction import TRANSACTION_LIMIT, Transaction
-from portal.dynamo.whereabouts import BeingMoved, Move
 from portal.errors import TRANSACTION_CONFLICT, TransactionRefused
-from portal.schema import keys as schema_keys
-from portal.schema import registry
+from portal.schema import keys, registry
 from portal.schema.tables import Table
 
+HOLD_SECONDS: Final = 1.5  # after which a write that waits breaks the hold: the process that holds is slow or dead
+WAIT_SECONDS: Final = 4.0  # after which a write that waits is given up
+_LOOK_SECONDS: Final = 0.05
 FENCES: Final = 6  # to be closed while writes wait, and to be met by two writes at once
 MEMBERS: Final = 2  # that a transaction gets
 CLOSED: Final = "closed"  # the attempt of the move that holds writes, in a fence and in a counter
@@ -37,18 +40,18 @@ def table_of(partition: str) -> Table | None:
     return next((table for table in registry.tables() if is_copied(table, partition)), None)
 
 
-def fenced(tenant_id: str, transaction: Transaction, move: Move | None) -> Transaction:
+def fenced(tenant_id: str, transaction: Transaction, move: Move) -> Transaction:
     """Return the transaction as it is sent while this move is under way. Raises BeingMoved where it is too long."""
-    changed = sorted(_changed(transaction)) if move else []
-    if move is None or not changed:
+    changed = sorted(_changed(transaction))
+    if not changed:
         return transaction
     if len(transaction) + MEMBERS > TRANSACTION_LIMIT:
         raise BeingMoved
     sent, moved = transaction.copy(), table()
     pk, sk = moved.hash, str(moved.range)
-    key = {pk: {"S": keys.move(tenant_id)}}
-    fence = {sk: {"S": keys.fence(move.id, random.randrange(FENCES))}}  # noqa: S311  # it spreads, and hides nothing
-    entry = {sk: {"S": keys.change(move.id, uuid.uuid4().hex)}, CHANGED: {"SS": changed}}
+    key = {pk: {"S": move_key(tenant_id)}}
+    fence = {sk: {"S": fence_key(move.id, random.randrange(FENCES))}}  # noqa: S311  # it spreads, and hides nothing
+    entry = {sk: {"S": change_key(move.id, uuid.uuid4().hex)}, CHANGED: {"SS": changed}}
     check = {
         "TableName": moved.full_name,
         "Key": key | fence,
@@ -114,5 +117,48 @@ def _changed(transaction: Transaction) -> set[str]:
 
 def is_copied(of: Table, partition: str) -> bool:
     """Tell whether a move copies the collection of this partition key of a table."""
-    parts = schema_keys.collection_parts(partition) if of.copied else None
+    parts = keys.collection_parts(partition) if of.copied else None
     return parts is not None and parts[1] in of.copied
+
+
+def wait_while_held(source: LocationSource, seen: Location, *, since: float) -> None:
+    """Return once the content lies elsewhere than was seen, or nothing holds writes there any more.
+
+    Raises BeingMoved WAIT_SECONDS after the write began, at `since` of the monotonic clock.
+    """
+    while source.again() == seen:
+        waited = time.monotonic() - since
+        if waited > WAIT_SECONDS:
+            raise BeingMoved
+        if waited > HOLD_SECONDS:
+            source.break_hold(seen)
+        retry.sleep(_LOOK_SECONDS)
+
+
+# --- keys of what stands in a tenant's collection while its content moves ---
+
+
+def move_key(tenant_id: str) -> str:
+    """Return the partition key of the fences, the gates and the log of a tenant's moves."""
+    return keys.collection(tenant_id, "MOVE")
+
+
+def fence_key(move_id: str, number: int) -> str:
+    """Return the sort key of one of the items that let writes pass at the place that a move leaves, or hold them."""
+    return keys.joined("FENCE", move_id, keys.whole_number(number, "a fence"))
+
+
+def gate_key(move_id: str, number: int) -> str:
+    """Return the sort key of one of the items that let whoever carries a move out write at the place that it goes
+    to."""
+    return keys.joined("GATE", move_id, keys.whole_number(number, "a gate"))
+
+
+def change_key(move_id: str, change_id: str) -> str:
+    """Return the sort key of what one transaction has changed while a move was under way."""
+    return keys.joined("CHANGE", move_id, change_id)
+
+
+def changes_key(move_id: str) -> str:
+    """Return the beginning of the sort keys of all that was changed during a move."""
+    return keys.beginning("CHANGE", move_id)

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 from django.conf import settings
 
-from portal.errors import Unavailable
+from portal.errors import Conflict, Unavailable
 from portal.isolation import guard, policies
 from portal.schema import registry
 
@@ -72,6 +72,77 @@ def at(placement: Placement) -> Iterator[None]:
 def current() -> Placement:
     """Return where requests are sent at this moment."""
     return _current.get()
+
+
+class BeingMoved(Unavailable):
+    """Writes of this tenant are held, because its content is being moved."""
+
+    code = "being_moved"
+    retry_after = 2
+
+    def __init__(self) -> None:
+        super().__init__("This desk is being moved to another place at this moment. Try again in some seconds.")
+
+
+@dataclass(frozen=True)
+class Move:
+    """A move that is under way. `attempt` grows whenever a hold is broken: what was held by then is not any more."""
+
+    id: str
+    to: Placement
+    attempt: int = 0
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where a tenant's content lies, where an old copy of it still does, and the move that is under way.
+
+    Where it is `purged`, nothing may be written any more.
+    """
+
+    placement: Placement = POOL
+    former: Placement | None = None
+    epoch: int = 0
+    move: Move | None = None
+    purged: bool = False
+
+    def refuse_purged(self) -> None:
+        """Raise Conflict where the tenant is being purged: what was written now might be found by nobody."""
+        if self.purged:
+            raise Conflict("This desk is being deleted. Nothing can be written to it any more.")
+
+
+class LocationSource(Protocol):
+    """Know where a tenant's content lies, never by an answer that is too old.
+
+    A job that changes the location waits until no process can use the old answer. A request that still arrives late is
+    refused by a fence, reads the location again, and is sent there.
+    """
+
+    def current(self) -> Location:
+        """Return where it lies, read anew where the last answer is too old."""
+
+    def again(self) -> Location:
+        """Read it anew, and return it."""
+
+    def break_hold(self, seen: Location) -> None:
+        """Let writes pass that the move that was seen holds, unless it has ended."""
+
+
+@dataclass(frozen=True)
+class StatedLocation:
+    """A fixed location; the caller guarantees that no move runs."""
+
+    where: Location
+
+    def current(self) -> Location:
+        return self.where
+
+    again = current
+
+    def break_hold(self, seen: Location) -> None:
+        """Raise BeingMoved: nothing is known of what holds the write."""
+        raise BeingMoved
 
 
 @dataclass(frozen=True)

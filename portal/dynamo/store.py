@@ -9,6 +9,7 @@ Errors: those of `portal.errors` (Unavailable, Throttled, ConditionFailed, Trans
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
@@ -22,10 +23,9 @@ from portal.dynamo.batches import BATCH_GET_LIMIT, batch_get_raw, batch_put, bat
 from portal.dynamo.client import Item
 from portal.dynamo.models import IndexModel, Kinds, RawItems, Readable
 from portal.dynamo.paging import Page, all_pages, query_request
-from portal.dynamo.placement import POOL, Placement, at
+from portal.dynamo.placement import POOL, Location, LocationSource, Placement, StatedLocation, at
 from portal.dynamo.retry import retrying
 from portal.dynamo.transaction import TRANSACTION_LIMIT, Transaction, write
-from portal.dynamo.whereabouts import Knowledge, Patience, Stated, Whereabouts
 from portal.errors import (
     TRANSACTION_CONFLICT,
     ConditionFailed,
@@ -75,10 +75,10 @@ class Store:
     sends its requests to the placement at hand.
     """
 
-    def __init__(self, role: Role, tenant_id: str | None = None, where: Placement | Knowledge = POOL) -> None:
+    def __init__(self, role: Role, tenant_id: str | None = None, where: Placement | LocationSource = POOL) -> None:
         self.role = role
         self._tenant_id = keys.tenant(tenant_id) if tenant_id is not None else None
-        self._knowledge = Stated(Whereabouts(where)) if isinstance(where, Placement) else where
+        self._location = StatedLocation(Location(where)) if isinstance(where, Placement) else where
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.role}, {self._tenant_id})"
@@ -92,16 +92,16 @@ class Store:
 
     @property
     def placement(self) -> Placement:
-        return self._knowledge.current().placement
+        return self._location.current().placement
 
     @property
-    def members_beside(self) -> int:
-        """Count the members that each transaction on tickets gets beside its own, while the tenant is being moved."""
-        return fencing.MEMBERS if self._knowledge.current().move else 0
+    def extra_members(self) -> int:
+        """Count the members that a move under way adds to each transaction on tickets."""
+        return fencing.MEMBERS if self._location.current().move else 0
 
     def as_role(self, role: Role) -> Store:
         """Return a store of another role for the same tenant."""
-        return Store(role, self._tenant_id, self._knowledge)
+        return Store(role, self._tenant_id, self._location)
 
     # --- keys and connections ---
 
@@ -297,7 +297,7 @@ class Store:
             "ExpressionAttributeValues": {":by": {"N": str(by)}},
             "ReturnValues": "ALL_NEW",
         }
-        patience = Patience(self._knowledge)
+        began = time.monotonic()
         while True:
             where = self._known_for_writing()
             try:
@@ -305,7 +305,7 @@ class Store:
                     answer = connection.dispatch("UpdateItem", fencing.open_counter(request, where.move))
                 return model.from_raw_data(answer["Attributes"])
             except ConditionFailed:
-                patience.wait(where)
+                fencing.wait_while_held(self._location, where, since=began)
 
     def transact(self, transaction: Transaction, *, token: str | None = None) -> None:
         """Write all of the transaction or nothing; while writes are held, when that has ended, at the new place.
@@ -317,26 +317,32 @@ class Store:
                 write(connection, transaction, token=token)
             return
         self._refuse_foreign(transaction.members)
-        patience = Patience(self._knowledge)
+        began = time.monotonic()
         while True:
             where = self._known_for_writing()
             try:
                 self._write(transaction, where, token)
                 return
             except TransactionRefused as refused:
+                if not where.move:
+                    raise
                 if not fencing.is_held(refused):
                     raise fencing.unfenced(refused) from refused
-            patience.wait(where)
+            fencing.wait_while_held(self._location, where, since=began)
 
-    def _write(self, transaction: Transaction, where: Whereabouts, token: str | None) -> None:
+    def _write(self, transaction: Transaction, where: Location, token: str | None) -> None:
         def send() -> None:
+            sent = fencing.fenced(self.tenant_id, transaction, where.move) if where.move else transaction
             with self._connection(where.placement) as connection:
-                write(connection, fencing.fenced(self.tenant_id, transaction, where.move), token=token)
+                write(connection, sent, token=token)
 
         def again(error: PortalError) -> bool:
             return isinstance(error, TransactionRefused) and fencing.is_crowded(error)
 
-        retrying(send, again=again, attempts=_TRIES_AT_FENCES)
+        if where.move:
+            retrying(send, again=again, attempts=_TRIES_AT_FENCES)
+        else:
+            send()
 
     def put_all(self, items: Sequence[Item]) -> None:
         """Write many items without a transaction, 25 to a BatchWriteItem: for what writes them again on a rerun.
@@ -363,10 +369,10 @@ class Store:
 
     # --- what may be written ---
 
-    def _known_for_writing(self) -> Whereabouts:
+    def _known_for_writing(self) -> Location:
         """Return where the content is. Raises Conflict where the tenant is being purged: by the time that its purge has
         waited for, whoever was let in before knows of it."""
-        where = self._knowledge.current()
+        where = self._location.current()
         where.refuse_purged()
         return where
 

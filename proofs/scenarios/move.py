@@ -13,9 +13,8 @@ from typing import Any, ClassVar, Final
 
 from django.core.management import call_command
 
-from portal.dynamo import meter, provisioning
+from portal.dynamo import fencing, meter, provisioning
 from portal.dynamo.placement import POOL, Placement
-from portal.dynamo.whereabouts import Patience
 from portal.errors import PortalError
 from portal.management.command import placement
 from proofs import stored
@@ -44,13 +43,13 @@ def write(told: Journal, seed: int, *, tenant_id: str, pause: float, tickets: in
     in seconds. Some are sent with the knowledge of the one before.
     """
     shard_layout.CONTEXT_SECONDS = CONTEXT_SECONDS
-    waits, wait = list[float](), Patience.wait
+    waits, wait = list[float](), fencing.wait_while_held
     tenant = context.for_system(tenant_directory.get(tenant_id))
 
-    def noted(self: Any, seen: Any) -> None:
+    def noted(*held: Any, **how: Any) -> None:
         began = time.monotonic()
         try:
-            wait(self, seen)
+            wait(*held, **how)
         finally:
             waits.append(time.monotonic() - began)
 
@@ -74,7 +73,7 @@ def write(told: Journal, seed: int, *, tenant_id: str, pause: float, tickets: in
             took = {"seconds": round(time.monotonic() - sent, 4), "held": round(sum(waits), 4)}
             told.write(kind=kind, number=number, text=text, at=time.time(), **took)
 
-    Patience.wait = noted  # type: ignore[method-assign]
+    fencing.wait_while_held = noted
     repeat(turn, seed, pause=pause)
 
 

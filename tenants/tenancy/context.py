@@ -13,10 +13,9 @@ from typing import Any, Protocol
 from django.utils.crypto import constant_time_compare, salted_hmac
 
 from portal import clock
-from portal.dynamo.placement import Placement
+from portal.dynamo.placement import Location, Placement
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Store, Transaction
-from portal.dynamo.whereabouts import Whereabouts
 from portal.load import tenant_limiter
 from portal.schema import keys
 from tenants.sign_in.accounts import User
@@ -65,7 +64,7 @@ class TenantContext:
     queues: tuple[int, ...] = ()  # the numbers of its queues, through which all that leaves the desk goes
     write_shards: int = 0  # 0: as many as `shards`
     moving_to: int = 0
-    where: Whereabouts = field(default=Whereabouts(), compare=False)
+    where: Location = field(default=Location(), compare=False)
     standing: Standing | None = field(default=None, compare=False, repr=False)
     acted_by: str = ""  # the name of the operator who acts in this person's place
     entered_at: float = field(default_factory=time.monotonic, compare=False, repr=False)
@@ -167,7 +166,7 @@ def of_tenant(
         units_per_second=tenant_limiter.of(tenant.plan, tenant.request_rate),
         subscriptions={kind: tuple(destinations) for kind, destinations in subscriptions.items()},
         queues=tuple(json.loads(tenant.queues)) if tenant.queues else (),
-        where=placements.whereabouts(tenant),
+        where=placements.location(tenant),
     )
 
 

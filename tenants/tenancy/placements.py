@@ -17,10 +17,9 @@ from typing import Any
 from django.conf import settings
 
 from portal import clock
-from portal.dynamo.placement import POOL, Placement
+from portal.dynamo.placement import POOL, Location, Move, Placement
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Store, Transaction
-from portal.dynamo.whereabouts import Move, Whereabouts
 from portal.errors import Invalid, TransactionRefused
 from portal.streams.stream_source import StreamSource
 from portal.streams.worker import WORKER
@@ -29,9 +28,9 @@ from tenants.tenancy.shard_layout import FreshRead
 from tenants.tenancy.stored import PLACED, DirectoryItem, TenantItem, TenantStatus, placed_key
 
 
-def whereabouts(tenant: Any) -> Whereabouts:
+def location(tenant: Any) -> Location:
     """Return where the content of a tenant as stored lies."""
-    return Whereabouts(
+    return Location(
         placement=Placement.parse(tenant.placement),
         former=Placement.parse(tenant.former_placement) if tenant.former_placement else None,
         epoch=int(tenant.placement_epoch or 0),
@@ -46,18 +45,18 @@ def encoded(move: Move) -> str:
 
 
 def _decoded(text: str) -> Move:
-    stored_whereabouts = json.loads(text)
-    return Move(stored_whereabouts["id"], Placement.parse(stored_whereabouts["to"]), int(stored_whereabouts["attempt"]))
+    stored = json.loads(text)
+    return Move(stored["id"], Placement.parse(stored["to"]), int(stored["attempt"]))
 
 
-def stored_whereabouts(tenant_id: str) -> Whereabouts:
+def stored_location(tenant_id: str) -> Location:
     """Return where a tenant's content lies now: one consistent read. Raises NotFound, Unavailable."""
-    return whereabouts(tenant_directory.get(tenant_id))
+    return location(tenant_directory.get(tenant_id))
 
 
 def repository_of(tenant: TenantItem) -> Store:
     """Return the repository of a tenant as it has just been read."""
-    return Store("tenant", tenant.tenant_id, MoveLease(tenant.tenant_id, whereabouts(tenant)))
+    return Store("tenant", tenant.tenant_id, MoveLease(tenant.tenant_id, location(tenant)))
 
 
 def break_hold(tenant_id: str, move: Move) -> bool:
@@ -75,14 +74,14 @@ def break_hold(tenant_id: str, move: Move) -> bool:
     return True
 
 
-class MoveLease(FreshRead[Whereabouts]):
+class MoveLease(FreshRead[Location]):
     """Where a tenant's content lies, and whether it is being moved."""
 
-    def __init__(self, tenant_id: str, known: Whereabouts, read_at: float | None = None) -> None:
-        super().__init__(known, partial(stored_whereabouts, tenant_id), read_at)
+    def __init__(self, tenant_id: str, known: Location, read_at: float | None = None) -> None:
+        super().__init__(known, partial(stored_location, tenant_id), read_at)
         self._tenant_id = tenant_id
 
-    def break_hold(self, seen: Whereabouts) -> None:
+    def break_hold(self, seen: Location) -> None:
         """Let writes pass that the move that was seen holds, unless it has ended."""
         if seen.move is not None:
             break_hold(self._tenant_id, seen.move)

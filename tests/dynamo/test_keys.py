@@ -22,7 +22,7 @@ from api.edge import stored as door_keys
 from delivery.outbox import stored as outbox_keys
 from delivery.webhooks import stored as webhook_keys
 from portal import clock
-from portal.dynamo import keys as move_keys
+from portal.dynamo import fencing
 from portal.schema import keys
 from proofs.isolation import keys as proof_keys
 from tenants.audit_trail.stored import audit_actor_key, audit_entity_key
@@ -54,7 +54,7 @@ TENANT_BUILDERS: dict[Callable[..., str], st.SearchStrategy[tuple[Any, ...]]] = 
     ticket_keys.request: st.tuples(parts),
     import_keys.import_source: st.tuples(parts),
     import_keys.import_sources: st.just(()),
-    move_keys.move: st.just(()),
+    fencing.move_key: st.just(()),
     aggregate_keys.aggregate: st.just(()),
     verification_keys.recounting: st.just(()),
     aggregate_keys.marker: st.tuples(parts, st.integers(0, 1000)),
@@ -129,7 +129,7 @@ def sample(build: Callable[..., str], tenant_id: Any) -> Any:
 
 
 def modules_of_keys() -> list[ModuleType]:
-    """The kernel's machinery and the `keys.py` or `stored.py` of every package."""
+    """The kernel's machinery, the `keys.py` or `stored.py` of every package, and the keys of a move."""
     root = Path(django_settings.BASE_DIR)
     paths = [
         p
@@ -137,7 +137,8 @@ def modules_of_keys() -> list[ModuleType]:
         for name in ("keys.py", "stored.py")
         for p in sorted((root / app).rglob(name))
     ]
-    return [import_module(".".join(path.relative_to(root).with_suffix("").parts)) for path in paths]
+    found = [import_module(".".join(path.relative_to(root).with_suffix("").parts)) for path in paths]
+    return [*found, fencing]
 
 
 def test_these_tests_know_every_builder_that_takes_a_tenant() -> None:
@@ -149,7 +150,7 @@ def test_these_tests_know_every_builder_that_takes_a_tenant() -> None:
         if function.__module__ == module.__name__
         and not name.startswith("_")
         and [*inspect.signature(function).parameters][:1] == ["tenant_id"]
-    } - {keys.collection, keys.composite}
+    } - {keys.collection, keys.composite, fencing.fenced}
     assert taking_a_tenant == set(TENANT_BUILDERS) | set(TENANT_READERS)
 
 

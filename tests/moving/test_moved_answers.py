@@ -9,7 +9,7 @@ import pytest
 
 from api.edge.idempotency import _Once
 from api.edge.stored import ANSWERS
-from portal.dynamo import meter, provisioning, whereabouts
+from portal.dynamo import fencing, meter, provisioning
 from portal.dynamo.store import Store
 from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy import tenant_directory
@@ -81,9 +81,9 @@ def test_a_request_that_waits_for_the_switch_is_done_and_answered_at_the_new_pla
         assert waits.wait(FAR)
         close(copies)
 
-    monkeypatch.setattr(whereabouts, "HOLD_SECONDS", FAR)
-    monkeypatch.setattr(whereabouts, "PATIENCE_SECONDS", FAR)
-    monkeypatch.setattr(whereabouts.retry, "sleep", lambda seconds: (waits.set(), threading.Event().wait(0.001)))
+    monkeypatch.setattr(fencing, "HOLD_SECONDS", FAR)
+    monkeypatch.setattr(fencing, "WAIT_SECONDS", FAR)
+    monkeypatch.setattr(fencing.retry, "sleep", lambda seconds: (waits.set(), threading.Event().wait(0.001)))
     monkeypatch.setattr(ticket_copies.TicketCopies, "close", held)
     move(world, BRIDGE)
     thread.join(FAR)

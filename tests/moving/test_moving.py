@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from portal.dynamo import client, retry, whereabouts
+from portal.dynamo import client, fencing, retry
 from portal.dynamo.store import Store
 from portal.errors import ConditionFailed, Conflict
 from tenants.audit_trail.recording import SYSTEM
@@ -94,7 +94,7 @@ def test_after_kills_at_any_call_everything_acknowledged_is_at_the_new_place_onc
     rng, kills = random.Random(3), 0  # noqa: S311  # it has to be repeatable
     for module in (client, ticket_copies, write_hold):
         monkeypatch.setattr(module, "fan_out", one_by_one)
-    monkeypatch.setattr(whereabouts, "HOLD_SECONDS", 0)
+    monkeypatch.setattr(fencing, "HOLD_SECONDS", 0)
     monkeypatch.setattr(retry, "sleep", lambda seconds: None)
     acknowledged: list[str] = []
     for to in (BRIDGE, POOL):
@@ -200,9 +200,9 @@ def test_who_writes_during_the_switch_waits_and_has_written_at_the_new_place(
         assert made == []
         close(copies)
 
-    monkeypatch.setattr(whereabouts, "HOLD_SECONDS", FAR)
-    monkeypatch.setattr(whereabouts, "PATIENCE_SECONDS", FAR)
-    monkeypatch.setattr(whereabouts.retry, "sleep", sleep)
+    monkeypatch.setattr(fencing, "HOLD_SECONDS", FAR)
+    monkeypatch.setattr(fencing, "WAIT_SECONDS", FAR)
+    monkeypatch.setattr(fencing.retry, "sleep", sleep)
     monkeypatch.setattr(ticket_copies.TicketCopies, "close", held)
     moved = move(world, BRIDGE)
     for thread in writers:
@@ -226,7 +226,7 @@ def test_who_waits_for_a_dead_mover_breaks_its_hold_and_nothing_is_lost(
         patch.setattr(ticket_copies.TicketCopies, "close", dead)
         with pytest.raises(Killed):
             mover(world).run()
-    monkeypatch.setattr(whereabouts, "HOLD_SECONDS", 0)
+    monkeypatch.setattr(fencing, "HOLD_SECONDS", 0)
     person = alice(world)
     commenting.comment(person, 1, body="I did not wait long.")
     assert creating.create(person, title="Nor I") == 3
@@ -248,7 +248,7 @@ def test_a_switch_whose_hold_was_broken_does_not_happen_and_the_next_one_has_all
             commenting.comment(alice(world), 2, body="Through the broken hold.")
         switch(*args, **how)
 
-    monkeypatch.setattr(whereabouts, "HOLD_SECONDS", 0)
+    monkeypatch.setattr(fencing, "HOLD_SECONDS", 0)
     monkeypatch.setattr(place_changes, "switch", late)
     moved = move(world, BRIDGE)
     assert int(moved.holds) == 2

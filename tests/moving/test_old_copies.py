@@ -9,7 +9,7 @@ import pytest
 from delivery.outbox import stored as outbox_keys
 from delivery.outbox.stored import OUTBOX, OutboxItem
 from portal import clock
-from portal.dynamo import keys as move_keys
+from portal.dynamo import fencing
 from portal.dynamo.placement import at
 from portal.dynamo.store import Store
 from portal.errors import Conflict, PortalError
@@ -116,7 +116,7 @@ def test_of_an_old_copy_in_the_tables_of_all_nothing_is_left(world: World) -> No
     changing.change_status(world.context("alice", "acme"), 1, to=Status.PENDING, version=1)
     discard(world, lambda repository: pool.fold())
     store = Store("lifecycle", id_of(world), POOL)
-    partitions = [stored.ticket(id_of(world), 1), stored.counter(id_of(world)), move_keys.move(id_of(world))]
+    partitions = [stored.ticket(id_of(world), 1), stored.counter(id_of(world)), fencing.move_key(id_of(world))]
     assert [raw_collection(store, partition) for partition in partitions] == [[], [], []]
     left = [raw for raw in commands.in_pool(TICKETS) if id_of(world) in raw["pk"]["S"]]
     assert left == []

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from portal.dynamo import retry
-from portal.dynamo.placement import Placement
+from portal.dynamo.placement import Location, Move, Placement, StatedLocation
 from portal.dynamo.store import Store, Transaction
-from portal.dynamo.whereabouts import Move, Stated, Whereabouts
 from portal.errors import TransactionRefused
 from proofs.isolation.oracle import Oracle
 from proofs.isolation.walk.watch import Watch
@@ -42,7 +41,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def repository(world: World, move: Move | None) -> Store:
-    return Store("tenant", world.tenants["acme"].tenant_id, Stated(Whereabouts(move=move)))
+    return Store("tenant", world.tenants["acme"].tenant_id, StatedLocation(Location(move=move)))
 
 
 @pytest.mark.usefixtures("watch")

@@ -18,8 +18,7 @@ from delivery.webhooks import endpoints
 from delivery.webhooks import stored as webhook_keys
 from delivery.webhooks.stored import DeliveryItem
 from portal import clock
-from portal.dynamo import keys as move_keys
-from portal.dynamo import provisioning
+from portal.dynamo import fencing, provisioning
 from portal.dynamo.placement import Placement
 from portal.dynamo.tenant_reader import TenantReader
 from portal.load import stored as limit_keys
@@ -207,7 +206,7 @@ def _operators(world: World) -> None:
             move_id="m", from_place="pool", to_place="bridge", state="done", phase="", begun_at=clock.stamp(),
         )  # fmt: skip
         put_all([move])
-        put_all([MarkerItem(move_keys.move(tenant.tenant_id), "FENCE", expires_at=_later())])
+        put_all([MarkerItem(fencing.move_key(tenant.tenant_id), "FENCE", expires_at=_later())])
         put_all([former])
         record = import_keys.import_source(tenant.tenant_id, SOURCE)
         put_all([SeedItem(record, SOURCE, day="2026-11-22", users=1, planned=0)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from portal import clock
-from portal.dynamo import whereabouts
+from portal.dynamo import fencing
 from tickets.admin.presenters import UNEXPLAINED, cells
 from tickets.moving import place_changes
 from tickets.moving.stored import MoveItem
@@ -72,5 +72,5 @@ def move_row(item: MoveItem) -> dict[str, Any]:
 def _held(item: MoveItem) -> str:
     if item.switched_at:
         return f"Writes waited for at most {int(item.held_ms) / 1000:.2f} s."
-    limit = f"{whereabouts.HOLD_SECONDS:g} s"
+    limit = f"{fencing.HOLD_SECONDS:g} s"
     return f"Writes will wait once, some tenths of a second. A wait that comes to {limit} is given up and tried later."

@@ -38,7 +38,7 @@ def _account_row(site: str, use: provisioning.TableUse | None) -> dict[str, Any]
 
 def _of_tenant(tenant: TenantItem) -> dict[str, Any]:
     last = place_changes.MOVES.last(tenant.tenant_id)
-    where, kept = placements.whereabouts(tenant), move_requests.kept_copy(tenant, last)
+    where, kept = placements.location(tenant), move_requests.kept_copy(tenant, last)
     return {
         "place": where.placement,
         "former": where.former,

@@ -80,7 +80,7 @@ class BulkRefused(Conflict):
 
 def limit(tenant: TenantContext, *, beside: int = 0) -> int:
     """Return how many tickets of this desk can be changed together, with so many other members beside them."""
-    others = _OUTBOX_ROW + tenant.repository.members_beside + beside
+    others = _OUTBOX_ROW + tenant.repository.extra_members + beside
     return (TRANSACTION_LIMIT - others) // ITEMS_PER_REVISION
 
 

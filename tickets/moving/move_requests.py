@@ -27,7 +27,7 @@ def begin(
     tenant: TenantItem, *, to: Placement, grace_days: int = GRACE_DAYS, reason: str = "", by: Actor, holder: str = ""
 ) -> None:
     """Ask for a move of a tenant as stored. Raises Invalid, and Conflict while something else is under way with it."""
-    where = placements.whereabouts(tenant)
+    where = placements.location(tenant)
     for place in (where.placement, to):
         _check_site(place)
     if tenant.status == TenantStatus.PURGING:
@@ -87,7 +87,7 @@ def roll_back(tenant: TenantItem, *, lost: bool = False, reason: str = "", by: A
         raise Conflict(
             f"{tenant.name} has moved already, and both copies are being compared. It can go back when that has ended."
         )
-    former = placements.whereabouts(tenant).former
+    former = placements.location(tenant).former
     if former is None:
         raise Conflict(f"There is no old copy of {tenant.name} to go back to.")
     begin(tenant, to=former, reason=reason, by=by, holder=holder)
@@ -152,7 +152,7 @@ def kept_copy(tenant: TenantItem, last: MoveItem | None) -> MoveItem | None:
     """
     if last is None or last.state in (place_changes.KEPT, place_changes.DISCARDING):
         return last
-    where = placements.whereabouts(tenant)
+    where = placements.location(tenant)
     if last.state != place_changes.CANCELLED or where.former is None:
         return None
     left = (str(where.former), str(where.placement))

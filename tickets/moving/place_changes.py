@@ -13,11 +13,10 @@ from typing import Any, Final
 
 from portal import clock
 from portal.dynamo import fencing
-from portal.dynamo.placement import POOL, Placement
+from portal.dynamo.placement import POOL, Location, Move, Placement
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Condition, Transaction
 from portal.dynamo.tenant_reader import TenantReader
-from portal.dynamo.whereabouts import Move, Whereabouts
 from portal.errors import Conflict, TransactionRefused
 from portal.schema import holdings
 from tenants.audit_trail import recording
@@ -75,7 +74,7 @@ def is_to_stay() -> Condition:
 
 def announce(item: MoveItem) -> None:
     """Say in the tenant's item that it is being moved, unless it says so. Raises Conflict where it cannot be."""
-    if (known := placements.stored_whereabouts(item.tenant_id).move) is not None and known.id == item.move_id:
+    if (known := placements.stored_location(item.tenant_id).move) is not None and known.id == item.move_id:
         return
     transaction = Transaction()
     move = Move(item.move_id, Placement.parse(item.to_place))
@@ -93,19 +92,19 @@ def announce(item: MoveItem) -> None:
         ) from refused
 
 
-def seen(item: MoveItem) -> Whereabouts:
+def seen(item: MoveItem) -> Location:
     """Return what the tenant's item says now: one consistent read."""
-    return placements.stored_whereabouts(item.tenant_id)
+    return placements.stored_location(item.tenant_id)
 
 
-def move_of(item: MoveItem, known: Whereabouts) -> Move:
+def move_of(item: MoveItem, known: Location) -> Move:
     """Return the move as the tenant's item has it. Raises Conflict where it has another one, or none."""
     if known.move is None or known.move.id != item.move_id:
         raise Conflict("Somebody else carries this move out, or has ended it.")
     return known.move
 
 
-def switch(item: MoveItem, known: Whereabouts, *, me: str, values: dict[str, Any]) -> None:
+def switch(item: MoveItem, known: Location, *, me: str, values: dict[str, Any]) -> None:
     """Let the content lie at its new place, in one transaction with the audit row.
 
     Raises TransactionRefused where somebody has broken the hold, or carries the move out in the place of `me`.
@@ -131,7 +130,7 @@ def switch(item: MoveItem, known: Whereabouts, *, me: str, values: dict[str, Any
 
 def call_off(item: MoveItem, hold: WriteHold) -> None:
     """Let the content stay where it lies. Nothing is held any more, and nobody who knows of the move is refused."""
-    known = placements.stored_whereabouts(item.tenant_id)
+    known = placements.stored_location(item.tenant_id)
     # The attempt grows first, so that no hold stands; then those pass who know of no move; then nobody knows of one.
     if known.move is None or known.move.id != item.move_id or not placements.break_hold(item.tenant_id, known.move):
         return

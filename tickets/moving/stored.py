@@ -13,7 +13,7 @@ from pynamodb.attributes import (
     UnicodeSetAttribute,
 )
 
-from portal.dynamo import keys as move_keys
+from portal.dynamo import fencing
 from portal.dynamo.client import Item
 from portal.schema import keys
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
@@ -85,7 +85,7 @@ _OF_THIS_PLACE = "it is about the placements of this installation"
 
 
 def _fences(reader: Reader) -> Iterator[StoredItem]:
-    return reader.query(TICKETS, move_keys.move(reader.tenant_id))
+    return reader.query(TICKETS, fencing.move_key(reader.tenant_id))
 
 
 declare_holding(

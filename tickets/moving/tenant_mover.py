@@ -23,10 +23,9 @@ from typing import Any, Final
 from portal import clock
 from portal.dynamo import provisioning
 from portal.dynamo.batches import chunked
-from portal.dynamo.placement import POOL, Placement
+from portal.dynamo.placement import POOL, Move, Placement
 from portal.dynamo.store import Store
 from portal.dynamo.tenant_reader import lifecycle_store
-from portal.dynamo.whereabouts import Move
 from portal.errors import Conflict, PortalError, Throttled, TransactionRefused, Unavailable
 from tenants.tenancy import placements
 from tenants.tenancy.shard_layout import CONTEXT_SECONDS
@@ -117,7 +116,7 @@ class TenantMover(LeasedJob[MoveItem]):
 
     def _refuse_loss(self) -> None:
         """End the move with Conflict where it goes back to an old copy that has something which is nowhere else."""
-        if placements.stored_whereabouts(self.item.tenant_id).former == self._to:
+        if placements.stored_location(self.item.tenant_id).former == self._to:
             checked = copy_check.check(self.item.tenant_id, left=self._to, present=self._from, advance=self._checked)
             if checked.wrong:
                 self._hold.tear_down()
@@ -250,7 +249,7 @@ class TenantMover(LeasedJob[MoveItem]):
         place_changes.call_off(self.item, self._hold)
         self._rest(self._settle_seconds)
         self._hold.tear_down()
-        if placements.stored_whereabouts(self.item.tenant_id).former != self._to:
+        if placements.stored_location(self.item.tenant_id).former != self._to:
             if not self.item.lost:
                 discarding.clear(self.item.tenant_id, self._to, caught_up=self._caught_up)
             place_changes.follow(self.item.tenant_id, self._to, no_more=True)

@@ -18,7 +18,6 @@ from typing import Any, Final
 
 from portal import clock
 from portal.dynamo import fencing
-from portal.dynamo import keys as move_keys
 from portal.dynamo.client import fan_out
 from portal.dynamo.models import RawItems
 from portal.dynamo.retry import retrying
@@ -85,7 +84,7 @@ class TicketCopies:
         self._at_gates(FenceItem.closed.set(self._attempt))
 
     def _gate(self, number: int) -> FenceItem:
-        return FenceItem(move_keys.move(self._tenant_id), move_keys.gate(self._move_id, number))
+        return FenceItem(fencing.move_key(self._tenant_id), fencing.gate_key(self._move_id, number))
 
     @property
     def _still_open(self) -> Condition:

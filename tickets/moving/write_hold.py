@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, Final
 
 from portal.dynamo import fencing
-from portal.dynamo import keys as move_keys
 from portal.dynamo.client import fan_out
 from portal.dynamo.models import RawItems
 from portal.dynamo.retry import retrying
@@ -46,7 +45,7 @@ class WriteHold:
 
     @property
     def _partition(self) -> str:
-        return move_keys.move(self.source.tenant_id)
+        return fencing.move_key(self.source.tenant_id)
 
     def fence(self) -> None:
         """Put up the fences, open. Existing items stay."""
@@ -66,7 +65,7 @@ class WriteHold:
 
         Behind closed fences that is all there will ever be.
         """
-        how: Any = {"begins_with": move_keys.changes(self.move_id), "consistent": True}
+        how: Any = {"begins_with": fencing.changes_key(self.move_id), "consistent": True}
         if limit is not None:
             return self.source.query(FenceItem, self._partition, limit=limit, **how).items
         return [*self.source.query_all(FenceItem, self._partition, **how)]
@@ -81,7 +80,7 @@ class WriteHold:
 
     def _at_fences(self, action: Action, *, condition: Condition | None = None) -> None:
         def at_fence(number: int) -> None:
-            fence = FenceItem(self._partition, move_keys.fence(self.move_id, number))
+            fence = FenceItem(self._partition, fencing.fence_key(self.move_id, number))
             _through(lambda: self.source.update(fence, [action], condition=condition))
 
         fan_out([partial(at_fence, number) for number in range(fencing.FENCES)])

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Final
 
-from portal.dynamo import keys as move_keys
+from portal.dynamo import fencing
 from portal.dynamo.store import TRANSACTION_LIMIT
 from portal.isolation import guard
 from portal.nosql.stored import SESSIONS
@@ -27,7 +27,7 @@ from tickets.ticket.stored import COUNTER_TICKET, TICKETS
 
 _NEXT: Final = "999999999"  # the number of a ticket that nobody has
 _ANY_ID: Final = "0" * 32
-_MOVE: Final = move_keys.move(_ANY_ID).partition(_ANY_ID)[2]  # how the keys of moves end
+_MOVE: Final = fencing.move_key(_ANY_ID).partition(_ANY_ID)[2]  # how the keys of moves end
 _WRITES: Final = {"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"}
 Answer = tuple[Any, dict[str, Any]]
 

@@ -91,7 +91,7 @@ class Command(JobCommand):
             if running.to_place != str(options["on"]) or running.state != place_changes.RUNNING:
                 raise Conflict(f"{tenant.name} is on its way to {running.to_place}. Wait for that, or roll it back.")
             return True
-        if placements.whereabouts(tenant).placement == options["on"]:
+        if placements.location(tenant).placement == options["on"]:
             return False
         move_requests.begin(tenant, to=options["on"], grace_days=options["grace"], reason=options["reason"], **how)
         return True
