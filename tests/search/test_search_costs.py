@@ -16,6 +16,7 @@ from tickets.search import index_lookup, suggesting, ticket_search
 from tickets.search.index import merge_follower, merging, postings
 from tickets.search.index.segments import SegmentWriter
 from tickets.search.stored import SEARCH
+from tickets.ticket.stored import TICKETS
 
 SMALL, LARGE = 1_000, 10_000
 WORDS = 20  # of a ticket
@@ -101,3 +102,15 @@ def test_a_search_reads_at_most_so_many_blocks() -> None:
             desk(LARGE).agent, " ".join(f"{letter}{other}a*" for letter in "abcdef" for other in "abcdef")
         )
     assert max(call.items for call in bill.calls if call.operation == "BatchGetItem") <= index_lookup.BLOCKS_LIMIT
+
+
+@pytest.mark.parametrize(("description", "units"), [("Nothing of it", 15.0), ("It is offline", 30.0)])
+def test_a_description_is_read_only_where_the_index_has_a_word_in_it(description: str, units: float) -> None:
+    desk = MemoryDesk()
+    for n in range(40):
+        desk.ticket(f"Printer {n} offline", description, index=False)
+    desk.index_as_segment(range(1, 41))
+    with meter.measure() as bill:
+        assert len(ticket_search.find(desk.agent, "printer offline").hits) == ticket_search.SHOWN
+    texts = [call for call in bill.calls if call.operation == "BatchGetItem" and call.table == TICKETS.full_name]
+    assert [call.read_units for call in texts] == [units]

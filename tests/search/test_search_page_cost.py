@@ -40,7 +40,7 @@ def test_a_search_takes_three_trips_beside_identity_and_two_where_the_headers_ar
     assert [bill.trips for bill in bills] == [1 + 3, 1 + 2]
     texts = [call for call in bills[0].calls if call.table.endswith("Support.Tickets")]
     assert sum(call.items for call in texts) <= 2 * lists.PAGE_SIZE
-    assert max(bill.read_units for bill in bills) <= IDENTITY + 40
+    assert max(bill.read_units for bill in bills) <= IDENTITY + 18
     assert sum(bill.write_units for bill in bills) == 0
     before = spent(bob, "/search/")
     assert (before.trips, before.read_units) == (1, IDENTITY)

@@ -18,7 +18,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from itertools import chain, count, pairwise, zip_longest
 from typing import Final
 
@@ -101,24 +101,27 @@ class TermRead:
         by_term = {}
         for name, encoded in entries.items():
             if weight := term.weight(name):
-                decoded = [_lowered(_decoded(entry), _LOWER[weight], term.places) for entry in encoded]
+                lowering = _lowering(_LOWER[weight], term.places)
+                decoded = [_decoded(entry, lowering) for entry in encoded]
                 by_term[name.decode(errors="replace")] = postings.merged(decoded)
         return cls(term, is_complete, by_term)
 
 
-def _decoded(entry: bytes) -> Mapping[int, int]:
+def _decoded(entry: bytes, lowering: bytes | None) -> Mapping[int, int]:
     try:
-        return postings.decode(entry)
+        return postings.decode(entry, lowering)
     except (IndexError, ValueError):
         return {}
 
 
-def _lowered(decoded: Mapping[int, int], by: int, places: Places | None) -> Mapping[int, int]:
-    if places is not None:
-        decoded = {number: byte for number, byte in decoded.items() if byte & places}
-    if not by:
-        return decoded
-    return {number: byte - by if byte >= by + _LEVEL else byte & _PLACES for number, byte in decoded.items()}
+@cache
+def _lowering(by: int, places: Places | None) -> bytes | None:
+    """Return what each posting counts whose impact is lowered, none but those in these places; None for the same."""
+    if places is None and not by:
+        return None
+    mask = _PLACES if places is None else int(places)
+    lowered = (byte - by if byte >= by + _LEVEL else byte & _PLACES for byte in range(256))
+    return bytes(counts if byte & mask else 0 for byte, counts in enumerate(lowered))
 
 
 # --- what to ask for ---

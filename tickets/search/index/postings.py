@@ -109,8 +109,12 @@ def encode(postings: Mapping[int, int]) -> bytes:
     return bytes(out)
 
 
-def decode(entry: bytes) -> dict[int, int]:
-    """Return the postings of an entry, newest ticket first."""
+def decode(entry: bytes, lowering: bytes | None = None) -> dict[int, int]:
+    """Return the postings of an entry, newest ticket first.
+
+    `lowering` says what each byte counts instead, and 0 for one that does not count: in C, because a frequent word has
+    thousands.
+    """
     count, at = varint(entry, 0)
     ticket, at = varint(entry, at)
     if count < _FEW:
@@ -123,7 +127,10 @@ def decode(entry: bytes) -> dict[int, int]:
         gaps = _gaps(entry[at + 1 :], width=entry[at], many=count - 1)
         tickets = list(accumulate(gaps, int.__sub__, initial=ticket))
         at += 1 + entry[at] * (count - 1)
-    return dict(zip(tickets, entry[at : at + count], strict=True))
+    found = entry[at : at + count]
+    if lowering is None:
+        return dict(zip(tickets, found, strict=True))
+    return {number: byte for number, byte in zip(tickets, found.translate(lowering), strict=True) if byte}
 
 
 def _gaps(planes: bytes, *, width: int, many: int) -> Iterable[int]:
