@@ -19,6 +19,7 @@ from benchmarks import stack
 from benchmarks.stack import say
 from benchmarks.ticket_ranges import SMALLEST, Layout
 from portal.engines.engine_process import ENGINES, EngineError
+from proofs.portal_server import DoesNotAnswer
 
 INTERRUPTED = 130  # 128 + SIGINT, as a shell counts it
 
@@ -33,7 +34,7 @@ def main() -> int:
             from benchmarks import session
 
             return session.profile(options, engine) if options.profile else session.measure(options, engine)
-    except (EngineError, stack.BenchmarkError) as error:
+    except (EngineError, stack.BenchmarkError, DoesNotAnswer) as error:
         say(str(error))
         return 1
     except KeyboardInterrupt:

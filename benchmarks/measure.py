@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from benchmarks import stack
 from benchmarks.exchange import BurstFailed, Send, burst
 from benchmarks.measured_pages import PAGES, MeasuredPage, SignedInVisitor
-from benchmarks.stack import WORKERS, BenchmarkError, Server
+from benchmarks.stack import WORKERS, BenchmarkError
+from proofs.portal_server import Server
 
 ROUNDS = 10
 LOOKS = WORKERS + 1  # at each page, to count what it costs

@@ -18,6 +18,7 @@ from benchmarks.measure import Repetitions, Timing, count, warm_up
 from benchmarks.measured_pages import PAGES, SignedInVisitor, visit
 from benchmarks.stack import progress, say
 from portal.engines.engine_process import Engine
+from proofs.portal_server import serving
 
 SHARDS = 4
 
@@ -39,7 +40,7 @@ def measure(options: argparse.Namespace, engine: Engine) -> int:
     logs = engine.log_path.parent
     counts = {}
     say("Counting.")
-    with stack.portal(logs / "portal-debug.log", debug=True, workers=1) as server:
+    with serving(logs / "portal-debug.log", workers=1, environ={"DEBUG": "1"}) as server:
         send = Connection(server.port)
         visitors = [visit(send, t, email=EMAIL, password=password, sequences=options.concurrency) for t in tenants]
         for visitor in visitors:
@@ -94,7 +95,7 @@ def _time(
 ) -> list[Timing]:
     plan = Repetitions(options.requests, tuple(sorted({1, options.concurrency})))
     bursts = len(PAGES) * len(visitors)
-    with stack.portal(engine.log_path.parent / "portal.log") as server:
+    with serving(engine.log_path.parent / "portal.log", workers=stack.WORKERS, environ={}) as server:
         say("Warming up.")
         with progress("Warming up", bursts) as advance:
             warm_up(server, visitors, plan, lambda: advance(1))

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import os
 import platform
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from portal.engines.endpoint import LOOPBACK, free_port, point_at
+from portal.engines.endpoint import LOOPBACK, point_at
 from portal.engines.engine_process import Engine, start_engine
-from portal.engines.processes import Child, acquire_lock, release_lock
+from portal.engines.processes import acquire_lock, release_lock
+from proofs.portal_server import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 STATE = ROOT / "var" / "benchmarks"
 MEMORY = Path("/dev/shm")  # noqa: S108  # a directory of our own is made in it
 WORKERS, THREADS = 2, 8
-START_SECONDS = 240
-STOP_SECONDS = 60
 
 
 def say(text: str) -> None:
@@ -108,43 +103,6 @@ def _settings() -> dict[str, str]:
         "CLOUDWATCH_METRICS": "off",  # stdout has figures
         "LOG_LEVEL": "WARNING",
     }
-
-
-@dataclass(frozen=True)
-class Server:
-    """A running portal. `pid` is also its process group."""
-
-    port: int
-    pid: int
-
-
-@contextlib.contextmanager
-def portal(log_path: Path, *, debug: bool = False, workers: int = WORKERS) -> Iterator[Server]:
-    """Give the portal under gunicorn, as README.md says to run it. With DEBUG its answers say what they cost."""
-    port = free_port()
-    command = [sys.executable, "-m", "gunicorn", "--config", "python:portal.web.gunicorn_config", "portal.wsgi"]
-    command += ["--chdir", str(ROOT), "--bind", f"{LOOPBACK}:{port}", "--workers", str(workers)]
-    command += ["--threads", str(THREADS), "--log-level", "warning"]
-    with log_path.open("wb") as log:
-        child = Child("web server", command, env=os.environ | {"DEBUG": str(int(debug))}, output=log)
-    try:
-        _wait_for(port, child, log_path)
-        yield Server(port, child.pid)
-    finally:
-        child.stop(seconds=STOP_SECONDS)
-
-
-def _wait_for(port: int, child: Child, log_path: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline and child.poll() is None:
-        connection = http.client.HTTPConnection(LOOPBACK, port, timeout=5)
-        with contextlib.suppress(OSError, http.client.HTTPException):
-            connection.request("GET", "/healthz")
-            connection.getresponse()
-            return
-        connection.close()
-        time.sleep(0.1)
-    raise BenchmarkError(f"The portal does not answer.\n{log_path.read_text(errors='replace')[-3000:]}")
 
 
 # --- the machine: figures taken on a busy one are worth little. Processor time needs /proc ---

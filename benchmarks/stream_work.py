@@ -22,6 +22,7 @@ from benchmarks.summary import table
 from portal.dynamo.store import Store
 from portal.engines.processes import Child
 from portal.streams import shards
+from proofs.portal_server import ROOT, STOP_SECONDS
 from tickets.counting import merge, stored
 from tickets.counting.stream_handler import Positions
 from tickets.search import index_check, index_rebuild
@@ -54,7 +55,7 @@ def catch_up(tenants: Sequence[Filled]) -> StreamWork | None:
     """Count all that was filled. Return how fast that was, None where too little was left. Raises BenchmarkError."""
     command = [sys.executable, "manage.py", "run_stream", "--once"]
     before = _cpu_of_children()
-    done = subprocess.run(command, cwd=stack.ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     cpu = _cpu_of_children() - before
     if done.returncode:
         raise stack.BenchmarkError(f"The stream worker ended with status {done.returncode}.")
@@ -109,11 +110,11 @@ def _cpu_of_children() -> float:
 
 @contextmanager
 def _worker() -> Iterator[None]:
-    child = Child("stream worker", [sys.executable, stack.ROOT / "manage.py", "run_stream", "--metrics", "0"])
+    child = Child("stream worker", [sys.executable, ROOT / "manage.py", "run_stream", "--metrics", "0"])
     try:
         yield
     finally:
-        child.stop(seconds=stack.STOP_SECONDS)
+        child.stop(seconds=STOP_SECONDS)
 
 
 def as_text(done: Sequence[StreamWork]) -> str:

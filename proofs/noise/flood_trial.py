@@ -11,33 +11,23 @@ not end before the flood was refused.
 
 from __future__ import annotations
 
-import http.client
-import os
-import re
-import sys
 import tempfile
-import threading
-import time
-import urllib.parse
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from django.conf import settings
+from django.contrib.auth.hashers import make_password
 
 from portal.dynamo import provisioning
-from portal.engines.endpoint import LOOPBACK, free_port
-from portal.engines.processes import Child
 from portal.load.tenant_limiter import CHANGE_UNITS, READ_UNITS
-from proofs.isolation.walk import visitors
 from proofs.noise.closed_loop import NOISY, TENANTS, ClientRequest, ClosedLoop, Plan, TrialFailed, percentile, ratio
+from proofs.portal_server import serving
+from proofs.scenarios.persistent_people import PASSWORD, NothingCameBack, form_with, signed_in
 from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import tenant_lifecycle
 from tenants.sign_in import accounts
-from tenants.tenancy import context, request_identity
+from tenants.tenancy import context
 from tickets.desk import creating
 
 # By the name of the flood, the units a second that each tenant may ask for: a few times a quiet one's share.
@@ -52,18 +42,7 @@ BRIEF_RATE: Final = 1  # units a second of the tenant that floods in a shorter p
 PROCESSES: Final = 2
 OK: Final = ("200", "302")
 REFUSED: Final = "429"
-_ANSWER_SECONDS: Final = 120.0
 _TICKETS: Final = 3  # of each tenant before it begins
-
-
-@dataclass
-class _Desk:
-    """A tenant whose owner is signed in: the cookies, and what the form of a new ticket carries."""
-
-    slug: str
-    cookies: str
-    mark: str
-    token: str = ""
 
 
 def rate_of(flood: str, seconds: float) -> int:
@@ -71,114 +50,59 @@ def rate_of(flood: str, seconds: float) -> int:
     return FLOODS[flood] if seconds >= ENOUGH_SECONDS else BRIEF_RATE
 
 
-def _desks(*, noisy_rate: int) -> dict[int, _Desk]:
-    """Make the tenants, each with an owner who is signed in and some tickets."""
+def _make_desks(*, noisy_rate: int) -> None:
+    """Make the tenants, each with an owner and some tickets."""
     provisioning.create_all()
-    desks = {}
+    password_hash = make_password(PASSWORD)
     for number in TENANTS:
-        owner = accounts.seed(email=f"owner{number}@example.com", name=f"Owner {number}", password_hash="!")  # noqa: S106  # none
+        owner = accounts.seed(email=_owner(number), name=f"Owner {number}", password_hash=password_hash)
         made = tenant_lifecycle.create(name=f"Desk {number}", slug=f"desk-{number}", owner=owner, by=SYSTEM)
         if number == NOISY:
             limits = tenant_lifecycle.TenantLimits(made.plan, request_rate=noisy_rate)
             tenant_lifecycle.change_limits(made.tenant_id, limits, by=SYSTEM)
-        tenant = context.for_system(made)
         for ticket in range(_TICKETS):
-            creating.create(tenant, title=f"Ticket {ticket}", description="It broke.")
-        cookie = request_identity.write_cookie(visitors.mint(owner, made.tenant_id))
-        mark = context.page_mark_of(owner.id, made.tenant_id)
-        desks[number] = _Desk(made.slug, f"pooldesk_session={cookie}", mark)
-    return desks
+            creating.create(context.for_system(made), title=f"Ticket {ticket}", description="It broke.")
 
 
-@contextmanager
-def _portal(folder: Path, *, rate: int) -> Iterator[int]:
-    """Serve the portal as it is deployed, and return its port."""
-    port, log_path = free_port(), folder / "portal.log"
-    command = [sys.executable, "-m", "gunicorn", "--config", "python:portal.web.gunicorn_config", "portal.wsgi"]
-    command += ["--chdir", str(settings.BASE_DIR), "--bind", f"{LOOPBACK}:{port}", "--log-level", "warning"]
-    command += ["--workers", str(PROCESSES)]
-    ours = {"TENANT_RATES": f"standard={rate}", "WEB_CONCURRENCY": str(PROCESSES), "RATES_SHARED": "1"}
-    with log_path.open("wb") as log:
-        child = Child("web server", command, env={**os.environ, **ours, "LOG_LEVEL": "ERROR"}, output=log)
-    try:
-        deadline = time.monotonic() + _ANSWER_SECONDS
-        while not _answers(port):
-            if child.poll() is not None or time.monotonic() > deadline:
-                raise TrialFailed(f"The portal does not answer.\n{log_path.read_text(errors='replace')[-1500:]}")
-            time.sleep(0.1)
-        yield port
-    finally:
-        child.stop(seconds=10)
+def _owner(number: int) -> str:
+    return f"owner{number}@example.com"
 
 
-def _answers(port: int) -> bool:
-    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=5)
-    try:
-        connection.request("GET", "/healthz")
-        connection.getresponse().read()
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()
-    return True
+class _Desk:
+    """The browser of a desk's owner, and the form of a new ticket, which is sent again and again."""
 
-
-class _Browser:
-    """One browser of a desk's owner, over one connection that is kept."""
-
-    def __init__(self, port: int, desk: _Desk) -> None:
-        self._desk = desk
-        self._connection = http.client.HTTPConnection(LOOPBACK, port, timeout=_ANSWER_SECONDS)
-
-    def prepare(self) -> None:
-        """Read the form of a new ticket, for its token and the cookie that belongs to it."""
-        answer, text = self._send("GET", "new/", "")
-        cookie = re.search(r"pooldesk_csrf=\w+", ", ".join(answer.headers.get_all("Set-Cookie") or []))
-        token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', text)
-        if cookie is None or token is None:
-            raise TrialFailed(f"The form of a new ticket did not come: {answer.status}.")
-        self._desk.cookies += f"; {cookie[0]}"
-        self._desk.token = token[1]
+    def __init__(self, port: int, number: int) -> None:
+        self._browser, self._path = signed_in(port, _owner(number)), f"/desk-{number}/tickets/"
+        form = form_with(self._browser.ask(f"{self._path}new/"), f"{self._path}new/", "title")
+        if form is None:
+            raise TrialFailed("The form of a new ticket did not come.")
+        self._form = form
 
     def ask(self, *, write: bool) -> str:
         """Read the queue or open a ticket; the status, "0" where no answer came."""
-        form = {
-            "csrfmiddlewaretoken": self._desk.token,
-            "_page": self._desk.mark,
-            "request_id": uuid.uuid4().hex,
-            "title": "One more",
-            "description": "It broke.",
-            "priority": "normal",
-        }
+        ticket = {"title": "One more", "description": "It broke.", "priority": "normal", "request_id": uuid.uuid4().hex}
         try:
-            answer, _ = self._send("POST", "new/", urllib.parse.urlencode(form)) if write else self._send("GET", "", "")
-        except (OSError, http.client.HTTPException):
-            self._connection.close()
+            answer = self._browser.ask(*((self._form.action, self._form.hidden | ticket) if write else (self._path,)))
+        except NothingCameBack:
             return "0"
         return str(answer.status)
-
-    def _send(self, method: str, page: str, body: str) -> tuple[http.client.HTTPResponse, str]:
-        headers = {"Cookie": self._desk.cookies}
-        if body:
-            headers["Content-Type"] = "application/x-www-form-urlencoded"
-        self._connection.request(method, f"/{self._desk.slug}/tickets/{page}", body or None, headers)
-        answer = self._connection.getresponse()
-        return answer, answer.read().decode()
 
 
 def carry_out(plan: Plan) -> dict[str, Any]:
     """Carry out the flood of this name on the engine that the settings name. Returns its figures."""
-    desks, seconds = _desks(noisy_rate=rate_of(plan.name, plan.seconds)), plan.seconds
-    with tempfile.TemporaryDirectory(prefix="flood-") as folder, _portal(Path(folder), rate=FLOODS[plan.name]) as port:
-        for desk in desks.values():
-            _Browser(port, desk).prepare()
-        mine = threading.local()
+    seconds = plan.seconds
+    _make_desks(noisy_rate=rate_of(plan.name, seconds))
+    ours = {"TENANT_RATES": f"standard={FLOODS[plan.name]}", "RATES_SHARED": "1", "LOG_LEVEL": "ERROR"}
+    with (
+        tempfile.TemporaryDirectory(prefix="flood-") as folder,
+        serving(Path(folder) / "portal.log", workers=PROCESSES, environ=ours) as server,
+    ):
+        desks = {tenant: _Desk(server.port, tenant) for tenant in TENANTS}
 
         def ask(phase: str, tenant: int, client: int, number: int) -> str:
-            browser = mine.__dict__.setdefault("browser", _Browser(port, desks[tenant]))
             floods = (tenant, phase) == (NOISY, "noisy")
             write = plan.name == "writes" if floods else number % WRITES_EVERY == WRITES_EVERY - 1
-            return str(browser.ask(write=write))
+            return desks[tenant].ask(write=write)
 
         def was_refused(phase: str) -> bool:
             return phase != "noisy" or any(one.tenant == NOISY and one.how == REFUSED for one in loop.requests)

@@ -110,13 +110,13 @@ class PlainBrowser:
             raise NothingCameBack(str(error)) from error
 
 
-def signed_in(port: int) -> PlainBrowser:
+def signed_in(port: int, email: str = WRITER) -> PlainBrowser:
     """Return the browser of somebody who has just signed in. Raises PromiseBroken and NothingCameBack."""
     browser = PlainBrowser(port)
     form = form_with(browser.ask("/login/"), "/login/", "email", "password")
-    answer = browser.ask("/login/", (form.hidden if form else {}) | {"email": WRITER, "password": PASSWORD})
+    answer = browser.ask("/login/", (form.hidden if form else {}) | {"email": email, "password": PASSWORD})
     if answer.status != 302:
-        raise PromiseBroken(f"{WRITER} cannot sign in: {answer}")
+        raise PromiseBroken(f"{email} cannot sign in: {answer}")
     return browser
 
 
