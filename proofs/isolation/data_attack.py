@@ -79,7 +79,7 @@ def attack(plan: AttackPlan, numbers: Iterable[int], tally: Tally, advance: Call
     wire = Wire({t.id: Oracle(t.id) for t in plan.targets})
     started = time.monotonic()
     try:
-        with wire.attached():
+        with wire.attached("tenant"):
             for number in numbers:
                 attempt = plan.attempt(number)
                 try:

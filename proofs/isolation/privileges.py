@@ -5,10 +5,9 @@ Written from docs/isolation.md without a look at the declarations: a right that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from itertools import product
+from typing import Any, Final, NamedTuple
 
 from django.conf import settings
 
@@ -41,21 +40,21 @@ _READS: Final = ("GetItem", "BatchGetItem", "Query")
 _WRITES: Final = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem")
 _PARTIQL: Final = ("PartiQLSelect", "PartiQLInsert", "PartiQLUpdate", "PartiQLDelete")
 _OF_TABLES: Final = ("CreateTable", "UpdateTable", "DeleteTable", "UpdateTimeToLive")
+_HELD_TO_ONE_TENANT: Final[tuple[Role, ...]] = ("worker", "seed", "lifecycle")
 _KEYLESS: Final = (*_OF_TABLES, "Scan")
-Policies = Mapping[Role, policies.Policy]
+Documents = Mapping[Role, policies.Policy]
 
 
-@dataclass(frozen=True)
-class Promise:
-    """A request that a layer refuses to a role."""
+class Promise(NamedTuple):
+    """A request that a layer refuses to a role, and whether it does."""
 
     words: str
     layer: str
     role: Role
-    is_kept: Callable[[Policies], bool]  # by that layer alone
+    kept: bool
 
 
-def _but(*roles: Role) -> tuple[Role, ...]:
+def but(*roles: Role) -> tuple[Role, ...]:
     return tuple(role for role in ROLES if role not in roles)
 
 
@@ -68,13 +67,13 @@ _REFUSED: Final[tuple[tuple[str, tuple[Role, ...], tuple[Table, ...], tuple[str,
     ("nobody speaks PartiQL", ROLES, (TICKETS, USERS, AUDIT), _PARTIQL),
     ("no role makes or removes a table", ROLES, (TICKETS, USERS, AUDIT), _OF_TABLES),
     ("no row of the audit trail is changed", ROLES, (AUDIT,), ("UpdateItem",)),
-    ("no ticket is deleted", _but("lifecycle"), (TICKETS,), ("DeleteItem",)),
-    ("no row of the audit trail is deleted", _but("lifecycle"), (AUDIT,), ("DeleteItem", "BatchWriteItem")),
-    ("only commands that write in bulk do so", _but("seed", "lifecycle"), (TICKETS,), ("BatchWriteItem",)),
-    ("only the platform knows of people", _but("platform"), _PEOPLE, _ALL),
-    ("API keys are written by the platform alone", _but("platform", "lifecycle"), (API_KEYS,), _WRITES),
+    ("no ticket is deleted", but("lifecycle"), (TICKETS,), ("DeleteItem",)),
+    ("no row of the audit trail is deleted", but("lifecycle"), (AUDIT,), ("DeleteItem", "BatchWriteItem")),
+    ("only commands that write in bulk do so", but("seed", "lifecycle"), (TICKETS,), ("BatchWriteItem",)),
+    ("only the platform knows of people", but("platform"), _PEOPLE, _ALL),
+    ("API keys are written by the platform alone", but("platform", "lifecycle"), (API_KEYS,), _WRITES),
     ("API keys are read by their tenant, and by who asks them", ("worker", "delivery", "seed"), (API_KEYS,), _READS),
-    ("what processes noted is read by the platform alone", _but("platform"), (NOISE,), _READS),
+    ("what processes noted is read by the platform alone", but("platform"), (NOISE,), _READS),
     ("nobody changes what another process noted", ROLES, (NOISE,), _CHANGING),
     ("whoever delivers knows no members", ("delivery",), (INVITES, MEMBERS), _ALL),
     ("whoever delivers adds and removes nothing", ("delivery",), (TENANTS, ENDPOINTS), _ADDING),
@@ -83,17 +82,17 @@ _REFUSED: Final[tuple[tuple[str, tuple[Role, ...], tuple[Table, ...], tuple[str,
     ("whoever delivers reads no row in its own name", ("delivery",), (OUTBOX,), _READS),
     (
         "rows are added by the platform, and by who pauses an endpoint",
-        _but("platform", "delivery"), (AUDIT,), ("PutItem",),
+        but("platform", "delivery"), (AUDIT,), ("PutItem",),
     ),
     ("ends of chains are moved by who adds rows", ("tenant", "worker", "seed"), (CHAINS,), _ALL),
     (
         "ends of chains are moved by who adds rows",
         ("lifecycle",), (CHAINS,), (*_READS, "PutItem", "UpdateItem", "BatchWriteItem"),
     ),
-    ("tickets change for a tenant alone", _but("tenant", "lifecycle"), (TICKETS,), ("PutItem", "UpdateItem")),
-    ("tickets are read for a tenant alone", _but("tenant", "lifecycle"), (TICKETS,), _READS),
-    ("webhook secrets are read for a tenant alone", _but("tenant", "lifecycle"), (SECRETS,), _READS),
-    ("the worker alone holds leases", _but("worker", "platform"), (LEASES,), _WRITES),
+    ("tickets change for a tenant alone", but("tenant", "lifecycle"), (TICKETS,), ("PutItem", "UpdateItem")),
+    ("tickets are read for a tenant alone", but("tenant", "lifecycle"), (TICKETS,), _READS),
+    ("webhook secrets are read for a tenant alone", but("tenant", "lifecycle"), (SECRETS,), _READS),
+    ("the worker alone holds leases", but("worker", "platform"), (LEASES,), _WRITES),
     # The platform deletes what is left of the streams of a tenant that is no more.
     ("the worker alone holds leases", ("platform",), (LEASES,), ("PutItem", "UpdateItem", "BatchWriteItem")),
     (
@@ -112,114 +111,89 @@ _REFUSED: Final[tuple[tuple[str, tuple[Role, ...], tuple[Table, ...], tuple[str,
 
 def promises() -> Iterator[Promise]:
     """Yield each promise of the document, for each role that it is about."""
+    documents = {role: policies.Policy(policies.document(role)) for role in ROLES}
     for words, roles, tables, operations in _REFUSED:
-        for role in roles:
-            for table in tables:
-                yield from _refused(words, role, policies.table_arn(table.full_name), operations, _own_keys(table))
+        for role, table, operation in product(roles, tables, operations):
+            yield _refused(documents, words, role, policies.table_arn(table.full_name), operation, table)
     stream = policies.table_arn(TICKETS.full_name) + "/stream/2026"
-    for role in _but("worker"):
-        yield from _refused("the worker alone follows the stream", role, stream, ("GetShardIterator", "GetRecords"))
+    for role, operation in product(but("worker"), ("GetShardIterator", "GetRecords")):
+        yield _refused(documents, "the worker alone follows the stream", role, stream, operation)
     for role in ROLES:
-        yield from _of_own_tables(role)
-    for role in ("worker", "seed", "lifecycle"):
-        yield _of_one_tenant(role)
-    yield from _of_whole_tenants()
+        yield from _of_own_tables(documents, role)
+    for role in _HELD_TO_ONE_TENANT:
+        yield _of_one_tenant(documents, role)
+    yield from _of_whole_tenants(documents)
     # What IAM cannot say the guard holds in the same way for every other role.
     for operation, params in _destroying():
-        kept = partial(_guarded, _platform_destroys, operation, params)
+        kept = _stopped(lambda: guard.refuse_destruction(operation, params, "platform"))  # noqa: B023
         yield Promise("nothing is lost that IAM cannot keep", GUARD, "platform", kept)
 
 
-def _own_keys(table: Table) -> tuple[str, ...]:
-    return (stored.ticket(_TENANT, 7) if table is TICKETS else _TENANT,)
+def _refused(documents: Documents, words: str, role: Role, arn: str, operation: str, table: Table = LEASES) -> Promise:
+    """Return the promise that the policy has no such right there, even with a tenant's own key."""
+    own = stored.ticket(_TENANT, 7) if table is TICKETS else _TENANT
+    asked_keys = () if operation in (*_KEYLESS, "GetShardIterator", "GetRecords") else (own,)
+    asked = policies.Request(f"dynamodb:{operation}", arn, asked_keys, _TENANT if role == "tenant" else None)
+    return Promise(words, IAM, role, not documents[role].allows(asked))
 
 
-def _refused(
-    words: str, role: Role, arn: str, operations: Iterable[str], own: tuple[str, ...] = ()
-) -> Iterator[Promise]:
-    """Yield the promise that the policy has none of these operations there."""
-    for operation in operations:
-        of_keys = () if operation in _KEYLESS else own
-        asked = policies.Request(f"dynamodb:{operation}", arn, of_keys, _TENANT if role == "tenant" else None)
-        yield Promise(words, IAM, role, partial(_not_allowed, role, asked))
+def _stopped(refuse: Callable[[], object]) -> bool:
+    try:
+        refuse()
+    except guard.IsolationError:
+        return True
+    return False
 
 
-def _not_allowed(role: Role, asked: policies.Request, documents: Policies) -> bool:
-    return not documents[role].allows(asked)
-
-
-def _of_whole_tenants() -> Iterator[Promise]:
+def _of_whole_tenants(documents: Documents) -> Iterator[Promise]:
     """Yield what the commands cannot do that take up a whole tenant: rows of its audit trail go with it alone."""
     deleted, replaced = (
         {"RequestItems": {AUDIT.full_name: [{kind: content}]}}
         for kind, content in (("DeleteRequest", {"Key": _ROW}), ("PutRequest", {"Item": _ROW}))
     )
-    cases: list[tuple[str, dict[str, Any], tuple[str | None, ...]]] = [
-        ("DeleteItem", {"Key": _ROW, "TableName": AUDIT.full_name}, (None, _OTHER)),
-        ("BatchWriteItem", deleted, (None, _OTHER)),
-        ("BatchWriteItem", replaced, (_TENANT,)),
+    cases: list[tuple[str, dict[str, Any], str | None]] = [  # and the tenant that is purged meanwhile
+        ("DeleteItem", {"Key": _ROW, "TableName": AUDIT.full_name}, None),
+        ("DeleteItem", {"Key": _ROW, "TableName": AUDIT.full_name}, _OTHER),
+        ("BatchWriteItem", deleted, None),
+        ("BatchWriteItem", deleted, _OTHER),
+        ("BatchWriteItem", replaced, _TENANT),
     ]
-    for operation, params, while_purged in cases:
-        for purged in while_purged:
-            kept = partial(_kept_outside_of, purged, "lifecycle", operation, params)
-            yield Promise("a row of the audit trail goes with its tenant alone", GUARD, "lifecycle", kept)
+    for operation, params, purged in cases:
+
+        def refuse(operation: str = operation, params: dict[str, Any] = params) -> None:
+            guard.refuse_destruction(operation, params, "lifecycle")
+            guard.refuse_strange(documents["lifecycle"], operation, params)
+
+        with guard.purging(purged) if purged else guard.acting_for(_TENANT):
+            kept = _stopped(refuse)
+        yield Promise("a row of the audit trail goes with its tenant alone", GUARD, "lifecycle", kept)
 
 
-def _kept_outside_of(
-    purged: str | None, role: Role, operation: str, params: dict[str, Any], documents: Policies
-) -> bool:
-    """Tell whether the guard refuses it while this tenant is purged, or none; the row is that of `_TENANT`."""
-
-    def both(operation: str, params: dict[str, Any]) -> None:
-        guard.refuse_destruction(operation, params, role)
-        guard.refuse_strange(documents[role], operation, params)
-
-    with guard.purging(purged) if purged else guard.acting_for(_TENANT):
-        return _guarded(both, operation, params, documents)
-
-
-def _platform_destroys(operation: str, params: dict[str, Any]) -> None:
-    guard.refuse_destruction(operation, params, "platform")
-
-
-def _of_own_tables(role: Role) -> Iterator[Promise]:
+def _of_own_tables(documents: Documents, role: Role) -> Iterator[Promise]:
     """Yield what no role may do with a table that a tenant has to itself."""
     mine, anothers = (f"{settings.DYNAMODB_TABLE_PREFIX}.{tenant}.{TICKETS.name}" for tenant in (_TENANT, _OTHER))
     if role != "lifecycle":
         words = "only who takes up a whole tenant makes and removes tables of its own"
-        yield from _refused(words, role, policies.table_arn(mine), _OF_TABLES)
+        yield from (_refused(documents, words, role, policies.table_arn(mine), one) for one in _OF_TABLES)
+    words = "own tables are their tenant's alone"
     if role == "tenant":
-        operations, words = (*_READS, "PutItem", "UpdateItem"), "own tables are their tenant's alone"
-        yield from _refused(words, role, policies.table_arn(anothers), operations, _own_keys(TICKETS))
-
-    def kept(documents: Policies) -> bool:
+        for operation in (*_READS, "PutItem", "UpdateItem"):
+            yield _refused(documents, words, role, policies.table_arn(anothers), operation, TICKETS)
+    with guard.acting_for(_TENANT):
         wanted = {"TableName": anothers, "Key": _TICKET}
-        with guard.acting_for(_TENANT):
-            return _guarded(guard.refuse_tables_of_others, "GetItem", wanted, documents)
-
-    yield Promise("own tables are their tenant's alone", GUARD, role, kept)
+        kept = _stopped(lambda: guard.refuse_tables_of_others("GetItem", wanted))
+    yield Promise(words, GUARD, role, kept)
 
 
-def _of_one_tenant(role: Role) -> Promise:
+def _of_one_tenant(documents: Documents, role: Role) -> Promise:
     """Return what the guard adds to a policy that serves all tenants: one at a time."""
     foreign = {"pk": {"S": aggregate_keys.aggregate(_OTHER)}, "sk": {"S": aggregate_keys.totals(0)}}
     written: tuple[str, dict[str, Any]] = ("UpdateItem", {"TableName": TICKETS.full_name, "Key": foreign} | _UPDATE)
     if role in ("seed", "lifecycle"):
         written = ("BatchWriteItem", {"RequestItems": {TICKETS.full_name: [{"PutRequest": {"Item": foreign}}]}})
-
-    def kept(documents: Policies) -> bool:
-        with guard.acting_for(_TENANT):
-            return _guarded(partial(guard.refuse_strange, documents[role]), *written, documents)
-
+    with guard.acting_for(_TENANT):
+        kept = _stopped(lambda: guard.refuse_strange(documents[role], *written))
     return Promise("it writes for one tenant at a time", GUARD, role, kept)
-
-
-def _guarded(refuse: Callable[..., None], operation: str, params: dict[str, Any], documents: Policies) -> bool:
-    try:
-        refuse(operation, params)
-    except guard.IsolationError:
-        return True
-    return False
 
 
 def _destroying() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -241,8 +215,8 @@ def _destroying() -> Iterator[tuple[str, dict[str, Any]]]:
 
 def first_broken() -> tuple[str, int]:
     """Return the first promise that is not kept, "" where all are, and how many were looked at."""
-    looked_at, documents = 0, {role: policies.Policy(policies.document(role)) for role in ROLES}
+    looked_at = 0
     for looked_at, promise in enumerate(promises(), start=1):
-        if not promise.is_kept(documents):
+        if not promise.kept:
             return f"{promise.words} ({promise.layer}, {promise.role})", looked_at
     return "", looked_at

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from importlib.metadata import version
 from typing import Any, Final
@@ -159,14 +159,9 @@ def document(proof: Proof) -> dict[str, Any]:
         "stopped_by": dict(tally.stopped_by.most_common()),
         "security_events": tally.events,
         "attacks": [
-            {
-                "operation": operation,
-                "place": place,
-                "kind": kind,
-                "requests": stopped.total(),
-                "stopped_by": dict(stopped),
-            }
-            for (operation, place, kind), stopped in sorted(tally.attacks.items())
+            dict(zip(("operation", "place", "kind"), key, strict=True))
+            | {"requests": stopped.total(), "stopped_by": dict(stopped)}
+            for key, stopped in sorted(tally.attacks.items())
         ],
         "honest": [
             {"operation": operation, "place": place, "requests": count}
@@ -174,60 +169,40 @@ def document(proof: Proof) -> dict[str, Any]:
         ],
         "http": _http(visits),
         "api": _http(calls),
-        "mutants": _mutants(proof),
+        "mutants": [
+            asdict(fate) | {"as_expected": fate.as_expected, "control": fate.mistake == CONTROL} for fate in proof.fates
+        ],
         "data": {"tenants_changed": len(proof.changed), "items_left_behind": proof.left_behind},
-        "crossing": _found(proof.crossing),
-        "refused": _found(proof.refused),
+        "crossing": proof.crossing and asdict(proof.crossing),
+        "refused": proof.refused and asdict(proof.refused),
         "versions": _versions(),
         "policy_sha256": hashlib.sha256(json.dumps(policies.document("tenant"), sort_keys=True).encode()).hexdigest(),
     }
 
 
 def _http(visits: Visits) -> dict[str, Any]:
+    def counted(answers: Counter[str]) -> dict[str, Any]:
+        return {"visits": answers.total(), "answers": dict(sorted(answers.items()))}
+
     return {
         "visits": visits.total,
         "withheld_writes": visits.withheld,
         "requests_watched": visits.asked,
-        "routes": [
-            {"route": route, "method": method, "visits": answers.total(), "answers": dict(sorted(answers.items()))}
-            for (route, method), answers in sorted(visits.routes.items())
-        ],
-        "tricks": [
-            {"trick": trick, "visits": answers.total(), "answers": dict(sorted(answers.items()))}
-            for trick, answers in sorted(visits.tricks.items())
-        ],
+        "routes": [{"route": r, "method": m, **counted(answers)} for (r, m), answers in sorted(visits.routes.items())],
+        "tricks": [{"trick": trick, **counted(answers)} for trick, answers in sorted(visits.tricks.items())],
     }
 
 
-def _mutants(proof: Proof) -> list[dict[str, Any]]:
-    return [
-        {
-            "mistake": fate.mistake,
-            "killed_by": fate.killed_by,
-            "attempts": fate.attempts,
-            "as_expected": fate.as_expected,
-            "control": fate.mistake == CONTROL,
-        }
-        for fate in proof.fates
-    ]
-
-
 def verdict(proof: Proof) -> str:
-    if proof.crossing:
-        return "Isolation does NOT hold: a request crossed."
-    if proof.refused:
-        return "Not proved: an honest request was refused."
-    if proof.changed:
-        return "Isolation does NOT hold: data changed while nothing was allowed to write."
-    if proof.survivors:
-        return "Not proved: the attack did not notice a broken layer."
-    if proof.left_behind:
-        return "Not clean: items of the proof are still there."
-    return "Isolation holds: no request crossed." if proof.finished else "Interrupted before the end."
-
-
-def _found(found: Crossing | None) -> dict[str, Any] | None:
-    return {"number": found.number, "why": found.why, "request": found.request} if found else None
+    sentences = {
+        "Isolation does NOT hold: a request crossed.": proof.crossing,
+        "Not proved: an honest request was refused.": proof.refused,
+        "Isolation does NOT hold: data changed while nothing was allowed to write.": proof.changed,
+        "Not proved: the attack did not notice a broken layer.": proof.survivors,
+        "Not clean: items of the proof are still there.": proof.left_behind,
+        "Interrupted before the end.": not proof.finished,
+    }
+    return next((said for said, wrong in sentences.items() if wrong), "Isolation holds: no request crossed.")
 
 
 def _versions() -> dict[str, str]:

@@ -56,14 +56,55 @@ def iam_is_the_wall() -> bool:
 
 
 @dataclass
-class Wire:
-    """The tenant clients, at home and at the sites of silos, while they are under attack."""
+class Judge:
+    """Stands behind the guard on clients of the portal, and lets the oracles judge all requests and their answers."""
 
     oracles: dict[str, Oracle]
-    passed: int = 0  # requests that the guard let through
-    answered: int = 0
     crossing: str = ""
     events: int = 0  # security events in the log
+    passed: int = 0  # requests that the guard let through
+    answered: int = 0
+
+    @contextmanager
+    def attached(self, *roles: Role) -> Iterator[None]:
+        hooked = [(events, name, hook) for events in hooks_of(*roles) for name, hook in self._hooks()]
+        for events, name, hook in hooked:
+            events.register_last(name, hook)  # behind the guard, which is registered in the same way
+        with listening(self._count):
+            try:
+                yield
+            finally:
+                for events, name, hook in hooked:
+                    events.unregister(name, hook)
+
+    def _hooks(self) -> list[tuple[str, Callable[..., None]]]:
+        return [("before-parameter-build", self._judge), ("after-call.dynamodb", self._search)]
+
+    def _judge(self, params: dict[str, Any], model: Any, **_: Any) -> None:
+        raise NotImplementedError
+
+    def _search(self, parsed: dict[str, Any], model: Any, **_: Any) -> None:
+        self.answered += 1
+        foreign = next(self._oracle().foreign_in(parsed), None)
+        if foreign is not None:
+            self._cross(f"The answer to {model.name} holds {foreign!r}, which is not the tenant's.")
+
+    def _oracle(self) -> Oracle:
+        tenant = guard.current_tenant()
+        return self.oracles.get(tenant) or Oracle(tenant)
+
+    def _cross(self, why: str) -> None:
+        self.crossing = self.crossing or why
+        raise Crossed(why)
+
+    def _count(self) -> None:
+        self.events += 1
+
+
+@dataclass
+class Wire(Judge):
+    """The tenant clients, at home and at the sites of silos, while they are under attack."""
+
     behind_iam: bool = field(default_factory=iam_is_the_wall)
     _forbidden: bool = False  # the request on its way has to be denied
 
@@ -119,27 +160,10 @@ class Wire:
             model = SimpleNamespace(name=attempt.operation, idempotent_members=(), input_shape=None)
             shared.client.meta.events.emit(name, params=attempt.params, model=model, context={})
 
-    # --- hooks ---
-
-    @contextmanager
-    def attached(self) -> Iterator[None]:
-        hooked = hooks_of("tenant")
-        # Behind the guard, which is registered in the same way.
-        for events in hooked:
-            events.register_last("before-parameter-build", self._judge)
-            events.register_last("after-call.dynamodb", self._search)
-        with listening(self._count):
-            try:
-                yield
-            finally:
-                for events in hooked:
-                    events.unregister("before-parameter-build", self._judge)
-                    events.unregister("after-call.dynamodb", self._search)
-
     def _judge(self, params: dict[str, Any], model: Any, **_: Any) -> None:
         self.passed += 1
         harmless = is_harmless(model.name, params)
-        if not self.oracles[guard.current_tenant()].allows(model.name, params):
+        if not self._oracle().allows(model.name, params):
             if not self.behind_iam:
                 self._cross(f"The guard let through {model.name}, which is not the tenant's.")
             if not harmless:
@@ -149,20 +173,9 @@ class Wire:
             raise Unsafe(f"{model.name} {as_json(params)}")
 
     def _search(self, parsed: dict[str, Any], model: Any, **_: Any) -> None:
-        self.answered += 1
-        code = (parsed.get("Error") or {}).get("Code", "")
-        if self._forbidden and code in _DONE:
+        if self._forbidden and (parsed.get("Error") or {}).get("Code", "") in _DONE:
             self._cross(f"IAM let through {model.name}, which is not the tenant's.")
-        foreign = next(self.oracles[guard.current_tenant()].foreign_in(parsed), None)
-        if foreign is not None:
-            self._cross(f"The answer to {model.name} holds {foreign!r}, which is not the tenant's.")
-
-    def _cross(self, why: str) -> None:
-        self.crossing = self.crossing or why
-        raise Crossed(why)
-
-    def _count(self) -> None:
-        self.events += 1
+        super()._search(parsed, model)
 
 
 def hooks_of(*roles: Role) -> list[Any]:
@@ -174,22 +187,22 @@ def hooks_of(*roles: Role) -> list[Any]:
 @contextmanager
 def listening(count: Callable[[], None]) -> Iterator[None]:
     """Count the security events instead of printing a line for each."""
-    log = logging.getLogger("pooldesk.security")
-    handler = _Counter(count)
-    before = log.propagate
-    log.addHandler(handler)
-    log.propagate = False
+
+    class Counting(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            count()
+
+    with logged_by("pooldesk.security", Counting()):
+        yield
+
+
+@contextmanager
+def logged_by(name: str, handler: logging.Handler) -> Iterator[None]:
+    """Let one handler alone have what is logged under this name."""
+    log = logging.getLogger(name)
+    before = log.handlers, log.propagate
+    log.handlers, log.propagate = [handler], False
     try:
         yield
     finally:
-        log.removeHandler(handler)
-        log.propagate = before
-
-
-class _Counter(logging.Handler):
-    def __init__(self, count: Callable[[], None]) -> None:
-        super().__init__()
-        self._count = count
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._count()
+        log.handlers, log.propagate = before

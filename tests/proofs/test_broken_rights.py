@@ -6,8 +6,7 @@ import pytest
 
 from portal.schema.registry import ROLES
 from proofs.isolation import privileges
-from proofs.isolation.broken_rights import MISTAKES
-from proofs.isolation.mutants import MUTANTS
+from proofs.isolation.mutants import MISTAKES, MUTANTS
 
 
 @pytest.fixture(scope="module")

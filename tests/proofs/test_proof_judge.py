@@ -139,7 +139,7 @@ def behind_iam(made: AttackPlan, answer: tuple[int, dict[str, Any]], settings: L
         events.register("before-call.dynamodb", refuse)
     stopped: dict[str, int] = {}
     try:
-        with wire.attached():
+        with wire.attached("tenant"):
             for number in range(300):
                 attempt = made.attempt(number)
                 how = wire.attempt(attempt)

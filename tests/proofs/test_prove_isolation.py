@@ -20,9 +20,8 @@ from portal.isolation import guard, policies
 from portal.schema import keys, registry
 from proofs.isolation import data_attack, mutants, proof, targets
 from proofs.isolation.attempts import calls, requests
-from proofs.isolation.broken_rights import MISTAKES
 from proofs.isolation.data_attack import AttackPlan
-from proofs.isolation.mutants import CONTROL, MUTANTS, Mutant
+from proofs.isolation.mutants import CONTROL, MISTAKES, MUTANTS, Mutant
 from proofs.isolation.walk import http_attack, portal_tricks, visitors
 from proofs.isolation.walk.http_request import api_routes, routes
 from proofs.isolation.walk.portal_tricks import PASSES

@@ -25,7 +25,7 @@ def watch(world: World) -> Iterator[Watch]:
     acme = world.tenants["acme"].tenant_id
     watch = Watch({acme: Oracle(acme)}, homes=frozenset({acme}))
     before = everything()
-    with watch.attached():
+    with watch.watching():
         yield watch
     assert watch.withheld == 1
     assert watch.crossing == ""

@@ -11,7 +11,7 @@ import random
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
@@ -126,7 +126,7 @@ def call(play: TrickPlay, trick: str, own: Target, victim: Target, route: Route)
         body=maker.made(content["schema"], "", 0) if content and route.method in _BODY else None,
         tricks=(trick,),
     )
-    return API_TRICKS[trick](play, made)
+    return made.changed(**API_TRICKS[trick](play, made))
 
 
 def own_list(keys: LentKeys, own: Target, listing: Route) -> HttpRequest:
@@ -176,12 +176,12 @@ class _BodyMaker:
 
 # --- keys that must not let in ---
 
-ApiTrick = Callable[[TrickPlay, HttpRequest], HttpRequest]
+ApiTrick = Callable[[TrickPlay, HttpRequest], dict[str, Any]]
 
 
 def _key(code: str, make: Callable[[TrickPlay, HttpRequest], str]) -> ApiTrick:
     """Return a call with another key, which has to be refused with this code and may be answered with nobody's data."""
-    return lambda play, made: replace(made, key=make(play, made), homes=frozenset(), refused=code)
+    return lambda play, made: {"key": make(play, made), "homes": frozenset(), "refused": code}
 
 
 def _state(state: str, code: str) -> ApiTrick:
@@ -201,8 +201,7 @@ def _mistyped(play: TrickPlay, made: HttpRequest) -> str:
 
 
 def _in_victims_name(play: TrickPlay, made: HttpRequest) -> str:
-    own = play.keys.text(made.own, "good")
-    return _resealed(own.replace(made.own.id, made.victim.id))
+    return _resealed(play.keys.text(made.own, "good").replace(made.own.id, made.victim.id))
 
 
 def _with_victims_prefix(play: TrickPlay, made: HttpRequest) -> str:
@@ -222,56 +221,45 @@ def _of_elsewhere(play: TrickPlay, made: HttpRequest) -> str:
     return _resealed(text.replace(f"sk_{settings.API_KEY_ENVIRONMENT}_", "sk_elsewhere_", 1))
 
 
-def _wrong_scope(play: TrickPlay, made: HttpRequest) -> HttpRequest:
-    key = play.keys.text(made.own, f"but {made.route.scope.value}")
-    return replace(made, key=key, homes=frozenset(), refused="scope_missing")
-
-
-def _cookie_alone(play: TrickPlay, made: HttpRequest) -> HttpRequest:
-    return replace(_with_cookie(play, made), key="", homes=frozenset(), refused="key_missing")
-
-
 # --- a good key, and the victim's in all other places ---
-
-
-def _with_cookie(play: TrickPlay, made: HttpRequest) -> HttpRequest:
-    theirs = play.visitors.members.get(made.victim.id)
-    return replace(made, cookie=request_identity.write_cookie(theirs.ids)) if theirs else made
-
-
-def _in_headers(play: TrickPlay, made: HttpRequest) -> HttpRequest:
-    names = ("X_TENANT_ID", "X_TENANT", "TENANT", "X_ORG_ID", "X_API_KEY", "X_FORWARDED_USER", "IDEMPOTENCY_KEY")
-    wanted = play.rng.choice([made.victim.id, made.victim.tenant.slug, play.keys.text(made.victim, "revoked")])
-    return replace(made, headers={f"HTTP_{name}": wanted for name in names})
-
-
-def _in_query(play: TrickPlay, made: HttpRequest) -> HttpRequest:
-    known = {name: person(play.rng, made.victim) for name in made.route.parameters if name in _PEOPLE}
-    unknown = play.rng.choice([{}, {"tenant": made.victim.id}, {"tenant_id": made.victim.id}])
-    return replace(made, query=known | unknown)
-
 
 _PEOPLE: Final = ("resolver", "actor", "user", "member")
 
 
-def _cursor(play: TrickPlay, made: HttpRequest) -> HttpRequest:
+def _with_cookie(play: TrickPlay, made: HttpRequest) -> dict[str, Any]:
+    theirs = play.visitors.members.get(made.victim.id)
+    return {"cookie": request_identity.write_cookie(theirs.ids)} if theirs else {}
+
+
+def _in_headers(play: TrickPlay, made: HttpRequest) -> dict[str, Any]:
+    names = ("X_TENANT_ID", "X_TENANT", "TENANT", "X_ORG_ID", "X_API_KEY", "X_FORWARDED_USER", "IDEMPOTENCY_KEY")
+    wanted = play.rng.choice([made.victim.id, made.victim.tenant.slug, play.keys.text(made.victim, "revoked")])
+    return {"headers": {f"HTTP_{name}": wanted for name in names}}
+
+
+def _in_query(play: TrickPlay, made: HttpRequest) -> dict[str, Any]:
+    known = {name: person(play.rng, made.victim) for name in made.route.parameters if name in _PEOPLE}
+    return {"query": known | play.rng.choice([{}, {"tenant": made.victim.id}, {"tenant_id": made.victim.id}])}
+
+
+def _cursor(play: TrickPlay, made: HttpRequest) -> dict[str, Any]:
     if "after" not in made.route.parameters or not made.victim.cursors:
-        return made
+        return {}
     chosen = play.rng.choice(made.victim.cursors)
-    query = {"after": chosen.text}
-    if chosen.status and "status" in made.route.parameters:
-        query["status"] = chosen.status
-    return replace(made, query=query)
+    with_status = {"status": chosen.status} if chosen.status and "status" in made.route.parameters else {}
+    return {"query": {"after": chosen.text} | with_status}
 
 
-def _in_body(play: TrickPlay, made: HttpRequest) -> HttpRequest:
+def _in_body(play: TrickPlay, made: HttpRequest) -> dict[str, Any]:
     named = {"tenant_id": made.victim.id, "tenant": made.victim.tenant.slug, "pk": made.victim.id}
-    return replace(made, body=made.body | named if isinstance(made.body, dict) else made.body)
+    return {"body": made.body | named} if isinstance(made.body, dict) else {}
 
 
 API_TRICKS: Final[dict[str, ApiTrick]] = {
     "no key": _key("key_missing", lambda play, made: ""),
-    "a session and no key": _cookie_alone,
+    "a session and no key": lambda play, made: (
+        _with_cookie(play, made) | {"key": "", "homes": frozenset(), "refused": "key_missing"}
+    ),
     "a mistyped key": _key("key_malformed", _mistyped),
     "own key in another tenant's name": _key("key_unknown", _in_victims_name),
     "another tenant's prefix, guessed": _key("key_unknown", _with_victims_prefix),
@@ -280,8 +268,10 @@ API_TRICKS: Final[dict[str, ApiTrick]] = {
     "a revoked key": _state("revoked", "key_revoked"),
     "an expired key": _state("expired", "key_expired"),
     "a key from elsewhere": _state("elsewhere", "address_not_allowed"),
-    "a key without the scope": _wrong_scope,
-    "foreign ids": lambda play, made: made,
+    "a key without the scope": _key(
+        "scope_missing", lambda play, made: play.keys.text(made.own, f"but {made.route.scope.value}")
+    ),
+    "foreign ids": lambda play, made: {},
     "foreign ids beside a foreign session": _with_cookie,
     "tenant in headers": _in_headers,
     "foreign people and tenant in the query": _in_query,

@@ -100,7 +100,7 @@ class HttpAttack:
         browser = Client(raise_request_exception=False)
         unlimited = {"TENANT_RATES": "off", "RATES_SHARED": False, "NOISE_NOTED": False, "DEBUG": False}
         hosts = {"ALLOWED_HOSTS": [*settings.ALLOWED_HOSTS, HOST]}
-        with override_settings(**hosts, **unlimited, **self.own_settings), watch.attached(), self.prepared():
+        with override_settings(**hosts, **unlimited, **self.own_settings), watch.watching(), self.prepared():
             try:
                 for made, is_right in self.greetings():
                     answer = _make(browser, watch, made, texts, visits, f"{self.prefix}0")
@@ -123,7 +123,7 @@ class HttpAttack:
                     advance(1)
             finally:
                 mails.wait_until_sent()
-                visits.withheld, visits.events, visits.asked = watch.withheld, watch.events, watch.asked
+                visits.withheld, visits.events, visits.asked = watch.withheld, watch.events, watch.passed
 
 
 def _make(

@@ -11,7 +11,7 @@ import json
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -96,17 +96,16 @@ class HttpRequest:
     tricks: tuple[str, ...] = ()
     refused: str = ""
 
+    def changed(self, **changes: Any) -> HttpRequest:
+        """Return it with other values; what has several is added to what is there."""
+        added = {name: getattr(self, name) | to for name, to in changes.items() if name in ("query", "form", "headers")}
+        return replace(self, **(changes | added))
+
     @property
     def described(self) -> dict[str, Any]:
-        return {
-            "method": self.method,
-            "path": self.path,
-            "query": self.query,
+        shown = ("method", "path", "query", "body", "headers", "cookie", "key")
+        return {name: getattr(self, name) for name in shown} | {
             "form": self.form if self.method == "POST" else {},
-            "body": self.body,
-            "headers": self.headers,
-            "cookie": self.cookie,
-            "key": self.key,
             "acting": self.own.id,
             "target": self.victim.id,
             "tricks": list(self.tricks),

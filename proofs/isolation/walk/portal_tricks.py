@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from itertools import product
 from typing import Any, Final
 
 from django.conf import settings
@@ -63,7 +63,7 @@ def visit(
         tricks=tuple(names),
     )  # fmt: skip
     for name in names:
-        made = TRICKS[name](rng, made, visitors)
+        made = made.changed(**TRICKS[name](rng, made, visitors))
     return made
 
 
@@ -103,7 +103,9 @@ def some(rng: random.Random) -> list[str]:
     return rng.sample(staying if rng.random() < 0.7 else [*TRICKS], rng.randint(0, 3))
 
 
-# --- tricks: each returns the visit, changed ---
+# --- tricks: each returns what it changes in the visit; see `HttpRequest.changed` ---
+
+Trick = Callable[[random.Random, HttpRequest, Visitors], dict[str, Any]]
 
 
 def _both(v: HttpRequest, visitors: Visitors) -> tuple[Visitor, Visitor]:
@@ -112,146 +114,112 @@ def _both(v: HttpRequest, visitors: Visitors) -> tuple[Visitor, Visitor]:
     return visitors.members.get(v.victim.id, mine), mine
 
 
-Trick = Callable[[random.Random, HttpRequest, Visitors], HttpRequest]
-
-
 def _names(rng: random.Random, v: HttpRequest) -> dict[str, str]:
     named = dict.fromkeys(_IDS, v.victim.id) | dict.fromkeys(_SLUGS, v.victim.tenant.slug)
     return named | {"pk": stored.counter(v.victim.id), "user": person(rng, v.victim)}
-
-
-def _named_in_query(rng: random.Random, v: HttpRequest, _: Visitors) -> HttpRequest:
-    return replace(v, query=v.query | _names(rng, v))
-
-
-def _named_in_form(rng: random.Random, v: HttpRequest, _: Visitors) -> HttpRequest:
-    return replace(v, form=v.form | _names(rng, v))
-
-
-def _desk(rng: random.Random, v: HttpRequest, _: Visitors) -> HttpRequest:
-    """Return the victim's desk in the address, where the visitor's own stood."""
-    return replace(v, path=_at_victims_desk(v))
 
 
 def _at_victims_desk(v: HttpRequest) -> str:
     return v.path.replace(f"/{v.own.tenant.slug}/", f"/{v.victim.tenant.slug}/", 1)
 
 
-def _headers(rng: random.Random, v: HttpRequest, _: Visitors) -> HttpRequest:
+def _headers(rng: random.Random, v: HttpRequest, _: Visitors) -> dict[str, Any]:
     named = dict.fromkeys(_ID_HEADERS, rng.choice([v.victim.id, v.victim.tenant.slug]))
-    return replace(v, headers=v.headers | named | dict.fromkeys(_PERSON_HEADERS, person(rng, v.victim)))
+    return {"headers": named | dict.fromkeys(_PERSON_HEADERS, person(rng, v.victim))}
 
 
-def _host(rng: random.Random, v: HttpRequest, _: Visitors) -> HttpRequest:
+def _host(rng: random.Random, v: HttpRequest, _: Visitors) -> dict[str, Any]:
     host = rng.choice([f"{v.victim.tenant.slug}.testserver", f"testserver@{v.victim.tenant.slug}", v.victim.id])
-    name = rng.choice(
-        ["HTTP_HOST", "HTTP_X_FORWARDED_HOST", "HTTP_FORWARDED", "HTTP_X_ORIGINAL_URL", "HTTP_X_REWRITE_URL"]
-    )
-    return replace(v, headers=v.headers | {name: host})
+    names = ["HTTP_HOST", "HTTP_X_FORWARDED_HOST", "HTTP_FORWARDED", "HTTP_X_ORIGINAL_URL", "HTTP_X_REWRITE_URL"]
+    return {"headers": {rng.choice(names): host}}
 
 
-def _cursor(rng: random.Random, v: HttpRequest, _: Visitors) -> HttpRequest:
+def _cursor(rng: random.Random, v: HttpRequest, _: Visitors) -> dict[str, Any]:
     theirs = [c for c in v.victim.cursors if c.status] or v.victim.cursors
     if not theirs:
-        return v
+        return {}
     chosen = rng.choice(theirs)
     query = {"after": chosen.text, "before": chosen.text, "status": chosen.status or Status.OPEN.value}
-    return replace(v, query=v.query | query | ({"resolver": chosen.resolver} if chosen.resolver else {}))
+    return {"query": query | ({"resolver": chosen.resolver} if chosen.resolver else {})}
 
 
-def _resolver(rng: random.Random, v: HttpRequest, _: Visitors) -> HttpRequest:
-    return replace(
-        v, query=v.query | {"resolver": person(rng, v.victim), "q": "", "status": rng.choice([*Status]).value}
-    )
-
-
-def _other_secret(rng: random.Random, v: HttpRequest, visitors: Visitors) -> HttpRequest:
+def _other_secret(rng: random.Random, v: HttpRequest, visitors: Visitors) -> dict[str, Any]:
     """Return another member's cookie, signed with a key that is not ours."""
     theirs = _both(v, visitors)[0]
     value = f"{theirs.session_key}.{theirs.user.id}.{v.victim.tenant.slug}~{v.victim.id}"
-    signer = signing.Signer(key="a key that is not ours " * 2, salt="pooldesk.session-cookie")
-    return replace(v, cookie=signer.sign(value), homes=frozenset())
+    signer = signing.Signer(key=_NOT_OURS, salt="pooldesk.session-cookie")
+    return {"cookie": signer.sign(value), "homes": frozenset()}
 
 
-def _spliced(rng: random.Random, v: HttpRequest, visitors: Visitors) -> HttpRequest:
+def _spliced(rng: random.Random, v: HttpRequest, visitors: Visitors) -> dict[str, Any]:
     """Return parts of two cookies, under a signature of ours or of one of the two, not all of them the victim's."""
     (theirs, mine), homes = (one.ids for one in _both(v, visitors)), _both(v, visitors)[1].homes
-    swapped = (
-        Pin(v.own.tenant.slug, theirs.tenant_id),
-        Pin(v.victim.tenant.slug, mine.tenant_id),
-    )
-    parts = rng.choice(
-        [
-            Ids(mine.session_key, mine.user_id, theirs.pins),
-            Ids(mine.session_key, mine.user_id, (*mine.pins, *theirs.pins)),
-            Ids(mine.session_key, mine.user_id, swapped),
-            Ids(mine.session_key, theirs.user_id, theirs.pins),
-            Ids(theirs.session_key, mine.user_id, theirs.pins),
-            Ids(theirs.session_key, mine.user_id, mine.pins),
-            Ids(mine.session_key, theirs.user_id, mine.pins),
-        ]
-    )
+    swapped = Pin(v.own.tenant.slug, theirs.tenant_id), Pin(v.victim.tenant.slug, mine.tenant_id)
+    sessions, users = (mine.session_key, theirs.session_key), (mine.user_id, theirs.user_id)
+    pins = (mine.pins, theirs.pins, (*mine.pins, *theirs.pins), swapped)
+    whole = {Ids(sessions[0], users[0], mine.pins)}
+    mixed = [Ids(*parts) for parts in product(sessions, users, pins) if (parts[0], parts[1]) != (sessions[1], users[1])]
+    parts = rng.choice([one for one in mixed if one not in whole])
     signed = request_identity.write_cookie(parts)
     if rng.random() < 0.5:
         signed = signed.rpartition(":")[0] + ":" + request_identity.write_cookie(theirs).rpartition(":")[2]
     path = v.path if parts.pins == mine.pins or rng.random() < 0.2 else _at_victims_desk(v)
-    return replace(v, cookie=signed, homes=homes, path=path)
+    return {"cookie": signed, "homes": homes, "path": path}
 
 
-def _taken_out(rng: random.Random, v: HttpRequest, visitors: Visitors) -> HttpRequest:
+def _taken_out(rng: random.Random, v: HttpRequest, visitors: Visitors) -> dict[str, Any]:
     """Return somebody who was the victim's owner until a moment ago, with the session of that time."""
     stale = next((s for s in visitors.stale if s.target.id == v.victim.id), None)
     if stale is None:
-        return v
-    form = v.form | {"_page": context.page_mark_of(stale.user.id, v.victim.id)}
-    cookie = request_identity.write_cookie(stale.ids)
-    return replace(v, cookie=cookie, homes=frozenset(), form=form, path=_at_victims_desk(v))
+        return {}
+    form, cookie = {"_page": context.page_mark_of(stale.user.id, v.victim.id)}, request_identity.write_cookie(stale.ids)
+    return {"cookie": cookie, "homes": frozenset(), "form": form, "path": _at_victims_desk(v)}
 
 
-def _acted_as(rng: random.Random, v: HttpRequest, visitors: Visitors) -> HttpRequest:
+def _acted_as(rng: random.Random, v: HttpRequest, visitors: Visitors) -> dict[str, Any]:
     """Return the cookie of an operator who acts as the victim's member, beside one that is no operator's or no
     session's."""
     theirs, mine = _both(v, visitors)
     key = rng.choice([theirs.session_key, mine.session_key])
     acting = impersonation_session.write_cookie(ActingIds(key, theirs.user.id, v.victim.id))
     cookies = f"{settings.SESSION_COOKIE_NAME}={v.cookie}; {impersonation_session.COOKIE}={acting}"
-    form = v.form | {"_page": context.page_mark_of(theirs.user.id, v.victim.id)}
-    return replace(v, headers=v.headers | {"HTTP_COOKIE": cookies}, form=form, path=_at_victims_desk(v))
+    form = {"_page": context.page_mark_of(theirs.user.id, v.victim.id)}
+    return {"headers": {"HTTP_COOKIE": cookies}, "form": form, "path": _at_victims_desk(v)}
 
 
-def _mark(rng: random.Random, v: HttpRequest, visitors: Visitors) -> HttpRequest:
+def _mark(rng: random.Random, v: HttpRequest, visitors: Visitors) -> dict[str, Any]:
     """Return a page of the victim's: made for its own member, or for this visitor if that were one."""
     user_id = rng.choice([one.user.id for one in _both(v, visitors)])
-    return replace(v, form=v.form | {"_page": context.page_mark_of(user_id, v.victim.id)})
+    return {"form": {"_page": context.page_mark_of(user_id, v.victim.id)}}
 
 
-def _tokens(rng: random.Random, v: HttpRequest, visitors: Visitors) -> HttpRequest:
+def _tokens(rng: random.Random, v: HttpRequest, visitors: Visitors) -> dict[str, Any]:
     """Return a kept form that belongs on the victim's pages, and a way back that leads there."""
-    mark = context.page_mark_of(_both(v, visitors)[0].user.id, v.victim.id)
-    with addresses_of(v.victim.tenant.slug):
+    mark, slug = context.page_mark_of(_both(v, visitors)[0].user.id, v.victim.id), v.victim.tenant.slug
+    with addresses_of(slug):
         kept = [reverse("tickets:new"), [["title", "Proof"]], mark]
-    key = rng.choice([None, "a key that is not ours " * 2])
-    token = signing.dumps(kept, key=key, salt="portal.web.stash", compress=True)
-    slug = v.victim.tenant.slug
+    token = signing.dumps(kept, key=rng.choice([None, _NOT_OURS]), salt="portal.web.stash", compress=True)
     ways = [f"/{slug}/tickets/?tenant={v.victim.id}", f"//{slug}/", "https://proof.invalid/", "/\\proof.invalid"]
-    to = rng.choice(ways)
-    more = {"resume": token, "next": to}
-    return replace(v, form=v.form | more, query=v.query | more)
+    more = {"resume": token, "next": rng.choice(ways)}
+    return {"form": more, "query": more}
 
 
-def _partial(rng: random.Random, v: HttpRequest, _: Visitors) -> HttpRequest:
+def _partial(rng: random.Random, v: HttpRequest, _: Visitors) -> dict[str, Any]:
     url = f"https://testserver/{v.victim.tenant.slug}/tickets/?tenant={v.victim.id}"
-    return replace(v, headers=v.headers | {"HTTP_HX_REQUEST": "true", "HTTP_HX_CURRENT_URL": url, "HTTP_REFERER": url})
+    return {"headers": {"HTTP_HX_REQUEST": "true", "HTTP_HX_CURRENT_URL": url, "HTTP_REFERER": url}}
 
 
+_NOT_OURS: Final = "a key that is not ours " * 2
 TRICKS: Final[dict[str, Trick]] = {
-    "tenant in the address": _named_in_query,
-    "tenant in the form": _named_in_form,
-    "another desk's address": _desk,
+    "tenant in the address": lambda rng, v, _: {"query": _names(rng, v)},
+    "tenant in the form": lambda rng, v, _: {"form": _names(rng, v)},
+    "another desk's address": lambda rng, v, _: {"path": _at_victims_desk(v)},
     "tenant in headers": _headers,
     "another host": _host,
     "foreign cursor": _cursor,
-    "foreign person": _resolver,
+    "foreign person": lambda rng, v, _: {
+        "query": {"resolver": person(rng, v.victim), "q": "", "status": rng.choice([*Status]).value}
+    },
     "cookie of another secret": _other_secret,
     "spliced cookie": _spliced,
     "member no more": _taken_out,

@@ -19,8 +19,7 @@ from portal.dynamo import fencing
 from portal.dynamo.store import TRANSACTION_LIMIT
 from portal.isolation import guard
 from portal.nosql.stored import SESSIONS
-from proofs.isolation.oracle import Oracle
-from proofs.isolation.transport import Crossed, hooks_of, listening
+from proofs.isolation.transport import Crossed, Judge, hooks_of, logged_by
 from tenants.audit_trail.stored import AUDIT
 from tenants.sign_in.stored import THROTTLES
 from tickets.ticket.stored import COUNTER_TICKET, TICKETS
@@ -33,31 +32,22 @@ Answer = tuple[Any, dict[str, Any]]
 
 
 @dataclass
-class Watch:
+class Watch(Judge):
     """`homes` are the tenants that the visitor of this moment may see."""
 
-    oracles: dict[str, Oracle]
     homes: frozenset[str] = frozenset()
-    crossing: str = ""
     withheld: int = 0  # writes that were not sent
-    events: int = 0
-    asked: int = 0
 
     @contextmanager
-    def attached(self) -> Iterator[None]:
-        judged, withheld = hooks_of("tenant", "seed"), hooks_of("tenant", "seed", "platform")
-        for events in judged:
-            events.register_last("before-parameter-build", self._judge)
-            events.register_last("after-call.dynamodb", self._search)
+    def watching(self) -> Iterator[None]:
+        withheld, silent = hooks_of("tenant", "seed", "platform"), logging.NullHandler()
         for events in withheld:
             events.register_first("before-call.dynamodb", self._withhold)
-        with listening(self._count), _quiet("django"), _quiet("pooldesk.api"):
+        # Thousands of refused hosts and bad requests are what the visits are for.
+        with self.attached("tenant", "seed"), logged_by("django", silent), logged_by("pooldesk.api", silent):
             try:
                 yield
             finally:
-                for events in judged:
-                    events.unregister("before-parameter-build", self._judge)
-                    events.unregister("after-call.dynamodb", self._search)
                 for events in withheld:
                     events.unregister("before-call.dynamodb", self._withhold)
 
@@ -69,26 +59,13 @@ class Watch:
         if self.crossing:
             raise Crossed(self.crossing)
 
-    def _count(self) -> None:
-        self.events += 1
-
     def _judge(self, params: dict[str, Any], model: Any, **_: Any) -> None:
-        self.asked += 1
+        self.passed += 1
         tenant = guard.current_tenant()
         if tenant not in self.homes:
             self._cross(f"The portal sent {model.name} in the name of {tenant}, where the visitor is no member.")
-        if not (self.oracles.get(tenant) or Oracle(tenant)).allows(model.name, params):
+        if not self._oracle().allows(model.name, params):
             self._cross(f"The portal sent {model.name} for what is not the visitor's.")
-
-    def _search(self, parsed: dict[str, Any], model: Any, **_: Any) -> None:
-        tenant = guard.current_tenant()
-        foreign = next((self.oracles.get(tenant) or Oracle(tenant)).foreign_in(parsed), None)
-        if foreign is not None:
-            self._cross(f"The answer to {model.name} holds {foreign!r}, which is not the visitor's.")
-
-    def _cross(self, why: str) -> None:
-        self.crossing = self.crossing or why
-        raise Crossed(why)
 
     def _withhold(self, model: Any, params: dict[str, Any], **_: Any) -> Answer | None:
         if model.name not in _WRITES:
@@ -121,15 +98,3 @@ def _is_fence(member: dict[str, Any]) -> bool:
     """Tell whether a member of a transaction asks whether a move holds writes."""
     checked = (member.get("ConditionCheck") or {}).get("Key") or {}
     return str((checked.get(TICKETS.hash) or {}).get("S", "")).endswith(_MOVE)
-
-
-@contextmanager
-def _quiet(name: str) -> Iterator[None]:
-    """Keep a log quiet: thousands of refused hosts and bad requests are what the visits are for."""
-    log = logging.getLogger(name)
-    before = log.handlers, log.propagate
-    log.handlers, log.propagate = [logging.NullHandler()], False
-    try:
-        yield
-    finally:
-        log.handlers, log.propagate = before
