@@ -145,8 +145,10 @@ METHODS: Final[dict[str, Method]] = {
         DetailItem(key, SCRATCH_SORT), [DetailItem.description.set("proof")], condition=_NEVER
     ),
     "transact": _transact,
+    "write_raw": lambda r, key, s: r.write_raw([(TICKETS, {"PutRequest": {"Item": _of_scratch(s).serialize()}})]),
+    "delete_raw": lambda r, key, s: r.delete_raw(TICKETS, [_of_scratch(s).serialize()]),
 }
-_NOT_GRANTED: Final = ("delete", "key")  # of a ticket; and the key builder takes a number
+_NOT_GRANTED: Final = ("delete", "delete_raw", "write_raw", "key")  # of a ticket; and a key builder takes a number
 
 
 def _method(draw: Draw, name: str, key: str, scratch_of: str) -> Callable[[Draw], object]:
