@@ -341,9 +341,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
     "guard: only the first member is read": Mutant(patched=_asks(_first_member)),
     "guard: the index is ignored": Mutant(patched=_asks(_no_index)),
     "guard: unknown operations pass": Mutant(patched=partial(patch.object, guard, "refuse_foreign", _knows_only)),
-    "guard: the first equality is the key": Mutant(
-        patched=partial(patch.object, guard, "_query", _first_equality)
-    ),
+    "guard: the first equality is the key": Mutant(patched=partial(patch.object, guard, "_query", _first_equality)),
     "guard: keys of indexes are not looked at": Mutant(
         patched=partial(patch.object, guard, "refuse_planted", lambda *a: None)
     ),
