@@ -46,10 +46,7 @@ def test_of_somebody_erased_the_page_says_when_and_as_whom_and_what_little_is_le
     assert "What stays; the audit trail shows the pseudonym: Audit trail, 1 row" in told
     assert b"Erase this person" not in page.content
     assert re.search(AT, run("find_person", "acme", BOB).err)
-
-
-def test_of_somebody_who_stood_in_texts_alone_the_page_says_it_too(desk: World) -> None:
-    nora = "nora@example.org"
+    nora = "nora@example.org"  # who stands in texts alone
     commenting.comment(desk.context("alice", "acme"), 1, body=f"Ask {nora}.")
     run("erase_person", "acme", nora, "--texts")
     told = text_of(searched(desk, nora))

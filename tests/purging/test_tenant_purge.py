@@ -110,6 +110,11 @@ def traces(*texts: str) -> list[tuple[str, str]]:
     ]
 
 
+def left(*texts: str) -> list[str]:
+    """What a scan finds beside the certificate."""
+    return [which for _, which in traces(*texts) if "CERTIFICATE" not in which]
+
+
 def digest(tenant_id: str) -> str:
     """A hash of all that is a tenant's alone, keys and contents."""
     known = [
@@ -179,14 +184,13 @@ def purged(engine: None) -> Purged:
     return made
 
 
-def test_the_certificate_names_the_fingerprint_that_the_trail_had(purged: Purged) -> None:
+def test_the_certificate_names_the_fingerprint_accounts_stay_and_others_are_spared_by_a_rate(purged: Purged) -> None:
     assert purged.said["audit_fingerprint"] == purged.fingerprint
-
-
-def test_the_accounts_of_members_stay_and_the_desk_is_no_more_for_them(purged: Purged) -> None:
     assert purged.world.browser("alice").get("/tenants/").status_code == 200
     assert purged.world.browser("alice", "globex").get("/tickets/").status_code == 200
     assert "was purged before" in run("purge_tenant", "acme").out
+    deleted = sum(one["deleted"] for one in purged.said["holdings"])
+    assert sum(purged.waits) == pytest.approx(deleted / 50)
 
 
 def test_who_had_the_desk_open_stays_signed_in_and_is_asked_for_another_one(small: World) -> None:
@@ -199,15 +203,10 @@ def test_who_had_the_desk_open_stays_signed_in_and_is_asked_for_another_one(smal
     assert alice.get("/acme/tickets/").headers["Location"].startswith("/tenants/")
 
 
-def test_others_are_spared_by_a_rate(purged: Purged) -> None:
-    deleted = sum(one["deleted"] for one in purged.said["holdings"])
-    assert sum(purged.waits) == pytest.approx(deleted / 50)
-
-
 def test_a_message_of_a_purged_desk_is_dropped(purged: Purged) -> None:
     message = purged.message
     assert MessageHandler().handle(deliveries.received(message)).did == "closed"
-    assert [which for _, which in traces(message.tenant_id) if "CERTIFICATE" not in which] == []
+    assert left(message.tenant_id) == []
 
 
 @pytest.fixture
@@ -232,7 +231,7 @@ def test_a_purge_that_is_killed_goes_on_where_it_was(small: World, monkeypatch: 
         certificates.numbered_certificate("00000001").content.encode(), certificates.known_keys()
     )
     assert kills > 6
-    assert [which for _, which in traces(acme, "acme") if "CERTIFICATE" not in which] == []
+    assert left(acme, "acme") == []
     assert digest(globex) == before
     of = {one["name"]: (one["counted"], one["deleted"]) for one in said["holdings"]}
     assert of["tickets"][0] == of["tickets"][1]
@@ -293,21 +292,17 @@ def test_who_thinks_better_of_it_and_closes_again_while_a_purge_begins_has_the_n
     assert tenant_directory.get(acme).status == "closing"
 
 
-def test_without_a_key_that_signs_nothing_begins(world: World, settings: Any) -> None:
-    acme = world.tenants["acme"].tenant_id
-    close(acme)
-    settings.CERTIFICATE_KEY = ""
-    with pytest.raises(Conflict, match="CERTIFICATE_KEY"):
-        purge_requests.begin(tenant_directory.get(acme), by=SYSTEM)
-    assert tenant_directory.get(acme).status == "closing"
-
-
-def test_what_is_being_spread_anew_is_not_purged_meanwhile(world: World) -> None:
+def test_while_it_is_spread_anew_or_nothing_could_sign_no_purge_begins(world: World, settings: Any) -> None:
     acme = world.tenants["acme"].tenant_id
     reshard_requests.begin(tenant_directory.get(acme), shards=2, by=SYSTEM)
     close(acme)
     with pytest.raises(Conflict, match="being spread anew"):
         purge_requests.begin(tenant_directory.get(acme), by=SYSTEM)
+    end_reshardings()
+    settings.CERTIFICATE_KEY = ""
+    with pytest.raises(Conflict, match="CERTIFICATE_KEY"):
+        purge_requests.begin(tenant_directory.get(acme), by=SYSTEM)
+    assert tenant_directory.get(acme).status == "closing"
 
 
 def test_a_move_has_to_end_first_and_one_that_is_called_off_with_all_that_it_left(
@@ -387,7 +382,7 @@ def test_an_import_that_is_at_work_ends_and_all_that_it_has_written_is_found(
     assert "nothing can be written to it" in run("import_archive", path, "--tenant", "acme").err
     item = purge_requests.PURGES.last(acme)
     purge(item, follower)
-    assert [which for _, which in traces(acme) if "CERTIFICATE" not in which] == []
+    assert left(acme) == []
 
 
 def test_of_a_purge_and_a_move_that_begin_in_one_moment_one_is_refused(
@@ -437,7 +432,7 @@ def test_of_two_who_purge_the_same_desk_the_second_takes_over_and_deletes_what_i
     with pytest.raises(TakenOver):
         purge(item, follower, say=be_overtaken)
     assert said[1]["number"] == 1
-    assert [which for _, which in traces(acme) if "CERTIFICATE" not in which] == []
+    assert left(acme) == []
     tickets = next(one for one in said[1]["holdings"] if one["name"] == "tickets")
     assert tickets["deleted"] > tickets["counted"]
 
@@ -473,7 +468,7 @@ def test_what_a_process_notes_of_others_when_its_minute_is_over_is_deleted_as_we
     certificate = purge(item, follower, say=say)
     assert said.count("looking through everything again") == 2
     assert [one["name"] for one in certificate["holdings"] if one["found_after"]] == []
-    assert [which for _, which in traces(acme) if "CERTIFICATE" not in which] == []
+    assert left(acme) == []
 
 
 def test_an_order_that_cannot_be_carried_out_keeps_no_other_one_waiting(small: World) -> None:
@@ -498,7 +493,7 @@ def test_a_desk_with_tables_of_its_own_leaves_none(world: World, settings: Any, 
     assert said["placements"] == [str(where)]
     with guard.acting_for(acme), placement.at(where):
         assert provisioning.describe(TICKETS) is None
-    assert [which for _, which in traces(acme) if "CERTIFICATE" not in which] == []
+    assert left(acme) == []
 
 
 def test_a_desk_whose_own_stream_is_followed_meanwhile_is_gone_and_leaves_no_leases(world: World) -> None:
@@ -515,7 +510,7 @@ def test_a_desk_whose_own_stream_is_followed_meanwhile_is_gone_and_leaves_no_lea
         wait_until(lambda: "Streams.Leases" in {table for table, _ in traces(acme)})
         certificate = purge(begin(acme), follower, say=see_them_end)
     assert [one["name"] for one in certificate["holdings"] if one["found_after"]] == []
-    assert [which for _, which in traces(acme) if "CERTIFICATE" not in which] == []
+    assert left(acme) == []
 
 
 def test_a_purge_that_begins_anew_does_not_wait_for_a_stream_that_it_has_ended_itself(world: World) -> None:

@@ -21,7 +21,7 @@ from tests.support.commands import run
 from tests.support.folding import Follower
 from tests.support.kills import Killed, killed_at, one_by_one
 from tests.support.world import World
-from tickets.desk import changing, creating, lists
+from tickets.desk import changing, lists
 from tickets.jobs.leased_job import LeaseWatch
 from tickets.sharding import reshard_job, reshard_requests, shard_rows
 from tickets.sharding.reshard_follower import ReshardFollower
@@ -264,26 +264,6 @@ def test_the_command_stops_what_runs(world: World) -> None:
     ReshardFollower(hot=0, settle_seconds=0).turn()
     assert (last(world.tenants["acme"].tenant_id).state, layout_of(world).rests) == ("stopped", True)
     assert run("reshard_tenant", "acme", "--stop").status == 1
-
-
-def test_a_page_of_eight_shards_costs_one_round_trip_and_at_most_two_and_a_half_times_one_of_one(world: World) -> None:
-    alice = world.context("alice", "acme")
-    for n in range(120):
-        creating.create(alice, title=f"The printer on floor {n} prints each page twice", tags=["printer", "office"])
-    cost = {}
-    for shards in (1, 8):
-        if shards > 1:
-            reshard(world, shards)
-        tenant, spent = world.context("alice", "acme"), []
-        after: str | None = None
-        with meter.measure() as bill:
-            for _ in range(2):
-                page = lists.page(tenant, status=Status.OPEN, after=after)
-                after = page.next
-                spent.append((bill.trips, len(page.rows)))
-        assert spent[-1][0] == 2, "a page takes a second round trip"
-        cost[shards] = bill.read_units / sum(rows for _, rows in spent)
-    assert cost[8] <= 2.5 * cost[1]
 
 
 @pytest.mark.parametrize("where", [placed.BRIDGE, placed.SILO], ids=["bridge", "silo"])
