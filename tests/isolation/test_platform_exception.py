@@ -148,13 +148,13 @@ ITEMS: dict[type[Item], set[str]] = {
     HoldItem: {
         "delivery.admin.held_tenant_admin",
         "delivery.queues.holds",
-        "tickets.admin.noise_presenters",
+        "tickets.admin.noise_pages",
     },
     NoiseItem: {"portal.load.noise_report", "portal.load.reporting"},
     HeatItem: {"tickets.sharding.hot_partitions"},
     MoveItem: {
         "proofs.scenarios.move",
-        "tickets.admin.move_presenters",
+        "tickets.admin.place_pages",
         "tickets.management.commands.place_tenant",
         "tickets.moving.discarding",
         "tickets.moving.tenant_mover",
@@ -182,8 +182,8 @@ ITEMS: dict[type[Item], set[str]] = {
     CertificateItem: {"tenants.lifecycle.certificates"},
     ArrivingItem: {"tenants.lifecycle.import_notes", "tenants.lifecycle.tenant_import"},
     ReshardItem: {
-        "tickets.admin.noise_presenters",
-        "tickets.admin.presenters",
+        "tickets.admin.noise_pages",
+        "tickets.admin.shard_pages",
         "tickets.management.commands.reshard_tenant",
         "tickets.sharding.hot_partitions",
         "tickets.sharding.reshard_job",

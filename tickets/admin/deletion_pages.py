@@ -9,23 +9,39 @@ import json
 from functools import partial
 from typing import Any, Final
 
+from django import forms
 from django.http import HttpRequest, HttpResponse
 
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid
+from portal.nosql.admin.options import ReasonForm
 from tenants.lifecycle import closing_mails, import_notes
 from tenants.lifecycle.certificates import last_issued, numbered_certificate
 from tenants.membership import members
 from tenants.operators.operator_site import OperatorSite, actor
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.stored import TenantItem
-from tickets.admin.forms import PurgeForm
 from tickets.admin.tenant_page import TenantPage
 from tickets.purging import purge_requests
 from tickets.verification import recount
 
 SHOWN: Final = 100  # closed tenants, and certificates
+
+
+class PurgeForm(ReasonForm):
+    """Ask why a tenant is to be purged, and for its slug, typed by hand."""
+
+    slug = forms.CharField(
+        label="Slug",
+        help_text="Type the short name of the tenant, to be sure that it is this one.",
+        error_messages={"required": "Type the slug of the tenant."},
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+
+    def __init__(self, *args: Any, **how: Any) -> None:
+        super().__init__(*args, **how)
+        self.fields["reason"].help_text = "It stands in the certificate."
 
 
 @OperatorSite.page("deletions/", name="deletions", title="Deletions")

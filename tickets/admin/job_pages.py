@@ -16,7 +16,7 @@ from portal.dynamo.client import fan_out
 from portal.nosql.admin import Notice
 from tenants.lifecycle import import_notes
 from tenants.operators.operator_site import OperatorSite
-from tickets.admin.presenters import cells
+from tickets.admin.tenant_page import cells
 from tickets.desk_export import export_requests
 from tickets.jobs.leased_job import JobKind
 from tickets.jobs.stored import JobItem

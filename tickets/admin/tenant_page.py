@@ -1,11 +1,13 @@
-"""Answer an operators' page that is about one tenant, `?tenant=<slug>`, and otherwise about all, with a form to order
-something for that tenant.
+"""Answer an operators' page that is about one tenant, `?tenant=<slug>`, and otherwise about all.
+
+It has a form to order something for that tenant, and tables of what was ordered before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from django.contrib import messages
@@ -21,6 +23,9 @@ from tenants.operators.operator_site import OperatorSite
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.stored import TenantItem
 
+KEPT_WHERE: Final = "in the audit trail, which the desk's admins read as well."
+UNEXPLAINED: Final = "No reason was given."
+_HEADINGS: Final = {"By": "Asked for by", "Begun": "Begun, UTC", "Waited": "Writes waited"}
 LOOK_AGAIN_SECONDS: Final = 3  # while something is carried out for the tenant
 
 
@@ -78,3 +83,14 @@ class TenantPage:
         else:
             messages.success(request, said)
         return True
+
+
+def cells(**said: object) -> list[tuple[str, str, object]]:
+    """Return the cells of a row: each with the heading of its column, a short one for narrow screens, and what it says.
+
+    Moments are in UTC.
+    """
+    return [
+        (_HEADINGS.get(name, name), name, f"{value:%-d %b %Y, %H:%M:%S}" if isinstance(value, datetime) else value)
+        for name, value in said.items()
+    ]
