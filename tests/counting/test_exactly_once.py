@@ -19,7 +19,7 @@ from portal.streams.batch import Batch, BatchResult
 from proofs.scenarios.hostile_poller import Hostile
 from tenants.tenancy.context import TenantContext
 from tests.support import engine_memory, fakes, folding
-from tests.support.folding import Follower, apply, created, kept_counts, recounted
+from tests.support.folding import Follower, kept_counts, recounted
 from tests.support.world import World
 from tickets.counting import exactly_once, merge, stream_handler
 from tickets.counting.stored import Recent
@@ -94,31 +94,6 @@ def test_a_batch_that_comes_again_changes_nothing(alice: TenantContext) -> None:
     first, again = follower.apply(records), follower.apply(records)
     assert first.counts["applied"] > 0
     assert (again.counts["events"], again.counts["applied"]) == (first.counts["events"], 0)
-    assert kept_counts(alice) == recounted(alice)
-
-
-def test_any_slices_in_any_order_behind_the_batch_change_nothing(alice: TenantContext) -> None:
-    follower = Follower()
-    records = follower.new()
-    follower.apply(records)
-    for start, end in [(0, 3), (5, 9), (2, 20), (len(records) - 1, len(records))]:
-        assert follower.apply(records[start:end]).counts["applied"] == 0
-    assert kept_counts(alice) == recounted(alice)
-
-
-def test_a_batch_that_overlaps_with_the_last_one_adds_only_what_is_new(alice: TenantContext) -> None:
-    follower = Follower()
-    records = follower.new()
-    middle = len(records) // 2
-    follower.apply(records[:middle])
-    follower.apply(records[middle - 5 :])
-    assert kept_counts(alice) == recounted(alice)
-
-
-def test_records_one_by_one_are_the_same_as_all_together(alice: TenantContext) -> None:
-    follower = Follower()
-    for record in follower.new():
-        follower.apply([record])
     assert kept_counts(alice) == recounted(alice)
 
 
@@ -210,29 +185,6 @@ def test_two_workers_on_the_same_shard_count_once(alice: TenantContext) -> None:
         thread.join()
     assert not errors
     assert kept_counts(alice) == recounted(alice)
-
-
-def test_a_worker_far_behind_cannot_undo_what_another_has_counted(alice: TenantContext) -> None:
-    follower = Follower()
-    old = follower.new()
-    follower.apply(old)
-    creating.create(alice, title="Later")
-    follower.fold()
-    assert follower.apply(old[:4]).counts["applied"] == 0
-    assert kept_counts(alice) == recounted(alice)
-
-
-def test_sequence_numbers_are_compared_as_numbers(engine: None) -> None:
-    """They may have different lengths: 9 comes before 10."""
-    apply(created("a" * 32, range(8, 10)))
-    assert apply(created("a" * 32, range(10, 12))).counts["applied"] == 2
-    assert apply(created("a" * 32, range(8, 12))).counts["applied"] == 0
-
-
-def test_shards_do_not_hinder_each_other(engine: None) -> None:
-    """Each has sequence numbers of its own."""
-    apply(created("a" * 32, range(100, 103)), "one")
-    assert apply(created("a" * 32, range(1, 4)), "another").counts["applied"] == 3
 
 
 # --- the torture's own poller, and what it is for ---

@@ -184,22 +184,10 @@ def test_any_filter_shows_exactly_the_tickets_that_a_person_would_pick_newest_fi
     assert back[0].previous is None
     if not only:  # nothing that was read is passed over
         assert all(p.rows for p in pages) or len(pages) == 1
-
-
-@settings(thorough, max_examples=30)
-@given(piles(), st.integers(1, 4), st.integers(1, 20), limits, status_words, questions)
-def test_a_page_that_is_not_full_says_that_it_stopped_or_is_the_last(
-    pile: list[Ticket], shards: int, size: int, limit: int, word: str, only: TicketFilter
-) -> None:
-    reader = Reader(pile, shards, size=size, limit=limit, word=word, resolver=None, only=only)
-    pages = reader.walk("next", reader.page())
-    for page in pages:
-        assert page.looked_at >= len(page.rows)
-        if only:
-            assert page.stopped == (len(page.rows) < size and page.next is not None)
-        else:
-            assert not page.stopped
-            assert page.looked_at == len(page.rows)
+        assert all((p.looked_at, p.stopped) == (len(p.rows), False) for p in pages)
+    else:
+        assert all(p.looked_at >= len(p.rows) for p in pages)
+        assert all(p.stopped == (len(p.rows) < size and p.next is not None) for p in pages)
 
 
 @settings(thorough, max_examples=30)

@@ -114,34 +114,6 @@ def test_a_ticket_that_changes_between_two_pages_takes_no_other_with_it(
     assert sorted(numbers(rest)) == list(range(1, len(offsets) + 1))
 
 
-@settings(quick, max_examples=30)
-@given(st.integers(1, 16), sizes)
-@example(16, 1)
-def test_a_page_costs_one_query_per_shard_and_one_of_noted_tickets(shards: int, size: int) -> None:
-    page, index = listing([n * 7 for n in range(60)], shards)
-    first = page(size=size)
-    assert index.queries == shards + 1
-    assert first.next is not None
-    index.queries = 0
-    page(after=first.next, size=size)
-    assert index.queries == shards + 1
-
-
-def test_a_cursor_is_bound_to_the_list_that_made_it() -> None:
-    page, _ = listing([0, 1, 2], 2)
-    cursor = page(size=1).next
-    assert cursor is not None
-    tenant, index = tenant_in_memory(ACME, shards=2)
-    for status, resolver in ((Status.CLOSED, None), (Status.OPEN, ""), (Status.OPEN, BOB)):
-        with pytest.raises(Invalid):
-            lists.page(tenant, status=status, resolver=resolver, after=cursor)
-    other, _ = tenant_in_memory(GLOBEX, shards=2)
-    with pytest.raises(Invalid):
-        lists.page(other, status=Status.OPEN, after=cursor)
-    assert index.queries == 0
-    assert lists.page(tenant, status=Status.OPEN, after=cursor).rows == []
-
-
 @pytest.mark.parametrize("resolver", ["me", "../x", "A" * 32, "0" * 31, "0" * 32 + "\n", "UNASSIGNED", "*"])
 def test_a_resolver_that_is_no_user_id_is_refused_before_anything_is_read(resolver: str) -> None:
     tenant, index = tenant_in_memory(ACME)
