@@ -22,7 +22,7 @@ from portal.plain_text import amount
 from portal.web import desk_prefix
 from tenants.admin.admin_lists import NamedColumns, TenantInput, UserInput
 from tenants.impersonation import access_mails, impersonating
-from tenants.membership import mails, member_changes, members
+from tenants.membership import member_changes, members
 from tenants.operators.facades import Invitation, Membership
 from tenants.operators.operator_site import actor
 from tenants.sign_in import accounts
@@ -75,33 +75,17 @@ class MembershipAdmin(NamedColumns, DynamoAdmin):
         except NotFound as error:
             raise Invalid(error.message, field="where") from error
         role, reason = Role(obj.role), form.cleaned_data["why"]
-        member_changes.add(
-            user=user,
-            tenant=tenant,
-            role=role,
-            by=actor(request),
-            reason=reason,
-            tell=lambda owners: [
-                mails.by_operator(owner, person=user, role=role, tenant=tenant, reason=reason) for owner in owners
-            ],
-        )
+        member_changes.add(user=user, tenant=tenant, role=role, by=actor(request), reason=reason)
         obj.tenant_id, obj.user_id, obj.pk = tenant.tenant_id, user.id, f"{tenant.tenant_id}/{user.id}"
 
     def change(self, request: Any, obj: Any, form: Any) -> None:
-        role, reason = Role(obj.role), form.cleaned_data["why"]
-        tenant, person = tenant_directory.get(obj.tenant_id), accounts.find_by_id(obj.user_id)
         member_changes.set_role(
             user_id=obj.user_id,
             tenant_id=obj.tenant_id,
-            role=role,
+            role=Role(obj.role),
             seen=Role(form.initial["role"]),
             by=actor(request),
-            reason=reason,
-            tell=lambda owners: [
-                mails.by_operator(owner, person=person, role=role, tenant=tenant, reason=reason)
-                for owner in owners
-                if person is not None
-            ],
+            reason=form.cleaned_data["why"],
         )
 
     def offered_actions(self, request: Any, obj: Any) -> list[ObjectAction]:

@@ -7,7 +7,6 @@ mail itself, that happens beside the request, so that its duration tells nobody 
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +24,6 @@ from portal import clock, plain_text
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
 from tenants.membership import invitations
-from tenants.membership.members import Member
 from tenants.membership.stored import InviteItem
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
@@ -33,7 +31,6 @@ from tenants.sign_in.passwords import RESET_LINKS
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import page_for_mail
 from tenants.tenancy.roles import Role
-from tenants.tenancy.stored import TenantItem
 
 SUBJECT_NAME_LIMIT: Final = 60  # characters of a tenant's name in a subject
 INVITER_NAME_LIMIT: Final = 60  # characters of the inviter's name in a mail
@@ -137,28 +134,6 @@ def password_link(user: User, link: str, *, reason: str = "", decoy: bool = Fals
         about=f"account/{user.pk}",
         worth_until=clock.now() + timedelta(seconds=lifetime),
         decoy=decoy,
-    )
-
-
-def by_operator(owner: Member, *, person: User, role: Role, tenant: TenantItem, reason: str) -> OutgoingMail:
-    """Write the mail that tells an owner of a desk that an operator gave somebody a role in it."""
-    desk = plain_text.named(tenant.name, limit=SUBJECT_NAME_LIMIT)
-    to, who = (plain_text.named(one.name, limit=INVITER_NAME_LIMIT) for one in (owner, person))
-    lines = (
-        f"Hello {to},",
-        f"An operator of Pooldesk made {who} ({person.email}) {role.with_article} in {desk}.",
-        f"The reason given: {plain_text.without_controls(reason, limit=REASON_LIMIT)}",
-        "Your audit trail has the operator's name. If you did not expect this, remove the person on the page Members, "
-        "and tell whoever runs this installation of Pooldesk.",
-    )
-    return OutgoingMail(
-        to=owner.email,
-        subject=f"An operator changed who is in {desk}",
-        text="\n\n".join(lines) + "\n",
-        kind="membership_by_operator",
-        about=f"member/{person.id}",
-        tenant_id=tenant.tenant_id,
-        queues=tuple(json.loads(tenant.queues)) if tenant.queues else (),
     )
 
 

@@ -12,10 +12,11 @@ Source: AWS, "Amazon DynamoDB transactions: how it works", isolation levels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Sequence
 from typing import Final
 
-from portal import clock
+from portal import clock, plain_text
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Store, Transaction
 from portal.errors import Conflict, Forbidden, Invalid, NotFound, TransactionRefused
@@ -27,6 +28,7 @@ from tenants.membership import members, seats
 from tenants.membership.members import Member
 from tenants.membership.stored import MemberItem
 from tenants.sign_in.accounts import User
+from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import MembershipItem, TenantItem
@@ -36,29 +38,23 @@ MEMBERSHIP: Final = "membership"
 ACTOR: Final = "role of the actor"
 MOST_TOLD: Final = 20  # owners who get a mail: each is a member of the transaction
 _OTHER_OWNER: Final = "another owner"
-
-Tell = Callable[[Sequence[Member]], Sequence[OutgoingMail]]  # a mail to each of these owners
-
-
-def _nobody(owners: Sequence[Member]) -> Sequence[OutgoingMail]:
-    return ()
-
-
+_NAME_LIMIT: Final = 60  # characters of a name in a mail
+_REASON_LIMIT: Final = 300  # characters of an operator's reason in a mail
 ONLY_OWNER: Final = "Only owner. Add another owner first."
 CHANGED: Final = "Somebody else has just changed this membership. Please check and try again."
 
 
-def add(*, user: User, tenant: TenantItem, role: Role, by: Actor, reason: str = "", tell: Tell = _nobody) -> None:
+def add(*, user: User, tenant: TenantItem, role: Role, by: Actor, reason: str = "") -> None:
     """Make a person a member. Operators do this, by their admin or by commands.
 
-    `tell` writes mails to owners, which leave with the change. Raises Conflict if the person is a member already, or if
+    Where there is a reason, the owners get a mail with it. Raises Conflict if the person is a member already, or if
     the tenant is full, and Forbidden where operators add themselves.
     """
     _refuse_oneself(user.id, by)
     transaction = Transaction()
     put_member(transaction, user=user, tenant=tenant, role=role)
     entry = _entry(tenant.tenant_id, AuditAction.MEMBER_ADDED, by, user.id, user.email, after=role, reason=reason)
-    later = _tell_owners(transaction, tenant.tenant_id, tell)
+    later = _tell_owners(transaction, tenant, user, role, reason) if reason else ()
     try:
         seats.commit(transaction, [entry], tenant_id=tenant.tenant_id, seat=seats.member(user.id))
     except TransactionRefused as error:
@@ -71,10 +67,35 @@ def _refuse_oneself(user_id: str, by: Actor) -> None:
         raise Forbidden("Nobody gives a role to their own account: ask another operator, or an owner of the desk.")
 
 
-def _tell_owners(transaction: Transaction, tenant_id: str, tell: Tell) -> Sequence[OutgoingMail]:
-    """Add the mails to the owners of a desk to a transaction; return those that are sent after it."""
-    owners = members.owners_of(Store("tenant", tenant_id))[:MOST_TOLD] if tell is not _nobody else []
-    return outgoing.join(transaction, tell(owners))
+def _tell_owners(
+    transaction: Transaction, tenant: TenantItem, person: Member | User, role: Role, reason: str
+) -> Sequence[OutgoingMail]:
+    """Add mails to the owners of a desk to a transaction: an operator gives this role. Return those to send after."""
+    owners = members.owners_of(Store("tenant", tenant.tenant_id))[:MOST_TOLD]
+    letters = [_letter(owner, person=person, role=role, tenant=tenant, reason=reason) for owner in owners]
+    return outgoing.join(transaction, letters)
+
+
+def _letter(owner: Member, *, person: Member | User, role: Role, tenant: TenantItem, reason: str) -> OutgoingMail:
+    """Write the mail that tells an owner of a desk that an operator gave somebody a role in it."""
+    desk = plain_text.named(tenant.name, limit=_NAME_LIMIT)
+    to, who = (plain_text.named(one.name, limit=_NAME_LIMIT) for one in (owner, person))
+    lines = (
+        f"Hello {to},",
+        f"An operator of Pooldesk made {who} ({person.email}) {role.with_article} in {desk}.",
+        f"The reason given: {plain_text.without_controls(reason, limit=_REASON_LIMIT)}",
+        "Your audit trail has the operator's name. If you did not expect this, remove the person on the page Members, "
+        "and tell whoever runs this installation of Pooldesk.",
+    )
+    return OutgoingMail(
+        to=owner.email,
+        subject=f"An operator changed who is in {desk}",
+        text="\n\n".join(lines) + "\n",
+        kind="membership_by_operator",
+        about=f"member/{person.id}",
+        tenant_id=tenant.tenant_id,
+        queues=tuple(json.loads(tenant.queues)) if tenant.queues else (),
+    )
 
 
 def put_member(transaction: Transaction, *, user: User, tenant: TenantItem | TenantContext, role: Role) -> None:
@@ -111,10 +132,8 @@ def blame_standing(tenant: TenantContext, refused: TransactionRefused) -> None:
         tenant.standing.blame()
 
 
-def set_role(
-    *, user_id: str, tenant_id: str, role: Role, seen: Role, by: Actor, reason: str = "", tell: Tell = _nobody
-) -> None:
-    """Give a member another role. Operators do this; `seen` is the role that their form showed, `tell` as in `add`.
+def set_role(*, user_id: str, tenant_id: str, role: Role, seen: Role, by: Actor, reason: str = "") -> None:
+    """Give a member another role. Operators do this; `seen` is the role that their form showed, `reason` as in `add`.
 
     Raises Conflict for somebody who is no member, who no longer has the role `seen`, or who is the only owner, and
     Forbidden as `add` does.
@@ -124,7 +143,7 @@ def set_role(
     if person.role is not seen:
         raise Conflict(CHANGED)
     action = AuditAction.MEMBER_ROLE_CHANGED
-    commit(tenant_id, person, to=role, action=action, by=by, reason=reason, tell=tell)
+    commit(tenant_id, person, to=role, action=action, by=by, reason=reason)
 
 
 def remove(*, user_id: str, tenant_id: str, by: Actor) -> None:
@@ -141,13 +160,12 @@ def commit(
     by: Actor,
     context: TenantContext | None = None,
     reason: str = "",
-    tell: Tell = _nobody,
 ) -> None:
     """Give a member another role, or remove the member if `to` is None.
 
-    `person` is the member as read before. `tell` writes mails to the owners. `context` is given where somebody acts in
-    their own tenant; the change then depends on that person's role too. Raises Conflict for the only owner, and
-    if the membership, or the role of the person who acts, has changed.
+    `person` is the member as read before. An operator has a `reason`, which the owners get by mail. `context` is given
+    where somebody acts in their own tenant; the change then depends on that person's role too. Raises Conflict for the
+    only owner, and if the membership, or the role of the person who acts, has changed.
     """
     transaction = Transaction()
     membership, mirror = MembershipItem(person.id, tenant_id), MemberItem(tenant_id, person.id)
@@ -161,7 +179,7 @@ def commit(
     acts_on_another = context is not None and context.user_id != person.id
     if context is not None and acts_on_another:
         require_role(transaction, context)
-    later = _tell_owners(transaction, tenant_id, tell)
+    later = _tell_owners(transaction, tenant_directory.get(tenant_id), person, to, reason) if to and reason else ()
     ends_ownership = person.role is Role.OWNER and to is not Role.OWNER
 
     def build() -> Transaction:
