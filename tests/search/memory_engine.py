@@ -20,12 +20,13 @@ from portal.schema import registry
 from portal.schema.tables import Table
 
 Raw = dict[str, Any]
-_TOKEN = re.compile(r"[#:]\w+|\w+|<=|>=|[=<>(),+]")
+_TOKEN = re.compile(r"[#:]\w+|\w+|[<>]?=")
 _HASH = re.compile(r"#\w+ = (:\w+)")
-_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "=": lambda one, other: one == other,
-    "<": lambda one, other: one is not None and one < other,
-    ">": lambda one, other: one is not None and one > other,
+_IN_PYTHON = {"=": "==", "AND": "and", "OR": "or", "NOT": "not"}
+_FUNCTIONS: dict[str, Callable[..., bool]] = {
+    "attribute_exists": lambda value: value is not None,
+    "attribute_not_exists": lambda value: value is None,
+    "begins_with": lambda value, beginning: str(value).startswith(beginning),
 }
 
 
@@ -163,55 +164,22 @@ def _updates(expression: str, names: Mapping[str, str], values: Raw) -> Iterator
 
 
 def _evaluated(expression: str, names: Mapping[str, str], values: Raw) -> Callable[[Raw], bool]:
-    """Return a function that tells whether a condition holds for a stored item."""
-    tokens = _TOKEN.findall(expression)
+    """Return a function that tells whether a condition holds for a stored item: the condition in words of Python."""
 
-    def taken() -> str:
-        return str(tokens.pop(0))
+    def spelt(match: re.Match[str]) -> str:
+        token = match[0]
+        if token.startswith("#"):
+            return f"stored({names[token]!r})"
+        return f"values[{token!r}]" if token.startswith(":") else _IN_PYTHON.get(token, token)
 
-    def operand(item: Raw) -> Any:
-        token = taken()
-        typed = item.get(names[token]) if token.startswith("#") else values[token]
-        return next(iter(typed.values())) if typed else None
+    expression = re.sub(r"(#\w+) BETWEEN (:\w+) AND (:\w+)", r"(\2 <= \1 <= \3)", expression)
+    known = {name: next(iter(typed.values())) for name, typed in values.items()}
+    compiled = compile(_TOKEN.sub(spelt, expression), "condition", "eval")
 
-    def primary(item: Raw) -> bool:
-        if tokens[0] == "(":
-            taken()
-            value = either(item)
-            taken()
-            return value
-        if tokens[0] in ("attribute_exists", "attribute_not_exists", "begins_with"):
-            function, _ = taken(), taken()
-            value = operand(item)
-            if function == "begins_with":
-                taken()
-                holds = str(value).startswith(operand(item))
-            else:
-                holds = (value is not None) == (function == "attribute_exists")
-            taken()
-            return holds
-        left, comparison = operand(item), taken()
-        if comparison == "BETWEEN":
-            low, _, high = operand(item), taken(), operand(item)
-            return left is not None and low <= left <= high
-        return _COMPARISONS[comparison](left, operand(item))
+    def holds(item: Raw) -> bool:
+        def stored(name: str) -> Any:
+            return next(iter(item[name].values())) if name in item else None
 
-    def both(item: Raw) -> bool:
-        value = primary(item)
-        while tokens and tokens[0] == "AND":
-            taken()
-            value = primary(item) and value
-        return value
+        return bool(eval(compiled, {**_FUNCTIONS, "stored": stored, "values": known}))  # noqa: S307  # of PynamoDB's
 
-    def either(item: Raw) -> bool:
-        value = both(item)
-        while tokens and tokens[0] == "OR":
-            taken()
-            value = both(item) or value
-        return value
-
-    def evaluate(item: Raw) -> bool:
-        tokens[:] = _TOKEN.findall(expression)
-        return either(item)
-
-    return evaluate
+    return holds
