@@ -11,7 +11,7 @@ status: priority: assignee: tag: from: before: after:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
@@ -105,92 +105,153 @@ class OnlyFilters(Invalid):
         self.query = query
 
 
-@dataclass
-class _Reading:
-    """Hold what was understood so far."""
-
-    phrases: list[Phrase] = field(default_factory=list)
-    without: list[Phrase] = field(default_factory=list)
-    function_words: list[str] = field(default_factory=list)
-    asking: list[Phrase] = field(default_factory=list)
-    asked: dict[str, Any] = field(default_factory=dict)
-    operators: dict[str, str] = field(default_factory=dict)  # as they were typed
-    unknown: list[str] = field(default_factory=list)  # operators that there are not
-    number: int | None = None
-    explanations: list[str] = field(default_factory=list)
-
-
 def parse(text: str, *, is_typing: bool = False) -> tuple[SearchQuery, tuple[str, ...]]:
     """Return the query, and a sentence for each thing in it that was ignored.
 
     `is_typing` takes the last word for a beginning even where it is a word by itself. Raises Invalid, with the field
     "q", where nothing is left that can be searched for.
     """
-    reading = _Reading()
-    plain = fields.block(text[:TEXT_LIMIT]).translate(_QUOTES).replace(fields.REPLACEMENT, " ")
-    if len(text) > TEXT_LIMIT:
-        reading.explanations.append(f"Only the first {TEXT_LIMIT:,} characters were searched for.")
-    if plain.count('"') % 2:
-        last = plain.rindex('"')
-        plain = f"{plain[:last]} {plain[last + 1 :]}"
-        reading.explanations.append("A quotation mark was not closed, and was ignored.")
-    is_open = tokenizer.may_go_on(plain) and tokenizer.may_go_on(text)
-    tokens = [match for match in _TOKEN.finditer(plain) if match[0]]
-    for match in tokens:
-        _read(reading, match, is_last=is_open and match is tokens[-1], is_typing=is_typing)
-    if number := _NUMBER.match(plain):
-        reading.number = int(number[1])
-    if not reading.phrases:
-        reading.phrases, reading.asking = reading.asking, []
-    query = SearchQuery(
-        text=text,
-        phrases=tuple(dict.fromkeys(reading.phrases))[:PHRASES_LIMIT],
-        without=tuple(dict.fromkeys(reading.without))[:PHRASES_LIMIT],
-        number=reading.number,
-        **reading.asked,
-    )
-    _explain(reading)
-    _refuse_nothing(query, reading)
-    return query, tuple(dict.fromkeys(reading.explanations))
+    parser = _Parser(text, is_typing)
+    query, explanations = parser.query(), list(dict.fromkeys(parser.explanations))
+    if query.tags or query.requester or query.number or any(map(_is_indexed, query.phrases)):
+        return query, tuple(explanations)
+    if parser.function_words or query.phrases:
+        problem = "These words are in nearly every ticket. Add one that says more."
+    elif query.without:
+        problem = "Say what to search for, too: only words to leave out were given."
+    elif parser.asked:
+        problem = "Add a word to search for. The queue shows all tickets of a status, a person, a priority or a day."
+        raise OnlyFilters(" ".join(dict.fromkeys([*explanations, problem])), query)
+    else:
+        problem = "Type a word, a phrase in quotation marks or a ticket's number."
+    raise Invalid(" ".join(dict.fromkeys([*explanations, problem])), field="q")
 
 
-def _read(reading: _Reading, match: re.Match[str], *, is_last: bool, is_typing: bool) -> None:
-    quoted, name = match["quoted"], (match["name"] or "").lower()
-    value = match["plain"] if quoted is None else quoted
-    if name in _OPERATORS:
-        if match["minus"]:
-            reading.explanations.append(f"“{_shown(match[0])}” was ignored: only words can be left out.")
-        else:
-            _operate(reading, name, value.strip(), match)
-        return
-    if value in _LOGIC and match[0] == value:
-        reading.explanations.append(_LOGIC[value])
-        return
-    written = f"{match['name']}:{value}" if match["name"] else value
-    if name and value[:1].isalpha():
-        reading.unknown.append(f"{match['name']}:")
-    if written.startswith("#") and (number := _NUMBER.match(written)) and not match["minus"]:
-        reading.number, is_last = reading.number or int(number[1]), False
-    if written.endswith("*") and len(written.strip("*")) < PREFIX_LEAST and tokenizer.words(written):
-        reading.explanations.append(
-            f"A star needs at least {PREFIX_LEAST} letters in front of it: “{_shown(written)}”."
+def _is_indexed(phrase: Phrase) -> bool:
+    found = tokenizer.words(phrase.text)
+    return phrase.is_prefix or any(not tokenizer.is_function_word(word.folded[0]) for word in found)
+
+
+class _Parser:
+    """Read a text token by token, and hold what was understood so far."""
+
+    def __init__(self, text: str, is_typing: bool) -> None:
+        self._text, self._is_typing = text, is_typing
+        self._phrases: list[Phrase] = []
+        self._without: list[Phrase] = []
+        self._asking: list[Phrase] = []
+        self.function_words: list[str] = []
+        self.asked: dict[str, Any] = {}
+        self._operators: dict[str, str] = {}  # as they were typed
+        self._unknown: list[str] = []  # operators that there are not
+        self._number: int | None = None
+        self.explanations: list[str] = []
+
+    def query(self) -> SearchQuery:
+        """Read all of the text."""
+        plain = fields.block(self._text[:TEXT_LIMIT]).translate(_QUOTES).replace(fields.REPLACEMENT, " ")
+        if len(self._text) > TEXT_LIMIT:
+            self.explanations.append(f"Only the first {TEXT_LIMIT:,} characters were searched for.")
+        if plain.count('"') % 2:
+            plain = " ".join(plain.rsplit('"', 1))
+            self.explanations.append("A quotation mark was not closed, and was ignored.")
+        is_open = tokenizer.may_go_on(plain) and tokenizer.may_go_on(self._text)
+        tokens = [match for match in _TOKEN.finditer(plain) if match[0]]
+        for match in tokens:
+            self._read(match, is_last=is_open and match is tokens[-1])
+        if number := _NUMBER.match(plain):
+            self._number = int(number[1])
+        if not self._phrases:
+            self._phrases, self._asking = self._asking, []
+        phrases, without = list(dict.fromkeys(self._phrases)), list(dict.fromkeys(self._without))
+        self._explain(phrases, without)
+        return SearchQuery(
+            text=self._text,
+            phrases=tuple(phrases[:PHRASES_LIMIT]),
+            without=tuple(without[:PHRASES_LIMIT]),
+            number=self._number,
+            **self.asked,
         )
-    phrases = _quoted(written) if quoted is not None else _unquoted(written, is_last=is_last)
-    if not phrases and not written.isascii():  # nobody takes punctuation for something that is searched for
-        reading.explanations.append(f"“{_shown(written)}” has no letter or digit, and was ignored.")
-    for phrase in phrases:
+
+    def _read(self, match: re.Match[str], *, is_last: bool) -> None:
+        quoted, name = match["quoted"], (match["name"] or "").lower()
+        value = match["plain"] if quoted is None else quoted
+        if name in _OPERATORS:
+            self._operate(name, value.strip(), match)
+            return
+        if value in _LOGIC and match[0] == value:
+            self.explanations.append(_LOGIC[value])
+            return
+        written = f"{match['name']}:{value}" if name else value
+        if name and value[:1].isalpha():
+            self._unknown.append(f"{match['name']}:")
+        if written.startswith("#") and (number := _NUMBER.match(written)) and not match["minus"]:
+            self._number, is_last = self._number or int(number[1]), False
+        if written.endswith("*") and len(written.strip("*")) < PREFIX_LEAST and tokenizer.words(written):
+            self.explanations.append(
+                f"A star needs at least {PREFIX_LEAST} letters in front of it: “{_shown(written)}”."
+            )
+        phrases = _unquoted(written, is_last=is_last) if quoted is None else [Phrase(written, is_exact=True)]
+        phrases = [phrase for phrase in phrases if tokenizer.words(phrase.text)]
+        if not phrases and not written.isascii():  # nobody takes punctuation for something that is searched for
+            self.explanations.append(f"“{_shown(written)}” has no letter or digit, and was ignored.")
+        for phrase in phrases:
+            if match["minus"]:
+                self._without.append(phrase)
+            elif _is_function_word(phrase) and not (self._is_typing and phrase.is_prefix):
+                self.function_words.append(phrase.text)
+            elif phrase.text.lower() in ASKING and not phrase.is_exact and not self._is_typing:
+                self._asking.append(phrase)
+            else:
+                self._phrases.append(phrase)
+
+    def _operate(self, name: str, value: str, match: re.Match[str]) -> None:
+        what, read = _OPERATORS[name]
         if match["minus"]:
-            reading.without.append(phrase)
-        elif _is_function_word(phrase) and not (is_typing and phrase.is_prefix):
-            reading.function_words.append(phrase.text)
-        elif phrase.text.lower() in ASKING and not phrase.is_exact and not is_typing:
-            reading.asking.append(phrase)
+            self.explanations.append(f"“{_shown(match[0])}” was ignored: only words can be left out.")
+            return
+        try:
+            found = read(value) if value else None
+        except Invalid:
+            found = None
+        if found is None:
+            self.explanations.append(f"“{_shown(match[0])}” was ignored: behind {name}: stands {what}.")
+            return
+        if name == "tag":
+            self.asked["tags"] = (*self.asked.get("tags", ()), found)
+        elif name == "status":
+            self.asked["statuses"] = tuple(dict.fromkeys((*self.asked.get("statuses", ()), *found)))
         else:
-            reading.phrases.append(phrase)
+            former = self._operators.get(name, match[0])
+            if former.casefold() != match[0].casefold():
+                self.explanations.append(
+                    f"“{_shown(former)}” was ignored: of several {name}: only the last one counts."
+                )
+            self._operators[name] = match[0]
+            if name in fields.FILTERS:
+                self.asked["choices"] = {**self.asked.get("choices", {}), name: found}
+            else:
+                self.asked["requester" if name == "from" else name] = found
 
-
-def _quoted(text: str) -> list[Phrase]:
-    return [Phrase(text, is_exact=True)] if tokenizer.words(text) else []
+    def _explain(self, phrases: Sequence[Phrase], without: Sequence[Phrase]) -> None:
+        say = self.explanations.append
+        if self.function_words and (phrases or self.asked):
+            say(f"Left out, because nearly every ticket has it: {_listed(self.function_words)}.")
+        if self._asking:
+            words = _listed(phrase.text for phrase in self._asking)
+            say(f"Left out, as words of a question: {words}. In quotation marks they are searched for.")
+        if self._unknown:
+            known = ", ".join(f"{name}:" for name in _OPERATORS)
+            unknown = _listed(self._unknown)
+            say(f"There is no filter {unknown}, so this was taken for a word. Filters are {known}.")
+        if self._number and len(self._phrases) > 1:
+            say(f"#{self._number} is the ticket of this number, if it fits the rest, or the number in a text.")
+        elif self._number and phrases:
+            say(f"First ticket #{self._number}, then tickets whose texts have this number.")
+        if len(phrases) > PHRASES_LIMIT:
+            say(f"Only the first {PHRASES_LIMIT} words were searched for.")
+        if len(without) > PHRASES_LIMIT:
+            say(f"Only the first {PHRASES_LIMIT} words with a minus were left out.")
 
 
 def _unquoted(text: str, *, is_last: bool) -> list[Phrase]:
@@ -215,77 +276,11 @@ def _is_function_word(phrase: Phrase) -> bool:
     return len(found) == 1 and not phrase.is_exact and tokenizer.is_function_word(found[0].folded[0])
 
 
-def _explain(reading: _Reading) -> None:
-    if reading.function_words and (reading.phrases or reading.asked):
-        listed = ", ".join(f"“{_shown(word)}”" for word in list(dict.fromkeys(reading.function_words))[:5])
-        reading.explanations.append(f"Left out, because nearly every ticket has it: {listed}.")
-    if reading.asking:
-        listed = ", ".join(dict.fromkeys(f"“{_shown(phrase.text)}”" for phrase in reading.asking))
-        reading.explanations.append(
-            f"Left out, as words of a question: {listed}. In quotation marks they are searched for."
-        )
-    if reading.unknown:
-        listed = ", ".join(list(dict.fromkeys(f"“{_shown(name)}”" for name in reading.unknown))[:5])
-        known = ", ".join(f"{name}:" for name in _OPERATORS)
-        reading.explanations.append(f"There is no filter {listed}, so this was taken for a word. Filters are {known}.")
-    if reading.number and len(reading.phrases) > 1:
-        reading.explanations.append(
-            f"#{reading.number} is the ticket of this number, if it fits the rest, or the number in a text."
-        )
-    elif reading.number and reading.phrases:
-        reading.explanations.append(f"First ticket #{reading.number}, then tickets whose texts have this number.")
-    if len(set(reading.phrases)) > PHRASES_LIMIT:
-        reading.explanations.append(f"Only the first {PHRASES_LIMIT} words were searched for.")
-    if len(set(reading.without)) > PHRASES_LIMIT:
-        reading.explanations.append(f"Only the first {PHRASES_LIMIT} words with a minus were left out.")
-
-
-def _refuse_nothing(query: SearchQuery, reading: _Reading) -> None:
-    """Raise Invalid where the index cannot be asked for anything."""
-    if query.tags or query.requester or query.number or any(map(_is_indexed, query.phrases)):
-        return
-    if reading.function_words or query.phrases:
-        problem = "These words are in nearly every ticket. Add one that says more."
-    elif query.without:
-        problem = "Say what to search for, too: only words to leave out were given."
-    elif reading.asked:
-        problem = "Add a word to search for. The queue shows all tickets of a status, a person, a priority or a day."
-        raise OnlyFilters(" ".join(dict.fromkeys([*reading.explanations, problem])), query)
-    else:
-        problem = "Type a word, a phrase in quotation marks or a ticket's number."
-    raise Invalid(" ".join(dict.fromkeys([*reading.explanations, problem])), field="q")
-
-
-def _is_indexed(phrase: Phrase) -> bool:
-    found = tokenizer.words(phrase.text)
-    return phrase.is_prefix or any(not tokenizer.is_function_word(word.folded[0]) for word in found)
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(list(dict.fromkeys(f"“{_shown(word)}”" for word in words))[:5])
 
 
 # --- operators ---
-
-
-def _operate(reading: _Reading, name: str, value: str, match: re.Match[str]) -> None:
-    what, read = _OPERATORS[name]
-    try:
-        found = read(value) if value else None
-    except Invalid:
-        found = None
-    if found is None:
-        reading.explanations.append(f"“{_shown(match[0])}” was ignored: behind {name}: stands {what}.")
-        return
-    if name in _SINGLE:
-        if name in reading.operators and reading.operators[name].casefold() != match[0].casefold():
-            former = _shown(reading.operators[name])
-            reading.explanations.append(f"“{former}” was ignored: of several {name}: only the last one counts.")
-        reading.operators[name] = match[0]
-    if name == "tag":
-        reading.asked["tags"] = (*reading.asked.get("tags", ()), found)
-    elif name == "status":
-        reading.asked["statuses"] = tuple(dict.fromkeys((*reading.asked.get("statuses", ()), *found)))
-    elif name in fields.FILTERS:
-        reading.asked["choices"] = {**reading.asked.get("choices", {}), name: found}
-    else:
-        reading.asked[_SINGLE[name]] = found
 
 
 def _statuses(value: str) -> tuple[Status, ...]:
@@ -323,10 +318,6 @@ _OPERATORS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "before": ("a day as 2026-11-20", _day),
     "after": ("a day as 2026-11-20", _day),
 }
-
-
-# Operators that are given once, and what of a query each one sets.
-_SINGLE: Final = {name: name for name in ("assignee", "before", "after", *fields.FILTERS)} | {"from": "requester"}
 
 
 def _shown(text: str) -> str:
