@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import django
 import environ
 from csp.constants import NONE, SELF
 from django.contrib.messages import constants as message_levels
@@ -150,18 +151,25 @@ MIDDLEWARE = [
     "tenants.tenancy.access_middleware.AccessMiddleware",
 ]
 
+_CONTEXT_PROCESSORS = [
+    "django.template.context_processors.request",
+    "django.contrib.messages.context_processors.messages",
+    "tenants.tenancy.template_context.page",
+]
 TEMPLATES = [
     {
-        "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
-        "APP_DIRS": True,
+        "BACKEND": "django.template.backends.jinja2.Jinja2",
+        "DIRS": [BASE_DIR / "templates", Path(django.__file__).parent / "forms" / "jinja2"],
         "OPTIONS": {
-            "context_processors": [
-                "django.template.context_processors.request",
-                "django.contrib.messages.context_processors.messages",
-                "tenants.tenancy.template_context.page",
-            ],
+            "environment": "portal.web.jinja.environment",
+            "libraries": ["tickets.desk.page_texts", "tickets.dashboards.charts"],
+            "context_processors": _CONTEXT_PROCESSORS,
         },
+    },
+    {  # Django's admin and the pages that extend it
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {"context_processors": _CONTEXT_PROCESSORS},
     },
 ]
 FORM_RENDERER = "django.forms.renderers.TemplatesSetting"

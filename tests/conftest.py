@@ -7,10 +7,13 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import hypothesis
+import jinja2
 import pytest
 from django.core.cache import cache
+from django.test.signals import template_rendered
 
 from portal.dynamo import meter, retry
 from portal.load import concurrency, reporting
@@ -128,6 +131,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         place = item.path.relative_to(HERE)
         if place.parts[0] in SLOW or place.as_posix() in SLOW:
             item.add_marker("slow")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def contexts_are_told() -> Iterator[None]:
+    """Send Django's test client the contexts of pages, as it does itself for its own templates."""
+    render = jinja2.Template.render
+
+    def telling(self: jinja2.Template, context: dict[str, Any]) -> str:
+        template_rendered.send(sender=self, template=self, context=context)
+        return render(self, context)
+
+    with patch.object(jinja2.Template, "render", telling):
+        yield
 
 
 @pytest.fixture(autouse=True)

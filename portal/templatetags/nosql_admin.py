@@ -32,6 +32,12 @@ def cost() -> str:
 
 
 @register.filter
+def grouped(count: int) -> str:
+    """Write 1234567 as 1,234,567."""
+    return f"{count:,}"
+
+
+@register.filter
 def labelled(cells: list[str], headers: list[dict[str, Any]]) -> Iterator[SafeString]:
     """Yield the rendered cells of a row, each with its column's name for narrow screens, which hide the header."""
     for cell, header in zip(cells, headers, strict=True):

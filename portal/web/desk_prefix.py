@@ -1,7 +1,7 @@
 """Put a desk's name in front of the addresses of its pages: `/acme/tickets/111/`.
 
 The name in an address is an assertion. It is compared with the pinned tenant before a view runs and takes no part in
-any key: tenants/tenancy/access_middleware.py. `reverse()` and `{% url %}` fill in the name of the desk in use, which
+any key: tenants/tenancy/access_middleware.py. `reverse()` fills in the name of the desk in use, which
 the identity middleware sets for each request; outside of a request, `addresses_of` does. Where no desk is in use they
 give the address without its name, which leads to the pinned desk: portal/web/views.py.
 """

@@ -14,10 +14,10 @@ from threading import Lock
 from typing import Any, Final
 
 import nh3
-from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
+from markupsafe import Markup
 
 
 class TextCache:
@@ -123,13 +123,13 @@ _CACHE_LIMIT: Final = 16 * 1024 * 1024  # bytes of texts and HTML in one process
 _cache = TextCache(_CACHE_LIMIT)
 
 
-def render(text: str) -> SafeString:
+def render(text: str) -> Markup:
     """Return safe HTML for a text. Cached, because the same comments are shown again and again."""
     html = _cache.get(text)
     if html is None:
         html = _rendered(text)
         _cache.put(text, html)
-    return mark_safe(html)  # noqa: S308  # nh3 has made it safe
+    return Markup(html)  # noqa: S704  # nh3 has made it safe
 
 
 def _rendered(text: str) -> str:

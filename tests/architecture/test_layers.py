@@ -25,6 +25,7 @@ HTTP = (
     "django.urls",
     "django.views",
     "django.template",
+    "jinja2",
     "django.middleware",
     "django.core.handlers",
     "django_htmx",

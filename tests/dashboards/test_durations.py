@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tickets.counting.contributions import BUCKETS
+from tickets.dashboards import charts
 from tickets.dashboards.durations import Durations
-from tickets.templatetags import charts
 
 
 def counted(*seconds: int) -> Durations:

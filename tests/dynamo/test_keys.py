@@ -471,7 +471,7 @@ ALLOWED = {
     ("tenants/tenancy/context.py", "\0|\0"): "what a page mark's MAC is made over; never stored",
     ("tenants/sign_in/passwords.py", "|"): "what a reset link's MAC is made over; never stored",
     ("tickets/admin/ticket_admin.py", "#"): "what people write before a ticket's number",
-    ("tickets/templatetags/tickets.py", "#"): "what people write before a ticket's number",
+    ("tickets/desk/page_texts.py", "#"): "what people write before a ticket's number",
     ("portal/isolation/guard.py", "#"): "what the names in a DynamoDB expression begin with",
     ("tickets/search/search_query.py", "#"): "what people write before a ticket's number",
     ("tenants/sign_in/entering_views.py", "|"): "what the MAC of half a sign-in is made over; never stored",

@@ -93,7 +93,7 @@ def test_a_hit_is_a_row_with_its_words_marked_and_says_where_they_stand(
     assert "1 ticket found" in text
     assert text.index("The printer again") < text.index("With some of the words") < text.rindex("Ticket 1")
     assert links(page)["The printer again"] == "/acme/tickets/2/"
-    assert 'name="q" value="&quot;paper jam&quot; printer"' in html
+    assert 'name="q" value="&#34;paper jam&#34; printer"' in html
 
 
 def test_more_is_found_by_a_link_that_keeps_the_query_and_leads_back(world: World, bob: Browser, finds: Answer) -> None:

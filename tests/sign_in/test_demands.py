@@ -125,7 +125,7 @@ def test_an_operator_without_one_is_led_to_add_it_before_the_admin_opens(world: 
     settings.OPERATOR_SECOND_FACTOR = True
     assert browser.get("/admin/")["Location"] == f"{SECURITY}?next=/admin/"
     assert browser.post("/admin/tenants/tenant/add/", {"name": "x"}).status_code == 403
-    assert "The operators&#x27; admin asks for a second factor" in text_of(browser.get(f"{SECURITY}?next=/admin/"))
+    assert "The operators&#39; admin asks for a second factor" in text_of(browser.get(f"{SECURITY}?next=/admin/"))
     _, codes = add_app(browser, next="/admin/")
     assert 'href="/admin/"' in codes.content.decode()
     assert browser.get("/admin/").status_code == 200

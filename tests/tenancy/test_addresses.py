@@ -56,8 +56,8 @@ def test_two_tabs_on_two_desks_work_side_by_side(desks: World) -> None:
         for name, other in (names, names[::-1]):
             for page in (alice.get(f"/{name}/tickets/"), alice.get(f"/{name}/tickets/1/")):
                 assert page.status_code == 200
-                assert f"{name.title()}&#x27;s printer" in text(page)
-                assert f"{other.title()}&#x27;s printer" not in text(page)
+                assert f"{name.title()}&#39;s printer" in text(page)
+                assert f"{other.title()}&#39;s printer" not in text(page)
     for name in names:
         form = {"_page": marks[name], "body": f"Told to {name}", "request_id": REQUEST}
         assert alice.post(f"/{name}/tickets/1/comment/", form)["Location"].startswith(f"/{name}/")
@@ -231,7 +231,7 @@ def test_the_address_is_compared_with_the_desk_that_was_read(desks: World) -> No
         ids.session_key, ids.user_id, (request_identity.Pin("acme", desks.tenants["globex"].tenant_id),)
     )
     alice.cookies[settings.SESSION_COOKIE_NAME] = request_identity.write_cookie(wrong)
-    assert "Acme&#x27;s printer" in text(alice.get("/acme/tickets/1/"))
+    assert "Acme&#39;s printer" in text(alice.get("/acme/tickets/1/"))
 
 
 def test_a_part_of_a_page_never_moves_it_to_another_site(desks: World) -> None:
@@ -268,7 +268,7 @@ def test_it_leads_there_by_the_password(desks: World) -> None:
     browser = Browser()
     back = led_to_sign_in(browser)
     assert browser.sign_in("alice@example.com", next=back)["Location"] == DEEP  # type: ignore[index]
-    assert "Globex&#x27;s printer" in text(browser.get(DEEP))
+    assert "Globex&#39;s printer" in text(browser.get(DEEP))
 
 
 def test_it_leads_there_by_the_second_factor(desks: World) -> None:
@@ -366,8 +366,8 @@ def test_a_former_name_that_another_desk_has_now_is_that_desks(desks: World) -> 
     renamed(desks, "alice", "acme", "industries")
     renamed(desks, "charlie", "globex", "acme")
     alice = desks.browser("alice", "acme")
-    assert "Globex&#x27;s printer" in text(alice.get("/acme/tickets/1/"))
-    assert "Acme&#x27;s printer" in text(alice.get("/industries/tickets/1/"))
+    assert "Globex&#39;s printer" in text(alice.get("/acme/tickets/1/"))
+    assert "Acme&#39;s printer" in text(alice.get("/industries/tickets/1/"))
     assert desks.browser("charlie").get("/globex/tickets/1/")["Location"] == "/acme/tickets/1/"
     assert desks.browser("charlie").get("/industries/tickets/1/").status_code == 404
 

@@ -167,7 +167,7 @@ def test_a_delivery_has_a_page_with_request_and_answer(world: World, receiver: R
     browser = world.browser("alice", "acme")
     name = browser.get(at(item)).context["rows"][0]["name"]
     page = browser.get(at(item, f"deliveries/{name}/")).content.decode()
-    assert "&quot;weight&quot;: 250" in page
+    assert "&#34;weight&#34;: 250" in page
     assert "hello" in page
     assert f"POST http://127.0.0.1:{receiver.port}/hooks" in page
 

@@ -18,6 +18,7 @@ from tenants.operators import content_access
 from tenants.operators.operator_site import OperatorSite
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.stored import TenantItem
+from tickets.dashboards.charts import lag
 from tickets.dashboards.dashboard import Freshness
 from tickets.search import index_check, presenters, ticket_search, tokenizer
 from tickets.search.results import Hit
@@ -74,4 +75,5 @@ def _hit(tenant_id: str, hit: Hit) -> dict[str, Any]:
 
 
 def _index(report: index_check.IndexReport) -> dict[str, Any]:
-    return {"report": report, "freshness": Freshness.of(report.as_of)}
+    freshness = Freshness.of(report.as_of)
+    return {"report": report, "freshness": freshness, "behind": lag(freshness.seconds)}

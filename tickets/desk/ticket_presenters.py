@@ -32,7 +32,7 @@ class ListedTicket:
     status: str
     priority: str
     labels: dict[str, str]  # of the fields that have a few values
-    tags: list[str]
+    tags: tuple[str, ...]
     resolver: str
     resolver_name: str
     is_mine: bool
@@ -53,7 +53,7 @@ def listed(tenant: TenantContext, item: SummaryItem, *, description: str = "") -
         status=item.status,
         priority=item.priority,
         labels={choice.name: choice.shown(getattr(item, choice.name)) for choice in CHOICES},
-        tags=list(item.tags),
+        tags=tuple(item.tags),
         resolver=item.resolver,
         resolver_name=item.resolver_name,
         is_mine=bool(item.resolver) and item.resolver == tenant.user_id,

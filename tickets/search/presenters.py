@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 from django.utils.html import escape
-from django.utils.safestring import SafeString, mark_safe
+from markupsafe import Markup
 
 from portal.errors import Invalid
 from portal.plain_text import amount
@@ -194,6 +194,11 @@ def _context(address: SearchAddress, blank: dict[str, Any] | None = None, **resu
                 for label, order in (("Best match", ""), ("Highest number first", NEWEST))
             ],
             "summary": "",
+            "is_busy": False,
+            "hits": [],
+            "nearly": [],
+            "explanations": [],
+            **dict.fromkeys(("late", "problem", "meant", "further_url", "first_url")),
             "blank": blank,
             **results,
         },
@@ -219,9 +224,9 @@ def _hit(tenant: TenantContext, hit: Hit) -> dict[str, Any]:
     }
 
 
-def _marked(pieces: Sequence[Piece]) -> SafeString:
+def _marked(pieces: Sequence[Piece]) -> Markup:
     html = (f"<mark>{escape(p.text)}</mark>" if p.is_match else escape(p.text) for p in pieces)
-    return mark_safe("".join(html))  # noqa: S308  # of escaped pieces
+    return Markup("".join(html))  # noqa: S704  # of escaped pieces
 
 
 def _tag(name: str) -> dict[str, str]:

@@ -1,0 +1,233 @@
+"""Set up Jinja2 for the pages: its environment, and the functions and filters that every template may use.
+
+Other packages have theirs in a module with GLOBALS and FILTERS, which settings.TEMPLATES names. Django's admin, and the
+pages that extend it, keep Django's templates.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from functools import lru_cache
+from importlib import import_module
+from itertools import zip_longest
+from typing import Any, Final
+
+from django.middleware.csrf import get_token
+from django.template import defaultfilters
+from django.templatetags.static import static
+from django.urls import get_script_prefix, reverse
+from jinja2 import Environment, StrictUndefined, Template, Undefined, pass_context
+from jinja2.runtime import Context
+from markupsafe import Markup, escape
+
+from portal import clock
+from portal.web import access, desk_prefix
+from portal.web.stash import PAGE_MARK
+
+
+class PageEnvironment(Environment):
+    """An environment in which a key of a dict comes before its methods, as in Django's templates.
+
+    An undefined name is an error, but for the templates of forms that are Django's own.
+    """
+
+    of_forms: Environment | None = None
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        if type(obj) is dict and attribute in obj:
+            return obj[attribute]
+        try:
+            return getattr(obj, attribute)
+        except AttributeError:
+            return self.getitem(obj, attribute)
+
+    def get_template(self, name: Any, *args: Any, **options: Any) -> Template:
+        if self.of_forms and str(name).startswith(("django/forms/widgets/", "django/forms/errors/")):
+            return self.of_forms.get_template(name, *args, **options)
+        return super().get_template(name, *args, **options)
+
+
+def environment(*, libraries: Sequence[str], **options: Any) -> Environment:
+    """Return the environment of all pages. `libraries` are modules with GLOBALS, FILTERS and PIECES.
+
+    PIECES are macros by template, each with the number of its results that are kept: a page has the same pieces many
+    times. A macro knows nothing but its arguments, so these are the whole key.
+    """
+    made = PageEnvironment(**{**options, "undefined": StrictUndefined, "keep_trailing_newline": True})
+    modules = [import_module(library) for library in (__name__, *libraries)]
+    for library in modules:
+        made.globals.update(library.GLOBALS)
+        made.filters.update(library.FILTERS)
+    for library in modules:
+        for template, sizes in library.PIECES.items():
+            macros = made.get_template(template).module
+            made.filters.update({name: lru_cache(size)(getattr(macros, name)) for name, size in sizes.items()})
+    made.of_forms = made.overlay(undefined=Undefined)
+    return made
+
+
+def url(route: str, *args: Any) -> str:
+    """Return an address of the desk in use."""
+    return reverse(route, args=args) if args else _address(desk_prefix.in_use(), get_script_prefix(), route)
+
+
+@lru_cache(maxsize=4096)
+def _address(desk: str, script_prefix: str, route: str) -> str:
+    return reverse(route)
+
+
+@pass_context
+def form_guard(context: Context, kept: str = "") -> Markup:
+    """Return the two hidden inputs of every POST form: Django's CSRF token and the mark of person and tenant.
+
+    `kept` is the mark of a form that is sent again. It stands where nobody can say who is calling, because the
+    engine is down; where the tenant is known, the page belongs to that one.
+    """
+    request = context["request"]
+    token = getattr(request, "csrf_input", None)  # each call of get_token makes another mask of the same secret
+    if token is None:
+        token = Markup('<input type="hidden" name="csrfmiddlewaretoken" value="{}">').format(get_token(request))
+        request.csrf_input = token
+    tenant = getattr(request, "tenant", None)
+    mark = tenant.page_mark if tenant else kept
+    if not mark:
+        return token
+    return token + Markup('<input type="hidden" name="{}" value="{}">').format(PAGE_MARK, mark)
+
+
+@pass_context
+def switched_off_while_closing(context: Context, page: Markup) -> Markup:
+    """Put a disabled fieldset into each form that would be refused, where the desk at work is closing.
+
+    Each view declares whether a closing desk takes its form. So no template has to ask, and a new form is switched
+    off without being told to.
+    """
+    request = context.get("request")
+    if not getattr(getattr(request, "tenant", None), "closes_at", ""):
+        return page
+    return Markup(_FORM.sub(lambda form: _switched_off(form, request), str(page)))  # noqa: S704  # of the page's own pieces
+
+
+_FORM = re.compile(r"(<form\b[^>]*>)(.*?)(</form>)", re.DOTALL)
+_OFF = '<fieldset class="switched-off" disabled>'
+_POSTS = re.compile(r'\bmethod="post"', re.IGNORECASE)
+_ACTION = re.compile(r'\baction="([^"?#]*)')
+
+
+def _switched_off(form: re.Match[str], request: Any) -> str:
+    begin, inner, end = form.groups()
+    action = _ACTION.search(begin)
+    if (
+        _OFF in inner
+        or not _POSTS.search(begin)
+        or not access.is_shut_while_closing((action and action[1]) or request.path)
+    ):
+        return form[0]
+    return f"{begin}{_OFF}{inner}</fieldset>{end}"
+
+
+_STYLES = ("variables", "base", "components", "queue", "ticket", "dashboard", "desk", "pages", "search")
+_MODULES = (
+    *("page", "forms", "limits", "menus", "selection", "drafts", "keyboard", "neighbours", "updates", "folds"),
+    "search",
+)
+
+
+@lru_cache(maxsize=1)
+def assets() -> Markup:
+    """Name what every page loads: style sheets, htmx, our modules. The same for all pages, so addressed once."""
+    links = [Markup('<link rel="icon" href="{}" type="image/svg+xml">').format(static("img/favicon.svg"))]
+    links += [Markup('<link rel="stylesheet" href="{}">').format(static(f"css/{name}.css")) for name in _STYLES]
+    links.append(Markup('<script src="{}" defer></script>').format(static("django_htmx/htmx-2.min.js")))
+    links += [Markup('<script type="module" src="{}"></script>').format(static(f"js/{name}.js")) for name in _MODULES]
+    return Markup("\n  ".join(links))  # noqa: S704  # of safe strings
+
+
+@lru_cache(maxsize=128)
+def icon(name: str) -> Markup:
+    """Return a symbol of the page's sprite (`portal/_sprite.html`), for the eye only."""
+    return Markup('<svg class="icon icon-{}" aria-hidden="true" focusable="false"><use href="#i-{}"/></svg>').format(
+        name, name
+    )
+
+
+_LONG_WORD = re.compile(r"\S{24,}")
+_BREAKS = re.compile(r"(?<=[@/.,?&=_])(?=[^/\W])")
+
+
+def breakable(text: str) -> Markup:
+    """Return text whose long words, such as addresses, break behind their parts where they do not fit, and not within
+    them."""
+    plain, words = _LONG_WORD.split(text), _LONG_WORD.findall(text)
+    broken = [Markup("<wbr>").join(_BREAKS.split(word)) for word in words]
+    return Markup().join(piece for pair in zip_longest(plain, broken, fillvalue="") for piece in pair)
+
+
+_CODE = re.compile(r"`([^`]+)`")
+
+
+def coded(text: str) -> Markup:
+    """Return text of ours whose words between backticks are shown as code."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704  # escaped before
+
+
+def stamps_as_moments(text: str) -> str:
+    """Return a text as it is, but a stored stamp as the pages write a moment."""
+    return clock.in_words(text)
+
+
+def when(moment: datetime | None) -> Markup | str:
+    """Return a moment as a person says it, with the exact time for who asks."""
+    if moment is None:
+        return ""
+    exact = f"{moment.day} {moment:%b %Y, %H:%M} UTC"
+    # Not format_html: none of the three can hold markup, and a page shows dozens.
+    return Markup(f'<time datetime="{moment.isoformat()}" title="{exact}">{_ago(moment)}</time>')  # noqa: S704
+
+
+def _ago(moment: datetime) -> str:
+    now = clock.now()
+    seconds = (now - moment).total_seconds()
+    if seconds < 45:
+        return "just now"
+    if seconds < 3600:
+        return f"{max(1, round(seconds / 60))} min ago"
+    if seconds < 86400:
+        return f"{round(seconds / 3600)} h ago"
+    if seconds < 7 * 86400:
+        days = round(seconds / 86400)
+        return "yesterday" if days == 1 else f"{days} days ago"
+    return f"{moment.day} {moment:%b}" if moment.year == now.year else f"{moment.day} {moment:%b %Y}"
+
+
+@lru_cache(maxsize=4096)
+def initials(name: str) -> str:
+    words = [w for w in str(name).split() if w[0].isalnum()] or ["?"]
+    return (words[0][0] + (words[-1][0] if len(words) > 1 else "")).upper()
+
+
+@lru_cache(maxsize=4096)
+def hue(name: str) -> int:
+    """Return one of eight colours, by a digest of the name."""
+    return hashlib.blake2b(str(name).encode(), digest_size=1).digest()[0] % 8
+
+
+GLOBALS: Final = {"url": url, "static": static, "form_guard": form_guard, "assets": assets}
+PIECES: Final[dict[str, dict[str, int]]] = {}
+FILTERS: Final = {
+    **{
+        name: getattr(defaultfilters, name)
+        for name in ("capfirst", "date", "filesizeformat", "floatformat", "pluralize", "truncatechars", "urlencode")
+    },
+    "breakable": breakable,
+    "coded": coded,
+    "hue": hue,
+    "icon": icon,
+    "initials": initials,
+    "stamps_as_moments": stamps_as_moments,
+    "switched_off_while_closing": switched_off_while_closing,
+    "when": when,
+}

@@ -1,0 +1,48 @@
+"""Show what people write: Markdown in which the numbers of tickets are links."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any, Final
+
+from markupsafe import Markup
+
+from portal.web.markdown import render
+from tickets.desk.ticket_presenters import tickets_url
+
+# A number of a ticket, as people write it, and the pieces of safe HTML: tags, attributes with what they hold, and text.
+_NUMBER = re.compile(r"(?<![\w&/#])#([1-9]\d{0,14})(?!\w)")
+_PIECES = re.compile(r"""(</?(\w+)(?:[^>"']|"[^"]*"|'[^']*')*>)""")
+_VERBATIM = frozenset({"a", "code", "pre"})
+
+
+def ticket_text(text: str) -> Markup:
+    """Return Markdown as safe HTML, in which #176 is a link to that ticket of the same desk."""
+    return _linked(text, tickets_url() if "#" in text else "")
+
+
+@lru_cache(maxsize=512)
+def _linked(text: str, tickets_url: str) -> Markup:
+    html = str(render(text))  # pieces of Markup would be escaped where they are joined
+    if "#" not in html:
+        return Markup(html)  # noqa: S704  # safe already
+    parts, verbatim, at = [], 0, 0
+    for piece in _PIECES.finditer(html):
+        parts += [_with_links(html[at : piece.start()], tickets_url, verbatim), piece[0]]
+        if piece[2] in _VERBATIM:
+            verbatim += -1 if piece[0].startswith("</") else 1
+        at = piece.end()
+    parts.append(_with_links(html[at:], tickets_url, verbatim))
+    return Markup("".join(parts))  # noqa: S704  # safe HTML, into which only addresses of ours were put
+
+
+def _with_links(text: str, tickets_url: str, verbatim: int) -> str:
+    return text if verbatim else _NUMBER.sub(rf'<a href="{tickets_url}\1/">#\1</a>', text)
+
+
+GLOBALS: Final[dict[str, Any]] = {}
+FILTERS: Final = {"ticket_text": ticket_text}
+PIECES: Final = {
+    "tickets/pieces.html": {"person": 4096, "priority": 64, "status": 64, "row_tags": 1024, "row_count": 256}
+}
