@@ -86,7 +86,7 @@ def sweep_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 
 
 def _take_notes() -> None:
-    reporting.start("dispatch function", "worker", beside=False)
+    reporting.start("dispatch function", "worker", in_thread=False)
     reporting.turn()
 
 
@@ -110,7 +110,7 @@ _handler: Final = MessageHandler()
 
 def queue_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     """Deliver a batch of at most BATCH messages. Returns the ids of those that stay in the queue."""
-    reporting.start("delivery function", "delivery", beside=False)
+    reporting.start("delivery function", "delivery", in_thread=False)
     reporting.turn()
     ids, begun, outcomes = dict[str, str](), list[Received](), list[tuple[Received, Handled]]()
     for record in event.get("Records", ()):

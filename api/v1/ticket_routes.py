@@ -25,7 +25,7 @@ from api.v1.ticket_schemas import (
     TicketToChange,
     TicketToCreate,
 )
-from portal.dynamo.transaction import Companion, beside
+from portal.dynamo.transaction import Companion, with_companion
 from portal.errors import Invalid
 from portal.web.heavy_work import heavy
 from tenants.api_keys.scopes import Scope
@@ -186,7 +186,7 @@ def change_status_of_many(request: ApiRequest, change: StatusOfMany) -> HttpResp
 def _with_one_status(request: ApiRequest, change: StatusOfMany) -> HttpResponse:
     def write(companion: Companion[int]) -> None:
         try:
-            tickets = beside(companion, lambda: bulk.states(request.acting, change.versions))
+            tickets = with_companion(companion, lambda: bulk.states(request.acting, change.versions))
             bulk.change_status(request.acting, tickets, to=change.status, companion=companion)
         except BulkRefused as refused:
             raise _told(refused, list(change.versions)) from refused

@@ -33,7 +33,7 @@ from portal.dynamo.client import fan_out
 from portal.dynamo.library_errors import is_missing
 from portal.dynamo.placement import Placement, at
 from portal.errors import Unavailable
-from portal.load import reporting
+from portal.load import measurement
 from portal.load.measurement import NoiseTally
 from portal.streams.batch import Batch, BatchResult, Record
 
@@ -138,7 +138,7 @@ class Dispatcher:
         free, failed = self._free_to_go(rows)
         taken = self._sender.offer([offer for row in free for offer in _offers(row)])
         for offer in (*taken.waiting, *taken.left):
-            reporting.note(offer.message.tenant_id, NoiseTally(put_off=1))
+            measurement.note(offer.message.tenant_id, NoiseTally(put_off=1))
         return taken, failed | self._note_sent(taken.sent)
 
     def _free_to_go(self, rows: Collection[OutboxItem]) -> tuple[list[OutboxItem], _Failures]:
@@ -147,7 +147,7 @@ class Dispatcher:
         for row in rows:
             by_verdict[self._holds.verdict(row_parts(row.event_id)[0], row.timestamp)].append(row)
         for row in by_verdict["wait"]:
-            reporting.note(row_parts(row.event_id)[0], NoiseTally(held=1))
+            measurement.note(row_parts(row.event_id)[0], NoiseTally(held=1))
         failed = _each(
             {outbox_rows.key_of(row): partial(outbox_rows.hold, row) for row in by_verdict["wait"]}
             | {outbox_rows.key_of(row): partial(outbox_rows.drop, row) for row in by_verdict["drop"]}

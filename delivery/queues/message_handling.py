@@ -31,7 +31,7 @@ from portal.dynamo.library_errors import is_missing
 from portal.dynamo.placement import Placement, at
 from portal.dynamo.store import Store
 from portal.errors import Invalid, NotFound, PortalError, Unavailable
-from portal.load import reporting
+from portal.load import measurement
 from portal.load.measurement import NoiseTally
 
 log = logging.getLogger("pooldesk.delivery")
@@ -199,4 +199,4 @@ def _note(received: Received, did: str, seconds: float) -> None:
     """Count it for the tenant. `seconds` are those before it was taken up."""
     field = _FIELDS.get(did)
     if field is not None:
-        reporting.note(received.message.tenant_id, NoiseTally(**{field: 1, "wait": seconds}))
+        measurement.note(received.message.tenant_id, NoiseTally(**{field: 1, "wait": seconds}))

@@ -19,7 +19,7 @@ from delivery.queues.holds import HoldApplier
 from delivery.queues.queue_transport import QueueTransport
 from delivery.queues.sender import Sender
 from portal.errors import PortalError, Unavailable
-from portal.streams import beside, stream_source
+from portal.streams import background, stream_source
 from portal.streams.stream_source import StreamSource
 
 log = logging.getLogger("pooldesk.delivery")
@@ -55,7 +55,7 @@ class PeriodicWork:
 
     def running(self) -> AbstractContextManager[None]:
         """Work while the context lasts."""
-        return beside.working(lambda _: self.turn(), pause=self._pause, name="sending", log=log)
+        return background.working(lambda _: self.turn(), pause=self._pause, name="sending", log=log)
 
     def turn(self) -> None:
         """Do what is due now. Raises Unavailable."""

@@ -29,7 +29,7 @@ from portal.dynamo.paging import Pager
 from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.retry import retrying
 from portal.dynamo.store import Action, Store, Transaction
-from portal.dynamo.transaction import Companion, beside
+from portal.dynamo.transaction import Companion, with_companion
 from portal.errors import ConditionFailed, Conflict, NotFound, TransactionRefused, Unavailable
 from tenants.tenancy.context import TenantContext
 
@@ -188,7 +188,7 @@ class Redelivered:
 
 def send_test(tenant: TenantContext, *, endpoint_id: str, companion: Companion[ChangedEndpoint] | None = None) -> None:
     """Send an endpoint a test event, whatever it subscribed to. Raises NotFound and, where it is paused, Conflict."""
-    endpoint = beside(companion, lambda: _active(tenant, endpoint_id))
+    endpoint = with_companion(companion, lambda: _active(tenant, endpoint_id))
     data = {"endpoint": endpoint.endpoint_id, "sent_by": tenant.user_name}
     transaction = Transaction()
     event = Event(endpoints.TEST, data, sequence=1)

@@ -24,7 +24,7 @@ from delivery.webhooks.stored import EndpointItem, SecretItem, endpoint_id, is_e
 from portal import clock, plain_text
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import Store, Transaction
-from portal.dynamo.transaction import Companion, beside
+from portal.dynamo.transaction import Companion, with_companion
 from portal.errors import Conflict, Invalid, NotFound, Overtaken, TransactionRefused
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
@@ -363,7 +363,7 @@ def _commit(
 
     def build() -> ReadChange | None:
         reads: list[Callable[[], Any]] = [read, partial(tenant_directory.get, tenant.tenant_id)]
-        found, stored = beside(waiting.pop() if waiting else None, lambda: fan_out(reads))
+        found, stored = with_companion(waiting.pop() if waiting else None, lambda: fan_out(reads))
         if lacks(found, _subscribers(stored.subscriptions)):  # what is read at once need not be of one moment
             found = read()
         planned = plan(found)

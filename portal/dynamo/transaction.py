@@ -96,7 +96,7 @@ class Companion(Protocol[_Told]):
         """Raise what the caller is to be told, where its own member was what refused the transaction."""
 
 
-def beside(companion: Companion[Any] | None, read: Callable[[], _T]) -> _T:
+def with_companion(companion: Companion[Any] | None, read: Callable[[], _T]) -> _T:
     """Read, and let the companion do its part at the same time: one round trip for both."""
     if companion is None:
         return read()

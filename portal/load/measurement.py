@@ -12,7 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Final
 
+from portal.dynamo import meter, retry
 from portal.heat_sketch import COUNTERS, HeatSketch
+from portal.isolation import guard
 
 # What makes a tenant noisy, in units that cost about the same: a write unit costs five times a read unit.
 _WEIGHTS: Final = {"requests": 1, "refused": 1, "reads": 1, "writes": 5, "throttles": 5, "deliveries": 2, "failed": 2}
@@ -158,3 +160,40 @@ class TenantNotes:
         for tenant_id in by_weight[TOLD:]:
             notes.others.add(notes.tenants.pop(tenant_id))
         self._over = [*self._over, notes][-_KEPT:]
+
+
+# --- the notes of this process ---
+
+_notes = TenantNotes()
+_taken = False
+
+
+class _CallListener:
+    """Notes what each request to DynamoDB was charged, for the tenant on whose behalf it was sent."""
+
+    def charged(self, reads: float, writes: float) -> None:
+        if reads or writes:
+            note(guard.acted_for() or retry.tenant(), NoiseTally(reads=reads, writes=writes))
+
+    def throttled(self) -> None:
+        note(guard.acted_for() or retry.tenant(), NoiseTally(throttles=1))
+
+
+def note(tenant_id: str, tally: NoiseTally) -> None:
+    """Add what was done for a tenant now, "" for none. Nothing is kept where no reporter writes it down."""
+    if _taken:
+        _notes.note(tenant_id, tally)
+
+
+def take(taken: bool) -> TenantNotes:
+    """Begin or end to take notes of what this process does, and return them."""
+    global _taken
+    _taken, meter.listener = taken, _CallListener() if taken else None
+    return _notes
+
+
+def forget() -> None:
+    """Drop all notes and take no more. For a forked child."""
+    global _notes
+    _notes = TenantNotes()
+    take(False)

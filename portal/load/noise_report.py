@@ -39,7 +39,7 @@ class TenantNoise:
 
 
 @dataclass
-class NoiseBoard:
+class LoadReport:
     """Hold what all processes told of the last `minutes`, up to the end of minute `until` (counted from the epoch)."""
 
     minutes: int
@@ -88,10 +88,10 @@ class NoiseBoard:
                     noise.by_minute[minute] += round(tally.units)
 
 
-def read(*, minutes: int, now: datetime) -> NoiseBoard:
+def read(*, minutes: int, now: datetime) -> LoadReport:
     """Return the board of the last so many minutes that are over. Raises Throttled, Unavailable."""
     until = int(now.timestamp() // MINUTE) - 1
-    board = NoiseBoard(minutes, until)
+    board = LoadReport(minutes, until)
     wanted = range(until - minutes + 1, until + 1)
     for minute, items in zip(wanted, fan_out([partial(_items, minute) for minute in wanted]), strict=True):
         board.add(minute, items)

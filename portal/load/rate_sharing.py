@@ -10,7 +10,7 @@ rest is divided among those that tell: each gets what it is asked for, as far as
 so, when all others have read of it and taken less; less it takes at once.
 
 A thread beside the requests tells and reads once a round: one Query of all posts, and one PutItem where there is
-something to tell, or now and then to say that the process lives; docs/adr/0020-limits-at-the-door.md has the formula.
+something to tell, or now and then to say that the process lives; docs/adr/0020-rate-limits.md has the formula.
 
 A process that gives no sign of life is known by a counter that stands still, by the observer's own monotonic clock:
 clocks are never compared, and time in which nothing could be read does not count. A process that cannot read has its
@@ -208,7 +208,9 @@ class RateSharer:
         if post is not None:
             expires = int(time.time()) + _KEPT_SECONDS
             asked = json.dumps(post.asked)
-            SharePostItem(stored.POSTS, post.process, counter=post.counter, asked=asked, expires_at=expires).save()
+            PLATFORM.put(
+                SharePostItem(stored.POSTS, post.process, counter=post.counter, asked=asked, expires_at=expires)
+            )
         posts = PLATFORM.query_all(SharePostItem, stored.POSTS)
         self._sharing.read(SharePost(one.process, int(one.counter), json.loads(one.asked)) for one in posts)
 

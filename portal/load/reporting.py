@@ -27,11 +27,9 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from portal.dynamo import meter, retry
 from portal.dynamo.store import Store
 from portal.errors import PortalError
-from portal.isolation import guard
-from portal.load import stored, usage
+from portal.load import measurement, stored, usage
 from portal.load.measurement import MINUTE, MinuteNotes, NoiseTally, TenantNotes
 from portal.load.stored import NoiseItem
 from portal.schema.keys import joined, whole_number
@@ -96,7 +94,7 @@ def _print(kind: str, values: Mapping[str, float], unit: str, at: int) -> None:
 Gauges = Callable[[], Mapping[str, float]]
 
 
-class NoiseTeller:
+class LoadReporter:
     """Tell what the notes of one process say. `kind` names such processes, and `role` is what it writes as.
 
     `gauges` returns what is measured beside that, by the name of a metric.
@@ -142,82 +140,58 @@ class NoiseTeller:
         Store(self._role).put(item)
 
 
-class _CallListener:
-    """Notes what each request to DynamoDB was charged, for the tenant on whose behalf it was sent."""
-
-    def charged(self, reads: float, writes: float) -> None:
-        if reads or writes:
-            note(guard.acted_for() or retry.tenant(), NoiseTally(reads=reads, writes=writes))
-
-    def throttled(self) -> None:
-        note(guard.acted_for() or retry.tenant(), NoiseTally(throttles=1))
-
-
 _lock = threading.Lock()
-_notes = TenantNotes()
-_teller: NoiseTeller | None = None
+_reporter: LoadReporter | None = None
 
 
-def note(tenant_id: str, tally: NoiseTally) -> None:
-    """Add what was done for a tenant now, "" for none. Nothing is kept where nobody tells it."""
-    if _teller is not None:
-        _notes.note(tenant_id, tally)
-
-
-def start(kind: str, role: Role, *, gauges: Gauges = dict, beside: bool = True) -> None:
+def start(kind: str, role: Role, *, gauges: Gauges = dict, in_thread: bool = True) -> None:
     """Begin to take notes, once, and to tell them; does nothing where NOISE_NOTED is off.
 
-    Without `beside` there is no thread, and somebody calls `turn` now and then: a Lambda function has no time between
-    two calls.
+    Without `in_thread` the caller calls `turn` now and then: a Lambda function has no time between two calls.
     """
-    if _teller is None and settings.NOISE_NOTED:
-        with _lock:
-            _start(NoiseTeller(_notes, kind=kind, role=role, gauges=gauges), beside=beside)
-
-
-def _start(teller: NoiseTeller, *, beside: bool) -> None:
-    global _teller
-    if _teller is None:
-        _teller, meter.listener = teller, _CallListener()
-        if beside:
-            threading.Thread(target=_run, args=(teller,), name="noise", daemon=True).start()
+    global _reporter
+    with _lock:
+        if _reporter is None and settings.NOISE_NOTED:
+            _reporter = LoadReporter(measurement.take(True), kind=kind, role=role, gauges=gauges)
+            if in_thread:
+                threading.Thread(target=_run, args=(_reporter,), name="noise", daemon=True).start()
 
 
 def turn() -> None:
     """Tell of the minutes that are over, where somebody takes notes."""
-    if _teller is not None:
-        _teller.turn()
+    if _reporter is not None:
+        _reporter.turn()
 
 
 def stop() -> None:
-    """Tell what is left, and take no more notes."""
-    global _teller
+    """Write down what is left, and take no more notes."""
+    global _reporter
     with _lock:
-        ending, _teller = _teller, None
-        meter.listener = None
+        ending, _reporter = _reporter, None
+        measurement.take(False)
     if ending is not None:
         ending.turn(last=True)
 
 
-def _run(teller: NoiseTeller) -> None:
+def _run(reporter: LoadReporter) -> None:
     after, minute = random.uniform(0, _LATEST), int(time.time() // MINUTE)  # noqa: S311  # no secret
-    while _teller is teller:
+    while _reporter is reporter:
         time.sleep(_TURN_SECONDS)
         now = time.time() - after
         if int(now // MINUTE) == minute:
             continue
         minute = int(now // MINUTE)
         try:
-            teller.turn()
-            teller.measure()
+            reporter.turn()
+            reporter.measure()
         except Exception:  # whatever it is, the process has other work to do
             log.exception("What was done could not be told")
 
 
 def _forget() -> None:
-    global _lock, _notes, _teller
-    _lock, _notes, _teller = threading.Lock(), TenantNotes(), None
-    meter.listener = None
+    global _lock, _reporter
+    _lock, _reporter = threading.Lock(), None
+    measurement.forget()
 
 
 os.register_at_fork(after_in_child=_forget)

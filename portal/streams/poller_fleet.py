@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from portal.errors import PortalError
 from portal.schema.tables import Table
-from portal.streams import beside, positions, stream_source
+from portal.streams import background, positions, stream_source
 from portal.streams.poller import Poller
 from portal.streams.stream_source import StreamSource
 
@@ -87,7 +87,7 @@ class PollerFleet:
     def running(self) -> Iterator[None]:
         """Follow while the context lasts."""
         try:
-            with beside.working(lambda _: self.look(), pause=self._pause, name="look at placements", log=log):
+            with background.working(lambda _: self.look(), pause=self._pause, name="look at placements", log=log):
                 yield
         finally:
             self._end(list(self._following))

@@ -20,7 +20,7 @@ from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.rfc7230 import CHUNK_EXT
 from waitress.server import BaseWSGIServer, create_server
 
-from portal.load import concurrency
+from portal.load import concurrency, rate_sharing, reporting
 
 LOOP_SECONDS = 0.3  # between two looks at whether to stop
 LINGER_SECONDS = 0.5  # that a stopping worker leaves an idle connection open: a request may be on its way there
@@ -77,6 +77,8 @@ class BufferingWorker(Worker):  # type: ignore[misc]  # gunicorn comes without t
         self._arriving: dict[Any, float] = {}  # requests that are not complete, and when they were first seen
         self._seen = 0.0
         concurrency.serve_with(self.cfg.threads)
+        rate_sharing.start()
+        reporting.start("web", "platform")
         server = create_server(
             self.wsgi,
             map=self._map,

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from django.http import HttpRequest, StreamingHttpResponse
 
-from portal.load import concurrency, reporting
+from portal.load import concurrency, measurement
 from portal.load.concurrency import TooHeavy
 from portal.load.measurement import NoiseTally
 from portal.web.access import SAFE
@@ -26,7 +26,7 @@ def heavy(view: _View) -> _View:
         if tenant is None or request.method in SAFE:
             return view(request, *args, **kwargs)
         if not concurrency.heavy.enter(tenant.tenant_id):
-            reporting.note(tenant.tenant_id, NoiseTally(refused=1))
+            measurement.note(tenant.tenant_id, NoiseTally(refused=1))
             raise TooHeavy("This desk has as much heavy work under way as it may have at a time.", retry_after=2)
         with ExitStack() as work:
             work.callback(concurrency.heavy.leave, tenant.tenant_id)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from portal.dynamo import retry
 from portal.errors import LimitReached
-from portal.load import concurrency, rate_sharing, reporting, tenant_limiter
+from portal.load import concurrency, measurement, tenant_limiter
 from portal.load.measurement import NoiseTally
 from portal.load.tenant_limiter import RateAnswer, limiter
 from tenants.tenancy.context import TenantContext
@@ -46,8 +46,6 @@ def admitted(tenant_id: str, units: int, *, is_limited: Callable[[], bool] = lam
 
     `is_limited` is asked before something is refused: what leads in or out, say, never is.
     """
-    rate_sharing.start()
-    reporting.start("web", "platform")
     foreseen = limiter.foresee(tenant_id, units)
     if foreseen is not None and is_limited():
         _refuse(tenant_id, foreseen)
@@ -63,7 +61,7 @@ def admitted(tenant_id: str, units: int, *, is_limited: Callable[[], bool] = lam
 
 
 def _refuse(tenant_id: str, answer: RateAnswer | None) -> None:
-    reporting.note(tenant_id, NoiseTally(refused=1))
+    measurement.note(tenant_id, NoiseTally(refused=1))
     raise NotAdmitted(answer)
 
 
@@ -71,5 +69,5 @@ def charge(tenant: TenantContext, units: int) -> RateAnswer | None:
     """Charge the tenant, whose caller is certain now, and return what is left, None for a tenant without a limit."""
     answer = limiter.spend(tenant.tenant_id, units, per_second=tenant.units_per_second)
     allowed = answer is None or answer.allowed
-    reporting.note(tenant.tenant_id, NoiseTally(requests=1, units=units) if allowed else NoiseTally(refused=1))
+    measurement.note(tenant.tenant_id, NoiseTally(requests=1, units=units) if allowed else NoiseTally(refused=1))
     return answer

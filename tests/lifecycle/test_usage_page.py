@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.conf import LazySettings
 
 from portal import clock
-from portal.load import concurrency, rate_sharing, usage
+from portal.load import concurrency, rate_sharing, reporting, usage
 from portal.load.measurement import NoiseTally, TenantNotes
 from portal.load.rate_sharing import RateSharer
-from portal.load.reporting import NoiseTeller
+from portal.load.reporting import LoadReporter
 from portal.load.tenant_limiter import TenantLimiter, limiter
+from portal.web import gunicorn_worker
+from portal.web.gunicorn_worker import BufferingWorker
 from tenants.operators.facades import AuditRow
 from tenants.tenancy import tenant_directory
 from tests.desk.test_cost import IDENTITY, spent
@@ -94,7 +97,7 @@ def test_the_page_takes_two_trips_and_four_calls(world: World) -> None:
 def test_once_a_minute_a_process_writes_down_who_asked_for_more_than_a_little(world: World, acme: str) -> None:
     globex, now = world.tenants["globex"].tenant_id, [clock.now().timestamp() - 60]
     notes = TenantNotes(clock=lambda: now[0])
-    reporter = NoiseTeller(notes, kind="web", role="platform")
+    reporter = LoadReporter(notes, kind="web", role="platform")
     for tenant_id, times, rate in ((acme, 60, 10), (globex, 1, 10_000)):
         for _ in range(times):
             limiter.spend(tenant_id, 1, per_second=rate)
@@ -121,16 +124,30 @@ def test_two_processes_find_each_other_in_the_table(world: World, settings: Lazy
     assert taken == 50, "half of what one process alone would let through"
 
 
-def test_a_process_shares_its_rates_once_it_serves_a_desk(
-    world: World, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_shares_its_rates_once(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[Any] = []
     settings.RATES_SHARED = True
     monkeypatch.setattr(rate_sharing, "_sharer", None)
     monkeypatch.setattr(rate_sharing, "_run", started.append)
     for _ in range(2):
-        world.browser("bob").get("/tickets/")
+        rate_sharing.start()
     assert len(started) == 1
+
+
+def test_a_worker_shares_its_rates_and_reports_before_it_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[Any] = []
+    monkeypatch.setattr(rate_sharing, "start", lambda: done.append("rates"))
+    monkeypatch.setattr(reporting, "start", lambda *what: done.append(what))
+
+    def served(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gunicorn_worker, "create_server", served)
+    worker = object.__new__(BufferingWorker)
+    worker.cfg, worker.wsgi, worker.sockets = Mock(threads=4), None, []
+    with pytest.raises(KeyboardInterrupt):
+        worker.run()
+    assert done == ["rates", ("web", "platform")]
 
 
 # --- operators ---

@@ -17,7 +17,7 @@ from delivery.queues.limits import DeliveryLimits, Schedule
 from delivery.queues.queue_transport import Depth
 from portal import clock
 from portal.load.measurement import NoiseTally, TenantNotes
-from portal.load.reporting import NoiseTeller
+from portal.load.reporting import LoadReporter
 from portal.load.tenant_limiter import TenantLimiter
 from portal.schema import keys
 from tenants.audit_trail.recording import SYSTEM
@@ -43,7 +43,7 @@ def told(tallies: dict[str, NoiseTally], *, minutes_ago: float = 1, kind: str = 
     notes = TenantNotes(clock=lambda: (clock.now() - timedelta(minutes=minutes_ago)).timestamp())
     for tenant_id, tally in tallies.items():
         notes.note(tenant_id, tally)
-    assert NoiseTeller(notes, kind=kind, role="platform").turn(last=True) == 1
+    assert LoadReporter(notes, kind=kind, role="platform").turn(last=True) == 1
 
 
 def later(monkeypatch: pytest.MonkeyPatch) -> None:

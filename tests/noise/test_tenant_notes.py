@@ -21,8 +21,8 @@ from portal.errors import Throttled, Unavailable
 from portal.heat_sketch import COUNTERS
 from portal.load import noise_report, reporting
 from portal.load.measurement import TOLD, NoiseTally, TenantNotes
-from portal.load.noise_report import NoiseBoard
-from portal.load.reporting import NoiseTeller
+from portal.load.noise_report import LoadReport
+from portal.load.reporting import LoadReporter
 from tests.support.noise import telling
 from tickets.ticket import stored
 from tickets.ticket.stored import SummaryItem
@@ -49,7 +49,7 @@ def silent() -> Iterator[None]:
     reporting.stop()
 
 
-def board(minutes: int = 5, at: float = NOW + 60) -> NoiseBoard:
+def board(minutes: int = 5, at: float = NOW + 60) -> LoadReport:
     return noise_report.read(minutes=minutes, now=datetime.fromtimestamp(at, UTC))
 
 
@@ -66,7 +66,7 @@ def tell_of(asked: list[str], time: Clock, *, processes: int = 3) -> tuple[list[
         kept[place % processes].note(tenant_id, NoiseTally(requests=1, units=1, reads=2, writes=1))
     time.now += 60
     for notes in kept:
-        assert NoiseTeller(notes, kind="web", role="platform").turn() == 1
+        assert LoadReporter(notes, kind="web", role="platform").turn() == 1
     return kept, Counter(asked)
 
 
@@ -110,25 +110,25 @@ def test_who_did_nothing_for_a_tenant_tells_nothing(engine: None, time: Clock) -
     notes.note("", NoiseTally(reads=3))
     time.now += 60
     with meter.measure() as bill:
-        assert NoiseTeller(notes, kind="web", role="platform").turn() == 0
+        assert LoadReporter(notes, kind="web", role="platform").turn() == 0
     assert bill.calls == []
 
 
 def test_a_minute_is_told_once_and_by_one_item(engine: None, time: Clock) -> None:
     notes = TenantNotes(clock=time)
-    teller = NoiseTeller(notes, kind="web", role="platform")
+    reporter = LoadReporter(notes, kind="web", role="platform")
     for _ in range(300):
         notes.note(ACME, NoiseTally(requests=1))
-    assert teller.turn() == 0, "the minute is not over"
+    assert reporter.turn() == 0, "the minute is not over"
     time.now += 60
     with meter.measure() as bill:
-        assert [teller.turn(), teller.turn()] == [1, 0]
+        assert [reporter.turn(), reporter.turn()] == [1, 0]
     assert [call.operation for call in bill.calls] == ["PutItem"]
 
 
 def test_a_minute_that_cannot_be_told_is_told_later(engine: None, time: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     notes = TenantNotes(clock=time)
-    teller = NoiseTeller(notes, kind="web", role="platform")
+    reporter = LoadReporter(notes, kind="web", role="platform")
     notes.note(ACME, NoiseTally(requests=7))
     time.now += 60
 
@@ -137,8 +137,8 @@ def test_a_minute_that_cannot_be_told_is_told_later(engine: None, time: Clock, m
 
     with monkeypatch.context() as patched:
         patched.setattr("portal.dynamo.client.connection", away)
-        assert teller.turn() == 0
-    assert teller.turn() == 1
+        assert reporter.turn() == 0
+    assert reporter.turn() == 1
     assert board(at=time.now).tenants[ACME].tally.requests == 7
 
 
@@ -146,7 +146,7 @@ def test_each_kind_of_process_may_tell_and_none_but_the_portal_may_read(engine: 
     for kind, role in (("web", "platform"), ("stream worker", "worker"), ("delivery worker", "delivery")):
         notes = TenantNotes(clock=time)
         notes.note(ACME, NoiseTally(deliveries=1, wait=len(kind)))
-        assert NoiseTeller(notes, kind=kind, role=role).turn(last=True) == 1
+        assert LoadReporter(notes, kind=kind, role=role).turn(last=True) == 1
     found = board()
     assert {kind: len(processes) for kind, processes in found.kinds.items()} == {
         "web": 1, "stream worker": 1, "delivery worker": 1,
@@ -179,10 +179,10 @@ def test_a_line_of_metrics_is_as_cloudwatch_wants_it(
     settings.CLOUDWATCH_METRICS = True
     notes = TenantNotes(clock=time)
     notes.note(ACME, NoiseTally(requests=4, refused=1, dead=2))
-    teller = NoiseTeller(notes, kind="web", role="platform", gauges=lambda: {reporting.LAG: 1.5})
+    reporter = LoadReporter(notes, kind="web", role="platform", gauges=lambda: {reporting.LAG: 1.5})
     time.now += 60
-    teller.turn()
-    teller.measure()
+    reporter.turn()
+    reporter.measure()
     said, gauge = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert (said["Requests"], said["RequestsRefused"], said["DeadLetters"], gauge["StreamLag"]) == (4, 1, 2, 1.5)
     assert said["_aws"]["Timestamp"] == NOW * 1000

@@ -63,7 +63,7 @@ def test_with_too_few_tenants_it_says_what_to_do(arguments: tuple[object, ...], 
 def test_what_is_visited_for_the_proof_is_nobodys_noise(settings: LazySettings) -> None:
     settings.NOISE_NOTED = True
     assert prove(requests=1).status == 0
-    assert reporting._teller is None
+    assert reporting._reporter is None
 
 
 def test_without_an_engine_it_cannot_run(settings: LazySettings) -> None:

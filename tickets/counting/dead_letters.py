@@ -29,7 +29,7 @@ from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Action, Condition, Store, Transaction
 from portal.errors import Conflict, NotFound, PortalError, TransactionRefused, Unavailable
-from portal.load import reporting
+from portal.load import measurement
 from portal.load.measurement import NoiseTally
 from portal.schema.keys import anonymous
 from portal.streams import batch as records
@@ -89,7 +89,7 @@ def keep(
             WORKER.put(item)
     if store and len(writing):
         store.transact(writing)
-    reporting.note(tenant_id, NoiseTally(dead=len(dead)))
+    measurement.note(tenant_id, NoiseTally(dead=len(dead)))
     for change in dead:
         log.error("A stream record was put aside: tenant %s, %s", tenant_id or "(none)", change.reason)
 

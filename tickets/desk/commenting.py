@@ -13,7 +13,7 @@ from delivery.outbox.publisher import publish
 from portal import clock
 from portal.dynamo.retry import retrying
 from portal.dynamo.store import Action, Transaction
-from portal.dynamo.transaction import Companion, beside
+from portal.dynamo.transaction import Companion, with_companion
 from portal.errors import Conflict, Invalid, Overtaken, TransactionRefused
 from tenants.tenancy.context import TenantContext
 from tickets.desk import changing, timelines
@@ -78,7 +78,7 @@ def comment(
     waiting = [companion]  # for the first attempt, beside whose read it does its part
 
     def attempt() -> SummaryItem:
-        summary = beside(waiting.pop() if waiting else None, lambda: changing.read(tenant, number))
+        summary = with_companion(waiting.pop() if waiting else None, lambda: changing.read(tenant, number))
         if seen and changing.updated_at(tenant, summary) > seen:
             _refuse_unseen(tenant, number, digest, seen)
         transaction = Transaction()

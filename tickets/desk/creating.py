@@ -10,7 +10,7 @@ from delivery.outbox.publisher import publish
 from portal import clock
 from portal.dynamo.retry import retrying
 from portal.dynamo.store import Transaction
-from portal.dynamo.transaction import Companion, beside
+from portal.dynamo.transaction import Companion, with_companion
 from portal.errors import Throttled, TransactionRefused
 from tenants.tenancy.context import TenantContext
 from tickets.desk import changing
@@ -50,7 +50,7 @@ def create(
     made = _made_of(values)
     resolver, description = made[ASSIGNEE.name], made[DESCRIPTION.name]
     assigned = resolver_name(tenant, resolver)
-    counter = beside(companion, lambda: _next_number(tenant))
+    counter = with_companion(companion, lambda: _next_number(tenant))
     number, at = int(counter.last), clock.stamp()
     pk = tenant.repository.key(stored.ticket, number)
     summary = SummaryItem(

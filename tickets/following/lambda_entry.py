@@ -65,7 +65,7 @@ def stream_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 
     Raises Invalid for an event that names no shard.
     """
-    reporting.start("stream function", "worker", beside=False)
+    reporting.start("stream function", "worker", in_thread=False)
     reporting.turn()
     if event.get("source") == _SCHEDULED:
         return _write_watermark()

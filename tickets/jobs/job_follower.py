@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from typing import Final, Generic
 
 from portal.errors import PortalError
-from portal.streams import beside
+from portal.streams import background
 from tickets.jobs.leased_job import I, JobKind, LeasedJob, LeaseWatch, TakenOver
 
 log = logging.getLogger("pooldesk.stream")
@@ -45,7 +45,7 @@ class JobFollower(Generic[I]):
 
     def running(self) -> AbstractContextManager[None]:
         """Work while the context lasts."""
-        return beside.working(self.turn, pause=lambda: self._look_seconds, name=self._kind.name, log=log)
+        return background.working(self.turn, pause=lambda: self._look_seconds, name=self._kind.name, log=log)
 
     def turn(self, again: Again = lambda: True) -> int:
         """Look once what there is to do, and do it while `again` says so. Return how many jobs have ended.

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 
 from portal.dynamo.client import alongside
 from portal.errors import Invalid
-from portal.load import concurrency, reporting
+from portal.load import concurrency, measurement
 from portal.load.concurrency import TooHeavy
 from portal.load.measurement import NoiseTally
 from portal.streams import watermark
@@ -91,7 +91,7 @@ def _results(tenant: TenantContext, address: SearchAddress, after: str) -> dict[
 def place_for_a_search(tenant: TenantContext) -> Iterator[None]:
     """Take one of the tenant's places for searches. Raises TooHeavy where all are taken, and none is left soon."""
     if not concurrency.searches.enter(tenant.tenant_id, wait=concurrency.SEARCH_WAIT_SECONDS):
-        reporting.note(tenant.tenant_id, NoiseTally(refused=1))
+        measurement.note(tenant.tenant_id, NoiseTally(refused=1))
         raise TooHeavy("This desk has as many searches under way as it may have at a time.")
     try:
         yield

@@ -26,7 +26,7 @@ from portal import clock
 from portal.bounded_cache import BoundedCache
 from portal.dynamo.library_errors import is_missing
 from portal.errors import Unavailable
-from portal.streams import beside, stream_source
+from portal.streams import background, stream_source
 from portal.streams.stream_source import POOLED, StreamSource
 from tickets.search.index import merging, publishing
 from tickets.search.index.index_store import IndexStore
@@ -78,7 +78,7 @@ class MergeFollower:
 
     def running(self) -> AbstractContextManager[None]:
         """Work while the context lasts."""
-        return beside.working(self.turn, pause=lambda: LOOK_SECONDS, name="merging of search indexes", log=log)
+        return background.working(self.turn, pause=lambda: LOOK_SECONDS, name="merging of search indexes", log=log)
 
     def turn(self, again: Callable[[], bool] = lambda: True, *, largest: float = math.inf) -> int:
         """Merge what is due, while `again` says so, and return how many merges were done; none of more than `largest`
