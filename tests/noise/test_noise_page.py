@@ -169,7 +169,7 @@ def test_the_page_costs_the_same_with_ten_tenants_in_the_notes_and_with_ten_thou
 
 
 def test_an_item_is_small_whatever_tenants_there_are(engine: None) -> None:
-    notes = TenantNotes()
+    notes = TenantNotes(clock=lambda: 0.0)
     for number in range(10_000):
         notes.note(f"{number:032x}", NoiseTally(*[number + 0.5] * 12))
     [minute] = notes.all()
