@@ -17,7 +17,7 @@ from portal import clock
 from portal.dynamo.client import fan_out
 from portal.load import noise_report, tenant_limiter
 from portal.load.measurement import MINUTE, NoiseTally
-from portal.load.noise_report import LATE_MINUTES, NoiseBoard, TenantNoise
+from portal.load.noise_report import LATE_MINUTES, LoadReport, TenantNoise
 from portal.schema import keys
 from portal.streams import watermark
 from tenants.operators.operator_site import OperatorSite
@@ -75,12 +75,12 @@ _FULLEST: Final = 8  # queues
 _NEARLY: Final = 80  # percent of a limit, from which on it is marked
 
 
-def noisy_rows(board: NoiseBoard, tenants: Mapping[str, TenantItem]) -> list[dict[str, Any]]:
+def noisy_rows(board: LoadReport, tenants: Mapping[str, TenantItem]) -> list[dict[str, Any]]:
     """Return a row for each of the noisiest tenants: its share of all capacity, and of what it may ask for."""
     return [_noisy_row(noise, board, tenants.get(noise.tenant_id)) for noise in board.noisiest(NAMED)]
 
 
-def _noisy_row(noise: TenantNoise, board: NoiseBoard, tenant: TenantItem | None) -> dict[str, Any]:
+def _noisy_row(noise: TenantNoise, board: LoadReport, tenant: TenantItem | None) -> dict[str, Any]:
     tally, limit = noise.tally, _per_minute(tenant)
     of_limit = None if not limit else round(100 * noise.peak_units / limit)
     return {
@@ -95,7 +95,7 @@ def _noisy_row(noise: TenantNoise, board: NoiseBoard, tenant: TenantItem | None)
     }
 
 
-def suffering_rows(board: NoiseBoard, tenants: Mapping[str, TenantItem]) -> list[dict[str, Any]]:
+def suffering_rows(board: LoadReport, tenants: Mapping[str, TenantItem]) -> list[dict[str, Any]]:
     """Return a row for each tenant that was refused something, waited or lost a delivery."""
     return [
         {
@@ -110,7 +110,7 @@ def suffering_rows(board: NoiseBoard, tenants: Mapping[str, TenantItem]) -> list
     ]
 
 
-def deeds(board: NoiseBoard, holds: Sequence[HoldItem], reshardings: Sequence[ReshardItem]) -> list[str]:
+def deeds(board: LoadReport, holds: Sequence[HoldItem], reshardings: Sequence[ReshardItem]) -> list[str]:
     """Return sentences that say what the system did in these minutes, without those about nothing."""
     total, begins = board.total, board.ended_at - timedelta(minutes=board.minutes)
     said = [
@@ -144,12 +144,12 @@ def queue_summary(seen: Depths | None) -> dict[str, Any]:
     }
 
 
-def told_by(board: NoiseBoard) -> str:
+def told_by(board: LoadReport) -> str:
     """Return by which processes it was told: "2 web, 1 stream worker"."""
     return ", ".join(f"{len(board.kinds[kind])} {kind}" for kind in sorted(board.kinds))
 
 
-def rest(board: NoiseBoard) -> dict[str, str]:
+def rest(board: LoadReport) -> dict[str, str]:
     """Return what all tenants together had that no process named, and what was done for none."""
     named = NoiseTally()
     for noise in board.tenants.values():
@@ -161,7 +161,7 @@ def rest(board: NoiseBoard) -> dict[str, str]:
     }
 
 
-def oldest(board: NoiseBoard) -> str:
+def oldest(board: LoadReport) -> str:
     """Return the longest time that a message was in its queue, "" where none was."""
     return _seconds(board.total.wait)
 
