@@ -191,48 +191,33 @@ def _manifest(archive: zipfile.ZipFile) -> Manifest:
 
 
 def _line(table: str, item: Raw) -> bytes:
-    plain = _with_texts(item)
-    told = {"table": table, "item": plain, "sum": _sum(table, plain)}
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    told = {"table": table, "item": item, "sum": _sum(table, item)}
+    return json.dumps(told, ensure_ascii=False, separators=(",", ":"), default=_in_base64).encode() + b"\n"
 
 
 def _parsed(entry: Entry, number: int, line: bytes) -> tuple[str, Raw]:
     try:
-        told = plain_text.read_json(line)
+        told = plain_text.read_json(line, object_hook=_with_bytes)
         if told["sum"] == _sum(told["table"], told["item"]):
-            return told["table"], _with_bytes(told["item"])
+            return told["table"], told["item"]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FileFault(f"Line {number:,} of {entry.name} cannot be read.") from error
     raise FileFault(f"Line {number:,} of {entry.name} is not as it was written.")
 
 
 def _sum(table: str, item: Raw) -> str:
-    text = json.dumps([table, item], sort_keys=True, separators=(",", ":"))
+    text = json.dumps([table, item], sort_keys=True, separators=(",", ":"), default=_in_base64)
     return hashlib.blake2b(text.encode(), digest_size=_SUM_BYTES).hexdigest()
 
 
-def _with_texts(value: Any) -> Any:
-    """Return a raw item whose binary values are texts in base64."""
-    if isinstance(value, dict):
-        return {name: _with_texts(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_with_texts(inner) for inner in value]
-    return base64.b64encode(bytes(value)).decode() if isinstance(value, bytes | bytearray) else value
+def _in_base64(binary: Any) -> str:
+    return base64.b64encode(bytes(binary)).decode()
 
 
-def _with_bytes(item: Any) -> Any:
-    """Return the raw item that `_with_texts` was given."""
-    return {name: _typed(value) for name, value in item.items()}
-
-
-def _typed(value: dict[str, Any]) -> dict[str, Any]:
-    ((kind, inner),) = value.items()
-    if kind == "B":
-        inner = base64.b64decode(inner)
-    elif kind == "BS":
-        inner = [base64.b64decode(one) for one in inner]
-    elif kind == "M":
-        inner = _with_bytes(inner)
-    elif kind == "L":
-        inner = [_typed(one) for one in inner]
-    return {kind: inner}
+def _with_bytes(value: dict[str, Any]) -> dict[str, Any]:
+    """Return a value of an item with its bytes. An attribute that is called B or BS has an object and no text."""
+    if isinstance(binary := value.get("B"), str):
+        return value | {"B": base64.b64decode(binary)}
+    if isinstance(binaries := value.get("BS"), list):
+        return value | {"BS": [base64.b64decode(one) for one in binaries]}
+    return value

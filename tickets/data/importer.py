@@ -25,7 +25,7 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from portal import clock
 from portal.dynamo.store import TRANSACTION_LIMIT, Condition, Store, Transaction
@@ -226,11 +226,11 @@ def exported_history(row: ExportedTicket, *, identity: str, people: TicketPeople
     return made, [f"has no room for the tag “{one}”" for one in left]
 
 
-def history(row: ArchivedTicket, *, identity: str, people: TicketPeople, closer: str) -> tuple[History, list[str]]:
+def history(row: ArchivedTicket, *, identity: str, people: TicketPeople) -> tuple[History, list[str]]:
     """Return the row as a ticket's history, and what could not be kept of it, each as the end of a sentence.
 
     The first assignee who is a member gets the ticket; the names of the others stay as tags. The archive names the
-    person who closed a ticket only for merged pull requests; otherwise it is `closer`.
+    person who closed a ticket only for merged pull requests; otherwise it is CLOSER.
     """
     found = [(name, people.find(name)) for name in row.assignees]
     resolver = next((member for _, member in found if member), None)
@@ -244,7 +244,7 @@ def history(row: ArchivedTicket, *, identity: str, people: TicketPeople, closer:
     entries = [opened(row.created_at, "", row.author)]
     entries += sorted((PastEntry("comment", c.at, "", c.author, body=c.body) for c in row.comments), key=_at)
     if row.closed_at:
-        closing = changed(row.closed_at, "", row.closed_by or closer, ("status", "open", "closed"))
+        closing = changed(row.closed_at, "", row.closed_by or CLOSER, ("status", "open", "closed"))
         entries = sorted([*entries, closing], key=_at)
     made = History(
         identity=identity,
@@ -284,7 +284,8 @@ def write(
     changed_since = claim is not None and claim.digest != row.digest
     number = int(claim.number) if claim and not changed_since else numbers.next(row.own_number)
     items = collection(tenant, number, made, epoch=numbers.epoch)
-    marker = _marker(tenant, source, row, made, number)
+    pk = tenant.repository.key(import_keys.import_source, source)
+    marker = ImportItem(pk, row.id, number=number, digest=row.digest, comments=made.comment_count, done=1)
     try:
         if claim is None and _fits(made):
             _finish(tenant, marker, items, items.activity, ImportItem.pk.does_not_exist())
@@ -300,19 +301,6 @@ def write(
     except TransactionRefused as error:
         raise Refused(_why(error)) from error
     return number
-
-
-def _marker(
-    tenant: TenantContext, source: str, row: ArchivedTicket | ExportedTicket, made: History, number: int
-) -> ImportItem:
-    return ImportItem(
-        tenant.repository.key(import_keys.import_source, source),
-        row.id,
-        number=number,
-        digest=row.digest,
-        comments=made.comment_count,
-        done=1,
-    )
 
 
 def _fits(made: History) -> bool:
@@ -444,7 +432,8 @@ class Import:
         return name
 
     def _take(self, raw: RawRow, markers: Markers) -> None:
-        row = self._read(raw)
+        read = import_rows.read_exported if raw.kind == archive_reader.KIND else import_rows.read_archived
+        row = read(raw, self._now)
         if self._seen.again(row.kind, row.number):
             raise Refused("comes twice in the archive; only the first counts")
         self.outcome.reviews += row.reviews
@@ -453,8 +442,8 @@ class Import:
             self.placed(row.kind, row.number, int(marker.number))
             self._compare(row, marker.digest, int(marker.number))
             return
-        identity = f"{self.source}/{row.id}"
-        made, remarks = self._history(row, identity)
+        told: dict[str, Any] = {"identity": f"{self.source}/{row.id}", "people": self._people}
+        made, remarks = exported_history(row, **told) if isinstance(row, ExportedTicket) else history(row, **told)
         number = 0
         if not self.dry_run:
             if not self._is_listed:
@@ -467,16 +456,6 @@ class Import:
         self.outcome.renumbered += bool(row.own_number and number and number != row.own_number)
         for remark in [*row.remarks, *remarks]:
             self.say(f"{row.name} {remark}." + (f" It is ticket {number}." if number else ""))
-
-    def _read(self, raw: RawRow) -> ArchivedTicket | ExportedTicket:
-        if raw.kind == archive_reader.KIND:
-            return import_rows.read_exported(raw, self._now)
-        return import_rows.read_archived(raw, self._now)
-
-    def _history(self, row: ArchivedTicket | ExportedTicket, identity: str) -> tuple[History, list[str]]:
-        if isinstance(row, ExportedTicket):
-            return exported_history(row, identity=identity, people=self._people)
-        return history(row, identity=identity, people=self._people, closer=CLOSER)
 
     def _compare(self, row: ArchivedTicket | ExportedTicket, digest: str, number: int) -> None:
         if row.digest == digest:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, Final
 
 from portal.dynamo import client, platform
-from portal.dynamo.batches import BATCH_WRITE_LIMIT, batch_write
+from portal.dynamo.batches import BATCH_WRITE_LIMIT, batch_write, chunked
 from portal.dynamo.placement import Placement, at
 from portal.dynamo.tenant_reader import TenantReader
 from portal.errors import ConditionFailed
@@ -57,7 +57,7 @@ class Eraser:
     def clear(self, holding: Holding, *, deleted: Callable[[int], object]) -> int:
         """Delete all that is found of a holding and return how many that were; each batch is told to `deleted`."""
         total = 0
-        for some in _in_batches(self.find(holding)):
+        for some in chunked(self.find(holding), BATCH_WRITE_LIMIT):
             self._delete(holding, some)
             total += len(some)
             deleted(len(some))
@@ -107,18 +107,6 @@ def _delete_here(some: Sequence[StoredItem]) -> None:
         if stored.table.scope != "tenant":
             request = {"TableName": stored.table.full_name, "Key": stored.key}
             client.connection(role_for(stored.table)).dispatch("DeleteItem", request)
-
-
-def _in_batches(found: Iterable[StoredItem]) -> Iterator[list[StoredItem]]:
-    """Put what is found together in batches: what is deleted while a partition is read changes nothing before it."""
-    some: list[StoredItem] = []
-    for stored in found:
-        some.append(stored)
-        if len(some) == BATCH_WRITE_LIMIT:
-            yield some
-            some = []
-    if some:
-        yield some
 
 
 def _identity(stored: StoredItem) -> tuple[str, str, str]:
