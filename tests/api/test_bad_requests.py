@@ -97,7 +97,10 @@ def test_json_that_could_be_read_in_two_ways_or_none_is_refused_with_its_place(
     assert says in said["detail"]
 
 
-@pytest.mark.parametrize("body", [b"[]", b'"text"', b"7", b"null", b"true", b"{}"])
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"[]", b'"text"', b"7", b"null", b"true", b"{}", b'{"title": "\\ud800"}', b'{"\\ud800": "x"}'],
+)
 @pytest.mark.parametrize("route", ROUTES)
 def test_what_is_no_object_with_the_wanted_members_is_refused(client: ApiClient, route: str, body: bytes) -> None:
     assert refused(client, route, body)["status"] == 422

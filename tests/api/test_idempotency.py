@@ -249,25 +249,6 @@ def test_who_finds_its_claim_gone_writes_nothing_and_may_come_back(
     assert tickets(client) == 1
 
 
-def test_a_comment_that_was_taken_over_is_added_once(
-    world: World, client: ApiClient, interrupted: _Interrupted, later: Callable[[float], None]
-) -> None:
-    world.tickets("acme", 1)
-    answers: list[Any] = []
-
-    def comment() -> Any:
-        return client.send("/tickets/1/comments", {"body": "Once."}, Idempotency_Key=KEY)
-
-    def taken_over() -> None:
-        later(CLAIM_SECONDS + 1)
-        answers.append(comment())
-
-    interrupted.before(taken_over)
-    slow = comment()
-    assert slow.content == answers[0].content
-    assert client.ask("/tickets/1").json()["comment_count"] == 1
-
-
 def test_an_outage_is_no_answer_and_the_next_one_need_not_wait(client: ApiClient, interrupted: _Interrupted) -> None:
     interrupted.before(fail(Unavailable("Away.")))
     assert told(create(client)) == (503, "unavailable")
