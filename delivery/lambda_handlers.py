@@ -1,18 +1,14 @@
 """The handlers that AWS Lambda calls in place of `run_dispatch`, `run_delivery` and `note_bounces`.
 
-The outbox: no invocation may rely on what an earlier one left in the process, so no message waits here.
-`outbox_handler` leaves what is over a tenant's limits in the outbox at once. `sweep_handler`, which a rule of
-EventBridge calls each minute, finds it there with all else that is due, and works on it for most of that minute. The
-process's memory of messages on their way only serves the tenants' limits.
+No invocation relies on what an earlier one left in the process, so no message waits there: `outbox_handler` leaves what
+is over a tenant's limits in the outbox, where `sweep_handler`, called each minute, finds it with all else that is due.
 
-A queue of deliveries: a batch is delivered in parallel, within the same limits for each tenant; what is over them is
-sent again with a delay. The answer names the messages that Lambda must not delete (ReportBatchItemFailures). A message
-that was being worked on when an invocation died is a suspect: it runs after all others of its batch, and one in a
-batch, so that a message that kills its invocation takes no other along.
+A batch of deliveries runs in parallel, within the same limits for each tenant; the answer names the messages that
+Lambda must not delete. Suspects, which were being worked on when an invocation died, run after all others of the batch
+and one in a batch, so that a message that kills its invocation takes no other along.
 
-Sources: AWS, "Using AWS Lambda with Amazon DynamoDB" (the event), "Lambda execution environment lifecycle" (nobody says
-how long a process keeps its memory), "Using Lambda with Amazon SQS", "Handling errors for an SQS event source in
-Lambda" (partial batch responses; an answer with an empty list deletes all).
+Sources: AWS, "Using AWS Lambda with Amazon DynamoDB" (the event), "Using Lambda with Amazon SQS", "Handling errors for
+an SQS event source in Lambda" (an answer with an empty list deletes all).
 """
 
 from __future__ import annotations

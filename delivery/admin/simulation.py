@@ -2,11 +2,8 @@
 
 It is the closed loop of the published experiment: each tenant sends its next message 0.1 s after the last one was
 answered, and the noisy one has 15 senders in the second phase. Eight workers have three slots each. Work takes 0.223 s
-and a log-normal part (median 0.06 s), which gives the published quiet times; the n-th message of a tenant takes as long
-in both phases. Nothing in it is random from one call to the next.
-
-Our own design is run by the product's code: its sets, its assignment of workers, its `Sender` with the limits of the
-settings, and the `Schedule` of its workers. Only time, work and the queues themselves are made up.
+and a log-normal part (median 0.06 s), and nothing is random from one call to the next. Our own design is run by the
+product's code; only time, work and the queues themselves are made up.
 """
 
 from __future__ import annotations

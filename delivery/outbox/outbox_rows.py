@@ -1,12 +1,9 @@
 """Read and change the rows of the outbox: which members are due, sent, answered, failed or given up.
 
-Every change can be made again without harm. It is bound to what is stored: where another came first, it is made anew on
-what that one left. A row that has nothing open leaves the index of pending ones; where its last two destinations answer
-at the same time, or a process dies in between, `settle` sees to it.
-
-The dispatcher reads rows from the images of the stream, from the index of what is due, and by their keys. A request may
-hold the keys of one tenant only, so rows are read tenant by tenant, all at the same time. Rows of tenants that have an
-outbox of their own are read inside of its source, and their keys say where that is.
+Every change can be made again without harm: it is bound to what is stored, and made anew on what another change left. A
+row that has nothing open leaves the index of pending ones; where its last two destinations answer at the same time, or
+a process dies in between, `settle` sees to it. A request may hold the keys of one tenant only, so rows are read tenant
+by tenant, all at the same time; those of an outbox of a tenant's own inside of its source.
 
 Cost, for a row of up to 1 KB: 2 write units in the transaction of the change and 1 for the index; `sent` takes 1 and 2
 for the index, since the row moves there; `answered` of the last destination 1 and 1. See docs/costs.md.
@@ -23,14 +20,15 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from delivery.outbox.publisher import member
-from delivery.outbox.stored import OutboxItem, PendingRow, held, pending, pending_of, row_parts
+from delivery.outbox.stored import OutboxItem, PendingRow, held, outbox_row, pending, pending_of, row_parts
 from portal import clock
 from portal.dynamo import placement
 from portal.dynamo.client import fan_out
+from portal.dynamo.library_errors import is_missing
 from portal.dynamo.placement import POOL, Placement, at
 from portal.dynamo.retry import retrying
 from portal.dynamo.store import Action, Store, Transaction
-from portal.errors import ConditionFailed, TransactionRefused
+from portal.errors import ConditionFailed, TransactionRefused, Unavailable
 from portal.isolation import guard
 from portal.streams.worker import WORKER
 
@@ -163,6 +161,17 @@ def read(wanted: Iterable[RowKey]) -> dict[RowKey, OutboxItem]:
         by_tenant[row_parts(key.event_id)[0], key.placement].append(key)
     found = fan_out([partial(_read, *whose, mine) for whose, mine in by_tenant.items()])
     return {key: row for some in found for key, row in some}
+
+
+def find(repository: Store, row_id: str, timestamp: str) -> OutboxItem | None:
+    """Read a row consistently, None where there is none; also where it was in an outbox of a tenant's own that is no
+    more. Raises Unavailable."""
+    try:
+        return repository.get(OutboxItem, outbox_row, row_id, sort=timestamp, consistent=True)
+    except Unavailable as error:
+        if repository.placement == POOL or not is_missing(error):
+            raise
+        return None
 
 
 def _read(tenant_id: str, where: str, wanted: list[RowKey]) -> list[tuple[RowKey, OutboxItem]]:

@@ -1,8 +1,7 @@
 """Count who shares queues with whom: in a real installation, in a published one, and by chance.
 
-All counts are exact, in closed form: nothing is sampled. Their cost grows with the number of different sets, not with
-that of pairs: the pairs that share at least some k queues are counted by the groups of k, and the rest follows by
-inclusion and exclusion.
+All counts are exact: the pairs that share at least k queues are counted by the groups of k, and the rest follows by
+inclusion and exclusion, at a cost that grows with the number of different sets.
 
 The slides are: Anton Aleksandrov (AWS), "Serverless Shuffle Sharding". They call a queue with its worker a processor.
 """

@@ -1,15 +1,12 @@
 """Deliver what a worker's queues bring: a thread for each queue that waits for messages, and one for each slot.
 
-A queue is asked only while a slot is free, for one message where it was quiet and for more while it brings as many as
-it was asked for. Received messages wait in a short list until a slot takes them, from the queue with the fewest running
-first. A message over its tenant's limits is set aside for a moment and then put behind others, so that it never delays
-another tenant's.
+A queue is asked only while a slot is free. Received messages wait in a short list until a slot takes them, from the
+queue with the fewest running first. A message over its tenant's limits is set aside for a moment and then put behind
+others, so that it never delays another tenant's.
 
-The queues may be away: each thread then waits with full jitter and goes on. A worker that is killed leaves nothing
-behind; what it had is seen again after VISIBILITY_SECONDS.
-
-Received messages are kept invisible during the work, and deleted afterwards (`Receipts`). Deletes are sent in batches,
-ten times a second. A message that SQS refuses to delete comes again; its row then says that there is nothing to do.
+Messages are kept invisible during the work, and deleted afterwards in batches (`Receipts`). A worker that is killed
+leaves nothing behind: its messages are seen again after VISIBILITY_SECONDS, as is one that SQS refuses to delete, whose
+row then says that there is nothing to do.
 """
 
 from __future__ import annotations

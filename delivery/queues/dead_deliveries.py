@@ -1,15 +1,11 @@
-"""Keep what could not be delivered: list it, try it again, or throw it away.
+"""Keep what could not be delivered, and let operators replay or drop it, with rows of the audit trail.
 
-A delivery dies when its destination cannot take it (its attempts are used up, the destination says so, nobody delivers
-there) or when it was being worked on each time that a worker died. The letter is written in one transaction with the
-outbox's row, which from then on waits for it no longer. Replayed, the row waits for it again, in one transaction with
-the letter's removal; so it is tried again once, however often and by however many it is asked for.
+A dead letter is written in one transaction with the outbox's row, which from then on waits for it no longer. Replayed,
+the row waits for it again, in one transaction with the letter's removal: so it is tried again once, however many ask.
 
-Replaying and dropping are an operator's acts, in one transaction with their rows in the audit trail.
-
-No transaction spans sites. So where a tenant's outbox is in a silo, the letter is written first and the row changed
-behind it, and a replay opens the row before it removes the letter: what dies in between is done again, and a receiver
-then knows by its id what it gets a second time.
+No transaction spans sites. Where a tenant's outbox is in a silo, the letter is written first and the row changed behind
+it, and a replay opens the row before it removes the letter: a process that dies in between does it again, and a
+receiver then knows the event by its id.
 """
 
 from __future__ import annotations

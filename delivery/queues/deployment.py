@@ -1,15 +1,9 @@
 """Declare the part of the template that makes the queues, and runs dispatcher and deliveries as Lambda functions.
 
-No queue has a redrive policy: what cannot be delivered is a dead letter of its tenant, in a table.
-
-One function follows the outbox's stream, another one sweeps each minute. Nothing rests on the stream: what Lambda
-misses, gives up or brings late stands in the index of pending rows, where the sweep finds it. So the mapping begins at
-the newest record, and repeats a batch for minutes and not for a day; a record that breaks the function is told in a
-queue, because its row would break the sweep too.
-
-The function that delivers acts for one tenant at a time with the tenant role, as the portal does, and has a role of its
-own for the rest. Lambda takes from each queue apart, and as much as _AT_ONCE says: there are no workers with numbers,
-so DELIVERY_WORKERS means nothing to it.
+No queue has a redrive policy: what cannot be delivered is a dead letter of its tenant, in a table. Nothing rests on the
+outbox's stream, because a sweep each minute finds what Lambda misses or gives up. So the mapping begins at the newest
+record and repeats a batch for minutes; a record that breaks the function is told in a queue, because its row would
+break the sweep too. The function that delivers acts for one tenant at a time with the tenant role.
 
 Sources: AWS, "Lambda parameters for Amazon DynamoDB event source mappings", "Using event filtering with a DynamoDB
 event source", "Creating and configuring an Amazon SQS event source mapping", "Handling errors for an SQS event source".

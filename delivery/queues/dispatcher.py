@@ -1,11 +1,8 @@
-"""Send what the outbox holds: what the stream brings at once, what waits in the sender, and what the stream missed.
+"""Send what the outbox holds: new rows of the stream at once, and by a sweep of the index what the stream missed.
 
-Sending comes first and the note of it second: whoever dies in between has sent a message that is sent again, and nobody
-has noted one that was never sent. A row that the stream brings late may have been sent already, by whoever died or by
-the sweeper, so it is read before.
-
-One dispatcher may have any number of threads. Of several dispatchers one follows the stream and sweeps. It serves the
-outboxes of tenants that have one of their own as well: each message says in which its row stands.
+Sending comes first and the note of it second: a dispatcher that dies in between has sent a message that is sent again,
+and none is noted that was never sent. One dispatcher may have any number of threads. Of several dispatchers one follows
+the stream and sweeps, also the outboxes of tenants that have their own: each message says in which its row is.
 """
 
 from __future__ import annotations
@@ -14,10 +11,8 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from threading import Lock
 from typing import Final
 
 from delivery.outbox import outbox_rows, publisher
@@ -47,23 +42,11 @@ WATCHED_SECONDS: Final = 10.0  # after which a message that nobody has answered 
 _Failures = dict[RowKey, Unavailable]  # of the rows that a change was made to
 
 
-@dataclass
-class _Watched:
-    """A message on its way, whose unit this dispatcher's sender holds."""
-
-    row: RowKey
-    member: str
-    attempt: int
-    at: float  # monotonic
-
-
 class Dispatcher:
     """Bring rows to the sender, and note what it sent. `handle` is a handler of the outbox's stream."""
 
     def __init__(self, sender: Sender, *, holds: HoldCache | None = None) -> None:
         self._sender, self._holds = sender, holds or HoldCache()
-        self._lock = Lock()
-        self._watched: dict[tuple[RowKey, str], _Watched] = {}
 
     def handle(self, batch: Batch) -> BatchResult:
         """Send the new rows of a batch, and free the units of those that have been answered.
@@ -112,27 +95,27 @@ class Dispatcher:
 
     def look_up(self, *, older_than: float = WATCHED_SECONDS) -> int:
         """Free the units whose answer came by a shard of the stream that another dispatcher reads. Return how many."""
-        now = time.monotonic()
-        by_placement: dict[str, list[_Watched]] = defaultdict(list)
-        with self._lock:
-            for one in self._watched.values():
-                if now - one.at >= older_than:
-                    by_placement[one.row.placement].append(one)
-        return sum(self._look_up(where, waiting, now) for where, waiting in sorted(by_placement.items()))
+        by_placement: dict[str, list[Offer]] = defaultdict(list)
+        for offer in self._sender.unanswered(older_than=older_than):
+            by_placement[offer.message.placement].append(offer)
+        return sum(self._look_up(where, waiting) for where, waiting in sorted(by_placement.items()))
 
     # --- inside ---
 
-    def _look_up(self, where: str, waiting: list[_Watched], now: float) -> int:
+    def _look_up(self, where: str, waiting: list[Offer]) -> int:
         rows: dict[RowKey, OutboxItem] = {}
         try:
-            rows = outbox_rows.read(one.row for one in waiting)
+            rows = outbox_rows.read(_row_of(offer) for offer in waiting)
         except Unavailable as error:
             if not where:
                 raise
             if not is_missing(error):  # what was in an outbox that is no more has ended
                 log.warning("Messages of tenants on %s are looked up later: %s", where, error.message)
                 return 0
-        return sum(self._has_ended(one, rows.get(one.row), now) for one in waiting)
+        ended = [offer for offer in waiting if _has_ended(offer, rows.get(_row_of(offer)))]
+        for offer in ended:
+            self._sender.over(*offer.key)
+        return len(ended)
 
     def _send(self, rows: Collection[OutboxItem]) -> tuple[Taken, _Failures]:
         free, failed = self._free_to_go(rows)
@@ -164,14 +147,9 @@ class Dispatcher:
     def _note_sent(self, sent: Iterable[Offer]) -> _Failures:
         rows: dict[RowKey, OutboxItem] = {}
         members: dict[RowKey, set[str]] = defaultdict(set)
-        now = time.monotonic()
-        with self._lock:
-            for offer in sent:
-                key = RowKey(offer.row.event_id, offer.row.timestamp, offer.message.placement)
-                member = _member(offer)
-                rows[key] = offer.row
-                members[key].add(member)
-                self._watched[key, member] = _Watched(key, member, offer.attempt, now)
+        for offer in sent:
+            rows[_row_of(offer)] = offer.row
+            members[_row_of(offer)].add(_member(offer))
         return _each({key: partial(outbox_rows.sent, row, members[key]) for key, row in rows.items()})
 
     def _note_over(self, old: OutboxItem, new: OutboxItem | None) -> int:
@@ -186,22 +164,8 @@ class Dispatcher:
         ]
         for member in ended:
             failed = new is not None and member in (new.open or ())
-            self._free(outbox_rows.key_of(old), member, failed=failed)
+            self._sender.over(old.event_id, *publisher.member_parts(member), failed=failed)
         return len(ended)
-
-    def _has_ended(self, one: _Watched, row: OutboxItem | None, now: float) -> bool:
-        done = row is None or one.member not in (row.open or ())
-        if row is not None and (done or outbox_rows.tried(row, one.member).ended >= one.attempt):
-            done = True
-        if done or now - one.at > outbox_rows.CERTAINLY_ANSWERED.total_seconds():
-            self._free(one.row, one.member)
-        return done
-
-    def _free(self, key: RowKey, member: str, *, failed: bool = False) -> None:
-        index, destination = publisher.member_parts(member)
-        self._sender.over(key.event_id, index, destination, failed=failed)
-        with self._lock:
-            self._watched.pop((key, member), None)
 
 
 def _each(changes: Mapping[RowKey, Callable[[], object]]) -> _Failures:
@@ -218,6 +182,11 @@ def _each(changes: Mapping[RowKey, Callable[[], object]]) -> _Failures:
 
     errors = fan_out([partial(attempt, key, change) for key, change in changes.items()])
     return {key: error for key, error in zip(changes, errors, strict=True) if error is not None}
+
+
+def _has_ended(offer: Offer, row: OutboxItem | None) -> bool:
+    member = _member(offer)
+    return row is None or member not in (row.open or ()) or outbox_rows.tried(row, member).ended >= offer.attempt
 
 
 def _raise_first(failed: _Failures) -> None:
@@ -251,6 +220,10 @@ def _offers(row: OutboxItem) -> list[Offer]:
 
 def _key_of(record: Record) -> RowKey:
     return RowKey(record.keys["event_id"], record.keys["timestamp"], outbox_rows.here())
+
+
+def _row_of(offer: Offer) -> RowKey:
+    return RowKey(offer.message.event_id, offer.message.timestamp, offer.message.placement)
 
 
 def _member(offer: Offer) -> str:

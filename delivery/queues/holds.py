@@ -1,17 +1,13 @@
-"""Hold back, drain or drop what leaves one desk. Operators do this; each act has its row in the audit trail.
+"""Hold back, drain or drop the deliveries of one desk. Operators do this; each act has its row in the audit trail.
 
-paused: every event waits. drained: what was written until then goes out, later events wait. resumed: everything goes
-out again, what waited first. dropped: what was written until then is not delivered at all; later events are as before.
-Nothing that waits is lost, unless it waits longer than the outbox keeps a row.
+paused: every event waits. drained: events written until then go out, later ones wait. resumed: everything goes out
+again. dropped: events written until then are not delivered at all. Nothing is lost unless it waits longer than the
+outbox keeps a row.
 
-Dispatchers and consumers ask for a verdict on each event before they do anything with it. All holds lie in one
-partition and are few, so a process reads them with one Query every few seconds, however many tenants it serves. An
-operator's act is therefore obeyed a little later, by REFRESH_SECONDS.
-
-A row that waits lies in a partition of its own tenant in the index of pending rows, so that it costs nothing while it
-waits and the dispatcher does not meet it. When the hold is over, it is put back (`HoldApplier`). Any number of
-dispatchers may do this at the same time: each row is moved once. A tenant's rows may stand in several outboxes: in that
-of all, in one of its own, and in the one that it had before it was moved.
+Dispatchers and consumers ask for a verdict on each event. All holds are in one partition, so a process reads them with
+one Query every REFRESH_SECONDS, and obeys an act that much later. A row that waits is in a partition of its own tenant
+in the index of pending rows, where it costs nothing and no dispatcher meets it; `HoldApplier` puts it back afterwards,
+in whichever outboxes the tenant has rows.
 """
 
 from __future__ import annotations

@@ -1,20 +1,16 @@
 """Bound how much of one tenant is on its way at once: at a sender, at a worker, and by the queues of each worker.
 
-At a sender (`Lending`) a cap protects the others when a tenant's messages hold their slots for long. A tenant that
-merely has much to do, and whose messages are soon answered, takes nothing from anybody while slots are idle. Its last
-answers tell the two apart: only a tenant that waits, and whose answers since then were all quick, borrows. One slow
-answer ends it, so a receiver that hangs holds the cap and no more, except for what was lent while it was quick. A
-delivery hangs that fails and took long. As many in a row as the cap show that all of them would: from then on one
-delivery is tried at a time, until one succeeds or fails at once. So a hang is bounded by deliveries, not by seconds.
+At a sender (`Lending`) a cap protects the others when a tenant's messages hold their slots for long. A tenant whose
+messages are soon answered takes nothing from anybody while slots are idle: while its last answers were all quick, it
+borrows. One slow answer ends that. Deliveries that fail late hang; after as many in a row as the cap, one is tried at a
+time until one succeeds or fails at once. So a hang is bounded by deliveries, not by seconds.
 
-At a worker (`Schedule`) a tenant's share is bounded twice: by a cap on what of it runs at the same time, which is what
-holds a slow receiver, and by a token bucket, which holds a flood. A unit of the cap stays taken until the delivery has
-really ended: a delivery that hangs keeps its unit, and no other tenant's.
+At a worker (`Schedule`) a cap on what runs at the same time holds a slow receiver, and a token bucket a flood. A unit
+stays taken until the delivery has really ended, so one that hangs keeps its tenant's unit and no other's.
 
 A message that was being worked on when a worker died is a suspect. Suspects run one at a time, so that those that only
-ran at the same time as a message that kills its worker are delivered by the next one, and only the killer is met again
-and again. One that hangs makes way for the next. A message that was met in two deaths runs alone: for a while nothing
-else begins, so that an innocent message is not blamed when an undetected killer runs at the same time.
+ran at the same time as a message that kills its worker are delivered by the next one. A message that was met in two
+deaths runs alone, so that an innocent message is not blamed when an undetected poison message runs beside it.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
 """Do what one message asks for: find what is to be delivered, let its destination deliver it, write what came of it.
 
-A message only says where to look. Everything else is read with the repository of the tenant that it names, so that a
-message with one tenant's id and another's row finds nothing; and the row says whether there is still something to do,
-so that the same message twice does it once. It is read in the outbox that the message says: of all, or the tenant's
-own, which is what it was when the row was written, wherever the tenant lies by now.
+A message only says where to look. Everything else is read with the repository of the tenant that it names, so a message
+with one tenant's id and another's row finds nothing; and the row says whether there is still something to do, so that
+the same message twice does it once.
 
-A message that a worker had when it died, or that raised an error that nobody expected, is a suspect. The worker that
-held it may not have begun it, so this proves nothing yet: from then on each beginning is counted in its row, one at a
-time (`limits.Schedule`), and a message that was begun MOST_BEGINNINGS times without an answer becomes a dead letter. A
-database that is away, a tenant that has enough in flight and a worker that stops make no suspects: then the same is
-sent again as a new message, since SQS would count the next receive.
+A message that a worker had when it died, or that raised an unexpected error, is a suspect: each further beginning is
+counted in its row, and after MOST_BEGINNINGS without an answer it is a dead letter. A database that is away, a tenant
+that has enough in flight and a worker that stops make no suspects: then the same is sent again as a new message, since
+SQS would count the next receive.
 """
 
 from __future__ import annotations
@@ -22,12 +20,11 @@ from typing import Final
 
 from delivery.outbox import destinations, outbox_rows
 from delivery.outbox.outbox_rows import Work
-from delivery.outbox.stored import OutboxItem, outbox_row, row_parts
+from delivery.outbox.stored import row_parts
 from delivery.queues import dead_deliveries
 from delivery.queues.holds import HoldCache
 from delivery.queues.queue_transport import Message, Received
 from portal import clock
-from portal.dynamo.library_errors import is_missing
 from portal.dynamo.placement import Placement, at
 from portal.dynamo.store import Store
 from portal.errors import Invalid, NotFound, PortalError, Unavailable
@@ -97,12 +94,7 @@ def _find(message: Message, *, deadline: float = 0.0) -> Work | None:
     if owner != message.tenant_id or not clock.is_stamp(message.timestamp):
         raise Invalid(f"its ids are not those of tenant {message.tenant_id}")
     repository = Store("tenant", message.tenant_id, Placement.parse(message.placement))
-    try:
-        row = repository.get(OutboxItem, outbox_row, row_id, sort=message.timestamp, consistent=True)
-    except Unavailable as error:
-        if not (message.placement and is_missing(error)):  # an outbox of its own goes with all that is in it
-            raise
-        return None
+    row = outbox_rows.find(repository, row_id, message.timestamp)
     work = row and Work(repository, row, message.index, message.destination, deadline)
     return work if work and work.is_open else None
 

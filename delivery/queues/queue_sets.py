@@ -1,14 +1,10 @@
 """Tell which sets of four queues there are, in the order in which tenants are given them.
 
-Queues are numbered from 0, and there are a power of two of them. Each set is {a, b, c, a ^ b ^ c}: any three of its
-numbers determine the fourth, so two different sets share at most two queues. There are P(P-1)(P-2)/24 such sets of P
-queues: 14 of 8, 1,240 of 32, 10,416 of 64.
-
-A set is {q, q ^ d, q ^ e, q ^ d ^ e} for a plane of differences {d, e, d ^ e}. The P/4 sets of one plane cover every
-queue once, so the list goes plane by plane, and any beginning of it loads all queues alike: two queues differ by at
-most one tenant. The next plane is the one whose differences have been used least.
-
-When queues are added, the sets of before are sets still, and those who have one keep it.
+Queues are numbered from 0, and there are a power of two of them. Each set is {a, b, c, a ^ b ^ c}, so two different
+sets share at most two queues: 14 sets of 8 queues, 1,240 of 32, 10,416 of 64. A set is {q, q ^ d, q ^ e, q ^ d ^ e} for
+a plane of differences {d, e, d ^ e}. The sets of one plane cover every queue once, so the list goes plane by plane, the
+one with the least used differences next, and any beginning of it loads all queues alike. When queues are added, the
+sets of before are sets still.
 
 Source of the sets: the boolean Steiner quadruple systems (H. Hanani, "On quadruple systems", 1960).
 """

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from django.conf import settings
 
@@ -29,6 +29,8 @@ from portal.queueing import sqs_client
 from portal.queueing.sqs_client import LONGEST_POLL
 from portal.schema import keys
 from portal.schema.registry import Role
+
+_T = TypeVar("_T")
 
 NAME: Final = "delivery"  # of all queues, before the number
 BATCH: Final = 10  # entries of one request; AWS, "Amazon SQS quotas"
@@ -145,19 +147,15 @@ class QueueTransport:
 
         Costs a request for each 10.
         """
-        refused = []
-        for batch in chunked(messages, BATCH):
-            entries = [
-                {
-                    "Id": str(number),
-                    "MessageBody": message.body(),
-                    "MessageGroupId": message.tenant_id,
-                    "DelaySeconds": min(delay, _LONGEST_DELAY),
-                }
-                for number, message in enumerate(batch)
-            ]
-            refused += [batch[number] for number in self._batch("SendMessageBatch", queue, entries)]
-        return refused
+
+        def entry(message: Message) -> dict[str, Any]:
+            return {
+                "MessageBody": message.body(),
+                "MessageGroupId": message.tenant_id,
+                "DelaySeconds": min(delay, _LONGEST_DELAY),
+            }
+
+        return self._batches("SendMessageBatch", queue, messages, entry)
 
     def receive(
         self, queue: int, *, most: int = BATCH, wait: int = LONGEST_POLL, visibility: int = VISIBILITY_SECONDS
@@ -175,22 +173,14 @@ class QueueTransport:
 
     def delete(self, queue: int, handles: Sequence[str]) -> list[str]:
         """Delete messages by their handles. Returns those that SQS refused: too old, or received again since."""
-        refused = []
-        for batch in chunked(handles, BATCH):
-            entries = [{"Id": str(number), "ReceiptHandle": handle} for number, handle in enumerate(batch)]
-            refused += [batch[number] for number in self._batch("DeleteMessageBatch", queue, entries)]
-        return refused
+        return self._batches("DeleteMessageBatch", queue, handles, lambda handle: {"ReceiptHandle": handle})
 
     def extend(self, queue: int, handles: Sequence[str], *, seconds: int) -> list[str]:
         """Keep messages invisible for so many more seconds from now; 0 shows them at once. Returns those refused."""
-        refused = []
-        for batch in chunked(handles, BATCH):
-            entries = [
-                {"Id": str(number), "ReceiptHandle": handle, "VisibilityTimeout": seconds}
-                for number, handle in enumerate(batch)
-            ]
-            refused += [batch[number] for number in self._batch("ChangeMessageVisibilityBatch", queue, entries)]
-        return refused
+        how = {"VisibilityTimeout": seconds}
+        return self._batches(
+            "ChangeMessageVisibilityBatch", queue, handles, lambda handle: {"ReceiptHandle": handle, **how}
+        )
 
     def depth(self, queue: int) -> Depth:
         """Return how many messages a queue holds: one request."""
@@ -231,9 +221,16 @@ class QueueTransport:
         connection = sqs_client.queue_connection(self._role)
         return [name for name in map(self.queue_name, range(self.queues)) if not connection.exists(name)]
 
-    def _batch(self, operation: str, queue: int, entries: list[dict[str, Any]]) -> list[int]:
-        """Send one batch; the numbers of the entries that failed."""
-        return [int(failed["Id"]) for failed in self._call(operation, queue, Entries=entries).get("Failed", [])]
+    def _batches(
+        self, operation: str, queue: int, members: Sequence[_T], entry: Callable[[_T], dict[str, Any]]
+    ) -> list[_T]:
+        """Send them ten at a time, and return those that SQS refused."""
+        refused = []
+        for batch in chunked(members, BATCH):
+            entries = [{"Id": str(number), **entry(member)} for number, member in enumerate(batch)]
+            failed = self._call(operation, queue, Entries=entries).get("Failed", [])
+            refused += [batch[int(one["Id"])] for one in failed]
+        return refused
 
     def _call(self, operation: str, queue: int, **params: Any) -> dict[str, Any]:
         return sqs_client.queue_connection(self._role).call(operation, self.queue_name(queue), **params)

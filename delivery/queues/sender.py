@@ -1,12 +1,9 @@
-"""Send messages to the queues, so much of one tenant's at a time and no more, each where least is to do.
+"""Send messages to the queues: a bounded number of each tenant's at a time, each to the least busy queue of the tenant.
 
-A sender knows best what it sent itself: it counts, for each queue and tenant, the messages that it sent and has not
-seen answered. A unit of a tenant stays taken until the attempt is over (`over`) or so old that it certainly is. The
-queue lengths show other senders' load a minute late, and correct the count slowly: following them directly would send
-everybody to the queue that was empty a minute ago.
-
-Messages over a tenant's limits wait here, in a bounded list. The others, and messages that a queue did not accept, stay
-in the outbox, where the sweeper finds them.
+A sender counts, for each queue and tenant, the messages that it sent and has not seen answered. A unit of a tenant
+stays taken until the attempt is over (`over`) or so old that it certainly is. Queue lengths show other senders' load a
+minute late, and correct the count slowly: following them directly would send everybody to the queue that was empty a
+minute ago. Messages over a tenant's limits wait here, in a bounded list; the rest stays in the outbox for the sweeper.
 
 A queue is as busy as the workers behind it, which serve other queues too. Counting queue by queue, a sender would
 follow an empty queue to a worker that another queue keeps busy, and a noisy neighbour would be noticed.
@@ -56,6 +53,10 @@ class Offer:
     def key(self) -> _Key:
         return self.message.event_id, self.message.index, self.message.destination
 
+    @property
+    def tenant_id(self) -> str:
+        return self.message.tenant_id
+
 
 @dataclass(frozen=True)
 class Taken:
@@ -68,9 +69,8 @@ class Taken:
 
 @dataclass
 class _Unit:
-    tenant_id: str
+    offer: Offer
     queue: int
-    attempt: int
     since: float
 
 
@@ -116,14 +116,14 @@ class Sender:
             self._let_go_of_the_certain()
             for offer in offers:
                 unit = self._units.get(offer.key)
-                if unit is not None and unit.attempt >= offer.attempt:
+                if unit is not None and unit.offer.attempt >= offer.attempt:
                     sent.append(offer)
                     continue
                 if unit is not None:
                     self._release(offer.key)
                 if offer.key in self._waiting_keys:
                     waiting.append(offer)
-                elif offer.message.tenant_id not in self._waiting and self._may_go(offer):
+                elif offer.tenant_id not in self._waiting and self._may_go(offer):
                     going.append((offer, self._take(offer)))
                 elif self._wait(offer):
                     waiting.append(offer)
@@ -157,9 +157,17 @@ class Sender:
         with self._lock:
             unit = self._units.get(key)
             if unit is not None:
-                waits = unit.tenant_id in self._waiting
-                self._lending.ended(unit.tenant_id, self._clock() - unit.since, failed=failed, waits=waits)
+                tenant_id = unit.offer.tenant_id
+                waits = tenant_id in self._waiting
+                self._lending.ended(tenant_id, self._clock() - unit.since, failed=failed, waits=waits)
             return self._release(key)
+
+    def unanswered(self, *, older_than: float) -> list[Offer]:
+        """Return the offers that were sent so many seconds ago, and whose attempt is not over yet."""
+        with self._lock:
+            self._let_go_of_the_certain()
+            before = self._clock() - older_than
+            return [unit.offer for unit in self._units.values() if unit.since <= before]
 
     def seconds_to_pump(self) -> float | None:
         """Return when the bucket of a tenant that waits lets its next message through; None where none waits, or each
@@ -190,7 +198,7 @@ class Sender:
     # --- all below is called with the lock held, but for `_send` ---
 
     def _may_go(self, offer: Offer) -> bool:
-        tenant_id = offer.message.tenant_id
+        tenant_id = offer.tenant_id
         return self._has_room(tenant_id) and self._buckets.of(tenant_id).take()
 
     def _has_room(self, tenant_id: str) -> bool:
@@ -204,15 +212,15 @@ class Sender:
     def _take(self, offer: Offer) -> int:
         """Take a unit for the offer, whose token is taken already, and choose its queue."""
         queue = self._choose(offer)
-        tenant_id = offer.message.tenant_id
-        self._units[offer.key] = _Unit(tenant_id, queue, offer.attempt, self._clock())
+        tenant_id = offer.tenant_id
+        self._units[offer.key] = _Unit(offer, queue, self._clock())
         self._in_flight[tenant_id] += 1
         self._own_by_queue[queue] += 1
         return queue
 
     def _choose(self, offer: Offer) -> int:
         known = [queue for queue in offer.queues if 0 <= queue < self._transport.queues]
-        ours = known or sorted(queue_sets.without_allocation(offer.message.tenant_id, self._transport.queues))
+        ours = known or sorted(queue_sets.without_allocation(offer.tenant_id, self._transport.queues))
         busy = self._busy()
         return min(
             self._chance.sample(ours, len(ours)),
@@ -226,11 +234,11 @@ class Sender:
 
     def _wait(self, offer: Offer) -> bool:
         """Put the offer into the list; False where that is full, for all or for this tenant."""
-        line = self._waiting.get(offer.message.tenant_id, deque())
+        line = self._waiting.get(offer.tenant_id, deque())
         if len(self._waiting_keys) >= self._most_waiting or len(line) >= MOST_WAITING_OF_ONE:
             return False
         line.append(offer)
-        self._waiting[offer.message.tenant_id] = line
+        self._waiting[offer.tenant_id] = line
         self._waiting_keys.add(offer.key)
         return True
 
@@ -247,9 +255,9 @@ class Sender:
         if unit is None:
             return False
         self._own_by_queue[unit.queue] -= 1
-        self._in_flight[unit.tenant_id] -= 1
-        if not self._in_flight[unit.tenant_id]:
-            del self._in_flight[unit.tenant_id]
+        self._in_flight[unit.offer.tenant_id] -= 1
+        if not self._in_flight[unit.offer.tenant_id]:
+            del self._in_flight[unit.offer.tenant_id]
         return True
 
     def _let_go_of_the_certain(self) -> None:
@@ -272,7 +280,7 @@ class Sender:
         back = [offer for offer, _ in going if offer.message in refused]
         with self._lock:
             for offer in back:
-                self._buckets.of(offer.message.tenant_id).give_back()
+                self._buckets.of(offer.tenant_id).give_back()
                 self._release(offer.key)
         return gone, back
 

@@ -1,10 +1,8 @@
 """Deliver one event to one endpoint: sign it, send it once, write down what came of it, and say how it goes on.
 
-Deliveries to a failing endpoint are tried again for about three days. When one of them is given up and none was
-answered meanwhile, or when the endpoint answers 410 Gone, it is paused and its owners are told.
-
-For that pause alone the process needs rights beside a tenant's: it changes what the tenant subscribed to, and adds a
-row to the audit trail. The delivery role has those, and no others of the platform's.
+When a delivery is given up after some three days and none was answered meanwhile, or when the endpoint answers 410
+Gone, it is paused and its owners are told. For that pause alone the delivery role has rights beside a tenant's: it
+changes what the tenant subscribed to, and adds a row to the audit trail.
 """
 
 from __future__ import annotations

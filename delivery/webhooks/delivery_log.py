@@ -140,23 +140,13 @@ def find(repository: Store, endpoint_id: str, name: str) -> tuple[DeliveryItem, 
         raise NotFound("There is no such delivery. Deliveries are kept for 30 days.")
     told_by = told_by_repository(repository, delivery)
     if row is None and told_by.placement != repository.placement:
-        row = stored_row(told_by, row_id, at)
+        row = outbox_rows.find(told_by, row_id, at)
     return delivery, row
 
 
 def told_by_repository(repository: Store, delivery: DeliveryItem) -> Store:
     """Return the way to the outbox in which what was to be delivered is, wherever the tenant lies by now."""
     return Store("tenant", repository.tenant_id, Placement.parse(delivery.placement))
-
-
-def stored_row(repository: Store, row_id: str, at: str) -> OutboxItem | None:
-    """Read a row of the outbox consistently; None also where this outbox is no more."""
-    try:
-        return repository.get(OutboxItem, outbox_row, row_id, sort=at, consistent=True)
-    except Unavailable as error:
-        if repository.placement == POOL or not is_missing(error):
-            raise
-        return None
 
 
 def name_of(row: DeliveryItem) -> str:
@@ -259,7 +249,7 @@ def _sent_again(tenant: TenantContext, endpoint_id: str, delivery: DeliveryItem)
     # Of two who ask for it, one gets the log's row; and what was sent for its next attempt has no moment to come.
     if not now_due(tenant.repository, delivery):
         return False
-    stored = stored_row(told_by, row_id, at)
+    stored = outbox_rows.find(told_by, row_id, at)
     return stored is not None and outbox_rows.hasten(Work(told_by, stored, int(index), endpoint_id))
 
 

@@ -1,9 +1,8 @@
 """Declare what is stored of webhooks: endpoints, their secrets, and the log of deliveries.
 
-The partition of endpoints and secrets is the tenant's id. Both are changed by the platform role, because the tenant's
-own item, which has the subscriptions, is changed in the same transaction. That role writes secrets and cannot read
-them: that is why they have a table of their own. A worker pauses an endpoint that answers nothing, by the same
-transaction, with a row of the audit trail.
+Endpoints and secrets are changed by the platform role, because the tenant's own item, which has the subscriptions, is
+changed in the same transaction. That role cannot read secrets: that is why they have a table of their own. A worker
+pauses an endpoint that answers nothing by the same transaction.
 """
 
 from __future__ import annotations
