@@ -12,7 +12,7 @@ from delivery.queues.queue_transport import Depth
 from portal.dynamo.store import Store
 from portal.load.measurement import NoiseTally
 from tenants.audit_trail.recording import SYSTEM
-from tests.browser.conftest import NewPage, sign_in
+from tests.browser.conftest import NewPage, Witness, sign_in
 from tests.browser.page_audit import TOO_WIDE, grave, show, ways_of
 from tests.isolation.test_outsider import OPERATOR_ROUTES
 from tests.noise.test_noise_page import told
@@ -23,6 +23,8 @@ from tickets.sharding import reshard_requests
 from tickets.sharding.reshard_follower import ReshardFollower
 
 pytestmark = pytest.mark.browser
+
+LOUD = NoiseTally(requests=123_456, units=23_456, refused=345, reads=9_999, writes=999, throttles=12, wait=400)
 
 
 # Tables that are wider than their box, so that a column is cut until somebody scrolls.
@@ -80,8 +82,7 @@ def resharded(world: World) -> None:
 @pytest.fixture
 def noise(world: World) -> None:
     """Thirteen noisy tenants, one of them with large figures, and a depth of every queue."""
-    loud = NoiseTally(requests=123_456, units=23_456, refused=345, reads=9_999, writes=999, throttles=12, wait=400)
-    told({world.tenants["acme"].tenant_id: loud} | {f"{n:032x}": NoiseTally(requests=n, refused=n) for n in range(12)})
+    told({world.tenants["acme"].tenant_id: LOUD} | {f"{n:032x}": NoiseTally(requests=n, refused=n) for n in range(12)})
     depths.write([Depth(number, 3, 0) for number in range(8)])
 
 
@@ -119,3 +120,33 @@ def test_fields_beside_each_other_are_of_one_height_and_hold_an_address(
     assert {round(field.bounding_box()["height"]) for field in fields.all()} == {34}  # type: ignore[index]
     page.goto("/admin/tenants/membership/add/")
     assert page.get_by_label("User").bounding_box()["width"] > 300  # type: ignore[index]
+
+
+def test_the_noise_page_looks_again_by_itself_and_says_where_it_could_not(
+    world: World, person: NewPage, witness: Witness
+) -> None:
+    world.users["root"] = make_operator()
+    acme, globex = (world.tenants[name].tenant_id for name in ("acme", "globex"))
+    told({acme: LOUD})
+    page = person("root")
+    page.clock.install()
+    page.goto("/admin/noise/")
+    noisy, trouble = page.locator("#noise-noisy tbody th"), page.locator("[data-refresh-problem]")
+    expect(noisy).to_have_text(["acme"])
+    expect(trouble).to_be_hidden()
+    page.get_by_role("link", name="acme").first.focus()
+
+    told({globex: NoiseTally(requests=5)})
+    page.clock.run_for(17_000)
+    expect(noisy).to_have_text(["acme", "globex"])
+    expect(page.get_by_role("link", name="acme").first).to_be_focused()
+
+    witness.accepts(503)
+    page.route("**/admin/noise/", lambda route: route.fulfill(status=503, body="away"))
+    page.clock.run_for(17_000)
+    expect(trouble).to_be_visible()
+    expect(noisy).to_have_text(["acme", "globex"])
+
+    page.unroute("**/admin/noise/")
+    page.clock.run_for(17_000)
+    expect(trouble).to_be_hidden()

@@ -121,16 +121,6 @@ def test_a_page_with_filters_offers_the_whole_desk_first_and_its_own_list_second
         assert asked == {"q": "printer", "order": "newest"} | ({"status": status} if status else {})
 
 
-def test_tags_and_people_are_offered_too(page: Page) -> None:
-    type_into_box(page, "hall")
-    page.get_by_role("option", name="hall", exact=True).click()
-    expect(page.locator("[data-row]")).to_have_count(4)
-    type_into_box(page, "alice")
-    page.get_by_role("option", name="Alice Example").click()
-    expect(page.locator("[data-row-link]")).to_have_text([TITLES[1]])
-    expect(page.get_by_role("heading", level=1)).to_have_text("Queue")
-
-
 def test_esc_closes_the_list_and_leaves_the_box_when_it_is_pressed_again(page: Page) -> None:
     box, panel = page.locator("#search-box"), page.locator("#search-panel")
     type_into_box(page, "print")

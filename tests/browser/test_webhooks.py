@@ -87,16 +87,10 @@ def test_an_admin_adds_an_endpoint_tests_it_and_sees_the_delivery(
     assert "webhook.test" in seen
 
 
-def test_the_receiver_misbehaves_on_wish_and_tells_doubles(
-    world: World, person: NewPage, receiver: DevelopmentReceiver
-) -> None:
-    item, secret = endpoint(world.context("alice", "acme"), f"{receiver.url}/hooks?status=503")
+def test_the_receiver_misbehaves_on_wish_and_tells_doubles(world: World, receiver: DevelopmentReceiver) -> None:
+    _, secret = endpoint(world.context("alice", "acme"), f"{receiver.url}/hooks?status=503")
     receiver.tell(secret=secret)
     tell(world.context("alice", "acme"), 1)
     for _ in range(2):
         assert [outcome.state for outcome in work_off(world.context("alice", "acme"))] == ["failed"]
     assert "This event had arrived before." in receiver.page()
-    page = person("alice", "acme")
-    page.goto(f"/acme/desk/settings/webhooks/{item.endpoint_id}/")
-    expect(page.get_by_text("Deliveries have been failing since")).to_be_visible()
-    expect(page.get_by_text("2 attempts")).to_be_visible()

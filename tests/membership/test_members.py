@@ -162,6 +162,8 @@ def test_who_is_out_of_one_desk_goes_on_in_another(world: World) -> None:
 def test_leaving_asks_first_and_then_shows_the_other_desks(world: World) -> None:
     vera = world.browser("vera", "acme")
     assert b"Leave Acme?" in vera.get("/desk/leave/").content
+    alice = world.browser("alice", "acme")
+    assert alice.get(path(world, "alice", "remove"))["Location"] == "/acme/desk/leave/", "nobody removes themselves"
     assert "vera" in roles(world)
     page = vera.send("/desk/leave/", follow=True)
     assert b"You have left Acme." in page.content
