@@ -24,12 +24,13 @@ from typing import Final
 from portal.dynamo import client
 from portal.dynamo.store import Store
 from portal.errors import PortalError, Unavailable
-from portal.streams import positions, shards, worker
+from portal.streams import positions, shards
 from portal.streams import stored as stream_keys
 from portal.streams.batch import Record, padded
 from portal.streams.poller import LOOK_SECONDS
 from portal.streams.shards import Listing, Shard, ShardAnswer
 from portal.streams.stored import FinishedShardItem, ShardItem
+from portal.streams.worker import WORKER
 from proofs.forked import Journal, lines
 from tickets.counting import stored
 from tickets.counting.stored import MarkerItem
@@ -181,8 +182,8 @@ class SplitStream:
         if not position:
             return
         for shard_id in tree:
-            worker.remove(ShardItem(arn, shard_id))
-            worker.remove(FinishedShardItem(stream_keys.finished_key(arn), shard_id))
+            WORKER.delete(ShardItem(arn, shard_id))
+            WORKER.delete(FinishedShardItem(stream_keys.finished_key(arn), shard_id))
         positions.advance(arn, self.root, position)
 
 

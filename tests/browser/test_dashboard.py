@@ -10,8 +10,8 @@ from playwright.sync_api import Page, Route, expect
 
 from portal import clock
 from portal.streams import stored as stream_keys
-from portal.streams import worker
 from portal.streams.stored import WatermarkItem
+from portal.streams.worker import WORKER
 from tenants.tenancy.roles import Role
 from tests.browser.conftest import NewPage, Witness
 from tests.browser.page_audit import NARROW, TOO_WIDE, WIDE, audit, layout
@@ -56,7 +56,7 @@ def watermark(seconds: int, *, written: int = 0) -> None:
     as_of, written_at = (clock.stamp(now - timedelta(seconds=s)) for s in (seconds, written))
     actions = [WatermarkItem.as_of.set(as_of), WatermarkItem.written_at.set(written_at)]
     actions.append(WatermarkItem.expires_at.set(int(now.timestamp()) + 3600))
-    worker.change(WatermarkItem(TICKETS.name, stream_keys.WATERMARK), actions)
+    WORKER.update(WatermarkItem(TICKETS.name, stream_keys.WATERMARK), actions)
     cache.clear()  # which the pages read within a second
 
 

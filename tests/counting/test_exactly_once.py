@@ -14,7 +14,6 @@ import pytest
 from portal.dynamo import client
 from portal.errors import Throttled, Unavailable
 from portal.isolation import guard
-from portal.streams import worker
 from portal.streams.batch import Batch, BatchResult
 from proofs.scenarios.hostile_poller import Hostile
 from tenants.tenancy.context import TenantContext
@@ -156,7 +155,7 @@ def test_a_lost_answer_that_the_client_repeats_counts_once(alice: TenantContext)
     records = follower.new()
 
     def done_but_lost(params: dict[str, Any]) -> None:
-        worker.connection().client._make_api_call("UpdateItem", json.loads(params["body"]))
+        client.connection("worker").client._make_api_call("UpdateItem", json.loads(params["body"]))
 
     with fakes.answering("worker", "UpdateItem", done_but_lost):
         follower.apply(records)

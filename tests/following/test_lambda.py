@@ -16,8 +16,9 @@ from django.core.cache import cache
 
 from portal import clock
 from portal.errors import Invalid
-from portal.streams import positions, stored, watermark, worker
+from portal.streams import positions, stored, watermark
 from portal.streams.stored import WatermarkItem
+from portal.streams.worker import WORKER
 from tests.support.commands import run
 from tests.support.fakes import answering, refusal
 from tests.support.folding import Follower, numbers
@@ -148,7 +149,7 @@ def test_pages_say_that_counting_has_stopped_until_the_first_call_of_the_schedul
     assert run("run_stream", "--once").status == 0
     ended = clock.stamp(clock.now() - timedelta(seconds=watermark.LATE_SECONDS + 5))  # of the last poller
     expires_at = int(time.time()) + watermark.KEPT_SECONDS
-    worker.put(WatermarkItem(
+    WORKER.put(WatermarkItem(
         TICKETS.name, stored.WATERMARK, as_of=ended, written_at=ended, expires_at=expires_at
     ))  # fmt: skip
     assert "Counting has stopped" in dashboard(world)

@@ -10,8 +10,8 @@ import pytest
 from portal.dynamo import client
 from portal.errors import NotFound
 from portal.isolation import guard, policies
-from portal.streams import worker
 from portal.streams.stored import LEASES
+from portal.streams.worker import WORKER
 from tenants.membership.stored import MEMBERS
 from tenants.sign_in.stored import USERS, user_key
 from tests.support import folding
@@ -135,5 +135,5 @@ def test_aggregates_and_dead_letters_pass_it(world: World) -> None:
     store = folding.store_of(tenant)
     store.update(stored.blank(store), stored.adding({"T0::on": 1}))
     assert stored.recent(store).counts == {"T0::on": 1}
-    worker.put(DeadLetterItem("s", "1", reason="r", record="{}", at="now"))
-    assert [one.reason for one in worker.items(DeadLetterItem, "s")] == ["r"]
+    WORKER.put(DeadLetterItem("s", "1", reason="r", record="{}", at="now"))
+    assert [one.reason for one in WORKER.query_all(DeadLetterItem, "s")] == ["r"]

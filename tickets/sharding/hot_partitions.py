@@ -25,8 +25,8 @@ from typing import Any, Final
 from portal import clock
 from portal.errors import ConditionFailed, NotFound
 from portal.heat_sketch import HeatSketch
-from portal.streams import worker
 from portal.streams.batch import Record
+from portal.streams.worker import WORKER
 from tenants.tenancy.shard_layout import MOST_SHARDS, ShardLayout
 from tickets.sharding import reshard_job, reshard_requests, stored
 from tickets.sharding.stored import HeatItem, ReshardItem
@@ -103,11 +103,11 @@ class HeatWatch:
         if not (news := self.news()):
             return []
         heat = HeatItem(stored.HEAT, self.me)
-        worker.change(heat, [HeatItem.windows.set(json.dumps(news)), HeatItem.told_at.set(clock.stamp())])
+        WORKER.update(heat, [HeatItem.windows.set(json.dumps(news)), HeatItem.told_at.set(clock.stamp())])
         told: list[Windows] = []
-        for item in list(worker.items(HeatItem, stored.HEAT, consistent=True)):
+        for item in list(WORKER.query_all(HeatItem, stored.HEAT, consistent=True)):
             if clock.parse(item.told_at) < clock.now() - _FORGOTTEN:
-                worker.remove(item)
+                WORKER.delete(item)
             else:
                 told.append(json.loads(item.windows))
         return lasting(told, hot=self._hot)
@@ -218,7 +218,7 @@ def _begin(heat: Heat, hot: float) -> bool:
     )
     item, actions, free = reshard_requests.begun(tenant=tenant, to_shards=to_shards, reason=reason, by="", holder="")
     try:
-        worker.change(item, actions, condition=free)
+        WORKER.update(item, actions, condition=free)
     except ConditionFailed:
         return False
     log.warning("%s is resharded to %d: %s", tenant.slug, to_shards, reason)

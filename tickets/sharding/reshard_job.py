@@ -21,7 +21,8 @@ from portal.dynamo.placement import Placement
 from portal.errors import ConditionFailed, Conflict, NotFound, Throttled
 from portal.isolation import guard
 from portal.schema import keys
-from portal.streams import stream_source, worker
+from portal.streams import stream_source
+from portal.streams.worker import WORKER
 from tenants.tenancy.shard_layout import CONTEXT_SECONDS, ShardLayout
 from tenants.tenancy.stored import TenantItem
 from tickets.jobs.leased_job import EndAsked, LeasedJob
@@ -34,7 +35,7 @@ from tickets.ticket.fields import Status
 def stored(tenant_id: str) -> TenantItem:
     """Read the tenant consistently. Raises NotFound, Unavailable."""
     with guard.acting_for(tenant_id):
-        found = worker.WORKER.get(TenantItem, keys.tenant(tenant_id), consistent=True)
+        found = WORKER.get(TenantItem, keys.tenant(tenant_id), consistent=True)
     if found is None:
         raise NotFound("There is no such tenant.")
     return found
@@ -62,7 +63,7 @@ def change(tenant_id: str, seen: ShardLayout, **to: int) -> ShardLayout:
     ]
     try:
         with guard.acting_for(tenant_id):
-            worker.change(TenantItem(tenant_id), actions, condition=TenantItem.shard_epoch == seen.epoch)
+            WORKER.update(TenantItem(tenant_id), actions, condition=TenantItem.shard_epoch == seen.epoch)
     except ConditionFailed as failed:
         # A lost answer is sent again, and the second time it meets what the first has written.
         now = failed.stored(TenantItem)

@@ -9,7 +9,7 @@ from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Transaction
 from portal.errors import Conflict, Invalid, TransactionRefused
 from portal.plain_text import amount
-from portal.streams import worker
+from portal.streams.worker import WORKER
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import tenant_directory
@@ -43,13 +43,13 @@ def begun(*, tenant: Any, to_shards: int, reason: str, by: str, holder: str) -> 
 def end(item: ReshardItem, *, me: str, state: str) -> ReshardItem:
     """Keep it among those that have ended, and let go of it."""
     end: dict[str, Any] = {"state": state, "ended_at": clock.stamp(), "holder": "", "place": ""}
-    worker.put(RESHARDINGS.kept(item, **end))
+    WORKER.put(RESHARDINGS.kept(item, **end))
     return RESHARDINGS.note(item, me=me, **end)
 
 
 def forget(item: ReshardItem) -> None:
     """Remove what has ended from the list of the last ones; the tenant's history keeps it."""
-    worker.remove(item, condition=(ReshardItem.begun_at == item.begun_at) & (ReshardItem.state == item.state))
+    WORKER.delete(item, condition=(ReshardItem.begun_at == item.begun_at) & (ReshardItem.state == item.state))
 
 
 def begin(tenant: TenantItem, *, shards: int, reason: str = "", by: Actor, holder: str = "") -> None:
