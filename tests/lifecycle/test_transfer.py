@@ -139,6 +139,10 @@ def test_what_was_exported_and_removed_is_the_same_again(used: World, tmp_path: 
     path = tmp_path / "umbrella.zip"
     assert run("export_tenant", SLUG, path, "--with-secrets").status == 0
     before = snapshot(acme)
+    made = [row for row in before["audit trail"] if row["origin"]["S"] == "export_tenant"]
+    assert [(row["action"]["S"], json.loads(row["after"]["S"])) for row in made] == [
+        ("export.made", {"of": "with secrets"})
+    ]
     used_desk.remove(acme)
     remember_nothing()
 
@@ -414,6 +418,8 @@ SPOILT: list[tuple[str, Callable[[list[bytes]], list[bytes]], str]] = [
     ("tickets", lambda lines: [lines[0].replace(b'"item"', b'"itom"'), *lines[1:]], "Line 1 of"),
     ("members", lambda lines: lines[:-1], "there should be"),
     ("members", lambda lines: lines[::-1], "is not what the manifest says"),
+    ("members", lambda lines: [*lines, *lines[-1:] * 1000], "where it should end"),  # a bomb
+    ("members", lambda lines: [b"[" * 200_000 + b"\n", *lines[1:]], "Line 1 of"),  # nested without end
     ("audit-trail", lambda lines: lines[:-1], "there should be"),
     ("manifest", lambda lines: [b"{}"], "no manifest"),
     ("manifest", lambda lines: [b"".join(lines).replace(b'"version": 1', b'"version": 2')], "version 2"),
@@ -501,27 +507,14 @@ def test_a_file_that_calls_itself_the_platform_is_refused(file: Path) -> None:
         assert (ended.status, "manifest" in ended.err) == (1, True), (tenant_id, ended)
 
 
-def test_a_row_that_is_there_twice_is_written_once(file: Path) -> None:
-    ended = imported(forged(file, "tickets", lambda rows: rows.append(rows[-1])))
-    assert ended.status == 0, ended.err
-
-
-def test_a_bomb_is_left_where_its_entry_should_end(file: Path) -> None:
-    ended = imported(rewritten(file, "members", lambda lines: [*lines, *lines[-1:] * 1000]))
-    assert (ended.status, "where it should end" in ended.err) == (1, True), ended.err
-
-
-def test_a_line_that_is_nested_without_end_is_refused(file: Path) -> None:
-    ended = imported(rewritten(file, "members", lambda lines: [b"[" * 200_000 + b"\n", *lines[1:]]))
-    assert (ended.status, "Line 1 of" in ended.err) == (1, True), ended.err
-
-
-def test_a_file_that_ends_in_its_midst_is_refused(file: Path) -> None:
+def test_a_file_that_ends_in_its_midst_is_refused_and_a_row_that_is_there_twice_is_written_once(file: Path) -> None:
     short = file.with_name("short.zip")
     short.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
     ended = imported(short)
     assert (ended.status, "no whole file" in ended.err) == (1, True)
     assert imported(file.with_name("none.zip")).status == 1
+    ended = imported(forged(file, "tickets", lambda rows: rows.append(rows[-1])))
+    assert ended.status == 0, ended.err
 
 
 def test_without_secrets_the_file_has_none_and_endpoints_wait_for_new_ones(used: World, tmp_path: Path) -> None:
@@ -562,18 +555,14 @@ def test_who_has_no_account_here_gets_one_without_a_password_and_with_the_same_i
     assert "Vera Example" in pages(used, SLUG)[3]
 
 
-def test_a_tenant_that_is_here_is_not_replaced(used: World, tmp_path: Path) -> None:
+def test_a_tenant_that_is_here_is_not_replaced_and_an_export_stands_under_its_name_when_it_is_whole(
+    used: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "umbrella.zip"
     run("export_tenant", SLUG, path)
     assert "There is a tenant with the slug umbrella already" in imported(path).err
     assert "--new-id" in imported(path, "--as", "other").err
-
-
-def test_an_export_stands_under_its_name_when_it_is_whole(
-    used: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "umbrella.zip"
-
+    path.unlink()
     monkeypatch.setattr("tenants.lifecycle.tenant_file.TenantFileWriter.end", interrupted)
     assert run("export_tenant", SLUG, path).status == 130
     assert list(tmp_path.glob("umbrella*")) == []
@@ -651,10 +640,3 @@ def test_two_exports_to_one_file_at_once_leave_one_whole_file(
         file.check()
         assert file.manifest.with_secrets  # it ended last
     assert path.stat().st_mode & 0o077 == 0
-
-
-def test_an_export_is_recorded_in_the_tenants_trail(used: World, tmp_path: Path) -> None:
-    run("export_tenant", SLUG, tmp_path / "umbrella.zip", "--with-secrets")
-    rows = snapshot(used.tenants["acme"].tenant_id)["audit trail"]
-    (row,) = [row for row in rows if row["action"]["S"] == "export.made" and row["origin"]["S"] == "export_tenant"]
-    assert json.loads(row["after"]["S"]) == {"of": "with secrets"}

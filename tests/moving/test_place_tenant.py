@@ -45,14 +45,17 @@ def place(*options: str) -> commands.Ended:
     return commands.run("place_tenant", "acme", "--settle=0", *options)
 
 
-def test_the_command_moves_a_desk_goes_back_and_discards(world: World, followed: None) -> None:
+def test_the_command_moves_a_desk_says_how_far_it_is_goes_back_and_discards(
+    world: World, followed: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world.tickets("acme", 3)
+    monkeypatch.setattr(command, "REPORT_SECONDS", 0)
     there = place("--on=bridge", "--grace=3", "--reason=It grows.")
     assert (there.status, "acme lies in tables of its own now. 3 ticket numbers and 0 later changes" in there.out) == (
         0,
         True,
     )
-    assert "acme: tickets are copied" in there.err
+    assert "acme: tickets are copied, up to number 3\n" in there.err
     again = place("--on=bridge", "--grace=3", "--reason=It grows.")
     assert (again.status, again.out) == (0, "acme lies in tables of its own already.\n")
     assert "The old copy in the pool is kept until you delete it with --discard, from " in there.out
@@ -63,14 +66,6 @@ def test_the_command_moves_a_desk_goes_back_and_discards(world: World, followed:
     assert (back.status, "acme lies in the pool now." in back.out) == (0, True)
     assert place("--discard", "--now").out == "acme: the old copy in tables of its own is gone.\n"
     assert "There is no old copy of Acme" in place("--roll-back").err
-
-
-def test_without_a_terminal_the_command_says_now_and_then_how_far_it_is(
-    world: World, followed: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world.tickets("acme", 3)
-    monkeypatch.setattr(command, "REPORT_SECONDS", 0)
-    assert "acme: tickets are copied, up to number 3\n" in place("--on=bridge").err
 
 
 def test_the_command_goes_on_with_what_another_one_has_left(world: World, followed: None) -> None:
@@ -84,17 +79,17 @@ def test_the_command_goes_on_with_what_another_one_has_left(world: World, follow
     assert is_equal(world, POOL, BRIDGE, tickets=2)
 
 
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        (["--on=silo/nowhere"], "The settings (SILOS) have no site with the name nowhere."),
-        (["--roll-back"], "There is no old copy of Acme to go back to."),
-        (["--discard"], "There is no old copy of Acme."),
-    ],
-)
-def test_what_cannot_be_is_refused_with_a_sentence(world: World, options: list[str], why: str) -> None:
-    ended = place(*options)
-    assert (ended.status, why in ended.err) == (1, True)
+def test_what_cannot_be_is_refused_with_a_sentence_and_at_its_field(world: World, root: Operator) -> None:
+    for options, why in (
+        ("--on=silo/nowhere", "The settings (SILOS) have no site with the name nowhere."),
+        ("--roll-back", "There is no old copy of Acme to go back to."),
+        ("--discard", "There is no old copy of Acme."),
+    ):
+        ended = place(options)
+        assert (ended.status, why in ended.err) == (1, True), options
+    assert "Acme lies there already." in text_of(root.post(PAGE, {"to": "pool", "grace": "3", "reason": ""}))
+    assert "There is no tenant with the slug “nobody”." in root.says("/admin/places/?tenant=nobody")
+    assert world.browser("alice", "acme").get(PAGE).status_code in (302, 403, 404)
 
 
 def test_an_operator_asks_for_a_move_watches_it_and_finds_it_in_the_trail(world: World, root: Operator) -> None:
@@ -218,12 +213,6 @@ def test_a_copy_without_a_grace_may_go_at_any_time(world: World, followed: None)
     assert place("--discard").status == 0
 
 
-def test_what_cannot_be_is_said_at_its_field(world: World, root: Operator) -> None:
-    page = root.post(PAGE, {"to": "pool", "grace": "3", "reason": ""})
-    assert "Acme lies there already." in text_of(page)
-    assert "There is no tenant with the slug “nobody”." in root.says("/admin/places/?tenant=nobody")
-
-
 def test_the_page_shows_the_tables_of_each_account_and_refuses_a_place_without_room(
     world: World, root: Operator, settings: Any
 ) -> None:
@@ -238,7 +227,3 @@ def test_the_page_shows_the_tables_of_each_account_and_refuses_a_place_without_r
     page = root.post(PAGE, {"to": "bridge", "grace": "3", "reason": ""})
     assert f"the account has {used} of {used + 1} tables in this region" in text_of(page)
     assert "Its content lies in the pool." in root.says(PAGE)
-
-
-def test_only_operators_see_it(world: World) -> None:
-    assert world.browser("alice", "acme").get(PAGE).status_code in (302, 403, 404)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from portal.dynamo.placement import POOL, Placement
+from portal.dynamo.placement import Placement
 from portal.errors import Conflict, Invalid
 from portal.schema import registry
 from tenants.audit_trail.recording import SYSTEM
@@ -29,32 +29,29 @@ def operator(world: World) -> Operator:
 
 
 @pytest.mark.parametrize("where", ["pool", "bridge", "silo/there"])
-def test_a_command_makes_a_desk_where_it_is_told(world: World, where: str) -> None:
+def test_a_command_makes_a_desk_where_it_is_told_and_its_page_says_so(
+    world: World, operator: Operator, where: str
+) -> None:
+    for none in ("moon", "silo/nowhere"):
+        assert run("create_tenant", "Initech", "--on", none).status == 1
+        assert tenant_directory.id_of("initech") is None
     ended = run("create_tenant", "Initech", "--on", where)
     assert ended.status == 0, ended.err
     tenant = tenant_directory.find("initech")
     assert Placement.parse(tenant.placement) == Placement.parse(where)
     assert [str(p.placement) for p in placements.listed()] == [where] * (where != "pool")
+    world.tenants["initech"] = tenant
+    assert f"placement: {where}" in operator.says(tenant_url(world, "initech")).casefold()
 
 
-@pytest.mark.parametrize("where", ["moon", "silo/nowhere"])
-def test_a_place_that_is_none_makes_no_desk(world: World, where: str) -> None:
-    assert run("create_tenant", "Initech", "--on", where).status == 1
-    assert tenant_directory.id_of("initech") is None
-
-
-def test_a_plan_may_ask_for_a_place(world: World, settings: Any) -> None:
-    settings.PLAN_PLACEMENTS = {"large": "bridge"}
+def test_a_plan_may_ask_for_a_place_that_there_is(world: World, settings: Any) -> None:
+    settings.PLAN_PLACEMENTS = {"large": "bridge", "larger": "silo/nowhere"}
     large, standard = (
         tenant_lifecycle.create(name=plan, plan=plan, by=SYSTEM) for plan in ("large", tenant_lifecycle.STANDARD)
     )
     assert (large.placement, standard.placement) == ("bridge", None)
-
-
-def test_a_plan_that_asks_for_a_place_which_is_none_is_refused(world: World, settings: Any) -> None:
-    settings.PLAN_PLACEMENTS = {"large": "silo/nowhere"}
     with pytest.raises(Invalid, match="no site nowhere"):
-        tenant_lifecycle.create(name="Large", plan="large", by=SYSTEM)
+        tenant_lifecycle.create(name="Larger", plan="larger", by=SYSTEM)
 
 
 def test_a_slug_that_is_taken_leaves_no_tables_behind(world: World) -> None:
@@ -81,12 +78,6 @@ def test_a_page_of_desks_of_a_place_goes_on_where_the_last_one_ended(world: Worl
             break
         after = page.next
     assert found == slugs
-
-
-@pytest.mark.parametrize("where", [POOL, BRIDGE], ids=str)
-def test_the_page_of_a_desk_says_where_it_lies(world: World, operator: Operator, where: Placement) -> None:
-    desk(world, where)
-    assert f"placement: {where}" in operator.says(tenant_url(world, "initech")).casefold()
 
 
 def test_the_policy_of_a_site_names_own_tables_in_its_region_and_account_alone(settings: Any) -> None:
