@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.conf import LazySettings
 
 from portal import clock
+from portal.dynamo import client
 from portal.dynamo.store import Transaction
 from portal.streams import watermark
 from proofs import cleanup
 from tenants.tenancy.context import TenantContext
-from tests.support import commands
+from tests.support import commands, fakes
 from tests.support.folding import Follower, in_background, kept_counts, merge_all, numbers, plant, poller, recounted
 from tests.support.world import World
 from tickets.counting import dead_letters, stored
@@ -64,6 +67,23 @@ def test_planted_drift_is_removed_and_reported(world: World, alice: TenantContex
     assert (done.epoch, done.tickets) == (1, 5)
     assert settled(alice).state == verify.OK
     assert numbers(alice)["open.normal"] == 5
+
+
+def test_a_correction_whose_answer_was_lost_is_made_once(world: World, alice: TenantContext, working: None) -> None:
+    world.tickets("acme", 2)
+    settled(alice)
+    plant(alice, "TOTALS", open_normal=7)
+
+    lost: list[str] = []
+
+    def done_but_lost(params: dict[str, Any]) -> None:
+        if "correction" in str(params["body"]) and not lost:
+            lost.append("one answer")
+            client.connection("worker").client._make_api_call("UpdateItem", json.loads(params["body"]))
+
+    with fakes.answering("worker", "UpdateItem", *[done_but_lost] * 9):
+        assert rebuild.rebuild(alice.repository).removed == [Difference("TOTALS", "open.normal", 7, 0)]
+    assert (lost, numbers(alice)["open.normal"]) == (["one answer"], 2)
 
 
 def test_drift_goes_while_people_write(world: World, alice: TenantContext, working: None) -> None:

@@ -188,19 +188,20 @@ def _take_away(store: Store, old: Stored, part: Part, counts: Counts, epoch: int
     token, holder = uuid.uuid4().hex, merge.holder(part)
     coded = coding.coded({part: Counter({name: -n for name, n in counts.items()})})
     untouched = stored.named(coding.code(part, coding.TOUCHES)).does_not_exist()
+    is_new = Recent.correction.does_not_exist() | (Recent.correction != token)  # no lost answer, sent again
     for _ in range(_TRIES * 10):
         recent = _merge_older(store, epoch)
         held = store.get(PartItem, stored.aggregate, sort=holder, consistent=True)
         if (held.last_touches().get(part, 0) if held else 0) != old.last_touches.get(part, 0):
             return False
         actions = [Recent.correction.set(token), *stored.adding(coded)]
-        condition: Condition = exactly_once.as_merged(recent) & untouched
+        condition: Condition = exactly_once.as_merged(recent) & untouched & is_new
         try:
             store.update(stored.blank(store), actions, condition=condition)
         except ConditionFailed as failed:
             stood = failed.stored(Recent)
             if stood is None or stood.correction != token:
-                continue  # else it is a lost answer, sent again
+                continue
         return True
     raise Throttled(_CROWDED)
 
