@@ -151,9 +151,9 @@ def test_a_barrier_is_not_passed_before_the_index_is(world: World) -> None:
     with throttled(alice.tenant_id):
         result = follower.fold()
     assert counting_keys.MARKER in {record.keys["sk"] for record in result.deferred}
-    assert not list(stream_barrier._answered(alice.repository, "b" * 32))
+    assert not list(stream_barrier._answers(alice.repository, "b" * 32))
     follower.apply(result.deferred)
-    assert len(list(stream_barrier._answered(alice.repository, "b" * 32))) == 1
+    assert len(list(stream_barrier._answers(alice.repository, "b" * 32))) == 1
 
 
 def test_where_every_index_is_throttled_the_whole_batch_comes_again(world: World) -> None:

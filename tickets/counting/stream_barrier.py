@@ -12,9 +12,10 @@ Markers and answers go by TTL.
 
 from __future__ import annotations
 
+import math
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from portal.dynamo.store import Store
@@ -66,49 +67,49 @@ def wait_until_applied(
 
 def _wait(store: Store, *, timeout: float, say: Say, for_good: bool) -> None:
     """Wait for the stream in which this tenant's changes are."""
+
+    def wait_for(left: Callable[[], int], sentence: Callable[[int], str]) -> None:
+        """Return when nothing is left. Raises WorkerAway when it has not become less for `timeout` seconds."""
+        fewest, since = math.inf, time.monotonic()
+        while many := left():
+            if many < fewest:
+                fewest, since = many, time.monotonic()
+            if time.monotonic() - since > timeout:
+                raise WorkerAway(_AWAY)
+            say(f"waiting for the stream worker{sentence(many)}")
+            time.sleep(_LOOK_EVERY)
+
     arn = shards.arn(TICKETS)
     before = _leaves(shards.listing(arn).shards)
     barrier, written = uuid.uuid4().hex, 0
     left, ended = before, set[str]()
+    answers: list[BarrierAnswerItem] = []
+
+    def unseen() -> int:
+        answers[:] = _answers(store, barrier)
+        return written - len(answers)
+
     for _ in range(_ROUNDS):
         many = 1 if len(before) == 1 else _SPREAD * len(left)
         for number in range(written, written + many):
             _write(store, barrier, number)
         written += many
-        met = _answers(store, barrier, written, timeout=timeout, say=say)
+        wait_for(unseen, lambda n: f", {written - n:,} of {written:,} markers seen")  # noqa: B023  # called at once
+        met = {answer.shard for answer in answers}
         known = shards.listing(arn).shards
         left = before - _ancestry(met, {shard.id: shard.parent for shard in known})
         ended = left & _leaves(known) & {shard.id for shard in known if shard.closed}
         left -= ended
         if not left:
-            _wait_until_finished(arn, ended, timeout=timeout, say=say)
-            if for_good:
-                _wait_until_noted(store, arn, barrier, timeout=timeout, say=say)
-            return
-    raise WorkerAway(f"{len(left)} shards of the stream took no marker in {_ROUNDS} rounds. Run it again.")
-
-
-def _wait_until_finished(arn: str, ended: set[str], *, timeout: float, say: Say) -> None:
-    """Return when these closed shards are read to their ends and applied."""
-    left, since = len(ended), time.monotonic()
-    while ended := ended - watermark.finished(arn, ended):
-        if len(ended) < left:
-            left, since = len(ended), time.monotonic()
-        if time.monotonic() - since > timeout:
-            raise WorkerAway(_AWAY)
-        say(f"waiting for the stream worker to finish {left:,} closed shards")
-        time.sleep(_LOOK_EVERY)
-
-
-def _wait_until_noted(store: Store, arn: str, barrier: str, *, timeout: float, say: Say) -> None:
-    """Return when the position of each shard in which a marker was met lies behind that marker."""
-    left = {(answer.shard, answer.sequence) for answer in _answered(store, barrier)}
-    since = time.monotonic()
-    while left := {(shard, sequence) for shard, sequence in left if positions.read(arn, shard) < sequence}:
-        if time.monotonic() - since > timeout:
-            raise WorkerAway(_AWAY)
-        say(f"waiting for the stream worker to note its position in {amount(len(left), 'shard')}")
-        time.sleep(_LOOK_EVERY)
+            break
+    else:
+        raise WorkerAway(f"{len(left)} shards of the stream took no marker in {_ROUNDS} rounds. Run it again.")
+    wait_for(lambda: len(ended - watermark.finished(arn, ended)), lambda n: f" to finish {amount(n, 'closed shard')}")
+    if for_good:
+        wait_for(
+            lambda: sum(positions.read(arn, one.shard) < one.sequence for one in answers),
+            lambda n: f" to note its position in {amount(n, 'shard')}",
+        )
 
 
 def _write(store: Store, barrier: str, number: int) -> None:
@@ -116,24 +117,10 @@ def _write(store: Store, barrier: str, number: int) -> None:
     store.update(item, [MarkerItem.expires_at.set(int(time.time()) + _KEPT_SECONDS)])
 
 
-def _answers(store: Store, barrier: str, wanted: int, *, timeout: float, say: Say) -> set[str]:
-    """Return the shards in which the worker has met markers, once it has met all of them."""
-    seen, seen_at = -1, time.monotonic()
-    while True:
-        answers = {answer.sk: answer.shard for answer in _answered(store, barrier)}
-        if len(answers) >= wanted:
-            return set(answers.values())
-        if len(answers) > seen:
-            seen, seen_at = len(answers), time.monotonic()
-        if time.monotonic() - seen_at > timeout:
-            raise WorkerAway(_AWAY)
-        say(f"waiting for the stream worker, {len(answers):,} of {wanted:,} markers seen")
-        time.sleep(_LOOK_EVERY)
-
-
-def _answered(store: Store, barrier: str) -> Iterator[BarrierAnswerItem]:
+def _answers(store: Store, barrier: str) -> list[BarrierAnswerItem]:
+    """Return the answers of the worker to those markers that it has met."""
     beginning = stored.markers_seen(barrier)
-    return store.query_all(BarrierAnswerItem, stored.aggregate, begins_with=beginning, consistent=True)
+    return [*store.query_all(BarrierAnswerItem, stored.aggregate, begins_with=beginning, consistent=True)]
 
 
 # --- the tree of shards: pure ---

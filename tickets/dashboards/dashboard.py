@@ -30,7 +30,7 @@ from tickets.counting import stored as aggregate_keys
 from tickets.counting.contributions import Counts
 from tickets.counting.leaders import Outside
 from tickets.counting.stored import VerifiedItem
-from tickets.counting.stored_counts import Stored
+from tickets.counting.stored_counts import Aggregates, Stored
 from tickets.dashboards.durations import Durations
 from tickets.ticket.fields import UNRESOLVED, Priority, Status
 from tickets.ticket.stored import TICKETS
@@ -231,22 +231,31 @@ def period(days: int) -> Period:
     return Period(today - timedelta(days=days - 1), today)
 
 
+def _aggregates(
+    tenant: TenantContext, first: str, *others: Callable[[], Any]
+) -> tuple[Stored, Freshness, Aggregates, list[Any]]:
+    """Read the aggregates from a sort key on, how old they are, and beside them what else is wanted."""
+    reads: list[Callable[[], Any]] = [
+        lambda: stored_counts.of_dashboard(tenant.repository, first),
+        partial(watermark.read, TICKETS, tenant.repository),
+        *others,
+    ]
+    items, written, *found = fan_out(reads)
+    seen = stored_counts.shown(items)
+    return seen, Freshness.of(written, seen.recent.applied_at), items, found
+
+
 def read(tenant: TenantContext, *, days: int) -> Dashboard:
     """Return all numbers of the last `days` days. Raises Throttled, Unavailable."""
     shown = period(days)
-    reads: list[Callable[[], Any]] = [
-        lambda: stored_counts.of_dashboard(tenant.repository, aggregate_keys.first_day(shown.first.isoformat())),
-        partial(watermark.read, TICKETS, tenant.repository),
-        lambda: members.members_of(tenant.repository),
-    ]
-    items, written, people = fan_out(reads)
-    seen = stored_counts.shown(items)
+    first = aggregate_keys.first_day(shown.first.isoformat())
+    seen, freshness, items, (people,) = _aggregates(tenant, first, lambda: members.members_of(tenant.repository))
     totals, persons, tags, by_day = _sorted_out(seen)
     names = {m.id: m.name for m in people}
     durations = {d: (Durations.of(by_day[d], "first"), Durations.of(by_day[d], "done")) for d in shown.dates()}
     return Dashboard(
         period=shown,
-        freshness=Freshness.of(written, seen.recent.applied_at),
+        freshness=freshness,
         matrix=_matrix(totals),
         days=[_day(d, by_day[d]) for d in shown.dates()],
         ages=_ages(totals, shown.last),
@@ -266,12 +275,7 @@ def share(tenant: TenantContext) -> AgentNumbers:
 
     Raises Throttled, Unavailable.
     """
-    reads: list[Callable[[], Any]] = [
-        lambda: stored_counts.of_dashboard(tenant.repository, aggregate_keys.LEADERS),
-        partial(watermark.read, TICKETS, tenant.repository),
-    ]
-    items, written = fan_out(reads)
-    seen = stored_counts.shown(items)
+    seen, freshness, _, _ = _aggregates(tenant, aggregate_keys.LEADERS)
     totals, persons, _, _ = _sorted_out(seen)
     if seen.recent.has_tail and not any(name.startswith(tenant.user_id) for name in persons):
         own = stored_counts.people(tenant.repository).get(tenant.user_id, Counter())
@@ -280,7 +284,7 @@ def share(tenant: TenantContext) -> AgentNumbers:
     nothing = Load(tenant.user_id, tenant.user_name, dict.fromkeys(Status, 0))
     matrix = _matrix(totals)
     return AgentNumbers(
-        freshness=Freshness.of(written, seen.recent.applied_at),
+        freshness=freshness,
         mine=next((load for load in loads if load.key == tenant.user_id), nothing),
         unresolved=sum(n for (status, _), n in matrix.items() if status in UNRESOLVED),
         unassigned=sum(load.unresolved for load in loads if not load.key),
@@ -290,14 +294,9 @@ def share(tenant: TenantContext) -> AgentNumbers:
 
 def tags(tenant: TenantContext) -> TagNumbers:
     """Return the tags of tickets with how many have them: two reads sent together. Raises Throttled, Unavailable."""
-    reads: list[Callable[[], Any]] = [
-        lambda: stored_counts.of_dashboard(tenant.repository, aggregate_keys.LEADERS),
-        partial(watermark.read, TICKETS, tenant.repository),
-    ]
-    items, written = fan_out(reads)
-    seen = stored_counts.shown(items)
+    seen, freshness, _, _ = _aggregates(tenant, aggregate_keys.LEADERS)
     _, _, counts, _ = _sorted_out(seen)
-    return TagNumbers(Freshness.of(written, seen.recent.applied_at), of_tags(counts), seen.recent.outside("G"))
+    return TagNumbers(freshness, of_tags(counts), seen.recent.outside("G"))
 
 
 def _sorted_out(seen: Stored) -> tuple[Counts, Counts, Counts, Mapping[date, Counts]]:

@@ -100,7 +100,7 @@ def dashboard(tenant: TenantContext, found: Dashboard) -> dict[str, Any]:
             ),
         ],
         "weeks": [_week(found, week) for week in found.weeks],
-        "verified": verify_runs.of(found.verified),
+        "verified": verify_runs.VerifyState(found.verified),
         "price": sum(found.matrix.values()),
     }
 

@@ -10,11 +10,10 @@ import json
 import logging
 import threading
 import uuid
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from math import ceil
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from portal import clock
 from portal.errors import ConditionFailed, LimitReached, PortalError, Unavailable
@@ -46,23 +45,22 @@ AT_A_TIME: Final = 2  # in a process, of two tenants
 _places = threading.BoundedSemaphore(AT_A_TIME)
 
 
-@dataclass(frozen=True)
 class VerifyState:
-    """The state of a verification, for the dashboard.
+    """The state of a verification, for the dashboard: never, running, ok, drift or unknown, as of a run that died.
 
     `differences` are the first ones, `more` how many there were beyond them. `reached` is the ticket number up to which
     it has come.
     """
 
-    state: Literal["never", "running", "ok", "drift", "unknown"] = "never"
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
-    by_name: str = ""
-    tickets: int = 0
-    differences: list[Difference] = field(default_factory=list)
-    more: int = 0
-    reached: int = 0
-    why: str = ""
+    def __init__(self, item: VerifiedItem | None) -> None:
+        item = item or VerifiedItem(state=NEVER, started_at="")
+        self.state, self.why, self.by_name = item.state, item.why, item.by_name
+        self.tickets, self.more, self.reached = int(item.tickets), int(item.more), int(item.reached)
+        stamps = item.started_at, item.finished_at
+        self.started_at, self.finished_at = (clock.parse(stamp) if stamp else None for stamp in stamps)
+        self.differences = [Difference(*one) for one in json.loads(item.found)]
+        if self.state == RUNNING and self.started_at and self.started_at < clock.now() - DEAD_AFTER:
+            self.state, self.why = verify.UNKNOWN, "the process that verified them ended before it was done"
 
     @property
     def next_goes_on(self) -> bool:
@@ -80,29 +78,9 @@ class VerifyState:
         return max(0, ceil(left.total_seconds() / 60)) if left <= COOLDOWN else 0
 
 
-def of(item: VerifiedItem | None) -> VerifyState:
-    """Return the state in the stored item, a blank one for None. A run that died is "unknown"."""
-    if item is None:
-        return VerifyState()
-    state, started, why = item.state, clock.parse(item.started_at), item.why
-    if state == RUNNING and started < clock.now() - DEAD_AFTER:
-        state, why = verify.UNKNOWN, "the process that verified them ended before it was done"
-    return VerifyState(
-        state=state,  # type: ignore[arg-type]  # what `start` and `_finish` write
-        started_at=started,
-        finished_at=clock.parse(item.finished_at) if item.finished_at else None,
-        by_name=item.by_name,
-        tickets=int(item.tickets),
-        differences=[Difference(*one) for one in json.loads(item.found)],
-        more=int(item.more),
-        reached=int(item.reached),
-        why=why,
-    )
-
-
 def read(tenant: TenantContext) -> VerifyState:
     """Return the state as of now: one consistent GetItem."""
-    return of(tenant.repository.get(VerifiedItem, stored.aggregate, sort=stored.VERIFIED, consistent=True))
+    return VerifyState(tenant.repository.get(VerifiedItem, stored.aggregate, sort=stored.VERIFIED, consistent=True))
 
 
 def start(tenant: TenantContext) -> bool:

@@ -168,31 +168,19 @@ def _add(
             condition=state.still_holds,
         )
     else:
-        told = _revise(tenant, transaction, state, at=at, then=then if moves else None, actions=actions)
+        told = changing.revise(
+            tenant,
+            transaction,
+            state,
+            at=at,
+            status=then if moves else None,
+            changes=[("status", state.status.value, then.value)] if then and moves else (),
+            actions=actions,
+            told_at=clock.stamp(clock.parse(at), offset=1),  # a comment comes before what it led to
+        )
     about = ticket_events.commented(tenant, state.number, kind=kind, body=body, at=at, version=state.version + moves)
     publish(tenant, transaction, about, *told, subject=ticket_events.subject(state.number), at=at)
     return entry
-
-
-def _revise(
-    tenant: TenantContext,
-    transaction: Transaction,
-    state: TicketState,
-    *,
-    at: str,
-    then: Status | None,
-    actions: list[Action],
-) -> list[Event]:
-    return changing.revise(
-        tenant,
-        transaction,
-        state,
-        at=at,
-        status=then,
-        changes=[("status", state.status.value, then.value)] if then else (),
-        actions=actions,
-        told_at=clock.stamp(clock.parse(at), offset=1),  # a comment comes before what it led to
-    )
 
 
 def _counting(tenant: TenantContext, summary: SummaryItem, at: str) -> list[Action]:
