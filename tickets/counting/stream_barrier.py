@@ -16,6 +16,7 @@ import math
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Final
 
 from portal.dynamo.store import Store
@@ -67,18 +68,7 @@ def wait_until_applied(
 
 def _wait(store: Store, *, timeout: float, say: Say, for_good: bool) -> None:
     """Wait for the stream in which this tenant's changes are."""
-
-    def wait_for(left: Callable[[], int], sentence: Callable[[int], str]) -> None:
-        """Return when nothing is left. Raises WorkerAway when it has not become less for `timeout` seconds."""
-        fewest, since = math.inf, time.monotonic()
-        while many := left():
-            if many < fewest:
-                fewest, since = many, time.monotonic()
-            if time.monotonic() - since > timeout:
-                raise WorkerAway(_AWAY)
-            say(f"waiting for the stream worker{sentence(many)}")
-            time.sleep(_LOOK_EVERY)
-
+    wait_for = partial(_wait_for, timeout=timeout, say=say)
     arn = shards.arn(TICKETS)
     before = _leaves(shards.listing(arn).shards)
     barrier, written = uuid.uuid4().hex, 0
@@ -110,6 +100,18 @@ def _wait(store: Store, *, timeout: float, say: Say, for_good: bool) -> None:
             lambda: sum(positions.read(arn, one.shard) < one.sequence for one in answers),
             lambda n: f" to note its position in {amount(n, 'shard')}",
         )
+
+
+def _wait_for(left: Callable[[], int], sentence: Callable[[int], str], *, timeout: float, say: Say) -> None:
+    """Return when nothing is left. Raises WorkerAway when it has not become less for `timeout` seconds."""
+    fewest, since = math.inf, time.monotonic()
+    while many := left():
+        if many < fewest:
+            fewest, since = many, time.monotonic()
+        if time.monotonic() - since > timeout:
+            raise WorkerAway(_AWAY)
+        say(f"waiting for the stream worker{sentence(many)}")
+        time.sleep(_LOOK_EVERY)
 
 
 def _write(store: Store, barrier: str, number: int) -> None:
