@@ -140,16 +140,12 @@ def _add(
     """Add the entry and what comes of it to the transaction. `request` is its id and its digest."""
     state = TicketState.of(summary)
     at = max(clock.stamp(), summary.updated_at)
-    is_note = kind == "note"
-    moves = _moves(state.status, then)
-    if not is_note:
-        actions = _counting(tenant, summary, at)
-    else:
-        actions = [SummaryItem.noted_at.set(at)] if moves else changing.raised(tenant, state, at)
-    if then is not None and moves:
-        actions += changing.dated(state.status, then, at)
+    to, is_note = _move(state.status, then), kind == "note"
+    actions = _noted(tenant, state, at, to) if is_note else _counting(tenant, summary, at)
+    if to:
+        actions += changing.dated(state.status, to, at)
     entry = ActivityItem(
-        tenant.repository.key(stored.ticket, state.number),
+        summary.pk,
         stored.activity(at, request[0][:12]),
         kind=kind,
         at=at,
@@ -160,27 +156,28 @@ def _add(
     )
     transaction.put(entry)
     told: list[Event] = []
-    if is_note and not moves:
-        transaction.update(
-            SummaryItem(tenant.repository.key(stored.ticket, state.number), stored.SUMMARY),
-            actions,
-            name=str(state.number),
-            condition=state.still_holds,
-        )
+    if is_note and not to:
+        held = SummaryItem(summary.pk, stored.SUMMARY)
+        transaction.update(held, actions, name=str(state.number), condition=state.still_holds)
     else:
         told = changing.revise(
             tenant,
             transaction,
             state,
             at=at,
-            status=then if moves else None,
-            changes=[("status", state.status.value, then.value)] if then and moves else (),
+            status=to,
+            changes=[("status", state.status.value, to.value)] if to else (),
             actions=actions,
             told_at=clock.stamp(clock.parse(at), offset=1),  # a comment comes before what it led to
         )
-    about = ticket_events.commented(tenant, state.number, kind=kind, body=body, at=at, version=state.version + moves)
+    version = state.version + bool(to)
+    about = ticket_events.commented(tenant, state.number, kind=kind, body=body, at=at, version=version)
     publish(tenant, transaction, about, *told, subject=ticket_events.subject(state.number), at=at)
     return entry
+
+
+def _noted(tenant: TenantContext, state: TicketState, at: str, to: Status | None) -> list[Action]:
+    return [SummaryItem.noted_at.set(at)] if to else changing.raised(tenant, state, at)
 
 
 def _counting(tenant: TenantContext, summary: SummaryItem, at: str) -> list[Action]:
@@ -195,14 +192,14 @@ def _counting(tenant: TenantContext, summary: SummaryItem, at: str) -> list[Acti
     return actions
 
 
-def _moves(status: Status, then: Status | None) -> bool:
-    """Tell whether the comment changes the status. Raises Invalid where it cannot be changed so."""
+def _move(status: Status, then: Status | None) -> Status | None:
+    """Return the status that the comment gives the ticket, None for the same. Raises Invalid where it cannot."""
     if then is None or then == status:
-        return False
+        return None
     if then not in MOVES[status]:
         raise Invalid(
             f"This ticket is {status.value} now and cannot become {then.value}. "
             "Your comment has not been added; you can send it without changing the status.",
             field="status",
         )
-    return True
+    return then
