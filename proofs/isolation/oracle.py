@@ -18,7 +18,6 @@ from delivery.queues.stored import DEAD_DELIVERIES
 from delivery.webhooks.stored import DELIVERIES, ENDPOINTS, SECRETS
 from portal.load.stored import USAGE
 from portal.schema import registry, tables
-from proofs.isolation import conditions
 from tenants.api_keys.stored import API_KEYS
 from tenants.audit_trail.stored import AUDIT, audit_actor_key
 from tenants.membership.stored import INVITES, MEMBERS, UNREACHED
@@ -62,6 +61,16 @@ _ANYWHERE: Final = {
     "TableName", "ExpressionAttributeNames", "ExpressionAttributeValues", "ProjectionExpression",
     "ReturnConsumedCapacity", "ReturnItemCollectionMetrics", "ReturnValuesOnConditionCheckFailure",
 }  # fmt: skip
+# One clause, or two of which one names the partition. What else the grammar allows is nobody's.
+_NAME, _VALUE = r"#?\w+", r":\w+"
+_CLAUSE: Final = (
+    rf"(?:{_NAME}\s*(?:=|<|<=|>|>=)\s*{_VALUE}|{_NAME} BETWEEN {_VALUE} AND {_VALUE}"
+    rf"|begins_with ?\({_NAME}, {_VALUE}\))"
+)
+_KEY_CONDITION: Final = re.compile(
+    rf"\s*(?P<open>\(?)(?P<first>{_CLAUSE})(?: AND (?P<second>{_CLAUSE}))?(?P<close>\)?)\s*", re.ASCII
+)
+_EQUALITY: Final = re.compile(rf"({_NAME})\s*=\s*({_VALUE})", re.ASCII)
 _UPDATE_TOKEN: Final = re.compile(r"[:#]?[A-Za-z0-9_]+|\S")
 _CLAUSES: Final = ("set", "remove", "add", "delete")
 
@@ -132,8 +141,13 @@ class Oracle:
         index = body.get("IndexName")
         name = table.hash if index is None else next(i.hash for i in table.indexes if i.name == index)
         values = body["ExpressionAttributeValues"]
-        node = conditions.read(body["KeyConditionExpression"])
-        pins = conditions.pinned(node, body.get("ExpressionAttributeNames") or {}, values)
+        names = body.get("ExpressionAttributeNames") or {}
+        found = _KEY_CONDITION.fullmatch(body["KeyConditionExpression"])
+        clauses = (
+            [found["first"], found["second"] or ""] if found and bool(found["open"]) == bool(found["close"]) else []
+        )
+        equalities = [match for clause in clauses if (match := _EQUALITY.fullmatch(clause))]
+        pins = [(names.get(match[1], match[1]), values[match[2]]) for match in equalities]
         start = body.get("ExclusiveStartKey") or {}
         return any(pin == name and self.is_own(value) for pin, value in pins) and all(
             self.is_own(start[hash_name]) for hash_name in (name, table.hash) if hash_name in start
