@@ -20,6 +20,7 @@ from django.conf import settings
 from portal import clock
 from portal.errors import PortalError
 from portal.isolation import policies
+from portal.management.command import Progress
 from proofs.isolation import data_attack, mutants
 from proofs.isolation.data_attack import AttackPlan, Crossing, Tally
 from proofs.isolation.mutants import CONTROL, Fate
@@ -76,10 +77,10 @@ class Proof:
         return self.requests - (self.requests // HTTP_SHARE if self.with_http else 0)
 
 
-Begin = Callable[[str, int], Callable[[int], object]]  # a phase and its steps, to what counts them
+Stage = Callable[[str, int], Progress]  # of a phase and its number of steps
 
 
-def prove(proof: Proof, begin: Begin, *, only: str = "") -> None:
+def prove(proof: Proof, stage: Stage, *, only: str = "") -> None:
     """Attack, and clean up. `only` is the number of the one attempt to make again.
 
     Raises CannotRun with fewer than two tenants, Unavailable where the engine is away.
@@ -94,7 +95,7 @@ def prove(proof: Proof, begin: Begin, *, only: str = "") -> None:
     plan = AttackPlan(proof.seed, proof.targets)
     try:
         with visitors.visiting(proof.targets) if proof.with_http else nullcontext() as people:
-            _attack(proof, plan, people, begin, only)
+            _attack(proof, plan, people, stage, only)
     finally:
         visitors.remove_scratch(proof.targets)
         proof.seconds = time.monotonic() - started
@@ -104,7 +105,7 @@ def prove(proof: Proof, begin: Begin, *, only: str = "") -> None:
     proof.finished = True
 
 
-def _attack(proof: Proof, plan: AttackPlan, people: Visitors | None, begin: Begin, only: str) -> None:
+def _attack(proof: Proof, plan: AttackPlan, people: Visitors | None, stage: Stage, only: str) -> None:
     walks: list[tuple[PortalAttack | ApiAttack, Visits, str]] = []
     if people and people.members:
         of = proof.seed, proof.targets, people
@@ -118,13 +119,16 @@ def _attack(proof: Proof, plan: AttackPlan, people: Visitors | None, begin: Begi
     if only:
         data_attack.attack(plan, [int(only)], proof.tally, lambda steps: None)
         return
-    data_attack.attack(plan, range(proof.data_requests), proof.tally, begin("Requests", proof.data_requests))
+    with stage("Requests", proof.data_requests) as progress:
+        data_attack.attack(plan, range(proof.data_requests), proof.tally, progress.advance)
     for attack, found, label in walks:
         if not proof.crossing and not proof.refused:
             count = max(attack.least, proof.requests // HTTP_SHARE if attack.prefix == PortalAttack.prefix else 0)
-            attack.run(range(count), found, begin(label, count))
+            with stage(label, count) as progress:
+                attack.run(range(count), found, progress.advance)
     if not proof.crossing and not proof.refused:
-        proof.fates = mutants.run(plan, begin("Broken layers", len(mutants.MUTANTS)))
+        with stage("Broken layers", len(mutants.MUTANTS)) as progress:
+            proof.fates = mutants.run(plan, progress.advance)
 
 
 def replay(proof: Proof, found: Crossing, slugs: Sequence[str]) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import random
 import re
-import sys
 from argparse import ArgumentTypeError
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
@@ -53,11 +52,10 @@ class Command(PortalCommand):
         try:
             found = targets.find(options["slugs"], options["tenants"])
             proof = Proof(seed, options["requests"], found, with_http=not options["skip_http"])
-            with Bars(self) as bars:
-                try:
-                    prove(proof, bars.begin, only=options["only"] or "")
-                finally:
-                    self._write(proof, options)
+            try:
+                prove(proof, partial(Progress, self), only=options["only"] or "")
+            finally:
+                self._write(proof, options)
         except (CannotRun, NotFound) as error:
             raise CommandError(error.message, returncode=CANNOT_RUN) from error
         except Unsafe as error:
@@ -85,8 +83,7 @@ class Command(PortalCommand):
         )
         for stop, count in found["stopped_by"].items():
             self.stdout.write(f"  {count:>9,}  {stop}")
-        broken = [fate for fate in found["mutants"] if not fate["control"]]
-        if broken:
+        if broken := [fate for fate in found["mutants"] if not fate["control"]]:
             noticed = sum(fate["as_expected"] for fate in broken)
             self.stdout.write(f"{noticed} of {len(broken)} broken layers were noticed.")
         for fate in proof.survivors:
@@ -109,38 +106,3 @@ def _number(text: str) -> str:
     if not re.fullmatch(r"(http-|api-)?\d+", text, re.ASCII):
         raise ArgumentTypeError("must be a number as a former run has printed it")
     return text
-
-
-class Bars:
-    """One bar after the other on a terminal; elsewhere a line at each tenth."""
-
-    def __init__(self, command: PortalCommand) -> None:
-        self._command = command
-        self._open: Progress | None = None
-
-    def __enter__(self) -> Bars:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._close()
-
-    def _close(self) -> None:
-        if self._open:
-            self._open.__exit__(None, None, None)
-            self._open = None
-
-    def begin(self, label: str, total: int) -> Callable[[int], object]:
-        self._close()
-        bar = self._open = Progress(self._command, label, total).__enter__()
-        if sys.stderr.isatty():
-            return bar.advance
-        done = 0
-
-        def advance(steps: int) -> None:
-            nonlocal done
-            self._command.heed()
-            before, done = done, done + steps
-            if total and done * 10 // total > before * 10 // total:
-                bar.say(f"{label}: {done:,} of {total:,}")
-
-        return advance
