@@ -22,7 +22,7 @@ from portal.schema import registry
 from portal.schema.registry import ROLES
 from tenants.audit_trail.stored import AUDIT
 from tenants.sign_in.stored import USERS, suppressed_key, user_key
-from tests.support.guarded import OWN, OWN_STATUS, A, B, Caught, batch, key, put, query
+from tests.support.guarded import OWN, OWN_STATUS, A, B, Caught, batch, key, query
 from tests.support.stored import client
 from tickets.counting import stored as aggregate_keys
 from tickets.ticket import stored as ticket_keys
@@ -120,34 +120,6 @@ def test_what_a_tenant_may_do_it_may_with_its_own_keys_only() -> None:
             assert rights("tenant", arn, foreign) == []
 
 
-def test_no_role_deletes_a_ticket_but_those_of_commands_that_work_in_bulk() -> None:
-    arn, ticket = policies.table_arn(TICKETS.full_name), (ticket_keys.ticket(A, 7),)
-    deleting = {"DeleteItem", "BatchWriteItem", "PartiQLDelete"}
-    held = {role: deleting & set(rights(role, arn, ticket)) for role in ROLES}
-    in_bulk = {"seed": {"BatchWriteItem"}, "lifecycle": {"BatchWriteItem", "DeleteItem"}}
-    assert held == {role: in_bulk.get(role, set()) for role in ROLES}
-
-
-def test_only_the_seed_writes_tickets_in_batches_and_only_the_lifecycle_role_whole_tenants() -> None:
-    batches = {
-        role: {name for name, arn, keys in places() if "BatchWriteItem" in rights(role, arn, keys)} for role in ROLES
-    }
-    of_tenants = {
-        name for name, arn, _ in places() for t in registry.tables()
-        if t.scope == "tenant" and arn == policies.table_arn(t.full_name)
-    }  # fmt: skip
-    assert batches.pop("seed") == {f"{TICKETS.name}: tickets", f"{TICKETS.name}: aggregates"}
-    assert batches.pop("lifecycle") == of_tenants
-    assert not any(batches.values())
-
-
-def test_no_role_changes_or_deletes_a_row_of_the_audit_trail_but_the_one_that_purges() -> None:
-    for role in ROLES:
-        held = set(rights(role, policies.table_arn(AUDIT.full_name), (A,)))
-        changing = {"UpdateItem", "DeleteItem", "BatchWriteItem", "PartiQLUpdate", "PartiQLDelete"} & held
-        assert changing == ({"BatchWriteItem", "DeleteItem"} if role == "lifecycle" else set()), role
-
-
 # --- what the guard holds ---
 
 
@@ -171,13 +143,6 @@ def test_a_deletion_in_a_batch_is_refused_to_every_role_but_one(of_role: dict[st
     for role in set(ROLES) - {"lifecycle"}:
         for params in (batch(deletion), batch(other, deletion)):
             assert refused(of_role[role], "BatchWriteItem", params), role
-
-
-def test_the_seed_writes_tickets_of_the_tenant_that_it_acts_for(of_role: dict[str, Caught]) -> None:
-    foreign = {"PutRequest": {"Item": key(ticket_keys.ticket(B, 7))}}
-    assert not refused(of_role["seed"], "BatchWriteItem", batch({"PutRequest": {"Item": key()}}))
-    assert refused(of_role["seed"], "BatchWriteItem", batch({"PutRequest": {"Item": key()}}, foreign))
-    assert refused(of_role["seed"], "PutItem", put())
 
 
 def test_the_lifecycle_role_takes_up_one_tenant_at_a_time(of_role: dict[str, Caught]) -> None:

@@ -12,8 +12,6 @@ from portal.errors import NotFound
 from portal.isolation import guard, policies
 from portal.streams.stored import LEASES
 from portal.streams.worker import WORKER
-from tenants.membership.stored import MEMBERS
-from tenants.sign_in.stored import USERS, user_key
 from tests.support import folding
 from tests.support.world import World
 from tickets.counting import stored
@@ -57,35 +55,10 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
         update(aggregate_keys.aggregate(A), UpdateExpression="SET tenant_status = :n")
         | {"ExpressionAttributeValues": PLANTED},
     ),
-    "the counter": ("UpdateItem", update(ticket_keys.counter(A))),
-    "reading a ticket": ("Query", query(ticket_keys.ticket(A, 1))),
-    "reading an item": ("GetItem", {"TableName": TICKETS, "Key": update(ticket_keys.ticket(A, 1))["Key"]}),
-    "a whole item written over": (
-        "PutItem",
-        {
-            "TableName": TICKETS,
-            "Item": {"pk": {"S": ticket_keys.ticket(A, 1)}, "sk": {"S": ticket_keys.SUMMARY}},
-        },
-    ),
-    "members": ("Query", query(A) | {"TableName": MEMBERS.full_name}),
-    "accounts": ("Query", query(user_key(A)) | {"TableName": USERS.full_name}),
     "an index": ("Query", query(ticket_keys.tenant_status(A, "OPEN", 0)) | {"IndexName": STATUS_UPDATED.name}),
-    "a scan": ("Scan", {"TableName": TICKETS}),
-    "the search index of another tenant": ("Query", query(search_keys.directory(B)) | {"TableName": SEARCH}),
-    "a block of another tenant's index": ("PutItem", {"TableName": SEARCH, "Item": block_of(B)}),
     "a block of another tenant's index beside one of its own": (
         "TransactWriteItems",
         {"TransactItems": [{"Put": {"TableName": SEARCH, "Item": block_of(tenant)}} for tenant in (A, B)]},
-    ),
-    "a scan of the search indexes": ("Scan", {"TableName": SEARCH}),
-    "an aggregate of another tenant in a transaction": (
-        "TransactWriteItems",
-        {
-            "TransactItems": [
-                {"Update": update(aggregate_keys.aggregate(A))},
-                {"Update": update(aggregate_keys.aggregate(B))},
-            ]
-        },
     ),
 }
 
