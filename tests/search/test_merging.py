@@ -19,7 +19,7 @@ from tests.search.reading import looked_up
 from tickets.search import stored
 from tickets.search.index import indexing, merging, postings, publishing, segments
 from tickets.search.index.fragments import Fragment
-from tickets.search.index.index_store import IndexLock, LockLost, MissingBlock
+from tickets.search.index.index_store import IndexLock, LockLost
 from tickets.search.index.postings import Places
 from tickets.search.index.segments import SegmentWriter
 from tickets.search.stored import GraveItem, SegmentItem
@@ -277,14 +277,6 @@ def test_a_merge_whose_index_is_deleted_meanwhile_leaves_nothing(monkeypatch: py
     monkeypatch.setattr(store, "put_blocks", deleted_first)
     merging.merge_due(store)
     assert (store.directory, store.stored_blocks) == ({}, {})
-
-
-def test_a_merge_that_misses_a_block_takes_it_for_no_empty_one() -> None:
-    store = filled(PREPARED)
-    (largest,) = [header for header in headers(store) if header.size == max(h.size for h in headers(store))]
-    store.delete_blocks(largest.segment, [0])
-    with pytest.raises(MissingBlock):
-        list(merging.entries_of(store, largest))
 
 
 def test_terms_of_several_tokenizers_are_said_in_the_header(monkeypatch: pytest.MonkeyPatch) -> None:
