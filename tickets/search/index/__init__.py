@@ -1,3 +1,1 @@
-"""Keep the index that a search asks. The package above lists its concepts; `segments.py` says why no reader misses
-anything.
-"""
+"""Keep the index that a search asks. Begin with `segments.py`, which says why no reader misses anything."""
