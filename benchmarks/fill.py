@@ -19,8 +19,8 @@ from benchmarks.stack import BenchmarkError
 from benchmarks.ticket_ranges import COMMENTS, SMALLEST, Layout
 from portal import clock
 from portal.dynamo import client, provisioning
-from portal.dynamo.batches import chunked
 from portal.dynamo.client import Item, fan_out
+from portal.dynamo.store import chunked
 from portal.errors import NotFound
 from portal.schema import registry
 from tenants.audit_trail.recording import SYSTEM

@@ -11,8 +11,7 @@ from typing import Any
 from django.conf import settings
 
 from portal.dynamo import client, placement
-from portal.dynamo.batches import batch_write
-from portal.dynamo.store import Store
+from portal.dynamo.store import Store, batch_write
 from portal.errors import Forbidden
 from portal.isolation import guard
 from portal.schema import holdings

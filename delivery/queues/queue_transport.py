@@ -21,9 +21,9 @@ from typing import Any, Final, TypeVar
 from django.conf import settings
 
 from delivery.queues import queue_sets
-from portal.dynamo.batches import chunked
 from portal.dynamo.client import fan_out
 from portal.dynamo.placement import Placement
+from portal.dynamo.store import chunked
 from portal.errors import Invalid, Unavailable
 from portal.queueing import sqs_client
 from portal.queueing.sqs_client import LONGEST_POLL

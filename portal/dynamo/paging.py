@@ -1,4 +1,4 @@
-"""Read one partition page by page, and link the pages of a list by opaque, signed cursors.
+"""Link the pages of a list by opaque, signed cursors.
 
 A cursor is a page's position, bound to the tenant and the query that it was made for. One that was altered, made for
 another tenant, another filter or another shard layout, raises Invalid. It holds sort keys and ticket numbers, never a
@@ -11,14 +11,13 @@ came before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from django.core import signing
 
 from portal.errors import Invalid
-from portal.schema import tables
 
 _T = TypeVar("_T")
 
@@ -91,62 +90,3 @@ class Pager:
 
     def _cursor(self, position: Sequence[Any], backwards: bool) -> str:
         return dump([int(backwards), *position], tenant_id=self.tenant_id, query=self.query)
-
-
-@dataclass(frozen=True)
-class Page(Generic[_T]):
-    """The items of one Query in key order, and where the next one starts (None at the end)."""
-
-    items: list[_T]
-    last_key: dict[str, Any] | None
-
-
-def all_pages(read: Callable[[dict[str, Any] | None], Page[_T]]) -> Iterator[Page[_T]]:
-    """Call `read` with each page's start, None for the first, until the last page; one Query for each, when needed."""
-    page = read(None)
-    yield page
-    while page.last_key is not None:
-        page = read(page.last_key)
-        yield page
-
-
-def query_request(
-    table: tables.Table,
-    partition: str,
-    *,
-    index: tables.Index | None = None,
-    begins_with: str | None = None,
-    between: tuple[str, str] | None = None,
-    descending: bool = False,
-    limit: int | None = None,
-    start: dict[str, Any] | None = None,
-    consistent: bool = False,
-) -> dict[str, Any]:
-    """Return the parameters of one Query of one partition; see `Store.query`."""
-    hash_name, range_name = (index.hash, index.range) if index else (table.hash, table.range)
-    names = {"#h": hash_name}
-    values = {":h": {"S": partition}}
-    condition = "#h = :h"
-    if begins_with is not None:
-        condition += " AND begins_with (#r, :r)"
-        names["#r"], values[":r"] = range_name or "", {"S": begins_with}
-    elif between is not None:
-        condition += " AND #r BETWEEN :lo AND :hi"
-        names["#r"] = range_name or ""
-        values[":lo"], values[":hi"] = {"S": between[0]}, {"S": between[1]}
-    request: dict[str, Any] = {
-        "TableName": table.full_name,
-        "KeyConditionExpression": condition,
-        "ExpressionAttributeNames": names,
-        "ExpressionAttributeValues": values,
-        "ScanIndexForward": not descending,
-    }
-    if index:
-        request["IndexName"] = index.name
-    if limit is not None:
-        request["Limit"] = limit
-    if start is not None:
-        request["ExclusiveStartKey"] = start
-    if consistent:
-        request["ConsistentRead"] = True
-    return request

@@ -12,17 +12,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final, Generic, TypeVar
 
 from botocore.exceptions import ClientError
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
 from portal.dynamo import client, fencing
-from portal.dynamo.batches import BATCH_GET_LIMIT, batch_get_raw, batch_put, batch_write, chunked
 from portal.dynamo.client import Item
 from portal.dynamo.models import IndexModel, Kinds, RawItems, Readable
-from portal.dynamo.paging import Page, all_pages, query_request
 from portal.dynamo.placement import POOL, Location, LocationSource, Placement, StatedLocation, at
 from portal.dynamo.retry import retrying
 from portal.dynamo.transaction import TRANSACTION_LIMIT, Transaction, write
@@ -60,6 +60,10 @@ __all__ = [
 _T = TypeVar("_T")
 _I = TypeVar("_I", bound=Item)
 
+BATCH_GET_LIMIT: Final = 100  # keys of one BatchGetItem; AWS, "Quotas in Amazon DynamoDB"
+BATCH_WRITE_LIMIT: Final = 25  # members of one BatchWriteItem
+_BATCH_READS: Final = 5
+_BATCH_WRITES: Final = 9
 _TRIES_AT_FENCES: Final = 8
 _UPDATED: Final = "the item"
 
@@ -215,17 +219,29 @@ class Store:
 
         The model of an index's rows queries the index. `start` is an exclusive start key: a former page's `last_key`.
         """
-        request = query_request(
-            model.table,
-            self._partition(model.table, build, args),
-            index=model.gsi,
-            begins_with=begins_with,
-            between=between,
-            descending=descending,
-            limit=limit,
-            start=start,
-            consistent=consistent,
-        )
+        hash_name, range_name = (model.gsi or model.table).hash, (model.gsi or model.table).range or ""
+        condition, names = "#h = :h", {"#h": hash_name}
+        values = {":h": {"S": self._partition(model.table, build, args)}}
+        if begins_with is not None:
+            condition += " AND begins_with (#r, :r)"
+            names["#r"], values[":r"] = range_name, {"S": begins_with}
+        elif between is not None:
+            condition += " AND #r BETWEEN :lo AND :hi"
+            names["#r"], values[":lo"], values[":hi"] = range_name, {"S": between[0]}, {"S": between[1]}
+        request: dict[str, Any] = {
+            "TableName": model.table.full_name,
+            "KeyConditionExpression": condition,
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": values,
+            "ScanIndexForward": not descending,
+        }
+        stated = {
+            "IndexName": model.gsi.name if model.gsi else None,
+            "Limit": limit,
+            "ExclusiveStartKey": start,
+            "ConsistentRead": consistent or None,
+        }
+        request |= {name: value for name, value in stated.items() if value is not None}
         answer = self.send("Query", request)
         return Page([*map(model.from_raw_data, answer["Items"])], answer.get("LastEvaluatedKey"))
 
@@ -402,3 +418,92 @@ def _key(table: Table, partition: str, sort: str | None) -> dict[str, Any]:
 
 def _texts(key: dict[str, Any]) -> tuple[str, ...]:
     return tuple(value["S"] for value in key.values())
+
+
+# --- pages ---
+
+
+@dataclass(frozen=True)
+class Page(Generic[_T]):
+    """The items of one Query in key order, and where the next one starts (None at the end)."""
+
+    items: list[_T]
+    last_key: dict[str, Any] | None
+
+
+def all_pages(read: Callable[[dict[str, Any] | None], Page[_T]]) -> Iterator[Page[_T]]:
+    """Call `read` with each page's start, None for the first, until the last page; one Query for each, when needed."""
+    page = read(None)
+    yield page
+    while page.last_key is not None:
+        page = read(page.last_key)
+        yield page
+
+
+# --- batches: what the engine left unprocessed is sent again ---
+
+
+def chunked(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
+    """Yield the items in lists of `size`, the last one shorter."""
+    rest = iter(items)
+    while chunk := list(islice(rest, size)):
+        yield chunk
+
+
+class _Unprocessed(Throttled):
+    """The engine took a part of the request, and left the rest."""
+
+
+def _is_unprocessed(error: PortalError) -> bool:
+    return isinstance(error, _Unprocessed)
+
+
+def batch_get_raw(
+    connection: client.SharedConnection, request: dict[str, dict[str, Any]]
+) -> dict[str, list[dict[str, Any]]]:
+    """Read the raw items of a BatchGetItem by table, in no order.
+
+    Raises Throttled where the engine leaves keys unprocessed repeatedly.
+    """
+    stored: dict[str, list[dict[str, Any]]] = {}
+    pending = request
+
+    def read() -> None:
+        nonlocal pending
+        answer = connection.dispatch("BatchGetItem", {"RequestItems": pending})
+        for table, items in answer["Responses"].items():
+            stored.setdefault(table, []).extend(items)
+        pending = answer.get("UnprocessedKeys") or {}
+        if pending:
+            raise _Unprocessed("The database did not return every item.")
+
+    retrying(read, again=_is_unprocessed, attempts=_BATCH_READS, first=0.02)
+    return stored
+
+
+def batch_put(connection: client.SharedConnection, items: Iterable[Item]) -> None:
+    """Write items in groups of 25 without a transaction: for seeds and imports, which write them again on a rerun."""
+    batch_write(connection, [(i.Meta.table_name, {"PutRequest": {"Item": i.serialize()}}) for i in items])
+
+
+def batch_write(connection: client.SharedConnection, members: Sequence[tuple[str, dict[str, Any]]]) -> None:
+    """Send members of BatchWriteItem, each with its table's full name, in groups of 25.
+
+    Raises Throttled where the engine leaves members of a group unprocessed again and again.
+    """
+    for group in chunked(members, BATCH_WRITE_LIMIT):
+        _write_group(connection, group)
+
+
+def _write_group(connection: client.SharedConnection, group: Sequence[tuple[str, dict[str, Any]]]) -> None:
+    pending: dict[str, list[dict[str, Any]]] = {}
+    for table, member in group:
+        pending.setdefault(table, []).append(member)
+
+    def send() -> None:
+        nonlocal pending
+        pending = connection.dispatch("BatchWriteItem", {"RequestItems": pending}).get("UnprocessedItems") or {}
+        if pending:
+            raise _Unprocessed("The database did not take every item.")
+
+    retrying(send, again=_is_unprocessed, attempts=_BATCH_WRITES, first=0.02)

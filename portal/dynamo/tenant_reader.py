@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from portal.dynamo.batches import BATCH_GET_LIMIT, chunked
 from portal.dynamo.models import RawItems
 from portal.dynamo.placement import POOL, Placement
-from portal.dynamo.store import Store
+from portal.dynamo.store import BATCH_GET_LIMIT, Store, chunked
 from portal.schema import keys
 from portal.schema.holdings import Reader, StoredItem
 from portal.schema.tables import Index, Table

@@ -17,9 +17,9 @@ from django.contrib.sessions.backends.base import CreateError, SessionBase, Upda
 from django.utils.crypto import get_random_string
 
 from portal import clock
-from portal.dynamo.batches import chunked
 from portal.dynamo.client import FAN_OUT_THREADS, fan_out
 from portal.dynamo.platform import PLATFORM
+from portal.dynamo.store import chunked
 from portal.errors import ConditionFailed, Unavailable
 from portal.nosql import stored
 from portal.nosql.stored import SessionByUser, SessionItem

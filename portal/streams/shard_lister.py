@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Sequence
 from math import ceil
 from typing import Final
 
-from portal.dynamo.batches import chunked
+from portal.dynamo.store import chunked
 from portal.streams import positions, shards
 from portal.streams.lease import SignWatch
 from portal.streams.shard_reader import LOST

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from portal import clock
 from portal.dynamo.client import fan_out
-from portal.dynamo.paging import Pager, all_pages
-from portal.dynamo.store import Page, Store
+from portal.dynamo.paging import Pager
+from portal.dynamo.store import Page, Store, all_pages
 from portal.errors import Invalid
 from portal.schema import keys
 from tenants.audit_trail.erased_people import NOBODY, ErasedPeople

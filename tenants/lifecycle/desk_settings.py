@@ -16,10 +16,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from portal.dynamo.batches import chunked
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Action as UpdateAction
-from portal.dynamo.store import Transaction
+from portal.dynamo.store import Transaction, chunked
 from portal.errors import Conflict, Invalid, TransactionRefused
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry

@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from portal.dynamo import provisioning
-from portal.dynamo.batches import BATCH_WRITE_LIMIT
 from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.store import Transaction
+from portal.dynamo.store import BATCH_WRITE_LIMIT, Transaction
 from portal.dynamo.tenant_reader import lifecycle_store
 from portal.errors import ConditionFailed, Conflict, TransactionRefused
 from portal.schema import registry

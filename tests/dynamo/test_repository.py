@@ -11,9 +11,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from portal.dynamo import client, meter
-from portal.dynamo.batches import batch_put
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.store import RawItems, Store, Transaction
+from portal.dynamo.store import RawItems, Store, Transaction, batch_put
 from portal.dynamo.transaction import write
 from portal.errors import ConditionFailed, TransactionRefused, Unavailable
 from portal.schema import keys, tables

@@ -9,8 +9,8 @@ from typing import Any
 from django.conf import settings
 
 from portal.dynamo import client
-from portal.dynamo.batches import batch_put
 from portal.dynamo.client import Item
+from portal.dynamo.store import batch_put
 
 
 def unguarded() -> client.SharedConnection:

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from portal.dynamo.batches import chunked
 from portal.dynamo.client import fan_out
 from portal.dynamo.placement import Placement
+from portal.dynamo.store import chunked
 from portal.dynamo.tenant_reader import lifecycle_store
 from tickets.moving.ticket_copies import Raw, raw_collection
 from tickets.ticket import stored

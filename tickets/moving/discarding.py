@@ -8,9 +8,8 @@ from typing import Any, Final
 
 from delivery.outbox.stored import OUTBOX
 from portal.dynamo import fencing, provisioning
-from portal.dynamo.batches import BATCH_WRITE_LIMIT, chunked
 from portal.dynamo.placement import POOL, Placement
-from portal.dynamo.store import Store, Transaction
+from portal.dynamo.store import BATCH_WRITE_LIMIT, Store, Transaction, chunked
 from portal.dynamo.tenant_reader import TenantReader, lifecycle_store
 from portal.errors import Conflict
 from portal.plain_text import amount

@@ -22,9 +22,8 @@ from typing import Any, Final
 
 from portal import clock
 from portal.dynamo import provisioning
-from portal.dynamo.batches import chunked
 from portal.dynamo.placement import POOL, Move, Placement
-from portal.dynamo.store import Store
+from portal.dynamo.store import Store, chunked
 from portal.dynamo.tenant_reader import lifecycle_store
 from portal.errors import Conflict, PortalError, Throttled, TransactionRefused, Unavailable
 from tenants.tenancy import placements

@@ -8,8 +8,8 @@ from itertools import groupby
 from typing import Any, Final
 
 from portal.dynamo import client, platform
-from portal.dynamo.batches import BATCH_WRITE_LIMIT, batch_write, chunked
 from portal.dynamo.placement import Placement, at
+from portal.dynamo.store import BATCH_WRITE_LIMIT, batch_write, chunked
 from portal.dynamo.tenant_reader import TenantReader
 from portal.errors import ConditionFailed
 from portal.isolation import guard

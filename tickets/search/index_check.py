@@ -20,10 +20,9 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Final, Literal
 
-from portal.dynamo.batches import chunked
 from portal.dynamo.client import fan_out
 from portal.dynamo.retry import retrying
-from portal.dynamo.store import Store
+from portal.dynamo.store import Store, chunked
 from portal.errors import PortalError
 from portal.streams import watermark
 from portal.streams.watermark import Watermark

@@ -25,9 +25,8 @@ from functools import partial
 from typing import Final
 
 from portal import clock
-from portal.dynamo.batches import chunked
 from portal.dynamo.client import fan_out
-from portal.dynamo.store import Store
+from portal.dynamo.store import Store, chunked
 from portal.errors import ConditionFailed, Conflict, Throttled
 from tickets.counting import stream_barrier
 from tickets.counting.stream_barrier import Say

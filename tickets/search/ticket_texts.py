@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from portal.dynamo.batches import chunked
 from portal.dynamo.client import fan_out
-from portal.dynamo.store import BATCH_GET_LIMIT
+from portal.dynamo.store import BATCH_GET_LIMIT, chunked
 from tenants.tenancy.context import TenantContext
 from tickets.search.index.fragments import COMMENT, NOTE
 from tickets.search.index.postings import Places

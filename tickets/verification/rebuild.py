@@ -21,10 +21,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from portal.dynamo.batches import chunked
 from portal.dynamo.client import fan_out
 from portal.dynamo.retry import retrying
-from portal.dynamo.store import Condition, Store
+from portal.dynamo.store import Condition, Store, chunked
 from portal.errors import ConditionFailed, PortalError, Throttled
 from portal.streams import shards
 from portal.streams.worker import WORKER

@@ -24,9 +24,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from portal.dynamo.batches import BATCH_GET_LIMIT
 from portal.dynamo.client import fan_out
-from portal.dynamo.store import RawItems, Store
+from portal.dynamo.store import BATCH_GET_LIMIT, RawItems, Store
 from portal.streams.batch import plain
 from tickets.counting import coding, contributions
 from tickets.counting.contributions import Contribution

@@ -20,10 +20,9 @@ from typing import Any, Final, TypeVar
 
 from portal import clock
 from portal.dynamo import placement
-from portal.dynamo.batches import chunked
 from portal.dynamo.client import fan_out
 from portal.dynamo.meter import item_size
-from portal.dynamo.store import Action, Condition, Store, Transaction
+from portal.dynamo.store import Action, Condition, Store, Transaction, chunked
 from portal.errors import ConditionFailed, Throttled
 from tickets.search import stored
 from tickets.search.stored import (

@@ -19,7 +19,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final
 
-from portal.dynamo.batches import chunked
+from portal.dynamo.store import chunked
 from portal.errors import TransactionRefused
 from tickets.search import stored
 from tickets.search.index import postings, publishing
