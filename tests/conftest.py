@@ -16,7 +16,7 @@ from django.core.cache import cache
 from django.test.signals import template_rendered
 
 from portal.dynamo import meter, retry
-from portal.load import concurrency, reporting
+from portal.load import reporting, tenant_limiter
 from portal.streams import watermark
 from tenants.membership import mails
 from tenants.tenancy import shard_layout
@@ -163,7 +163,7 @@ def clean_process(request: pytest.FixtureRequest) -> Iterator[None]:
     # What a test before noted of its tenants, in a proof that takes notes for instance, is told by nobody in this one.
     reporting._forget()
     # A server that ended with its test may have left a download in the midst; what it held is not the next test's.
-    for places in (concurrency.requests, concurrency.heavy, concurrency.searches):
+    for places in (tenant_limiter.requests, tenant_limiter.heavy, tenant_limiter.searches):
         places._taken.clear()
     engine_memory.may_go_on = not CHANGES & {*request.fixturenames}
     yield

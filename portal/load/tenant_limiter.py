@@ -1,8 +1,9 @@
-"""Let each tenant through at its rate, by a token bucket in this process: no call to the database, no waiting.
+"""Limit each tenant in this process: to its rate, by a token bucket, and to some work at the same time.
 
-A rate is a number of units a second, by the tenant's plan or its own. A request that only reads is one unit, one that
-changes something several: it costs DynamoDB and the processor about that much more. Bursts of BURST_SECONDS' worth are
-allowed. Several processes serve a tenant: each has a share of the rate, which `rate_sharing.py` gives it.
+That calls no database. A rate is a number of units a second, by the tenant's plan or its own. A request that only
+reads is one unit, one that changes something several: it costs DynamoDB and the processor about that much more. Bursts
+of BURST_SECONDS' worth are allowed. Several processes serve a tenant: each has a share of the rate, which
+`rate_sharing.py` gives it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from typing import Final
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from portal.quotas import MOST_TENANTS, RecentTenants, TokenBucket
+from portal.errors import LimitReached
+from portal.quotas import MOST_TENANTS, RecentTenants, TenantPlaces, TokenBucket
 
 READ_UNITS: Final = 1
 CHANGE_UNITS: Final = 5
@@ -174,3 +176,34 @@ def _answer(allowed: bool, bucket: TokenBucket, units: float, per_second: float)
 
 
 limiter: Final = TenantLimiter()  # of this process
+
+
+# --- what is at work at the same time in this process: more is refused ---
+# A search first waits a moment, because searches of one person who types come close together.
+
+SEARCH_WAIT_SECONDS = 2.0  # that a search waits for a place; it holds a thread of its tenant meanwhile
+TOO_MANY: Final = "too_many_at_once"  # the code of what is refused here, for programs
+_threads: int | None = None
+stopping: Final = threading.Event()  # set when this process is to end
+jobs: Final[set[threading.Thread]] = set()  # work beside requests, which ends itself soon after `stopping` is set
+
+
+class TooHeavy(LimitReached):
+    """The tenant has as much heavy work under way as it may have at a time."""
+
+    code = TOO_MANY
+
+
+def serve_with(threads: int) -> None:
+    """Take note of how many threads this process answers requests with, where that is not WEB_THREADS."""
+    global _threads
+    _threads = threads
+
+
+def _half_of_the_threads() -> int:
+    return max(1, (_threads or settings.WEB_THREADS) // 2)
+
+
+requests: Final = TenantPlaces(_half_of_the_threads)
+heavy: Final = TenantPlaces(lambda: settings.HEAVY_AT_A_TIME)  # bulk changes, exports and the like
+searches: Final = TenantPlaces(lambda: settings.SEARCHES_AT_A_TIME)  # those while somebody types among them

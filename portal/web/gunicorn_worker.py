@@ -20,7 +20,7 @@ from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.rfc7230 import CHUNK_EXT
 from waitress.server import BaseWSGIServer, create_server
 
-from portal.load import concurrency, rate_sharing, reporting
+from portal.load import rate_sharing, reporting, tenant_limiter
 
 LOOP_SECONDS = 0.3  # between two looks at whether to stop
 LINGER_SECONDS = 0.5  # that a stopping worker leaves an idle connection open: a request may be on its way there
@@ -76,7 +76,7 @@ class BufferingWorker(Worker):  # type: ignore[misc]  # gunicorn comes without t
         self._map: dict[int, wasyncore.dispatcher] = {}
         self._arriving: dict[Any, float] = {}  # requests that are not complete, and when they were first seen
         self._seen = 0.0
-        concurrency.serve_with(self.cfg.threads)
+        tenant_limiter.serve_with(self.cfg.threads)
         rate_sharing.start()
         reporting.start("web", "platform")
         server = create_server(
@@ -128,11 +128,13 @@ class BufferingWorker(Worker):  # type: ignore[misc]  # gunicorn comes without t
         A connection is closed behind the last answer that is due on it, which says so. An idle one is closed after a
         moment in which a request that is on its way arrives. gunicorn kills a worker that goes on for longer.
         """
-        concurrency.stopping.set()
+        tenant_limiter.stopping.set()
         for listener in self._listeners():
             self._accept_waiting(listener)
         began = time.time()  # as waitress counts
-        while time.monotonic() < deadline and ([*self._channels()] or any(x.is_alive() for x in [*concurrency.jobs])):
+        while time.monotonic() < deadline and (
+            [*self._channels()] or any(x.is_alive() for x in [*tenant_limiter.jobs])
+        ):
             for channel in self._channels():
                 with channel.requests_lock:
                     if channel.requests:

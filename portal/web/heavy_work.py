@@ -9,9 +9,9 @@ from typing import Any, cast
 
 from django.http import HttpRequest, StreamingHttpResponse
 
-from portal.load import concurrency, measurement
-from portal.load.concurrency import TooHeavy
+from portal.load import measurement, tenant_limiter
 from portal.load.measurement import NoiseTally
+from portal.load.tenant_limiter import TooHeavy
 from portal.web.access import SAFE
 
 _View = Callable[..., Any]
@@ -25,11 +25,11 @@ def heavy(view: _View) -> _View:
         tenant = getattr(request, "tenant", None)
         if tenant is None or request.method in SAFE:
             return view(request, *args, **kwargs)
-        if not concurrency.heavy.enter(tenant.tenant_id):
+        if not tenant_limiter.heavy.enter(tenant.tenant_id):
             measurement.note(tenant.tenant_id, NoiseTally(refused=1))
             raise TooHeavy("This desk has as much heavy work under way as it may have at a time.", retry_after=2)
         with ExitStack() as work:
-            work.callback(concurrency.heavy.leave, tenant.tenant_id)
+            work.callback(tenant_limiter.heavy.leave, tenant.tenant_id)
             response = view(request, *args, **kwargs)
             if isinstance(response, StreamingHttpResponse):
                 content = cast("Iterator[bytes]", response.streaming_content)

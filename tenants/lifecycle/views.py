@@ -19,7 +19,7 @@ from django.views.decorators.http import require_POST, require_safe
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid
-from portal.load import concurrency, tenant_limiter, usage
+from portal.load import tenant_limiter, usage
 from portal.load.usage import UsedMinute
 from portal.web import desk_prefix
 from portal.web.access import get_or_post, member, open_while_closing
@@ -154,10 +154,10 @@ def _usage(tenant: TenantContext, told: list[UsedMinute], *, members: int, invit
         "members": members,
         "invited": invited,
         "most": most,
-        "at_work": concurrency.requests.taken(tenant.tenant_id),
-        "at_work_most": concurrency.requests.most,
-        "heavy": concurrency.heavy.taken(tenant.tenant_id),
-        "heavy_most": concurrency.heavy.most,
+        "at_work": tenant_limiter.requests.taken(tenant.tenant_id),
+        "at_work_most": tenant_limiter.requests.most,
+        "heavy": tenant_limiter.heavy.taken(tenant.tenant_id),
+        "heavy_most": tenant_limiter.heavy.most,
     }
 
 

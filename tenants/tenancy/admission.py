@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from portal.dynamo import retry
 from portal.errors import LimitReached
-from portal.load import concurrency, measurement, tenant_limiter
+from portal.load import measurement, tenant_limiter
 from portal.load.measurement import NoiseTally
 from portal.load.tenant_limiter import RateAnswer, limiter
 from tenants.tenancy.context import TenantContext
@@ -26,7 +26,7 @@ class NotAdmitted(LimitReached):
 
     def __init__(self, answer: RateAnswer | None = None) -> None:
         if answer is None:
-            self.code = concurrency.TOO_MANY
+            self.code = tenant_limiter.TOO_MANY
             super().__init__("This desk has as many requests at work as it may have at the same time.")
         else:
             self.code = "rate_limited"
@@ -49,7 +49,7 @@ def admitted(tenant_id: str, units: int, *, is_limited: Callable[[], bool] = lam
     foreseen = limiter.foresee(tenant_id, units)
     if foreseen is not None and is_limited():
         _refuse(tenant_id, foreseen)
-    has_place = concurrency.requests.enter(tenant_id)
+    has_place = tenant_limiter.requests.enter(tenant_id)
     if not has_place and is_limited():
         _refuse(tenant_id, None)
     try:
@@ -57,7 +57,7 @@ def admitted(tenant_id: str, units: int, *, is_limited: Callable[[], bool] = lam
             yield
     finally:
         if has_place:
-            concurrency.requests.leave(tenant_id)
+            tenant_limiter.requests.leave(tenant_id)
 
 
 def _refuse(tenant_id: str, answer: RateAnswer | None) -> None:

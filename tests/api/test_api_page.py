@@ -16,7 +16,7 @@ import pytest
 from django.conf import settings
 
 from api.edge import problem_responses
-from portal.load import concurrency, tenant_limiter
+from portal.load import tenant_limiter
 from tenants.api_keys import key_authentication
 from tests.support.commands import run
 from tests.support.served import served
@@ -100,8 +100,8 @@ def test_the_page_tells_the_units_and_how_many_requests_are_safe_at_once() -> No
     said = " ".join(PAGE.split())
     reads, changes = tenant_limiter.READ_UNITS, tenant_limiter.CHANGE_UNITS
     assert f"reads takes {reads} unit of the desk's, one that changes something {changes}" in said
-    assert f"Up to {concurrency.requests.most} requests of a desk at the same time" in said
-    assert f"up to {concurrency.heavy.most} that change many tickets" in said
+    assert f"Up to {tenant_limiter.requests.most} requests of a desk at the same time" in said
+    assert f"up to {tenant_limiter.heavy.most} that change many tickets" in said
 
 
 def test_the_codes_of_the_page_are_those_of_the_document() -> None:

@@ -18,7 +18,7 @@ from api.documents import openapi
 from api.v1 import ticket_routes
 from portal import clock
 from portal.errors import Throttled, Unavailable
-from portal.load import concurrency
+from portal.load import tenant_limiter
 from portal.load.tenant_limiter import TenantLimiter
 from portal.quotas import TenantPlaces
 from tenants.api_keys.scopes import Scope
@@ -208,7 +208,7 @@ def test_a_desk_that_asks_for_too_much_is_told_when_to_come_back(
 def test_too_many_at_once_is_told_apart_from_too_many(
     client: ApiClient, monkeypatch: pytest.MonkeyPatch, full: str, seconds: str
 ) -> None:
-    monkeypatch.setattr(concurrency, full, TenantPlaces(lambda: 0))
+    monkeypatch.setattr(tenant_limiter, full, TenantPlaces(lambda: 0))
     response = client.send("/tickets/status", {"status": "closed", "tickets": [{"number": 1}]})
     assert (problem(response), response["Retry-After"]) == ((429, "too_many_at_once"), seconds)
 

@@ -12,7 +12,7 @@ from api.edge import key_attempts
 from api.edge.key_attempts import KeyAttempts
 from portal.dynamo import retry
 from portal.errors import Unavailable
-from portal.load import concurrency
+from portal.load import tenant_limiter
 from portal.load.tenant_limiter import TenantLimiter
 from portal.quotas import TenantPlaces
 from tenants.api_keys import key_authentication, key_changes, key_text
@@ -75,7 +75,7 @@ def during_the_read(monkeypatch: pytest.MonkeyPatch, look: Callable[[], object])
 def test_an_unproved_key_holds_no_place_of_the_desk_while_it_is_read(
     client: ApiClient, forger: ApiClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(concurrency, "requests", TenantPlaces(lambda: 1))
+    monkeypatch.setattr(tenant_limiter, "requests", TenantPlaces(lambda: 1))
     seen = during_the_read(monkeypatch, lambda: ask(client).status_code)
     assert problem(ask(forger, ELSEWHERE)) == (401, "key_unknown")
     assert seen == [200]
@@ -101,7 +101,7 @@ def test_a_key_that_let_in_before_is_read_on_behalf_of_its_desk(
 def test_a_key_that_is_proved_for_the_first_time_has_its_place_too(
     client: ApiClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(concurrency, "requests", TenantPlaces(lambda: 0))
+    monkeypatch.setattr(tenant_limiter, "requests", TenantPlaces(lambda: 0))
     assert ask(client).status_code == 429
 
 

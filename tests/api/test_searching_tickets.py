@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from portal.load import concurrency
+from portal.load import tenant_limiter
 from tenants.api_keys.scopes import Scope
 from tests.desk.test_cost import _watching
 from tests.search.test_search_page_cost import indexed_world
@@ -118,13 +118,13 @@ def test_a_search_goes_on_page_by_page_to_its_end(
 
 def test_one_search_too_many_is_refused_with_the_time_to_wait(acme: World, client: ApiClient) -> None:
     tenant_id = acme.tenants["acme"].tenant_id
-    while concurrency.searches.enter(tenant_id):
+    while tenant_limiter.searches.enter(tenant_id):
         pass
     try:
         refused = client.ask("/search?q=printer")
     finally:
-        while concurrency.searches.taken(tenant_id):
-            concurrency.searches.leave(tenant_id)
+        while tenant_limiter.searches.taken(tenant_id):
+            tenant_limiter.searches.leave(tenant_id)
     assert (refused.status_code, refused.json()["code"]) == (429, "too_many_at_once")
     assert int(refused["Retry-After"]) >= 1
 

@@ -11,7 +11,7 @@ import pytest
 
 from portal import clock
 from portal.errors import Unavailable
-from portal.load import concurrency
+from portal.load import tenant_limiter
 from tenants.tenancy.context import TenantContext
 from tests.support.folding import Follower, plant
 from tests.support.world import Browser, World
@@ -249,7 +249,7 @@ def long(world: World, alice: TenantContext) -> TenantContext:
 def test_one_that_was_stopped_says_where_the_next_goes_on_and_it_does(
     world: World, long: TenantContext, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
-    monkeypatch.setattr(concurrency, "stopping", threading.Event())
+    monkeypatch.setattr(tenant_limiter, "stopping", threading.Event())
     browser = world.browser("alice", "acme")
     keep, behind = recount.keep, []
 
@@ -257,13 +257,13 @@ def test_one_that_was_stopped_says_where_the_next_goes_on_and_it_does(
         keep(repository, of, number, part)  # type: ignore[arg-type]
         behind.append(number)
         if len(behind) == 2:
-            verify_runs.stop(long) if "Alice" in by else concurrency.stopping.set()
+            verify_runs.stop(long) if "Alice" in by else tenant_limiter.stopping.set()
 
     monkeypatch.setattr(recount, "keep", stopping)
     press(browser)
     page = verified(browser)
     assert f"{by}. Started" in page
-    concurrency.stopping.clear()
+    tenant_limiter.stopping.clear()
     assert "The next verification goes on where this one ended." in page
     later = clock.now() + verify_runs.COOLDOWN
     monkeypatch.setattr(clock, "now", lambda: later)

@@ -11,7 +11,7 @@ import pytest
 from django.conf import LazySettings
 
 from portal import clock
-from portal.load import concurrency, rate_sharing, reporting, usage
+from portal.load import rate_sharing, reporting, tenant_limiter, usage
 from portal.load.measurement import NoiseTally, TenantNotes
 from portal.load.rate_sharing import RateSharer
 from portal.load.reporting import LoadReporter
@@ -68,11 +68,11 @@ def test_members_and_what_is_at_work_stand_beside_their_limits(world: World, acm
     make_operator()
     root = Operator.signed_in()
     root.fill(f"/admin/tenants/tenant/{acme}/change/", member_limit="25")
-    concurrency.heavy.enter(acme)
+    tenant_limiter.heavy.enter(acme)
     try:
         page = shown(world)
     finally:
-        concurrency.heavy.leave(acme)
+        tenant_limiter.heavy.leave(acme)
     assert "Members 3 of 25 Pending invitations 0, which count as members" in page
     assert "Requests 1 of 4, this one included Heavy work 1 of 2" in page
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from portal.load import concurrency
+from portal.load import tenant_limiter
 from tests.support.world import Browser, World
 from tickets.dashboards import verify_runs
 
@@ -22,11 +22,11 @@ def acme(world: World) -> str:
 @pytest.fixture
 def busy(acme: str) -> Iterator[None]:
     """Acme has as much heavy work under way as it may."""
-    while concurrency.heavy.enter(acme):
+    while tenant_limiter.heavy.enter(acme):
         pass
     yield
-    while concurrency.heavy.taken(acme):
-        concurrency.heavy.leave(acme)
+    while tenant_limiter.heavy.taken(acme):
+        tenant_limiter.heavy.leave(acme)
 
 
 def selected(numbers: list[int]) -> dict[str, object]:
@@ -56,7 +56,7 @@ def test_work_that_is_done_gives_its_place_back_also_when_it_failed(world: World
     bob.send("/tickets/bulk/", selected(world.tickets("acme", 1)))
     bob.send("/tickets/bulk/", {"to": "nonsense"})
     bob.send("/tickets/bulk/undo/", {"receipt": "none"})
-    assert concurrency.heavy.taken(acme) == 0
+    assert tenant_limiter.heavy.taken(acme) == 0
 
 
 @pytest.mark.parametrize(
@@ -76,11 +76,11 @@ def test_what_else_is_heavy_is_bounded_with_it(world: World, busy: None, path: s
 def test_an_export_holds_its_place_until_it_has_been_sent(world: World, acme: str) -> None:
     alice = world.browser("alice", "acme")
     answer: Any = alice.send(EXPORT)
-    assert concurrency.heavy.taken(acme) == 1
+    assert tenant_limiter.heavy.taken(acme) == 1
     assert b"".join(answer.streaming_content)
     answer.close()
     answer.close()
-    assert concurrency.heavy.taken(acme) == 0
+    assert tenant_limiter.heavy.taken(acme) == 0
 
 
 def test_no_verification_waits_in_a_thread_for_those_of_other_desks(

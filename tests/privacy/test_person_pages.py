@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.core import signing
 
-from portal.load import concurrency
+from portal.load import tenant_limiter
 from portal.schema import registry
 from tenants.audit_trail.recording import Actor
 from tenants.audit_trail.stored import AUDIT
@@ -207,7 +207,7 @@ def test_a_search_costs_a_query_for_each_ticket_and_a_handful_beside_them(desk: 
 def test_it_counts_as_heavy_work(desk: World, monkeypatch: pytest.MonkeyPatch) -> None:
     alice = desk.browser("alice", "acme")
     state = field(searched(alice))
-    monkeypatch.setattr(concurrency.heavy, "enter", lambda tenant_id: False)
+    monkeypatch.setattr(tenant_limiter.heavy, "enter", lambda tenant_id: False)
     for path in ("", "export/", "erase/"):
         answer: Any = alice.send(PAGE + path, {"so_far": state})
         assert answer.status_code == 429

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from portal.errors import Unavailable
-from portal.load import concurrency
+from portal.load import tenant_limiter
 from tests.support.operators import text_of
 from tests.support.waiting import wait_until
 from tests.support.world import World
@@ -27,12 +27,12 @@ def acme(world: World) -> str:
 @pytest.fixture
 def busy(acme: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Acme has as many searches under way as it may, and for longer than one waits."""
-    monkeypatch.setattr(concurrency, "SEARCH_WAIT_SECONDS", 0.001)
-    while concurrency.searches.enter(acme):
+    monkeypatch.setattr(tenant_limiter, "SEARCH_WAIT_SECONDS", 0.001)
+    while tenant_limiter.searches.enter(acme):
         pass
     yield
-    while concurrency.searches.taken(acme):
-        concurrency.searches.leave(acme)
+    while tenant_limiter.searches.taken(acme):
+        tenant_limiter.searches.leave(acme)
 
 
 def test_a_search_too_many_is_refused_and_keeps_what_was_typed(world: World, busy: None) -> None:
@@ -56,8 +56,8 @@ def test_while_typing_one_too_many_is_told_when_to_ask_again(world: World, busy:
 def test_one_too_many_waits_for_a_place_and_only_as_many_wait_as_there_are_places(
     world: World, acme: str, busy: None, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    monkeypatch.setattr(concurrency, "SEARCH_WAIT_SECONDS", 600)
-    bob, places = world.browser("bob"), concurrency.searches
+    monkeypatch.setattr(tenant_limiter, "SEARCH_WAIT_SECONDS", 600)
+    bob, places = world.browser("bob"), tenant_limiter.searches
     with ThreadPoolExecutor(places.most) as people:
         waiting = [people.submit(bob.get, path) for _ in range(places.most)]
         wait_until(lambda: places.waiting(acme) == places.most)
@@ -79,14 +79,14 @@ def test_a_search_takes_one_place_and_gives_it_back_also_when_it_failed(
     taken: list[int] = []
 
     def fail(*args: object, **options: object) -> None:
-        taken.append(concurrency.searches.taken(acme))
+        taken.append(tenant_limiter.searches.taken(acme))
         raise Unavailable("The engine is away.")
 
     monkeypatch.setattr(ticket_search, "find", fail)
     monkeypatch.setattr(suggesting, "suggest", fail)
     bob = world.browser("bob")
     assert [bob.get(path).status_code for path in ("/search/?q=printer", SUGGEST)] == [503, 503]
-    assert (taken, concurrency.searches.taken(acme)) == ([1, 1], 0)
+    assert (taken, tenant_limiter.searches.taken(acme)) == ([1, 1], 0)
 
 
 def test_the_bound_is_a_setting(world: World, acme: str, settings: Any) -> None:

@@ -11,7 +11,7 @@ import pytest
 from django.conf import LazySettings
 from django.test import Client
 
-from portal.load import concurrency
+from portal.load import tenant_limiter
 from portal.load.tenant_limiter import TenantLimiter
 from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import tenant_lifecycle
@@ -174,11 +174,11 @@ def busy(world: World, settings: LazySettings) -> Iterator[str]:
     """Acme has as many requests at work in this process as it may."""
     settings.WEB_THREADS = 5
     tenant_id = world.tenants["acme"].tenant_id
-    taken = [concurrency.requests.enter(tenant_id) for _ in range(3)]
+    taken = [tenant_limiter.requests.enter(tenant_id) for _ in range(3)]
     assert taken == [True, True, False]
     yield tenant_id
-    concurrency.requests.leave(tenant_id)
-    concurrency.requests.leave(tenant_id)
+    tenant_limiter.requests.leave(tenant_id)
+    tenant_limiter.requests.leave(tenant_id)
 
 
 def test_a_desk_has_at_most_half_of_the_threads_and_is_refused_at_once_beyond(
@@ -192,6 +192,6 @@ def test_a_desk_has_at_most_half_of_the_threads_and_is_refused_at_once_beyond(
 
 
 def test_a_thread_that_is_done_is_free_for_the_desk_again(bob: Browser, busy: str) -> None:
-    concurrency.requests.leave(busy)
+    tenant_limiter.requests.leave(busy)
     assert flood(bob, times=5) == [200] * 5
-    assert concurrency.requests.enter(busy)
+    assert tenant_limiter.requests.enter(busy)

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from portal import clock
 from portal.errors import ConditionFailed, LimitReached, PortalError, Unavailable
-from portal.load import concurrency
+from portal.load import tenant_limiter
 from tenants.tenancy.context import TenantContext
 from tickets.counting import stored
 from tickets.counting.stored import VerifiedItem
@@ -120,7 +120,7 @@ def _start(tenant: TenantContext) -> bool:
             return False
     # A daemon, which does not keep the process from stopping: it only reads, and counts as dead after a while.
     thread = threading.Thread(target=_in_its_place, args=(tenant, run), name="verify", daemon=True)
-    concurrency.jobs.add(thread)
+    tenant_limiter.jobs.add(thread)
     thread.start()
     return True
 
@@ -143,7 +143,7 @@ def stop(tenant: TenantContext) -> bool:
 
 def wait_until_done() -> None:
     """Return when all runs of this process so far have ended. For tests."""
-    for thread in list(concurrency.jobs):
+    for thread in list(tenant_limiter.jobs):
         thread.join()
 
 
@@ -176,7 +176,7 @@ def _logged(tenant: TenantContext, run: str) -> None:
         log.exception("A verification failed.")
         _quietly(partial(finish, reached=way.reached), "something went wrong, and the log of the portal says what")
     finally:
-        concurrency.jobs.discard(threading.current_thread())
+        tenant_limiter.jobs.discard(threading.current_thread())
 
 
 class _Way:
@@ -194,7 +194,7 @@ class _Way:
         self._write()
 
     def _write(self) -> None:
-        if concurrency.stopping.is_set():
+        if tenant_limiter.stopping.is_set():
             raise Unavailable("the portal was stopped")
         reached = VerifiedItem.reached.set(self.reached)
         try:

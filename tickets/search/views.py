@@ -12,9 +12,9 @@ from django.views.decorators.http import require_safe
 
 from portal.dynamo.client import alongside
 from portal.errors import Invalid
-from portal.load import concurrency, measurement
-from portal.load.concurrency import TooHeavy
+from portal.load import measurement, tenant_limiter
 from portal.load.measurement import NoiseTally
+from portal.load.tenant_limiter import TooHeavy
 from portal.streams import watermark
 from portal.web.access import member
 from tenants.tenancy.context import TenantContext
@@ -90,10 +90,10 @@ def _results(tenant: TenantContext, address: SearchAddress, after: str) -> dict[
 @contextmanager
 def place_for_a_search(tenant: TenantContext) -> Iterator[None]:
     """Take one of the tenant's places for searches. Raises TooHeavy where all are taken, and none is left soon."""
-    if not concurrency.searches.enter(tenant.tenant_id, wait=concurrency.SEARCH_WAIT_SECONDS):
+    if not tenant_limiter.searches.enter(tenant.tenant_id, wait=tenant_limiter.SEARCH_WAIT_SECONDS):
         measurement.note(tenant.tenant_id, NoiseTally(refused=1))
         raise TooHeavy("This desk has as many searches under way as it may have at a time.")
     try:
         yield
     finally:
-        concurrency.searches.leave(tenant.tenant_id)
+        tenant_limiter.searches.leave(tenant.tenant_id)
