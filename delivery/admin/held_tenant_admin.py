@@ -56,10 +56,6 @@ class HeldTenantAdmin(TenantAdmin):
         fields = super().get_fields(request, obj)
         return fields if obj is None else (*fields, "deliveries")
 
-    def get_readonly_fields(self, request: Any, obj: Any = None) -> Any:
-        fields = super().get_readonly_fields(request, obj)
-        return fields if obj is None else (*fields, "deliveries")
-
     @admin.display(description="deliveries")
     def deliveries(self, obj: Any) -> str:
         return f"{capfirst(holds.said(self._hold_of(obj)))}."

@@ -100,18 +100,8 @@ class TenantAdmin(DynamoAdmin):
         return ("name", "slug", *state, "deletion", "first_owner", "people", *limits, "created_at", "tenant_id")
 
     def get_readonly_fields(self, request: Any, obj: Any = None) -> Any:
-        shown = (
-            "closes_at",
-            "deletion",
-            "first_owner",
-            "people",
-            "may_ask_for",
-            "shards",
-            "lies",
-            "created_at",
-            "tenant_id",
-        )
-        return ("name", "slug", "status", *shown) if obj else ()
+        changeable = ("plan", "member_limit", "request_rate")
+        return [name for name in self.get_fields(request, obj) if name not in changeable] if obj else ()
 
     @admin.display(description="first owner")
     def first_owner(self, obj: Any) -> str:
