@@ -15,6 +15,7 @@ from pynamodb.attributes import (
     ListAttribute,
     MapAttribute,
     NumberAttribute,
+    NumberSetAttribute,
     UnicodeAttribute,
     UnicodeSetAttribute,
 )
@@ -43,6 +44,8 @@ def typed(attribute: Attribute[Any]) -> st.SearchStrategy[dict[str, Any]]:
             return st.builds(lambda data: {"B": data}, st.binary(max_size=4))
         case UnicodeSetAttribute():
             return st.builds(lambda texts: {"SS": texts}, st.lists(TEXT, min_size=1, max_size=3, unique=True))
+        case NumberSetAttribute():
+            return st.builds(lambda numbers: {"NS": numbers}, st.lists(NUMBER, min_size=1, max_size=3, unique=True))
         case ListAttribute():
             element = attribute.element_type
             inner = ANY if element is None else typed(element())
@@ -50,6 +53,8 @@ def typed(attribute: Attribute[Any]) -> st.SearchStrategy[dict[str, Any]]:
         case MapAttribute():
             inner_map = st.dictionaries(TEXT, ANY, max_size=2) if type(attribute) is MapAttribute else raw(attribute)
             return st.builds(lambda some: {"M": some}, inner_map)
+        case Attribute(attr_type="M"):  # one of ours
+            return st.builds(lambda some: {"M": some}, st.dictionaries(TEXT, ANY, max_size=2))
     raise AssertionError(attribute)
 
 
