@@ -31,6 +31,12 @@ _TAG: Final = re.compile(r'"[^"]*"')
 class ApiModel(BaseModel):
     """Something that the API sends."""
 
+    model_config = ConfigDict(extra="forbid", from_attributes=True)
+
+
+class ApiQuery(BaseModel):
+    """The parameters of an address, which are texts."""
+
     model_config = ConfigDict(extra="forbid")
 
 
@@ -54,11 +60,11 @@ def answer(content: BaseModel | bytes, *, status: int = 200, **headers: str) -> 
     return response
 
 
-def page(request: HttpRequest, content: BaseModel, *, after: str | None) -> HttpResponse:
-    """Return a page of a list, with the way to the next one beside it. `content.next` is that of `next_url`."""
+def page(content: Any) -> HttpResponse:
+    """Return a page of a list, with the way to the next one, `content.next`, also in a header."""
     response = answer(content)
-    if url := next_url(request, after):
-        response["Link"] = f'<{url}>; rel="next"'
+    if content.next:
+        response["Link"] = f'<{content.next}>; rel="next"'
     return response
 
 

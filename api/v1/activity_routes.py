@@ -7,10 +7,10 @@ from typing import Any, Final, Literal, Self
 
 from django.http import HttpResponse
 from ninja import Query
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from api.edge import answers, idempotency
-from api.edge.answers import ApiInput, ApiModel
+from api.edge.answers import ApiModel, ApiQuery
 from api.edge.routing import ApiRequest, ApiRouter
 from api.v1.ticket_schemas import CommentToAdd, Moment, NoteToAdd, Number
 from portal.dynamo.transaction import Companion
@@ -44,10 +44,8 @@ class ChangedField(ApiModel):
     after: str
 
 
-class ActivityEntry(ApiModel):
+class ActivityEntry(ApiModel, json_schema_extra={"example": _COMMENT}):
     """An entry of a ticket's history: a comment or an internal note with its body, or an event with what it changed."""
-
-    model_config = ConfigDict(json_schema_extra={"example": _COMMENT})
 
     id: str
     kind: Literal["comment", "note", "event"]
@@ -62,19 +60,15 @@ class ActivityEntry(ApiModel):
         return cls.model_validate(exporting.entry(entry))
 
 
-class ActivityList(ApiModel):
+class ActivityList(ApiModel, json_schema_extra={"example": {"data": [_COMMENT], "next": None}}):
     """A page of a ticket's history: the entries of a page oldest first, the newest page first."""
-
-    model_config = ConfigDict(json_schema_extra={"example": {"data": [_COMMENT], "next": None}})
 
     data: list[ActivityEntry]
     next: str | None = Field(description="the address of the page with what came before")
 
 
-class ActivityQuery(ApiInput):
+class ActivityQuery(ApiQuery):
     """Where a page of the history begins."""
-
-    model_config = ConfigDict(extra="forbid", strict=False)
 
     after: str | None = Field(None, max_length=2000, description="from `next` of the page before")
 
@@ -100,7 +94,7 @@ def list_activity(request: ApiRequest, number: Number, query: Query[ActivityQuer
     found = timelines.ticket(request.tenant, number, before=query.after)
     entries = [ActivityEntry.of(entry) for entry in found.activity]
     url = answers.next_url(request, found.earlier)
-    return answers.page(request, ActivityList(data=entries, next=url), after=found.earlier)
+    return answers.page(ActivityList(data=entries, next=url))
 
 
 @router.declare(

@@ -8,10 +8,10 @@ from typing import Any, Final, Literal
 
 from django.http import HttpResponse
 from ninja import Query
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from api.edge import answers
-from api.edge.answers import ApiInput, ApiModel
+from api.edge.answers import ApiModel, ApiQuery
 from api.edge.routing import ApiRequest, ApiRouter
 from api.v1.ticket_schemas import Moment
 from portal import clock
@@ -96,10 +96,8 @@ _TAGS: Final[dict[str, Any]] = {
 }
 
 
-class TagList(ApiModel):
+class TagList(ApiModel, json_schema_extra={"example": _TAGS}):
     """The tags of tickets, those with most unresolved ones first."""
-
-    model_config = ConfigDict(json_schema_extra={"example": _TAGS})
 
     counted: Counted
     data: list[TagOut]
@@ -183,10 +181,8 @@ _EXAMPLE: Final[dict[str, Any]] = {
 }
 
 
-class Aggregates(ApiModel):
+class Aggregates(ApiModel, json_schema_extra={"example": _EXAMPLE}):
     """The numbers of the desk."""
-
-    model_config = ConfigDict(json_schema_extra={"example": _EXAMPLE})
 
     counted: Counted
     first: date = Field(description="the first day of the period, in UTC; the numbers of tickets are those of now")
@@ -211,11 +207,8 @@ class Aggregates(ApiModel):
             first=read.period.first,
             last=read.period.last,
             tickets={s: {p: read.matrix[s, p] for p in Priority} for s in Status},
-            days=[
-                DayOut(date=d.date, created=d.created, resolved=d.resolved, reopened=d.reopened, commented=d.commented)
-                for d in read.days
-            ],
-            unresolved_by_age=[AgeOut(first=age.first, last=age.last, count=age.count) for age in read.ages],
+            days=[DayOut.model_validate(day) for day in read.days],
+            unresolved_by_age=[AgeOut.model_validate(age) for age in read.ages],
             resolvers=[ResolverOut.of(load) for load in read.loads],
             other_resolvers=read.other_people.most,
             unlisted_resolvers=Others.of(read.other_people),
@@ -238,10 +231,8 @@ def _finite(seconds: float | None) -> float | None:
 router: Final = ApiRouter()
 
 
-class AggregatesQuery(ApiInput):
+class AggregatesQuery(ApiQuery):
     """Over how many days, today among them."""
-
-    model_config = ConfigDict(extra="forbid", strict=False)
 
     days: Literal["30", "90"] = "30"
 

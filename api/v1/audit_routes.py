@@ -6,10 +6,10 @@ from typing import Annotated, Any, Final
 
 from django.http import HttpResponse
 from ninja import Query
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from api.edge import answers
-from api.edge.answers import ApiInput, ApiModel
+from api.edge.answers import ApiModel, ApiQuery
 from api.edge.routing import ApiRequest, ApiRouter
 from api.edge.sentences import TextPattern
 from api.v1.ticket_schemas import Moment
@@ -59,10 +59,8 @@ class AuditEntity(ApiModel):
     name: str
 
 
-class AuditEvent(ApiModel):
+class AuditEvent(ApiModel, json_schema_extra={"example": _EVENT}):
     """An event of the audit trail."""
-
-    model_config = ConfigDict(json_schema_extra={"example": _EVENT})
 
     id: str
     at: Moment
@@ -85,19 +83,15 @@ class AuditEvent(ApiModel):
         )
 
 
-class AuditPage(ApiModel):
+class AuditPage(ApiModel, json_schema_extra={"example": {"data": [_EVENT], "next": None}}):
     """A page of the audit trail, newest first."""
-
-    model_config = ConfigDict(json_schema_extra={"example": {"data": [_EVENT], "next": None}})
 
     data: list[AuditEvent]
     next: str | None = Field(description="the address of the next page")
 
 
-class AuditQuery(ApiInput):
+class AuditQuery(ApiQuery):
     """Which events: of one actor, about one entity, or all."""
-
-    model_config = ConfigDict(extra="forbid", strict=False)
 
     actor: _ActorId | None = Field(None, description="the id of a person or of an API key")
     entity: _EntityId | None = Field(None, description="type and id, as user:0a1b…; not with actor")
@@ -119,4 +113,4 @@ def list_audit_events(request: ApiRequest, query: Query[AuditQuery]) -> HttpResp
         erased=ErasedPeople.parse(request.acting.erased),
     )
     found = AuditPage(data=[AuditEvent.of(row) for row in page.rows], next=answers.next_url(request, page.next))
-    return answers.page(request, found, after=page.next)
+    return answers.page(found)

@@ -6,15 +6,14 @@ from typing import Annotated, Any, Final, Literal
 
 from django.http import HttpResponse
 from ninja import Path, Query
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from api.edge import answers
-from api.edge.answers import ApiInput, ApiModel
+from api.edge.answers import ApiModel, ApiQuery
 from api.edge.routing import ApiRequest, ApiRouter
 from portal.errors import NotFound
 from tenants.api_keys.scopes import Scope
 from tenants.membership import members
-from tenants.membership.members import Member
 from tenants.tenancy.roles import Role
 
 router: Final = ApiRouter()
@@ -29,34 +28,24 @@ _BOB: Final[dict[str, Any]] = {
 }
 
 
-class MemberOut(ApiModel):
+class MemberOut(ApiModel, json_schema_extra={"example": _BOB}):
     """A member of the desk."""
-
-    model_config = ConfigDict(json_schema_extra={"example": _BOB})
 
     id: str
     name: str
     email: str
     role: Role = Field(description="what the person may do; viewers only read, and have no tickets")
 
-    @classmethod
-    def of(cls, member: Member) -> MemberOut:
-        return cls(id=member.id, name=member.name, email=member.email, role=member.role)
 
-
-class MemberList(ApiModel):
+class MemberList(ApiModel, json_schema_extra={"example": {"data": [_BOB], "next": None}}):
     """All members of the desk, by name."""
-
-    model_config = ConfigDict(json_schema_extra={"example": {"data": [_BOB], "next": None}})
 
     data: list[MemberOut]
     next: None = Field(description="there are no more pages")
 
 
-class MemberListQuery(ApiInput):
+class MemberListQuery(ApiQuery):
     """Which members."""
-
-    model_config = ConfigDict(extra="forbid", strict=False)
 
     role: Literal["owner", "admin", "agent", "viewer"] | None = None
 
@@ -67,7 +56,7 @@ class MemberListQuery(ApiInput):
 def list_members(request: ApiRequest, query: Query[MemberListQuery]) -> HttpResponse:
     """List the members of the desk, by name."""
     people = members.members_of(request.acting.repository)
-    found = [MemberOut.of(one) for one in people if query.role is None or one.role.value == query.role]
+    found = [MemberOut.model_validate(one) for one in people if query.role is None or one.role.value == query.role]
     return answers.tagged(request, MemberList(data=found, next=None))
 
 
@@ -79,4 +68,4 @@ def read_member(request: ApiRequest, member_id: PersonId) -> HttpResponse:
     found = members.member(request.acting.repository, member_id)
     if found is None:
         raise NotFound("There is no such member.")
-    return answers.tagged(request, MemberOut.of(found))
+    return answers.tagged(request, MemberOut.model_validate(found))

@@ -60,7 +60,7 @@ def list_tickets(request: ApiRequest, query: Query[TicketListQuery]) -> HttpResp
         at_once=True,
     )
     found = TicketList(data=[TicketInList.of(row) for row in page.rows], next=answers.next_url(request, page.next))
-    return answers.page(request, found, after=page.next)
+    return answers.page(found)
 
 
 @router.declare("GET", "/search", scope=Scope.TICKETS_READ, answers={200: FoundTickets}, sends={200: ("Link",)})
@@ -88,7 +88,7 @@ def search_tickets(request: ApiRequest, query: Query[TicketSearchQuery]) -> Http
         explanations=list(found.explanations),
         next=answers.next_url(request, found.further or None),
     )
-    return answers.page(request, told, after=found.further or None)
+    return answers.page(told)
 
 
 @router.declare(

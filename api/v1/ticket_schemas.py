@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import ConfigDict, Field, Strict, model_validator
+from pydantic import Field, Strict, model_validator
 
-from api.edge.answers import ApiInput, ApiModel
+from api.edge.answers import ApiInput, ApiModel, ApiQuery
 from api.edge.sentences import TextPattern
 from portal.errors import Invalid
 from tenants.tenancy.context import TenantContext
@@ -67,10 +67,8 @@ class PersonOut(ApiModel):
     name: str
 
 
-class TicketInList(ApiModel):
+class TicketInList(ApiModel, json_schema_extra={"example": _LISTED}):
     """A ticket as lists have it."""
-
-    model_config = ConfigDict(json_schema_extra={"example": _LISTED})
 
     number: int
     title: str
@@ -107,19 +105,18 @@ class TicketInList(ApiModel):
         )
 
 
-class TicketInFull(TicketInList):
-    """A ticket with its description. Its comments are in its activity."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": _LISTED
-            | {
-                "description": "It prints *every* page twice.",
-                "requester_id": "5f0c1d2e3a4b4c5d8e6f708192a3b4c5",
-                "noted_at": None,
-            }
+class TicketInFull(
+    TicketInList,
+    json_schema_extra={
+        "example": _LISTED
+        | {
+            "description": "It prints *every* page twice.",
+            "requester_id": "5f0c1d2e3a4b4c5d8e6f708192a3b4c5",
+            "noted_at": None,
         }
-    )
+    },
+):
+    """A ticket with its description. Its comments are in its activity."""
 
     description: str = Field(description="in Markdown, perhaps empty")
     requester_id: str | None = Field(description="null for somebody without an account")
@@ -142,19 +139,15 @@ class TicketInFull(TicketInList):
         return self.number, self.version, self.updated_at, self.comment_count, self.noted_at
 
 
-class TicketList(ApiModel):
+class TicketList(ApiModel, json_schema_extra={"example": {"data": [_LISTED], "next": None}}):
     """A page of tickets, the one that changed last first."""
-
-    model_config = ConfigDict(json_schema_extra={"example": {"data": [_LISTED], "next": None}})
 
     data: list[TicketInList]
     next: str | None = Field(description="the address of the next page; a page may be short where there is one")
 
 
-class ChangedTickets(ApiModel):
+class ChangedTickets(ApiModel, json_schema_extra={"example": {"count": 2, "status": "closed"}}):
     """Count what a bulk change did."""
-
-    model_config = ConfigDict(json_schema_extra={"example": {"count": 2, "status": "closed"}})
 
     count: int
     status: Status
@@ -167,18 +160,14 @@ class SnippetPiece(ApiModel):
     is_match: bool
 
 
-class FoundTicket(TicketInList):
-    """A ticket that a search found, and where."""
+_FOUND: Final[dict[str, Any]] = _LISTED | {
+    "found_in": "description",
+    "snippet": [{"text": "It ", "is_match": False}, {"text": "prints", "is_match": True}],
+}
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": _LISTED
-            | {
-                "found_in": "description",
-                "snippet": [{"text": "It ", "is_match": False}, {"text": "prints", "is_match": True}],
-            }
-        }
-    )
+
+class FoundTicket(TicketInList, json_schema_extra={"example": _FOUND}):
+    """A ticket that a search found, and where."""
 
     found_in: Where = Field(description="where the snippet stands; notes only with notes:read")
     snippet: list[SnippetPiece] = Field(description="in plain text; empty where the title says it all")
@@ -190,28 +179,16 @@ class FoundTicket(TicketInList):
         return cls.of(hit.summary, changing.updated_at(tenant, hit.summary), found_in=hit.where, snippet=pieces)
 
 
-class FoundTickets(ApiModel):
+class FoundTickets(ApiModel, json_schema_extra={"example": {"data": [_FOUND], "explanations": [], "next": None}}):
     """A page of tickets that a search found, the best first."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {
-                "data": [FoundTicket.model_config["json_schema_extra"]["example"]],  # type: ignore[index]  # a dict above
-                "explanations": [],
-                "next": None,
-            }
-        }
-    )
 
     data: list[FoundTicket]
     explanations: list[str] = Field(description="sentences for people, about parts of the text that were ignored")
     next: str | None = Field(description="the address of the next page; a page may be short where there is one")
 
 
-class _Filtered(ApiInput):
+class _Filtered(ApiQuery):
     """Filters of tickets, as the address of the queue has them."""
-
-    model_config = ConfigDict(extra="forbid", strict=False)
 
     resolver: _Resolver | None = Field(None, description="a member's id, or none")
     priority: Priority | None = None
@@ -287,19 +264,18 @@ class _TicketValues(ApiInput):
         return given
 
 
-class TicketToCreate(_TicketValues):
-    """A new ticket. Its requester is the API key."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {
-                "title": "The printer on the third floor",
-                "description": "It prints *every* page twice.",
-                "priority": "high",
-                "tags": ["printer"],
-            }
+class TicketToCreate(
+    _TicketValues,
+    json_schema_extra={
+        "example": {
+            "title": "The printer on the third floor",
+            "description": "It prints *every* page twice.",
+            "priority": "high",
+            "tags": ["printer"],
         }
-    )
+    },
+):
+    """A new ticket. Its requester is the API key."""
 
     title: _TitleText
     description: _Description = ""
@@ -308,12 +284,10 @@ class TicketToCreate(_TicketValues):
     resolver_id: _UserId | None = Field(None, description="a member who is an agent or above, or null for nobody")
 
 
-class TicketToChange(_TicketValues):
+class TicketToChange(
+    _TicketValues, json_schema_extra={"minProperties": 1, "example": {"status": "resolved", "priority": "low"}}
+):
     """The fields that are to change, at least one; the others stay."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"minProperties": 1, "example": {"status": "resolved", "priority": "low"}}
-    )
 
     title: _TitleText = _LEFT
     description: _Description = _LEFT
@@ -332,19 +306,15 @@ class TicketToChange(_TicketValues):
         return self
 
 
-class CommentToAdd(ApiInput):
+class CommentToAdd(ApiInput, json_schema_extra={"example": {"body": "It works again after a **restart**."}}):
     """A comment, and the status that the ticket gets with it, where one is given."""
-
-    model_config = ConfigDict(json_schema_extra={"example": {"body": "It works again after a **restart**."}})
 
     body: _Body
     status: _Status | None = Field(None, description="needs the scope tickets:write as well")
 
 
-class NoteToAdd(ApiInput):
+class NoteToAdd(ApiInput, json_schema_extra={"example": {"body": "The printer is from 1998."}}):
     """An internal note."""
-
-    model_config = ConfigDict(json_schema_extra={"example": {"body": "The printer is from 1998."}})
 
     body: _Body
 
@@ -356,12 +326,11 @@ class TicketNamed(ApiInput):
     version: _Version | None = None
 
 
-class StatusOfMany(ApiInput):
+class StatusOfMany(
+    ApiInput,
+    json_schema_extra={"example": {"status": "closed", "tickets": [{"number": 7, "version": 2}, {"number": 8}]}},
+):
     """One status for many tickets, all or none."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"example": {"status": "closed", "tickets": [{"number": 7, "version": 2}, {"number": 8}]}}
-    )
 
     status: _Status
     tickets: Annotated[list[TicketNamed], Field(min_length=1, max_length=MOST_AT_ONCE)]

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from django.http import HttpResponse
 from ninja import Path, Query
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from api.edge import answers, idempotency
-from api.edge.answers import ApiInput, ApiModel
+from api.edge.answers import ApiInput, ApiModel, ApiQuery
 from api.edge.routing import ApiRequest, ApiRouter
 from api.v1.ticket_schemas import Moment
 from delivery.webhooks import delivery_log, endpoints
@@ -64,10 +64,8 @@ _EventTypes = Annotated[
 ]
 
 
-class WebhookOut(ApiModel):
+class WebhookOut(ApiModel, json_schema_extra={"example": _WEBHOOK}):
     """An address to which events of the desk are sent."""
-
-    model_config = ConfigDict(json_schema_extra={"example": _WEBHOOK})
 
     id: str
     url: str
@@ -99,13 +97,11 @@ class WebhookOut(ApiModel):
         )
 
 
-class WebhookWithSecret(WebhookOut):
+class WebhookWithSecret(
+    WebhookOut, json_schema_extra={"example": _WEBHOOK | {"secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"}}
+):
     """An endpoint with the secret that signs what is sent to it, which is not shown again: the same request, sent again
     with its Idempotency-Key, is answered with null in its place."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"example": _WEBHOOK | {"secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"}}
-    )
 
     secret: str | None = Field(description="as Standard Webhooks writes it; null in an answer that is sent again")
 
@@ -118,21 +114,17 @@ class WebhookWithSecret(WebhookOut):
         return self.model_copy(update={"secret": None})
 
 
-class WebhookList(ApiModel):
+class WebhookList(ApiModel, json_schema_extra={"example": {"data": [_WEBHOOK], "next": None}}):
     """All endpoints of the desk, the oldest first."""
-
-    model_config = ConfigDict(json_schema_extra={"example": {"data": [_WEBHOOK], "next": None}})
 
     data: list[WebhookOut]
     next: None = Field(description="there are no more pages")
 
 
-class WebhookToAdd(ApiInput):
+class WebhookToAdd(
+    ApiInput, json_schema_extra={"example": {"url": _URL, "event_types": ["ticket.created", "ticket.commented"]}}
+):
     """A new endpoint."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"example": {"url": _URL, "event_types": ["ticket.created", "ticket.commented"]}}
-    )
 
     url: _Url
     event_types: _EventTypes
@@ -144,10 +136,8 @@ class WebhookToAdd(ApiInput):
         return EndpointChoice(url=self.url, event_types=tuple(self.event_types), description=self.description)
 
 
-class WebhookToChange(ApiInput):
+class WebhookToChange(ApiInput, json_schema_extra={"minProperties": 1, "example": {"event_types": ["ticket.created"]}}):
     """The fields that are to change, at least one; the others stay."""
-
-    model_config = ConfigDict(json_schema_extra={"minProperties": 1, "example": {"event_types": ["ticket.created"]}})
 
     url: _Url = _LEFT
     event_types: _EventTypes = _LEFT
@@ -166,10 +156,8 @@ class WebhookToChange(ApiInput):
         return EndpointChoice(**wanted | {"event_types": tuple(wanted["event_types"])})
 
 
-class DeliveryOut(ApiModel):
+class DeliveryOut(ApiModel, json_schema_extra={"example": _DELIVERY}):
     """An event and what came of sending it to one endpoint."""
-
-    model_config = ConfigDict(json_schema_extra={"example": _DELIVERY})
 
     id: str
     event_id: str = Field(description="as in the header webhook-id of what arrives")
@@ -201,19 +189,15 @@ class DeliveryOut(ApiModel):
         )
 
 
-class DeliveryPage(ApiModel):
+class DeliveryPage(ApiModel, json_schema_extra={"example": {"data": [_DELIVERY], "next": None}}):
     """A page of the deliveries to one endpoint, the latest event first. They are kept for 30 days."""
-
-    model_config = ConfigDict(json_schema_extra={"example": {"data": [_DELIVERY], "next": None}})
 
     data: list[DeliveryOut]
     next: str | None = Field(description="the address of the next page")
 
 
-class DeliveryQuery(ApiInput):
+class DeliveryQuery(ApiQuery):
     """Where a page of deliveries begins."""
-
-    model_config = ConfigDict(extra="forbid", strict=False)
 
     after: str | None = Field(None, max_length=2000, description="from `next` of the page before")
     limit: int = Field(50, ge=1, le=100)
@@ -409,4 +393,4 @@ def list_deliveries(request: ApiRequest, webhook_id: WebhookId, query: Query[Del
     ]
     _, log = fan_out(reads)
     found = DeliveryPage(data=[DeliveryOut.of(row) for row in log.rows], next=answers.next_url(request, log.next))
-    return answers.page(request, found, after=log.next)
+    return answers.page(found)
