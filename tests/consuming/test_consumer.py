@@ -93,16 +93,6 @@ def consuming(
         assert not consumer.failed.is_set()
 
 
-def test_what_comes_is_handled_once_and_deleted() -> None:
-    queues, handler = QueuesInMemory(), Handler()
-    sent = [message(number, tenant) for number in range(20) for tenant in (ACME, GLOBEX)]
-    queues.send(0, sent[:20])
-    queues.send(1, sent[20:])
-    with consuming(queues, handler, limits=replace(FAST, in_flight=6)):
-        wait_until(lambda: not queues.left())
-    assert Counter(handler.done) == Counter(sent)
-
-
 def test_a_slow_tenant_never_has_more_than_its_cap_and_the_others_are_served_meanwhile() -> None:
     queues, handler = QueuesInMemory(), Handler(lambda message: message.tenant_id == ACME)
     queues.send(0, [message(number) for number in range(12)])

@@ -249,12 +249,6 @@ def test_ids_that_lead_nowhere_are_no_crash_and_leave_the_row(
     assert deliveries.stored(row).open == {f"0/{ENDPOINT}"}
 
 
-def test_a_row_that_is_gone_is_nobodys(acme: str, receiver: Receiver) -> None:
-    row = deliveries.row(acme, ENDPOINT)
-    gone = replace(deliveries.message(row, ENDPOINT), event_id=stored.outbox_row(acme, "0" * 32))
-    assert handle(gone) == Handled("closed")
-
-
 def put_off(told: Message, *, times: int) -> Handled:
     """Put a message off that was put off so many times before."""
     told = replace(told, postponed=times)

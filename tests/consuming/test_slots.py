@@ -130,11 +130,6 @@ def test_without_a_slot_nothing_can_begin() -> None:
         schedule.begin(1, TENANTS[1])
 
 
-def test_no_tenant_ever_has_more_than_half_of_the_slots_whatever_its_limit() -> None:
-    schedule = generous(8, 100)
-    assert [schedule.begin(0, TENANTS[0]) for _ in range(8)].count(0.0) == 4
-
-
 def test_a_suspect_that_hangs_makes_way_for_the_next() -> None:
     clock = Clock()
     schedule = Case(8, DeliveryLimits(4, 1000, 1000)).schedule(clock)

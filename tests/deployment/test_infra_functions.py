@@ -203,7 +203,8 @@ def test_the_queues_are_those_that_the_workers_look_for_and_encrypted(production
     with override_settings(DYNAMODB_TABLE_PREFIX="Pooldesk.Prod", DELIVERY_QUEUES=32):
         names = {QueueTransport().queue_name(number) for number in range(32)}
     assert {properties["QueueName"] for properties in queues(production).values()} == names
-    assert all(properties["SqsManagedSseEnabled"] is True for properties in queues(production).values())
+    kept = {(one["SqsManagedSseEnabled"], one["MessageRetentionPeriod"]) for one in queues(production).values()}
+    assert kept == {(True, 14 * 24 * 3600)}
 
 
 def test_each_queue_calls_the_function_which_answers_for_each_message_while_it_is_invisible(

@@ -100,14 +100,12 @@ def waits_and_is_answered(seconds: float, *, slots: int = 24) -> tuple[Sender, R
     return sender, recorder, clock
 
 
-def test_a_tenant_that_waits_and_is_answered_quickly_borrows_a_third_of_its_cap() -> None:
-    sender, _, _ = waits_and_is_answered(0.1)
-    assert sender.counts()["in_flight"] == 6 + 2
-
-
-def test_nothing_is_lent_to_a_tenant_whose_receiver_is_slow() -> None:
-    sender, _, _ = waits_and_is_answered(2.1)
-    assert sender.counts()["in_flight"] == 6
+@pytest.mark.parametrize(("seconds", "slots", "lent"), [(0.1, 24, 2), (2.1, 24, 0), (0.1, 6, 0)])
+def test_who_waits_and_is_answered_quickly_borrows_a_third_of_its_cap_of_idle_slots(
+    seconds: float, slots: int, lent: int
+) -> None:
+    sender, _, _ = waits_and_is_answered(seconds, slots=slots)
+    assert sender.counts()["in_flight"] == 6 + lent
 
 
 def test_one_slow_answer_ends_the_lending() -> None:
@@ -126,20 +124,15 @@ def hung(sender: Sender, recorder: Recorder, clock: HandClock, deliveries: Itera
         sender.pump()
 
 
-def test_a_tenant_whose_deliveries_hang_has_one_at_a_time_after_as_many_as_its_cap() -> None:
+@pytest.mark.parametrize(("seconds", "failed"), [(6.0, False), (0.1, True)])
+def test_who_hangs_as_often_as_its_cap_has_one_at_a_time_until_one_succeeds_or_fails_at_once(
+    seconds: float, failed: bool
+) -> None:
     sender, recorder, clock = a_sender(replace(PLENTY, in_flight=6), slots=24)
     sender.offer(offer(n) for n in range(60))
     hung(sender, recorder, clock, range(5))
     assert sender.counts()["in_flight"] == 6
-    hung(sender, recorder, clock, range(5, 20))
-    assert sender.counts()["in_flight"] == 1
-
-
-@pytest.mark.parametrize(("seconds", "failed"), [(6.0, False), (0.1, True)])
-def test_one_delivery_that_succeeds_or_fails_at_once_ends_that(seconds: float, failed: bool) -> None:
-    sender, recorder, clock = a_sender(replace(PLENTY, in_flight=6), slots=24)
-    sender.offer(offer(n) for n in range(60))
-    hung(sender, recorder, clock, range(11))
+    hung(sender, recorder, clock, range(5, 11))
     assert sender.counts()["in_flight"] == 1
     clock.now += seconds
     sender.over(recorder.sent[11][1].event_id, 0, "mail", failed=failed)
@@ -147,19 +140,14 @@ def test_one_delivery_that_succeeds_or_fails_at_once_ends_that(seconds: float, f
     assert sender.counts()["in_flight"] == 6
 
 
-def test_receivers_that_are_slow_but_answer_or_refuse_at_once_keep_the_cap() -> None:
-    for seconds, failed in ((29.0, False), (4.0, True)):
-        sender, recorder, clock = a_sender(replace(PLENTY, in_flight=6), slots=24)
-        sender.offer(offer(n) for n in range(60))
-        for n in range(20):
-            clock.now += seconds / 6
-            sender.over(recorder.sent[n][1].event_id, 0, "mail", failed=failed)
-            sender.pump()
-        assert sender.counts()["in_flight"] == 6
-
-
-def test_nothing_is_lent_of_slots_that_others_need() -> None:
-    sender, _, _ = waits_and_is_answered(0.1, slots=6)
+@pytest.mark.parametrize(("seconds", "failed"), [(29.0, False), (4.0, True)])
+def test_receivers_that_are_slow_but_answer_or_refuse_at_once_keep_the_cap(seconds: float, failed: bool) -> None:
+    sender, recorder, clock = a_sender(replace(PLENTY, in_flight=6), slots=24)
+    sender.offer(offer(n) for n in range(60))
+    for n in range(20):
+        clock.now += seconds / 6
+        sender.over(recorder.sent[n][1].event_id, 0, "mail", failed=failed)
+        sender.pump()
     assert sender.counts()["in_flight"] == 6
 
 

@@ -140,13 +140,6 @@ def test_an_event_names_its_tenant_and_has_an_id_of_its_own(alice: TenantContext
     assert all(e["version"] == 1 and clock.is_stamp(e["timestamp"]) for e in told())
 
 
-def test_the_sequence_tells_the_order_of_a_tickets_changes(alice: TenantContext) -> None:
-    everything(alice)
-    changes = [e["sequence"] for e in told() if e["type"] not in ("ticket.commented", "ticket.note_added")]
-    assert changes == sorted(set(changes))
-    assert [e["sequence"] for e in told()] == sorted(e["sequence"] for e in told())
-
-
 def test_a_change_that_changes_nothing_tells_nothing(alice: TenantContext) -> None:
     number = creating.create(alice, title="Printer")
     changing.change_status(alice, number, to=Status.OPEN, version=1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import combinations
 
 import pytest
 from django.test import override_settings
@@ -13,7 +12,7 @@ from delivery.queues.stored import QUEUES, GivenItem
 from portal.dynamo import meter
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Transaction
-from portal.errors import Conflict, Invalid, NotFound
+from portal.errors import Conflict, NotFound
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.audit_trail.stored import AUDIT, AuditItem
 from tenants.lifecycle import tenant_lifecycle
@@ -61,12 +60,6 @@ def test_the_sets_of_all_tenants_are_read_by_one_query(world: World, bill: meter
         world.tenants["globex"].tenant_id: queue_sets.nth(1, 8),
     }
     assert [call.operation for call in bill.calls] == ["Query"]
-
-
-def test_no_two_of_the_first_tenants_share_more_than_half(engine: None) -> None:
-    with override_settings(DELIVERY_QUEUES=32):
-        made = [allocation.queues_of(new(n)) for n in range(20)]
-    assert max(len(one & other) for one, other in combinations(made, 2)) <= 1
 
 
 def test_a_tenant_that_cannot_be_made_takes_no_set(world: World) -> None:
@@ -140,12 +133,6 @@ def test_moving_to_where_it_is_already_changes_nothing(world: World) -> None:
     acme = world.tenants["acme"].tenant_id
     allocation.move(acme, to=queue_sets.nth(0, 8), by=BY)
     assert rows(acme) == []
-
-
-@pytest.mark.parametrize("numbers", [(0, 1, 2, 4), (0, 1, 2), (8, 9, 10, 11), (-1, 0, 1, 2), ()])
-def test_what_is_no_set_of_these_queues_is_refused(world: World, numbers: tuple[int, ...]) -> None:
-    with pytest.raises(Invalid, match="no set of 8 queues"):
-        allocation.move(world.tenants["acme"].tenant_id, to=numbers, by=BY)
 
 
 def test_who_was_shown_another_set_is_told_and_changes_nothing(world: World) -> None:
