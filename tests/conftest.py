@@ -19,7 +19,7 @@ from portal.dynamo import meter, retry
 from portal.load import reporting, tenant_limiter
 from portal.streams import watermark
 from tenants.membership import mails
-from tenants.tenancy import shard_layout
+from tenants.tenancy import placements
 from tests.support import embedded, engine_memory, folding, one_chain
 from tests.support.scheduling import SharedScheduling
 from tests.support.world import World
@@ -103,7 +103,7 @@ hypothesis.settings.load_profile("same")
 
 # What the portal does again after some seconds, it does not do in the midst of a test that a busy machine holds up.
 for module, name in (
-    (shard_layout, "CONTEXT_SECONDS"),
+    (placements, "CONTEXT_SECONDS"),
     (watermark, "CACHED_SECONDS"),
     (index_rebuild, "SHARE_SECONDS"),
     (merging, "PAUSE_SECONDS"),

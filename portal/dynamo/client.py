@@ -165,6 +165,8 @@ def _pause(
     attempts: int, response: tuple[Any, dict[str, Any]] | None, caught_exception: Exception | None, **_: Any
 ) -> float | None:
     """Return the seconds after which botocore sends the same request again, or None where it does not."""
+    if response is not None and response[0].status_code == 200:
+        return None
     if attempts >= settings.DYNAMODB_MAX_ATTEMPTS or not may_pass(response, caught_exception):
         return None
     return retry.pause_before(attempts - 1)

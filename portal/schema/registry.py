@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
@@ -74,6 +75,7 @@ def declare(*tables: Table, grants: tuple[Grant | QueueGrant, ...] = ()) -> None
             _queue_grants[grant] = None
         else:
             _grants[grant] = None
+    owner.cache_clear()
 
 
 def tables() -> tuple[Table, ...]:
@@ -126,6 +128,7 @@ def physical(prefix: str, tenant_id: str, table: Table) -> str:
     return f"{prefix}.{keys.tenant(tenant_id)}.{table.name}"
 
 
+@lru_cache(maxsize=4096)
 def owner(name: str) -> tuple[str, Table] | None:
     """Return whose own table has this name, and which one it is; None for any other name."""
     match = _NAME.match(name)

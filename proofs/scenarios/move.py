@@ -21,7 +21,7 @@ from proofs import stored
 from proofs.forked import Journal, repeat
 from proofs.harness import Torture, count, decimal, patiently
 from tenants.audit_trail.recording import SYSTEM
-from tenants.tenancy import context, shard_layout, tenant_directory
+from tenants.tenancy import context, placements, tenant_directory
 from tickets.desk import changing, commenting, creating, lists
 from tickets.jobs.leased_job import TakenOver
 from tickets.moving import copy_check, move_requests, place_changes
@@ -42,7 +42,7 @@ def write(told: Journal, seed: int, *, tenant_id: str, pause: float, tickets: in
     """Open tickets, comment and change; note each acknowledged write, its duration and how much of that it was held,
     in seconds. Some are sent with the knowledge of the one before.
     """
-    shard_layout.CONTEXT_SECONDS = CONTEXT_SECONDS
+    placements.CONTEXT_SECONDS = CONTEXT_SECONDS
     waits, wait = list[float](), fencing.wait_while_held
     tenant = context.for_system(tenant_directory.get(tenant_id))
 
@@ -79,7 +79,7 @@ def write(told: Journal, seed: int, *, tenant_id: str, pause: float, tickets: in
 
 def read(told: Journal, seed: int, *, tenant_id: str, pause: float, tickets: int) -> None:
     """Read lists and tickets that are there for certain; note each read that failed."""
-    shard_layout.CONTEXT_SECONDS = CONTEXT_SECONDS
+    placements.CONTEXT_SECONDS = CONTEXT_SECONDS
 
     def turn(rng: random.Random) -> None:
         failed = ""
@@ -97,7 +97,7 @@ def read(told: Journal, seed: int, *, tenant_id: str, pause: float, tickets: int
 
 def carry_out(told: Journal, seed: int, *, tenant_id: str, rate: float) -> None:
     """Carry the tenant's move out; the process that held it before is dead. Note each step, and what a hold asks."""
-    shard_layout.CONTEXT_SECONDS = CONTEXT_SECONDS
+    placements.CONTEXT_SECONDS = CONTEXT_SECONDS
     if item := place_changes.MOVES.last(tenant_id):
         mover = TenantMover(item, rate=rate, settle_seconds=SETTLE_SECONDS, say=lambda phase: told.write(phase=phase))
         attempt = mover._attempt

@@ -17,8 +17,8 @@ from proofs.scenarios import hostile_poller
 from proofs.scenarios.load import Writer, desks
 from proofs.scenarios.move import CONTEXT_SECONDS, SETTLE_SECONDS
 from tenants.audit_trail.recording import SYSTEM
-from tenants.tenancy import context, shard_layout, tenant_directory
-from tenants.tenancy.shard_layout import ShardLayout
+from tenants.tenancy import context, placements, tenant_directory
+from tenants.tenancy.placements import ShardLayout
 from tickets.desk import lists
 from tickets.sharding import reshard_requests
 from tickets.sharding.reshard_job import Mover
@@ -34,7 +34,7 @@ _ALIVE: Final = ("reader", "writer")
 
 def write(told: Journal, seed: int, *, tenant_id: str, pause: float) -> None:
     """Change tickets of its own, with contexts that are never made anew, until it is killed."""
-    shard_layout.CONTEXT_SECONDS = CONTEXT_SECONDS
+    placements.CONTEXT_SECONDS = CONTEXT_SECONDS
     writer = Writer(random.Random(seed), desks([tenant_id]), pause=pause, on_any=False)  # noqa: S311  # it has to be repeatable
     writer.run(10**9, lambda: told.write(events=writer.events, refused=writer.refused))
 
@@ -45,7 +45,7 @@ def read(told: Journal, seed: int, *, tenant_id: str, quiet: int, pause: float) 
     The tickets 1 to `quiet` are open, nobody's, and nobody changes them: each has to be met once in each walk. Others
     may be missing, because they may go to the list's beginning meanwhile, and none may be met twice.
     """
-    shard_layout.CONTEXT_SECONDS = CONTEXT_SECONDS
+    placements.CONTEXT_SECONDS = CONTEXT_SECONDS
 
     def walk(rng: random.Random) -> None:
         met: Counter[int] = Counter()
@@ -80,7 +80,7 @@ def _pages(tenant_id: str, status: list[Status], resolver: str | None, rng: rand
 
 def move(told: Journal, seed: int, *, tenant_id: str, rate: float) -> None:
     """Carry the tenant's resharding out; the process that held it before is dead."""
-    shard_layout.CONTEXT_SECONDS = CONTEXT_SECONDS
+    placements.CONTEXT_SECONDS = CONTEXT_SECONDS
     if item := reshard_requests.RESHARDINGS.last(tenant_id):
         Mover(item, rate=rate, settle_seconds=SETTLE_SECONDS, say=lambda phase: told.write(phase=phase)).run()
 

@@ -43,6 +43,7 @@ def note_use(key: ApiKeyItem, *, address: str) -> None:
     """Take down that a key, as just read, lets somebody in from this address, unless that was done of late."""
     if not is_of_late(key):
         _waiting.use = (key.tenant_id, key.api_key_prefix, address)
+        request_finished.connect(write_use, dispatch_uid="tenants.api_keys.key_authentication")
 
 
 def is_of_late(key: ApiKeyItem) -> bool:
@@ -74,10 +75,6 @@ def write_use(**_: Any) -> None:
 
 def _before() -> str:
     return clock.stamp(clock.now() - NOTED_EVERY)
-
-
-# Once for the process, whoever imports this first.
-request_finished.connect(write_use, dispatch_uid="tenants.api_keys.key_authentication")
 
 
 _REFUSALS: Final = {

@@ -39,7 +39,7 @@ from tenants.sign_in.forms import SignInForm
 from tenants.sign_in.impersonation_session import Impersonation
 from tenants.tenancy import context
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.request import IdentifiedRequest, note_let_in
+from tenants.tenancy.request import WAITING_KEY, IdentifiedRequest, note_let_in
 from tenants.tenancy.roles import Role
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
@@ -111,7 +111,8 @@ class AccessMiddleware:
                 return wrong_tenant(request, Stash.of(request))
         if desk is not None and desk != tenant.slug:
             return address_of_another_desk(request, tenant, desk)
-        note_let_in(request, tenant)
+        if WAITING_KEY in request.session:
+            note_let_in(request, tenant)
         if not tenant.role.at_least(Role(access.role)):
             return forbidden(request, f"This needs the role {_roles_from(Role(access.role))}.")
         return None

@@ -20,8 +20,8 @@ from portal.load import tenant_limiter
 from portal.schema import keys
 from tenants.sign_in.accounts import User
 from tenants.tenancy import placements, tenant_directory
+from tenants.tenancy.placements import FreshRead, ShardLayout
 from tenants.tenancy.roles import Role
-from tenants.tenancy.shard_layout import FreshRead, ShardLayout
 from tenants.tenancy.stored import MembershipItem, TenantItem, TenantStatus
 
 

@@ -25,7 +25,7 @@ from tenants.tenancy.request_identity import Pin
 
 CONFIRMED_SECONDS: Final = 600  # for which it holds that the person has just proved to be who they are
 _CONFIRMED_KEY: Final = "confirmed_at"  # in a session
-_WAITING_KEY: Final = "enters_later"  # in a session: the tenants that were opened and do not let the person in by now
+WAITING_KEY: Final = "enters_later"  # in a session: the tenants that were opened and do not let the person in by now
 
 
 class IdentifiedRequest(HttpRequest):
@@ -137,19 +137,19 @@ def enter_desk(request: HttpRequest, tenant: TenantContext, *, by: Actor) -> Non
     pin_tenant(request, tenant)
     user: User = request.user  # type: ignore[assignment]  # signed in: our User
     if tenant.where.purged or tenant.suspended or (tenant.needs_second_factor and not user.second_factors):
-        request.session[_WAITING_KEY] = [*_waiting(request, but=tenant), tenant.tenant_id]
+        request.session[WAITING_KEY] = [*_waiting(request, but=tenant), tenant.tenant_id]
     else:
         session_lifecycle.started(tenant.tenant_id, by=by)
 
 
 def note_let_in(request: HttpRequest, tenant: TenantContext) -> None:
     """Have the audit trail say that the person is in, where it was to wait for that."""
-    if tenant.tenant_id in request.session.get(_WAITING_KEY, ()) and not tenant.acted_by:
-        request.session[_WAITING_KEY] = _waiting(request, but=tenant)
+    if tenant.tenant_id in request.session.get(WAITING_KEY, ()) and not tenant.acted_by:
+        request.session[WAITING_KEY] = _waiting(request, but=tenant)
         session_lifecycle.started(tenant.tenant_id, by=actor_of(request))
 
 
 def _waiting(request: HttpRequest, *, but: TenantContext) -> list[str]:
-    stored: list[str] | str = request.session.get(_WAITING_KEY, [])
+    stored: list[str] | str = request.session.get(WAITING_KEY, [])
     # A former version stored one id.
     return [waits for waits in ([stored] if isinstance(stored, str) else stored) if waits != but.tenant_id]

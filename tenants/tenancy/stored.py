@@ -15,7 +15,6 @@ from portal.schema.registry import Grant, declare
 from portal.schema.row_forms import RowForm
 from portal.schema.tables import Table
 from tenants.sign_in.stored import USERS
-from tenants.tenancy.shard_layout import MOST_SHARDS
 
 MEMBERSHIPS = Table(
     "Platform.Memberships",
@@ -34,6 +33,7 @@ DIRECTORY = Table(
 )
 PLACED = "PLACED"  # the directory's partition of tables that tenants have to themselves; see placements.py
 TENANTS = Table("Tenants.Config", "tenant", "tenant_id")
+MOST_SHARDS = 16  # index partitions of a tenant
 
 declare(
     MEMBERSHIPS,
@@ -86,7 +86,7 @@ class MembershipItem(Item):
 
 class TenantItem(Item):
     """A tenant's own settings. `shards`, `write_shards` (missing where it is the same), `moving_to` (missing where
-    nothing moves) and `shard_epoch` spread its ticket indexes; see tenants/tenancy/shard_layout.py.
+    nothing moves) and `shard_epoch` spread its ticket indexes; see tenants/tenancy/placements.py.
 
     `former_slug` is its slug before the last renaming. `member_limit` is missing where there is none. `seatings` and
     `last_seat` are for the counting, see tenants/membership/seats.py. `defaults` is what its forms begin with, as JSON;

@@ -197,7 +197,8 @@ def _pin_named(request: IdentifiedRequest, user: User, tenant: TenantContext | N
 
 
 def _acting_ids(request: HttpRequest) -> ActingIds | None:
-    acting = impersonation_session.read_cookie(request.COOKIES.get(impersonation_session.COOKIE, ""))
+    cookie = request.COOKIES.get(impersonation_session.COOKIE)
+    acting = impersonation_session.read_cookie(cookie) if cookie else None
     return None if acting is None or request.path.startswith(reverse("admin:index")) else acting
 
 

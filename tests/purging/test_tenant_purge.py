@@ -32,7 +32,7 @@ from tenants.audit_trail import chain
 from tenants.audit_trail.recording import SYSTEM
 from tenants.impersonation import impersonating
 from tenants.lifecycle import certificates, closing_mails, desk_closing
-from tenants.tenancy import shard_layout, tenant_directory
+from tenants.tenancy import placements, tenant_directory
 from tests.support import archives, deliveries, embedded, folding, placed, used_desk
 from tests.support.commands import everything, in_pool, run
 from tests.support.endpoints import endpoint, rows
@@ -349,7 +349,7 @@ def test_who_was_let_in_before_and_writes_on_is_refused_when_what_they_know_of_t
     alice = world.context("alice", "acme")
     begin(alice.tenant_id)
     assert creating.create(alice, title="Within the time that a purge waits") == 1
-    monkeypatch.setattr(shard_layout, "CONTEXT_SECONDS", -1)
+    monkeypatch.setattr(placements, "CONTEXT_SECONDS", -1)
     late: list[Callable[[], object]] = [
         lambda: creating.create(alice, title="Late"),
         lambda: commenting.comment(alice, 1, body="Late."),
@@ -365,7 +365,7 @@ def test_who_was_let_in_before_and_writes_on_is_refused_when_what_they_know_of_t
 def test_an_import_that_is_at_work_ends_and_all_that_it_has_written_is_found(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shard_layout, "CONTEXT_SECONDS", -1)
+    monkeypatch.setattr(placements, "CONTEXT_SECONDS", -1)
     acme, follower = world.tenants["acme"].tenant_id, follow()
     path = archives.write(tmp_path / "archive.json", *[archives.issue(n, comments=1) for n in range(1, 31)])
     write, written = importer.write, []

@@ -13,9 +13,9 @@ from portal.dynamo.placement import Placement
 from portal.errors import Conflict
 from portal.streams.stream_source import StreamSource
 from tenants.audit_trail.recording import SYSTEM
-from tenants.tenancy import shard_layout, tenant_directory
+from tenants.tenancy import placements, tenant_directory
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.shard_layout import ShardLayout
+from tenants.tenancy.placements import ShardLayout
 from tests.support import placed
 from tests.support.commands import run
 from tests.support.folding import Follower
@@ -212,7 +212,7 @@ def test_a_context_that_has_been_used_for_long_reads_the_layout_anew(
     before = len(bill.calls)
     assert alice.layout.readers == 1
     assert len(bill.calls) == before
-    monkeypatch.setattr(shard_layout, "CONTEXT_SECONDS", -1.0)
+    monkeypatch.setattr(placements, "CONTEXT_SECONDS", -1.0)
     assert (alice.layout.readers, alice.layout.epoch) == (4, layout_of(world).epoch)
 
 

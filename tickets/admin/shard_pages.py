@@ -13,8 +13,8 @@ from portal import clock
 from portal.dynamo.client import fan_out
 from portal.nosql.admin.options import ReasonField
 from tenants.operators.operator_site import OperatorSite, actor
-from tenants.tenancy.shard_layout import MOST_SHARDS, ShardLayout
-from tenants.tenancy.stored import TenantItem
+from tenants.tenancy.placements import ShardLayout
+from tenants.tenancy.stored import MOST_SHARDS, TenantItem
 from tickets.admin.tenant_page import KEPT_WHERE, UNEXPLAINED, TenantPage, cells
 from tickets.sharding import reshard_requests
 from tickets.sharding.stored import ReshardItem

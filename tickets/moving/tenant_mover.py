@@ -27,7 +27,7 @@ from portal.dynamo.store import Store, chunked
 from portal.dynamo.tenant_reader import lifecycle_store
 from portal.errors import Conflict, PortalError, Throttled, TransactionRefused, Unavailable
 from tenants.tenancy import placements
-from tenants.tenancy.shard_layout import CONTEXT_SECONDS
+from tenants.tenancy.placements import CONTEXT_SECONDS
 from tickets.counting import stored as counting_keys
 from tickets.counting import stream_barrier
 from tickets.counting.stored import VerifiedItem, VerifyLeaseItem

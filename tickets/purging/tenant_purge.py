@@ -34,7 +34,7 @@ from tenants.audit_trail import chain
 from tenants.audit_trail.recording import Actor
 from tenants.lifecycle import certificates
 from tenants.tenancy import placements
-from tenants.tenancy.shard_layout import CONTEXT_SECONDS
+from tenants.tenancy.placements import CONTEXT_SECONDS
 from tickets.counting import stream_barrier
 from tickets.jobs.job_follower import JobFollower
 from tickets.jobs.leased_job import LeasedJob

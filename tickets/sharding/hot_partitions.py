@@ -27,7 +27,8 @@ from portal.errors import ConditionFailed, NotFound
 from portal.heat_sketch import HeatSketch
 from portal.streams.batch import Record
 from portal.streams.worker import WORKER
-from tenants.tenancy.shard_layout import MOST_SHARDS, ShardLayout
+from tenants.tenancy.placements import ShardLayout
+from tenants.tenancy.stored import MOST_SHARDS
 from tickets.sharding import reshard_job, reshard_requests, stored
 from tickets.sharding.stored import HeatItem, ReshardItem
 from tickets.ticket import stored as ticket_keys

@@ -23,7 +23,7 @@ from portal.isolation import guard
 from portal.schema import keys
 from portal.streams import stream_source
 from portal.streams.worker import WORKER
-from tenants.tenancy.shard_layout import CONTEXT_SECONDS, ShardLayout
+from tenants.tenancy.placements import CONTEXT_SECONDS, ShardLayout
 from tenants.tenancy.stored import TenantItem
 from tickets.jobs.leased_job import EndAsked, LeasedJob
 from tickets.sharding import reshard_requests, shard_rows

@@ -13,8 +13,8 @@ from portal.streams.worker import WORKER
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.shard_layout import MOST_SHARDS, ShardLayout
-from tenants.tenancy.stored import TenantItem, TenantStatus
+from tenants.tenancy.placements import ShardLayout
+from tenants.tenancy.stored import MOST_SHARDS, TenantItem, TenantStatus
 from tickets.jobs.leased_job import JobKind
 from tickets.sharding import stored
 from tickets.sharding.stored import ReshardItem

@@ -13,8 +13,8 @@ from portal.management.command import whole_number
 from portal.plain_text import amount
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.shard_layout import MOST_SHARDS, ShardLayout
-from tenants.tenancy.stored import TenantItem
+from tenants.tenancy.placements import ShardLayout
+from tenants.tenancy.stored import MOST_SHARDS, TenantItem
 from tickets.management.job_command import JobCommand
 from tickets.sharding import reshard_job, reshard_requests
 from tickets.sharding.reshard_job import Mover
