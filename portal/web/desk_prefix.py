@@ -12,10 +12,11 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
 
-from django.urls import Resolver404, URLPattern, URLResolver, include, resolve
+from django.urls import Resolver404, URLPattern, URLResolver, get_script_prefix, include, resolve, reverse
 from django.urls.resolvers import RoutePattern
 
 # Stands for the name in the patterns that Django keeps for reversing: those are made once per process.
@@ -47,17 +48,8 @@ class DeskPrefix:
 class _NamespaceResolver(URLResolver):
     """A namespace with pages of desks. Django asks it for addresses as long as nothing stands in front of it."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._plain: dict[tuple[Any, str], str] = {}  # addresses that nothing is filled into: each page has twenty
-
     def _reverse_with_prefix(self, lookup_view: Any, _prefix: str, *args: Any, **kwargs: Any) -> str:
-        named = (lookup_view, _prefix)
-        address = None if args or kwargs else self._plain.get(named)
-        if address is None:
-            address = str(super()._reverse_with_prefix(lookup_view, _prefix, *args, **kwargs))  # type: ignore[misc]
-            if not (args or kwargs):
-                self._plain[named] = address
+        address = str(super()._reverse_with_prefix(lookup_view, _prefix, *args, **kwargs))  # type: ignore[misc]
         rest = address.removeprefix(_prefix + _PLACEHOLDER)
         if rest == address:
             return address
@@ -94,6 +86,16 @@ def use(name: str) -> None:
 def in_use() -> str:
     """Return the name that addresses have now, "" for none."""
     return _in_use.get()
+
+
+def address(route: str) -> str:
+    """Return the address of a route without arguments, for the desk in use. A page asks for the same ones again."""
+    return _address(in_use(), get_script_prefix(), route)
+
+
+@lru_cache(maxsize=4096)
+def _address(desk: str, script_prefix: str, route: str) -> str:
+    return reverse(route)
 
 
 def desk_of(address: str) -> str:

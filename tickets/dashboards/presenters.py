@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
+from itertools import accumulate
 from typing import Any, Final
 
 from django.urls import reverse
@@ -55,7 +56,7 @@ class Line:
 
 def dashboard(tenant: TenantContext, found: Dashboard) -> dict[str, Any]:
     """Return the context of the page of admins and owners."""
-    shown = found.period
+    shown, to_read = found.period, _changed_since(found)
     return {
         "days": shown.days,
         "period": shown,
@@ -68,7 +69,7 @@ def dashboard(tenant: TenantContext, found: Dashboard) -> dict[str, Any]:
             _tile("unassigned", "Unassigned", found.unassigned, status=UNRESOLVED_LIST, resolver="none"),
         ],
         "lately": _lately(found),
-        "daily": _daily(found),
+        "daily": _daily(found, to_read),
         "statuses": [s.label for s in Status],
         "ages": [
             Line(
@@ -99,7 +100,7 @@ def dashboard(tenant: TenantContext, found: Dashboard) -> dict[str, Any]:
                 _number(found.done.count, status=ANY, resolved=str(shown)),
             ),
         ],
-        "weeks": [_week(found, week) for week in found.weeks],
+        "weeks": [_week(week, to_read[week.period.first]) for week in found.weeks],
         "verified": verify_runs.VerifyState(found.verified),
         "price": sum(found.matrix.values()),
     }
@@ -141,14 +142,14 @@ def _lately(found: Dashboard) -> list[Tile]:
     ]
 
 
-def _daily(found: Dashboard) -> list[Line]:
+def _daily(found: Dashboard, to_read: dict[date, int]) -> list[Line]:
     return [
         Line(
             f"day-{day.date}",
             f"{day.date.day} {day.date:%b}",
             [
-                _number(day.created, among=_changed_since(found, day.date), status=ANY, created=str(day.date)),
-                _number(day.resolved, among=_changed_since(found, day.date), status=ANY, resolved=str(day.date)),
+                _number(day.created, among=to_read[day.date], status=ANY, created=str(day.date)),
+                _number(day.resolved, among=to_read[day.date], status=ANY, resolved=str(day.date)),
                 # Events, of which a ticket may have several: a list has each ticket once, by the last of them.
                 Number(day.reopened),
                 Number(day.commented),
@@ -158,10 +159,12 @@ def _daily(found: Dashboard) -> list[Line]:
     ]
 
 
-def _changed_since(found: Dashboard, first: date) -> int:
-    """Count the tickets that a list by latest change may have to read to reach this day."""
-    events = sum(d.created + d.resolved + d.reopened + d.commented for d in found.days if d.date >= first)
-    return min(found.of_status(*Status), events)
+def _changed_since(found: Dashboard) -> dict[date, int]:
+    """Count for each day the tickets that a list by latest change may have to read to reach it."""
+    latest_first = sorted(found.days, key=lambda day: day.date, reverse=True)
+    events = accumulate(day.created + day.resolved + day.reopened + day.commented for day in latest_first)
+    tickets = found.of_status(*Status)
+    return {day.date: min(tickets, count) for day, count in zip(latest_first, events, strict=True)}
 
 
 def _matrix(found: Dashboard) -> list[Line]:
@@ -225,7 +228,7 @@ def _durations(name: str, title: str, of: Durations, number: Number) -> dict[str
     return {"id": name, "title": title, "of": of, "number": number, "rows": rows, "largest": largest}
 
 
-def _week(found: Dashboard, week: Week) -> dict[str, Any]:
+def _week(week: Week, to_read: int) -> dict[str, Any]:
     return {
         "period": week.period,
         "begins_late": week.period.first.weekday() != 0,  # the first one, cut by the period
@@ -233,7 +236,7 @@ def _week(found: Dashboard, week: Week) -> dict[str, Any]:
         "done": week.done,
         "resolved": _number(
             week.done.count,
-            among=_changed_since(found, week.period.first),
+            among=to_read,
             status=ANY,
             resolved=str(week.period),
         ),

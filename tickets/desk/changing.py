@@ -63,7 +63,12 @@ class TicketState:
         return cls(int(match[1]), int(match[2]), Status(match[3]), match[4] or "")
 
     def __str__(self) -> str:
-        return f"{self.number}.{self.version}.{self.status.value}.{self.resolver}"
+        return self.text(self.number, self.version, self.status.value, self.resolver)
+
+    @staticmethod
+    def text(number: int, version: int, status: str, resolver: str) -> str:
+        """Return what `parse` reads."""
+        return f"{number}.{version}.{status}.{resolver}"
 
     @property
     def still_holds(self) -> Condition:

@@ -12,10 +12,9 @@ from datetime import date
 from typing import Any, Final, Self
 from urllib.parse import urlencode
 
-from django.urls import reverse
-
 from portal import clock
 from portal.errors import Invalid
+from portal.web import desk_prefix
 from tenants.tenancy.context import TenantContext
 from tickets.desk import bulk, filters, lists
 from tickets.desk.bulk import BulkRefused
@@ -176,7 +175,7 @@ def form(
     offered = {**{s.value: s.label for s in Status}, "unresolved": "Unresolved", "any": "Any"}
     kept = ("resolver", "name", "resolved", "reopened", "commented")
     return {
-        "url": reverse("tickets:queue"),
+        "url": desk_prefix.address("tickets:queue"),
         "place": "#queue",
         "home": "queue-title",
         "hidden": [(name, address.params[name]) for name in kept if address.params.get(name)],
@@ -233,6 +232,7 @@ def refused_page(tenant: TenantContext, params: Mapping[str, str], problem: Inva
 
 def _context(tenant: TenantContext, address: QueueAddress, page: TicketPage, first_url: str | None) -> dict[str, Any]:
     rows = [listed(tenant, item) for item in page.rows]
+    statuses = {Status(row.status) for row in rows}
     return {
         "list_label": address.label,
         "is_mixed": address.is_mixed,
@@ -254,7 +254,7 @@ def _context(tenant: TenantContext, address: QueueAddress, page: TicketPage, fir
         },
         # What at least one row of the page can become; for the others the change is refused, with the reason.
         "bulk_targets": [
-            {"value": s.value, "label": s.label} for s in Status if any(s in MOVES[Status(r.status)] for r in rows)
+            {"value": s.value, "label": s.label} for s in Status if any(s in MOVES[now] for now in statuses)
         ],
         "bulk_limit": bulk.limit(tenant),
         "empty": None,
@@ -266,7 +266,7 @@ def _updates_url(address: QueueAddress, page: TicketPage) -> str:
     """Return where an open page asks whether tickets of its list have changed since it was read."""
     seen = max((row.updated_at for row in page.rows), default=clock.stamp())
     query = urlencode({name: value for name, value in {**address.params, "seen": seen}.items() if value})
-    return f"{reverse('tickets:updates')}?{query}"
+    return f"{desk_prefix.address('tickets:updates')}?{query}"
 
 
 def status_tabs(address: QueueAddress) -> list[dict[str, Any]]:
@@ -303,7 +303,7 @@ def who_tabs(address: QueueAddress) -> list[dict[str, Any]]:
 def _people_url(address: QueueAddress) -> str:
     """Return where a person is chosen for the same list."""
     query = address.url(resolver="", name="").partition("?")[2]
-    return reverse("tickets:people") + f"?{query}"
+    return desk_prefix.address("tickets:people") + f"?{query}"
 
 
 # --- nothing ---
@@ -327,7 +327,7 @@ def _empty(tenant: TenantContext, address: QueueAddress, page: TicketPage, first
             address.who, f"{address.name or 'This person'} has no {kind}tickets."
         )
         return _blank(title, "", [(address.url(resolver="", name=""), f"Show everyone's {kind}tickets")])
-    new = [(reverse("tickets:new"), "New ticket")] if tenant.is_agent else []
+    new = [(desk_prefix.address("tickets:new"), "New ticket")] if tenant.is_agent else []
     if address.status == Status.OPEN:
         return _blank("You're all caught up.", "No open tickets.", new)
     return _blank(f"No {kind}tickets.", "", new if address.status == "any" else [])

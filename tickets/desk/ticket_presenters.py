@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
-from django.urls import get_script_prefix, reverse
+from django.urls import reverse
 
 from portal import clock
 from portal.web import desk_prefix
@@ -23,8 +23,7 @@ from tickets.ticket.fields import ASSIGNEE, BY_NAME, CHOICES, DESCRIPTION, EDITE
 from tickets.ticket.stored import ActivityItem, SummaryItem
 
 
-@dataclass(frozen=True)
-class ListedTicket:
+class ListedTicket(NamedTuple):
     """A ticket in a list, and the head of its page."""
 
     number: int
@@ -47,25 +46,36 @@ class ListedTicket:
 
 
 def listed(tenant: TenantContext, item: SummaryItem, *, description: str = "") -> ListedTicket:
+    of: dict[str, Any] = item.attribute_values  # attributes are descriptors, and a list reads a thousand of them
+    number, version, status, resolver = int(of["number"]), int(of["version"]), of["status"], of["resolver"]
     return ListedTicket(
-        number=int(item.number),
-        title=item.title,
-        status=item.status,
-        priority=item.priority,
-        labels={choice.name: choice.shown(getattr(item, choice.name)) for choice in CHOICES},
-        tags=tuple(item.tags),
-        resolver=item.resolver,
-        resolver_name=item.resolver_name,
-        is_mine=bool(item.resolver) and item.resolver == tenant.user_id,
-        requester_name=item.requester_name,
-        created_at=clock.parse(item.created_at),
+        number=number,
+        title=of["title"],
+        status=status,
+        priority=of["priority"],
+        labels=_labels(*map(of.get, _CHOICE_NAMES)),
+        tags=tuple(of["tags"]),
+        resolver=resolver,
+        resolver_name=of["resolver_name"],
+        is_mine=bool(resolver) and resolver == tenant.user_id,
+        requester_name=of["requester_name"],
+        created_at=clock.parse(of["created_at"]),
         updated_at=clock.parse(changing.updated_at(tenant, item)),
-        comment_count=int(item.comment_count),
-        version=int(item.version),
-        url=ticket_url(int(item.number)),
-        select_value=str(TicketState.of(item)),
+        comment_count=int(of["comment_count"]),
+        version=version,
+        url=ticket_url(number),
+        select_value=TicketState.text(number, version, status, resolver),
         description=description,
     )
+
+
+_CHOICE_NAMES: Final = tuple(choice.name for choice in CHOICES)
+
+
+@lru_cache(maxsize=256)
+def _labels(*values: str) -> dict[str, str]:
+    """Return the labels of the fields that have a few values, by their names."""
+    return {choice.name: choice.shown(value) for choice, value in zip(CHOICES, values, strict=True)}
 
 
 @dataclass(frozen=True)
@@ -153,14 +163,8 @@ def ticket_url(number: int) -> str:
 
 
 def tickets_url() -> str:
-    """Return what stands in front of the number in the addresses of tickets of the desk in use."""
-    return _tickets_url(desk_prefix.in_use(), get_script_prefix())
-
-
-@lru_cache(maxsize=1024)
-def _tickets_url(desk: str, script_prefix: str) -> str:
-    # A list has fifty of these addresses, for which reverse() would take a tenth of its time.
-    return reverse("tickets:ticket", args=[1]).removesuffix("1/")
+    """Return what stands in front of the number in the addresses of tickets of the desk in use: the queue's."""
+    return desk_prefix.address("tickets:queue")
 
 
 def queue_url(**params: str | None) -> str:
@@ -170,10 +174,16 @@ def queue_url(**params: str | None) -> str:
     row says it; `priority` and `tag` are words; `created`, `resolved`, `reopened` and `commented` are days in UTC:
     "2026-11-20", "2026-11-01..2026-11-07", "..2026-11-20" or "2026-11-01..". `after` is a cursor.
     """
-    if unknown := params.keys() - set(_QUEUE_PARAMS):
+    return tickets_url() + _query(tuple(params.items()))
+
+
+@lru_cache(maxsize=4096)
+def _query(params: tuple[tuple[str, str | None], ...]) -> str:
+    given = dict(params)
+    if unknown := given.keys() - set(_QUEUE_PARAMS):
         raise TypeError(f"the queue has no filter {sorted(unknown)}")
-    query = urlencode({name: value for name in _QUEUE_PARAMS if (value := params.get(name))})
-    return reverse("tickets:queue") + (f"?{query}" if query else "")
+    query = urlencode({name: value for name in _QUEUE_PARAMS if (value := given.get(name))})
+    return f"?{query}" if query else ""
 
 
 # --- two versions of a ticket as the conflict page shows them ---
