@@ -35,7 +35,7 @@ def soon() -> Iterator[None]:
 
 
 def match(description: str, *phrases: Phrase) -> text_match.TicketMatch | None:
-    return TextMatcher(SearchQuery("", phrases)).match(TicketText(1, SUMMARY, description))
+    return TextMatcher(SearchQuery(phrases)).match(TicketText(1, SUMMARY, description))
 
 
 @pytest.mark.parametrize("last", ["x", "y"])
@@ -85,7 +85,7 @@ def test_marks_without_end_are_put_in_order_soon(text: str) -> None:
 
 def test_words_without_end_that_begin_alike_are_not_all_stemmed() -> None:
     made = ["".join(letters) for letters in product("abcdefghijklmnopqrst", repeat=4)][::6]
-    matcher = TextMatcher(SearchQuery("", (Phrase("run"),)))
+    matcher = TextMatcher(SearchQuery((Phrase("run"),)))
     with soon():
         for n in range(0, len(made), 6_000):
             text = TicketText(1, SUMMARY, "running " + " ".join(f"run{letters}" for letters in made[n : n + 6_000]))

@@ -20,7 +20,7 @@ from tickets.desk import creating
 from tickets.desk.filters import Days, TicketFilter
 from tickets.search import ticket_search
 from tickets.search.results import Found, Hit, Piece, Where
-from tickets.search.search_query import Filters, SearchQuery
+from tickets.search.search_query import Filters
 from tickets.ticket import stored
 from tickets.ticket.fields import UNRESOLVED, Priority, Status
 from tickets.ticket.stored import TICKETS, SummaryItem
@@ -50,7 +50,7 @@ def finds(world: World, monkeypatch: pytest.MonkeyPatch) -> Answer:
 
         def find(tenant: object, text: str, **options: Any) -> Found:
             asked.append({"text": text, **options})
-            return Found(hits, further, explanations, about, SearchQuery(text), nearly, **counts)
+            return Found(hits, further, explanations, about, nearly, **counts)
 
         monkeypatch.setattr(ticket_search, "find", find)
         return asked

@@ -8,12 +8,13 @@ from html import unescape
 import pytest
 
 from portal.dynamo import meter
+from tenants.membership.stored import MemberItem
 from tenants.tenancy.roles import Role
 from tests.search.desk_in_memory import MemoryDesk
 from tests.support.operators import text_of
 from tests.support.world import World
 from tickets.search import index_lookup, suggesting
-from tickets.search.results import FoundPerson, Suggestions
+from tickets.search.results import Suggestions
 from tickets.ticket import stored
 from tickets.ticket.stored import SummaryItem
 
@@ -127,7 +128,7 @@ def test_tickets_tags_and_people_are_options_that_lead_there(world: World, monke
     summary = world.context("bob", "acme").repository.get(SummaryItem, stored.ticket, 1, sort=stored.SUMMARY)
     assert summary is not None
     alice = world.users["alice"]
-    suggested = Suggestions((summary,), ("bill<ing",), (FoundPerson(alice.id, "Alice Example"),))
+    suggested = Suggestions((summary,), ("bill<ing",), (MemberItem("", alice.id, name="Alice Example"),))
     monkeypatch.setattr(suggesting, "suggest", lambda tenant, text: suggested)
     page = world.browser("bob").get("/search/suggest/?q=b")
     assert text_of(page) == "Tickets #1 Ticket 1 Open Tags bill<ing People AE Alice Example"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tickets.search.search_query import SearchQuery
+from tenants.membership.stored import MemberItem
 from tickets.ticket.stored import SummaryItem
 
 
@@ -55,18 +55,9 @@ class Found:
     further: str
     explanations: tuple[str, ...]
     about: int | None
-    query: SearchQuery
     nearly: tuple[Hit, ...] = ()
     is_counted: bool = False
     rest: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class FoundPerson:
-    """Hold a person whose tickets can be asked for by `assignee:`."""
-
-    user_id: str
-    name: str
 
 
 @dataclass(frozen=True)
@@ -75,4 +66,4 @@ class Suggestions:
 
     tickets: tuple[SummaryItem, ...]
     tags: tuple[str, ...]
-    people: tuple[FoundPerson, ...]
+    people: tuple[MemberItem, ...]

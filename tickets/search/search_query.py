@@ -51,7 +51,6 @@ class SearchQuery:
     words by the names of fields. Days are in UTC: tickets were opened before `before`, and on the day `after` or later.
     """
 
-    text: str
     phrases: tuple[Phrase, ...] = ()
     without: tuple[Phrase, ...] = ()
     number: int | None = None
@@ -166,7 +165,6 @@ class _Parser:
         phrases, without = list(dict.fromkeys(self._phrases)), list(dict.fromkeys(self._without))
         self._explain(phrases, without)
         return SearchQuery(
-            text=self._text,
             phrases=tuple(phrases[:PHRASES_LIMIT]),
             without=tuple(without[:PHRASES_LIMIT]),
             number=self._number,

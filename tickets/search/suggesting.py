@@ -20,7 +20,7 @@ from tickets.search.index.fragments import tag_term
 from tickets.search.index.postings import Places
 from tickets.search.index_lookup import WORDS_LIMIT, AskedTerm, IndexLookup
 from tickets.search.ranking import number_of
-from tickets.search.results import FoundPerson, Suggestions
+from tickets.search.results import Suggestions
 from tickets.search.search_query import Filters, SearchQuery
 from tickets.search.text_match import TextMatcher, WordMatcher
 from tickets.search.ticket_search import Search, named_match
@@ -55,7 +55,7 @@ def suggest(tenant: TenantContext, text: str) -> Suggestions:
         return Suggestions((), (), ())
     tag = AskedTerm(WordMatcher((tag_term(fields.word(typed)),), is_beginning=True), _NO_PART)
     search = Search(tenant, query, Filters(), limit=BLOCKS_LIMIT, also=(tag,), places=_PLACES)
-    people: list[FoundPerson] = []
+    people: list[MemberItem] = []
     proposed = search.propose(beside=lambda: people.extend(_people(tenant, typed)))
     mark = len(tag_term(""))
     tags = {term[mark:]: number for term, number in list(search.newest_by_term().items())[:TAGS]}
@@ -129,7 +129,7 @@ def _fits(matcher: TextMatcher, query: SearchQuery, text: TicketText) -> bool:
     )
 
 
-def _people(tenant: TenantContext, typed: str) -> list[FoundPerson]:
+def _people(tenant: TenantContext, typed: str) -> list[MemberItem]:
     """Return those who can have tickets, and have a name or mail address with words that begin so: one Query."""
     wanted = [word.folded[0] for word in tokenizer.words(typed)]
     page = tenant.repository.query(MemberItem, keys.tenant, limit=MEMBERS_READ)
@@ -137,5 +137,5 @@ def _people(tenant: TenantContext, typed: str) -> list[FoundPerson]:
     for member in page.items:
         own = [folded for word in tokenizer.words(f"{member.name} {member.email}") for folded in word.folded]
         if Role(member.role).at_least(Role.AGENT) and all(any(name.startswith(w) for name in own) for w in wanted):
-            found.append(FoundPerson(member.user_id, member.name))
+            found.append(member)
     return sorted(found, key=lambda person: person.name.casefold())[:PEOPLE]

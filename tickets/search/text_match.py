@@ -11,6 +11,7 @@ from itertools import count
 from typing import Final
 
 from tickets.search import tokenizer
+from tickets.search.index.fragments import NOTE
 from tickets.search.results import Where
 from tickets.search.search_query import Phrase, SearchQuery
 from tickets.search.ticket_texts import TicketText
@@ -286,7 +287,7 @@ def _fields(text: TicketText) -> Iterator[tuple[Where, str]]:
     yield Where.TITLE, text.summary.title
     yield Where.DESCRIPTION, text.description
     for entry in text.history:
-        yield Where.NOTE if entry.is_note else Where.COMMENT, entry.body
+        yield Where.NOTE if entry.kind == NOTE else Where.COMMENT, entry.body
     for tag in text.summary.tags:
         yield Where.TAGS, tag
     yield Where.REQUESTER, text.summary.requester_name or ""

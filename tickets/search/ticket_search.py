@@ -188,7 +188,6 @@ def find(
         further=paging.dump([last, unshown], tenant_id=tenant.tenant_id, query=binding) if has_more else "",
         explanations=(*explanations, *search.explanations),
         about=len(proposed.best) if proposed.is_complete else None,
-        query=query,
         nearly=tuple(search.hit(match) for match in read if not match.is_whole)[:SHOWN],
         is_counted=proposed.is_complete and not search.sifts and index_lookup.tell_all(query),
         rest=sum(rank < last for rank in proposed.best) if has_more else 0,

@@ -24,17 +24,9 @@ ENTRIES_READ: Final = 100  # of a ticket's history at first
 FURTHER_ENTRIES: Final = 1_000  # where these do not decide
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryText:
-    """Hold the text of a comment or an internal note."""
-
-    body: str
-    is_note: bool
-
-
 @dataclass(frozen=True)
 class TicketText:
-    """Hold all that may be searched of a ticket by whoever asked. `history` is newest first.
+    """Hold all that may be searched of a ticket by whoever asked. `history` are comments and notes, newest first.
 
     `rest` is where its history goes on that was not read, None where all that matters was.
     """
@@ -42,7 +34,7 @@ class TicketText:
     number: int
     summary: SummaryItem
     description: str = ""
-    history: tuple[HistoryText, ...] = ()
+    history: tuple[ActivityItem, ...] = ()
     rest: dict[str, Any] | None = None
 
 
@@ -95,7 +87,6 @@ def _read_on(tenant: TenantContext, text: TicketText) -> TicketText:
     return replace(text, history=(*text.history, *_history(tenant, page.items)), rest=page.last_key)
 
 
-def _history(tenant: TenantContext, items: Iterable[object]) -> tuple[HistoryText, ...]:
+def _history(tenant: TenantContext, items: Iterable[object]) -> tuple[ActivityItem, ...]:
     readable: Collection[str] = (COMMENT, NOTE) if tenant.is_agent else (COMMENT,)
-    entries = (item for item in items if isinstance(item, ActivityItem) and item.kind in readable)
-    return tuple(HistoryText(entry.body, is_note=entry.kind == NOTE) for entry in entries)
+    return tuple(item for item in items if isinstance(item, ActivityItem) and item.kind in readable)
