@@ -239,8 +239,12 @@ def test_an_erasure_waits_until_no_worker_will_begin_before_it_again(
     alice: TenantContext, follower: Follower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_tickets(alice)
-    noted = stream_barrier._wait_until_noted
-    monkeypatch.setattr(stream_barrier, "_wait_until_noted", lambda *a, **how: noted(*a, **how | {"timeout": 0.5}))
+    wait_for = stream_barrier._wait_for
+
+    def impatient(left: Any, sentence: Any, *, timeout: float, say: Any) -> None:
+        wait_for(left, sentence, timeout=0.5 if "note its position" in sentence(1) else timeout, say=say)
+
+    monkeypatch.setattr(stream_barrier, "_wait_for", impatient)
     # It indexes and counts, and dies before it notes how far it is: who comes in its place indexes the same again.
     with in_background(lambda _: follower.apply(follower.new()), pause=0.03):
         ended = commands.run("rebuild_search", "--tenant", "acme", "--erase", "--timeout", 120)

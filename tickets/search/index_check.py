@@ -67,49 +67,45 @@ class IndexMoved(PortalError):
     code = "index_moved"
 
 
-@dataclass
-class WholeIndex:
-    """Read one state of the index. `damage` are sentences about what no search can read; they grow while it is read."""
+def whole_index(repository: Store, damage: list[str]) -> Iterator[tuple[bytes, dict[int, int]]]:
+    """Yield each term that a search can find with the postings of one of its entries, in no order. `damage` gets
+    sentences about what no search can read.
 
-    repository: Store
-    damage: list[str] = field(default_factory=list)
+    Costs half a read unit, consistently one, for each 4 KB of the index. Raises IndexMoved.
+    """
+    state = segments.read_state(repository, consistent=True)
+    damage += [f"The row {sort_key} cannot be read." for sort_key in state.unreadable]
+    for number, row in enumerate(state.new, 1):
+        yield from _entries(row.block, f"What is new, item {number}", damage)
+    for header in state.headers:
+        yield from _of_segment(repository, header, damage)
 
-    def postings(self) -> Iterator[tuple[bytes, dict[int, int]]]:
-        """Return each term that a search can find with the postings of one of its entries, in no order.
 
-        Costs half a read unit, consistently one, for each 4 KB of the index. Raises IndexMoved.
-        """
-        state = segments.read_state(self.repository, consistent=True)
-        self.damage += [f"The row {sort_key} cannot be read." for sort_key in state.unreadable]
-        for number, row in enumerate(state.new, 1):
-            yield from self._entries(row.block, f"What is new, item {number}")
-        for header in state.headers:
-            yield from self._segment(header)
+def _of_segment(repository: Store, header: SegmentItem, damage: list[str]) -> Iterator[tuple[bytes, dict[int, int]]]:
+    named, lacking = f"Segment {header.segment}", {stored.block(n): n for n in range(int(header.blocks))}
+    for item in repository.query_all(BlockItem, stored.segment, header.segment, consistent=True):
+        if item.sk not in lacking:
+            damage.append(f"{named} has an item that its header does not name: {item.sk}.")
+            continue
+        number = lacking.pop(str(item.sk))
+        for term, some in _entries(item.block, f"{named}, block {number}", damage):
+            if number in header.span(term, term):
+                yield term, some
+            else:
+                damage.append(f"{named} has “{readable(term)}” in block {number}, where nobody looks for it.")
+    if lacking:
+        now = segments.read_state(repository, consistent=True)
+        if header.segment not in {one.segment for one in now.headers}:
+            raise IndexMoved("The index is merged faster than it can be read. Run it again.")
+        damage.append(f"{named} lacks {len(lacking):,} of its {header.blocks:,} blocks.")
 
-    def _segment(self, header: SegmentItem) -> Iterator[tuple[bytes, dict[int, int]]]:
-        named, lacking = f"Segment {header.segment}", {stored.block(n): n for n in range(int(header.blocks))}
-        for item in self.repository.query_all(BlockItem, stored.segment, header.segment, consistent=True):
-            if item.sk not in lacking:
-                self.damage.append(f"{named} has an item that its header does not name: {item.sk}.")
-                continue
-            number = lacking.pop(str(item.sk))
-            for term, some in self._entries(item.block, f"{named}, block {number}"):
-                if number in header.span(term, term):
-                    yield term, some
-                else:
-                    self.damage.append(f"{named} has “{readable(term)}” in block {number}, where nobody looks for it.")
-        if lacking:
-            now = segments.read_state(self.repository, consistent=True)
-            if header.segment not in {one.segment for one in now.headers}:
-                raise IndexMoved("The index is merged faster than it can be read. Run it again.")
-            self.damage.append(f"{named} lacks {len(lacking):,} of its {header.blocks:,} blocks.")
 
-    def _entries(self, block: bytes, name: str) -> Iterator[tuple[bytes, dict[int, int]]]:
-        try:
-            for term, entry in postings.block_entries(block):
-                yield term, postings.decode(entry)
-        except stored.UNREADABLE:
-            self.damage.append(f"{name} cannot be read.")
+def _entries(block: bytes, name: str, damage: list[str]) -> Iterator[tuple[bytes, dict[int, int]]]:
+    try:
+        for term, entry in postings.block_entries(block):
+            yield term, postings.decode(entry)
+    except stored.UNREADABLE:
+        damage.append(f"{name} cannot be read.")
 
 
 def readable(term: bytes) -> str:
@@ -301,8 +297,8 @@ class _Pass:
     def _read(self, expected: Wanted) -> Found:
         left = {term: dict(postings) for term, postings in expected.items()}
         foreign: set[tuple[bytes, int]] = set()
-        index = WholeIndex(self.repository)
-        for term, some in index.postings():
+        damage: list[str] = []
+        for term, some in whole_index(self.repository, damage):
             wanted = left.get(term, {})
             for number, byte in some.items():
                 if number in wanted:
@@ -310,7 +306,7 @@ class _Pass:
                 elif number in self.numbers or (self.is_last and number >= self.numbers.stop):
                     foreign.add((term, number))
         missing = {(term, number) for term, wanted in left.items() for number, byte in wanted.items() if byte}
-        return missing, foreign, index.damage
+        return missing, foreign, damage
 
 
 def _without(wanted: int, stored: int) -> int:

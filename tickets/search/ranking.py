@@ -18,7 +18,7 @@ from portal import clock
 from tickets.search.index.postings import Places
 from tickets.search.index_lookup import TermRead
 from tickets.search.results import Where
-from tickets.search.text_match import FieldMatch, TicketMatch
+from tickets.search.text_match import TicketMatch
 from tickets.ticket.fields import UNRESOLVED
 
 # How much a posting says, between 0 and 1, by its byte: the impact's levels are half powers of two.
@@ -180,23 +180,12 @@ def score(match: TicketMatch, rarities: Mapping[int, float], now: datetime) -> f
         for place in one.places:
             weighted[place.phrase] += place.weight * share
     sum_ = sum(rarities.get(phrase, 1.0) * times / (_K1 + times) for phrase, times in weighted.items())
-    return sum_ * _neighbourhood(match.fields) * _standing(match, now)
-
-
-def _neighbourhood(fields: Sequence[FieldMatch]) -> float:
-    return _NEIGHBOURS if any(_has_neighbours(one) for one in fields) else 1.0
-
-
-def _has_neighbours(one: FieldMatch) -> bool:
-    """Tell whether a phrase of the query stands right in front of the next one."""
-    return any(
+    has_neighbours = any(
         second.phrase == first.phrase + 1 and first.end < second.start <= first.end + 2
+        for one in match.fields
         for first, second in pairwise(one.places)
     )
-
-
-def _standing(match: TicketMatch, now: datetime) -> float:
-    """Say how much a ticket matters beside its words."""
     summary = match.text.summary
     days = max(0.0, (now - clock.parse(summary.updated_at)).total_seconds() / 86_400)
-    return (_OPEN if summary.status in UNRESOLVED else 1.0) * (1 - _FRESH + _FRESH * math.pow(0.5, days / _HALF_LIFE))
+    standing = (_OPEN if summary.status in UNRESOLVED else 1.0) * (1 - _FRESH + _FRESH * 0.5 ** (days / _HALF_LIFE))
+    return float(sum_ * (_NEIGHBOURS if has_neighbours else 1.0) * standing)

@@ -126,6 +126,9 @@ class SearchItem(Item):
     pk = UnicodeAttribute(hash_key=True)
     sk = UnicodeAttribute(range_key=True)
 
+    def check(self) -> None:
+        """Raise TypeError, ValueError or zlib.error where something is missing or is none of ours."""
+
 
 class BlockItem(SearchItem):
     """Store one block of a segment, which lies in the segment's own partition."""
@@ -140,7 +143,6 @@ class NewItem(SearchItem):
     version = NumberAttribute(attr_name="v")
 
     def check(self) -> None:
-        """Raise TypeError where the version is missing."""
         _ = int(self.version)
 
 
@@ -178,7 +180,6 @@ class SegmentItem(SearchItem):
         return range(first, max(first, bisect_right(fences, high)))
 
     def check(self) -> None:
-        """Raise TypeError, ValueError or zlib.error where something is missing or is no header."""
         _ = int(self.size), {*self.versions}
         if len(self.fences) != self.blocks or not self.born:
             raise ValueError(f"{self.sk} is no header")
@@ -186,9 +187,6 @@ class SegmentItem(SearchItem):
 
 class DamageItem(SearchItem):
     """Note that the row whose sort key is in this one's is damaged, and merged no more."""
-
-    def check(self) -> None:
-        """Accept all of them: the key says everything."""
 
 
 class SegmentsAttribute(Attribute[dict[str, int | None]]):
