@@ -142,13 +142,13 @@ class Reader:
         self.statuses, self.which, self.size, self.limit = filters.statuses(word), which, size, limit
         first_round = len(self.statuses) * shards * lists._share(size + 1, shards)
         self.most_rows = max(first_round, limit if which["only"] else 0)
+        self.most_queries = len(self.statuses) * ((3 if which["only"] else 1) * shards + 1)
 
     def page(self, after: str | None = None) -> TicketPage:
         self.index.queries = self.index.read = 0
         with mock.patch.object(lists, "READ_LIMIT", self.limit):
             page = lists.page(self.tenant, status=self.statuses, after=after, size=self.size, **self.which)
-        rounds = 3 if self.which["only"] else 1
-        assert self.index.queries <= len(self.statuses) * (rounds * self.tenant.shards + 1)
+        assert self.index.queries <= self.most_queries
         assert self.index.read <= self.most_rows
         assert len(page.rows) <= self.size
         return page
@@ -182,6 +182,12 @@ def test_any_filter_shows_exactly_the_tickets_that_a_person_would_pick_newest_fi
     assert numbers(back) == numbers(pages)
     assert pages[0].previous is None
     assert back[0].previous is None
+    for here in pages[1:4]:  # back and forth again, the same ticket comes next
+        before = reader.page(here.previous)
+        assert before.next is not None
+        assert numbers([reader.page(before.next)])[:1] == numbers([here])[:1]
+    if not only and shards == 1:
+        assert [numbers([p]) for p in back] == [numbers([p]) for p in pages]
     if not only:  # nothing that was read is passed over
         assert all(p.rows for p in pages) or len(pages) == 1
         assert all((p.looked_at, p.stopped) == (len(p.rows), False) for p in pages)
@@ -247,6 +253,61 @@ def test_a_ticket_that_stands_twice_in_an_index_is_shown_once_as_it_is_now() -> 
     ]
     (row,) = lists.page(tenant, status=tuple(Status)).rows
     assert row.status == "closed"
+
+
+# --- rows that are none of the list's, or leave it ---
+
+
+offsets = st.lists(st.integers(0, 8), max_size=40)
+
+
+def stamped(number: int, offset: int, shards: int) -> dict[str, Any]:
+    return index_row(ACME, number, clock.stamp(FIRST, offset=offset), shards=shards)
+
+
+def of_offsets(found: list[int], shards: int) -> Reader:
+    """A reader of the plain list of open tickets, numbered from 1, that changed at these moments."""
+    reader = Reader([], shards, size=7, limit=lists.READ_LIMIT, word="open", resolver=None, only=EVERYTHING)
+    reader.index.rows = [stamped(number, offset, shards) for number, offset in enumerate(found, start=1)]
+    return reader
+
+
+@thorough
+@given(offsets, offsets, st.integers(1, 4))
+@example([0], [1] * 60, 1)
+@example([], [0] * 60, 4)
+def test_rows_planted_by_another_tenant_are_never_shown_and_hide_nothing(
+    mine: list[int], planted: list[int], shards: int
+) -> None:
+    reader, globex = of_offsets(mine, shards), "9b" * 16
+    for number, offset in enumerate(planted, start=1):
+        reader.index.rows.append(stamped(number, offset, shards) | {"pk": {"S": stored.ticket(globex, number)}})
+    reader.most_rows = reader.most_queries = 10_000  # where they fill a read, more is read behind them
+    pages = reader.walk("next", reader.page())
+    assert sorted(numbers(pages)) == list(range(1, len(mine) + 1))
+    assert {row.pk for p in pages for row in p.rows} <= {stored.ticket(ACME, n) for n in range(1, len(mine) + 1)}
+    assert numbers(reader.walk("previous", pages[-1])[::-1]) == numbers(pages)
+
+
+@thorough
+@given(offsets.filter(bool), st.integers(1, 7), st.data())
+def test_a_ticket_that_changes_between_two_pages_takes_no_other_with_it(
+    found: list[int], shards: int, data: st.DataObject
+) -> None:
+    reader = of_offsets(found, shards)
+    first = reader.page()
+    moved = data.draw(st.sampled_from(numbers([first])))
+    reader.index.rows = [row for row in reader.index.rows if row["number"]["N"] != str(moved)]
+    reader.index.rows.append(stamped(moved, 10**10, shards))
+    assert sorted(numbers(reader.walk("next", first))) == list(range(1, len(found) + 1))
+
+
+@pytest.mark.parametrize("resolver", ["me", "../x", "A" * 32, "0" * 31, "0" * 32 + "\n", "UNASSIGNED", "*"])
+def test_a_resolver_that_is_no_user_id_is_refused_before_anything_is_read(resolver: str) -> None:
+    tenant, index = tenant_in_memory(ACME)
+    with pytest.raises(Invalid):
+        lists.page(tenant, status=Status.OPEN, resolver=resolver)
+    assert index.queries == 0
 
 
 # --- words ---

@@ -9,7 +9,8 @@ from typing import Any
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tests.desk.test_queries_properties import ACME, at
+from portal import clock
+from tests.desk.test_filtered_lists import ACME, FIRST
 from tests.support.fakes import IndexInMemory, index_row, tenant_in_memory
 from tickets.desk import lists
 from tickets.desk.filters import EVERYTHING, TicketFilter
@@ -23,6 +24,10 @@ EVERY = 5  # of so many tickets one is urgent
 filters = st.sampled_from([EVERYTHING, URGENT])
 # Few different moments: tickets of a bulk change share theirs.
 moments = st.lists(st.integers(0, 3) | st.integers(0, 10**9), min_size=1, max_size=40)
+
+
+def at(offset: int) -> str:
+    return clock.stamp(FIRST, offset=offset)
 
 
 class MovingIndex(IndexInMemory):
