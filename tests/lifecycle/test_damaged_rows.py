@@ -16,12 +16,10 @@ from tenants.audit_trail import chain
 from tenants.lifecycle import import_notes
 from tenants.lifecycle.stored import CERTIFICATES
 from tenants.tenancy import tenant_directory
-from tests.lifecycle import test_transfer as transfer
-from tests.lifecycle.test_transfer import SLUG, all_items, forged, imported, to_item
+from tests.lifecycle.test_transfer import SLUG, all_items, forged, imported, removed_again, to_item
 from tests.purging import test_tenant_purge as purging
-from tests.support import embedded, used_desk
+from tests.support import used_desk
 from tests.support.commands import run
-from tests.support.folding import remember_nothing
 from tests.support.world import World
 from tickets.desk import creating
 
@@ -60,16 +58,7 @@ def quick(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def gone(tmp_path: Path) -> tuple[World, Path]:
-    return removed(tmp_path)
-
-
-def removed(folder: Path) -> tuple[World, Path]:
-    """The world without Umbrella, and its file."""
-    world, content = embedded.prepared("removed-desk", lambda: transfer.removed(folder))
-    remember_nothing()
-    path = folder / "exported.zip"
-    path.write_bytes(content)
-    return world, path
+    return removed_again(tmp_path)
 
 
 def rows_of(path: Path) -> dict[str, Rows]:
@@ -138,75 +127,59 @@ def test_a_row_that_is_damaged_is_refused_by_its_line_or_makes_a_desk_that_can_b
             assert import_notes.under_way(SLUG) is None  # the note is what an import writes first
         else:
             can_be_exported_and_deleted(tmp_path)
-            removed(tmp_path)
+            removed_again(tmp_path)
 
     holds()
     assert {*refused} == {True, False}
     assert all_items() == before
 
 
-def to_summary(**values: Any) -> Callable[[Rows], None]:
-    def change(rows: Rows) -> None:
-        next(row for row in rows if row["item"]["sk"]["S"] == "SUMMARY")["item"].update(values)
-
-    return change
-
-
-def without(*names: str, of: str = "") -> Callable[[Rows], None]:
-    """Take attributes away from the last row, or from the last one of a table."""
+def row(*without: str, of: str = "", sort: str = "", **values: Any) -> Callable[[Rows], None]:
+    """Change the last row, of a table if given, or the first one with a sort key."""
 
     def change(rows: Rows) -> None:
-        item = [row for row in rows if of in row["table"]][-1]["item"]
-        for name in names:
+        items = [one["item"] for one in rows if of in one["table"] and (not sort or one["item"]["sk"]["S"] == sort)]
+        item = items[0 if sort else -1]
+        for name in without:
             del item[name]
+        item.update(values)
 
     return change
 
 
-def without_in_summary(name: str) -> Callable[[Rows], None]:
-    def change(rows: Rows) -> None:
-        del next(row for row in rows if row["item"]["sk"]["S"] == "SUMMARY")["item"][name]
-
-    return change
-
-
-def to_end(rows: Rows) -> None:
-    next(row for row in rows if row["table"] == "Audit.Chains")["item"]["sequence"] = {"N": "1000000000"}
-
-
-def no_rows(rows: Rows) -> None:
-    rows.clear()
+def summary(*without: str, **values: Any) -> Callable[[Rows], None]:
+    return row(*without, sort="SUMMARY", **values)
 
 
 # What a desk could not be deleted or exported with, or what would keep a page at work: an entry, and what is said.
 REFUSED: list[tuple[str, Callable[[Rows], None], str]] = [
-    ("ticket counter", without("last"), "has not the form of its kind: last is missing"),
+    ("ticket counter", row("last"), "has not the form of its kind: last is missing"),
     ("ticket counter", to_item(last={"S": "7"}), "last is missing or wrong"),
     ("ticket counter", to_item(last={"N": "2"}), "which the file's counter does not reach"),
     ("ticket counter", to_item(last={"N": "1000000000"}), "is far beyond the"),
-    ("ticket counter", no_rows, "which the file's counter does not reach"),
+    ("ticket counter", list.clear, "which the file's counter does not reach"),
     ("ticket counter", lambda rows: rows.append(rows[0]), "is a second counter"),
     ("endpoints", to_item(endpoint_id={"S": "x"}), "has not the form of its kind"),
     ("webhook secrets", to_item(current={"S": "guess"}), "current is missing or wrong"),
-    ("imported archives", without("source"), "source is missing or wrong"),
+    ("imported archives", row("source"), "source is missing or wrong"),
     ("imported archives", to_item(source={"S": "another"}), "its key is another one"),
-    ("imported archives", no_rows, "is of an archive that the file does not list"),
+    ("imported archives", list.clear, "is of an archive that the file does not list"),
     ("tenant", to_item(shards={"N": "30000"}), "shards is missing or wrong"),
     ("tenant", to_item(write_shards={"N": "17"}), "write_shards is missing or wrong"),
     ("tenant", to_item(plan={"N": "7"}), "plan is missing or wrong"),
     ("tenant", to_item(subscriptions={"S": "nobody"}), "subscriptions is missing or wrong"),
-    ("tickets", without("sk"), "has not the form of its kind"),
+    ("tickets", row("sk"), "has not the form of its kind"),
     ("tickets", to_item(unheard_of={"N": "zz"}), "has not the form of its kind"),
     ("tickets", to_item(unheard_of={"S": "x" * 420_000}), "is longer than the 409,600 bytes"),
     ("tickets", to_item(expires_at={"N": "1"}), "expires_at is missing or wrong"),
-    ("tickets", to_summary(number={"N": "4000"}), "its key is another one"),
-    ("tickets", to_summary(created_at={"S": "yesterday"}), "created_at is missing or wrong"),
-    ("tickets", to_summary(status={"S": "lost"}), "status is missing or wrong"),
-    ("tickets", without_in_summary("tags"), "tags is missing or wrong"),
-    ("tickets", without_in_summary("version"), "version is missing or wrong"),
-    ("audit trail", without("partition", of="Audit.Chains"), "has not the form of its kind"),
-    ("audit trail", without("partition", of="AdminActions"), "partition is missing or wrong"),
-    ("audit trail", to_end, "names more rows than the file has"),
+    ("tickets", summary(number={"N": "4000"}), "its key is another one"),
+    ("tickets", summary(created_at={"S": "yesterday"}), "created_at is missing or wrong"),
+    ("tickets", summary(status={"S": "lost"}), "status is missing or wrong"),
+    ("tickets", summary("tags"), "tags is missing or wrong"),
+    ("tickets", summary("version"), "version is missing or wrong"),
+    ("audit trail", row("partition", of="Audit.Chains"), "has not the form of its kind"),
+    ("audit trail", row("partition", of="AdminActions"), "partition is missing or wrong"),
+    ("audit trail", row(of="Audit.Chains", sequence={"N": "1000000000"}), "names more rows than the file has"),
 ]
 
 

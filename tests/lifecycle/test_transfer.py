@@ -66,13 +66,18 @@ def removed(folder: Path) -> tuple[World, bytes]:
     return world, path.read_bytes()
 
 
-@pytest.fixture
-def gone(tmp_path: Path) -> tuple[World, Path]:
-    world, content = embedded.prepared("removed-desk", lambda: removed(tmp_path))
+def removed_again(folder: Path) -> tuple[World, Path]:
+    """The world without Umbrella, and its file, whatever was done in it since."""
+    world, content = embedded.prepared("removed-desk", lambda: removed(folder))
     remember_nothing()
-    path = tmp_path / "exported.zip"
+    path = folder / "exported.zip"
     path.write_bytes(content)
     return world, path
+
+
+@pytest.fixture
+def gone(tmp_path: Path) -> tuple[World, Path]:
+    return removed_again(tmp_path)
 
 
 @pytest.fixture
