@@ -1,8 +1,8 @@
 """Register what operators see of what leaves the desks: importing this package does it.
 
-Begin with `dead_delivery_admin.py`, and for queues and who has which with `queue_set_views.py`.
+Begin with `dead_delivery_admin.py`, and for queues and who has which with `queue_pages.py`.
 """
 
-from delivery.admin import blast_radius_views, dead_delivery_admin, held_tenant_admin, queue_set_views
+from delivery.admin import dead_delivery_admin, held_tenant_admin, queue_pages
 
-__all__ = ["blast_radius_views", "dead_delivery_admin", "held_tenant_admin", "queue_set_views"]
+__all__ = ["dead_delivery_admin", "held_tenant_admin", "queue_pages"]
