@@ -12,13 +12,13 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_POST
 
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, NotFound
 from portal.mailing.outgoing import OutgoingMail
-from portal.web.access import member, public, signed_in
+from portal.web.access import get_or_post, member, public, signed_in
 from portal.web.client_address import client_address
 from tenants.membership import accepting, invitations, mails, members
 from tenants.membership.accepting import InviteOffer
@@ -35,7 +35,7 @@ from tenants.tenancy.roles import Role
 
 
 @member(Role.ADMIN)
-@require_http_methods(["GET", "HEAD", "POST"])
+@get_or_post
 def invite_people(request: TenantRequest) -> HttpResponse:
     """Show the pending invitations and the form, and send what the form holds."""
     form = InviteForm(request.tenant.role, request.POST or None)
@@ -116,7 +116,7 @@ def resend(request: TenantRequest, invite: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@require_http_methods(["GET", "HEAD", "POST"])
+@get_or_post
 def revoke(request: TenantRequest, invite: str) -> HttpResponse:
     """Ask first, on a page of its own, then revoke."""
     if request.method != "POST":
@@ -150,7 +150,7 @@ def _mail(request: TenantRequest, sent: Sequence[SentInvite]) -> None:
 
 
 @public
-@require_http_methods(["GET", "HEAD", "POST"])
+@get_or_post
 def follow_link(request: HttpRequest, token: str) -> HttpResponse:
     """Show the invitation of a link, and accept it. Reading writes nothing: mail scanners open links too."""
     try:

@@ -9,13 +9,13 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from portal import clock
 from portal.errors import Conflict, Forbidden, Invalid
 from portal.plain_text import amount
 from portal.web import moments
-from portal.web.access import in_person, member
+from portal.web.access import get_or_post, in_person, member
 from tenants.membership import member_changes, members, past_roster
 from tenants.membership.forms import RoleForm
 from tenants.membership.past_roster import RestoredMember
@@ -78,7 +78,7 @@ def change_role(request: TenantRequest, user: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@require_http_methods(["GET", "HEAD", "POST"])
+@get_or_post
 def remove(request: TenantRequest, user: str) -> HttpResponse:
     """Ask first, on a page of its own, then remove, and go on to the tickets that the person leaves."""
     tenant = request.tenant
@@ -96,7 +96,7 @@ def remove(request: TenantRequest, user: str) -> HttpResponse:
 
 @in_person
 @member(Role.VIEWER)
-@require_http_methods(["GET", "HEAD", "POST"])
+@get_or_post
 def leave(request: TenantRequest) -> HttpResponse:
     """Ask first, on a page of its own, then leave. The only owner is told what to do before."""
     tenant = request.tenant

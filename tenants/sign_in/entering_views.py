@@ -22,11 +22,11 @@ from django.urls import reverse
 from django.utils.crypto import constant_time_compare, salted_hmac
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from portal.dynamo.client import fan_out
 from portal.errors import Invalid
-from portal.web.access import public, unlimited
+from portal.web.access import get_or_post, public, unlimited
 from portal.web.client_address import client_address
 from portal.web.desk_prefix import desk_of
 from portal.web.stash import Stash
@@ -137,7 +137,7 @@ def ask(request: HttpRequest, user: User, *, stash: Stash | None, next_url: str)
 
 @unlimited
 @public
-@require_http_methods(["GET", "HEAD", "POST"])
+@get_or_post
 @never_cache
 def second_step(request: HttpRequest) -> HttpResponse:
     """Take a code, or a passkey, of somebody who has just entered the right password."""

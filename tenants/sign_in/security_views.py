@@ -14,12 +14,12 @@ from django.contrib.auth import update_session_auth_hash
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 from markupsafe import Markup
 
 from portal import clock
 from portal.errors import Conflict, Invalid, NotFound
-from portal.web.access import signed_in, unlimited
+from portal.web.access import get_or_post, signed_in, unlimited
 from portal.web.heavy_work import heavy
 from tenants.sign_in import attempt_limits, entering_views, factor_secrets, factors, passkey_ceremony, session_lifecycle
 from tenants.sign_in.entering_views import site_of
@@ -97,7 +97,7 @@ def _confirm_by_passkey(request: SignedInRequest) -> HttpResponse:
 
 @unlimited
 @signed_in
-@require_http_methods(["GET", "HEAD", "POST"])
+@get_or_post
 def authenticator_add(request: SignedInRequest) -> HttpResponse:
     """Show a fresh secret, which is stored once a code of it was entered: until then the page carries it, encrypted."""
     if not is_confirmed(request):
@@ -151,7 +151,7 @@ def _qr_code(address: str) -> Markup:
 
 @unlimited
 @signed_in
-@require_http_methods(["GET", "HEAD", "POST"])
+@get_or_post
 def authenticator_remove(request: SignedInRequest) -> HttpResponse:
     """Ask first, and remove the app once that is answered."""
     user_id = request.user.id
@@ -193,7 +193,7 @@ def passkey_add(request: SignedInRequest) -> HttpResponse:
 
 @unlimited
 @signed_in
-@require_http_methods(["GET", "HEAD", "POST"])
+@get_or_post
 def passkey_remove(request: SignedInRequest, passkey: str) -> HttpResponse:
     """Ask first, and remove one of the caller's own passkeys; the rule checks the owner."""
     user_id = request.user.id
@@ -207,7 +207,7 @@ def passkey_remove(request: SignedInRequest, passkey: str) -> HttpResponse:
 
 @unlimited
 @signed_in
-@require_http_methods(["GET", "HEAD", "POST"])
+@get_or_post
 def codes_renew(request: SignedInRequest) -> HttpResponse:
     """Ask first, and replace the recovery codes once that is answered."""
     user_id = request.user.id

@@ -15,13 +15,13 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlsafe_base64_decode
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, NotFound
 from portal.nosql import session_store, stored
-from portal.web.access import leads_out, public, signed_in, unlimited
+from portal.web.access import get_or_post, leads_out, public, signed_in, unlimited
 from portal.web.client_address import client_address
 from portal.web.desk_prefix import desk_of
 from portal.web.heavy_work import heavy
@@ -33,8 +33,6 @@ from tenants.sign_in.forms import NewPasswordForm, PasswordChangeForm, PasswordR
 from tenants.sign_in.passwords import RESET_LINKS
 from tenants.tenancy import access_middleware, context
 from tenants.tenancy.request import SignedInRequest, absolute_url, actor_of, enter_desk, pin_tenant
-
-get_or_post = require_http_methods(["GET", "HEAD", "POST"])
 
 
 @unlimited
