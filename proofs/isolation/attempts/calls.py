@@ -54,7 +54,6 @@ BUILDERS: Final = {
     and [*inspect.signature(build).parameters][:1] == ["tenant_id"]
 }
 _ODD_ARGUMENTS: Final = (0, -1, 10**20, True, None, "", "7", b"x", "\0", "x" * 600, ["x"], 1.5, {"S": "x"})
-SCRATCH_ITEMS: Final = 200  # of one tenant at most, however long the run
 
 
 def hostile(draw: Draw) -> AttackAttempt:

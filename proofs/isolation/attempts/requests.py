@@ -1,7 +1,7 @@
 """Make requests to DynamoDB: a tenant's own requests, and the same with one thing changed.
 
 `own` builds a request of any operation on any table or index, with keys that are all the acting tenant's. An honest
-attempt is one that the tenant's code is granted; a hostile one is any of them after one of `CHANGES`.
+attempt is one that the tenant's code is granted; a hostile one is any of them after one change.
 """
 
 from __future__ import annotations
@@ -492,7 +492,6 @@ _OF_ANY: Final[dict[Change, int]] = {
 }  # fmt: skip
 _OF_QUERIES: Final[dict[Change, int]] = {_condition: 40, _elsewhere: 16}
 _OF_WRITES: Final[dict[Change, int]] = {_members_changed: 12, _planted: 12}
-CHANGES: Final = _OF_ANY | _OF_QUERIES | _OF_WRITES
 
 
 def hostile(draw: Draw) -> AttackAttempt:
