@@ -36,6 +36,7 @@ from tickets.counting import stream_barrier
 from tickets.counting.stream_barrier import WorkerAway
 from tickets.desk import creating
 
+CANNOT_TELL: Final = 3  # exit status
 STEP: Final = 0.05  # seconds between two looks
 DRAIN_SECONDS: Final = 240.0  # until a worker has applied everything
 _AT_ONCE: Final = 8  # tickets that are opened
@@ -311,6 +312,12 @@ class TortureCommand(PortalCommand):
     """`manage.py torture_...`: carries a scenario out, and fails where its figures are wrong."""
 
     scenario: ClassVar[type[Torture]]
+
+    @classmethod
+    def of(cls, scenario: type[Torture]) -> type[TortureCommand]:
+        """Return the command that carries out this scenario."""
+        return type("Command", (cls,), {"scenario": scenario, "help": scenario.help, "__module__": scenario.__module__})
+
     again = "What it has made may be left behind, in tenants whose names begin with torture."
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -333,15 +340,13 @@ class TortureCommand(PortalCommand):
             finally:
                 run.remove()
         found["seconds"] = round(time.monotonic() - began, 1)
-        self.conclude(run, found, options)
-
-    def conclude(self, run: Torture, found: dict[str, Any], options: dict[str, Any]) -> None:
         proof_report.write(options, found)
         for line in proof_report.figures(found):
             self.stdout.write(line)
-        wrong = run.broken(found)
-        if wrong:
+        if wrong := run.broken(found):
             raise CommandError(f"Something is wrong: {', '.join(wrong)}. Keep the seed.")
+        if untold := found.get("cannot_be_told"):
+            raise CommandError(f"It could not be told: {untold}", returncode=CANNOT_TELL)
         self.stdout.write(run.kept)
 
 

@@ -9,14 +9,12 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any, ClassVar, Final
 
-from django.core.management.base import CommandError
-
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import Store
 from portal.streams import positions, shards
 from proofs import cleanup
 from proofs.forked import Process, lines
-from proofs.harness import STEP, Torture, TortureCommand, TortureFailed, count, decimal, signalled
+from proofs.harness import STEP, Torture, TortureFailed, count, decimal, signalled
 from proofs.scenarios import hostile_poller, load, split_stream
 from proofs.scenarios.hostile_poller import LEASE_SECONDS
 from tickets.ticket.stored import TICKETS
@@ -24,7 +22,6 @@ from tickets.verification import verify
 from tickets.verification.verify import Verdict
 
 FROZEN: Final = LEASE_SECONDS + 1.0  # seconds; a poller sleeps so long that another one follows the stream
-CANNOT_TELL: Final = 3
 _PATIENCE: Final = 10.0  # for a poller that was told to die between two writes
 
 
@@ -198,12 +195,3 @@ class Stream(Torture):
             "cannot_be_told": {slug: v.why for slug, v in verdicts.items() if v.state == verify.UNKNOWN},
             "drift": {s: [asdict(d) for d in v.differences] for s, v in verdicts.items() if v.state == verify.DRIFT},
         }
-
-
-class StreamCommand(TortureCommand):
-    scenario = Stream
-
-    def conclude(self, run: Torture, found: dict[str, Any], options: dict[str, Any]) -> None:
-        if found["cannot_be_told"] and not run.broken(found):
-            raise CommandError(f"It could not be told: {found['cannot_be_told']}", returncode=CANNOT_TELL)
-        super().conclude(run, found, options)

@@ -3,7 +3,4 @@
 from proofs.harness import TortureCommand
 from proofs.scenarios.delivery import Delivery
 
-
-class Command(TortureCommand):
-    help = Delivery.help
-    scenario = Delivery
+Command = TortureCommand.of(Delivery)

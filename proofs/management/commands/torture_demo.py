@@ -3,7 +3,4 @@
 from proofs.harness import TortureCommand
 from proofs.scenarios.outage import Outage
 
-
-class Command(TortureCommand):
-    help = Outage.help
-    scenario = Outage
+Command = TortureCommand.of(Outage)

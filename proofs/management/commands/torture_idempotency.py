@@ -3,7 +3,4 @@
 from proofs.harness import TortureCommand
 from proofs.scenarios.replay import Replay
 
-
-class Command(TortureCommand):
-    help = Replay.help
-    scenario = Replay
+Command = TortureCommand.of(Replay)

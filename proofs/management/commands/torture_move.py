@@ -3,7 +3,4 @@
 from proofs.harness import TortureCommand
 from proofs.scenarios.move import DeskMove
 
-
-class Command(TortureCommand):
-    help = DeskMove.help
-    scenario = DeskMove
+Command = TortureCommand.of(DeskMove)

@@ -3,7 +3,4 @@
 from proofs.harness import TortureCommand
 from proofs.scenarios.reshard import Reshard
 
-
-class Command(TortureCommand):
-    help = Reshard.help
-    scenario = Reshard
+Command = TortureCommand.of(Reshard)

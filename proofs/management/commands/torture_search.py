@@ -3,7 +3,4 @@
 from proofs.harness import TortureCommand
 from proofs.scenarios.search import SearchTorture
 
-
-class Command(TortureCommand):
-    help = SearchTorture.help
-    scenario = SearchTorture
+Command = TortureCommand.of(SearchTorture)

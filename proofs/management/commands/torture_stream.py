@@ -1,7 +1,6 @@
 """`manage.py torture_stream`: carries out the torture of proofs/scenarios/stream.py."""
 
-from proofs.scenarios.stream import Stream, StreamCommand
+from proofs.harness import TortureCommand
+from proofs.scenarios.stream import Stream
 
-
-class Command(StreamCommand):
-    help = Stream.help
+Command = TortureCommand.of(Stream)
