@@ -4,7 +4,7 @@ from portal.schema import registry
 
 
 class RoomsConfig(AppConfig):
-    """An app made of rooms: their tables, rights and parts of the template are known once it has started."""
+    """An app made of packages: their tables, rights and parts of the template are known once it has started."""
 
     def ready(self) -> None:
         registry.discover(self.name)

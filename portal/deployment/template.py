@@ -29,7 +29,7 @@ OWN_KEY: Final = "HasOwnKey"
 KEY: Final = "TableKey"
 
 HEADER: Final = """\
-# The tables and roles of Pooldesk for an AWS account. Generated: change the tables.py or deployment.py of a room, or
+# The tables and roles of Pooldesk for an AWS account. Generated: change the stored.py or deployment.py of a package, or
 # portal/deployment/template.py, then run
 # `python manage.py infra_template > infra/template.yaml`. A test compares the two.
 #

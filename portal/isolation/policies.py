@@ -392,7 +392,7 @@ def _counting() -> list[dict[str, Any]]:
 
 
 def _whole_tenants(prefix_of_site: str) -> Iterator[dict[str, Any]]:
-    """Yield the rights to whatever a tenant has, in each table that a room declares for tenants: a new one needs no
+    """Yield the rights to whatever a tenant has, in each table that a package declares for tenants: a new one needs no
     word here."""
     tables = [table for table in registry.tables() if table.scope == "tenant" and (table.placed or not prefix_of_site)]
     named = [(table, name) for table in tables for name in _names(table, registry.ANY_TENANT, prefix_of_site)]

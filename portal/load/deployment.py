@@ -1,4 +1,4 @@
-"""Declare the alarms over what processes say as metrics; those over queues and functions stand in their own rooms.
+"""Declare the alarms over what processes say as metrics; those over queues and functions stand in their own packages.
 
 Pollers say how far they are behind; where none says it, counting or delivering stands still, and that rings too. A
 function is called for what is there, and AWS itself measures how old that is.

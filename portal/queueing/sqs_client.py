@@ -1,6 +1,6 @@
 """The way to queues: one connection for each role and process, shared by all threads.
 
-As with tables, a role may send what the rooms have granted it and nothing else: `call` refuses the rest before it is
+As with tables, a role may send what the packages have granted it and nothing else: `call` refuses the rest before it is
 sent, and on AWS the role's policy does. The client is made at first use; a forked child makes its own.
 """
 

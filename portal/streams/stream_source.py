@@ -2,7 +2,7 @@
 
 Consumers of a stream work inside its source. Requests then go to that tenant's tables, and stored and cached state of
 the stream, such as its watermark, is separate from that of others. Which sources there are beside the pool is known to
-rooms above this one, which declare it.
+packages above this one, which declare it.
 """
 
 from __future__ import annotations

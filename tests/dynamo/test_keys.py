@@ -142,7 +142,7 @@ def modules_of_keys() -> list[ModuleType]:
 
 
 def test_these_tests_know_every_builder_that_takes_a_tenant() -> None:
-    # Rooms build on the first two, which take any name and parts; their own builders are what is tried here.
+    # Packages build on the first two, which take any name and parts; their own builders are what is tried here.
     taking_a_tenant = {
         function
         for module in modules_of_keys()

@@ -1,4 +1,4 @@
-"""What the rooms say that they store for tenants: no table is forgotten."""
+"""What the packages say that they store for tenants: no table is forgotten."""
 
 from __future__ import annotations
 

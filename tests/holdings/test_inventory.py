@@ -1,4 +1,4 @@
-"""The product is used in each of its ways, and then each stored item in which a tenant occurs is one that a room has
+"""The product is used in each of its ways, and then each stored item in which a tenant occurs is one that a package has
 declared. It fails when a room forgets one."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Delete all that is stored for a tenant, by the holdings that the rooms declare, look again, and certify it.
+"""Delete all that is stored for a tenant, by the holdings that the packages declare, look again, and certify it.
 
     begun       everybody is shut out; what is stored is counted
     stages      what names other things goes after those; behind the tickets their stream is waited for, so that no
