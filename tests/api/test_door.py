@@ -25,7 +25,7 @@ from tenants.api_keys.scopes import Scope
 from tenants.tenancy import admission
 from tenants.tenancy.access_middleware import AccessMiddleware
 from tests.desk.test_cost import _watching
-from tests.limits.test_token_bucket import HandClock
+from tests.load.test_tenant_limiter import HandClock
 from tests.support.api_client import ApiClient, api_client
 from tests.support.api_keys import alter, make_key
 from tests.support.world import World

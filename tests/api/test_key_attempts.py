@@ -20,7 +20,7 @@ from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy import admission
 from tests.api.test_door import problem
 from tests.desk.test_cost import _watching
-from tests.limits.test_token_bucket import HandClock
+from tests.load.test_tenant_limiter import HandClock
 from tests.support.api_client import ApiClient, api_client
 from tests.support.api_keys import make_key
 from tests.support.world import World

@@ -25,7 +25,7 @@ from tests.browser.conftest import NewPage, Witness
 from tests.browser.page_audit import audit
 from tests.browser.test_nothing_is_lost import give_address_to_globex
 from tests.desk.test_outage import engine_down
-from tests.limits.test_token_bucket import HandClock
+from tests.load.test_tenant_limiter import HandClock
 from tests.support import folding
 from tests.support.operators import make_operator, membership_url
 from tests.support.stored import put_all

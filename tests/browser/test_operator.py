@@ -15,7 +15,7 @@ from tenants.audit_trail.recording import SYSTEM
 from tests.browser.conftest import NewPage, Witness, sign_in
 from tests.browser.page_audit import TOO_WIDE, grave, show, ways_of
 from tests.isolation.test_outsider import OPERATOR_ROUTES
-from tests.noise.test_noise_page import told
+from tests.load.test_noise_page import told
 from tests.support import deliveries
 from tests.support.operators import make_operator, membership_url, tenant_url, user_url
 from tests.support.world import World

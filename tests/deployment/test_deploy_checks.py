@@ -67,9 +67,9 @@ UNSAFE = [
 
 def found(**changes: str) -> list[CheckMessage]:
     """What our checks and Django's of security find in a production environment with these changes."""
-    packages = ("portal.", "delivery.", "django.core.checks.security")
+    ours = ("portal.", "delivery.", "django.core.checks.security")
     with override_settings(**settings_of(**PRODUCTION | changes)):
-        every = [one for one in registry.get_checks(include_deployment_checks=True) if one.__module__.startswith(packages)]
+        every = [one for one in registry.get_checks(include_deployment_checks=True) if one.__module__.startswith(ours)]
         return [message for check in every for message in check(None) if not message.is_silenced()]
 
 

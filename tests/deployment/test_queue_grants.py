@@ -1,4 +1,4 @@
-"""A right to queues that a package declares: in the role's policy, in the template, and counted in the longest prefix."""
+"""A right to queues that a package declares: in the role's policy, in the template, and in the longest prefix."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from tenants.lifecycle.tenant_lifecycle import TenantLimits
 from tenants.membership import member_changes
 from tenants.tenancy import admission
 from tests.desk.test_cost import _watching
-from tests.limits.test_token_bucket import HandClock
+from tests.load.test_tenant_limiter import HandClock
 from tests.support.operators import make_operator
 from tests.support.world import Browser, World
 

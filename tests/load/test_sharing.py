@@ -9,7 +9,7 @@ import pytest
 
 from portal.load.rate_sharing import DEAD_ROUNDS, ROUND_SECONDS, RateSharing, SharePost
 from portal.load.tenant_limiter import TenantLimiter
-from tests.limits.test_token_bucket import HandClock
+from tests.load.test_tenant_limiter import HandClock
 
 TENANT, OTHER = "a" * 32, "b" * 32
 RATE = 100.0  # units a second
