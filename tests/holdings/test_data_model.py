@@ -29,11 +29,11 @@ PAGE = Path(settings.BASE_DIR) / "docs" / "data-model.md"
 MODEL = PAGE.with_suffix(".json")
 
 
-# Entities of which a desk that was merely used has no item.
+# Entities of which a used desk has no item, bases of others, and those with an attribute for each count.
 WITHOUT_EXAMPLE = {
-    "AuthenticatorItem", "CertificateItem", "DamageItem", "DepthsItem", "FenceItem", "FinishedShardItem",
-    "FrozenItem", "JobItem", "PasskeyItem", "PurgeItem", "RecoveryItem", "RoundItem", "SearchItem",
-    "SuppressedItem", "VerifiedItem", "WatermarkItem",
+    "AggregateItem", "AuthenticatorItem", "CertificateItem", "CountsItem", "DamageItem", "DepthsItem", "FenceItem",
+    "FinishedShardItem", "FrozenItem", "JobItem", "PartItem", "PasskeyItem", "PurgeItem", "Recent", "RecoveryItem",
+    "ReplayedItem", "RoundItem", "SearchItem", "SuppressedItem", "VerifiedItem", "WatermarkItem",
 }  # fmt: skip
 
 
