@@ -73,7 +73,7 @@ def environment(*, libraries: Sequence[str], **options: Any) -> Environment:
     """Return the environment of all pages. `libraries` are modules with GLOBALS, FILTERS and PIECES.
 
     PIECES are macros by template, each with the number of its results that are kept: a page has the same pieces many
-    times. A macro knows nothing but its arguments, so these are the whole key.
+    times. A macro knows nothing but its arguments, so these and their types are the whole key: safe HTML equals a text.
     """
     made = PageEnvironment(**{**options, "undefined": StrictUndefined, "keep_trailing_newline": True})
     modules = [import_module(library) for library in (__name__, *libraries)]
@@ -83,7 +83,9 @@ def environment(*, libraries: Sequence[str], **options: Any) -> Environment:
     for library in modules:
         for template, sizes in library.PIECES.items():
             macros = made.get_template(template).module
-            made.filters.update({name: lru_cache(size)(getattr(macros, name)) for name, size in sizes.items()})
+            made.filters.update(
+                {name: lru_cache(size, typed=True)(getattr(macros, name)) for name, size in sizes.items()}
+            )
     made.of_forms = made.overlay(undefined=Undefined)
     return made
 
