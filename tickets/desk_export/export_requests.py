@@ -32,11 +32,10 @@ def last(tenant: TenantContext) -> ExportItem | None:
 def ask(tenant: TenantContext, *, by: Actor) -> None:
     """Ask for an export. A file that was ready before is given up. Raises Conflict while another one is being made."""
     former = last(tenant)
-    if former is not None and former.state in EXPORTS.unfinished:
+    if EXPORTS.goes_on(former):
         raise Conflict("An export of this desk is being made already.")
-    item = ExportItem(
-        stored.EXPORTS, tenant.tenant_id, tenant_id=tenant.tenant_id, slug=tenant.slug, title=tenant.name,
-        export_id=uuid.uuid4().hex[:16], state=RUNNING, by_id=by.id, by_email=by.email, by_origin=by.origin,
+    item = EXPORTS.new(
+        tenant, export_id=uuid.uuid4().hex[:16], state=RUNNING, by_id=by.id, by_email=by.email, by_origin=by.origin,
         begun_at=clock.stamp(),
     )  # fmt: skip
     transaction = Transaction()

@@ -27,7 +27,7 @@ def export_page(request: TenantRequest) -> HttpResponse:
     item = export_requests.last(request.tenant)
     page = {
         "export": item,
-        "is_running": item is not None and item.state in export_requests.EXPORTS.unfinished,
+        "is_running": export_requests.EXPORTS.goes_on(item),
         "is_ready": export_requests.is_ready(item, tenant=request.tenant),
         "until": clock.parse(item.expires_at) if item is not None and item.expires_at else None,
         "begun": clock.parse(item.begun_at) if item is not None else None,

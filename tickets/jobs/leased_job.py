@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Generic, TypeVar, cast
+from typing import Any, ClassVar, Final, Generic, TypeGuard, TypeVar, cast
 
 from portal.dynamo.store import Action, Condition, Store
 from portal.errors import ConditionFailed, Conflict, PortalError
@@ -54,6 +54,15 @@ class JobKind(Generic[I]):
         """Return the key of a tenant's last job, for an update."""
         return self.model(self.partition, tenant_id)
 
+    def new(self, tenant: Any, **values: Any) -> I:
+        """Return a job of a tenant as stored, which is not written yet."""
+        of = {"tenant_id": tenant.tenant_id, "slug": tenant.slug, "title": tenant.name}
+        return self.model(self.partition, tenant.tenant_id, **of, **values)
+
+    def goes_on(self, item: I | None) -> TypeGuard[I]:
+        """Tell whether there is a job that has not ended."""
+        return item is not None and item.state in self.unfinished
+
     def last(self, tenant_id: str) -> I | None:
         """Return a tenant's last job as it is now, None where it never had one: one consistent read."""
         return self._store.get(self.model, self.partition, sort=tenant_id, consistent=True)
@@ -61,7 +70,7 @@ class JobKind(Generic[I]):
     def under_way(self, tenant_id: str) -> I | None:
         """Return a tenant's job that has not ended, None where there is none: one consistent read."""
         item = self.last(tenant_id)
-        return item if item is not None and item.state in self.unfinished else None
+        return item if self.goes_on(item) else None
 
     def free(self) -> Condition:
         """Return the condition that no job of the tenant is under way."""

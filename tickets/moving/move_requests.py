@@ -40,7 +40,7 @@ def begin(
             f"An old copy of {tenant.name} is kept {where.former.in_words}. Discard it first, or go back to it."
         )
     last = place_changes.MOVES.last(tenant.tenant_id)
-    if last is not None and last.state in place_changes.MOVES.unfinished:
+    if place_changes.MOVES.goes_on(last):
         raise Conflict(f"{tenant.name} is being moved already. Wait for its end, or roll it back.")
     if to != POOL:
         with suppress(Unavailable):  # the move itself counts again
@@ -48,7 +48,11 @@ def begin(
     transaction = Transaction()
     if last is not None:
         place_changes.keep(transaction, last)
-    item = _begun(tenant, where.placement, to, grace_days, reason, by, holder)
+    item = place_changes.MOVES.new(
+        tenant, move_id=uuid.uuid4().hex[:16], from_place=str(where.placement), to_place=str(to), reason=reason,
+        by=by.email or by.origin, state=place_changes.RUNNING, phase=place_changes.FIRST_PHASE, grace_days=grace_days,
+        holder=holder, begun_at=clock.stamp(),
+    )  # fmt: skip
     unchanged = MoveItem.move_id == last.move_id if last else MoveItem.move_id.does_not_exist()
     transaction.put(item, condition=unchanged & (MoveItem.state == last.state) if last else unchanged)
     rests = TenantItem.move.does_not_exist() & TenantItem.moving_to.does_not_exist()
@@ -167,17 +171,6 @@ def _check_site(to: Placement) -> None:
         placing.site(to.site)
     except Unavailable as unknown:
         raise Invalid(unknown.message, field="to") from unknown
-
-
-def _begun(
-    tenant: TenantItem, here: Placement, to: Placement, grace_days: int, reason: str, by: Actor, holder: str
-) -> MoveItem:
-    return MoveItem(
-        stored.MOVES, tenant.tenant_id, tenant_id=tenant.tenant_id, slug=tenant.slug, title=tenant.name,
-        move_id=uuid.uuid4().hex[:16], from_place=str(here), to_place=str(to), reason=reason, by=by.email or by.origin,
-        state=place_changes.RUNNING, phase=place_changes.FIRST_PHASE, grace_days=grace_days, holder=holder,
-        begun_at=clock.stamp(),
-    )  # fmt: skip
 
 
 def _commit(

@@ -49,21 +49,10 @@ Counts = dict[str, HoldingCount]
 def new(tenant: TenantItem, *, state: str, by: Actor, reason: str) -> PurgeItem:
     """Return the note of a purge that is ordered or begins."""
     places = [tenant.placement or "pool", *([tenant.former_placement] if tenant.former_placement else [])]
-    return PurgeItem(
-        stored.PURGES,
-        tenant.tenant_id,
-        tenant_id=tenant.tenant_id,
-        slug=tenant.slug,
-        title=tenant.name,
-        state=state,
-        reason=reason,
-        by_id=by.id,
-        by_email=by.email,
-        by_origin=by.origin,
-        asked_at=clock.stamp(),
-        closes_at=tenant.closes_at or "",
-        places=" ".join(dict.fromkeys(places)),
-    )
+    return PURGES.new(
+        tenant, state=state, reason=reason, by_id=by.id, by_email=by.email, by_origin=by.origin,
+        asked_at=clock.stamp(), closes_at=tenant.closes_at or "", places=" ".join(dict.fromkeys(places)),
+    )  # fmt: skip
 
 
 def by_slug(slug: str) -> PurgeItem | None:
@@ -205,5 +194,5 @@ def _refuse_at_work(tenant: TenantItem) -> None:
     if move is not None:
         raise Conflict(f"What a move of {tenant.name} has left is being deleted. Let that end first.")
     resharding = reshard_requests.last_of(tenant.tenant_id)
-    if tenant.moving_to or (resharding is not None and resharding.state in reshard_requests.RESHARDINGS.unfinished):
+    if tenant.moving_to or reshard_requests.RESHARDINGS.goes_on(resharding):
         raise Conflict(f"The tickets of {tenant.name} are being spread anew. Let that end first, or stop it.")

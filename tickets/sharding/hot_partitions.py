@@ -197,7 +197,7 @@ def wanted_shards(shards: int, units: float, hot: float) -> int:
 
 
 def _has_cooled(item: ReshardItem) -> bool:
-    if item.state in reshard_requests.RESHARDINGS.unfinished:
+    if reshard_requests.RESHARDINGS.goes_on(item):
         return False
     return clock.parse(item.ended_at) + COOL_DOWN < clock.now()
 
