@@ -151,23 +151,6 @@ def without_what_was_kept(tenant: TenantContext, number: int) -> None:
 # --- restoring ---
 
 
-@pytest.mark.parametrize("field", ["title", "description", "status", "priority", "tags", "resolver"])
-def test_each_field_alone_is_restored(lasting: World, field: str) -> None:
-    alice, bob = lasting.context("alice", "acme"), lasting.users["bob"].id
-    number = creating.create(alice, title="Title", description="Text", priority=Priority.HIGH, tags=["vpn"])
-    changing.assign(alice, number, to=bob, version=1)
-    then, before = clock.stamp(), now_of(alice, number)
-    others = {
-        "title": "Other", "description": "Other", "status": Status.CLOSED, "priority": Priority.LOW, "tags": [],
-        "resolver": "",
-    }  # fmt: skip
-    changing.change(alice, number, Wishes(**{field: others[field]}))  # type: ignore[arg-type]
-    assert replace(now_of(alice, number), version=before.version) != before
-    (one,) = restoring.restore(alice, [state(alice, number)], then, by=BY)
-    assert (one.left, one.lacks) == ("", ())
-    assert replace(now_of(alice, number), version=before.version) == before
-
-
 def test_a_ticket_goes_back_to_nobody_who_cannot_have_it_now(world: World, alice: TenantContext) -> None:
     number = creating.create(alice, title="Title")
     changing.assign(alice, number, to=world.users["bob"].id, version=1)

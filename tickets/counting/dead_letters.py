@@ -1,17 +1,14 @@
 """Keep what cannot be counted: list it, count it after all, or throw it away.
 
-A dead letter is a stream record that could not be counted. It is kept in one transaction with its shard's mark in
-RECENT, so a redelivery finds it dealt with. Replayed, its change is worked out again by the rules of today and applied
-in one transaction with its own removal, so exactly once, however often and by however many it is asked for. A rebuild
-counts what the tickets are now, and with them all that dead letters of before would say; so what one has for older
-epochs is never applied.
+A dead letter is kept in one transaction with its shard's mark in RECENT, so a redelivery finds it dealt with. A replay
+works its change out by the rules of today and applies it in one transaction with its removal, so once, however often it
+is asked for. What one has for epochs before a rebuild is never applied: the rebuild counted what the tickets are.
 
-Replaying and dropping are an operator's acts, in one transaction with their rows in the audit trail. They go out as
-the platform, whose policy lets it change aggregates for this, and nothing else among the tenants' tickets.
+Replaying and dropping are an operator's acts, with their rows in the audit trail. They go out as the platform, whose
+policy lets it change aggregates for this, and nothing else among the tenants' tickets.
 
 Dead letters are kept at home, and no transaction spans sites. So for a silo a letter is written before its shard's
-mark, and a replay leaves a note beside the aggregates that it has counted, before it removes the letter. Whatever dies
-in between is done again, and counts once by that note.
+mark, and a replay leaves a note beside the aggregates that it has counted, before it removes the letter.
 """
 
 from __future__ import annotations

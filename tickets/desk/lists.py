@@ -1,29 +1,18 @@
 """Lists of tickets: index partitions, one per status and shard, read at the same time and merged, newest change first.
 
-Filters that a key serves, status and resolver, cost one round trip: each shard is asked for its share of a page and
-some slack. Where one has more of the newest rows than was fetched from it, the page ends early with a link to go on:
-such a page may be short, but it never costs a second round trip. Several statuses are not spread as evenly as shards
-are, so each of them is asked for a whole page: "unresolved" reads twice as many rows as "open", in the same round trip.
+Status and resolver are served by a key and cost one round trip: each shard is asked for its share of a page and some
+slack, and a page ends early where one has more of the newest rows. Priority, tag and days are asked of the rows that
+were read: where a page is not full, further rounds read on, up to READ_LIMIT rows in three rounds, so that even a
+filter that nothing matches answers in a fraction of a second.
 
-Priority, tag and days are served by no key: they are asked of the rows that were read, and where a page is not full,
-further rounds read on, up to READ_LIMIT rows. That is 500: ten pages, some 200 KB and 25 read units, in at most three
-rounds, so that even a filter that nothing matches answers in a fraction of a second; the page then says how far it
-looked and links to the rest. The days bound the read itself wherever they can (`TicketFilter.since`).
+No FilterExpression: DynamoDB charges what it reads and not what it returns, and the merge needs the place of each row
+that was passed over.
 
-No FilterExpression: it takes the same capacity, for DynamoDB charges what it reads and not what it returns. It would
-save bytes on the wire, but the merge needs the place of each row that was passed over, and the meter, which prices what
-comes back, would no longer see what a page costs.
-
-A list is spread over one partition for each of its statuses and shards. Rows are in the total order (sort key, place of
-the partition, the engine's own order), from which each page and each cursor follows.
-
-When the number of shards changes, tickets change their places, but never their sort keys. So a cursor also names the
-tickets of its page that have its own sort key, and in another layout than the one that it was made in the list goes on
-behind that sort key and those tickets: nothing is left out, and nothing is shown again.
-
-While tickets are being moved (`ShardLayout.moving_to`), one may leave a partition that is not read yet for one that was
-read already. So those that tickets move into are read once more after all others: each ticket is then met at its old
-place or at its new one, or at both, and is shown once.
+Rows are in the total order (sort key, place of the partition, the engine's own order), from which each page and each
+cursor follows. When the number of shards changes, tickets change their places, but never their sort keys: so a cursor
+also names the tickets of its page that have its own sort key, and in another layout the list goes on behind these.
+While tickets are being moved, the partitions that they move into are read once more after all others: each ticket is
+met at its old place or at its new one, or at both, and is shown once.
 
 For those who may read internal notes a list has one more partition for each status: a ticket whose last change is a
 note stands there by the moment of that note, and its row in the other index, which viewers read, is passed over.

@@ -1,12 +1,9 @@
 """Add up what the stored tickets contribute: the truth that aggregates are held against.
 
-Keep how far a recount has come, so that one that was killed or stopped is gone on with.
-
 A recount reads tickets in groups of numbers. Before the first, what has touched the aggregates so far is written, and
-behind each group its sum, as an item of its own. Nothing that is written is changed, so a process may be killed between
-any two calls, or write late beside the one that took its place: each sum is what a group contributed at some moment
-after the beginning. The aggregates' touches show whether a ticket has changed since, as in an uninterrupted recount;
-see verify.py. No clock decides; TTL clears away.
+behind each group its sum, as an item of its own that is never changed. So a process may be killed between any two
+calls, or write late beside the one that took its place, and the next recount goes on. The aggregates' touches show
+whether a ticket has changed since; see verify.py. TTL clears away.
 
 One group costs a write unit for each KB of its sum, some 3 beside the 800 read units of its tickets. A tenant with a
 single group keeps nothing.
