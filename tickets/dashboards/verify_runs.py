@@ -16,6 +16,7 @@ from math import ceil
 from typing import Any, Final
 
 from portal import clock
+from portal.dynamo.store import Condition
 from portal.errors import ConditionFailed, LimitReached, PortalError, Unavailable
 from portal.load import tenant_limiter
 from tenants.tenancy.context import TenantContext
@@ -103,16 +104,12 @@ def start(tenant: TenantContext) -> bool:
 def _start(tenant: TenantContext) -> bool:
     run, now = uuid.uuid4().hex, clock.now()
     died = VerifiedItem.started_at < clock.stamp(now - DEAD_AFTER)
-    started = {
-        "run": run, "state": RUNNING, "started_at": clock.stamp(now), "finished_at": "",
-        "by_name": tenant.user_name, "tickets": 0, "reached": 0, "why": "", "found": "[]", "more": 0,
-    }  # fmt: skip
     try:
-        tenant.repository.update(
-            _key(tenant),
-            [getattr(VerifiedItem, name).set(value) for name, value in started.items()],
-            condition=VerifiedItem.pk.does_not_exist() | (VerifiedItem.state != RUNNING) | died,
-        )
+        _write(
+            tenant, VerifiedItem.pk.does_not_exist() | (VerifiedItem.state != RUNNING) | died,
+            run=run, state=RUNNING, started_at=clock.stamp(now), finished_at="", by_name=tenant.user_name, tickets=0,
+            reached=0, why="", found="[]", more=0,
+        )  # fmt: skip
     except ConditionFailed as failed:
         # Our own start, whose answer was lost and which was sent again, is no one else's.
         stood = failed.stored(VerifiedItem)
@@ -127,15 +124,9 @@ def _start(tenant: TenantContext) -> bool:
 
 def stop(tenant: TenantContext) -> bool:
     """End the verification that runs: its thread notices before it reads the next tickets. False where none runs."""
-    values = {
-        "run": "", "state": verify.UNKNOWN, "finished_at": clock.stamp(), "why": f"{tenant.user_name} stopped it",
-    }  # fmt: skip
+    why = f"{tenant.user_name} stopped it"
     try:
-        tenant.repository.update(
-            _key(tenant),
-            [getattr(VerifiedItem, name).set(value) for name, value in values.items()],
-            condition=VerifiedItem.state == RUNNING,
-        )
+        _write(tenant, VerifiedItem.state == RUNNING, run="", state=verify.UNKNOWN, finished_at=clock.stamp(), why=why)
     except ConditionFailed:
         return False
     return True
@@ -147,8 +138,10 @@ def wait_until_done() -> None:
         thread.join()
 
 
-def _key(tenant: TenantContext) -> VerifiedItem:
-    return VerifiedItem(tenant.repository.key(stored.aggregate), stored.VERIFIED)
+def _write(tenant: TenantContext, condition: Condition, **values: Any) -> None:
+    item = VerifiedItem(tenant.repository.key(stored.aggregate), stored.VERIFIED)
+    actions = [getattr(VerifiedItem, name).set(value) for name, value in values.items()]
+    tenant.repository.update(item, actions, condition=condition)
 
 
 def _in_its_place(tenant: TenantContext, run: str) -> None:
@@ -196,9 +189,8 @@ class _Way:
     def _write(self) -> None:
         if tenant_limiter.stopping.is_set():
             raise Unavailable("the portal was stopped")
-        reached = VerifiedItem.reached.set(self.reached)
         try:
-            self._tenant.repository.update(_key(self._tenant), [reached], condition=VerifiedItem.run == self._run)
+            _write(self._tenant, VerifiedItem.run == self._run, reached=self.reached)
         except ConditionFailed:
             raise VerificationStopped("It was stopped.") from None
 
@@ -213,12 +205,11 @@ def _quietly(finish: Any, why: str) -> None:
 def _finish(tenant: TenantContext, run: str, verdict: Verdict, *, reached: int = 0) -> None:
     """Write the result, unless the run was taken for dead and another has begun. `reached` says where it broke off."""
     shown = [[d.item, d.count, d.stored, d.recounted] for d in verdict.differences[:KEPT]]
-    values = {
-        "state": verdict.state, "finished_at": clock.stamp(), "tickets": verdict.tickets, "why": verdict.why,
-        "reached": reached, "found": json.dumps(shown), "more": max(0, len(verdict.differences) - KEPT),
-    }  # fmt: skip
-    actions = [getattr(VerifiedItem, name).set(value) for name, value in values.items()]
     try:
-        tenant.repository.update(_key(tenant), actions, condition=VerifiedItem.run == run)
+        _write(
+            tenant, VerifiedItem.run == run,
+            state=verdict.state, finished_at=clock.stamp(), tickets=verdict.tickets, why=verdict.why, reached=reached,
+            found=json.dumps(shown), more=max(0, len(verdict.differences) - KEPT),
+        )  # fmt: skip
     except ConditionFailed:
         log.warning("A verification ended after it was stopped, or after another one had taken its place.")

@@ -22,7 +22,7 @@ from delivery.outbox.event_types import Event
 from delivery.outbox.publisher import publish
 from portal import clock
 from portal.dynamo import paging
-from portal.dynamo.store import TRANSACTION_LIMIT, Transaction
+from portal.dynamo.store import TRANSACTION_LIMIT, Transaction, chunked
 from portal.dynamo.transaction import Companion
 from portal.errors import TRANSACTION_CONFLICT, Conflict, Invalid, TransactionRefused
 from tenants.tenancy.context import TenantContext
@@ -169,9 +169,7 @@ def write_unchanged(
     `add` puts the revision of one ticket into the transaction and returns what there is to tell; `number` is that
     ticket's. More than `limit` take several transactions.
     """
-    most = limit(tenant)
-    parts = [rows[begin : begin + most] for begin in range(0, len(rows), most)]
-    return sum(_write_unchanged(tenant, part, add, number) for part in parts)
+    return sum(_write_unchanged(tenant, part, add, number) for part in chunked(rows, limit(tenant)))
 
 
 def _write_unchanged(

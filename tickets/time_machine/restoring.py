@@ -13,6 +13,7 @@ from typing import Final
 
 from portal import clock
 from portal.dynamo.client import fan_out
+from portal.dynamo.store import chunked
 from portal.errors import Conflict, Invalid, NotFound, PortalError
 from portal.plain_text import amount
 from tenants.audit_trail import recording
@@ -83,8 +84,7 @@ def restore(tenant: TenantContext, tickets: Sequence[TicketState], at: str, *, b
     people = recipients(tenant)
     done: list[Restored] = []
     try:
-        for begin in range(0, len(tickets), _AT_A_TIME):
-            some = tickets[begin : begin + _AT_A_TIME]
+        for some in chunked(tickets, _AT_A_TIME):
             done += fan_out([partial(_restore, tenant, state, at, people) for state in some])
     finally:
         _record(tenant, [one.number for one in done if one.is_changed], at, by)
@@ -108,8 +108,7 @@ def recipients(tenant: TenantContext) -> Recipients:
 def look(tenant: TenantContext, numbers: Sequence[int], at: str) -> list[ThenAndNow]:
     """Return tickets then and now, to be shown before they are restored: what `past_tickets.read` costs for each."""
     found: list[ThenAndNow] = []
-    for begin in range(0, len(numbers), _AT_A_TIME):
-        some = numbers[begin : begin + _AT_A_TIME]
+    for some in chunked(numbers, _AT_A_TIME):
         found += fan_out([partial(past_tickets.read, tenant, number, at) for number in some])
     return found
 

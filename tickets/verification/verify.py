@@ -162,14 +162,10 @@ def _compared(truth: Recount, now: Stored, *, at: Iterable[Stored]) -> tuple[set
 
 
 def _grouped(counts: Contribution, weeks_from: str) -> dict[Group, Counts]:
-    return _with_weeks(contributions.merged(counts), weeks_from)
-
-
-def _with_weeks(grouped: Mapping[Group, Counts], weeks_from: str) -> dict[Group, Counts]:
-    """Return the same with the old weeks of all sides in one count."""
+    """Return counts by group, with the old weeks of all sides in one count."""
     return {
-        group: coding.without_old_weeks(counts, weeks_from) if group[0] == contributions.TOTALS else counts
-        for group, counts in grouped.items()
+        group: coding.without_old_weeks(some, weeks_from) if group[0] == contributions.TOTALS else some
+        for group, some in contributions.merged(counts).items()
     }
 
 
@@ -194,13 +190,10 @@ def _misshown(group: Group, now: Stored, wanted: Grouped) -> list[Difference]:
     ]
     others = Outside.of({code: n for code, n in true.items() if coding.entity(code) not in leading})
     if not said.is_unknown:
-        wrong += [
-            Difference(
-                kind, f"{status} of the others", said.tickets.get(status[0], 0), others.tickets.get(status[0], 0)
-            )
-            for status in Status
-            if said.tickets.get(status[0], 0) != others.tickets.get(status[0], 0)
-        ]
+        for status in Status:
+            mine, right = (some.tickets.get(status[0], 0) for some in (said, others))
+            if mine != right:
+                wrong.append(Difference(kind, f"{status} of the others", mine, right))
         if not said.least <= others.most <= said.most:
             wrong.append(Difference(kind, "number of the others", said.most, others.most))
         if others.bound > said.bound:
