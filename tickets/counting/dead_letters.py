@@ -2,7 +2,7 @@
 
 A dead letter is kept in one transaction with its shard's mark in RECENT, so a redelivery finds it dealt with. A replay
 works its change out by the rules of today and applies it in one transaction with its removal, so once, however often it
-is asked for. What one has for epochs before a rebuild is never applied: the rebuild counted what the tickets are.
+is asked for. Counts for epochs before a rebuild are never applied: the rebuild counted what the tickets are.
 
 Replaying and dropping are an operator's acts, with their rows in the audit trail. They go out as the platform, whose
 policy lets it change aggregates for this, and nothing else among the tenants' tickets.
