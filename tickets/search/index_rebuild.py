@@ -26,14 +26,15 @@ from typing import Final
 
 from portal import clock
 from portal.dynamo.client import fan_out
+from portal.dynamo.retry import retrying
 from portal.dynamo.store import Store, chunked
-from portal.errors import ConditionFailed, Conflict, Throttled
+from portal.errors import ConditionFailed, Conflict
 from tickets.counting import stream_barrier
 from tickets.counting.stream_barrier import Say
 from tickets.search import index_check, stored, tokenizer
 from tickets.search.index import fragments, merging, postings, publishing
 from tickets.search.index.fragments import Fragment
-from tickets.search.index.index_store import IndexLock, IndexStore
+from tickets.search.index.index_store import IndexLock, IndexStore, LockLost
 from tickets.search.index.segments import IndexState
 from tickets.search.index_check import Advance
 from tickets.search.stored import FrozenItem
@@ -42,8 +43,8 @@ from tickets.verification.recount import last_number
 TIMEOUT: Final = stream_barrier.TIMEOUT
 POSTINGS: Final = 300_000  # in one new segment, some 600 KB of blocks and 60 MB of memory
 SHARE_SECONDS: Final = 3.0  # of reading, after which a segment is written too: so much is done again at most
-_LOCK_TRIES: Final = 300
-_LOCK_PAUSE: Final = 0.3  # seconds; whoever merges has the lock for seconds
+_LOCK_TRIES: Final = 600
+_LOCK_PAUSE: Final = 0.3  # seconds at most; whoever merges has the lock for seconds
 _SWEPT_AT_ONCE: Final = 16
 
 
@@ -140,12 +141,18 @@ def _end(store: IndexStore, frozen: FrozenItem, *, erase: bool) -> int:
 @contextmanager
 def _locked(store: IndexStore) -> Iterator[IndexLock]:
     lock = IndexLock(store)
-    for _ in range(_LOCK_TRIES):
-        if lock.take():
-            break
-        time.sleep(_LOCK_PAUSE)
-    else:
-        raise Throttled("Somebody else merges this tenant's segments all the time.")
+
+    def take() -> None:
+        if not lock.take():
+            raise LockLost("Somebody else merges this tenant's segments all the time.")
+
+    retrying(
+        take,
+        again=lambda error: isinstance(error, LockLost),
+        attempts=_LOCK_TRIES,
+        first=_LOCK_PAUSE,
+        longest=_LOCK_PAUSE,
+    )
     with lock:
         yield lock
 
