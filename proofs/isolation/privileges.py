@@ -123,10 +123,11 @@ def promises() -> Iterator[Promise]:
     for role in _HELD_TO_ONE_TENANT:
         yield _of_one_tenant(documents, role)
     yield from _of_whole_tenants(documents)
-    # What IAM cannot say the guard holds in the same way for every other role.
-    for operation, params in _destroying():
-        kept = _stopped(lambda: guard.refuse_destruction(operation, params, "platform"))  # noqa: B023
-        yield Promise("nothing is lost that IAM cannot keep", GUARD, "platform", kept)
+    # What IAM cannot say the guard holds in the same way for every role. The lifecycle role deletes whole tenants.
+    for role, (operation, params) in product(ROLES, _destroying()):
+        if role != "lifecycle" or TICKETS.full_name not in params.get("RequestItems", ()):
+            kept = _stopped(lambda: guard.refuse_destruction(operation, params, role))  # noqa: B023
+            yield Promise("nothing is lost that IAM cannot keep", GUARD, role, kept)
 
 
 def _refused(documents: Documents, words: str, role: Role, arn: str, operation: str, table: Table = LEASES) -> Promise:
@@ -200,11 +201,16 @@ def _destroying() -> Iterator[tuple[str, dict[str, Any]]]:
     ticket, row = {"TableName": TICKETS.full_name}, {"TableName": AUDIT.full_name}
     new = {"ConditionExpression": "attribute_not_exists (#k)", "ExpressionAttributeNames": {"#k": str(AUDIT.range)}}
     put = row | {"Item": _ROW}
-    yield "BatchWriteItem", {"RequestItems": {TICKETS.full_name: [{"DeleteRequest": {"Key": _TICKET}}]}}
+    deletion = {"DeleteRequest": {"Key": _TICKET}}
+    yield "BatchWriteItem", {"RequestItems": {TICKETS.full_name: [deletion]}}
+    yield "BatchWriteItem", {"RequestItems": {TICKETS.full_name: [{"PutRequest": {"Item": _TICKET}}, deletion]}}
     yield "BatchWriteItem", {"RequestItems": {AUDIT.full_name: [{"PutRequest": {"Item": _ROW}}]}}
     yield "PutItem", put
     yield "PutItem", put | new | {"ConditionExpression": "attribute_exists (#k)"}
     yield "PutItem", put | new | {"ExpressionAttributeNames": {"#k": "colour"}}
+    yield "PutItem", put | new | {"ConditionExpression": f"{new['ConditionExpression']} OR attribute_exists (#k)"}
+    yield "UpdateItem", row | {"Key": _ROW} | _UPDATE
+    yield "DeleteItem", row | {"Key": _ROW}
     yield "UpdateItem", row | {"Key": _ROW} | _UPDATE | new
     yield "TransactWriteItems", {"TransactItems": [{"Put": put | new}, {"Put": put}]}
     yield (

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import execute_from_command_line
 
 from delivery.admin import simulation
 from delivery.queues import message_handling
@@ -70,12 +69,6 @@ def test_the_command_carries_out_each_trial_and_writes_both_reports(
     assert page.count("<td>20</td><td>noisy</td>") == len(NOISES)
     assert page.count("<svg viewBox") == len(NOISES)
     assert not re.search(r"<script|https?://|src=|@import", page)
-
-
-def test_an_unknown_design_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        execute_from_command_line(["manage.py", "noisy_neighbour", "--design=none"])
-    assert (ended.value.code, "invalid choice" in capsys.readouterr().err) == (2, True)
 
 
 def test_ctrl_c_ends_it_with_a_sentence() -> None:
