@@ -76,7 +76,7 @@ def allow_asking(response: HttpResponse, methods: list[str]) -> None:
 def refuse_foreign(request: HttpRequest, caller: ApiCaller) -> None:
     """Raise RequestProblem where a page of another origin calls that the key does not name."""
     origin = request.headers.get("Origin")
-    if origin and not _is_own(request, origin) and origin not in caller.origins:
+    if origin and origin not in (f"{request.scheme}://{request.get_host()}", *caller.origins):
         sentence = "This API key does not name the origin of the calling page."
         raise RequestProblem(403, "origin_not_allowed", sentence, headers={_OPEN: _ANY})
 
@@ -87,10 +87,6 @@ def open_to(request: HttpRequest, response: HttpResponse, caller: ApiCaller | No
     if origin and (caller is None or origin in caller.origins):
         response.headers.setdefault(_OPEN, _ANY if caller is None else origin)
         response["Access-Control-Expose-Headers"] = _READABLE
-
-
-def _is_own(request: HttpRequest, origin: str) -> bool:
-    return origin == f"{request.scheme}://{request.get_host()}"
 
 
 # --- requests ---

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final, Literal, Self
 
 from django.http import HttpResponse
@@ -129,9 +128,7 @@ def _added(
     def write(companion: Companion[ActivityItem]) -> None:
         commenting.comment(request.acting, number, body=body, internal=internal, then=then, companion=companion)
 
-    render: Callable[[ActivityItem], HttpResponse] = _rendered
+    def render(item: ActivityItem) -> HttpResponse:
+        return answers.answer(ActivityEntry.of(item), status=201)
+
     return idempotency.post(request, write, render)
-
-
-def _rendered(item: ActivityItem) -> HttpResponse:
-    return answers.answer(ActivityEntry.of(item), status=201)

@@ -93,21 +93,17 @@ def published_row() -> dict[str, Any]:
 
 
 def _row(name: str, pairs: list[float], queues: int, size: int, tenants: int, possible: int) -> dict[str, Any]:
+    shown = [(f"{number:,.1f}".removesuffix(".0"), shared) for shared, number in enumerate(pairs) if number >= 0.05]
     return {
         "name": name,
         "queues": queues,
         "size": size,
         "tenants": f"{tenants:,}",
         "possible": f"{possible:,}",
-        "pairs": _pairs(pairs),
+        "pairs": format_html_join(", ", "{} share {}", shown),
         "mean": blast_radius.mean_affected(pairs, tenants),
         "worst": None,
     }
-
-
-def _pairs(pairs: list[float]) -> Any:
-    shown = [(f"{number:,.1f}".removesuffix(".0"), shared) for shared, number in enumerate(pairs) if number >= 0.05]
-    return format_html_join(", ", "{} share {}", shown)
 
 
 def odds_row(processors: int, size: int) -> dict[str, Any]:

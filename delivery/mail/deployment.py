@@ -40,14 +40,33 @@ _SET_ARN: Final = sub(
 
 def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Json:
     carrier = roles["delivery"]
+    from_topic = {"ArnEquals": {"aws:SourceArn": {"Ref": _TOPIC}}}
+    from_ses = {
+        "StringEquals": {"AWS:SourceAccount": {"Ref": "AWS::AccountId"}},
+        "ArnEquals": {"AWS:SourceArn": _SET_ARN},
+    }
+    publishing = _may("SesTells", "ses.amazonaws.com", "sns:Publish", {"Ref": _TOPIC}, from_ses)
+    sending = _may("TopicTells", "sns.amazonaws.com", "sqs:SendMessage", arn(_QUEUE), from_topic)
     return {
         _SET: _ses("AWS::SES::ConfigurationSet", {"Name": sub("${AWS::StackName}-mail")}),
         _TOPIC: _ses("AWS::SNS::Topic", {"TopicName": sub("${AWS::StackName}-mail")}),
-        f"{_TOPIC}Policy": _ses("AWS::SNS::TopicPolicy", {"Topics": [{"Ref": _TOPIC}], "PolicyDocument": _of_topic()}),
+        f"{_TOPIC}Policy": _ses(
+            "AWS::SNS::TopicPolicy",
+            {
+                "Topics": [{"Ref": _TOPIC}],
+                "PolicyDocument": publishing,
+            },
+        ),
         "MailEvents": _ses("AWS::SES::ConfigurationSetEventDestination", _events())
         | {"DependsOn": [f"{_TOPIC}Policy"]},
         _QUEUE: _ses("AWS::SQS::Queue", _queue()),
-        f"{_QUEUE}Policy": _ses("AWS::SQS::QueuePolicy", {"Queues": [{"Ref": _QUEUE}], "PolicyDocument": _of_queue()}),
+        f"{_QUEUE}Policy": _ses(
+            "AWS::SQS::QueuePolicy",
+            {
+                "Queues": [{"Ref": _QUEUE}],
+                "PolicyDocument": sending,
+            },
+        ),
         f"{_QUEUE}Subscription": _ses("AWS::SNS::Subscription", _subscription()),
         "SendMailPolicy": _ses("AWS::IAM::ManagedPolicy", _sending(carrier)),
         **_function(carrier),
@@ -70,14 +89,6 @@ def _events() -> Json:
     }
 
 
-def _of_topic() -> Json:
-    ours = {
-        "StringEquals": {"AWS:SourceAccount": {"Ref": "AWS::AccountId"}},
-        "ArnEquals": {"AWS:SourceArn": _SET_ARN},
-    }
-    return _document(_allow("SesTells", "ses.amazonaws.com", "sns:Publish", {"Ref": _TOPIC}, ours))
-
-
 def _queue() -> Json:
     return {
         "QueueName": {"Fn::Sub": [f"${{Dashed}}-{BOUNCES}", {"Dashed": _DASHED}]},
@@ -85,11 +96,6 @@ def _queue() -> Json:
         "VisibilityTimeout": _SECONDS,
         "SqsManagedSseEnabled": True,
     }
-
-
-def _of_queue() -> Json:
-    from_topic = {"ArnEquals": {"aws:SourceArn": {"Ref": _TOPIC}}}
-    return _document(_allow("TopicTells", "sns.amazonaws.com", "sqs:SendMessage", arn(_QUEUE), from_topic))
 
 
 def _subscription() -> Json:
@@ -129,15 +135,18 @@ def _function(carrier: str) -> Json:
     return {name: {**one, "Condition": _ON_LAMBDA} for name, one in found.items()}
 
 
-def _allow(sid: str, service: str, action: str, on: Json, when: Json) -> Json:
-    return {
-        "Sid": sid,
-        "Effect": "Allow",
-        "Principal": {"Service": service},
-        "Action": action,
-        "Resource": on,
-        "Condition": when,
-    }
+def _may(sid: str, service: str, action: str, on: Json, when: Json) -> Json:
+    """Return the document that lets a service do this to a resource."""
+    return _document(
+        {
+            "Sid": sid,
+            "Effect": "Allow",
+            "Principal": {"Service": service},
+            "Action": action,
+            "Resource": on,
+            "Condition": when,
+        }
+    )
 
 
 def _document(statement: Json) -> Json:

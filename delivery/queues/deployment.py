@@ -12,7 +12,6 @@ event source", "Creating and configuring an Amazon SQS event source mapping", "H
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any, Final
 
 from delivery.outbox.stored import OUTBOX
@@ -20,7 +19,6 @@ from delivery.queues.limits import HANGS_SECONDS
 from delivery.queues.queue_transport import ATTRIBUTES, BATCH, NAME
 from portal.deployment import parts, template
 from portal.deployment.parts import NOT_GIVEN, FunctionPart, StackPart, arn, declare, needs, resource
-from portal.schema.tables import Table
 
 Json = dict[str, Any]
 
@@ -161,14 +159,14 @@ def _queue_mapping(queue: int) -> Json:
     }
 
 
-def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Json:
-    return {**_queues(), **_dispatch(logical_id(OUTBOX), roles["worker"]), **_deliveries(roles["delivery"])}
-
-
 declare(
     StackPart(
         "deliveries",
-        resources=_resources,
+        resources=lambda logical_id, roles: {
+            **_queues(),
+            **_dispatch(logical_id(OUTBOX), roles["worker"]),
+            **_deliveries(roles["delivery"]),
+        },
         parameters={
             "PortalBaseUrl": {
                 "Type": "String",

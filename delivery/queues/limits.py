@@ -96,12 +96,8 @@ class Lending:
         """Return how many units a tenant may have while so many messages of all are on their way."""
         if self._hung.get(tenant_id, 0) >= cap:
             return 1
-        return cap + self._lent(tenant_id, cap, at_work=at_work)
-
-    def _lent(self, tenant_id: str, cap: int, *, at_work: float) -> int:
-        if self._quick.get(tenant_id, 0) < ANSWERS or at_work >= self._most_at_work:
-            return 0
-        return cap // _SHARE_LENT
+        is_lent = self._quick.get(tenant_id, 0) >= ANSWERS and at_work < self._most_at_work
+        return cap + cap // _SHARE_LENT if is_lent else cap
 
 
 # --- at a worker ---

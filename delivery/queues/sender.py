@@ -204,10 +204,8 @@ class Sender:
     def _has_room(self, tenant_id: str) -> bool:
         """Tell whether the tenant's cap, and what is lent beyond it or kept back, leave a unit."""
         cap, has = self._limits_of(tenant_id).in_flight, self._in_flight[tenant_id]
-        return has < self._lending.units(tenant_id, cap, at_work=self._at_work())
-
-    def _at_work(self) -> float:
-        return len(self._units) + sum(self._others_by_queue.values())
+        at_work = len(self._units) + sum(self._others_by_queue.values())
+        return has < self._lending.units(tenant_id, cap, at_work=at_work)
 
     def _take(self, offer: Offer) -> int:
         """Take a unit for the offer, whose token is taken already, and choose its queue."""

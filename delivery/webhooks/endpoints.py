@@ -364,7 +364,8 @@ def _commit(
     def build() -> ReadChange | None:
         reads: list[Callable[[], Any]] = [read, partial(tenant_directory.get, tenant.tenant_id)]
         found, stored = with_companion(waiting.pop() if waiting else None, lambda: fan_out(reads))
-        if lacks(found, _subscribers(stored.subscriptions)):  # what is read at once need not be of one moment
+        subscribers = chain.from_iterable(json.loads(stored.subscriptions or "{}").values())
+        if lacks(found, frozenset(subscribers)):  # what is read at once need not be of one moment
             found = read()
         planned = plan(found)
         told[:] = [planned.told]
@@ -396,10 +397,6 @@ def _subscribe(transaction: Transaction, stored: TenantItem, endpoint_id: str, t
     unmoved = seen == stored.subscriptions if stored.subscriptions else seen.does_not_exist()
     condition = unmoved & TenantItem.tenant_id.exists()
     transaction.update(TenantItem(stored.tenant_id), [now], condition=condition, name=_SUBSCRIPTIONS)
-
-
-def _subscribers(text: str | None) -> frozenset[str]:
-    return frozenset(chain.from_iterable(json.loads(text).values())) if text else frozenset()
 
 
 def _subscribed(text: str | None, endpoint_id: str, types: Sequence[str]) -> str:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import zip_longest
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -139,12 +138,10 @@ def _took(ms: int) -> str:
 
 def _with_code(text: str) -> SafeString:
     """Return a sentence in which what stands between backticks is code."""
-    parts = text.split("`")
-    return format_html_join("", "{}{}", ((plain, _code(code)) for plain, code in zip_longest(parts[::2], parts[1::2])))
-
-
-def _code(text: str | None) -> SafeString | str:
-    return format_html("<code>{}</code>", text) if text else ""
+    plain, *rest = text.split("`")
+    return format_html(
+        "{}{}", plain, format_html_join("", "<code>{}</code>{}", zip(rest[::2], rest[1::2], strict=True))
+    )
 
 
 def _pretty(value: Any) -> str:
