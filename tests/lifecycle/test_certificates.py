@@ -45,9 +45,17 @@ def issue(number_of: str) -> bytes:
     return certificates.issue(facts, tenant_id=number_of * 32, title="Gone", by=SYSTEM, transaction=Transaction())
 
 
-def test_what_was_signed_verifies_and_says_what_it_said() -> None:
+def test_what_was_signed_by_a_key_of_ours_verifies_and_says_what_it_said(settings: Any) -> None:
     said = certificates.verify(signed(), certificates.known_keys())
     assert {name: said[name] for name in FACTS} == FACTS
+    foreign = certificates.sign(FACTS, certificates.private_key(SECOND))
+    with pytest.raises(Invalid, match="is not among the known ones") as refused:
+        certificates.verify(foreign, certificates.known_keys())
+    for remedy in ("--keys", "CERTIFICATE_FORMER_KEYS", "DEBUG=1"):
+        assert remedy in refused.value.message
+    settings.CERTIFICATE_KEY = ""
+    with pytest.raises(Conflict, match="CERTIFICATE_KEY"):
+        certificates.signing_key()
 
 
 def test_a_change_of_any_byte_is_noticed() -> None:
@@ -72,25 +80,12 @@ def test_what_is_no_certificate_is_refused_with_a_sentence(content: bytes) -> No
         certificates.verify(content, certificates.known_keys())
 
 
-def test_a_key_that_is_not_ours_signs_nothing_that_verifies() -> None:
-    foreign = certificates.sign(FACTS, certificates.private_key(SECOND))
-    with pytest.raises(Invalid, match="is not among the known ones") as refused:
-        certificates.verify(foreign, certificates.known_keys())
-    for remedy in ("--keys", "CERTIFICATE_FORMER_KEYS", "DEBUG=1"):
-        assert remedy in refused.value.message
-
-
 def test_after_a_rotation_both_keys_verify_and_the_new_one_signs() -> None:
     before = signed()
     with override_settings(CERTIFICATE_KEY=SECOND, CERTIFICATE_FORMER_KEYS=[public(FIRST)]):
         after, keys = signed(), certificates.known_keys()
         assert certificates.verify(before, keys)["key"] != certificates.verify(after, keys)["key"]
         assert [*keys] == [certificates.verify(content, keys)["key"] for content in (after, before)]
-
-
-def test_without_a_key_nothing_is_signed() -> None:
-    with override_settings(CERTIFICATE_KEY=""), pytest.raises(Conflict, match="CERTIFICATE_KEY"):
-        certificates.signing_key()
 
 
 def test_the_command_verifies_with_the_printed_keys_alone_and_asks_nobody(

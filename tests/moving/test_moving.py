@@ -287,7 +287,7 @@ def test_a_form_that_is_sent_again_after_the_move_makes_no_second_ticket(world: 
     assert bodies(world, [first]) == ["Once."]
 
 
-def test_half_of_a_hundred_is_one_less_while_a_desk_moves(world: World) -> None:
+def test_half_of_a_hundred_is_one_less_while_a_desk_moves_and_more_in_bulk_waits(world: World) -> None:
     world.tickets("acme", 48)
     begin(world, BRIDGE)
     counts: list[int] = []
@@ -298,6 +298,8 @@ def test_half_of_a_hundred_is_one_less_while_a_desk_moves(world: World) -> None:
             counts.append(bulk.limit(person))
             some = [TicketState.of(row) for row in lists.page(person, status=Status.OPEN, size=48).rows]
             counts.append(bulk.change_status(person, some, to=Status.PENDING).count)
+            with pytest.raises(Conflict, match="Write in bulk when that has ended"):
+                person.repository.put_all([])
 
     mover(world, change).run()
     assert counts == [48, 48]
@@ -363,17 +365,3 @@ def test_a_rebuild_of_the_numbers_meanwhile_is_copied_too(world: World) -> None:
     mover(world, raise_epoch).run()
     assert is_equal(world, POOL, BRIDGE, tickets=2)
     assert [int(read(alice(world), number).epoch) for number in (1, 2)] == [1, 1]
-
-
-def test_what_is_written_in_bulk_waits_for_the_end_of_a_move(world: World) -> None:
-    begin(world, BRIDGE)
-    said: list[str] = []
-
-    def bulk_write(phase: str) -> None:
-        if phase == "copying":
-            with pytest.raises(Conflict) as refused:
-                alice(world).repository.put_all([])
-            said.append(str(refused.value))
-
-    mover(world, bulk_write).run()
-    assert said == ["This desk is being moved to another place. Write in bulk when that has ended."]
