@@ -421,15 +421,6 @@ def test_a_tenant_whose_mark_is_there_or_who_is_new_costs_a_process_that_starts_
     assert opened(table) == 4
 
 
-def test_who_knows_nothing_of_a_tenant_does_not_count_again_what_a_merge_has_pruned(table: AggregateTable) -> None:
-    handle(batch_of(ARN, SHARDS[0], some(range(1, 4))))
-    table.positions[SHARDS[0]] = "3".zfill(40)
-    merge_now(table)
-    forget(ACME)
-    assert handle(batch_of(ARN, SHARDS[0], some(range(1, 4)))).counts["applied"] == 0
-    assert opened(table) == 3
-
-
 def test_tenants_that_a_process_meets_together_read_the_position_once(table: AggregateTable) -> None:
     tenants = [f"{n:032x}" for n in range(1, 9)]
     handle(batch_of(ARN, SHARDS[0], [record(n, None, image(t, n)) for n, t in enumerate(tenants, 1)]))

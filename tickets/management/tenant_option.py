@@ -10,6 +10,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from portal.dynamo.store import Store
+from portal.management.command import seconds
 from tenants.tenancy import context, tenant_directory
 
 
@@ -24,12 +25,18 @@ class Chosen:
         return context.for_system(tenant_directory.get(self.tenant_id)).repository
 
 
-def add_arguments(parser: CommandParser) -> None:
+def add_arguments(parser: CommandParser, waiting: str = "", *, default: float = 0) -> None:
+    """Add --tenant and --all, and with `waiting` an option of that name for the patience with the stream worker."""
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "--tenant", action="append", default=[], metavar="SLUG", dest="slugs", help="these only; may be repeated"
     )
     which.add_argument("--all", action="store_true", help="all tenants, one after the other; as without --tenant")
+    if waiting:
+        parser.add_argument(
+            waiting, type=seconds, default=default, metavar="SECONDS",
+            help="how long the stream worker may make no progress (%(default)s)",
+        )  # fmt: skip
 
 
 def chosen(options: dict[str, Any]) -> Iterator[Chosen]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from portal.management.command import PortalCommand, Progress, seconds
+from portal.management.command import PortalCommand, Progress
 from portal.plain_text import amount
 from tickets.management import tenant_option
 from tickets.management.tenant_option import Chosen
@@ -28,14 +28,7 @@ class Command(PortalCommand):
     again = "Run it again; nothing is wrong meanwhile, and it begins anew."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        tenant_option.add_arguments(parser)
-        parser.add_argument(
-            "--timeout",
-            type=seconds,
-            default=rebuild.TIMEOUT,
-            metavar="SECONDS",
-            help="how long the stream worker may make no progress (%(default)s)",
-        )
+        tenant_option.add_arguments(parser, "--timeout", default=rebuild.TIMEOUT)
 
     def work(self, options: dict[str, Any]) -> None:
         done = 0

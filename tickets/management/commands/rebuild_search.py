@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from portal.management.command import PortalCommand, Progress, seconds
+from portal.management.command import PortalCommand, Progress
 from portal.plain_text import amount
 from tickets.management import tenant_option
 from tickets.management.tenant_option import Chosen
@@ -30,15 +30,8 @@ class Command(PortalCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        tenant_option.add_arguments(parser)
+        tenant_option.add_arguments(parser, "--timeout", default=index_rebuild.TIMEOUT)
         parser.add_argument("--erase", action="store_true", help="leave nothing of what the index has held before")
-        parser.add_argument(
-            "--timeout",
-            type=seconds,
-            default=index_rebuild.TIMEOUT,
-            metavar="SECONDS",
-            help="how long the stream worker may make no progress (%(default)s)",
-        )
 
     def work(self, options: dict[str, Any]) -> None:
         tenants = list(tenant_option.chosen(options))

@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from portal.errors import Conflict
-from portal.management.command import PortalCommand, Progress, seconds
+from portal.management.command import PortalCommand, Progress
 from portal.plain_text import amount
 from tickets.management import tenant_option
 from tickets.management.commands.rebuild_aggregates import run_rebuild
@@ -46,14 +46,7 @@ class Command(PortalCommand):
     again = "Run it again, and it goes on where it was."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        tenant_option.add_arguments(parser)
-        parser.add_argument(
-            "--settle",
-            type=seconds,
-            default=verify.SETTLE,
-            metavar="SECONDS",
-            help="how long the stream worker may make no progress (%(default)s)",
-        )
+        tenant_option.add_arguments(parser, "--settle", default=verify.SETTLE)
         parser.add_argument(
             "--take-over", action="store_true", help="end another verification, or one that died and left its mark"
         )

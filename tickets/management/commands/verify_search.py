@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from portal.management.command import PortalCommand, Progress, seconds
+from portal.management.command import PortalCommand, Progress
 from portal.plain_text import amount
 from tickets.management import tenant_option
 from tickets.management.tenant_option import Chosen
@@ -31,14 +31,7 @@ class Command(PortalCommand):
     again = f"Run it again, and it goes on behind the last {index_check.PASS:,} tickets of which it knew everything."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        tenant_option.add_arguments(parser)
-        parser.add_argument(
-            "--settle",
-            type=seconds,
-            default=index_check.SETTLE,
-            metavar="SECONDS",
-            help="how long the stream worker may make no progress (%(default)s)",
-        )
+        tenant_option.add_arguments(parser, "--settle", default=index_check.SETTLE)
         parser.add_argument("--strict", action="store_true", help="what is left of texts that are gone is an error too")
         parser.add_argument("--json", action="store_true", help="print the result for machines")
 
