@@ -83,6 +83,7 @@ CONNECTION = {
     "portal.streams.worker",
     "tickets.counting.stream_handler",  # as the worker, for the tenant whose changes it counts
     "tickets.verification.rebuild",
+    "proofs.cleanup",  # as the role that deletes whole tenants
     "proofs.scenarios.hostile_poller",
     "tickets.jobs.leased_job",  # as the role that carries the jobs of a kind out
     # Whole tenants, as the role that takes them up.
