@@ -645,3 +645,16 @@ def test_two_exports_to_one_file_at_once_leave_one_whole_file(
         file.check()
         assert file.manifest.with_secrets  # it ended last
     assert path.stat().st_mode & 0o077 == 0
+
+
+def test_binary_values_are_the_same_again_wherever_they_stand_and_whatever_an_attribute_is_called(
+    tmp_path: Path,
+) -> None:
+    inner = {"B": {"S": "a text"}, "BS": {"L": [{"B": b"\xff"}]}, "x": {"BS": [b"", b"\x00"]}}
+    item = {"pk": {"S": "k"}, "B": {"B": b"\x00\x01"}, "map": {"M": inner}}
+    with tenant_file.writing(tmp_path / "one.zip") as writer:
+        writer.write("tickets", [("Support.Tickets", item)])
+        writer.end(tenant_file.Manifest("a" * 32, "acme", "Acme", "", True, tuple(writer.entries), {}))
+    with tenant_file.reading(tmp_path / "one.zip") as file:
+        file.check()
+        assert [found for _, _, found in file.items(file.manifest.entries[0])] == [item]

@@ -11,7 +11,7 @@ from portal.dynamo import placement as placing
 from portal.dynamo import provisioning
 from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.store import Transaction
-from portal.errors import Conflict, Invalid, NotFound, TransactionRefused, Unavailable
+from portal.errors import Conflict, Invalid, NotFound, Unavailable
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction
 from tenants.tenancy import placements, tenant_directory
@@ -181,7 +181,5 @@ def _commit(
     before: Mapping[str, object],
     after: Mapping[str, object],
 ) -> None:
-    try:
-        recording.commit(transaction, [place_changes.entry(item, action, by, before, after)])
-    except TransactionRefused as refused:
-        raise Conflict(f"{item.title} is being moved or resharded by somebody else. Look again.") from refused
+    refused = Conflict(f"{item.title} is being moved or resharded by somebody else. Look again.")
+    recording.commit(transaction, [place_changes.entry(item, action, by, before, after)], refused=refused)
