@@ -124,8 +124,8 @@ class FollowCommand(WorkerCommand):
         """Tell whether, with --once, there is nothing left to do beside the stream."""
         return True
 
-    def beside(self) -> AbstractContextManager[None]:
-        """Return what goes on while the poller runs."""
+    def background_work(self) -> AbstractContextManager[None]:
+        """Return a context that lasts as long as the poller runs, for work in threads of its own."""
         return nullcontext()
 
     def work(self, options: dict[str, Any]) -> None:
@@ -133,7 +133,7 @@ class FollowCommand(WorkerCommand):
         self._poller = self.poller(lease_seconds=options["lease"])
         small = {"threads": poller_fleet.THREADS, "idle_seconds": poller_fleet.IDLE_SECONDS}
         self._fleet = PollerFleet(self.table, partial(self.poller, lease_seconds=options["lease"], **small))
-        with self.working(options), self.beside(), self._fleet.running():
+        with self.working(options), self.background_work(), self._fleet.running():
             self._poller.run(self._again)
 
     def gauges(self) -> Mapping[str, float]:

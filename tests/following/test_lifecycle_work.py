@@ -113,7 +113,7 @@ def test_a_stream_worker_takes_up_whole_tenants_only_where_processes_have_no_rol
     engine: None, settings: Any, role: str
 ) -> None:
     settings.TENANT_ROLE_ARN = role
-    with run_stream.Command().beside():
+    with run_stream.Command().background_work():
         at_work = {thread.name for thread in threading.enumerate()}
     assert at_work & {"move", "purge"} == (set() if role else {"move", "purge"})
     assert "resharding" in at_work

@@ -51,7 +51,7 @@ class Command(FollowCommand):
         handle = self._dispatcher.handle
         return Poller(OUTBOX, handle, if_lost=IF_LOST, lease_seconds=lease_seconds, **size)
 
-    def beside(self) -> AbstractContextManager[None]:
+    def background_work(self) -> AbstractContextManager[None]:
         return self._periodic_work.running()
 
     def is_done(self) -> bool:

@@ -59,7 +59,7 @@ class Command(FollowCommand):
         return merges.is_idle
 
     @contextmanager
-    def beside(self) -> Iterator[None]:
+    def background_work(self) -> Iterator[None]:
         lifecycle = lifecycle_work.running() if lifecycle_work.is_done_by_workers() else nullcontext()
         with self._follower.running(), lifecycle, merges.running():
             yield
