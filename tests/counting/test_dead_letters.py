@@ -72,13 +72,6 @@ def opened(world: World) -> int:
     return numbers(world.context("alice", "acme")).get("open.normal", 0)
 
 
-@pytest.fixture
-def knows_escalated(letter: DeadLetterItem, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The worker of tomorrow takes the new status for a resolved one."""
-    real = Status
-    monkeypatch.setattr(contributions, "Status", lambda text: real("resolved" if text == "escalated" else text))
-
-
 # --- the rules ---
 
 

@@ -16,10 +16,9 @@ from tenants.audit_trail.recording import SYSTEM
 from tests.support import folding, placed
 from tests.support.folding import ARN, created, numbers
 from tests.support.world import World
-from tickets.counting import contributions, dead_letters
+from tickets.counting import dead_letters
 from tickets.counting.stored import DeadLetterItem
 from tickets.counting.stream_handler import handle
-from tickets.ticket.fields import Status
 
 
 @pytest.fixture(params=[placed.BRIDGE, placed.SILO], ids=["bridge", "silo"])
@@ -34,13 +33,6 @@ def letter(source: StreamSource) -> DeadLetterItem:
     fold(source)
     (kept,) = dead_letters.all_letters()
     return kept
-
-
-@pytest.fixture
-def knows_escalated(letter: DeadLetterItem, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The worker of tomorrow takes the new status for a resolved one."""
-    real = Status
-    monkeypatch.setattr(contributions, "Status", lambda text: real("resolved" if text == "escalated" else text))
 
 
 def fold(source: StreamSource) -> None:

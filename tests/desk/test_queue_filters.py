@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from portal import clock
+from tests.desk.test_tickets import selected, text
 from tests.support.world import Browser, World
 from tickets.desk import changing, lists, queue_presenters
 from tickets.desk.filters import Days
@@ -57,10 +58,6 @@ def pile(world: World) -> World:
 @pytest.fixture
 def bob(pile: World) -> Browser:
     return pile.browser("bob")
-
-
-def text(response: Any) -> str:
-    return unescape(response.content.decode())
 
 
 def numbers(response: Any) -> list[int]:
@@ -313,10 +310,6 @@ def test_the_form_sends_along_what_it_does_not_show(bob: Browser) -> None:
 
 
 # --- changing many on a mixed list ---
-
-
-def selected(response: Any) -> list[str]:
-    return re.findall(r'name="tickets" value="([^"]+)"', text(response))
 
 
 def test_a_mixed_selection_moves_to_what_all_of_it_can_become(pile: World, bob: Browser) -> None:
