@@ -1,0 +1,91 @@
+"""Pages escape what they show, and ask for nothing that a view does not give."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.template import engines
+from django.template.backends.jinja2 import Jinja2
+from django.utils.safestring import SafeString
+from hypothesis import given
+from hypothesis import strategies as st
+from jinja2 import Environment, UndefinedError
+from markupsafe import Markup, escape
+
+from portal.web import jinja
+from tickets.dashboards import charts
+from tickets.dashboards.presenters import Number
+from tickets.desk import page_texts
+
+TEMPLATES = Path(settings.BASE_DIR) / "templates"
+HOSTILE = "<b a='1' b=\"2\">&"
+# Where a template shows HTML as it is, or text that is no HTML.
+NOT_ESCAPED = {
+    "django/forms/field.html": "hints of forms, which are ours",
+    "tenants/recovery_codes.html": "the text of a file to download, in an address",
+    **dict.fromkeys(
+        (
+            *("tenants/mail/closing.txt", "tenants/mail/deletion.txt", "tenants/mail/impersonation.txt"),
+            *("tenants/mail/invitation.txt", "tenants/mail/password_reset.txt"),
+            *("tickets/mail/export_ready.txt", "webhooks/mail/paused.txt"),
+        ),
+        "a mail of plain text",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def pages() -> Environment:
+    return next(engine.env for engine in engines.all() if isinstance(engine, Jinja2))
+
+
+@given(st.one_of(st.text(), st.integers(), st.none(), st.text().map(Markup), st.text().map(SafeString)))
+def test_values_are_escaped_as_markupsafe_does(value: Any) -> None:
+    assert str(jinja.escaped(value)) == str(escape(value))
+
+
+@pytest.mark.parametrize("source", ["{{ x }}", "{{ {'y': x}.y }}", "{% with z=x %}{{ z|default('') }}{% endwith %}"])
+def test_each_template_escapes(pages: Environment, source: str) -> None:
+    assert pages.from_string(source).render({"x": HOSTILE}) == str(escape(HOSTILE))
+
+
+@pytest.mark.parametrize("source", ["{{ x }}", "{% if x %}{% endif %}", "{{ y.x }}", "{% if y.x %}{% endif %}"])
+def test_a_value_that_a_view_forgot_is_an_error(pages: Environment, source: str) -> None:
+    with pytest.raises(UndefinedError):
+        pages.from_string(source).render({"y": {}})
+
+
+def test_a_key_of_a_dict_comes_before_its_method(pages: Environment) -> None:
+    assert pages.from_string("{{ x.items }} {{ y.items()|length }}").render({"x": {"items": 3}, "y": {}}) == "3 0"
+
+
+def test_few_templates_show_what_is_not_escaped() -> None:
+    found = re.compile(r"\|\s*safe\b|autoescape (?!true)|Markup")
+    showing = {str(p.relative_to(TEMPLATES)) for p in TEMPLATES.rglob("*.*") if found.search(p.read_text())}
+    assert showing == set(NOT_ESCAPED)
+
+
+TEXT = st.sampled_from(["", "Ann", HOSTILE, "Ann Bo"])
+ARGUMENTS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
+    "person": st.tuples(TEXT, st.booleans(), st.booleans()),
+    "priority": st.tuples(TEXT, TEXT),
+    "status": st.tuples(TEXT, TEXT),
+    "row_tags": st.tuples(st.lists(TEXT, max_size=5).map(tuple), TEXT),
+    "row_count": st.tuples(st.integers(1, 3)),
+    "number": st.tuples(st.builds(Number, st.integers(0, 2), TEXT)),
+}
+
+
+@given(st.data())
+def test_what_is_kept_of_a_piece_is_what_its_arguments_make(pages: Environment, data: st.DataObject) -> None:
+    kept = {name: path for library in (page_texts, charts) for path, names in library.PIECES.items() for name in names}
+    assert kept.keys() == ARGUMENTS.keys()
+    name = data.draw(st.sampled_from(sorted(kept)))
+    arguments = data.draw(ARGUMENTS[name])
+    made = getattr(pages.get_template(kept[name]).make_module(), name)(*arguments)
+    assert pages.filters[name](*arguments) == made
+    assert HOSTILE not in made
