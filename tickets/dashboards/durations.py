@@ -72,10 +72,10 @@ class Durations:
         """
         wanted = share * sum(self.histogram)
         before = 0
-        for bucket in self.buckets:
-            if bucket.count and before + bucket.count >= wanted:
-                return bucket.lower + (bucket.upper - bucket.lower) * (wanted - before) / bucket.count
-            before += bucket.count
+        for (lower, upper), count in zip(pairwise(_BOUNDS), self.histogram, strict=True):
+            if count and before + count >= wanted:
+                return lower + (upper - lower) * (wanted - before) / count
+            before += count
         return None
 
     @property
