@@ -114,13 +114,9 @@ def test_a_ticket_is_shown_with_all_that_its_page_says_of_it(acme: World, client
     assert listed == {name: ticket[name] for name in listed}
 
 
-def test_a_ticket_that_is_not_there_is_not_found(client: ApiClient) -> None:
-    response = client.ask("/tickets/99")
-    assert (response.status_code, response.json()["detail"]) == (404, "There is no ticket 99.")
-
-
-def test_another_desks_ticket_is_not_found_either(acme: World) -> None:
-    assert api_client(acme, where="globex").ask("/tickets/1").status_code == 404
+def test_a_ticket_that_is_not_there_and_another_desks_are_not_found(acme: World, client: ApiClient) -> None:
+    for response, number in ((client.ask("/tickets/99"), 99), (api_client(acme, where="globex").ask("/tickets/1"), 1)):
+        assert (response.status_code, response.json()["detail"]) == (404, f"There is no ticket {number}.")
 
 
 def test_only_who_may_read_notes_learns_that_there_are_some(acme: World, client: ApiClient) -> None:

@@ -94,8 +94,3 @@ def test_any_text_is_an_address_of_a_named_host_or_refused(text: str) -> None:
             assert found.host.isascii()
             assert "." in found.host
             assert found.port == 443
-
-
-def test_an_address_has_an_end() -> None:
-    with pytest.raises(Invalid, match="up to 2,000 characters"):
-        target("https://hooks.example.com/" + "a" * 2_000, ports=[443])
