@@ -24,7 +24,6 @@ from tickets.ticket.fields import Priority, Status
 TOUCHES: Final = ""  # the name under which a part's changes are counted
 WEEKS_KEPT: Final = 30  # weeks of unresolved tickets that TOTALS holds one by one; readers show fourteen
 OLDER_WEEKS: Final = "w."  # the count of all weeks before those
-WEEKS_FROM: Final = "wf"  # attribute of TOTALS: the first week that is held by itself
 
 _KINDS: Final[dict[Kind, str]] = {"TOTALS": "T", "PEOPLE": "P", "TAGS": "G", "DAY": "D"}
 _LETTERS: Final = {letter: kind for kind, letter in _KINDS.items()}
