@@ -20,7 +20,7 @@ from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.rfc7230 import CHUNK_EXT
 from waitress.server import BaseWSGIServer, create_server
 
-from portal.load import rate_sharing, reporting, tenant_limiter
+from portal.load import tenant_limiter
 
 LOOP_SECONDS = 0.3  # between two looks at whether to stop
 LINGER_SECONDS = 0.5  # that a stopping worker leaves an idle connection open: a request may be on its way there
@@ -77,6 +77,9 @@ class BufferingWorker(Worker):  # type: ignore[misc]  # gunicorn comes without t
         self._arriving: dict[Any, float] = {}  # requests that are not complete, and when they were first seen
         self._seen = 0.0
         tenant_limiter.serve_with(self.cfg.threads)
+        # Not before: gunicorn imports this module while Django has no settings yet, and these declare items.
+        from portal.load import rate_sharing, reporting
+
         rate_sharing.start()
         reporting.start("web", "platform")
         server = create_server(
