@@ -3,8 +3,7 @@
 Begin with `ticket_admin.py`; the models that it shows are in `facades.py`.
 """
 
-from tickets.admin import (
-    dead_letter_admin,
+from tickets.admin import (  # noqa: F401  # importing is registering
     deletion_pages,
     job_pages,
     noise_pages,
@@ -14,15 +13,3 @@ from tickets.admin import (
     status_pages,
     ticket_admin,
 )
-
-__all__ = [
-    "dead_letter_admin",
-    "deletion_pages",
-    "job_pages",
-    "noise_pages",
-    "place_pages",
-    "search_pages",
-    "shard_pages",
-    "status_pages",
-    "ticket_admin",
-]

@@ -1,4 +1,4 @@
-"""Show the tickets of one tenant, read only: by status, or one by its number."""
+"""Show the tickets of one tenant, read only, and the dead letters of the tickets' stream, to replay or drop them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from typing import Any
 
 from django.contrib import admin
 
-from portal.nosql.admin import DynamoAdmin
-from tenants.admin.admin_lists import NamedColumns, TenantInput
-from tickets.admin.facades import Ticket
+from portal.nosql.admin import DynamoAdmin, Notice, ObjectAction
+from tenants.admin import admin_lists
+from tenants.admin.admin_lists import DeadItemAdmin, NamedColumns, TenantInput
+from tenants.operators.operator_site import OperatorSite
+from tickets.admin.facades import DeadLetter, Ticket
+from tickets.counting import dead_letters
 from tickets.ticket.fields import ASSIGNEE, FIELDS, TAGS
 
 _LISTED = (
@@ -39,3 +42,32 @@ class TicketAdmin(NamedColumns, DynamoAdmin):
             return queryset.none(), False
         chosen = {name: value for name, value in queryset.spec.exact.items() if name == "tenant_id"}
         return self.get_queryset(request).filter(number=number, **chosen), False
+
+
+# --- dead letters of the tickets' stream ---
+
+
+@admin.register(DeadLetter)
+class DeadLetterAdmin(DeadItemAdmin):
+    list_display = ("__str__", "at", "tenant", "reason")
+    fields = readonly_fields = ("sequence", "at", "tenant", "reason", "record")
+    object_actions = (
+        ObjectAction("_replay", "Replay", "Counts it by the rules of today and removes it, both or neither."),
+        ObjectAction(
+            "_drop", "Drop", "Removes it; what it holds is never counted. This cannot be taken back.", asks=True
+        ),
+    )
+    replayed = "It is counted."
+
+    def replay_one(self, obj: Any, *, by: Any) -> None:
+        dead_letters.replay(obj.dead_letter, by=by)
+
+    def drop_one(self, obj: Any, *, by: Any) -> None:
+        dead_letters.drop(obj.dead_letter, by=by)
+
+
+@OperatorSite.watches
+def waiting_dead_letters() -> list[Notice]:
+    """Report dead letters."""
+    changes = "changes of tickets that are not in the numbers."
+    return admin_lists.notice(DeadLetter, 20, one=f"dead letter: {changes}", many=f"dead letters: {changes}")
