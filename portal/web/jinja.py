@@ -86,7 +86,7 @@ def environment(*, libraries: Sequence[str], **options: Any) -> Environment:
             made.filters.update(
                 {name: lru_cache(size, typed=True)(getattr(macros, name)) for name, size in sizes.items()}
             )
-    made.of_forms = made.overlay(undefined=Undefined)
+    made.of_forms = made.overlay(undefined=Undefined, keep_trailing_newline=False)
     return made
 
 
