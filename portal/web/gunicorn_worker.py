@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from django.conf import settings
 from gunicorn.workers.base import Worker
 from waitress import receiver, wasyncore
 from waitress.channel import HTTPChannel
@@ -62,6 +63,21 @@ class UnambiguousChannel(HTTPChannel):  # type: ignore[misc]  # waitress comes w
     parser_class = UnambiguousParser
 
 
+def _begin_beside_requests() -> None:
+    """Share this process's rates and report its load, where the project that is served has settings for that.
+
+    Imported here: gunicorn imports this module before Django has its settings, and these declare items.
+    """
+    if getattr(settings, "RATES_SHARED", False):
+        from portal.load import rate_sharing
+
+        rate_sharing.start()
+    if getattr(settings, "NOISE_NOTED", False):
+        from portal.load import reporting
+
+        reporting.start("web", "platform")
+
+
 class BufferingWorker(Worker):  # type: ignore[misc]  # gunicorn comes without types
     """A worker process; `threads` and `worker_connections` of gunicorn's configuration hold."""
 
@@ -77,11 +93,7 @@ class BufferingWorker(Worker):  # type: ignore[misc]  # gunicorn comes without t
         self._arriving: dict[Any, float] = {}  # requests that are not complete, and when they were first seen
         self._seen = 0.0
         tenant_limiter.serve_with(self.cfg.threads)
-        # Not before: gunicorn imports this module while Django has no settings yet, and these declare items.
-        from portal.load import rate_sharing, reporting
-
-        rate_sharing.start()
-        reporting.start("web", "platform")
+        _begin_beside_requests()
         server = create_server(
             self.wsgi,
             map=self._map,

@@ -134,7 +134,10 @@ def test_a_process_shares_its_rates_once(settings: LazySettings, monkeypatch: py
     assert len(started) == 1
 
 
-def test_a_worker_shares_its_rates_and_reports_before_it_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_shares_its_rates_and_reports_before_it_serves(
+    settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.RATES_SHARED = settings.NOISE_NOTED = True
     done: list[Any] = []
     monkeypatch.setattr(rate_sharing, "start", lambda: done.append("rates"))
     monkeypatch.setattr(reporting, "start", lambda *what: done.append(what))
