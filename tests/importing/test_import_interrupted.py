@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from portal.dynamo import meter
 from portal.dynamo.store import RawItems
 from portal.errors import Unavailable
 from tests.support import archives
@@ -34,7 +35,8 @@ def path(tmp_path: Path) -> Path:
 def test_an_import_that_ends_at_any_of_its_writes_is_finished_by_the_next(
     world: World, path: Path, moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(importer, "TRANSACTION_LIMIT", 8)
+    monkeypatch.setattr(importer, "TRANSACTION_LIMIT", 9)
+    monkeypatch.setattr(importer, "AT_ONCE", 1)
     monkeypatch.setattr(importer, "PART", 4)
     monkeypatch.setattr(importer, "BLOCK", 2)
     rows = [issue(1, comments=1), issue(2, comments=10), issue(3)]
@@ -51,9 +53,9 @@ def test_an_import_that_ends_at_any_of_its_writes_is_finished_by_the_next(
         assert ended.status == 0, ended.err
         assert {row: comments for row, (_, comments) in sound(world, source).items()} == expected
         if len(writes) < write:
-            # The name of the archive, two blocks of numbers, three rows at one stroke, and one with a claim, three
-            # batches and an end.
-            assert len(writes) == 11
+            # The name of the archive, two blocks of numbers, a row at one stroke, one with a claim, three batches and
+            # an end, and two more rows at one stroke.
+            assert len(writes) == 10
             return
 
 
@@ -71,11 +73,11 @@ def test_a_large_row_that_changed_while_it_was_half_imported_leaves_nothing_behi
 
 def test_ctrl_c_gives_back_the_numbers_that_were_not_used(world: World, path: Path) -> None:
     archives.write(path, *(issue(i) for i in range(1, 6)))
-    with broken_at(4, "after", KeyboardInterrupt()):
+    with broken_at(3, "after", KeyboardInterrupt()):  # the rows, behind the name of the archive and their numbers
         ended = imported(path)
 
     assert (ended.status, ended.err) == (130, "What was imported stays; run it again to continue.")
-    assert world.tickets("acme", 1) == [3]
+    assert world.tickets("acme", 1) == [6]
 
 
 def test_an_import_that_is_stopped_or_killed_is_finished_by_the_next(
@@ -116,6 +118,28 @@ def test_two_imports_at_the_same_time_make_no_ticket_twice(world: World, path: P
     assert imported(path).status == 0
     assert len(sound(world)) == 60
     assert sum(item["sk"]["S"] == SUMMARY for item in everything()) == 60
+
+
+def test_rows_share_a_transaction_and_one_that_another_import_has_written_is_refused_alone(
+    world: World, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = importer.write
+
+    def second_row_first(tenant: Any, rows: Any) -> Any:
+        write(tenant, rows[1:2])
+        return write(tenant, rows)
+
+    archives.write(path, *(issue(i) for i in range(1, 26)))
+    with meter.measure() as bill:
+        assert imported(path).status == 0
+    writes = [call.operation for call in bill.calls if "Write" in call.operation]
+    assert writes == ["TransactWriteItems"] * 2  # the rows, and the numbers that were not used
+
+    monkeypatch.setattr(importer, "write", second_row_first)
+    ended = imported(archives.write(path, *(issue(i) for i in range(26, 36))))
+    assert (ended.status, ended.err.count("It was left out")) == (3, 1)
+    assert "Issue 27 is being imported by somebody else at this moment. It was left out." in ended.err
+    assert len(sound(world)) == 35
 
 
 def taken(world: World) -> int:

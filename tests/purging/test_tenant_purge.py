@@ -367,18 +367,19 @@ def test_an_import_that_is_at_work_ends_and_all_that_it_has_written_is_found(
 ) -> None:
     monkeypatch.setattr(placements, "CONTEXT_SECONDS", -1)
     acme, follower = world.tenants["acme"].tenant_id, follow()
-    path = archives.write(tmp_path / "archive.json", *[archives.issue(n, comments=1) for n in range(1, 31)])
+    path = archives.write(tmp_path / "archive.json", *[archives.issue(n, comments=1) for n in range(1, 61)])
     write, written = importer.write, []
+    monkeypatch.setattr(importer, "AT_ONCE", 1)
 
-    def purged_meanwhile(*of: Any) -> int:
-        if len(written) == 5:
+    def purged_meanwhile(*of: Any) -> Any:
+        if len(written) == 2:
             begin(acme)
         written.append(write(*of))
         return written[-1]
 
     monkeypatch.setattr(importer, "write", purged_meanwhile)
     ended = run("import_archive", path, "--tenant", "acme")
-    assert (ended.status, "This desk is being deleted." in ended.err, len(written)) == (1, True, 5)
+    assert (ended.status, "This desk is being deleted." in ended.err, len(written)) == (1, True, 2)
     assert "nothing can be written to it" in run("import_archive", path, "--tenant", "acme").err
     item = purge_requests.PURGES.last(acme)
     purge(item, follower)

@@ -4,9 +4,10 @@ Idempotent: each row that became a ticket has a marker, found by the archive's n
 that is known is left as it is, also where the archive says something else about it now. So a run that was
 interrupted anywhere, even killed, is finished by running it again.
 
-Write one row of an archive as one ticket that appears whole or not at all, whatever interrupts it.
+Each row becomes one ticket that appears whole or not at all, whatever interrupts it.
 
-A row that fits is one transaction: marker, summary, description, history. One that does not fit claims its
+A row is marker, summary, description, history. One transaction writes as many rows as fit, and a few transactions are
+under way at once; where one is refused, each of its rows is written alone. A row that fits in none claims its
 number first, with a marker that says it is not done; then come the parts of its history; the last transaction
 holds the summary, without which nothing shows the ticket, and the marker that says it is done. A rerun finds
 the claim and goes on under the same number; the keys of the entries follow from the row, so they are written
@@ -19,15 +20,17 @@ import bisect
 import time
 from array import array
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
 from portal import clock
+from portal.dynamo.client import fan_out
 from portal.dynamo.store import TRANSACTION_LIMIT, Condition, Store, Transaction
 from portal.errors import Invalid, TransactionRefused, Unavailable
 from portal.plain_text import amount
@@ -93,7 +96,7 @@ def assignee_tag(name: str) -> str:
 # --- what was taken before ---
 
 
-BLOCK: Final = 25  # ticket numbers reserved by one write; a killed run loses at most as many
+BLOCK: Final = 100  # ticket numbers reserved by one write; a killed run loses at most as many
 WINDOW: Final = 500  # markers read by one Query, some 80 KB
 _END = "~"  # sorts after every row id
 
@@ -208,6 +211,7 @@ class NumberBlocks:
 TRANSACTION_BYTES: Final = 4_000_000  # of all items of one TransactWriteItems; AWS, "Quotas in Amazon DynamoDB"
 ITEM_BYTES: Final = 4096  # more than an item holds beside its long text: keys, names, title, tags
 PART: Final = 100  # entries written and held at a time
+AT_ONCE: Final = 4  # groups of rows on their way at the same time
 _MARKER: Final = "marker"
 
 
@@ -269,44 +273,87 @@ def _at(entry: PastEntry) -> datetime:
     return entry.at
 
 
-def write(
-    tenant: TenantContext,
-    source: str,
-    row: ArchivedTicket | ExportedTicket,
-    made: History,
-    claim: ImportItem | None,
-    numbers: NumberBlocks,
-) -> int:
-    """Write the ticket and return its number. `claim` is the marker of a run that did not finish the row.
+@dataclass(frozen=True)
+class Ready:
+    """A row that is to be written: its ticket, and what could not be kept of it. `claim` is the marker of a run that
+    did not finish it."""
 
-    Raises Refused when another import writes the same row at this moment.
-    """
-    changed_since = claim is not None and claim.digest != row.digest
-    number = int(claim.number) if claim and not changed_since else numbers.next(row.own_number)
-    items = collection(tenant, number, made, epoch=numbers.epoch)
-    pk = tenant.repository.key(import_keys.import_source, source)
-    marker = ImportItem(pk, row.id, number=number, digest=row.digest, comments=made.comment_count, done=1)
+    row: ArchivedTicket | ExportedTicket
+    made: History
+    remarks: list[str]
+    marker: ImportItem
+    items: TicketItems
+    claim: ImportItem | None
+
+    @property
+    def number(self) -> int:
+        return int(self.marker.number)
+
+    @property
+    def is_large(self) -> bool:
+        """Tell whether no transaction takes all of it."""
+        return self.members > TRANSACTION_LIMIT or self.size > TRANSACTION_BYTES
+
+    @cached_property
+    def members(self) -> int:
+        return len(self.items.activity) + 3
+
+    @cached_property
+    def size(self) -> int:
+        """Return the bytes of its items, or some more."""
+        texts = [self.made.values["description"], *(entry.body for entry in self.made.entries)]
+        return sum(len(text.encode()) for text in texts) + len(texts) * ITEM_BYTES
+
+
+@dataclass
+class Group:
+    """Rows that are written together. One that is large or claimed is alone."""
+
+    rows: list[Ready] = field(default_factory=list)
+    members: int = 0
+    size: int = 0
+
+    def takes(self, row: Ready) -> bool:
+        """Add the row, or tell that it does not fit."""
+        fits = self.members + row.members <= TRANSACTION_LIMIT and self.size + row.size <= TRANSACTION_BYTES
+        if self.rows and (row.claim or self.rows[0].claim or not fits):
+            return False
+        self.rows.append(row)
+        self.members += row.members
+        self.size += row.size
+        return True
+
+
+def write(tenant: TenantContext, rows: Sequence[Ready]) -> list[Refused | None]:
+    """Write the rows of a group, and say of each why it was refused: another import writes it at this moment, say."""
+    if len(rows) > 1:
+        transaction = Transaction()
+        for row in rows:
+            _add(transaction, row.marker, row.items, row.items.activity, ImportItem.pk.does_not_exist())
+        if len(transaction) + tenant.repository.extra_members <= TRANSACTION_LIMIT:
+            with suppress(TransactionRefused):
+                tenant.repository.transact(transaction)
+                return [None] * len(rows)
+    return [_write_alone(tenant, row) for row in rows]
+
+
+def _write_alone(tenant: TenantContext, ready: Ready) -> Refused | None:
+    marker, items, claim = ready.marker, ready.items, ready.claim
     try:
-        if claim is None and _fits(made):
+        if claim is None and not ready.is_large:
             _finish(tenant, marker, items, items.activity, ImportItem.pk.does_not_exist())
-            return number
+            return None
         if claim is None:
             _claim(tenant, marker, ImportItem.pk.does_not_exist())
-        elif changed_since:
+        elif claim.digest != marker.digest:
             _expire(tenant, int(claim.number))
             _claim(tenant, marker, (ImportItem.done == 0) & (ImportItem.digest == claim.digest))
         for start in range(0, len(items.activity), PART):
             tenant.repository.put_all(items.activity[start : start + PART])
         _finish(tenant, marker, items, [], (ImportItem.done == 0) & (ImportItem.digest == marker.digest))
     except TransactionRefused as error:
-        raise Refused(_why(error)) from error
-    return number
-
-
-def _fits(made: History) -> bool:
-    texts = [made.values["description"], *(entry.body for entry in made.entries)]
-    size = sum(len(text.encode()) for text in texts) + len(texts) * ITEM_BYTES
-    return len(texts) + 2 <= TRANSACTION_LIMIT and size <= TRANSACTION_BYTES
+        return Refused(_why(error))
+    return None
 
 
 def _claim(tenant: TenantContext, marker: ImportItem, condition: Condition) -> None:
@@ -321,12 +368,22 @@ def _finish(
     tenant: TenantContext, marker: ImportItem, items: TicketItems, activity: list[ActivityItem], condition: Condition
 ) -> None:
     transaction = Transaction()
+    _add(transaction, marker, items, activity, condition)
+    tenant.repository.transact(transaction)
+
+
+def _add(
+    transaction: Transaction,
+    marker: ImportItem,
+    items: TicketItems,
+    activity: list[ActivityItem],
+    condition: Condition,
+) -> None:
     transaction.put(marker, name=_MARKER, condition=condition)
     transaction.put(items.summary, condition=SummaryItem.pk.does_not_exist())
     transaction.put(items.detail)
     for entry in activity:
         transaction.put(entry)
-    tenant.repository.transact(transaction)
 
 
 def _expire(tenant: TenantContext, number: int) -> None:
@@ -405,26 +462,40 @@ class Import:
         archive = archive_reader.archive_of(self.path)
         self._people, self._seen, self._now = TicketPeople(self.tenant), RowsMet(), clock.now()
         self.outcome.strangers = self._people.strangers
-        markers: Markers | None = None
+        self._groups: list[Group] = []
         self._is_listed = False
-        reported = 0
         with NumberBlocks(self.tenant.repository) as self._numbers:
-            for raw in archive.rows():
-                if markers is None:
-                    self.source = self.source or archive.name[:SOURCE_LIMIT] or self._file_name()
-                    markers = Markers(self.tenant.repository, self.source)
-                self.outcome.rows += 1
-                try:
-                    self._take(raw, markers)
-                except Refused as reason:
-                    self.outcome.refused += 1
-                    self.say(f"{import_rows.name_of(raw)} {reason}. It was left out.")
-                self.advance(archive.consumed - reported)
-                reported = archive.consumed
+            try:
+                self._read(archive)
+            except Invalid:
+                self._write_groups()  # what was read before the fault is done
+                raise
+            self._write_groups()
         if archive.lone_surrogates:
             halves = amount(archive.lone_surrogates, "half of a character", "halves of characters")
             self.say(f"The archive holds {halves}; each became a question mark.")
         return self.outcome
+
+    def _read(self, archive: archive_reader.Archive | archive_reader.ExportedLines) -> None:
+        """Take all rows; the last ones wait in groups then."""
+        markers: Markers | None = None
+        reported = 0
+        for raw in archive.rows():
+            if markers is None:
+                self.source = self.source or archive.name[:SOURCE_LIMIT] or self._file_name()
+                markers = Markers(self.tenant.repository, self.source)
+            self.outcome.rows += 1
+            try:
+                self._take(raw, markers)
+            except Refused as reason:
+                self._write_groups()  # so that rows are reported in their order
+                self._leave_out(import_rows.name_of(raw), reason)
+            self.advance(archive.consumed - reported)
+            reported = archive.consumed
+
+    def _leave_out(self, name: str, reason: Refused) -> None:
+        self.outcome.refused += 1
+        self.say(f"{name} {reason}. It was left out.")
 
     def _file_name(self) -> str:
         name = self.path.name
@@ -444,17 +515,56 @@ class Import:
             return
         told: dict[str, Any] = {"identity": f"{self.source}/{row.id}", "people": self._people}
         made, remarks = exported_history(row, **told) if isinstance(row, ExportedTicket) else history(row, **told)
-        number = 0
-        if not self.dry_run:
-            if not self._is_listed:
-                list_source(self.tenant.repository, self.source)
-                self._is_listed = True
-            number = write(self.tenant, self.source, row, made, marker, self._numbers)
-            self.placed(row.kind, row.number, number)
+        remarks = [*row.remarks, *remarks]
+        if self.dry_run:
+            self._count(row, made, remarks)
+        else:
+            self._wait(row, made, remarks, marker)
+
+    def _wait(
+        self, row: ArchivedTicket | ExportedTicket, made: History, remarks: list[str], claim: ImportItem | None
+    ) -> None:
+        """Put the row into a group, and write the groups where they are enough."""
+        known = claim is not None and claim.digest == row.digest
+        number = int(claim.number) if claim and known else self._numbers.next(row.own_number)
+        marker = ImportItem(
+            self.tenant.repository.key(import_keys.import_source, self.source),
+            row.id,
+            number=number,
+            digest=row.digest,
+            comments=made.comment_count,
+            done=1,
+        )
+        items = collection(self.tenant, number, made, epoch=self._numbers.epoch)
+        ready = Ready(row, made, remarks, marker, items, claim)
+        if not self._groups or not self._groups[-1].takes(ready):
+            if len(self._groups) == AT_ONCE:
+                self._write_groups()
+            self._groups.append(Group())
+            self._groups[-1].takes(ready)
+        if ready.is_large:
+            self._write_groups()  # not two of them in memory
+
+    def _write_groups(self) -> None:
+        groups, self._groups = [group.rows for group in self._groups], []
+        if groups and not self._is_listed:
+            list_source(self.tenant.repository, self.source)
+            self._is_listed = True
+        for rows, refusals in zip(groups, fan_out([partial(write, self.tenant, rows) for rows in groups]), strict=True):
+            for ready, refused in zip(rows, refusals, strict=True):
+                if refused:
+                    self._leave_out(ready.row.name, refused)
+                else:
+                    self.placed(ready.row.kind, ready.row.number, ready.number)
+                    self._count(ready.row, ready.made, ready.remarks, number=ready.number)
+
+    def _count(
+        self, row: ArchivedTicket | ExportedTicket, made: History, remarks: list[str], *, number: int = 0
+    ) -> None:
         self.outcome.new += 1
         self.outcome.comments += made.comment_count
         self.outcome.renumbered += bool(row.own_number and number and number != row.own_number)
-        for remark in [*row.remarks, *remarks]:
+        for remark in remarks:
             self.say(f"{row.name} {remark}." + (f" It is ticket {number}." if number else ""))
 
     def _compare(self, row: ArchivedTicket | ExportedTicket, digest: str, number: int) -> None:
@@ -462,4 +572,5 @@ class Import:
             self.outcome.unchanged += 1
         else:
             self.outcome.changed += 1
+            self._write_groups()
             self.say(f"{row.name} has changed in the archive since its import; ticket {number} was left as it is.")
