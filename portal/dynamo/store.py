@@ -284,6 +284,24 @@ class Store:
         stored = self._write_one("UpdateItem", item, {**request, "ReturnValues": "ALL_NEW"})
         return type(item).from_raw_data(stored["Attributes"])
 
+    def updating(
+        self, model: type[Item], sort: str, actions: list[Action], *, condition: Condition
+    ) -> Callable[[str], None]:
+        """Return what makes one and the same update of the item with this sort key in any partition of the tenant's.
+
+        For many of them: the request is built once, and no item comes back. Raises as `update` does, without the item.
+        """
+        request = model("", sort).get_update_kwargs_from_instance(actions=actions, condition=condition)
+
+        def update(partition: str) -> None:
+            self._refuse_foreign_key(partition)
+            if self._known_for_writing().move and fencing.is_copied(model.table, partition):
+                self._update_fenced(model(partition, sort), actions, condition)
+            else:
+                self.send("UpdateItem", {**request, "Key": _key(model.table, partition, sort)})
+
+        return update
+
     def _update_fenced(self, item: _I, actions: list[Action], condition: Condition | None) -> _I:
         """Do the same as a transaction, which the move that is under way knows of."""
         transaction = Transaction()

@@ -444,6 +444,9 @@ def test_an_item_of_somebody_else_is_never_sent(bill: meter.Meter, make: Callabl
     with pytest.raises(ValueError, match="another tenant"):
         acme().put_all([entry(1, "2026"), item])
     key = type(item)._hash_key_attribute()
+    update = acme().updating(DetailItem, ticket_keys.DETAIL, [DetailItem.description.set("x")], condition=key.exists())
+    with pytest.raises(ValueError, match="another tenant"):
+        update(str(getattr(item, key.attr_name)))
     for add in (
         lambda t: t.put(item),
         lambda t: t.delete(item),

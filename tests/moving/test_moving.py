@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -354,13 +355,14 @@ def test_a_rebuild_of_the_numbers_meanwhile_is_copied_too(world: World) -> None:
     def raise_epoch(phase: str) -> None:
         if phase == "catching":
             repository = alice(world).repository
-            for number in (1, 2):
-                summary = SummaryItem(repository.key(stored.ticket, number), stored.SUMMARY)
-                condition = SummaryItem.epoch < 1
-                written = repository.update(summary, [SummaryItem.epoch.set(1)], condition=condition)
-                assert written.epoch == 1
+            how: Any = {"actions": [SummaryItem.epoch.set(1)], "condition": SummaryItem.epoch < 1}
+            first, second = (SummaryItem(repository.key(stored.ticket, n), stored.SUMMARY) for n in (1, 2))
+            assert repository.update(first, **how).epoch == 1
+            touch = repository.updating(SummaryItem, stored.SUMMARY, **how)
+            touch(second.pk)
+            for again in (partial(repository.update, first, **how), partial(touch, second.pk)):
                 with pytest.raises(ConditionFailed):
-                    repository.update(summary, [SummaryItem.epoch.set(1)], condition=condition)
+                    again()
 
     mover(world, raise_epoch).run()
     assert is_equal(world, POOL, BRIDGE, tickets=2)

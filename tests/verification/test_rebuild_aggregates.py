@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -128,15 +128,15 @@ def test_an_interrupted_rebuild_leaves_right_sums_and_the_next_one_ends(
     world.tickets("acme", 12)
     settled(alice)
     plant(alice, "TOTALS", open_normal=7)
-    real, touched = rebuild._touch, iter(range(100))
+    real, touched = rebuild._patiently, iter(range(100))
 
-    def interrupted(*args: object) -> None:
+    def interrupted(touch: Callable[[], None]) -> None:
         if next(touched) == 5:
             raise KeyboardInterrupt
-        real(*args)  # type: ignore[arg-type]
+        real(touch)
 
     with monkeypatch.context() as patch:
-        patch.setattr(rebuild, "_touch", interrupted)
+        patch.setattr(rebuild, "_patiently", interrupted)
         with pytest.raises(KeyboardInterrupt):
             rebuild.rebuild(alice.repository)
     assert settled(alice).differences == [Difference("TOTALS", "open.normal", 19, 12)]

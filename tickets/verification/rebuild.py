@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from portal.dynamo.client import fan_out
 from portal.dynamo.retry import retrying
@@ -120,25 +120,23 @@ def _look(store: Store, epoch: int, advance: Advance) -> int:
 
 
 def _move(store: Store, epoch: int, numbers: range) -> int:
-    wanted = [(ticket_keys.ticket, (number,), ticket_keys.SUMMARY) for number in numbers]
-    old = [ticket for ticket in store.get_many(SummaryItem, wanted) if ticket and (ticket.epoch or 0) < epoch]
-    for ticket in old:
-        _touch(store, ticket.pk, epoch)
+    """Write the epoch, and leave the version as it is: nobody's form becomes stale by this."""
+    condition: Condition = SummaryItem.pk.exists() & (SummaryItem.epoch.does_not_exist() | (SummaryItem.epoch < epoch))
+    touch = store.updating(SummaryItem, ticket_keys.SUMMARY, [SummaryItem.epoch.set(epoch)], condition=condition)
+    old = [image["pk"]["S"] for image in recounting.images(store, numbers) if _epoch(image) < epoch]
+    for pk in old:
+        _patiently(partial(touch, pk))
     return len(old)
 
 
-def _touch(store: Store, pk: str, epoch: int) -> None:
-    """Write the epoch, and leave the version as it is: nobody's form becomes stale by this."""
-    condition: Condition = SummaryItem.pk.exists() & (SummaryItem.epoch.does_not_exist() | (SummaryItem.epoch < epoch))
-    summary = SummaryItem(pk, ticket_keys.SUMMARY)
+def _patiently(touch: Callable[[], None]) -> None:
+    """Touch a ticket, again where it is in somebody else's transaction."""
     with suppress(ConditionFailed):  # deleted meanwhile, or moved by a request whose answer was lost
-        retrying(
-            lambda: store.update(summary, [SummaryItem.epoch.set(epoch)], condition=condition),
-            again=lambda error: isinstance(error, Throttled),
-            attempts=_TRIES,
-            first=0.2,
-            longest=2,
-        )
+        retrying(touch, again=lambda error: isinstance(error, Throttled), attempts=_TRIES, first=0.2, longest=2)
+
+
+def _epoch(image: dict[str, Any]) -> int:
+    return int(image.get("epoch", {}).get("N", 0))
 
 
 # --- the old counts ---

@@ -98,8 +98,8 @@ def recount(
     total = total or Recount()
     for several in groups(last_number(store), behind=behind):
         part = Recount()
-        for images in fan_out([partial(_images, store, numbers) for numbers in several]):
-            for image in images:
+        for found in fan_out([partial(images, store, numbers) for numbers in several]):
+            for image in found:
                 part.add(image)
         total.merge(part)
         numbers = sum(map(len, several))
@@ -109,7 +109,7 @@ def recount(
     return total
 
 
-def _images(store: Store, numbers: range) -> list[dict[str, Any]]:
+def images(store: Store, numbers: range) -> list[dict[str, Any]]:
     """Read summaries as the stream shows them: one with what no rule of ours writes is found, and ends nothing."""
     wanted = [(ticket_keys.ticket, (number,), ticket_keys.SUMMARY) for number in numbers]
     return [image for image in store.get_many(RawItems(TICKETS), wanted) if image]
