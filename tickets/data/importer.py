@@ -19,18 +19,19 @@ from __future__ import annotations
 import bisect
 import time
 from array import array
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
 from portal import clock
-from portal.dynamo.client import fan_out
 from portal.dynamo.store import TRANSACTION_LIMIT, Condition, Store, Transaction
 from portal.errors import Invalid, TransactionRefused, Unavailable
 from portal.plain_text import amount
@@ -211,7 +212,7 @@ class NumberBlocks:
 TRANSACTION_BYTES: Final = 4_000_000  # of all items of one TransactWriteItems; AWS, "Quotas in Amazon DynamoDB"
 ITEM_BYTES: Final = 4096  # more than an item holds beside its long text: keys, names, title, tags
 PART: Final = 100  # entries written and held at a time
-AT_ONCE: Final = 4  # groups of rows on their way at the same time
+AT_ONCE: Final = 5  # groups of rows in memory: one is read while the others are written
 _MARKER: Final = "marker"
 
 
@@ -462,15 +463,15 @@ class Import:
         archive = archive_reader.archive_of(self.path)
         self._people, self._seen, self._now = TicketPeople(self.tenant), RowsMet(), clock.now()
         self.outcome.strangers = self._people.strangers
-        self._groups: list[Group] = []
+        self._group, self._under_way = Group(), deque[tuple[Group, Future[list[Refused | None]]]]()
         self._is_listed = False
-        with NumberBlocks(self.tenant.repository) as self._numbers:
+        with NumberBlocks(self.tenant.repository) as self._numbers, ThreadPoolExecutor(AT_ONCE) as self._pool:
             try:
                 self._read(archive)
             except Invalid:
-                self._write_groups()  # what was read before the fault is done
+                self._settle()  # what was read before the fault is done
                 raise
-            self._write_groups()
+            self._settle()
         if archive.lone_surrogates:
             halves = amount(archive.lone_surrogates, "half of a character", "halves of characters")
             self.say(f"The archive holds {halves}; each became a question mark.")
@@ -488,7 +489,7 @@ class Import:
             try:
                 self._take(raw, markers)
             except Refused as reason:
-                self._write_groups()  # so that rows are reported in their order
+                self._settle()  # so that rows are reported in their order
                 self._leave_out(import_rows.name_of(raw), reason)
             self.advance(archive.consumed - reported)
             reported = archive.consumed
@@ -524,7 +525,7 @@ class Import:
     def _wait(
         self, row: ArchivedTicket | ExportedTicket, made: History, remarks: list[str], claim: ImportItem | None
     ) -> None:
-        """Put the row into a group, and write the groups where they are enough."""
+        """Put the row into the group, and write that first where it has no room."""
         known = claim is not None and claim.digest == row.digest
         number = int(claim.number) if claim and known else self._numbers.next(row.own_number)
         marker = ImportItem(
@@ -537,21 +538,29 @@ class Import:
         )
         items = collection(self.tenant, number, made, epoch=self._numbers.epoch)
         ready = Ready(row, made, remarks, marker, items, claim)
-        if not self._groups or not self._groups[-1].takes(ready):
-            if len(self._groups) == AT_ONCE:
-                self._write_groups()
-            self._groups.append(Group())
-            self._groups[-1].takes(ready)
+        if not self._group.takes(ready):
+            self._begin_group()
+            self._group.takes(ready)
         if ready.is_large:
-            self._write_groups()  # not two of them in memory
+            self._settle()  # not two of them in memory
 
-    def _write_groups(self) -> None:
-        groups, self._groups = [group.rows for group in self._groups], []
-        if groups and not self._is_listed:
+    def _begin_group(self) -> None:
+        """Let the group be written while the next one is read; wait for the oldest where AT_ONCE are in memory."""
+        if not self._is_listed:
             list_source(self.tenant.repository, self.source)
             self._is_listed = True
-        for rows, refusals in zip(groups, fan_out([partial(write, self.tenant, rows) for rows in groups]), strict=True):
-            for ready, refused in zip(rows, refusals, strict=True):
+        written = self._pool.submit(copy_context().run, write, self.tenant, self._group.rows)
+        self._under_way.append((self._group, written))
+        self._group = Group()
+        self._settle(but=AT_ONCE - 1)
+
+    def _settle(self, *, but: int = 0) -> None:
+        """Report the groups that are written, until no more than `but` are under way: by default, all rows so far."""
+        if self._group.rows:
+            self._begin_group()
+        while len(self._under_way) > but:
+            group, written = self._under_way.popleft()
+            for ready, refused in zip(group.rows, written.result(), strict=True):
                 if refused:
                     self._leave_out(ready.row.name, refused)
                 else:
@@ -572,5 +581,5 @@ class Import:
             self.outcome.unchanged += 1
         else:
             self.outcome.changed += 1
-            self._write_groups()
+            self._settle()
             self.say(f"{row.name} has changed in the archive since its import; ticket {number} was left as it is.")
