@@ -33,7 +33,10 @@ class Transaction:
 
     def put(self, item: Item, *, name: str = "", condition: Condition | None = None) -> None:
         """Write an item in place of the stored one."""
-        self.add("Put", item.get_save_kwargs_from_instance(condition=condition), name=name)
+        if condition is None:  # PynamoDB takes as long again to find that there is no expression to build
+            self.add("Put", {"TableName": item.table.full_name, "Item": item.serialize()}, name=name)
+        else:
+            self.add("Put", item.get_save_kwargs_from_instance(condition=condition), name=name)
 
     def update(self, item: Item, actions: list[Action], *, name: str = "", condition: Condition | None = None) -> None:
         """Update attributes of the stored item that has this item's key."""
