@@ -9,9 +9,9 @@ import gc
 import http.client
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from email.message import Message
 from functools import cache
@@ -100,6 +100,17 @@ def _client() -> Client:
     return Client(raise_request_exception=False)
 
 
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Collect garbage before and not meanwhile: it would be counted as time of what is measured."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 class BurstFailed(Exception):
     """A connection broke off. The message says what was asked."""
 
@@ -120,10 +131,8 @@ def burst(port: int, sequences: Sequence[Sequence[RawRequest]]) -> tuple[float, 
                 samples.append((connection(request).status, time.perf_counter() - begun))
         return [(seconds, status) for status, seconds in samples]
 
-    gc.collect()
-    gc.disable()  # a collection would be counted as the portal's time
     try:
-        with ThreadPoolExecutor(len(sequences)) as pool:
+        with without_collection(), ThreadPoolExecutor(len(sequences)) as pool:
             waiting = [pool.submit(run, sequence) for sequence in sequences]
             ready.wait()
             begun = time.perf_counter()
@@ -131,5 +140,3 @@ def burst(port: int, sequences: Sequence[Sequence[RawRequest]]) -> tuple[float, 
             return time.perf_counter() - begun, samples
     except (OSError, http.client.HTTPException, threading.BrokenBarrierError) as error:
         raise BurstFailed(f"{sequences[0][0].path}: {type(error).__name__} {error}") from error
-    finally:
-        gc.enable()

@@ -13,12 +13,13 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from benchmarks import stack
 from benchmarks.fill import Filled
-from benchmarks.summary import table
+from benchmarks.memory import Resident, resident
+from benchmarks.stack import table
 from portal.dynamo.store import Store
 from portal.engines.processes import Child
 from portal.streams import shards
@@ -75,13 +76,18 @@ def _merge(tenant_id: str) -> None:
         merge.merge(store, recent, position=position)
 
 
-def rebuilt(tenant: Filled) -> StreamWork:
-    """Rebuild a tenant's aggregates beside a worker. Raises BenchmarkError where there was anything to correct."""
-    with _worker(), _timed() as took:
-        done = rebuild.rebuild(tenant.context.repository)
+def rebuilt(tenant: Filled) -> tuple[StreamWork, list[Resident]]:
+    """Rebuild a tenant's aggregates beside a worker, and return the memory of this as well.
+
+    Raises BenchmarkError where there was anything to correct.
+    """
+    with _worker() as worker:
+        with _timed() as took:
+            done = rebuild.rebuild(tenant.context.repository)
+        memory = resident(worker.pid, "stream worker")
     if done.removed:
         raise stack.BenchmarkError(f"{len(done.removed)} counts of {tenant.slug} were wrong.")
-    return StreamWork(f"rebuild, {tenant.label} tickets", done.tickets, *took)
+    return StreamWork(f"rebuild, {tenant.label} tickets", done.tickets, *took), memory
 
 
 def indexed(tenant: Filled) -> StreamWork:
@@ -109,12 +115,16 @@ def _cpu_of_children() -> float:
 
 
 @contextmanager
-def _worker() -> Iterator[None]:
+def _worker() -> Iterator[Child]:
     child = Child("stream worker", [sys.executable, ROOT / "manage.py", "run_stream", "--metrics", "0"])
     try:
-        yield
+        yield child
     finally:
         child.stop(seconds=STOP_SECONDS)
+
+
+def as_json(one: StreamWork) -> dict[str, Any]:
+    return {**asdict(one), "per_second": round(one.per_second, 1), "cpu_each": round(one.cpu_each, 3)}
 
 
 def as_text(done: Sequence[StreamWork]) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from benchmarks.fill import Filled
 from benchmarks.measure import Count, Round, Timing
 from benchmarks.measured_pages import PAGES, MeasuredPage
+from benchmarks.stack import table
 
 FLAT: Final = 1.25  # the largest tenant's median over the smallest's
 # Numbers of tickets have more digits in a larger tenant: one read may begin one more block of 4 KB.
@@ -199,11 +200,3 @@ def _verdicts(verdicts: Sequence[PageVerdict], tenants: Sequence[Filled]) -> str
         for v in verdicts
     ]  # fmt: skip
     return table(head, rows)
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Align it for a terminal, and Markdown all the same."""
-    lines = [list(head), *map(list, rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
-    texts = ["| " + " | ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)) + " |" for line in lines]
-    return "\n".join([texts[0], "|" + "|".join("-" * (w + 2) for w in widths) + "|", *texts[1:]])

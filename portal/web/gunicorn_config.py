@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import environ
@@ -18,3 +19,10 @@ worker_connections = 800
 # One process loads the portal and the others are forked from it: they start at once, and share what does not change.
 preload_app = True
 control_socket_disable = True  # it would lie in the home directory, for whoever may write there
+
+
+def when_ready(server: object) -> None:
+    """Keep what is loaded out of garbage collections: a collection in a worker would write to each object, and so copy
+    the memory that it shares with this process."""
+    gc.collect()
+    gc.freeze()

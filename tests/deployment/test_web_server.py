@@ -4,6 +4,7 @@ read in two ways, and a server that stops answers what clients have begun to sen
 from __future__ import annotations
 
 import contextlib
+import gc
 import http.client
 import os
 import signal
@@ -18,6 +19,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from portal.engines.processes import Child
+from portal.web import gunicorn_config
 from tests.browser.portal_process import Portal, serve
 from tests.support.waiting import PATIENCE, wait_until
 
@@ -295,3 +297,11 @@ def workers_of(portal: Portal) -> list[int]:
 def has_pending(process: int, number: int) -> bool:
     (mask,) = [line for line in Path(f"/proc/{process}/status").read_text().splitlines() if line.startswith("ShdPnd")]
     return bool(int(mask.split()[1], 16) >> number - 1 & 1)
+
+
+def test_what_is_loaded_before_the_workers_are_forked_is_never_collected() -> None:
+    """A collection would write to each object in the workers, and so end what they share."""
+    already = gc.get_freeze_count()
+    loaded: list[list[int]] = [[] for _ in range(1000)]
+    gunicorn_config.when_ready(None)
+    assert gc.get_freeze_count() >= already + len(loaded)
