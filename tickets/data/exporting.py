@@ -22,7 +22,7 @@ from tickets.desk import lists, timelines
 from tickets.desk.filters import EVERYTHING, TicketFilter
 from tickets.desk.lists import MergedList
 from tickets.ticket import stored
-from tickets.ticket.fields import ASSIGNEE, FIELDS, Status
+from tickets.ticket.fields import ASSIGNEE, FIELDS, OPTIONAL, Status
 from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, SummaryItem
 from tickets.verification.recount import last_number
 
@@ -43,6 +43,7 @@ def ticket(summary: SummaryItem, description: str) -> Json:
     return {
         "number": int(summary.number),
         **{field.name: getattr(summary, field.name, description) for field in FIELDS if field is not ASSIGNEE},
+        **{name: getattr(summary, name) or None for name in OPTIONAL},
         "requester_id": summary.requester or None,
         "requester_name": summary.requester_name,
         "resolver": person(summary.resolver, summary.resolver_name) if summary.resolver else None,
