@@ -210,7 +210,7 @@ def test_an_import_that_was_broken_off_goes_on_with_the_same_numbers(
 
 def test_numbers_that_are_taken_or_far_beyond_become_others_and_that_is_said(world: World, path: Path) -> None:
     world.tickets("acme", 2)
-    write(path, line(1), line(9), line(NUMBER_GAP + 100))
+    write(path, line(1), line(9), line(2 * NUMBER_GAP))
     first, later = path.with_name("first.csv"), path.with_name("later.csv")
     said = taken(path, "--numbers", str(first)).out
     assert ("2 tickets have another number than in the export" in said, "--numbers writes which" in said) == (
@@ -218,7 +218,7 @@ def test_numbers_that_are_taken_or_far_beyond_become_others_and_that_is_said(wor
         True,
     )
     taken(path, "--numbers", str(later))
-    rows = f"ticket,1,3\nticket,9,9\nticket,{NUMBER_GAP + 100},10\n"
+    rows = f"ticket,1,3\nticket,9,9\nticket,{2 * NUMBER_GAP},10\n"
     assert first.read_text() == later.read_text() == f"kind,number,ticket\n{rows}"
     assert [one["number"] for one in exported("acme", path)] == [1, 2, 3, 9, 10]
 
