@@ -13,7 +13,7 @@ from typing import Any, Final
 from django.core import signing
 
 from portal.dynamo import client, paging
-from portal.dynamo.models import RawItems
+from portal.dynamo.models import ByIndex, RawItems
 from portal.dynamo.store import Store, Transaction
 from portal.nosql.stored import SessionItem
 from portal.schema import keys
@@ -143,6 +143,9 @@ METHODS: Final[dict[str, Method]] = {
     "update": lambda r, key, s: r.update(
         DetailItem(key, SCRATCH_SORT), [DetailItem.description.set("proof")], condition=_NEVER
     ),
+    "updating": lambda r, key, s: r.updating(
+        DetailItem, SCRATCH_SORT, [DetailItem.description.set("proof")], condition=_NEVER
+    )(key),
     "transact": _transact,
     "write_raw": lambda r, key, s: r.write_raw([(TICKETS, {"PutRequest": {"Item": _of_scratch(s).serialize()}})]),
     "delete_raw": lambda r, key, s: r.delete_raw(TICKETS, [_of_scratch(s).serialize()]),
@@ -184,7 +187,7 @@ def _odd_queries(draw: Draw, key: str) -> list[Callable[[Store], object]]:
     start = {"pk": {"S": key}, "sk": {"S": SUMMARY}}
     rows = RawItems(TICKETS)
     return [
-        lambda r: r.query(TICKETS, lambda tenant_id: theirs, index=index, limit=5),
+        lambda r: r.query(ByIndex(SummaryItem, index), lambda tenant_id: theirs, limit=5),
         lambda r: r.query(rows, ticket_keys.ticket, 1, limit=5, start=start),
         lambda r: r.query(rows, ticket_keys.counter, limit=5, between=(key, key)),
         lambda r: r.query(rows, ticket_keys.counter, limit=5, begins_with=key),
