@@ -21,6 +21,7 @@ from portal.schema import registry, tables
 from tenants.api_keys.stored import API_KEYS
 from tenants.audit_trail.stored import AUDIT, audit_actor_key
 from tenants.membership.stored import INVITES, MEMBERS, UNREACHED
+from tickets.desk_export.stored import EXPORT_PARTS
 from tickets.search.stored import SEARCH
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.stored import TICKETS
@@ -41,8 +42,9 @@ ACTIONS: Final = {
     DELIVERIES: ("GetItem", "Query", "UpdateItem"),
     ANSWERS: ("GetItem", "UpdateItem"),
     SEARCH: ("Query", "BatchGetItem"),
+    EXPORT_PARTS: ("GetItem",),
 }
-_PLACED: Final = (ANSWERS, OUTBOX, SEARCH, TICKETS)  # that a tenant can have to itself
+_PLACED: Final = (ANSWERS, EXPORT_PARTS, OUTBOX, SEARCH, TICKETS)  # that a tenant can have to itself
 _MEMBERS: Final = {
     "TransactWriteItems": {"Put": "PutItem", "Update": "UpdateItem", "ConditionCheck": "ConditionCheckItem"},
     "TransactGetItems": {"Get": "GetItem"},

@@ -18,7 +18,8 @@ from portal.dynamo import client
 from portal.dynamo.store import RawItems, Store
 from portal.isolation import guard, policies
 from portal.schema import keys, registry
-from proofs.isolation import data_attack, mutants, proof, targets
+from portal.schema.tables import Table
+from proofs.isolation import data_attack, mutants, oracle, proof, targets
 from proofs.isolation.attempts import calls, requests
 from proofs.isolation.data_attack import AttackPlan
 from proofs.isolation.mutants import CONTROL, MISTAKES, MUTANTS, Mutant
@@ -138,6 +139,14 @@ def test_every_method_of_the_repository_and_every_builder_is_attacked() -> None:
     called = {name for name in methods if callable(getattr(Store, name))}
     assert {*calls.METHODS} == called
     assert {"tenant", "ticket", "counter", "proof", "tenant_status", "belongs_to"} <= {*calls.BUILDERS}
+
+
+def test_the_oracle_names_each_table_and_action_that_tenants_are_granted_and_no_other() -> None:
+    granted: dict[Table, set[str]] = {}
+    for grant in registry.grants("tenant"):
+        granted.setdefault(grant.table, set()).update(grant.actions)
+    assert {table: {*actions} for table, actions in oracle.ACTIONS.items()} == granted
+    assert {*oracle._PLACED} == {table for table in registry.tables() if table.placed}
 
 
 @pytest.mark.usefixtures("quick")
