@@ -89,6 +89,7 @@ def test_a_connection_is_kept_for_the_next_request() -> None:
     with ScriptedEndpoint([ANSWER, CHUNKED, ANSWER]).serving() as endpoint:
         exchange = endpoint.exchange()
         answers = [exchange.send(request()) for _ in range(3)]
+        assert exchange._idle[0].sock.gettimeout() == CONFIG.read_timeout, "and not what a connection may take"
     assert endpoint.opened == 1
     assert [(a.status_code, a.content) for a in answers] == [(200, b"{}")] * 3
     assert answers[0].headers["x-amzn-requestid"] == "7"
