@@ -165,6 +165,7 @@ def clean_process(request: pytest.FixtureRequest) -> Iterator[None]:
     # A server that ended with its test may have left a download in the midst; what it held is not the next test's.
     for places in (tenant_limiter.requests, tenant_limiter.heavy, tenant_limiter.searches):
         places._taken.clear()
+    assert tenant_limiter._threads is None, "a test before this one has made this process a web worker"
     engine_memory.may_go_on = not CHANGES & {*request.fixturenames}
     yield
     engine_memory.may_go_on = False

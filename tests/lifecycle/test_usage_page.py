@@ -146,6 +146,7 @@ def test_a_worker_shares_its_rates_and_reports_before_it_serves(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(gunicorn_worker, "create_server", served)
+    monkeypatch.setattr(tenant_limiter, "_threads", None)  # run() sets it, and this process is no worker
     worker = object.__new__(BufferingWorker)
     worker.cfg, worker.wsgi, worker.sockets = Mock(threads=4), None, []
     with pytest.raises(KeyboardInterrupt):
