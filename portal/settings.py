@@ -61,6 +61,10 @@ TENANT_ROLE_ARN: str = env.str("TENANT_ROLE_ARN", default="")
 STS_ENDPOINT_URL: str = env.str("STS_ENDPOINT_URL", default=DYNAMODB_ENDPOINT_URL)
 # Of Amazon SQS. The embedded engine has both at one address.
 SQS_ENDPOINT_URL: str = env.str("SQS_ENDPOINT_URL", default=DYNAMODB_ENDPOINT_URL)
+# Of Amazon S3. Local engines have it where their queues are.
+S3_ENDPOINT_URL: str = env.str("S3_ENDPOINT_URL", default=SQS_ENDPOINT_URL)
+# The bucket of letters, raw as they came.
+MAIL_BUCKET: str = env.str("MAIL_BUCKET", default=f"{DYNAMODB_TABLE_PREFIX.lower().replace('.', '-')}-mail")
 # Of AWS Lambda, whose functions read the streams where DELIVERY_WORKERS is 0.
 LAMBDA_ENDPOINT_URL: str = env.str("LAMBDA_ENDPOINT_URL", default=DYNAMODB_ENDPOINT_URL)
 # What leaves the desk is spread over so many queues: 8, 16, 32 or 64, and later never fewer.
@@ -228,6 +232,8 @@ SES_CONFIGURATION_SET = str(EMAIL_CONFIG.get("OPTIONS", {}).get("CONFIGURATION_S
 MAIL_TRANSPORT: str = EMAIL_CONFIG["EMAIL_BACKEND"]
 MAIL_DIRECT: bool = env.bool("MAIL_DIRECT", default=False)
 EMAIL_BACKEND: str = MAIL_TRANSPORT if MAIL_DIRECT else "delivery.mail.outbox_backend.OutboxEmailBackend"
+# `<a desk's name in addresses>@MAIL_DOMAIN` is the desk's own mail address.
+MAIL_DOMAIN: str = env.str("MAIL_DOMAIN", default="desk.localhost" if DEBUG else "").lower()
 DEFAULT_FROM_EMAIL: str = env.str("DEFAULT_FROM_EMAIL", default="Pooldesk <pooldesk@localhost>")
 
 # --- webhooks ---

@@ -52,6 +52,7 @@ SERVICE: Final = "WorkerService"
 ON_LAMBDA: Final = "WorkersAreFunctions"
 _LAMBDA: Final = "lambda.amazonaws.com"
 SILOS: Final = "Silos"
+BUCKET: Final = "ObjectBucket"  # of letters and whatever else is stored as an object
 MAPPING_POLICY: Final = "MapOwnStreamsPolicy"
 NOT_GIVEN: Final = "none"  # "" could be no bucket's name, which the linter notices
 _CONDITION: Final = {"Fn::Equals": [{"Ref": SERVICE}, _LAMBDA]}

@@ -367,7 +367,7 @@ def _anywhere(value: Any) -> Any:
     """Return a policy with the region, account and prefix of these settings replaced by those of the stack.
 
     Only ARNs are substituted: elsewhere `${aws:PrincipalTag/TenantId}` stays as it is, for IAM to fill in. Raises
-    ValueError for an ARN that is no table and no queue of ours, because it would be deployed as it stands.
+    ValueError for an ARN that is no table, no queue and no bucket of ours, because it would be deployed as it stands.
     """
     if isinstance(value, dict):
         return {name: _anywhere(member) for name, member in value.items()}
@@ -383,8 +383,11 @@ def _anywhere(value: Any) -> Any:
             f"arn:${{AWS::Partition}}:sqs:${{AWS::Region}}:${{AWS::AccountId}}:${{Dashed}}-{value.removeprefix(queues)}"
         )
         return {"Fn::Sub": [text, {"Dashed": dashed}]}
+    if value.startswith(policies.object_arn()):
+        rest = value.removeprefix(policies.object_arn()).replace("${", "${!")
+        return sub(f"arn:${{AWS::Partition}}:s3:::${{{parts.BUCKET}}}{rest}")
     if not value.startswith(tables):
-        raise ValueError(f"{value} is no table or queue of Pooldesk")
+        raise ValueError(f"{value} is no table, queue or object of Pooldesk")
     rest = value.removeprefix(tables).replace("${", "${!")
     return sub(f"arn:${{AWS::Partition}}:dynamodb:${{AWS::Region}}:${{AWS::AccountId}}:table/${{TablePrefix}}.{rest}")
 

@@ -204,7 +204,7 @@ class Ministack(Engine):
     """The embedded default. It works in memory and saves when it ends by SIGTERM, and only then."""
 
     kind = "ministack"
-    services = "dynamodb,dynamodbstreams,sqs,sts,iam,cloudformation,lambda,logs"
+    services = "dynamodb,dynamodbstreams,sqs,s3,sts,iam,cloudformation,lambda,logs"
     state_file = "dynamodb.json"
 
     def _command(self) -> Sequence[str | Path]:
@@ -218,6 +218,9 @@ class Ministack(Engine):
             "MINISTACK_REGION": REGION,
             "PERSIST_STATE": "1" if self.state_dir else "0",
             "STATE_DIR": str(self.state_dir or self._scratch.name),
+            # Objects are files, each written when it is put.
+            "S3_PERSIST": "1" if self.state_dir else "0",
+            "S3_DATA_DIR": str((self.state_dir or Path(self._scratch.name)) / "objects"),
             "TMPDIR": self._scratch.name,
             "LOG_LEVEL": "WARNING",
             "AUTH": "false",
@@ -302,10 +305,10 @@ QUEUES_VARIABLE: Final = "SQS_ENDPOINT_URL"
 
 
 class QueueEngine(Ministack):
-    """A ministack that has queues and nothing else. Messages that it loses are sent again from the outbox."""
+    """A ministack that has queues and objects alone. Messages that it loses are sent again from the outbox."""
 
     kind = "ministack for queues"
-    services = "sqs"
+    services = "sqs,s3"
     state_file = "sqs.json"
 
     def answers(self) -> bool:

@@ -322,13 +322,13 @@ def refuse_destruction(operation: str, params: dict[str, Any], role: Role) -> No
     """
     deletes = role == "lifecycle"
     purges = deletes and _purged.get() is not None and _purged.get() == _tenant.get()
-    with _refusals(operation, params):
+    with refusals(operation, params):
         refuse_lost_rows(operation, params, deletes=deletes, purges=purges)
 
 
 def refuse_tables_of_others(operation: str, params: dict[str, Any]) -> None:
     """Raise IsolationError for a table that is another tenant's own. The policies of most roles cannot tell whose."""
-    with _refusals(operation, params):
+    with refusals(operation, params):
         owners = [registry.owner(name) for name in tables_of(operation, params)]
         if any(found and found[0] != current_tenant() for found in owners):
             raise NotUnderstood("a table that is another tenant's own")
@@ -336,7 +336,7 @@ def refuse_tables_of_others(operation: str, params: dict[str, Any]) -> None:
 
 def refuse_foreign(policy: policies.Policy, operation: str, params: dict[str, Any]) -> None:
     """Raise IsolationError unless the policy allows every part of this request to the current tenant."""
-    with _refusals(operation, params):
+    with refusals(operation, params):
         tenant = current_tenant()
         parts = requests_of(operation, params, tenant)
         refuse_planted(operation, params, tenant)
@@ -349,7 +349,7 @@ def refuse_strange(policy: policies.Policy, operation: str, params: dict[str, An
     The policies of the worker, of the commands that write in bulk and of those that take up a whole tenant serve all
     tenants. So each key in a table or index of the tenants is held against the tenant as well that is acted for.
     """
-    with _refusals(operation, params):
+    with refusals(operation, params):
         parts = requests_of(operation, params, None)
         tenants = [part for part in parts if _is_of_tenants(part.resource)]
         if tenants:
@@ -388,7 +388,7 @@ def _refuse_disallowed(policy: policies.Policy, parts: list[policies.Request]) -
 
 
 @contextmanager
-def _refusals(operation: str, params: dict[str, Any]) -> Iterator[None]:
+def refusals(operation: str, params: dict[str, Any]) -> Iterator[None]:
     """Turn whatever is raised inside into an IsolationError that has been reported."""
     try:
         yield

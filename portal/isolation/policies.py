@@ -6,9 +6,10 @@ for a request without keys. A tenant's own tables carry its id in their names, w
 stands for in the tenant role's resources; for the other roles the guard holds whose they are.
 
 The evaluator understands the part of the language that these policies use: Version 2012-10-17; Effect Allow and Deny;
-Action and Resource with `*` and `?`; the operators StringEquals, StringLike (on the principal's tag),
-ForAllValues:StringEquals, ForAllValues:StringLike (on the leading keys) and Null (on both); policy variables, among
-them `${*}`, `${?}` and `${$}`. It refuses to load a document with anything else, so no rule can be overlooked.
+Action and Resource with `*` and `?`; the operators StringEquals (on the principal's tag), StringLike (on the tag and on
+the prefix of a list of objects), ForAllValues:StringEquals, ForAllValues:StringLike (on the leading keys) and Null (on
+tag and leading keys); policy variables, among them `${*}`, `${?}` and `${$}`. It refuses to load a document with
+anything else, so no rule can be overlooked.
 
 Sources: AWS, "Partitioning Pooled Multi-Tenant SaaS Data with Amazon DynamoDB" (there the pattern lacks the delimiter
 and the empty set is let through), "IAM JSON policy evaluation logic" and "Policy elements: variables and tags". An
@@ -28,11 +29,12 @@ from typing import Any, Final
 from django.conf import settings
 
 from portal.schema import registry
-from portal.schema.registry import ROLES, Grant
+from portal.schema.registry import ROLES, Grant, ObjectGrant
 from portal.schema.tables import Table
 
 TAG: Final = "aws:PrincipalTag/TenantId"
 LEADING_KEYS: Final = "dynamodb:LeadingKeys"
+LISTED_PREFIX: Final = "s3:prefix"
 _TOKENS = re.compile(r"(\$\{[^{}]*\}|[*?])")
 _LITERALS = {"${*}": "*", "${?}": "?", "${$}": "$"}
 _VARIABLE = re.compile(r"\$\{\s*aws:principaltag/tenantid\s*\}\Z", re.IGNORECASE)
@@ -44,7 +46,8 @@ class PolicyError(ValueError):
 
 @dataclass(frozen=True)
 class Request:
-    """An operation on a resource. `keys` are the leading keys of all members; `tag` is the session's TenantId.
+    """An operation on a resource. `keys` are the leading keys of all members, or the prefix of a list of objects; `tag`
+    is the session's TenantId.
 
     None and "" both stand for a session without the tag.
     """
@@ -144,12 +147,12 @@ def _statement(raw: Any) -> _Statement:
     )
 
 
-_OPERATORS: Final = {
-    "stringequals": TAG.lower(),
-    "stringlike": TAG.lower(),
-    "forallvalues:stringequals": LEADING_KEYS.lower(),
-    "forallvalues:stringlike": LEADING_KEYS.lower(),
-    "null": "",
+_OPERATORS: Final[dict[str, tuple[str, ...]]] = {
+    "stringequals": (TAG.lower(),),
+    "stringlike": (TAG.lower(), LISTED_PREFIX),
+    "forallvalues:stringequals": (LEADING_KEYS.lower(),),
+    "forallvalues:stringlike": (LEADING_KEYS.lower(),),
+    "null": (TAG.lower(), LEADING_KEYS.lower()),
 }
 
 
@@ -161,8 +164,7 @@ def _conditions(raw: Any) -> list[_Condition]:
         if operator.lower() not in _OPERATORS or not isinstance(entries, Mapping):
             raise PolicyError(f"unknown condition operator {operator}")
         for key, expected in entries.items():
-            wanted = _OPERATORS[operator.lower()] or key.lower()
-            if key.lower() not in (TAG.lower(), LEADING_KEYS.lower()) or key.lower() != wanted:
+            if key.lower() not in _OPERATORS[operator.lower()]:
                 raise PolicyError(f"{operator} on {key} is not understood")
             if operator.lower() == "null":
                 values = tuple(str(v).lower() for v in _listed(expected, key))
@@ -227,6 +229,8 @@ def _holds(condition: _Condition, request: Request) -> bool:
         return str(absent).lower() in condition.values
     if about_keys:
         return all(_matches(k, condition.patterns, request.tag) for k in request.keys)
+    if condition.key == LISTED_PREFIX:
+        return bool(request.keys) and all(_matches(k, condition.patterns, request.tag) for k in request.keys)
     return bool(request.tag) and _matches(str(request.tag), condition.patterns, request.tag)
 
 
@@ -243,6 +247,7 @@ SIZE_LIMIT: Final = 6144
 _TABLE_NAME_LIMIT: Final = 255
 _QUEUE_NAME_LIMIT: Final = 80
 _QUEUE_SUFFIX: Final = 4
+_BUCKET_NAME_LIMIT: Final = 63  # AWS, "General purpose bucket naming rules"
 _LONGEST_REGION: Final = "arn:aws-us-gov:{service}:us-gov-west-1:000000000000:"
 _TABLES_IN_A_STATEMENT: Final = 15  # so that a statement fits into a policy, however long the tables' names
 _OF_OWN_TABLES: Final = (
@@ -268,6 +273,12 @@ def queue_arn(name: str) -> str:
     return f"arn:aws:sqs:{settings.AWS_REGION}:{settings.AWS_ACCOUNT_ID}:{_queue_prefix()}-{name}*"
 
 
+def object_arn(key: str = "") -> str:
+    """Return the ARN of the object of this key, or of the bucket itself."""
+    arn = f"arn:aws:s3:::{settings.MAIL_BUCKET}"
+    return f"{arn}/{key}" if key else arn
+
+
 def _queue_prefix() -> str:
     return settings.DYNAMODB_TABLE_PREFIX.replace(".", "-")
 
@@ -290,6 +301,8 @@ def document(role: str, *, prefix_of_site: str = "") -> dict[str, Any]:
     for queue in registry.queue_grants(role):
         sid = queue.sid or "Queues" + queue.name.title().replace("-", "")
         statements.append(_allow(sid, "sqs", queue.actions, [queue_arn(queue.name)]))
+    for objects in registry.object_grants(role):
+        statements += _about_objects(objects)
     return _document(statements)
 
 
@@ -325,6 +338,7 @@ def size(policy: dict[str, Any]) -> int:
         ("sqs", queue_arn("").rstrip("*"), f"{prefix}-"),
     ):
         text = text.replace(ours, _LONGEST_REGION.format(service=service) + end)
+    text = text.replace(object_arn(), "arn:aws-us-gov:s3:::" + "b" * _BUCKET_NAME_LIMIT)
     return len(text)
 
 
@@ -373,6 +387,19 @@ def _names(table: Table, tenant: str, prefix_of_site: str) -> list[str]:
     """Return what a table is called, as patterns: that of all, at home, and a tenant's own."""
     own = f"{prefix_of_site or settings.DYNAMODB_TABLE_PREFIX}.{tenant}.{table.name}"
     return [*([] if prefix_of_site else [table.full_name]), *([own] if table.placed else [])]
+
+
+def _about_objects(grant: ObjectGrant) -> Iterator[dict[str, Any]]:
+    """Yield the statements about objects. A list is of a bucket, and its prefix is a condition."""
+    sid = grant.sid or "Objects" + "".join(filter(str.isalnum, grant.prefix.replace("{tenant}", "").title()))
+    tenant = _TENANT_VARIABLE if grant.role == "tenant" else registry.ANY_TENANT
+    pattern = grant.prefix.replace("{tenant}", tenant) + "*"
+    bound = {"Condition": {"Null": {TAG: "false"}}} if grant.role == "tenant" else {}
+    if actions := [action for action in grant.actions if action != "ListBucket"]:
+        yield _allow(sid, "s3", actions, [object_arn(pattern)]) | bound
+    if "ListBucket" in grant.actions:
+        listed = {"Condition": {"StringLike": {LISTED_PREFIX: [pattern]}}}
+        yield _allow(f"List{sid}", "s3", ["ListBucket"], [object_arn()]) | listed
 
 
 def _describing() -> list[dict[str, Any]]:

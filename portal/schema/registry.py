@@ -1,4 +1,4 @@
-"""Collect what packages declare: their tables, and what each role may do with them and with queues.
+"""Collect what packages declare: their tables, and what each role may do with them, with queues and with objects.
 
 A package declares in its own `stored.py`, which is imported when its app starts: see `portal/apps.py`. So a new package
 is one folder, and deleting the folder deletes its tables, its rights and its part of the CloudFormation template.
@@ -60,12 +60,35 @@ class QueueGrant:
             raise ValueError(f"the tenant role may have no right to {self.name}: a queue is not one tenant's")
 
 
+@dataclass(frozen=True)
+class ObjectGrant:
+    """The right of a role to send these operations of Amazon S3 about the objects whose keys begin with `prefix`.
+
+    `{tenant}` stands for the tenant that is acted for. Raises ValueError for a prefix of the tenant role without it,
+    and for one that does not end with a slash.
+    """
+
+    role: Role
+    prefix: str
+    actions: tuple[str, ...]
+    sid: str = ""  # of the policy's statement, where the prefix does not say enough
+
+    def __post_init__(self) -> None:
+        if not self.prefix.endswith("/"):
+            raise ValueError(f"the prefix {self.prefix} ends in the midst of a name")
+        if self.role == "tenant" and not self.prefix.startswith(TENANT_OBJECTS):
+            raise ValueError(f"the tenant role may have no right to {self.prefix}: it is not one tenant's")
+
+
+TENANT_OBJECTS: Final = "tenant/{tenant}/"  # the beginning of the keys of all objects of a tenant
+
 _tables: dict[str, Table] = {}
 _grants: dict[Grant, None] = {}
 _queue_grants: dict[QueueGrant, None] = {}
+_object_grants: dict[ObjectGrant, None] = {}
 
 
-def declare(*tables: Table, grants: tuple[Grant | QueueGrant, ...] = ()) -> None:
+def declare(*tables: Table, grants: tuple[Grant | QueueGrant | ObjectGrant, ...] = ()) -> None:
     """Add a package's tables and grants. Raises ValueError for a name that another declaration has taken."""
     for table in tables:
         if _tables.setdefault(table.name, table) != table:
@@ -73,6 +96,8 @@ def declare(*tables: Table, grants: tuple[Grant | QueueGrant, ...] = ()) -> None
     for grant in grants:
         if isinstance(grant, QueueGrant):
             _queue_grants[grant] = None
+        elif isinstance(grant, ObjectGrant):
+            _object_grants[grant] = None
         else:
             _grants[grant] = None
     owner.cache_clear()
@@ -91,6 +116,11 @@ def grants(role: Role) -> tuple[Grant, ...]:
 def queue_grants(role: Role) -> tuple[QueueGrant, ...]:
     """Return what a role may do with queues, by name."""
     return tuple(sorted((g for g in _queue_grants if g.role == role), key=lambda g: (g.name, g.sid)))
+
+
+def object_grants(role: Role) -> tuple[ObjectGrant, ...]:
+    """Return what a role may do with objects, by prefix."""
+    return tuple(sorted((g for g in _object_grants if g.role == role), key=lambda g: (g.prefix, g.sid)))
 
 
 def queues() -> tuple[str, ...]:

@@ -32,7 +32,15 @@ HTTP = (
 )
 AWS = ("pynamodb", "boto3", "botocore", "s3transfer", "aiobotocore")
 SPEAK_TO_AWS = (
-    *("portal.aws_session", "portal.dynamo", "portal.isolation", "portal.mailing", "portal.queueing", "portal.streams"),
+    *(
+        "portal.aws_session",
+        "portal.dynamo",
+        "portal.isolation",
+        "portal.mailing",
+        "portal.objects",
+        "portal.queueing",
+        "portal.streams",
+    ),
 )
 # Modules that a file of models may import besides the kernel's item and its package's tables.
 OF_ITEMS = ("pynamodb", "portal.dynamo", "__future__", "typing", "datetime")

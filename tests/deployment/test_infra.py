@@ -153,7 +153,7 @@ def test_the_template_is_the_same_wherever_it_is_made() -> None:
 def test_a_policy_on_what_is_no_table_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     document = {"Version": "2012-10-17", "Statement": [{"Resource": ["arn:aws:s3:::anything"]}]}
     monkeypatch.setattr(policies, "document", lambda role: document)
-    with pytest.raises(ValueError, match="no table or queue of Pooldesk"):
+    with pytest.raises(ValueError, match="no table, queue or object of Pooldesk"):
         infra.template()
 
 

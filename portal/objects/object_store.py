@@ -1,0 +1,219 @@
+"""The way to objects: one connection for each role and process, shared by all threads.
+
+Objects lie in one bucket. Those of a tenant have keys that begin with `tenant/<tenant id>/`; a role reaches what the
+packages have granted it (`ObjectGrant`), and the guard refuses the rest before it is sent. On AWS the policy of the
+role does, where a tenant's requests are signed with credentials that are bound to the tenant.
+
+Source: AWS, "Amazon S3 data consistency model" (a list shows each object that was put before).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache, cached_property
+from typing import Any, Final
+
+import botocore.config
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, ReadTimeoutError
+from botocore.exceptions import ConnectionError as BotoConnectionError
+from botocore.handlers import add_expect_header
+from botocore.parsers import ResponseParserError
+from django.conf import settings
+
+from portal import aws_session
+from portal.errors import NotFound, PortalError, Rejected, Throttled, Unavailable
+from portal.isolation import credentials, guard, object_guard
+from portal.schema import keys
+from portal.schema.registry import TENANT_OBJECTS, Role
+
+_POOL: Final = 64  # connections
+_ATTEMPTS: Final = 3
+_READ_SECONDS: Final = 20  # of a request; a letter of 25 MB may take some
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,200}\Z")
+_THROTTLES: Final = {"SlowDown", "RequestLimitExceeded", "Throttling", "ThrottlingException", "TooManyRequests"}
+_MISSING: Final = {"NoSuchKey", "404", "NotFound"}
+
+
+class TooLarge(Rejected):
+    """The object has more bytes than the caller takes. It was not read."""
+
+    code = "too_large"
+
+
+@dataclass(frozen=True)
+class ListedObject:
+    """An object as a list shows it. `size` is in bytes."""
+
+    key: str
+    size: int
+    changed_at: datetime
+
+
+def tenant_prefix(tenant_id: str, *kinds: str) -> str:
+    """Return the beginning of the keys of a tenant's objects, all or those of a kind. Raises ValueError for no id."""
+    begin = TENANT_OBJECTS.format(tenant=keys.tenant(tenant_id))
+    return begin + "".join(f"{_checked(kind)}/" for kind in kinds)
+
+
+def tenant_key(tenant_id: str, kind: str, name: str) -> str:
+    """Return the key of a tenant's object. Raises ValueError for a name with other signs than letters, digits and
+    `._-`."""
+    return tenant_prefix(tenant_id, kind) + _checked(name)
+
+
+def _checked(name: str) -> str:
+    if not _NAME.match(name) or not name.strip("."):
+        raise ValueError("the name of an object has letters, digits, dots, dashes and underscores")
+    return name
+
+
+class ObjectStore:
+    """The objects as one role may use them, for one tenant or for none.
+
+    Every method raises Unavailable, Throttled, Rejected, and IsolationError for what the role was not granted or is
+    another tenant's.
+    """
+
+    def __init__(self, role: Role, tenant_id: str | None = None) -> None:
+        self._role: Role = role
+        self._tenant_id = keys.tenant(tenant_id) if tenant_id is not None else None
+
+    def put(self, key: str, body: bytes, *, content_type: str = "application/octet-stream") -> None:
+        """Write an object in place of the stored one."""
+        self._call("PutObject", Key=key, Body=body, ContentType=content_type)
+
+    def get(self, key: str, *, most: int) -> bytes:
+        """Read an object whole. Raises NotFound, and TooLarge for one of more than `most` bytes, which is not read."""
+        answer = self._call("GetObject", Key=key)
+        body = answer["Body"]
+        with _translated("GetObject"):
+            if answer["ContentLength"] > most:
+                body.close()
+                raise TooLarge(f"This has more than {most // 1_000_000} MB.")
+            content: bytes = body.read()
+        return content
+
+    def size(self, key: str) -> int | None:
+        """Return the size of an object in bytes, None where there is none: one request."""
+        try:
+            return int(self._call("HeadObject", Key=key)["ContentLength"])
+        except NotFound:
+            return None
+
+    def delete(self, key: str) -> None:
+        """Delete an object, if there is one."""
+        self._call("DeleteObject", Key=key)
+
+    def list(self, prefix: str, *, page: int = 1000) -> Iterator[ListedObject]:
+        """List the objects whose keys begin so, by key, page by page as they are taken."""
+        request: dict[str, Any] = {"Prefix": prefix, "MaxKeys": page}
+        while True:
+            answer = self._call("ListObjectsV2", **request)
+            for found in answer.get("Contents", ()):
+                yield ListedObject(found["Key"], int(found["Size"]), found["LastModified"])
+            if not answer.get("IsTruncated"):
+                return
+            request["ContinuationToken"] = answer["NextContinuationToken"]
+
+    def _call(self, operation: str, **params: Any) -> dict[str, Any]:
+        with self._acting(), _translated(operation):
+            answer: dict[str, Any] = _connection(self._role).client._make_api_call(
+                operation, {"Bucket": settings.MAIL_BUCKET, **params}
+            )
+            return answer
+
+    def _acting(self) -> AbstractContextManager[None]:
+        return guard.acting_for(self._tenant_id) if self._tenant_id is not None else nullcontext()
+
+
+class _Connection:
+    def __init__(self, role: Role) -> None:
+        self._role: Role = role
+
+    @cached_property
+    def client(self) -> Any:
+        session = aws_session.new_session(settings.S3_ENDPOINT_URL)
+        if self._role == "tenant" and settings.TENANT_ROLE_ARN:
+            sts = aws_session.client("sts", settings.AWS_REGION, settings.STS_ENDPOINT_URL)
+            source = credentials.TenantCredentials(credentials.assume_with(sts, settings.TENANT_ROLE_ARN))
+            session._session._credentials = credentials.ContextCredentials(source, guard.current_tenant)
+        # A letter is sent at once: to ask first costs a round trip, and a second with servers that do not know that.
+        session.events.unregister("before-call.s3", add_expect_header)
+        client = session.client(
+            "s3",
+            region_name=settings.AWS_REGION,
+            endpoint_url=settings.S3_ENDPOINT_URL or None,
+            config=botocore.config.Config(
+                parameter_validation=False,
+                connect_timeout=settings.DYNAMODB_CONNECT_TIMEOUT,
+                read_timeout=max(_READ_SECONDS, settings.DYNAMODB_READ_TIMEOUT),
+                max_pool_connections=_POOL,
+                retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},
+                request_checksum_calculation="when_required",
+                response_checksum_validation="when_required",
+                s3={"addressing_style": "path" if settings.S3_ENDPOINT_URL else "virtual"},
+            ),
+        )
+        if settings.DYNAMODB_GUARD:
+            object_guard.attach(client, self._role, settings.MAIL_BUCKET)
+        return client
+
+
+@cache
+def _connection(role: Role) -> _Connection:
+    return _Connection(role)
+
+
+def reset() -> None:
+    """Forget all clients, for tests that change the endpoint, and in a forked child."""
+    _connection.cache_clear()
+
+
+os.register_at_fork(after_in_child=reset)
+
+
+def create_bucket() -> bool:
+    """Create the bucket where there is none, and return whether it is new. On AWS the stack does that, and no role
+    may."""
+    client = aws_session.client("s3", settings.AWS_REGION, settings.S3_ENDPOINT_URL, s3={"addressing_style": "path"})
+    with _translated("CreateBucket"):
+        if any(bucket["Name"] == settings.MAIL_BUCKET for bucket in client.list_buckets()["Buckets"]):
+            return False
+        where = {"LocationConstraint": settings.AWS_REGION}
+        client.create_bucket(Bucket=settings.MAIL_BUCKET, CreateBucketConfiguration=where)
+    return True
+
+
+@contextmanager
+def _translated(operation: str) -> Iterator[None]:
+    """Raise the error of ours that stands for a library's."""
+    try:
+        yield
+    except (BotoCoreError, ClientError) as error:
+        ours = _translate(error, operation)
+        if ours is None:
+            raise
+        raise ours from error
+
+
+def _translate(error: Exception, operation: str) -> PortalError | None:
+    if isinstance(error, ClientError):
+        code = str(error.response.get("Error", {}).get("Code", ""))
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        if code in _MISSING:
+            return NotFound("There is no such object.")
+        if code in _THROTTLES:
+            return Throttled("The store of objects is busy.")
+        if code == "NoSuchBucket" or status >= 500:
+            return Unavailable(f"The store of objects could not answer {operation}.")
+        return Rejected(f"The store of objects refuses {operation}: {code}.")
+    if isinstance(error, ReadTimeoutError):
+        return Unavailable("The store of objects did not answer in time.")
+    if isinstance(error, BotoConnectionError | HTTPClientError | ResponseParserError):
+        return Unavailable("The store of objects cannot be reached.")
+    return None
