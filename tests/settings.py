@@ -28,6 +28,7 @@ MIDDLEWARE = ["tests.support.static_files.FoundOnce" if name.startswith("whiteno
 STORAGES = {**STORAGES, "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}}
 # A dead engine must fail a test quickly.
 DYNAMODB_MAX_ATTEMPTS = 2
+MAIL_DOMAIN = "desk.localhost"
 OPERATOR_SECOND_FACTOR = False  # tests of second factors turn it on
 API_KEY_ATTEMPTS = 0  # many tests try what lets nobody in, all from one address; tests of the bound set one
 TENANT_RATES = os.environ.get("TENANT_RATES", "off")  # tests of limits set some
