@@ -83,12 +83,14 @@ ENVELOPE: Final = (
 class Event:
     """Something that has happened. `data` has exactly the fields of its type.
 
-    `sequence` grows with each change of what it happened to, so that a receiver can tell older from newer.
+    `sequence` grows with each change of what it happened to, so that a receiver can tell older from newer. `to` names
+    destinations of our own, which get the event beside those that subscribed to its type.
     """
 
     type: EventType
     data: Mapping[str, Any]
     sequence: int
+    to: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         declared = {field.name for field in self.type.fields}

@@ -25,12 +25,14 @@ KEPT_SECONDS: Final = 30 * 86400  # of a row, after which TTL removes it
 def publish(
     tenant: TenantContext, transaction: Transaction, *events: Event, subject: str, at: str = "", open_to: str = ""
 ) -> None:
-    """Add the row of these events to the transaction, or nothing where nobody subscribed to any of them.
+    """Add the row of these events to the transaction, or nothing where nobody subscribed to any of them and none names
+    a destination of its own.
 
     `subject` names what they are about, "ticket/7"; `at` is the moment of the change, now by default. `open_to` names
     one destination instead of those that subscribed. Raises Invalid for an event that is too large.
     """
-    whom = [(event, (open_to,) if open_to else tenant.subscriptions.get(event.type.name, ())) for event in events]
+    subscribed = tenant.subscriptions
+    whom = [(event, (open_to,) if open_to else (*subscribed.get(event.type.name, ()), *event.to)) for event in events]
     told = [(event, destinations) for event, destinations in whom if destinations]
     if told:
         row = new_row(

@@ -172,7 +172,9 @@ def _add(
         )
     version = state.version + bool(to)
     about = ticket_events.commented(tenant, state.number, kind=kind, body=body, at=at, version=version)
-    publish(tenant, transaction, about, *told, subject=ticket_events.subject(state.number), at=at)
+    ours: list[str] = []  # destinations of our own, see ticket_events.ENTERED
+    entered = ticket_events.entered(tenant, state.number, entry=entry.sk, version=version, to=tuple(ours))
+    publish(tenant, transaction, about, *told, entered, subject=ticket_events.subject(state.number), at=at)
     return entry
 
 

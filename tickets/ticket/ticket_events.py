@@ -92,6 +92,14 @@ NOTE_ADDED: Final = declare_event(
     EventType("ticket.note_added", 1, "Somebody added an internal note.", (_NUMBER, _BODY, _AT, _BY))
 )
 
+# Of each comment and note, for destinations of our own: nobody subscribes to it, and it has no text.
+ENTERED: Final = EventType(
+    "ticket.entered",
+    1,
+    "An entry was added to a ticket's history.",
+    (_NUMBER, EventField("entry", "text", "the sort key of the entry", ""), EventField("by", "text", "an id", "")),
+)
+
 
 def created(tenant: TenantContext, number: int, values: Values) -> Event:
     """Tell of a new ticket that has these values. Its assignment has an event of its own."""
@@ -103,6 +111,11 @@ def commented(tenant: TenantContext, number: int, *, kind: str, body: str, at: s
     """Tell of a comment, or of an internal note where `kind` is note, on a ticket that has this version."""
     data = {"number": number, "body": body, "at": at, "by": _me(tenant)}
     return Event(NOTE_ADDED if kind == "note" else COMMENTED, data, version)
+
+
+def entered(tenant: TenantContext, number: int, *, entry: str, version: int, to: tuple[str, ...]) -> Event:
+    """Tell destinations of our own of a comment or note, by the sort key of its entry. Without any it is not stored."""
+    return Event(ENTERED, {"number": number, "entry": entry, "by": tenant.user_id}, version, to)
 
 
 def revised(
