@@ -95,6 +95,14 @@ def test_a_connection_is_kept_for_the_next_request() -> None:
     assert answers[0].headers["x-amzn-requestid"] == "7"
 
 
+def test_a_header_with_a_line_break_is_not_sent() -> None:
+    with ScriptedEndpoint([ANSWER]).serving() as endpoint:
+        sent = AWSPreparedRequest("POST", "", {"X-Amz-Target": "T\r\nX-Other: 1"}, b"{}", False)
+        with pytest.raises(ConnectionClosedError):
+            endpoint.exchange().send(sent)
+    assert endpoint.asked == [b""]
+
+
 @pytest.mark.parametrize(
     "last",
     [

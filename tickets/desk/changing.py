@@ -127,7 +127,8 @@ def raised(tenant: TenantContext, state: TicketState, at: str) -> list[Action]:
 
 def updated_at(tenant: TenantContext, summary: SummaryItem) -> str:
     """Return the stamp of the last change that this caller may know of: for agents a note is one too."""
-    return max(summary.updated_at, (summary.noted_at or "") if tenant.is_agent else "")
+    of: dict[str, Any] = summary.attribute_values
+    return str(max(of["updated_at"], (of.get("noted_at") or "") if tenant.is_agent else ""))
 
 
 def revise(

@@ -68,11 +68,13 @@ def _index(resolver: str | None) -> Index:
 class IndexRow:
     sort: str  # value of the index's sort key
     place: int  # of its partition in the list
+    number: int
     ticket: SummaryItem  # with the attributes that the index has
 
-    @property
-    def number(self) -> int:
-        return int(self.ticket.number)
+    @classmethod
+    def of(cls, ticket: SummaryItem, partition: IndexPartition) -> IndexRow:
+        values: dict[str, Any] = ticket.attribute_values  # attributes are descriptors, and a list reads hundreds
+        return cls(values[partition.index.range], partition.place, int(values["number"]), ticket)
 
 
 @dataclass(frozen=True)
@@ -280,9 +282,7 @@ class MergedList:
                 limit *= 2
                 continue
             ours = (
-                IndexRow(getattr(ticket, partition.index.range), partition.place, ticket)
-                for ticket in found.items
-                if self._is_ours(ticket.pk)
+                IndexRow.of(ticket, partition) for ticket in found.items if self._is_ours(ticket.attribute_values["pk"])
             )
             partition.rows += (row for row in ours if not partition.has_shown(row))
             partition.start, partition.more = found.last_key, found.last_key is not None
