@@ -54,6 +54,7 @@ from tickets.desk_export import export_job, export_requests
 from tickets.jobs.stored import past
 from tickets.moving import stored as moving_keys
 from tickets.moving.stored import MoveItem
+from tickets.requesters import requesters
 from tickets.search import index_rebuild
 from tickets.search.index import indexing
 from tickets.seeding.stored import SOURCE, SeedItem
@@ -138,6 +139,8 @@ def _tickets(world: World, where: str) -> None:
         priority=Priority.HIGH, tags=["vip"],
     )  # fmt: skip
     changing.change_status(person, number, to=Status.RESOLVED, version=2)
+    ada = requesters.ensure(person, f"ada@{where}.example.org", name="Ada Lovelace")
+    creating.create(person, title="The engine", requester=ada)
 
 
 def _systems(world: World, where: str) -> None:

@@ -11,10 +11,12 @@ from portal import clock
 from portal.dynamo.retry import retrying
 from portal.dynamo.store import Transaction
 from portal.dynamo.transaction import Companion, with_companion
-from portal.errors import Throttled, TransactionRefused
+from portal.errors import Invalid, Throttled, TransactionRefused
 from tenants.tenancy.context import TenantContext
 from tickets.desk import changing
 from tickets.desk.changing import REQUEST, new_request_id, put_record, request_digest, resolver_name
+from tickets.requesters import requesters
+from tickets.requesters.requesters import Requester
 from tickets.ticket import fields, stored, ticket_events
 from tickets.ticket.fields import (
     ASSIGNEE,
@@ -36,13 +38,15 @@ _ATTEMPTS: Final = 6
 def create(
     tenant: TenantContext,
     *,
+    requester: Requester | str | None = None,
     request_id: str | None = None,
     companion: Companion[tuple[SummaryItem, str]] | None = None,
     **values: Any,
 ) -> int:
     """Create a ticket and return its number. The same request again returns the number that it made before.
 
-    The values of fields are given by name; `resolver` is the id of the member who gets it. Two writes: the counter,
+    The values of fields are given by name; `resolver` is the id of the member who gets it. `requester` is the person
+    outside the desk for whom it is, or their id, None for whoever creates it. Two writes: the counter,
     then one transaction of request record, summary, detail, first events, and where somebody subscribed the row that
     tells of them. A number is lost, never given twice, when the second fails. A `companion` is told the summary and the
     description, and sees to repetitions in place of the request record. Raises Invalid, Throttled.
@@ -50,24 +54,16 @@ def create(
     made = _made_of(values)
     resolver, description = made[ASSIGNEE.name], made[DESCRIPTION.name]
     assigned = resolver_name(tenant, resolver)
+    outside = _person_outside(tenant, requester)
     counter = with_companion(companion, lambda: _next_number(tenant))
-    number, at = int(counter.last), clock.stamp()
-    pk = tenant.repository.key(stored.ticket, number)
-    summary = SummaryItem(
-        pk,
-        stored.SUMMARY,
-        number=number,
-        **{field.name: field.stored(made[field.name]) for field in SUMMARISED},
-        requester=tenant.user_id,
-        requester_name=tenant.user_name,
-        created_at=at,
-        epoch=int(counter.epoch),
-        **changing.derived(tenant, number, status=Status.OPEN.value, resolver=resolver, updated_at=at),
-    )
+    summary = _summary_of(tenant, counter, made, outside)
+    number, at, pk = int(counter.last), summary.created_at, summary.pk
     transaction, digest = Transaction(), None
     told = _assign(tenant, transaction, summary, assigned)
     if companion is None:
-        digest = request_digest(request_id or new_request_id(), *_told_by_form(made))
+        digest = request_digest(
+            request_id or new_request_id(), *_told_by_form(made), *([outside.id] if outside else [])
+        )
         put_record(tenant, transaction, stored.MADE_TICKET, digest, number=number)
     else:
         companion.join(transaction, (summary, description))
@@ -77,12 +73,39 @@ def create(
     publish(
         tenant,
         transaction,
-        ticket_events.created(tenant, number, made),
+        ticket_events.created(tenant, number, made, requester=(summary.requester, summary.requester_name)),
         *told,
         subject=ticket_events.subject(number),
         at=at,
     )
     return _write_once(tenant, transaction, number, companion)
+
+
+def _summary_of(tenant: TenantContext, counter: CounterItem, made: Values, outside: Requester | None) -> SummaryItem:
+    """Return the summary of a new ticket, which is for somebody outside the desk or for whoever creates it."""
+    number, at = int(counter.last), clock.stamp()
+    return SummaryItem(
+        tenant.repository.key(stored.ticket, number),
+        stored.SUMMARY,
+        number=number,
+        **{field.name: field.stored(made[field.name]) for field in SUMMARISED},
+        requester=outside.id if outside else tenant.user_id,
+        requester_name=outside.label if outside else tenant.user_name,
+        tenant_requester=tenant.repository.key(stored.tenant_requester, outside.id) if outside else None,
+        created_at=at,
+        epoch=int(counter.epoch),
+        **changing.derived(tenant, number, status=Status.OPEN.value, resolver=made[ASSIGNEE.name], updated_at=at),
+    )
+
+
+def _person_outside(tenant: TenantContext, requester: Requester | str | None) -> Requester | None:
+    """Return the person outside the desk, by one GetItem where the id is given. Raises Invalid."""
+    if not requester or isinstance(requester, Requester):
+        return requester or None
+    found = requesters.find(tenant, requester)
+    if found is None:
+        raise Invalid("There is no such requester.", field="requester")
+    return found
 
 
 def _made_of(values: Values) -> dict[str, Any]:

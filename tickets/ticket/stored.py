@@ -7,6 +7,7 @@ bounded Query always brings what a page shows first.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator
 from datetime import date
 from typing import Any, Final
@@ -48,13 +49,15 @@ STATUS_RAISED = Index("gsi-raised", "raised_status", "raised_at", (*LIST_ROW, "t
 RESOLVER_RAISED = Index(
     "gsi-raised-resolver", "raised_status", "resolver_raised", (*LIST_ROW, "tenant_status", "raised_at")
 )
+# Sparse: the tickets of people outside the desk. It holds nothing that a comment changes.
+OF_REQUESTER = Index("gsi-requester", "tenant_requester", "created_at", ("number", "title", "status", "priority"))
 
 TICKETS = Table(
     "Support.Tickets",
     "tenant",
     "pk",
     "sk",
-    indexes=(STATUS_UPDATED, STATUS_RESOLVER, STATUS_RAISED, RESOLVER_RAISED),
+    indexes=(STATUS_UPDATED, STATUS_RESOLVER, STATUS_RAISED, RESOLVER_RAISED, OF_REQUESTER),
     ttl="expires_at",
     stream=True,
     leading_keys=all_keys.OWN_COLLECTIONS,
@@ -83,6 +86,8 @@ UNASSIGNED: Final = "UNASSIGNED"
 _TICKET: Final = "TICKET"
 _ACTIVITY: Final = "ACTIVITY"
 _RAISED: Final = "RAISED"
+_REQUESTER: Final = "REQUESTER"
+_OUTSIDE: Final = re.compile(r"rq_[0-9a-f]{32}\Z")
 ACTIVITY_PREFIX: Final = all_keys.beginning(_ACTIVITY)
 
 
@@ -132,6 +137,16 @@ def tenant_status(tenant_id: str, status: str, shard: int) -> str:
 def raised_status(tenant_id: str, status: str) -> str:
     """Return the partition key of both indexes of noted tickets: one tenant, one status, however many shards."""
     return all_keys.collection(tenant_id, _RAISED, status)
+
+
+def tenant_requester(tenant_id: str, requester_id: str) -> str:
+    """Return the partition key of the index of the tickets of people outside the desk: one tenant, one person."""
+    return all_keys.collection(tenant_id, _REQUESTER, requester_id)
+
+
+def is_requester(person_id: str) -> bool:
+    """Tell whether an id is that of a requester outside the desk: no user id has its form."""
+    return _OUTSIDE.match(person_id) is not None
 
 
 def shelf_of(tenant_status_key: str) -> tuple[str, int] | None:
@@ -200,8 +215,10 @@ class SummaryItem(Item):
     """The vertical partition of a ticket that lists and aggregates read: small, and the only item in the indexes.
 
     It duplicates nothing: the long text is DetailItem's, and what was said is ActivityItem's.
-    `resolver` is a user id, "" for nobody. `version` grows with every change of a field and not with comments. It grows
-    with the erasure of a person, too: `erased_versions` are those that erasures made, of which no entry tells.
+    `resolver` is a user id, "" for nobody. `requester` is one too, or the id of a person outside the desk: then
+    `tenant_requester` is the ticket's place among those of this person.
+    `version` grows with every change of a field and not with comments. It grows with the erasure of a person, too:
+    `erased_versions` are those that erasures made, of which no entry tells.
     `comment_count`, `commented_at` and `updated_at` tell of comments and not of internal notes: viewers see them too.
     `noted_at`, when the last note was added, is for agents alone. Until something else changes the ticket, `raised_at`
     is the same moment, and with `raised_status` and `resolver_raised` the ticket's place in the lists that agents see.
@@ -226,6 +243,7 @@ class SummaryItem(Item):
     resolver_name = UnicodeAttribute(default="")
     requester = UnicodeAttribute(default="")
     requester_name = UnicodeAttribute()
+    tenant_requester = UnicodeAttribute(null=True)
     created_at = UnicodeAttribute()
     updated_at = UnicodeAttribute()
     comment_count = NumberAttribute(default=0)
@@ -376,8 +394,12 @@ def _fit(item: Raw, arrival: TenantArrival) -> Raw:
     tenant_id, shards = arrival.tenant["tenant_id"]["S"], int(arrival.tenant["shards"]["N"])
     shard = status_shard(int(item["number"]["N"]), shards)
     status = item["status"]["S"].upper()
+    requester_id = item.get("requester", {}).get("S", "")
+    fitted = {name: value for name, value in item.items() if name != "tenant_requester"}
+    if is_requester(requester_id):
+        fitted["tenant_requester"] = {"S": tenant_requester(tenant_id, requester_id)}
     return {
-        **item,
+        **fitted,
         "tenant_status": {"S": tenant_status(tenant_id, status, shard)},
         "raised_status": {"S": raised_status(tenant_id, status)},
     }

@@ -101,10 +101,14 @@ ENTERED: Final = EventType(
 )
 
 
-def created(tenant: TenantContext, number: int, values: Values) -> Event:
-    """Tell of a new ticket that has these values. Its assignment has an event of its own."""
+def created(tenant: TenantContext, number: int, values: Values, *, requester: tuple[str, str]) -> Event:
+    """Tell of a new ticket that has these values. Its assignment has an event of its own.
+
+    `requester` are the id and the name of the person for whom it was opened.
+    """
     told = {field.name: values[field.name] for field in FIELDS if field is not ASSIGNEE}
-    return Event(CREATED, {"number": number, **told, "requester": _me(tenant), "by": _me(tenant)}, 1)
+    for_whom: Json = {"id": requester[0], "name": requester[1]}
+    return Event(CREATED, {"number": number, **told, "requester": for_whom, "by": _me(tenant)}, 1)
 
 
 def commented(tenant: TenantContext, number: int, *, kind: str, body: str, at: str, version: int) -> Event:
