@@ -1,0 +1,108 @@
+"""Turn bytes of a letter into text.
+
+A letter often names the wrong character set, or none. The declared one is believed where it decodes, then UTF-8, which
+hardly ever decodes by accident, then Windows-1252. Guesses are the last resort: they overrule valid text otherwise.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from typing import Final, NamedTuple
+
+# Supersets that mail programs mean by these names, as in the Encoding Standard of the WHATWG.
+_MEANT: Final = {
+    "ascii": "utf-8",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "iso8859-11": "cp874",
+    "tis-620": "cp874",
+    "shift_jis": "cp932",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "euc_kr": "cp949",
+    "big5": "cp950",
+    "iso2022_jp": "iso2022_jp_ext",
+}
+# Names that Python does not know.
+_ALIASES: Final = {
+    "x-sjis": "cp932",
+    "windows-31j": "cp932",
+    "x-ms-cp932": "cp932",
+    "x-gbk": "gb18030",
+    "x-euc-jp": "euc_jp",
+    "iso-8859-8-i": "iso8859-8",
+    "iso-8859-6-i": "iso8859-6",
+    "windows-874": "cp874",
+    "cp-850": "cp850",
+    "unicode-1-1-utf-7": "utf-7",
+    "utf-8mb4": "utf-8",
+    "utf8mb4": "utf-8",
+    "x-mac-roman": "mac-roman",
+    "ansi": "cp1252",
+    "x-unknown": "utf-8",
+    "unknown-8bit": "utf-8",
+    "8bit": "utf-8",
+    "default": "utf-8",
+    "_iso-2022-jp$esc": "iso2022_jp",
+}
+# Codecs of Python that are no character sets. The time of "punycode" grows with the square of the length.
+_REFUSED: Final = frozenset({"punycode", "idna", "unicode_escape", "raw_unicode_escape", "undefined", "mbcs", "oem"})
+_FALLBACK: Final = "cp1252"
+_JAPANESE: Final = re.compile(rb"\x1b(?:\$[@B]|\([BJI])")
+_WRONG_SHARE: Final = 0.02  # of the characters; a letter with more of them in its declared set is in another
+_MARK: Final = "\N{REPLACEMENT CHARACTER}"
+
+
+class Decoded(NamedTuple):
+    """A text, and a sentence about how it was read where that was a guess."""
+
+    text: str
+    remark: str = ""
+
+
+def codec_of(name: str) -> str | None:
+    """Return the name of Python's codec for a character set, None for an unknown one."""
+    name = name.strip().strip("\"'").lower().partition("*")[0][:60]
+    try:
+        found = codecs.lookup(_ALIASES.get(name, name)).name if name else None
+    except (LookupError, ValueError):
+        return None
+    if found is None or found.replace("-", "_") in _REFUSED:
+        return None
+    return _MEANT.get(found, found)
+
+
+def decode(data: bytes, declared: str = "") -> Decoded:
+    """Return the text of bytes in a declared character set. Never raises; unreadable bytes become U+FFFD."""
+    codec = codec_of(declared)
+    if codec and (text := _strict(data, codec)) is not None:
+        return Decoded(text)
+    if codec != "utf-8" and (text := _strict(data, "utf-8")) is not None:
+        known = not declared or codec is None
+        return Decoded(text, "" if known else _guessed("UTF-8", declared))
+    if _JAPANESE.search(data) and (text := _strict(data, "iso2022_jp_ext")) is not None:
+        return Decoded(text)
+    if codec and (text := _replaced(data, codec)).count(_MARK) <= len(text) * _WRONG_SHARE:
+        return Decoded(text, "Some characters of the letter could not be read.")
+    return Decoded(_replaced(data, _FALLBACK), _guessed("Windows-1252", declared))
+
+
+def _strict(data: bytes, codec: str) -> str | None:
+    try:
+        return data.decode(codec)
+    except (UnicodeError, LookupError, ValueError):
+        return None
+
+
+def _replaced(data: bytes, codec: str) -> str:
+    try:
+        return data.decode(codec, "replace")
+    except (UnicodeError, LookupError, ValueError):  # UTF-16 without its mark, for example
+        return data.decode("utf-8", "replace")
+
+
+def _guessed(used: str, declared: str) -> str:
+    if not declared:
+        return f"The letter does not name its character set; it was read as {used}."
+    return f"The letter is not in the character set that it names; it was read as {used}."

@@ -1,0 +1,64 @@
+"""Reading one letter: who wrote it, to whom, when and what."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from portal.mailing import letters
+from portal.mailing.letter_headers import Address
+from portal.mailing.letters import LetterPart, Unreadable
+
+ORDINARY = b"""Return-Path: <juergen@example.de>
+Message-ID: <2@example.de>
+In-Reply-To: <1@desk.example>
+References: <0@desk.example>
+ <1@desk.example>
+From: =?utf-8?Q?J=C3=BC?= =?utf-8?Q?rgen?= <Juergen@Example.de>
+To: Doe, John <john@example.com>, undisclosed:;, "Roe, Jane" <jane@example.com>
+Cc: zed@example.com (Zed),
+Date: Mon, 1 Jan 2024 10:00:00 +0100
+Subject: Printer
+MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary="b"
+
+--b
+Content-Type: text/plain; charset=iso-8859-1
+Content-Transfer-Encoding: quoted-printable
+
+Gr=FC=DFe
+--b
+Content-Type: application/pdf; name*=utf-8''%e2%82%ac.pdf
+Content-Disposition: attachment
+Content-Transfer-Encoding: base64
+
+AAAA
+--b--
+"""
+
+
+def test_a_letter_says_who_wrote_what_to_whom() -> None:
+    letter = letters.read(ORDINARY)
+    assert letter.sender == Address("Jürgen", "juergen@example.de")
+    assert letter.to == (Address("Doe, John", "john@example.com"), Address("Roe, Jane", "jane@example.com"))
+    assert letter.cc == (Address("Zed", "zed@example.com"),)
+    assert (letter.message_id, letter.in_reply_to) == ("<2@example.de>", "<1@desk.example>")
+    assert letter.references == ("<0@desk.example>", "<1@desk.example>")
+    assert (letter.subject, letter.text) == ("Printer", "Grüße")
+    assert letter.date == datetime(2024, 1, 1, 9, tzinfo=UTC)
+    assert letter.attachments == (LetterPart("€.pdf", "application/pdf", 3),)
+
+
+@pytest.mark.parametrize(("raw", "sentence"), [(b"", "empty"), (b"\r\n ", "empty"), (b"a" * 26_214_401, "25 MB")])
+def test_a_letter_that_cannot_be_read_is_refused_with_a_sentence(raw: bytes, sentence: str) -> None:
+    with pytest.raises(Unreadable, match=sentence):
+        letters.read(raw)
+
+
+def test_the_same_letter_on_another_way_has_the_same_digest() -> None:
+    again = b"Received: from elsewhere\r\n" + ORDINARY.replace(b"\n", b"\r\n").replace(b"=FC", b"\xfc").replace(
+        b"quoted-printable", b"8bit"
+    ).replace(b"=DF", b"\xdf")
+    assert letters.read(again).digest == letters.read(ORDINARY).digest
+    assert letters.read(ORDINARY.replace(b"=FC", b"u")).digest != letters.read(ORDINARY).digest
