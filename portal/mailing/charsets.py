@@ -76,13 +76,12 @@ def codec_of(name: str) -> str | None:
 def decode(data: bytes, declared: str = "") -> Decoded:
     """Return the text of bytes in a declared character set. Never raises; unreadable bytes become U+FFFD."""
     codec = codec_of(declared)
-    if codec and (text := _strict(data, codec)) is not None:
-        return Decoded(text)
-    if codec != "utf-8" and (text := _strict(data, "utf-8")) is not None:
-        known = not declared or codec is None
-        return Decoded(text, "" if known else _guessed("UTF-8", declared))
-    if _JAPANESE.search(data) and (text := _strict(data, "iso2022_jp_ext")) is not None:
-        return Decoded(text)
+    if codec and (found := _strict(data, codec)) is not None:
+        return Decoded(found)
+    if codec != "utf-8" and (found := _strict(data, "utf-8")) is not None:
+        return Decoded(found, _guessed("UTF-8", declared) if codec else "")
+    if _JAPANESE.search(data) and (found := _strict(data, "iso2022_jp_ext")) is not None:
+        return Decoded(found)
     if codec and (text := _replaced(data, codec)).count(_MARK) <= len(text) * _WRONG_SHARE:
         return Decoded(text, "Some characters of the letter could not be read.")
     return Decoded(_replaced(data, _FALLBACK), _guessed("Windows-1252", declared))

@@ -33,7 +33,7 @@ _ENCODED: Final = re.compile(r"=\?([^\s?]{1,60})\?([bBqQ])\?([^?]*)(?:\?=|$)")
 _ID: Final = re.compile(r"<([^<>]{1,900})>")
 _BARE_ID: Final = re.compile(r"[^\s<>,;\"]{1,450}@[^\s<>,;\"]{1,450}")
 # The lengths keep the time of text such as "\"\"\" in proportion to its length.
-_TOKEN: Final = re.compile(
+_WORD: Final = re.compile(
     r'"(?:[^"\\]|\\.){0,1000}"|\((?:[^()\\]|\\.){0,1000}\)|<[^<>]{0,1000}>|[,;:]|[^"(<,;:]+|.', re.DOTALL
 )
 _PAIR: Final = re.compile(r';\s{0,20}([\w-]{1,40})\*?\s{0,20}=\s{0,20}("[^"]{0,1000}"|[^;\s]{0,1000})')
@@ -202,17 +202,17 @@ def addresses(text: str) -> tuple[Address, ...]:
     """
     found: list[Address] = []
     words: list[str] = []
-    for match in _TOKEN.finditer(text):
-        token = match[0]
-        if token == ":":
-            words.clear()  # the name of a group
-        elif token == "," and not any("@" in word or word.startswith("<") for word in words):
-            words.append(token)  # a name such as Doe, John without its quotes
-        elif token in (",", ";"):
+    addressed = False
+    for match in _WORD.finditer(text):
+        word = match[0]
+        if word == ":":
+            words, addressed = [], False  # those were the name of a group
+        elif word == ";" or (word == "," and addressed):
             found.append(_mailbox(words))
-            words.clear()
-        else:
-            words.append(token)
+            words, addressed = [], False
+        else:  # a comma too: names such as Doe, John may lack their quotes
+            words.append(word)
+            addressed = addressed or "@" in word or word[0] == "<"
         if len(found) >= _ADDRESSES_LIMIT:
             break
     found = [one for one in (*found, _mailbox(words)) if one != NOBODY]
