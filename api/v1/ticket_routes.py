@@ -35,6 +35,7 @@ from tickets.desk.changing import EditConflict, Present, Wishes
 from tickets.search import search_query, ticket_search
 from tickets.search.search_query import Filters
 from tickets.search.views import place_for_a_search
+from tickets.ticket.fields import Channel
 from tickets.ticket.stored import SummaryItem
 
 router: Final = ApiRouter()
@@ -116,7 +117,7 @@ def create_ticket(request: ApiRequest, ticket: TicketToCreate) -> HttpResponse:
     """Create a ticket. Its requester is the API key."""
 
     def write(companion: Companion[tuple[SummaryItem, str]]) -> None:
-        creating.create(request.acting, companion=companion, **ticket.values)
+        creating.create(request.acting, channel=Channel.API, companion=companion, **ticket.values)
 
     def render(made: tuple[SummaryItem, str]) -> HttpResponse:
         shown = TicketInFull.whole(request.tenant, *made)

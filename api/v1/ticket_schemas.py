@@ -23,6 +23,7 @@ from tickets.ticket.fields import (
     TAG_LIMIT,
     TAGS_LIMIT,
     TITLE_LIMIT,
+    Channel,
     Priority,
     Status,
 )
@@ -47,6 +48,7 @@ _LISTED: Final[dict[str, Any]] = {
     "title": "The printer on the third floor",
     "status": "open",
     "priority": "normal",
+    "channel": "mail",
     "tags": ["printer"],
     "resolver": {"id": "0a1b2c3d4e5f40718293a4b5c6d7e8f9", "name": "Bob Example"},
     "requester_name": "Alice Example",
@@ -74,6 +76,7 @@ class TicketInList(ApiModel, json_schema_extra={"example": _LISTED}):
     title: str
     status: Status
     priority: Priority
+    channel: Channel = Field(description="the way by which it came")
     tags: list[str]
     resolver: PersonOut | None = Field(description="the agent to whom it is assigned")
     requester_name: str
@@ -192,6 +195,7 @@ class _Filtered(ApiQuery):
 
     resolver: _Resolver | None = Field(None, description="a member's id, or none")
     priority: Priority | None = None
+    channel: Channel | None = None
     tag: _Tag | None = None
     created: _Days | None = Field(
         None, description="days in UTC, as 2026-11-20, 2026-11-01..2026-11-07 or 2026-11-01.."

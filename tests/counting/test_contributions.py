@@ -18,7 +18,7 @@ from tests.support.folding import apply, contribution, created, image, kept_coun
 from tickets.counting import coding, contributions, dead_letters, stored
 from tickets.counting.contributions import Part
 from tickets.counting.stored import DeadLetterItem
-from tickets.ticket.fields import Priority, Status
+from tickets.ticket.fields import Channel, Priority, Status
 from tickets.ticket.stored import day_count
 
 ACME = "a" * 32
@@ -34,11 +34,12 @@ def day(date: str) -> Part:
 
 FIRST, LAST = datetime.fromisoformat("2026-11-18"), datetime.fromisoformat("2026-11-20")
 moments = st.datetimes(FIRST, LAST, timezones=st.just(UTC)).map(clock.stamp)
-days = st.dictionaries(st.builds(day_count, st.sampled_from("cro"), moments), st.integers(1, 3), max_size=3)
+days = st.dictionaries(st.builds(day_count, st.sampled_from("cqro"), moments), st.integers(1, 3), max_size=3)
 facts = st.fixed_dictionaries(
     {
         "status": st.sampled_from([s.value for s in Status]),
         "priority": st.sampled_from([p.value for p in Priority]),
+        "channel": st.sampled_from([c.value for c in Channel]),
         "resolver": st.sampled_from(["", ANN, BEN]),
         "tags": st.lists(st.sampled_from(["vpn", "mail", "a.b"]), unique=True, max_size=3),
         "days": days,

@@ -16,7 +16,7 @@ from tests.support.folding import Follower, kept_counts, numbers, recounted
 from tests.support.world import World
 from tickets.desk import bulk, changing, commenting, creating
 from tickets.desk.changing import TicketState
-from tickets.ticket.fields import Priority, Status
+from tickets.ticket.fields import Channel, Priority, Status
 
 NOON = datetime(2026, 11, 18, 12, tzinfo=UTC)  # a Wednesday
 DAY, NEXT = "2026-11-18", "2026-11-19"
@@ -71,6 +71,15 @@ def test_an_opened_ticket(alice: TenantContext, at: At) -> None:
         "tag open.vpn": 1,
         f"{DAY} created": 1,
     }
+
+
+def test_a_ticket_that_came_by_mail(alice: TenantContext, at: At) -> None:
+    creating.create(alice, title="VPN", channel=Channel.MAIL)
+    assert counted(alice).items() >= {"mail.open": 1, f"{DAY} created": 1, f"{DAY} created.mail": 1}.items()
+    at(days=1)
+    changing.change_status(alice, 1, to=Status.CLOSED, version=1)
+    found = counted(alice)
+    assert (found["mail.closed"], found[f"{DAY} created.mail"], "mail.open" in found) == (1, 1, False)
 
 
 def test_an_answer_that_resolves(alice: TenantContext, bob: TenantContext, at: At) -> None:

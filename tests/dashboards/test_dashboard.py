@@ -22,7 +22,7 @@ from tickets.counting import contributions, merge
 from tickets.counting.contributions import Part
 from tickets.dashboards import dashboard, presenters
 from tickets.desk import changing, commenting, creating
-from tickets.ticket.fields import Priority, Status
+from tickets.ticket.fields import Channel, Priority, Status
 
 PAGE = "/tickets/dashboard/"
 
@@ -36,14 +36,14 @@ def follower(engine: None) -> folding.Follower:
 def desk(world: World, follower: folding.Follower) -> World:
     """Five tickets of Acme: two open with nobody, one open with Alice, one pending with Bob, one resolved by Bob."""
     alice, bob = world.context("alice", "acme"), world.context("bob", "acme")
-    for priority, tags in (
-        (Priority.URGENT, ["vpn"]),
-        (Priority.NORMAL, []),
-        (Priority.NORMAL, ["vpn", "mail"]),
-        (Priority.LOW, []),
-        (Priority.LOW, ["mail"]),
+    for priority, channel, tags in (
+        (Priority.URGENT, Channel.MAIL, ["vpn"]),
+        (Priority.NORMAL, Channel.MAIL, []),
+        (Priority.NORMAL, Channel.API, ["vpn", "mail"]),
+        (Priority.LOW, Channel.HAND, []),
+        (Priority.LOW, Channel.MAIL, ["mail"]),
     ):
-        creating.create(alice, title="Broken", priority=priority, tags=tags)
+        creating.create(alice, title="Broken", priority=priority, channel=channel, tags=tags)
     changing.assign(alice, 3, to=alice.user_id, version=1)
     changing.assign(bob, 4, to=bob.user_id, version=1)
     changing.change_status(bob, 4, to=Status.PENDING, version=2)
@@ -94,6 +94,7 @@ def says(monkeypatch: pytest.MonkeyPatch, *, as_of: int, written: int) -> None:
 def test_what_the_rules_wrote_stands_on_the_page(owner: Browser) -> None:
     assert tiles(owner) == {
         "open": 3, "pending": 1, "unassigned": 2, "created": 5, "resolved": 1, "reopened": 0, "commented": 2,
+        "received": 0,
     }  # fmt: skip
 
 
@@ -120,6 +121,22 @@ def test_tags_and_priorities_are_counted_by_status(desk: World) -> None:
     assert {load.name: (load.unresolved, load.total) for load in found.tags} == {"vpn": (2, 2), "mail": (1, 2)}
     assert found.matrix[Status.OPEN, Priority.URGENT] == 1
     assert found.of_status(*Status) == 5
+
+
+def test_channels_are_counted_by_status_and_by_day_and_the_rest_was_made_by_hand(
+    desk: World, owner: Browser, follower: folding.Follower
+) -> None:
+    def counts() -> dict[str, list[int]]:
+        return {line.name: [one.count for one in line.numbers] for line in shown(owner)["context"]["channels"]}
+
+    assert counts() == {"Mail": [2, 0, 1, 0, 3], "Form": [0] * 5, "API": [1, 0, 0, 0, 1], "By hand": [0, 1, 0, 0, 1]}
+    bob = desk.context("bob", "acme")
+    changing.change_status(bob, 1, to=Status.CLOSED, version=1)
+    creating.create(bob, title="Sent", channel=Channel.FORM)
+    follower.fold()
+    assert counts() == {
+        "Mail": [1, 0, 1, 1, 3], "Form": [1, 0, 0, 0, 1], "API": [1, 0, 0, 0, 1], "By hand": [0, 1, 0, 0, 1],
+    }  # fmt: skip
 
 
 def test_the_backlog_is_told_by_calendar_weeks(world: World) -> None:

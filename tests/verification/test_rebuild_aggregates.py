@@ -55,13 +55,14 @@ def test_planted_drift_is_removed_and_reported(world: World, alice: TenantContex
     world.tickets("acme", 5)
     assert settled(alice).state == verify.OK
     today = clock.stamp()[:10]
-    plant(alice, "TOTALS", open_normal=7)
+    plant(alice, "TOTALS", open_normal=7, mail_open=3)
     plant(alice, "DAY", today, created=-2)
     plant(alice, "DAY", "2001-01-01", resolved=1)
     done = rebuild.rebuild(alice.repository)
     assert done.removed == [
         Difference("2001-01-01", "resolved", 1, 0),
         Difference(today, "created", -2, 0),
+        Difference("TOTALS", "mail.open", 3, 0),
         Difference("TOTALS", "open.normal", 7, 0),
     ]
     assert (done.epoch, done.tickets) == (1, 5)

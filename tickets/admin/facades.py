@@ -20,7 +20,7 @@ from tickets.counting import stored as counting_keys
 from tickets.counting.stored import DeadLetterItem
 from tickets.desk import lists
 from tickets.ticket import stored as ticket_keys
-from tickets.ticket.fields import PRIORITY, STATUS
+from tickets.ticket.fields import CHANNEL, PRIORITY, STATUS
 from tickets.ticket.stored import SummaryItem
 
 
@@ -40,6 +40,7 @@ class Ticket(Facade):
     title = models.CharField(max_length=200)
     status = models.CharField(max_length=10, choices=STATUS.choices)
     priority = models.CharField(max_length=10, choices=PRIORITY.choices)
+    channel = models.CharField(max_length=10, choices=CHANNEL.choices)
     requester_name = models.CharField("requester", max_length=100)
     resolver_name = models.CharField("assignee", max_length=100)
     created_at = models.DateTimeField("created")

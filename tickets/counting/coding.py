@@ -3,8 +3,11 @@
 A code is `<kind letter><epoch>:<date>:<name>`; TOTALS and DAY items, whose sort key says the rest, keep the name alone:
 
     TOTALS   on    open.normal        -o  unassigned.open      w2026-11-16  w.2026-11-16      w  weeks long ago
-    DAY      c r o m    created resolved reopened commented    fn fs f0..ff  first.n .sum .<bucket>    d.. done,
-    likewise PEOPLE   <user id, shortened>o    <user id>.open TAGS     vpn.o                    open.vpn
+             =mo   mail.open
+    DAY      c r o m q  created resolved reopened commented received      cm  created.mail
+             fn fs f0..ff    first.n .sum .<bucket>      d.. done, likewise
+    PEOPLE   <user id, shortened>o    <user id>.open
+    TAGS     vpn.o                    open.vpn
 
 The empty name counts the changes that touched the part: as long as it stands still, nothing in the part moved.
 """
@@ -18,7 +21,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 
-from tickets.counting.contributions import BUCKET_NAMES, UNASSIGNED, Contribution, Counts, Kind, Part
+from tickets.counting.contributions import BUCKET_NAMES, COUNTED_CHANNELS, UNASSIGNED, Contribution, Counts, Kind, Part
 from tickets.ticket.fields import Priority, Status
 
 TOUCHES: Final = ""  # the name under which a part's changes are counted
@@ -29,13 +32,23 @@ _KINDS: Final[dict[Kind, str]] = {"TOTALS": "T", "PEOPLE": "P", "TAGS": "G", "DA
 _LETTERS: Final = {letter: kind for kind, letter in _KINDS.items()}
 _STATUS: Final = {s.value: s.value[0] for s in Status}
 _STATUS_OF: Final = {letter: s for s, letter in _STATUS.items()}
-_TOTALS: Final = {f"{s}.{p}": f"{s[0]}{p[0]}" for s in Status for p in Priority} | {
-    f"{UNASSIGNED}.{s}": f"-{s[0]}" for s in Status
+_TOTALS: Final = {
+    **{f"{s}.{p}": f"{s[0]}{p[0]}" for s in Status for p in Priority},
+    **{f"{UNASSIGNED}.{s}": f"-{s[0]}" for s in Status},
+    **{f"{channel}.{s}": f"={channel[0]}{s[0]}" for channel in COUNTED_CHANNELS for s in Status},
 }
-_DAY: Final = {"created": "c", "resolved": "r", "reopened": "o", "commented": "m"} | {
-    f"{what}.{name}": f"{what[0]}{code}"
-    for what in ("first", "done")
-    for name, code in [("n", "n"), ("sum", "s"), *((name, f"{i:x}") for i, name in enumerate(BUCKET_NAMES))]
+_DAY: Final = {
+    "created": "c",
+    "resolved": "r",
+    "reopened": "o",
+    "commented": "m",
+    "received": "q",
+    **{f"created.{channel}": f"c{channel[0]}" for channel in COUNTED_CHANNELS},
+    **{
+        f"{what}.{name}": f"{what[0]}{code}"
+        for what in ("first", "done")
+        for name, code in [("n", "n"), ("sum", "s"), *((name, f"{i:x}") for i, name in enumerate(BUCKET_NAMES))]
+    },
 }
 _SHORT: Final[dict[Kind, dict[str, str]]] = {"TOTALS": _TOTALS, "DAY": _DAY}
 _LONG: Final = {kind: {code: name for name, code in names.items()} for kind, names in _SHORT.items()}

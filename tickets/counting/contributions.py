@@ -12,12 +12,18 @@ A part is a group of counts. Names of the counts in each kind of part:
 
     TOTALS   <status>.<priority>          tickets
              unassigned.<status>          tickets that nobody has
+             <channel>.<status>           tickets that came by mail, a form or the API
              w.<monday>                   unresolved tickets that were opened in this week, see `coding.WEEKS_KEPT`
     PEOPLE   <resolver>.<status>          tickets of a user id
     TAGS     <status>.<tag>               tickets
     DAY      created resolved reopened commented          events of this day; a ticket may be resolved more than once
+             received                                     those of the comments that people outside the desk wrote
+             created.<channel>                            tickets of this day that came by mail, a form or the API
              first.n first.sum first.<bucket>             first responses: number, seconds, histogram
              done.n done.sum done.<bucket>                resolutions that still hold, likewise
+
+Tickets made by hand are all those that came by no channel above: nothing is counted for them, so that the numbers of a
+desk without mail stay as they were, and so do its tickets of before channels.
 """
 
 from __future__ import annotations
@@ -31,8 +37,8 @@ from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
 from portal import clock
-from tickets.ticket.fields import Priority, Status, is_unresolved
-from tickets.ticket.stored import COMMENTED, REOPENED, RESOLVED
+from tickets.ticket.fields import Channel, Priority, Status, is_unresolved
+from tickets.ticket.stored import COMMENTED, RECEIVED, REOPENED, RESOLVED
 
 # Upper bounds of the histograms in seconds, some two to a factor of four; above the last is "over".
 BUCKETS: Final = (
@@ -57,11 +63,12 @@ TAGS: Final = "TAGS"
 DAY: Final = "DAY"
 
 UNASSIGNED: Final = "unassigned"
-EVENT_NAMES: Final = {COMMENTED: "commented", RESOLVED: "resolved", REOPENED: "reopened"}
+EVENT_NAMES: Final = {COMMENTED: "commented", RECEIVED: "received", RESOLVED: "resolved", REOPENED: "reopened"}
+COUNTED_CHANNELS: Final[tuple[Channel, ...]] = tuple(channel for channel in Channel if channel is not Channel.HAND)
 
 # The attributes of a summary that `contribution` reads.
 COUNTED: Final = (
-    "status", "priority", "epoch", "created_at", "resolver", "tags", "days", "responded_at", "resolved_at",
+    "status", "priority", "channel", "epoch", "created_at", "resolver", "tags", "days", "responded_at", "resolved_at",
 )  # fmt: skip
 
 # Raised by `contribution` for an image that no rule of ours writes.
@@ -90,6 +97,7 @@ def contribution(image: Plain) -> Contribution:
     writes.
     """
     status, priority = Status(image["status"]).value, Priority(image["priority"]).value
+    channel = Channel(image.get("channel", Channel.HAND))
     epoch = _whole(image.get("epoch", 0))
     created_at = clock.parse(image["created_at"])
     totals = Counter((f"{status}.{priority}",))
@@ -102,7 +110,11 @@ def contribution(image: Plain) -> Contribution:
         totals[f"w.{monday(created_at.date())}"] += 1
     if tags := [f"{status}.{_text(tag)}" for tag in _list(image.get("tags", []))]:
         counted[Part("TAGS", "", epoch)] = Counter(tags)
-    _of_day(counted, created_at.date(), epoch)["created"] += 1
+    opened = _of_day(counted, created_at.date(), epoch)
+    opened["created"] += 1
+    if channel is not Channel.HAND:
+        totals[f"{channel}.{status}"] += 1
+        opened[f"created.{channel}"] += 1
     for name, count in image.get("days", {}).items():
         if n := _whole(count):
             _of_day(counted, date.fromisoformat(name[:-1]), epoch)[EVENT_NAMES[name[-1]]] += n

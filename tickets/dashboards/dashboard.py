@@ -13,7 +13,7 @@ All days are in UTC. Counts below zero, the trace of an error until it is repair
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import partial
@@ -27,12 +27,12 @@ from tenants.membership import members
 from tenants.tenancy.context import TenantContext
 from tickets.counting import contributions, stored_counts
 from tickets.counting import stored as aggregate_keys
-from tickets.counting.contributions import Counts
+from tickets.counting.contributions import COUNTED_CHANNELS, Counts
 from tickets.counting.leaders import Outside
 from tickets.counting.stored import VerifiedItem
 from tickets.counting.stored_counts import Aggregates, Stored
 from tickets.dashboards.durations import Durations
-from tickets.ticket.fields import UNRESOLVED, Priority, Status
+from tickets.ticket.fields import UNRESOLVED, Channel, Priority, Status
 from tickets.ticket.stored import TICKETS
 
 State = Literal["current", "behind", "stopped", "unknown"]
@@ -155,6 +155,16 @@ class Day:
     resolved: int
     reopened: int
     commented: int
+    received: int  # those of the comments that people outside the desk wrote
+
+
+@dataclass(frozen=True)
+class ChannelLoad:
+    """Tickets by the way they came: all by status, and those that were opened in the period."""
+
+    channel: Channel
+    statuses: Mapping[Status, int]
+    created: int
 
 
 @dataclass(frozen=True)
@@ -185,6 +195,7 @@ class Dashboard:
     matrix: Mapping[tuple[Status, Priority], int]
     days: list[Day]
     ages: list[Age]
+    channels: list[ChannelLoad]
     loads: list[Load]  # most unresolved first: nobody, and the people who lead
     tags: list[Load]  # likewise
     other_people: Outside  # who have tickets and are not among `loads`
@@ -259,6 +270,7 @@ def read(tenant: TenantContext, *, days: int) -> Dashboard:
         matrix=_matrix(totals),
         days=[_day(d, by_day[d]) for d in shown.dates()],
         ages=_ages(totals, shown.last),
+        channels=_channels(totals, [by_day[d] for d in shown.dates()]),
         loads=of_people(totals, persons, names),
         tags=of_tags(tags),
         other_people=seen.recent.outside("P"),
@@ -313,8 +325,18 @@ def _matrix(totals: Counts) -> dict[tuple[Status, Priority], int]:
 
 
 def _day(day: date, counts: Counts) -> Day:
-    numbers = (max(0, counts[name]) for name in ("created", "done.n", "reopened", "commented"))
+    numbers = (max(0, counts[name]) for name in ("created", "done.n", "reopened", "commented", "received"))
     return Day(day, *numbers)
+
+
+def _channels(totals: Counts, days: Sequence[Counts]) -> list[ChannelLoad]:
+    """Return the tickets of each channel. Those made by hand are the ones that came by no other."""
+    all_tickets = {s: sum(totals[f"{s}.{p}"] for p in Priority) for s in Status}
+    statuses = {channel: {s: max(0, totals[f"{channel}.{s}"]) for s in Status} for channel in COUNTED_CHANNELS}
+    created = {channel: max(0, sum(day[f"created.{channel}"] for day in days)) for channel in COUNTED_CHANNELS}
+    statuses[Channel.HAND] = {s: max(0, n - sum(one[s] for one in statuses.values())) for s, n in all_tickets.items()}
+    created[Channel.HAND] = max(0, sum(day["created"] for day in days) - sum(created.values()))
+    return [ChannelLoad(channel, statuses[channel], created[channel]) for channel in Channel]
 
 
 # Whole weeks, counted back from the current one: exact, because tickets are counted by the Monday of their week.

@@ -89,6 +89,7 @@ def dashboard(tenant: TenantContext, found: Dashboard) -> dict[str, Any]:
         "ages_largest": max(age.count for age in found.ages),
         "priorities": [p.label for p in Priority],
         "matrix": _matrix(found),
+        "channels": _channels(found, to_read[shown.first]),
         "loads": _lines(found.loads, lambda load: _resolver(tenant, load), "load", others=found.other_people),
         "tags": _lines(found.tags, lambda load: {"tag": load.key}, "tag", others=found.other_tags, among=found),
         "durations": [
@@ -130,13 +131,15 @@ def _lately(found: Dashboard) -> list[Tile]:
     too: the lists hold these tickets, page by page, however many there are."""
     days = str(found.period)
     sums = {
-        what: sum(getattr(d, what) for d in found.days) for what in ("created", "resolved", "reopened", "commented")
+        what: sum(getattr(d, what) for d in found.days)
+        for what in ("created", "resolved", "reopened", "commented", "received")
     }
     return [
         Tile("created", "Opened", _number(sums["created"], status=ANY, created=days)),
         Tile("resolved", "Resolved", _number(sums["resolved"], status=ANY, resolved=days)),
         Tile("reopened", "Reopened", _number(sums["reopened"], status=ANY, reopened=days)),
         Tile("commented", "Comments", _number(sums["commented"], status=ANY, commented=days)),
+        Tile("received", "Of these by requesters", Number(sums["received"])),
         Tile("first", "First answer", seconds=found.first.median, note="median"),
         Tile("done", "Time to resolve", seconds=found.done.median, note="median"),
     ]
@@ -179,6 +182,24 @@ def _matrix(found: Dashboard) -> list[Line]:
             ],
         )
         for s in Status
+    ]
+
+
+def _channels(found: Dashboard, to_read: int) -> list[Line]:
+    """Return channels by status, each row with the tickets opened in the period at its end."""
+    return [
+        Line(
+            f"channel-{one.channel}",
+            one.channel.label,
+            [
+                *(
+                    _number(one.statuses[s], among=found.of_status(s), status=s, channel=one.channel.value)
+                    for s in Status
+                ),
+                _number(one.created, among=to_read, status=ANY, channel=one.channel.value, created=str(found.period)),
+            ],
+        )
+        for one in found.channels
     ]
 
 

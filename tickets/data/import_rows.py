@@ -33,7 +33,7 @@ from tickets.ticket.fields import (
     ASSIGNEE,
     DESCRIPTION_LIMIT,
     FIELDS,
-    OPTIONAL,
+    LATER,
     TAG_LIMIT,
     TAGS_LIMIT,
     TITLE_LIMIT,
@@ -356,7 +356,7 @@ class ExportedTicket:
     def digest(self) -> str:
         """Equal as long as nothing has changed in the line."""
         told = asdict(self.told)
-        told |= {name: value for name, value in told.pop("values").items() if value or name not in OPTIONAL}
+        told |= {name: value for name, value in told.pop("values").items() if value != LATER.get(name)}
         return hashlib.blake2b(repr(sorted(told.items())).encode(), digest_size=16).hexdigest()
 
 
@@ -402,8 +402,8 @@ class _LineReader(RowValues):
         if isinstance(field, TagsField):
             return self._tags()
         if isinstance(field, ChoiceField):
-            is_missing = field.is_optional and not self.value.get(field.name)
-            return "" if is_missing else field.clean(self._word(self.value, field.name))
+            is_missing = field.name in LATER and not self.value.get(field.name)
+            return field.initial if is_missing else field.clean(self._word(self.value, field.name))
         text = self.text(self.value.get(field.name), field.name)
         return text if isinstance(field, LongTextField) else field.clean(text)
 

@@ -300,7 +300,7 @@ class Wishes:
     """
 
     def __init__(self, *, restoring: str = "", **values: Any) -> None:
-        fields.known(values)
+        fields.changeable(values)
         self.restoring = restoring
         self.values: Values = {name: value for name, value in values.items() if value is not None}
 

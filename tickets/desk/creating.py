@@ -23,6 +23,7 @@ from tickets.ticket.fields import (
     DESCRIPTION,
     EDITED,
     FIELDS,
+    FIXED,
     STATUS,
     SUMMARISED,
     TAGS,
@@ -45,10 +46,10 @@ def create(
 ) -> int:
     """Create a ticket and return its number. The same request again returns the number that it made before.
 
-    The values of fields are given by name; `resolver` is the id of the member who gets it. `requester` is the person
-    outside the desk for whom it is, or their id, None for whoever creates it. Two writes: the counter,
-    then one transaction of request record, summary, detail, first events, and where somebody subscribed the row that
-    tells of them. A number is lost, never given twice, when the second fails. A `companion` is told the summary and the
+    The values of fields are given by name; `resolver` is the id of the member who gets it, and `channel` the way by
+    which the ticket came. `requester` is the person outside the desk for whom it is, or their id, None for whoever
+    creates it. Two writes: the counter, then one transaction of request record, summary, detail, first events, and
+    where somebody subscribed the row that tells of them. A number is lost, never given twice, when the second fails. A `companion` is told the summary and the
     description, and sees to repetitions in place of the request record. Raises Invalid, Throttled.
     """
     made = _made_of(values)
@@ -88,7 +89,7 @@ def _summary_of(tenant: TenantContext, counter: CounterItem, made: Values, outsi
         tenant.repository.key(stored.ticket, number),
         stored.SUMMARY,
         number=number,
-        **{field.name: field.stored(made[field.name]) for field in SUMMARISED},
+        **{field.name: field.stored(made[field.name]) for field in (*SUMMARISED, *FIXED)},
         requester=outside.id if outside else tenant.user_id,
         requester_name=outside.label if outside else tenant.user_name,
         tenant_requester=tenant.repository.key(stored.tenant_requester, outside.id) if outside else None,

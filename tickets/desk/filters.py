@@ -1,6 +1,6 @@
 """Which tickets a list shows, beyond what a key serves: words of an address turned into conditions on rows.
 
-Keys serve status and resolver. Priority, tag and days are asked of each row that is read; see lists.py.
+Keys serve status and resolver. Priority, channel, tag and days are asked of each row that is read; see lists.py.
 """
 
 from __future__ import annotations

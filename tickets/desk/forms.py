@@ -121,7 +121,7 @@ class ChangeForm(Resendable):
 
     def __init__(self, data: QueryDict) -> None:
         super().__init__(data)
-        self.chosen = [choice for choice in fields.CHOICES if choice.name in data]
+        self.chosen = [choice for choice in fields.CHANGED if choice.name in data]
         for choice in self.chosen:
             self.fields[choice.name] = forms.ChoiceField(
                 required=not choice.is_optional, choices=choice.choices, widget=forms.HiddenInput

@@ -17,7 +17,7 @@ from portal import clock
 from tenants.tenancy.context import TenantContext
 from tickets.desk.changing import derived
 from tickets.ticket import fields, stored
-from tickets.ticket.fields import ASSIGNEE, DESCRIPTION, FIELDS, STATUS, SUMMARISED, Values
+from tickets.ticket.fields import ASSIGNEE, DESCRIPTION, FIELDS, FIXED, STATUS, SUMMARISED, Values
 from tickets.ticket.stored import ActivityItem, ChangeMap, DetailItem, SummaryItem
 
 
@@ -125,7 +125,7 @@ def collection(tenant: TenantContext, number: int, history: History, *, epoch: i
         pk,
         stored.SUMMARY,
         number=number,
-        **{field.name: field.stored(values[field.name]) for field in SUMMARISED},
+        **{field.name: field.stored(values[field.name]) for field in (*SUMMARISED, *FIXED)},
         resolver_name=history.resolver_name,
         requester=history.requester,
         requester_name=history.requester_name,

@@ -44,5 +44,12 @@ def _with_links(text: str, tickets_url: str, verbatim: int) -> str:
 GLOBALS: Final[dict[str, Any]] = {}
 FILTERS: Final = {"ticket_text": ticket_text}
 PIECES: Final = {
-    "tickets/pieces.html": {"person": 4096, "priority": 64, "status": 64, "row_tags": 1024, "row_count": 256}
+    "tickets/pieces.html": {
+        "person": 4096,
+        "priority": 64,
+        "channel": 16,
+        "status": 64,
+        "row_tags": 1024,
+        "row_count": 256,
+    }
 }

@@ -30,6 +30,7 @@ class ListedTicket(NamedTuple):
     title: str
     status: str
     priority: str
+    channel: str
     labels: dict[str, str]  # of the fields that have a few values
     tags: tuple[str, ...]
     resolver: str
@@ -53,6 +54,7 @@ def listed(tenant: TenantContext, item: SummaryItem, *, description: str = "") -
         title=of["title"],
         status=status,
         priority=of["priority"],
+        channel=of["channel"],
         labels=_labels(*map(of.get, _CHOICE_NAMES)),
         tags=tuple(of["tags"]),
         resolver=resolver,
@@ -109,7 +111,7 @@ def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: boo
         **(_seen(tenant, summary, stored.activity[-1].at if stored.activity else "") if is_latest else {}),
         "statuses": _statuses(summary),
         "can_resolve": Status.RESOLVED in MOVES[Status(summary.status)],
-        "choices": {name: choice.offered(getattr(summary, name)) for name, choice in fields.FILTERS.items()},
+        "choices": {choice.name: choice.offered(getattr(summary, choice.name)) for choice in fields.CHANGED},
         "can_write": tenant.is_agent,
     }
 
@@ -171,8 +173,8 @@ def queue_url(**params: str | None) -> str:
     """Return the queue with these filters in its address; None and "" leave one out. The words of each: filters.py.
 
     `status` is a status, "unresolved" or "any"; `resolver` "me", "none" or a user id, whose `name` is shown until a
-    row says it; `priority` and `tag` are words; `created`, `resolved`, `reopened` and `commented` are days in UTC:
-    "2026-11-20", "2026-11-01..2026-11-07", "..2026-11-20" or "2026-11-01..". `after` is a cursor.
+    row says it; `priority`, `channel` and `tag` are words; `created`, `resolved`, `reopened` and `commented` are days
+    in UTC: "2026-11-20", "2026-11-01..2026-11-07", "..2026-11-20" or "2026-11-01..". `after` is a cursor.
     """
     return tickets_url() + _query(tuple(params.items()))
 

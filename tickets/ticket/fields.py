@@ -103,6 +103,19 @@ class Priority(ChoiceValue):
     LOW = "low"
 
 
+class Channel(ChoiceValue):
+    """The way by which a ticket came."""
+
+    MAIL = "mail"
+    FORM = "form"
+    API = "api"
+    HAND = "hand"
+
+    @property
+    def label(self) -> str:
+        return {Channel.API: "API", Channel.HAND: "By hand"}.get(self) or super().label
+
+
 # --- texts ---
 
 
@@ -169,7 +182,8 @@ class TicketField:
 
     `about` says in a few words what it may hold, `example` is a value for documents, `initial` the value of a new
     ticket for which none is given. A field that is listed is projected into the indexes and shown by lists. Where the
-    history does not tell all of a former value, `kept_as` is the attribute of its entries that does.
+    history does not tell all of a former value, `kept_as` is the attribute of its entries that does. A field that is
+    fixed is given when the ticket is made, and nothing changes it.
     """
 
     name: str
@@ -178,6 +192,7 @@ class TicketField:
     example: Any
     initial: Any = ""
     is_listed: bool = True
+    is_fixed: bool = False
     kept_as: str = ""
     told_as: str = "text"  # its type in events
 
@@ -235,10 +250,14 @@ class LongTextField(TextField):
 
 @dataclass(frozen=True, kw_only=True)
 class ChoiceField(TicketField):
-    """One of a few words, or "" where it is optional. All but the status are filters and search operators, too."""
+    """One of a few words, or "" where it is optional. All but the status are filters and search operators, too.
+
+    `is_later` says that tickets and exports of before the field have no value, which stands for the initial one.
+    """
 
     words: type[ChoiceValue]
     is_optional: bool = False
+    is_later: bool = False
     none: str = "None"  # as pages show ""
 
     def clean(self, value: Any) -> Any:
@@ -327,6 +346,16 @@ PRIORITY: Final = ChoiceField(
     initial=Priority.NORMAL,
     words=Priority,
 )
+CHANNEL: Final = ChoiceField(
+    name="channel",
+    label="Channel",
+    about="mail, form, api or hand",
+    example="mail",
+    initial=Channel.HAND,
+    is_fixed=True,
+    is_later=True,
+    words=Channel,
+)
 TAGS: Final = TagsField(name="tags", label="Tags", about="perhaps empty", example=["printer"])
 ASSIGNEE: Final = PersonField(
     name="resolver",
@@ -338,21 +367,32 @@ ASSIGNEE: Final = PersonField(
 )
 
 # In the order of documents, of pages that compare two versions, and of columns.
-FIELDS: Final[tuple[TicketField, ...]] = (TITLE, DESCRIPTION, STATUS, PRIORITY, TAGS, ASSIGNEE)
+FIELDS: Final[tuple[TicketField, ...]] = (TITLE, DESCRIPTION, STATUS, PRIORITY, CHANNEL, TAGS, ASSIGNEE)
 BY_NAME: Final = {field.name: field for field in FIELDS}
 LABELS: Final = {field.name: field.label for field in FIELDS}
 CHOICES: Final = tuple(field for field in FIELDS if isinstance(field, ChoiceField))
-# Fields that came later: what was made before has none of them.
 OPTIONAL: Final = frozenset(field.name for field in CHOICES if field.is_optional)
+# The initial values of fields that came later: what was made before has none of them.
+LATER: Final = {field.name: field.initial for field in CHOICES if field.is_optional or field.is_later}
+# The choices that people change.
+CHANGED: Final = tuple(field for field in CHOICES if not field.is_fixed)
 # The choices that are asked of rows. Lists of a status are served by a key.
 FILTERS: Final = {field.name: field for field in CHOICES if field is not STATUS}
 # The fields that the form of a ticket edits; status and assignee have rules of their own.
-EDITED: Final = tuple(field for field in FIELDS if field not in (STATUS, ASSIGNEE))
+EDITED: Final = tuple(field for field in FIELDS if field not in (STATUS, ASSIGNEE) and not field.is_fixed)
 # Those of them that are attributes of the summary.
 SUMMARISED: Final = tuple(field for field in EDITED if field is not DESCRIPTION)
+FIXED: Final = tuple(field for field in FIELDS if field.is_fixed)
 
 
 def known(names: Iterable[str]) -> None:
     """Raise TypeError where one of these is no field's name."""
     if unknown := set(names) - BY_NAME.keys():
         raise TypeError(f"a ticket has no field {sorted(unknown)}")
+
+
+def changeable(names: Iterable[str]) -> None:
+    """Raise TypeError where one of these is no field's name, or that of a fixed field."""
+    known(names)
+    if fixed := {field.name for field in FIXED}.intersection(names):
+        raise TypeError(f"nothing changes {sorted(fixed)} of a ticket")

@@ -21,7 +21,7 @@ from portal.schema.holdings import FilePlace, Holding, Raw, Reader, Stage, Store
 from portal.schema.registry import Grant, declare
 from portal.schema.row_forms import Check, RowForm
 from portal.schema.tables import Index, Table
-from tickets.ticket.fields import CHOICES, FIELDS, NUMBER_GAP, TAGS
+from tickets.ticket.fields import CHOICES, FIELDS, NUMBER_GAP, TAGS, Channel
 
 # A list row, and nothing else: each projected attribute is written to both indexes on every change.
 # An index always carries the base table's keys and its own; the other index's key is listed because a row's
@@ -203,7 +203,8 @@ def owner_of(pk: str) -> tuple[str, int] | None:
 # --- items ---
 
 
-COMMENTED, RESOLVED, REOPENED = "c", "r", "o"  # kinds of events in a summary's `days`
+# Kinds of events in a summary's `days`: a comment of somebody outside the desk is both of the first two.
+COMMENTED, RECEIVED, RESOLVED, REOPENED = "c", "q", "r", "o"
 
 
 def day_count(kind: str, at: str) -> str:
@@ -238,6 +239,7 @@ class SummaryItem(Item):
     title = UnicodeAttribute()
     status = UnicodeAttribute()
     priority = UnicodeAttribute()
+    channel = UnicodeAttribute(default=Channel.HAND.value)
     tags: ListAttribute[Any] = ListAttribute(default=list)
     resolver = UnicodeAttribute(default="")
     resolver_name = UnicodeAttribute(default="")
@@ -444,8 +446,13 @@ def _numbers_in(values: Iterable[Raw]) -> bool:
     return all(int(one["N"]) >= 0 for one in values)
 
 
+_EVENTS: Final = (COMMENTED, RECEIVED, RESOLVED, REOPENED)
+
+
 def _days(values: Raw) -> bool:
-    return _numbers_in(values.values()) and all(date.fromisoformat(name[:-1]) and name[-1] in "cro" for name in values)
+    return _numbers_in(values.values()) and all(
+        date.fromisoformat(name[:-1]) and name[-1] in _EVENTS for name in values
+    )
 
 
 def _forms() -> tuple[RowForm, ...]:

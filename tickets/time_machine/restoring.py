@@ -25,7 +25,7 @@ from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tickets.desk import changing
 from tickets.desk.changing import TicketState, Wishes
-from tickets.ticket.fields import ASSIGNEE, DESCRIPTION, LABELS
+from tickets.ticket.fields import ASSIGNEE, BY_NAME, DESCRIPTION, LABELS
 from tickets.time_machine import past_tickets
 from tickets.time_machine.past_tickets import PastTicket, ThenAndNow
 
@@ -142,7 +142,9 @@ def wishes_for(
     if ASSIGNEE.name in differing and (unable := _unable(then, people)):
         lacks.append(unable)
     is_given_back = ASSIGNEE.name in differing and all(lack.field != ASSIGNEE.name for lack in lacks)
-    values = then.values if is_given_back else {**then.values, ASSIGNEE.name: None}
+    values = {name: value for name, value in then.values.items() if not BY_NAME[name].is_fixed}
+    if not is_given_back:
+        values[ASSIGNEE.name] = None
     wishes = Wishes(**values, restoring=f"restored the ticket as of {clock.parse(at):%-d %B %Y, %H:%M:%S} UTC:")
     return wishes, tuple(lacks)
 
