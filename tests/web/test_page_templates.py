@@ -73,6 +73,7 @@ TEXT = st.sampled_from(["", "Ann", HOSTILE, "Ann Bo"])
 ARGUMENTS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "person": st.tuples(TEXT, st.booleans(), st.booleans()),
     "priority": st.tuples(TEXT, TEXT),
+    "channel": st.tuples(TEXT, TEXT),
     "status": st.tuples(TEXT, TEXT),
     "row_tags": st.tuples(st.lists(TEXT, max_size=5).map(tuple), TEXT),
     "row_count": st.tuples(st.integers(1, 3)),
