@@ -71,21 +71,7 @@ def dashboard(tenant: TenantContext, found: Dashboard) -> dict[str, Any]:
         "lately": _lately(found),
         "daily": _daily(found, to_read),
         "statuses": [s.label for s in Status],
-        "ages": [
-            Line(
-                f"age-{i}",
-                age.label,
-                [
-                    _number(
-                        age.count,
-                        among=found.of_status(*UNRESOLVED),
-                        status=UNRESOLVED_LIST,
-                        created=_days(age.first, age.last),
-                    )
-                ],
-            )
-            for i, age in enumerate(found.ages)
-        ],
+        "ages": _ages(found),
         "ages_largest": max(age.count for age in found.ages),
         "priorities": [p.label for p in Priority],
         "matrix": _matrix(found),
@@ -168,6 +154,19 @@ def _changed_since(found: Dashboard) -> dict[date, int]:
     events = accumulate(day.created + day.resolved + day.reopened + day.commented for day in latest_first)
     tickets = found.of_status(*Status)
     return {day.date: min(tickets, count) for day, count in zip(latest_first, events, strict=True)}
+
+
+def _ages(found: Dashboard) -> list[Line]:
+    """Return the ages of unresolved tickets, with their numbers."""
+    among = found.of_status(*UNRESOLVED)
+    return [
+        Line(
+            f"age-{i}",
+            age.label,
+            [_number(age.count, among=among, status=UNRESOLVED_LIST, created=_days(age.first, age.last))],
+        )
+        for i, age in enumerate(found.ages)
+    ]
 
 
 def _matrix(found: Dashboard) -> list[Line]:

@@ -49,8 +49,9 @@ def create(
     The values of fields are given by name; `resolver` is the id of the member who gets it, and `channel` the way by
     which the ticket came. `requester` is the person outside the desk for whom it is, or their id, None for whoever
     creates it. Two writes: the counter, then one transaction of request record, summary, detail, first events, and
-    where somebody subscribed the row that tells of them. A number is lost, never given twice, when the second fails. A `companion` is told the summary and the
-    description, and sees to repetitions in place of the request record. Raises Invalid, Throttled.
+    where somebody subscribed the row that tells of them. A number is lost, never given twice, when the second fails. A
+    `companion` is told the summary and the description, and sees to repetitions in place of the request record. Raises
+    Invalid, Throttled.
     """
     made = _made_of(values)
     resolver, description = made[ASSIGNEE.name], made[DESCRIPTION.name]
