@@ -79,6 +79,10 @@ class AuditAction(StrEnum):
     INVITATION_REVOKED = "invitation.revoked", "revoked the invitation for"
     INVITATION_ACCEPTED = "invitation.accepted", "accepted the invitation"
     PERSON_ERASED = "person.erased", "erased from the desk"  # from the desk, not from the trail
+    REQUESTER_CREATED = "requester.created", "added the requester"
+    REQUESTER_CHANGED = "requester.changed", "changed the requester"
+    REQUESTER_MERGED = "requester.merged", "merged another person into the requester"
+    REQUESTER_MERGE_UNDONE = "requester.merge_undone", "undid a merge into the requester"
     TICKETS_HANDED_ON = "tickets.handed_on", "reassigned the tickets of"
     TICKETS_RESTORED = "tickets.restored", "restored"  # to what they were at a time
     USER_CREATED = "user.created", "created the account of"
