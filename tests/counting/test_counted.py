@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tests.support.folding import Follower, kept_counts, numbers, recounted
 from tests.support.world import World
 from tickets.desk import bulk, changing, commenting, creating
 from tickets.desk.changing import TicketState
+from tickets.requesters import requesters
 from tickets.ticket.fields import Channel, Priority, Status
 
 NOON = datetime(2026, 11, 18, 12, tzinfo=UTC)  # a Wednesday
@@ -108,6 +110,25 @@ def test_neither_the_requester_nor_a_note_answers_and_a_note_is_no_comment(
     commenting.comment(bob, 1, body="And again.")
     found = counted(alice)
     assert (found[f"{DAY} commented"], found[f"{DAY} first.n"], found[f"{DAY} first.1800"]) == (3, 1, 1)
+
+
+def test_nobody_outside_the_desk_answers_and_what_they_write_counts_apart(
+    alice: TenantContext, bob: TenantContext, at: At
+) -> None:
+    jane, joe = (requesters.ensure(alice, address) for address in ("jane@example.org", "joe@example.org"))
+    number = creating.create(alice, title="VPN", requester=jane, channel=Channel.MAIL)
+    for minutes, person in ((5, jane), (10, joe)):  # the requester, and somebody who reads along
+        at(minutes=minutes)
+        outside = replace(alice, user_id=person.id, user_name=person.label)
+        commenting.comment(outside, number, body="It still does not work.")
+    found = counted(alice)
+    assert (found[f"{DAY} commented"], found[f"{DAY} received"]) == (2, 2)
+    assert f"{DAY} first.n" not in found
+    at(minutes=20)
+    commenting.comment(alice, number, body="Restart it.")  # by whom the ticket was opened: for Jane
+    found = counted(alice)
+    assert (found[f"{DAY} commented"], found[f"{DAY} received"]) == (3, 2)
+    assert (found[f"{DAY} first.n"], found[f"{DAY} first.sum"]) == (1, 20 * 60)
 
 
 def test_a_ticket_that_is_reopened_and_resolved_again(alice: TenantContext, bob: TenantContext, at: At) -> None:

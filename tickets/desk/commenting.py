@@ -183,13 +183,18 @@ def _noted(tenant: TenantContext, state: TicketState, at: str, to: Status | None
 
 
 def _counting(tenant: TenantContext, summary: SummaryItem, at: str) -> list[Action]:
-    """Let the summary remember a comment: how many there are, the last one, and the first that answers."""
+    """Let the summary remember a comment: how many there are, the last one, and the first that answers.
+
+    A member or an API key answers, and nobody from outside the desk, neither the requester nor who reads along.
+    """
     actions: list[Action] = [
         SummaryItem.commented_at.set(at),
         counted(stored.COMMENTED, at),
         SummaryItem.comment_count.add(1),
     ]
-    if tenant.user_id != summary.requester:
+    if stored.is_requester(tenant.user_id):
+        actions.append(counted(stored.RECEIVED, at))
+    elif tenant.user_id and tenant.user_id != summary.requester:
         actions.append(SummaryItem.responded_at.set(SummaryItem.responded_at | at))
     return actions
 

@@ -83,7 +83,9 @@ class History:
             elif entry.kind == "comment":
                 days[stored.day_count(stored.COMMENTED, at)] += 1
                 found["commented_at"] = at
-                if (entry.author, entry.author_name) != requester:
+                if stored.is_requester(entry.author):
+                    days[stored.day_count(stored.RECEIVED, at)] += 1
+                elif (entry.author, entry.author_name) != requester:
                     found.setdefault("responded_at", at)
             for name, before, after in entry.changes:
                 if name != "status" or fields.is_unresolved(before) == fields.is_unresolved(after):
