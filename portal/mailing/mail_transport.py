@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import re
 from dataclasses import dataclass
+from email.utils import parseaddr
 from smtplib import (
     SMTPAuthenticationError,
     SMTPDataError,
@@ -40,11 +41,13 @@ _LINK: Final = re.compile(r"https?:\S+", re.I)
 
 @dataclass(frozen=True)
 class HandOver:
-    """Say what came of it. `note` is a sentence; `nobody_there` the addresses that are nobody's."""
+    """Say what came of it. `note` is a sentence; `nobody_there` the addresses that are nobody's. `carrier_id` is the
+    Message-ID that the carrier gave the mail in place of its own, without its domain, "" where it kept that."""
 
     state: Literal["taken", "later", "refused"]
     note: str
     nobody_there: tuple[str, ...] = ()
+    carrier_id: str = ""
 
 
 def hand_over(message: EmailMessage) -> HandOver:
@@ -67,7 +70,7 @@ def hand_over(message: EmailMessage) -> HandOver:
         return HandOver("later", _sentence(f"The mail server could not take it: {error}"))
     except (Throttled, Unavailable) as error:
         return HandOver("later", error.message)
-    return HandOver("taken", "Handed to the mail server.")
+    return HandOver("taken", "Handed to the mail server.", carrier_id=getattr(message, "carrier_id", ""))
 
 
 def said(code: int, answer: bytes | str) -> str:
@@ -89,7 +92,7 @@ def is_nobody_there(code: int, answer: bytes | str) -> bool:
 
 def _recipients(error: SMTPRecipientsRefused) -> HandOver:
     answers = error.recipients
-    nobody = tuple(address for address, answer in answers.items() if is_nobody_there(*answer))
+    nobody = tuple(parseaddr(address)[1] for address, answer in answers.items() if is_nobody_there(*answer))
     first = said(*next(iter(answers.values())))
     if any(code < 500 for code, _ in answers.values()):
         return HandOver("later", first, nobody)

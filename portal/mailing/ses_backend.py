@@ -58,9 +58,10 @@ def _send(message: EmailMessage) -> None:
     if settings.SES_CONFIGURATION_SET:
         request["ConfigurationSetName"] = settings.SES_CONFIGURATION_SET
     try:
-        _client().send_email(**request)
+        answer = _client().send_email(**request)
     except (BotoCoreError, ClientError) as error:
         raise translated(error) from error
+    message.carrier_id = answer.get("MessageId", "")  # type: ignore[attr-defined]  # SES sends it as the Message-ID
 
 
 def translated(error: Exception) -> PortalError:

@@ -60,6 +60,7 @@ class AuditAction(StrEnum):
     TENANT_PURGED = "tenant.purged", "deleted a desk, by"  # of the platform: it names the certificate and no tenant
     TENANT_RENAMED = "tenant.renamed", "renamed"
     TENANT_DEFAULTS_CHANGED = "tenant.defaults_changed", "changed the defaults of"
+    TENANT_MAIL_CHANGED = "tenant.mail_changed", "changed the mail settings of"
     TENANT_SIGN_IN_CHANGED = "tenant.sign_in_changed", "changed how members sign in to"
     TENANT_LIMITS_CHANGED = "tenant.limits_changed", "changed the plan or limits of"
     TENANT_QUEUES_CHANGED = "tenant.queues_changed", "changed the queues of"

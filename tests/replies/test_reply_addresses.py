@@ -13,6 +13,7 @@ from tickets.replies import message_ids, reply_addresses
 from tickets.replies.mail_tokens import MOST
 from tickets.replies.message_ids import message_id, read_message_id
 from tickets.replies.reply_addresses import address_of
+from tickets.ticket.stored import activity
 
 ACME, GLOBEX = "a" * 32, "b" * 32
 ALICE, BOB = "1" * 32, "rq_" + "2" * 32
@@ -119,7 +120,7 @@ def test_no_number_reaches_the_mark_of_agents(number: int) -> None:
 def test_a_message_id_says_its_ticket(desk: str, number: int, entry: str) -> None:
     ours = message_id(desk, number, entry)
     for text in (ours, ours.strip("<>"), f"  {ours}\r\n", ours.upper()):
-        assert read_message_id(text) == (desk, number)
+        assert read_message_id(text) == (desk, number, entry)
 
 
 @given(desks, numbers, entries, st.data())
@@ -147,6 +148,15 @@ def test_the_entry_of_one_letter_does_not_fit_another() -> None:
     assert message_id(ACME, 7, "e2") != ours
 
 
+def test_the_entry_of_a_letter_leads_back_to_its_sort_key() -> None:
+    sort = activity("2026-11-20T09:30:00.000123Z", "0a1b2c3d4e5f")
+    ours = message_id(ACME, 7, message_ids.entry_of(sort))
+    read = read_message_id(ours)
+    assert read is not None
+    assert message_ids.sort_of(read.entry) == sort
+    assert message_ids.sort_of("new") is None
+
+
 def test_a_reply_address_is_no_message_id_and_the_other_way_round() -> None:
     token = address_of(ACME, 7, ALICE, is_agent=False).partition("@")[0].removeprefix("reply+")
     assert read_message_id(f"<r.{token}.e1@desk.localhost>") is None
@@ -156,7 +166,9 @@ def test_a_reply_address_is_no_message_id_and_the_other_way_round() -> None:
 
 def test_an_entry_with_other_characters_still_makes_a_message_id() -> None:
     ours = message_id(ACME, 7, "An entry <x>@y" * 9)
-    assert read_message_id(ours) == (ACME, 7)
+    read = read_message_id(ours)
+    assert read is not None
+    assert read[:2] == (ACME, 7)
     assert ours.isascii()
     assert " " not in ours
 

@@ -54,6 +54,7 @@ from tickets.desk_export import export_job, export_requests
 from tickets.jobs.stored import past
 from tickets.moving import stored as moving_keys
 from tickets.moving.stored import MoveItem
+from tickets.replies import mail_settings, message_ids
 from tickets.requesters import requesters
 from tickets.search import index_rebuild
 from tickets.search.index import indexing
@@ -140,7 +141,11 @@ def _tickets(world: World, where: str) -> None:
     )  # fmt: skip
     changing.change_status(person, number, to=Status.RESOLVED, version=2)
     ada = requesters.ensure(person, f"ada@{where}.example.org", name="Ada Lovelace")
-    creating.create(person, title="The engine", requester=ada)
+    number = creating.create(person, title="The engine", requester=ada)
+    by = Actor(person.user_id, "", "127.0.0.1")
+    mail_settings.change(person, values={"signature": "Yours, us", "blocked": ["@spam.example"]}, version=0, by=by)
+    commenting.comment(person, number, body="It works again.", cc=[f"grace@{where}.example.org"])
+    message_ids.remember(person, "0100018f-one-000000", number)
 
 
 def _systems(world: World, where: str) -> None:

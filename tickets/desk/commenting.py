@@ -6,6 +6,7 @@ what lists and aggregates count. It moves the ticket up for agents alone: see AD
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from delivery.outbox.event_types import Event
@@ -18,11 +19,13 @@ from portal.errors import Conflict, Invalid, Overtaken, TransactionRefused
 from tenants.tenancy.context import TenantContext
 from tickets.desk import changing, timelines
 from tickets.desk.changing import REQUEST, TicketState, counted, new_request_id, put_record, request_digest
+from tickets.requesters import requester_addresses
 from tickets.ticket import fields, stored, ticket_events
 from tickets.ticket.fields import MOVES, Status
 from tickets.ticket.stored import ActivityItem, RequestItem, SummaryItem
 
 _ATTEMPTS: Final = 6
+COPIES: Final = 20
 _PAUSE: Final = 0.05  # seconds at most before the second attempt
 
 
@@ -60,21 +63,21 @@ def comment(
     internal: bool = False,
     then: Status | None = None,
     seen: str = "",
+    cc: Sequence[str] = (),
     request_id: str | None = None,
     companion: Companion[ActivityItem] | None = None,
 ) -> SummaryItem:
     """Add a comment or an internal note, and in the same transaction change the status when `then` says so.
 
     The same request sent again adds nothing, however many others came between. A ticket that changes meanwhile is read
-    again. `seen` is the moment of the last change that the author saw: what others changed later is shown first. A
-    `companion` is told the comment. Returns the summary as it was read before, so that the caller can say what
-    the author may not have seen. Raises NotFound, Invalid, Unseen, CommentNotAdded.
+    again. `seen` is the moment of the last change that the author saw: what others changed later is shown first. An
+    agent's comment on the ticket of somebody outside goes to them as a letter, with copies to the addresses `cc`. A
+    `companion` is told the comment. Returns the summary as it was read before, so that the caller can say what the
+    author may not have seen. Raises NotFound, Invalid, Unseen, CommentNotAdded.
     """
-    body = fields.comment(body)
     request_id = request_id or new_request_id()
-    kind = "note" if internal else "comment"
-    digest = request_digest(request_id, str(number), kind, then.value if then else "", body)
-
+    said = kind, body, copies = "note" if internal else "comment", fields.comment(body), _copies(cc)
+    digest = request_digest(request_id, str(number), kind, then.value if then else "", body, *copies)
     waiting = [companion]  # for the first attempt, beside whose read it does its part
 
     def attempt() -> SummaryItem:
@@ -84,7 +87,7 @@ def comment(
         transaction = Transaction()
         put_record(tenant, transaction, stored.MADE_COMMENT, digest, number=number)
         try:
-            entry = _add(tenant, transaction, summary, kind=kind, body=body, then=then, request=(request_id, digest))
+            entry = _add(tenant, transaction, summary, said, then=then, request=(request_id, digest))
         except Invalid:
             # What this request has changed already is no reason to refuse it.
             if _was_added(tenant, digest):
@@ -131,29 +134,21 @@ def _add(
     tenant: TenantContext,
     transaction: Transaction,
     summary: SummaryItem,
+    said: tuple[str, str, list[str]],
     *,
-    kind: str,
-    body: str,
     then: Status | None,
     request: tuple[str, str],
 ) -> ActivityItem:
-    """Add the entry and what comes of it to the transaction. `request` is its id and its digest."""
+    """Add the entry and what comes of it to the transaction. `said` are its kind, its text and the addresses in copy;
+    `request` is its id and its digest."""
+    kind, body, _ = said
     state = TicketState.of(summary)
     at = max(clock.stamp(), summary.updated_at)
     to, is_note = _move(state.status, then), kind == "note"
     actions = _noted(tenant, state, at, to) if is_note else _counting(tenant, summary, at)
     if to:
         actions += changing.dated(state.status, to, at)
-    entry = ActivityItem(
-        summary.pk,
-        stored.activity(at, request[0][:12]),
-        kind=kind,
-        at=at,
-        author=tenant.user_id,
-        author_name=tenant.author_name,
-        body=body,
-        request=request[1],
-    )
+    entry = _entry(tenant, summary, said, at=at, request=request)
     transaction.put(entry)
     told: list[Event] = []
     if is_note and not to:
@@ -172,10 +167,44 @@ def _add(
         )
     version = state.version + bool(to)
     about = ticket_events.commented(tenant, state.number, kind=kind, body=body, at=at, version=version)
-    ours: list[str] = []  # destinations of our own, see ticket_events.ENTERED
+    ours = [ticket_events.REPLY] if entry.delivery else []  # destinations of our own, see ticket_events.ENTERED
     entered = ticket_events.entered(tenant, state.number, entry=entry.sk, version=version, to=tuple(ours))
     publish(tenant, transaction, about, *told, entered, subject=ticket_events.subject(state.number), at=at)
     return entry
+
+
+def _entry(
+    tenant: TenantContext, summary: SummaryItem, said: tuple[str, str, list[str]], *, at: str, request: tuple[str, str]
+) -> ActivityItem:
+    """Return the entry, which waits to be sent where it becomes a letter."""
+    kind, body, copies = said
+    entry = ActivityItem(
+        summary.pk,
+        stored.activity(at, request[0][:12]),
+        kind=kind,
+        at=at,
+        author=tenant.user_id,
+        author_name=tenant.author_name,
+        body=body,
+        request=request[1],
+    )
+    if _becomes_letter(tenant, summary, kind):
+        entry.delivery, entry.delivery_at, entry.cc = stored.HELD, at, copies or None
+    return entry
+
+
+def _copies(addresses: Sequence[str]) -> list[str]:
+    """Return the addresses that get a copy, as they are stored. Raises Invalid."""
+    copies = list(dict.fromkeys(requester_addresses.normal(one, field="cc") for one in addresses))
+    if len(copies) > COPIES:
+        raise Invalid(f"A letter goes to at most {COPIES} people in copy.", field="cc")
+    return copies
+
+
+def _becomes_letter(tenant: TenantContext, summary: SummaryItem, kind: str) -> bool:
+    """Tell whether an entry goes out as a letter: an agent's comment, never a note, where the requester is outside."""
+    is_by_agent = tenant.is_agent and not stored.is_requester(tenant.user_id)
+    return kind == "comment" and is_by_agent and stored.is_requester(summary.requester)
 
 
 def _noted(tenant: TenantContext, state: TicketState, at: str, to: Status | None) -> list[Action]:

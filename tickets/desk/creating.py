@@ -32,6 +32,7 @@ from tickets.ticket.fields import (
     Values,
 )
 from tickets.ticket.stored import CounterItem, DetailItem, SummaryItem
+from tickets.ticket.ticket_events import REPLY
 
 _ATTEMPTS: Final = 6
 
@@ -40,6 +41,7 @@ def create(
     tenant: TenantContext,
     *,
     requester: Requester | str | None = None,
+    acknowledge: bool = False,
     request_id: str | None = None,
     companion: Companion[tuple[SummaryItem, str]] | None = None,
     **values: Any,
@@ -48,10 +50,10 @@ def create(
 
     The values of fields are given by name; `resolver` is the id of the member who gets it, and `channel` the way by
     which the ticket came. `requester` is the person outside the desk for whom it is, or their id, None for whoever
-    creates it. Two writes: the counter, then one transaction of request record, summary, detail, first events, and
-    where somebody subscribed the row that tells of them. A number is lost, never given twice, when the second fails. A
-    `companion` is told the summary and the description, and sees to repetitions in place of the request record. Raises
-    Invalid, Throttled.
+    creates it; `acknowledge` lets a letter tell them that it has arrived. Two writes: the counter, then one transaction
+    of request record, summary, detail, first events, and where somebody is to be told the row that tells of them. A
+    number is lost, never given twice, when the second fails. A `companion` is told the summary and the description, and
+    sees to repetitions in place of the request record. Raises Invalid, Throttled.
     """
     made = _made_of(values)
     resolver, description = made[ASSIGNEE.name], made[DESCRIPTION.name]
@@ -77,6 +79,7 @@ def create(
         transaction,
         ticket_events.created(tenant, number, made, requester=(summary.requester, summary.requester_name)),
         *told,
+        ticket_events.entered(tenant, number, entry="", version=1, to=(REPLY,) if acknowledge and outside else ()),
         subject=ticket_events.subject(number),
         at=at,
     )
@@ -93,7 +96,7 @@ def _summary_of(tenant: TenantContext, counter: CounterItem, made: Values, outsi
         **{field.name: field.stored(made[field.name]) for field in (*SUMMARISED, *FIXED)},
         requester=outside.id if outside else tenant.user_id,
         requester_name=outside.label if outside else tenant.user_name,
-        tenant_requester=stored.place_of_requester(tenant.tenant_id, outside.id) if outside else None,
+        tenant_requester=tenant.repository.key(stored.tenant_requester, outside.id) if outside else None,
         created_at=at,
         epoch=int(counter.epoch),
         **changing.derived(tenant, number, status=Status.OPEN.value, resolver=made[ASSIGNEE.name], updated_at=at),

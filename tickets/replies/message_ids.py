@@ -14,19 +14,26 @@ from typing import Final, NamedTuple
 from django.conf import settings
 
 from portal.schema import keys
+from tenants.tenancy.context import TenantContext
+from tickets.replies import stored
 from tickets.replies.mail_tokens import MOST, NUMBER_BYTES, TENANT_BYTES, opened, sealed
+from tickets.replies.stored import SentItem
+from tickets.ticket.stored import activity
 
 _SALT: Final = "pooldesk.message-id"
 _BYTES: Final = TENANT_BYTES + NUMBER_BYTES
 _ENTRY: Final = re.compile(r"[a-z0-9-]{1,40}\Z")
+_PLACE: Final = re.compile(r"(\d{4})(\d\d)(\d\d)t(\d\d)(\d\d)(\d\d)(\d{6})z-([0-9a-z]{1,12})\Z")
+_FROM_SES: Final = "amazonses.com"  # what the domains end with that Amazon SES puts into Message-IDs
 _FORM: Final = re.compile(r"r\.([a-z2-7]{40,60})\.([a-z0-9-]{1,40})\Z")
 
 
 class Thread(NamedTuple):
-    """The ticket that a Message-ID of ours belongs to."""
+    """The ticket that a Message-ID of ours belongs to, and the `entry` that the letter was about."""
 
     tenant_id: str
     number: int
+    entry: str = ""
 
 
 def message_id(tenant_id: str, number: int, entry: str) -> str:
@@ -53,4 +60,36 @@ def read_message_id(text: str) -> Thread | None:
     data = opened(_SALT, found[1], size=_BYTES, about=found[2])
     if data is None:
         return None
-    return Thread(data[:TENANT_BYTES].hex(), int.from_bytes(data[TENANT_BYTES:], "big"))
+    return Thread(data[:TENANT_BYTES].hex(), int.from_bytes(data[TENANT_BYTES:], "big"), found[2])
+
+
+def entry_of(sort: str) -> str:
+    """Return what stands for an entry in Message-IDs and in tags, by its sort key: time and id, without delimiters."""
+    _, at, entry_id = keys.split(sort)
+    return f"{re.sub(r'[-:.]', '', at)}-{entry_id}".lower()
+
+
+def sort_of(entry: str) -> str | None:
+    """Return the sort key in what `entry_of` made; None for another text."""
+    found = _PLACE.match(entry)
+    if found is None:
+        return None
+    year, month, day, hour, minute, second, micro, entry_id = found.groups()
+    return activity(f"{year}-{month}-{day}T{hour}:{minute}:{second}.{micro}Z", entry_id)
+
+
+# --- where the carrier puts a Message-ID of its own into a letter ---
+
+
+def known_message(tenant: TenantContext, text: str) -> Thread | None:
+    """Return the ticket of a Message-ID that Amazon SES gave a letter of this desk: one GetItem; None for any other."""
+    carrier_id, _, domain = text.strip().removeprefix("<").removesuffix(">").partition("@")
+    if not carrier_id or not domain.lower().endswith(_FROM_SES):
+        return None
+    item = tenant.repository.get(SentItem, keys.tenant, sort=stored.sent(carrier_id))
+    return Thread(tenant.tenant_id, int(item.number)) if item else None
+
+
+def remember(tenant: TenantContext, carrier_id: str, number: int) -> None:
+    """Store the id that a carrier gave a letter about a ticket: one PutItem."""
+    tenant.repository.put(SentItem(tenant.tenant_id, stored.sent(carrier_id), carrier_id=carrier_id, number=number))

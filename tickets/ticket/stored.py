@@ -149,11 +149,6 @@ def is_requester(person_id: str) -> bool:
     return _OUTSIDE.match(person_id) is not None
 
 
-def place_of_requester(tenant_id: str, requester_id: str) -> str | None:
-    """Return where a ticket of this requester is in that index, None for one of somebody of the desk."""
-    return tenant_requester(tenant_id, requester_id) if is_requester(requester_id) else None
-
-
 def shelf_of(tenant_status_key: str) -> tuple[str, int] | None:
     """Return status and shard in what `tenant_status` formed, None for anything else."""
     parts = all_keys.collection_parts(tenant_status_key)
@@ -207,6 +202,8 @@ def owner_of(pk: str) -> tuple[str, int] | None:
 
 # --- items ---
 
+
+HELD, SENT, BOUNCED, COMPLAINED = "held", "sent", "bounced", "complained"  # how a comment fared as a letter
 
 # Kinds of events in a summary's `days`: a comment of somebody outside the desk is both of the first two.
 COMMENTED, RECEIVED, RESOLVED, REOPENED = "c", "q", "r", "o"
@@ -275,7 +272,8 @@ class SummaryItem(Item):
 
 class DetailItem(Item):
     """The long part of a ticket, which no list reads. `request` is the digest of the request that created the ticket,
-    which names its RequestItem: what has no list of its own is found by the ticket that it made."""
+    which names its RequestItem: what has no list of its own is found by the ticket that it made. `message_id` is that
+    of the letter that the ticket came as."""
 
     table = TICKETS
 
@@ -283,6 +281,7 @@ class DetailItem(Item):
     sk = UnicodeAttribute(range_key=True)
     description = UnicodeAttribute(default="")
     request = UnicodeAttribute(null=True)
+    message_id = UnicodeAttribute(null=True)
 
 
 class ChangeMap(MapAttribute[str, str]):
@@ -296,9 +295,11 @@ class ChangeMap(MapAttribute[str, str]):
 class ActivityItem(Item):
     """An entry of a ticket's history: `kind` is comment, note (internal) or event (a change of fields).
 
-    `request` is, in a comment or note that a form or a call has made, what it is in `DetailItem`. `former_resolver` is
-    the id of the assignee before a change ("" for nobody), whose name alone is among the changes, and
-    `former_description` the text before one, of which they have the length: both let a ticket be seen as it was, and
+    `request` is, in a comment or note that a form or a call has made, what it is in `DetailItem`. `delivery` is there
+    in a comment that goes to somebody outside as a letter: how that fared, since `delivery_at`, and in `delivery_note`
+    why. `cc` are the addresses that it goes to in copy. `message_id` is that of the letter that a comment came as.
+    `former_resolver` is the id of the assignee before a change ("" for nobody), whose name alone is among the changes,
+    and `former_description` the text before one, of which they have the length: both let a ticket be seen as it was and
     are missing in events of before they were kept.
     """
 
@@ -314,6 +315,11 @@ class ActivityItem(Item):
     verb = UnicodeAttribute(default="")
     changes: ListAttribute[ChangeMap] = ListAttribute(of=ChangeMap, default=list)
     request = UnicodeAttribute(null=True)
+    delivery = UnicodeAttribute(null=True)
+    delivery_at = UnicodeAttribute(null=True)
+    delivery_note = UnicodeAttribute(null=True)
+    cc: ListAttribute[Any] = ListAttribute(null=True)
+    message_id = UnicodeAttribute(null=True)
     former_resolver = UnicodeAttribute(null=True)
     former_description = UnicodeAttribute(null=True)
 
@@ -403,8 +409,8 @@ def _fit(item: Raw, arrival: TenantArrival) -> Raw:
     status = item["status"]["S"].upper()
     requester_id = item.get("requester", {}).get("S", "")
     fitted = {name: value for name, value in item.items() if name != "tenant_requester"}
-    if place := place_of_requester(tenant_id, requester_id):
-        fitted["tenant_requester"] = {"S": place}
+    if is_requester(requester_id):
+        fitted["tenant_requester"] = {"S": tenant_requester(tenant_id, requester_id)}
     return {
         **fitted,
         "tenant_status": {"S": tenant_status(tenant_id, status, shard)},
@@ -472,7 +478,14 @@ def _forms() -> tuple[RowForm, ...]:
             "responded_at", "resolved_at", "reopened_at", "commented_at", "noted_at", "raised_at"
         ),
     }
-    activity = {"kind": row_forms.one_of("comment", "note", "event"), **row_forms.moments("at"), **of_request}
+    activity = {
+        "kind": row_forms.one_of("comment", "note", "event"),
+        "delivery": row_forms.one_of(HELD, SENT, BOUNCED, COMPLAINED),
+        "cc": row_forms.texts,
+        **row_forms.moments("at"),
+        **row_forms.moments_if_any("delivery_at"),
+        **of_request,
+    }
     needs = ("comment_count", "version", "tags", "resolver", "resolver_name")  # lists take them as they are stored
     return (
         RowForm(SummaryItem, _summary_key, begins=SUMMARY, checks=summary, needs=needs),

@@ -92,6 +92,8 @@ NOTE_ADDED: Final = declare_event(
     EventType("ticket.note_added", 1, "Somebody added an internal note.", (_NUMBER, _BODY, _AT, _BY))
 )
 
+REPLY: Final = "reply"  # the destination of comments that go to somebody outside as letters
+
 # Of each comment and note, for destinations of our own: nobody subscribes to it, and it has no text.
 ENTERED: Final = EventType(
     "ticket.entered",

@@ -1,0 +1,246 @@
+"""An agent's comment reaches the requester as a letter, with the headers, the text and the copies that it ought to
+have, and the comment says how that letter fared."""
+
+from __future__ import annotations
+
+from collections import Counter
+from email.message import EmailMessage as Letter
+from typing import Any
+
+import pytest
+from django.test import override_settings
+
+from delivery.outbox.stored import OUTBOX
+from delivery.queues.message_handling import MessageHandler
+from portal.dynamo import meter
+from tenants.audit_trail.recording import Actor
+from tests.support import deliveries, mailing, outbox
+from tests.support.mail_receiver import MailReceiver, parts
+from tests.support.outbox import rows
+from tests.support.stored import send
+from tests.support.world import World
+from tickets.desk import commenting, timelines
+from tickets.desk.timelines import TicketTimeline
+from tickets.replies import mail_settings, message_ids, reply_addresses
+from tickets.requesters import bounced_addresses, requesters
+from tickets.requesters.requesters import Requester
+
+UNKNOWN = "550 5.1.1 <ada@example.org>: no such user"
+
+
+def answer(world: World, number: int, body: str = "Try it at *one*.", **more: Any) -> None:
+    commenting.comment(world.context("bob", "acme"), number, body=body, **more)
+
+
+def ticket(world: World, number: int) -> TicketTimeline:
+    return timelines.ticket(world.context("bob", "acme"), number)
+
+
+def deliveries_of(world: World, number: int) -> list[tuple[str | None, str]]:
+    return [
+        (entry.delivery, entry.delivery_note or "")
+        for entry in ticket(world, number).activity
+        if entry.kind == "comment"
+    ]
+
+
+def the_letter(inbox: MailReceiver) -> Letter:
+    (letter,) = inbox.letters
+    return letter
+
+
+def test_a_comment_leaves_as_a_letter_to_the_requester(world: World, number: int, inbox: MailReceiver) -> None:
+    answer(world, number)
+    assert deliveries_of(world, number) == [("held", "")]
+    assert mailing.carry() == ["answered"]
+    letter = the_letter(inbox)
+    assert letter["To"] == "Ada Lovelace <ada@example.org>"
+    assert letter["From"] == "Acme <acme@desk.localhost>"
+    assert letter["Subject"] == f"Re: The engine stops [#{number}]"
+    assert inbox.envelopes == [("acme@desk.localhost", ["ada@example.org"])]
+    text, html = parts(letter)
+    assert "Please reply above this line" in text.split("\n")[0]
+    assert "Try it at *one*." in text
+    assert "Try it at <em>one</em>." in html
+    assert "<style" not in html, "many mail programs drop a style sheet"
+    assert "style=" in html
+    assert deliveries_of(world, number) == [("sent", "")]
+
+
+def test_the_answer_to_a_letter_leads_to_its_ticket_and_to_its_requester(
+    world: World, number: int, ada: Requester, inbox: MailReceiver
+) -> None:
+    answer(world, number)
+    mailing.carry()
+    letter = the_letter(inbox)
+    claim = reply_addresses.read(letter["Reply-To"].addresses[0].addr_spec)
+    assert claim is not None
+    assert (claim.tenant_id, claim.number, claim.is_agent) == (world.tenants["acme"].tenant_id, number, False)
+    assert claim.is_of(ada.id)
+    for header in ("Message-ID", "In-Reply-To", "References"):
+        thread = message_ids.read_message_id(letter[header].split()[0])
+        assert thread is not None
+        assert thread[:2] == (claim.tenant_id, number)
+    own = message_ids.read_message_id(letter["Message-ID"])
+    assert own is not None
+    (entry,) = [one for one in ticket(world, number).activity if one.kind == "comment"]
+    assert message_ids.sort_of(own.entry) == entry.sk
+
+
+def test_a_persons_letter_is_not_marked_as_automatic_and_asks_for_no_automatic_answer(
+    world: World, number: int, inbox: MailReceiver
+) -> None:
+    answer(world, number)
+    mailing.carry()
+    letter = the_letter(inbox)
+    assert letter["Auto-Submitted"] is None
+    assert letter["X-Auto-Response-Suppress"] == "OOF, AutoReply"
+    assert letter["X-Loop"] == "acme@desk.localhost"
+
+
+@pytest.mark.parametrize("depth", [0, 1, 5])
+def test_a_letter_quotes_as_many_earlier_messages_as_the_desk_wants(
+    world: World, number: int, inbox: MailReceiver, depth: int
+) -> None:
+    set_up(world, history=depth)
+    for body in ("The first.", "The second.", "The third."):
+        answer(world, number, body)
+    assert mailing.carry() == ["answered"] * 3
+    text, html = parts(inbox.letters[-1])
+    for shown in (text, html):
+        quoted = [body for body in ("The second.", "The first.", "noon") if body in shown]
+        assert quoted == ["The second.", "The first.", "noon"][:depth]
+    assert ("> The second." in text) is (depth > 0)
+
+
+def test_a_letter_ends_with_the_desks_signature(world: World, number: int, inbox: MailReceiver) -> None:
+    set_up(world, sender_name="Acme Support", signature="Acme Support\nMo-Fr <9-17>")
+    answer(world, number)
+    mailing.carry()
+    letter = the_letter(inbox)
+    text, html = parts(letter)
+    text = text.replace("\r\n", "\n")
+    assert letter["From"] == "Acme Support <acme@desk.localhost>"
+    assert "-- \nAcme Support\nMo-Fr <9-17>" in text
+    assert "Mo-Fr &lt;9-17&gt;" in html
+
+
+def test_copies_go_to_those_whom_the_agent_named_and_not_to_the_desk_itself(
+    world: World, number: int, inbox: MailReceiver
+) -> None:
+    answer(world, number, cc=["Grace@Example.org", "acme@desk.localhost", "acme+x@desk.localhost", "ada@example.org"])
+    mailing.carry()
+    assert the_letter(inbox)["Cc"] == "grace@example.org"
+    assert inbox.envelopes[0][1] == ["ada@example.org", "grace@example.org"]
+
+
+def test_a_comment_on_a_members_ticket_leaves_no_letter_and_no_row(world: World, inbox: MailReceiver) -> None:
+    (own,) = world.tickets("acme", 1)
+    answer(world, own, cc=["grace@example.org"])
+    assert rows() == []
+    assert deliveries_of(world, own) == [(None, "")]
+
+
+def test_a_letter_and_a_webhook_share_the_row_of_the_comment(world: World, number: int, inbox: MailReceiver) -> None:
+    outbox.subscribe(world, "acme", "ticket.commented")
+    answer(world, number)
+    (row,) = rows()
+    assert sorted(row.open) == ["0/ep_one", "1/reply"]
+
+
+def test_a_comment_that_is_sent_twice_is_one_letter(world: World, number: int, inbox: MailReceiver) -> None:
+    for _ in range(2):
+        answer(world, number, request_id="0123456789ab" + "0" * 20)
+    assert mailing.carry() == ["answered"]
+    assert len(inbox.letters) == 1
+
+
+def test_a_message_that_a_queue_brings_twice_is_one_letter(world: World, number: int, inbox: MailReceiver) -> None:
+    answer(world, number)
+    (row,) = rows()
+    assert mailing.carry() == ["answered"]
+    put_back(row)
+    assert mailing.carry() == ["answered"]
+    assert len(inbox.letters) == 1
+    assert deliveries_of(world, number) == [("sent", "")]
+
+
+def test_an_address_that_nobody_has_is_shown_on_the_comment_and_gets_no_more_mail(
+    world: World, number: int, ada: Requester, inbox: MailReceiver
+) -> None:
+    inbox.answers["ada@example.org"] = UNKNOWN
+    answer(world, number)
+    assert mailing.carry() == ["dead"]
+    ((state, note),) = deliveries_of(world, number)
+    assert state == "bounced"
+    assert "no such user" in note
+    assert "ada@" not in note, "the note would outlive the person's erasure"
+    person = requesters.find(world.context("bob", "acme"), ada.id)
+    assert person is not None
+    assert "no such user" in person.bounced["ada@example.org"]
+    inbox.answers.clear()
+    answer(world, number, "Are you there?")
+    assert mailing.carry() == ["answered"]
+    assert inbox.letters == []
+    assert deliveries_of(world, number)[-1][0] == "bounced"
+
+
+def test_an_address_that_writes_again_gets_mail_again(
+    world: World, number: int, ada: Requester, inbox: MailReceiver
+) -> None:
+    bob = world.context("bob", "acme")
+    assert bounced_addresses.note(bob, "ada@example.org", "It bounced.")
+    assert not bounced_addresses.note(bob, "ada@example.org", "It bounced.")
+    assert bounced_addresses.note(bob, "ada@example.org", "")
+    answer(world, number)
+    assert mailing.carry() == ["answered"]
+    assert the_letter(inbox)["To"].addresses[0].addr_spec == "ada@example.org"
+
+
+def test_a_mail_server_that_is_away_is_tried_again_and_the_comment_says_why(
+    world: World, number: int, inbox: MailReceiver
+) -> None:
+    inbox.answers["ada@example.org"] = "451 4.3.0 come back later"
+    answer(world, number)
+    assert mailing.carry() == ["failed"]
+    ((state, note),) = deliveries_of(world, number)
+    assert state == "held"
+    assert "come back later" in note
+    inbox.answers.clear()
+    assert mailing.carry() == ["answered"]
+    assert deliveries_of(world, number) == [("sent", "")]
+
+
+def test_nothing_is_sent_where_the_requester_has_gone(world: World, number: int, inbox: MailReceiver) -> None:
+    answer(world, number)
+    with override_settings(MAIL_DOMAIN=""):
+        assert mailing.carry() == ["answered"]
+    letter = the_letter(inbox)
+    assert letter["Reply-To"] is None, "nobody would receive the answer"
+    assert letter["From"] == "Acme <pooldesk@localhost>"
+
+
+def test_a_letter_costs_its_reads_and_one_write(
+    world: World, number: int, inbox: MailReceiver, bill: meter.Meter
+) -> None:
+    answer(world, number)
+    (row,) = rows()
+    bill.calls.clear()
+    MessageHandler().handle(deliveries.received(deliveries.message(row, "reply")))
+    assert len(inbox.letters) == 1
+    counted = Counter(call.operation for call in bill.calls)
+    assert counted == {"BatchGetItem": 2, "GetItem": 5, "Query": 2, "UpdateItem": 2}
+
+
+def set_up(world: World, **values: Any) -> None:
+    alice = world.context("alice", "acme")
+    mail_settings.change(alice, values=values, version=mail_settings.read(alice).version, by=by(world))
+
+
+def by(world: World) -> Any:
+    return Actor(world.users["alice"].id, "alice@example.com", "127.0.0.1")
+
+
+def put_back(row: Any) -> None:
+    """Let a row be as it was before its delivery was noted."""
+    send("PutItem", TableName=OUTBOX.full_name, Item=row.to_dynamodb_dict())

@@ -1,0 +1,40 @@
+"""Take from a ticket what people outside may read: this is the one place that decides it for letters.
+
+Letters are rendered of `PublicEntry` alone, and `public` is the one function that makes them of what is stored. Reading
+is done with the rights of a viewer, to whom `timelines` shows no internal note either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tickets.ticket.stored import ActivityItem
+
+COMMENT = "comment"
+
+
+@dataclass(frozen=True)
+class PublicEntry:
+    """A message of a ticket that its requester may read. `at` is a time stamp."""
+
+    sort: str
+    at: str
+    author: str
+    author_name: str
+    body: str
+
+
+def public(entry: ActivityItem | None) -> PublicEntry | None:
+    """Return a comment as people outside may read it; None for an internal note, an event, and for nothing."""
+    if entry is None or entry.kind != COMMENT:
+        return None
+    # An operator who acts as a member is written down as "operator as member": that is of no concern outside.
+    name = entry.author_name.rpartition(" as ")[2]
+    return PublicEntry(entry.sk, entry.at, entry.author, name, entry.body)
+
+
+def all_public(entries: Iterable[ActivityItem], *, before: str) -> list[PublicEntry]:
+    """Return the comments whose sort key is below `before`, in the order given."""
+    found = (public(entry) for entry in entries if entry.sk < before)
+    return [entry for entry in found if entry is not None]

@@ -1,0 +1,274 @@
+"""Send a comment to the requester as a letter, or the acknowledgement of a new ticket, and write down how it fared.
+
+The outbox names the entry and has no text. All is read here, as the tenant and with the rights of a viewer, who sees no
+internal note. The letter has the same Message-ID each time, so that one that is sent twice is known again.
+
+Sources: RFC 5322, 3.6.4 (In-Reply-To, References); RFC 3834, 5 (Auto-Submitted).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from email.utils import formataddr, parseaddr
+from functools import partial
+from typing import Any, Final, Protocol
+
+from django.conf import settings as site
+from django.core.mail import EmailMultiAlternatives
+
+from delivery.outbox import destinations
+from delivery.outbox.destinations import Outcome
+from delivery.outbox.outbox_rows import Work
+from portal.dynamo.client import fan_out
+from portal.errors import NotFound
+from portal.mailing import mail_transport
+from portal.mailing.mail_transport import HandOver
+from tenants.sign_in import suppressed_addresses
+from tenants.sign_in.stored import BOUNCED as NOBODY_THERE
+from tenants.tenancy import context, tenant_directory
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.roles import Role
+from tickets.desk import timelines
+from tickets.desk.timelines import TicketTimeline
+from tickets.replies import delivery_states, mail_settings, message_ids, reply_addresses
+from tickets.replies.mail_settings import MailSettings
+from tickets.replies.public_entries import PublicEntry, all_public, public
+from tickets.requesters import bounced_addresses, requesters
+from tickets.requesters.requesters import Requester
+from tickets.ticket import stored
+from tickets.ticket.stored import BOUNCED, HELD, SENT, ActivityItem, DetailItem
+
+log = logging.getLogger("pooldesk.mail")
+
+REPLY: Final = "reply"  # the destination
+ABOUT: Final = "reply_"  # what the tag of a letter begins with, by which its carrier says what came of it
+REFERENCES_LIMIT: Final = 10
+ROOT: Final = "ticket"  # stands in References for the conversation, and for no letter
+
+
+class WrittenLetter(Protocol):
+    """A letter as the edge writes it: a subject, and the same content as text and as HTML."""
+
+    @property
+    def subject(self) -> str: ...
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def html(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Writers:
+    """The functions that write letters: of an answer, and of an acknowledgement."""
+
+    answer: Callable[..., WrittenLetter]
+    acknowledgement: Callable[..., WrittenLetter]
+
+
+@dataclass(frozen=True)
+class _Reply:
+    """All that a letter is made of. `entry` is None for an acknowledgement."""
+
+    tenant: TenantContext
+    settings: MailSettings
+    ticket: TicketTimeline
+    requester: Requester
+    entry: PublicEntry | None
+    copies: tuple[str, ...]
+    thread: tuple[str, ...]
+
+    @property
+    def number(self) -> int:
+        return int(self.ticket.summary.number)
+
+    @property
+    def part(self) -> str:
+        """The text that tells this letter from the others of the ticket."""
+        return message_ids.entry_of(self.entry.sort) if self.entry else "new"
+
+    @property
+    def sender(self) -> str:
+        """The address in From: the desk's own where its DNS allows that, else the one that every desk has."""
+        if self.settings.domain_proved_at and self.settings.domain_sender:
+            return self.settings.domain_sender
+        return mail_settings.own_address(self.tenant.slug) or parseaddr(site.DEFAULT_FROM_EMAIL)[1]
+
+
+def deliver(work: Work, *, writers: Writers) -> Outcome:
+    """Send a letter. Raises what the database raises; the delivery is then made again.
+
+    Costs three round trips to read, and one UpdateItem for the state of the comment.
+    """
+    event = json.loads(work.row.events[work.index])["data"]
+    number, sort = int(event["number"]), str(event.get("entry", ""))
+    try:
+        tenant = _viewer(work.tenant_id)
+    except NotFound:
+        return Outcome("answered", note="The desk is gone.")
+    read = _read(tenant, number, sort)
+    if isinstance(read, str):
+        return Outcome("answered", note=read)
+    address = _reachable(read.requester)
+    if address is None:
+        why = next(iter(read.requester.bounced.values()), "") or "There is no address to send it to."
+        return _ended(tenant, number, sort, why)
+    suppressed = suppressed_addresses.read_by_worker([address, *read.copies])
+    if address in suppressed:
+        why = suppressed[address].sentence
+        bounced_addresses.note(tenant, address, why)
+        return _ended(tenant, number, sort, why)
+    message = _message(read, address, [one for one in read.copies if one not in suppressed], writers)
+    handed = mail_transport.hand_over(message)
+    for nobody in handed.nobody_there:
+        suppressed_addresses.note(nobody, kind=NOBODY_THERE, why=handed.note)
+        bounced_addresses.note(tenant, nobody, handed.note)
+    return _noted(work, read, sort, handed)
+
+
+# --- reading ---
+
+
+def _viewer(tenant_id: str) -> TenantContext:
+    """Return the context of a viewer, with the desk's own name: letters show no more than that."""
+    tenant = tenant_directory.get(tenant_id)
+    return context.of_tenant(tenant, role=Role.VIEWER, user_id="", user_name=tenant.name)
+
+
+def _read(tenant: TenantContext, number: int, sort: str) -> _Reply | str:
+    """Read what the letter is made of, in two round trips; or return why none is sent."""
+    store = tenant.repository
+    reads: list[Callable[[], Any]] = [
+        partial(mail_settings.read, tenant),
+        partial(_timeline, tenant, number),
+        partial(store.get, DetailItem, stored.ticket, number, sort=stored.DETAIL),
+    ]
+    if sort:
+        reads.append(partial(store.get, ActivityItem, stored.ticket, number, sort=sort, consistent=True))
+    settings, ticket, detail, *entries = fan_out(reads)
+    if ticket is None:
+        return "The ticket is gone."
+    item = entries[0] if entries else None
+    entry = public(item)
+    if sort and (item is None or entry is None or item.delivery != HELD):
+        return "There is nothing to send, or it was sent."
+    if not sort and not settings.acknowledges:
+        return "The desk acknowledges no new tickets."
+    requester = requesters.find(tenant, ticket.summary.requester)
+    if requester is None:
+        requester = Requester(ticket.summary.requester)  # whom nothing reaches
+    copies = tuple(one for one in (item.cc or ()) if _is_copied(one, tenant, settings, requester)) if item else ()
+    named = [detail.message_id if detail else None, *(one.message_id for one in ticket.activity)]
+    return _Reply(tenant, settings, ticket, requester, entry, copies, tuple(one for one in named if one))
+
+
+def _timeline(tenant: TenantContext, number: int) -> TicketTimeline | None:
+    try:
+        return timelines.ticket(tenant, number)
+    except NotFound:
+        return None
+
+
+def _is_copied(address: str, tenant: TenantContext, settings: MailSettings, requester: Requester) -> bool:
+    is_known = address in requester.addresses or settings.is_own(tenant.slug, address)
+    return not is_known and not settings.is_blocked(address)
+
+
+def _reachable(requester: Requester) -> str | None:
+    """Return the first address of a person that mail is not known not to reach."""
+    return next((one for one in requester.addresses if one not in requester.bounced), None)
+
+
+# --- making the letter ---
+
+
+def _message(read: _Reply, address: str, copies: list[str], writers: Writers) -> EmailMultiAlternatives:
+    tenant, number = read.tenant, read.number
+    desk = read.settings.sender_name or tenant.name
+    about: dict[str, Any] = {"desk": desk, "settings": read.settings, "number": number}
+    about["title"] = read.ticket.summary.title
+    if read.entry:
+        letter = writers.answer(**about, entry=read.entry, earlier=_earlier(read, read.entry))
+    else:
+        letter = writers.acknowledgement(**about)
+    message: Any = EmailMultiAlternatives(
+        subject=letter.subject,
+        body=letter.text,
+        from_email=_named(desk, read.sender),
+        to=[_named(read.requester.name, address)],
+        cc=copies,
+        reply_to=_reply_to(read, desk),
+        headers=_headers(read),
+    )
+    message.attach_alternative(letter.html, "text/html")
+    message.tags = {"tenant": tenant.tenant_id, "about": f"{ABOUT}{number}_{read.part}"}
+    return message  # type: ignore[no-any-return]  # it was given one attribute more
+
+
+def _earlier(read: _Reply, entry: PublicEntry) -> list[PublicEntry]:
+    """Return the messages before the answer, the newest first; the ticket's description is the oldest."""
+    found = all_public(reversed(read.ticket.activity), before=entry.sort)
+    summary, description = read.ticket.summary, read.ticket.description
+    if description and read.ticket.earlier is None:
+        found.append(PublicEntry("", summary.created_at, summary.requester, summary.requester_name, description))
+    return found
+
+
+def _reply_to(read: _Reply, desk: str) -> list[str]:
+    if not site.MAIL_DOMAIN:
+        return []
+    address = reply_addresses.address_of(read.tenant.tenant_id, read.number, read.requester.id, is_agent=False)
+    return [_named(desk, address)]
+
+
+def _headers(read: _Reply) -> dict[str, str]:
+    tenant_id, number = read.tenant.tenant_id, read.number
+    thread = [message_ids.message_id(tenant_id, number, ROOT), *read.thread[-REFERENCES_LIMIT:]]
+    headers = {
+        "Message-ID": message_ids.message_id(tenant_id, number, read.part),
+        "In-Reply-To": thread[-1],
+        "References": " ".join(thread),
+        "X-Auto-Response-Suppress": "OOF, AutoReply",
+    }
+    if own := mail_settings.own_address(read.tenant.slug):
+        headers["X-Loop"] = own
+    if read.entry is None:
+        headers["Auto-Submitted"] = "auto-replied"
+    return headers
+
+
+def _named(name: str, address: str) -> str:
+    return formataddr((" ".join(name.split()), address)) if name else address
+
+
+# --- what came of it ---
+
+
+def _noted(work: Work, read: _Reply, sort: str, handed: HandOver) -> Outcome:
+    tenant, number = read.tenant, read.number
+    if handed.state == "taken":
+        if handed.carrier_id:
+            message_ids.remember(tenant, handed.carrier_id, number)
+        _mark(tenant, number, sort, SENT)
+        return Outcome("answered", note=handed.note)
+    pause = None if handed.state == "refused" else destinations.retry_pause(work.attempt)
+    if pause is None:
+        _mark(tenant, number, sort, BOUNCED, handed.note)
+        return Outcome("dead", note=handed.note)
+    _mark(tenant, number, sort, HELD, handed.note)
+    return Outcome("failed", pause.total_seconds(), handed.note)
+
+
+def _ended(tenant: TenantContext, number: int, sort: str, why: str) -> Outcome:
+    log.info("No letter was sent: tenant %s, ticket %s: %s", tenant.tenant_id, number, why)
+    _mark(tenant, number, sort, BOUNCED, why)
+    return Outcome("answered", note=why)
+
+
+def _mark(tenant: TenantContext, number: int, sort: str, state: str, note: str = "") -> None:
+    if sort:
+        delivery_states.mark(tenant, number, sort, state, note=note)

@@ -1,0 +1,94 @@
+"""Write letters to requesters: an agent's answer and the acknowledgement of a new ticket, as text and as HTML.
+
+They are rendered of public entries alone; no stored item comes here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import css_inline
+from django.template.loader import render_to_string
+
+from portal import clock, plain_text
+from portal.mailing.letters import MARKER
+from portal.web import markdown
+from tickets.replies.mail_settings import ACKNOWLEDGEMENT, MailSettings
+from tickets.replies.public_entries import PublicEntry
+
+HISTORY_BYTES: Final = 64 * 1024  # of quoted text; older messages are left out
+_inliner: Final = css_inline.CSSInliner(load_remote_stylesheets=False)  # a template never names one
+
+
+@dataclass(frozen=True)
+class LetterText:
+    """Hold what a letter says: its subject, and the same content as text and as HTML."""
+
+    subject: str
+    text: str
+    html: str
+
+
+def answer(
+    *,
+    desk: str,
+    settings: MailSettings,
+    number: int,
+    title: str,
+    entry: PublicEntry,
+    earlier: Sequence[PublicEntry],
+) -> LetterText:
+    """Write an agent's answer. `earlier` are the messages before it, the newest first; the desk says how many go along.
+
+    `desk` is the name of the desk.
+    """
+    quoted = _fitting(earlier[: settings.history])
+    return _letter(desk, settings, number, title, body=entry.body, quoted=quoted)
+
+
+def acknowledgement(*, desk: str, settings: MailSettings, number: int, title: str) -> LetterText:
+    """Write that a message has arrived. It repeats nothing of it: an address may be forged, and would be sent that."""
+    return _letter(desk, settings, number, title, body=settings.acknowledgement or ACKNOWLEDGEMENT, quoted=[])
+
+
+def _letter(
+    desk: str, settings: MailSettings, number: int, title: str, *, body: str, quoted: list[PublicEntry]
+) -> LetterText:
+    page: dict[str, Any] = {
+        "marker": MARKER,
+        "body": markdown.render(body),
+        "signature": settings.signature or desk,
+        "number": number,
+        "desk": desk,
+        "quoted": [
+            {"name": one.author_name, "at": clock.parse(one.at), "body": markdown.render(one.body)} for one in quoted
+        ],
+    }
+    html = _inliner.inline(render_to_string("replies/mail/letter.html", page))
+    text = "\n\n".join([f"-- {MARKER} --", body.strip(), f"-- \n{settings.signature or desk}", *map(_quote, quoted)])
+    return LetterText(subject(number, title), text + "\n", html)
+
+
+def subject(number: int, title: str) -> str:
+    """Return the subject of all letters about a ticket, so that mail programs show them as one conversation."""
+    shown = re.sub(r"(?i)^(?:(?:re|aw|fw|fwd|wg)\s*:\s*)+", "", plain_text.without_controls(title, limit=150))
+    return f"Re: {shown or 'Your message'} [#{number}]"
+
+
+def _fitting(entries: Sequence[PublicEntry]) -> list[PublicEntry]:
+    kept, size = [], 0
+    for one in entries:
+        size += len(one.body.encode())
+        if size > HISTORY_BYTES:
+            break
+        kept.append(one)
+    return kept
+
+
+def _quote(entry: PublicEntry) -> str:
+    when = clock.parse(entry.at).strftime("%Y-%m-%d %H:%M UTC")
+    lines = "\n".join(f"> {line}".rstrip() for line in entry.body.strip().split("\n"))
+    return f"On {when}, {entry.author_name} wrote:\n{lines}"
