@@ -22,6 +22,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("tickets/<anything:rest>", views.without_desk, name="tickets_without_desk"),
     path("search/<anything:rest>", views.without_desk, name="search_without_desk"),
+    path("requesters/<anything:rest>", views.without_desk, name="requesters_without_desk"),
     path("desk/<anything:rest>", views.without_desk, name="desk_without_desk"),
     namespace("tenants.urls"),
     namespace("delivery.urls"),

@@ -7,6 +7,7 @@ from tickets.data import views as data_views
 from tickets.desk import views
 from tickets.desk_export import views as desk_export_views
 from tickets.handover import views as handover_views
+from tickets.requesters import views as requester_views
 from tickets.search import views as search_views
 from tickets.time_machine import views as time_machine_views
 
@@ -46,6 +47,17 @@ _ticket_pages = [
     path("<ticket_number:number>/assign/", views.assign, name="assign"),
 ]
 
+_requester_pages = [
+    path("", requester_views.requester_list, name="requesters"),
+    path("new/", requester_views.new_requester, name="requester_new"),
+    path("options/", requester_views.requester_options, name="requester_options"),
+    path("<str:requester>/", requester_views.requester, name="requester"),
+    path("<str:requester>/edit/", requester_views.edit_requester, name="requester_edit"),
+    path("<str:requester>/merge/", requester_views.merge_requester, name="requester_merge"),
+    path("<str:requester>/separate/", requester_views.separate_requester, name="requester_separate"),
+    path("<str:requester>/beside/<ticket_number:number>/", requester_views.beside_ticket, name="requester_beside"),
+]
+
 _search_pages = [
     path("", search_views.search, name="search"),
     path("suggest/", search_views.suggest, name="suggest"),
@@ -67,6 +79,7 @@ _export_pages = [
 urlpatterns = [
     desk_pages(path("tickets/", include(_ticket_pages))),
     desk_pages(path("search/", include(_search_pages))),
+    desk_pages(path("requesters/", include(_requester_pages))),
     desk_pages(path("desk/settings/person/", include(_person_pages))),
     desk_pages(path("desk/settings/export/", include(_export_pages))),
 ]

@@ -10,35 +10,25 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final
 
-from portal.mailing import letter_headers, mime
+from portal.mailing import automatic_letters, delivery_reports, letter_body, letter_headers, mime, quote_phrases, quotes
+from portal.mailing.automatic_letters import Kind
+from portal.mailing.delivery_reports import DeliveryReport
+from portal.mailing.letter_body import LetterPart
 from portal.mailing.letter_headers import Address
+from portal.mailing.letter_html import images_allowed
 from portal.mailing.mime import MimePart
+from portal.mailing.quotes import MARKER
+
+__all__ = ["MARKER", "Address", "DeliveryReport", "Letter", "LetterPart", "Unreadable", "images_allowed", "read"]
 
 SIZE_LIMIT: Final = 25 * 1024 * 1024  # bytes of a letter
 TEXT_LIMIT: Final = 200_000  # characters of the visible text, and of the folded
-MARKER: Final = "Please reply above this line"  # in mail that we send; a reply holds our text from there on
 
 
 class Unreadable(ValueError):
     """A letter cannot be read; the message is a sentence for people."""
-
-
-class LetterPart(NamedTuple):
-    """A file that came with a letter. The size is in bytes."""
-
-    name: str
-    type: str
-    size: int
-
-
-class DeliveryReport(NamedTuple):
-    """A report that a letter of ours was delivered late, or not at all (RFC 3464)."""
-
-    recipient: str
-    status: str  # of RFC 3463, such as 5.1.1
-    original_message_id: str
 
 
 @dataclass(frozen=True)
@@ -64,6 +54,7 @@ class Letter:
     html: str  # safe to show; images are blocked until `images_allowed`
     has_remote_images: bool
     automatic: str  # a sentence about why nobody wrote this by hand, "" where somebody did
+    automatic_kind: Kind
     report: DeliveryReport | None
     attachments: tuple[LetterPart, ...]
     remarks: tuple[str, ...]  # sentences about how the letter was read
@@ -84,7 +75,12 @@ def read(raw: bytes) -> Letter:
     root, remarks = mime.split(raw)
     headers = root.headers
     headers.assume_charset(root.parameters.get("charset", ""))
-    text, more = _text(root)
+    body = letter_body.body_of(root)
+    content = letter_body.content_of(body)
+    subject = headers.text("subject")
+    folded = quotes.fold(content.text, is_forwarded=quote_phrases.is_forward(subject))
+    report = delivery_reports.report_of(root)
+    automatic = automatic_letters.recognise(root, report)
     ids = letter_headers.message_ids
     return Letter(
         message_id=next(iter(ids(headers.raw("message-id"))), ""),
@@ -95,16 +91,17 @@ def read(raw: bytes) -> Letter:
         to=letter_headers.addresses(headers.raw("to")),
         cc=letter_headers.addresses(headers.raw("cc")),
         original_sender=letter_headers.address(headers.raw("x-original-from") or headers.raw("x-original-sender")),
-        subject=headers.text("subject"),
+        subject=subject,
         date=letter_headers.date(headers.raw("date")),
-        text=text[:TEXT_LIMIT],
-        folded="",
-        html="",
-        has_remote_images=False,
-        automatic="",
-        report=None,
-        attachments=tuple(_attachments(root)),
-        remarks=tuple(dict.fromkeys([*remarks, *more])),
+        text=folded.text[:TEXT_LIMIT],
+        folded=folded.folded[:TEXT_LIMIT],
+        html=content.html,
+        has_remote_images=content.has_remote_images,
+        automatic=automatic.sentence,
+        automatic_kind=automatic.kind,
+        report=report,
+        attachments=tuple(body.attachments),
+        remarks=tuple(dict.fromkeys([*remarks, *body.remarks, *_cut(folded)])),
         digest=_digest(root),
         auto_submitted=headers.text("auto-submitted"),
         precedence=headers.text("precedence"),
@@ -114,17 +111,9 @@ def read(raw: bytes) -> Letter:
     )
 
 
-def _text(root: MimePart) -> tuple[str, list[str]]:
-    texts = [part.text() for part in root.leaves() if part.type == "text/plain" and part.disposition != "attachment"]
-    return "\n\n".join(one.text for one in texts).strip(), [one.remark for one in texts if one.remark]
-
-
-def _attachments(root: MimePart) -> list[LetterPart]:
-    return [
-        LetterPart(part.name, part.type, len(part.content))
-        for part in root.leaves()
-        if part.disposition == "attachment" or not part.type.startswith("text/")
-    ]
+def _cut(folded: quotes.Folded) -> list[str]:
+    is_cut = len(folded.text) > TEXT_LIMIT or len(folded.folded) > TEXT_LIMIT
+    return ["The letter is long; its end is in the original only."] if is_cut else []
 
 
 def _digest(root: MimePart) -> str:

@@ -72,6 +72,9 @@ _SECTIONS: Final = {
     "tickets:queue": "queue",
     "tickets:new": "new",
     "tickets:dashboard": "dashboard",
+    **dict.fromkeys(
+        ("tickets:requesters", "tickets:requester", "tickets:requester_new", "tickets:requester_edit"), "requesters"
+    ),
     "tenants:account": "account",
     "tenants:password_change": "account",
     "tenants:security": "account",

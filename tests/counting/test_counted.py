@@ -17,6 +17,7 @@ from tests.support.folding import Follower, kept_counts, numbers, recounted
 from tests.support.world import World
 from tickets.desk import bulk, changing, commenting, creating
 from tickets.desk.changing import TicketState
+from tickets.desk.history import History, PastEntry
 from tickets.requesters import requesters
 from tickets.ticket.fields import Channel, Priority, Status
 
@@ -129,6 +130,16 @@ def test_nobody_outside_the_desk_answers_and_what_they_write_counts_apart(
     found = counted(alice)
     assert (found[f"{DAY} commented"], found[f"{DAY} received"]) == (3, 2)
     assert (found[f"{DAY} first.n"], found[f"{DAY} first.sum"]) == (1, 20 * 60)
+
+
+def test_an_old_history_tells_the_same_of_people_outside(alice: TenantContext, bob: TenantContext, at: At) -> None:
+    jane = requesters.ensure(alice, "jane@example.org")
+    noon = clock.now()
+    comments = [PastEntry("comment", noon, who.id, "Jane", body="Well?") for who in (jane, jane)]
+    answer = PastEntry("comment", noon + timedelta(minutes=20), bob.user_id, bob.user_name, body="Restart it.")
+    facts = History("", {}, noon, noon, "", "Somebody else", "", (*comments, answer)).facts
+    assert facts["responded_at"] == clock.stamp(answer.at)
+    assert facts["days"] == {f"{DAY}c": 3, f"{DAY}q": 2}
 
 
 def test_a_ticket_that_is_reopened_and_resolved_again(alice: TenantContext, bob: TenantContext, at: At) -> None:

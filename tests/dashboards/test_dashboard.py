@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import date, timedelta
 from html import unescape
 from typing import Any
@@ -22,6 +23,7 @@ from tickets.counting import contributions, merge
 from tickets.counting.contributions import Part
 from tickets.dashboards import dashboard, presenters
 from tickets.desk import changing, commenting, creating
+from tickets.requesters import requesters
 from tickets.ticket.fields import Channel, Priority, Status
 
 PAGE = "/tickets/dashboard/"
@@ -94,7 +96,6 @@ def says(monkeypatch: pytest.MonkeyPatch, *, as_of: int, written: int) -> None:
 def test_what_the_rules_wrote_stands_on_the_page(owner: Browser) -> None:
     assert tiles(owner) == {
         "open": 3, "pending": 1, "unassigned": 2, "created": 5, "resolved": 1, "reopened": 0, "commented": 2,
-        "received": 0,
     }  # fmt: skip
 
 
@@ -121,6 +122,18 @@ def test_tags_and_priorities_are_counted_by_status(desk: World) -> None:
     assert {load.name: (load.unresolved, load.total) for load in found.tags} == {"vpn": (2, 2), "mail": (1, 2)}
     assert found.matrix[Status.OPEN, Priority.URGENT] == 1
     assert found.of_status(*Status) == 5
+
+
+def test_the_page_says_how_many_comments_came_from_outside(
+    desk: World, owner: Browser, follower: folding.Follower
+) -> None:
+    assert "from outside" not in shown(owner)["html"]
+    alice = desk.context("alice", "acme")
+    jane = requesters.ensure(alice, "jane@example.org")
+    commenting.comment(replace(alice, user_id=jane.id, user_name=jane.label), 1, body="It still does not work.")
+    follower.fold()
+    assert tiles(owner)["commented"] == 3
+    assert "1 from outside" in shown(owner)["html"]
 
 
 def test_channels_are_counted_by_status_and_by_day_and_the_rest_was_made_by_hand(

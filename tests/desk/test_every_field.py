@@ -46,6 +46,7 @@ from tickets.ticket import stored
 from tickets.ticket.fields import (
     ASSIGNEE,
     CHANGED,
+    CHANNEL,
     CHOICES,
     DESCRIPTION,
     EDITED,
@@ -57,13 +58,14 @@ from tickets.ticket.fields import (
     OPTIONAL,
     STATUS,
     TAGS,
+    Channel,
     ChoiceField,
     PersonField,
     Status,
     TagsField,
     TicketField,
 )
-from tickets.ticket.stored import TICKETS
+from tickets.ticket.stored import TICKETS, SummaryItem
 from tickets.time_machine import past_tickets, restoring
 from tickets.time_machine.past_tickets import PastTicket
 
@@ -190,6 +192,33 @@ def test_the_page_of_a_ticket_shows_every_field_and_changes_those_with_a_few_val
         version = str(timelines.head(alice, number)[0].version)
         browser.send(f"/tickets/{number}/change/", {"version": version, name: ""})
         assert read(alice, number)[name] == ""
+
+
+def test_nobody_changes_what_is_given_when_a_ticket_is_made(world: World, alice: Any) -> None:
+    number = made(world, alice)
+    browser = world.browser("alice", "acme")
+    for name, value in fixed(world, 1).items():
+        sent = {"version": "3", name: value}
+        assert browser.send(f"/tickets/{number}/change/", sent).status_code < 500  # type: ignore[attr-defined]
+        with pytest.raises(TypeError):
+            changing.change(alice, number, Wishes(**{name: value}))
+    assert read(alice, number) == samples(world, 0)
+    by_key = api_client(world).send("/tickets", {"title": "By a program"}, Idempotency_Key="once").json()["number"]
+    assert read(alice, by_key)[CHANNEL.name] == Channel.API
+
+
+def test_a_ticket_of_before_a_field_has_its_initial_value(world: World, alice: Any, tmp_path: Path) -> None:
+    number, path = made(world, alice), tmp_path / "acme.jsonl"
+    for name, value in LATER.items():
+        summary = SummaryItem(stored.ticket(alice.tenant_id, number), stored.SUMMARY)
+        alice.repository.update(summary, [getattr(SummaryItem, name).remove()])
+        assert name not in summary_of(alice, number)
+        assert read(alice, number)[name] == value
+        only = TicketFilter.parse({name: value, "tag": "vip"})
+        assert [one.number for one in lists.page(alice, status=list(Status), only=only).rows] == [number]
+        assert run("export_tickets", "--tenant", "acme", "--output", path).status == 0
+        assert [json.loads(line)[name] for line in path.read_text().splitlines()] == [value, value]
+        assert api_client(world).ask(f"/tickets/{number}").json()[name] == value
 
 
 def test_lists_show_every_listed_field_and_filter_by_those_with_a_few_values(world: World, alice: Any) -> None:

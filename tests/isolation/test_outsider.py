@@ -28,6 +28,7 @@ from tests.support.api_client import api_client
 from tests.support.api_keys import make_key
 from tests.support.world import PASSWORD, Browser, World
 from tickets.desk import changing, creating
+from tickets.requesters import requesters
 
 # Values of Acme's for each route parameter. Acme has tickets up to 12, Globex has none. The fixture `acme` puts a real
 # member and a real invitation in.
@@ -42,6 +43,7 @@ ACMES = {
     "user": "d" * 32,
     "member_id": "d" * 32,
     "webhook_id": "ep_0123456789abcdef",
+    "requester": f"rq_{'d' * 32}",
     "invite": "e" * 32,
     "session": "f" * 32,
     "passkey": "f" * 32,
@@ -80,7 +82,7 @@ OWN_ROUTES = [r for r, v in ROUTES if v.access.level == "signed_in" and "<" in r
 DESK_ROUTES = [r for r, _ in MEMBER_ROUTES if r.startswith("<slug:desk>/")]
 OBJECT_ROUTES = [r for r in DESK_ROUTES if r.count("<") > 1]
 # Addresses without a desk's name, which lead to the pinned desk's and show nothing themselves.
-WITHOUT_DESK = {"tickets/<anything:rest>", "search/<anything:rest>", "desk/<anything:rest>"}
+WITHOUT_DESK = {f"{part}/<anything:rest>" for part in ("tickets", "search", "requesters", "desk")}
 
 FORM = {
     "title": "Stolen",
@@ -114,6 +116,7 @@ def acme() -> World:
     ACMES["user"], ACMES["invite"] = world.users["bob"].id, outcome.sent.invite.invite_id
     ACMES["session"] = stored.session(world.browser("bob", "acme").session_key)
     ACMES["api_key"] = make_key(alice)[0].api_key_prefix
+    ACMES["requester"] = requesters.ensure(alice, "acmes-secret@example.org", name=SECRET).id
     changing.assign(alice, 7, to=world.users["bob"].id, version=1)
     return world
 
@@ -178,10 +181,11 @@ def test_an_outsider_finds_nothing_of_acmes(acme: World) -> None:
 
 
 def _acmes_own(acme: World) -> tuple[object, ...]:
-    """What an outsider could have changed by a route: a member's role, an invitation, a ticket."""
+    """What an outsider could have changed by a route: a member's role, an invitation, a ticket, a requester."""
     alice = acme.context("alice", "acme")
     pending = [invite.invite_id for invite in invitations.pending(alice.repository)]
-    return acme.context("bob", "acme").role, pending, changing.read(alice, 7).version
+    person = requesters.find(alice, ACMES["requester"])
+    return acme.context("bob", "acme").role, pending, changing.read(alice, 7).version, person
 
 
 def test_what_is_a_persons_own_is_nobody_elses(acme: World) -> None:

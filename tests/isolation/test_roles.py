@@ -17,6 +17,8 @@ API_KEYS = "desk/settings/api-keys/"
 API_KEY = f"{API_KEYS}<str:api_key>/"
 WEBHOOKS = "desk/settings/webhooks/"
 ENDPOINT = f"{WEBHOOKS}<str:endpoint>/"
+REQUESTERS = "requesters/"
+REQUESTER = f"{REQUESTERS}<str:requester>/"
 DELIVERY = f"{ENDPOINT}deliveries/<str:delivery>/"
 PAGES = {
     Role.VIEWER: (
@@ -24,6 +26,9 @@ PAGES = {
         TICKET, f"{TICKET}updates/", "search/", "search/suggest/",
     ),
     Role.AGENT: (
+        REQUESTERS, f"{REQUESTERS}new/", f"{REQUESTERS}options/", REQUESTER,
+        f"{REQUESTER}beside/<ticket_number:number>/",
+        *(f"{REQUESTER}{act}/" for act in ("edit", "merge", "separate")),
         "tickets/new/", "tickets/bulk/", "tickets/bulk/undo/", "tickets/dashboard/",
         *(f"{TICKET}{change}/" for change in ("comment", "edit", "change", "assign")),
     ),

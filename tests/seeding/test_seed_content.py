@@ -80,6 +80,9 @@ def test_the_mix_is_that_of_a_desk_at_work() -> None:
     assert 50 < statuses[Status.OPEN] < 90
     assert statuses[Status.CLOSED] > statuses[Status.RESOLVED] > 10 < statuses[Status.PENDING]
     assert priorities["normal"] > priorities["urgent"] > 3
+    channels = Counter(h.values["channel"] for h in made)
+    assert channels["mail"] > channels["hand"] > channels["api"] > 3 < channels["form"]
+    assert {h.values["channel"] for h in made if h.values["description"].startswith("Written down")} == {"hand"}
     assert len({h.values["title"] for h in made}) > 120
     assert any(h.values["status"] is Status.OPEN and not h.values["resolver"] for h in made)
     assert any(e.kind == "note" for h in made for e in h.entries)

@@ -106,7 +106,7 @@ class Browser(Client):
     def at_desk(self, path: str) -> str:
         """The address with the pinned desk's name in front, where it is one of a desk's pages without it."""
         tenant_id = self.ids.tenant_id if self.ids else ""
-        if not tenant_id or not path.startswith(("/tickets/", "/search/", "/desk/")):
+        if not tenant_id or not path.startswith(("/tickets/", "/search/", "/requesters/", "/desk/")):
             return path
         with suppress(OSError):  # as it was then
             # Past the portal's clients, which some tests count or fail: it is the test that asks.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import accumulate
@@ -34,7 +34,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Tile:
-    """A number with its name, or a duration in seconds in place of the number."""
+    """A number with its name and perhaps a note, or a duration in seconds in place of the number."""
 
     id: str
     label: str
@@ -124,11 +124,14 @@ def _lately(found: Dashboard) -> list[Tile]:
         Tile("created", "Opened", _number(sums["created"], status=ANY, created=days)),
         Tile("resolved", "Resolved", _number(sums["resolved"], status=ANY, resolved=days)),
         Tile("reopened", "Reopened", _number(sums["reopened"], status=ANY, reopened=days)),
-        Tile("commented", "Comments", _number(sums["commented"], status=ANY, commented=days)),
-        Tile("received", "Of these by requesters", Number(sums["received"])),
+        Tile("commented", "Comments", _number(sums["commented"], status=ANY, commented=days), note=_received(sums)),
         Tile("first", "First answer", seconds=found.first.median, note="median"),
         Tile("done", "Time to resolve", seconds=found.done.median, note="median"),
     ]
+
+
+def _received(sums: Mapping[str, int]) -> str:
+    return f"{sums['received']:,} from outside" if sums["received"] else ""
 
 
 def _daily(found: Dashboard, to_read: dict[date, int]) -> list[Line]:

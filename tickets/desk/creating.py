@@ -96,7 +96,7 @@ def _summary_of(tenant: TenantContext, counter: CounterItem, made: Values, outsi
         **{field.name: field.stored(made[field.name]) for field in (*SUMMARISED, *FIXED)},
         requester=outside.id if outside else tenant.user_id,
         requester_name=outside.label if outside else tenant.user_name,
-        tenant_requester=tenant.repository.key(stored.tenant_requester, outside.id) if outside else None,
+        tenant_requester=stored.place_of_requester(tenant.tenant_id, outside.id) if outside else None,
         created_at=at,
         epoch=int(counter.epoch),
         **changing.derived(tenant, number, status=Status.OPEN.value, resolver=made[ASSIGNEE.name], updated_at=at),

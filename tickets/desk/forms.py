@@ -11,6 +11,7 @@ from django.http import QueryDict
 
 from portal.errors import Invalid
 from tickets.desk import changing
+from tickets.requesters.forms import requester_field
 from tickets.ticket import fields
 from tickets.ticket.fields import ChoiceField, LongTextField, TextField, TicketField
 
@@ -84,6 +85,9 @@ class NewTicketForm(TicketForm):
     """A new ticket, which somebody may get at once. `people` are those who can, as ids and names."""
 
     resolver = forms.CharField(label="Assignee", required=False, max_length=32)
+    requester = requester_field(
+        required=False, help_text="A person outside the desk. Leave it empty for a ticket of your own."
+    )
 
     def __init__(self, *args: Any, people: list[tuple[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

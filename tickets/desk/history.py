@@ -131,6 +131,7 @@ def collection(tenant: TenantContext, number: int, history: History, *, epoch: i
         resolver_name=history.resolver_name,
         requester=history.requester,
         requester_name=history.requester_name,
+        tenant_requester=stored.place_of_requester(tenant.tenant_id, history.requester),
         created_at=clock.stamp(history.created_at),
         comment_count=history.comment_count,
         version=history.version,

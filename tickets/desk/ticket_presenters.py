@@ -109,10 +109,21 @@ def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: boo
         "earlier_url": f"{here}?before={stored.earlier}" if stored.earlier else None,
         "latest_url": None if is_latest else here,
         **(_seen(tenant, summary, stored.activity[-1].at if stored.activity else "") if is_latest else {}),
+        "outside": _outside(tenant, summary),
         "statuses": _statuses(summary),
         "can_resolve": Status.RESOLVED in MOVES[Status(summary.status)],
         "choices": {choice.name: choice.offered(getattr(summary, choice.name)) for choice in fields.CHANGED},
         "can_write": tenant.is_agent,
+    }
+
+
+def _outside(tenant: TenantContext, summary: SummaryItem) -> dict[str, str] | None:
+    """Return where agents read more of a requester outside the desk, None of anybody else."""
+    if not (tenant.is_agent and stored.is_requester(summary.requester)):
+        return None
+    return {
+        "url": reverse("tickets:requester", args=[summary.requester]),
+        "beside_url": reverse("tickets:requester_beside", args=[summary.requester, int(summary.number)]),
     }
 
 

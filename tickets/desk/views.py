@@ -20,13 +20,15 @@ from portal.web.heavy_work import heavy
 from tenants.lifecycle import desk_settings
 from tenants.membership import members
 from tenants.membership.members import Member
-from tenants.tenancy.request import TenantRequest
+from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.desk import bulk, changing, commenting, creating, lists, queue_presenters, ticket_presenters, timelines
 from tickets.desk.bulk import BulkRefused
 from tickets.desk.changing import EditConflict, TicketState, Wishes
 from tickets.desk.forms import ChangeForm, CommentForm, NewTicketForm, TicketForm
 from tickets.desk.queue_presenters import QueueAddress
+from tickets.requesters import naming, requesters
+from tickets.requesters.requesters import Requester
 from tickets.ticket.fields import STATUS, Status
 
 
@@ -175,10 +177,19 @@ def _back(request: TenantRequest) -> str:
 @get_or_post
 def new(request: TenantRequest) -> HttpResponse:
     preset = {"priority": desk_settings.default_value(request.tenant, "ticket_priority")}
+    if request.method != "POST" and (asked := request.GET.get("requester")):
+        person = requesters.find(request.tenant, asked)
+        preset["requester"] = (person.typed or person.name) if person else ""
     form = NewTicketForm(request.POST or None, initial=preset, people=people_choices(request))
     if request.method == "POST" and form.is_valid():
+        request_id = form.cleaned_data["request_id"]
         try:
-            number = creating.create(request.tenant, **form.values, request_id=form.cleaned_data["request_id"])
+            number = creating.create(
+                request.tenant,
+                **form.values,
+                requester=_requester(request, form.cleaned_data["requester"], request_id),
+                request_id=request_id,
+            )
         except Invalid as error:
             form.add_error(error.field if error.field in form.fields else None, error.message)
         else:
@@ -186,6 +197,13 @@ def new(request: TenantRequest) -> HttpResponse:
             return redirect("tickets:ticket", number)
     status = 422 if form.is_bound else 200
     return render(request, "tickets/form.html", {"form": form, "ticket": None}, status=status)
+
+
+def _requester(request: TenantRequest, typed: str, request_id: str) -> Requester | None:
+    """Return the person outside the desk who is typed, added where they are not known; None for nobody."""
+    if not typed:
+        return None
+    return naming.named(request.tenant, typed, by=actor_of(request), request_id=request_id)
 
 
 @member(Role.VIEWER)

@@ -208,14 +208,11 @@ def merge(tenant: TenantContext, requester_id: str, other_id: str, *, by: Actor)
 
     Raises NotFound, Conflict, and Invalid where they are the same person or have too much between them.
     """
-    if requester_id == other_id:
-        raise Invalid("Choose another person: nobody can be merged into themselves.", field="other")
     told: list[ProfileItem] = []
 
     def build() -> ReadChange:
-        item, other = _both(tenant, requester_id, other_id)
+        item, other = _mergeable(tenant, requester_id, other_id)
         told[:] = [item]
-        _refuse_too_much(item, other)
         moved = list(other.addresses)
         item.addresses = [*item.addresses, *moved]
         item.merged = [*item.merged, other.requester_id, *other.merged]
@@ -267,16 +264,20 @@ def undo_merge(tenant: TenantContext, other_id: str, *, by: Actor) -> Requester:
     return Requester.of(told[0])
 
 
-def _both(tenant: TenantContext, requester_id: str, other_id: str) -> tuple[ProfileItem, ProfileItem]:
+def refuse_merge(tenant: TenantContext, requester_id: str, other_id: str) -> None:
+    """Raise what `merge` would raise of these people as they are now."""
+    _mergeable(tenant, requester_id, other_id)
+
+
+def _mergeable(tenant: TenantContext, requester_id: str, other_id: str) -> tuple[ProfileItem, ProfileItem]:
+    if requester_id == other_id:
+        raise Invalid("Choose another person: nobody can be merged into themselves.", field="other")
     item, other = fan_out([partial(_open_profile, tenant, one) for one in (requester_id, other_id)])
-    return item, other
-
-
-def _refuse_too_much(item: ProfileItem, other: ProfileItem) -> None:
     if len(item.merged) + 1 + len(other.merged) > MERGED_LIMIT:
         raise Invalid(f"Up to {MERGED_LIMIT} people can be merged into one.", field="other")
     if len(item.addresses) + len(other.addresses) > ADDRESSES_LIMIT:
         raise Invalid(f"A person can have up to {ADDRESSES_LIMIT} addresses; these two have more.", field="other")
+    return item, other
 
 
 # --- members of a transaction ---

@@ -124,6 +124,14 @@ def by_address(tenant: TenantContext, address: str) -> Requester | None:
     return find(tenant, requester_id) if requester_id else None
 
 
+def those_merged(tenant: TenantContext, person: Requester) -> list[Requester]:
+    """Return the people who were merged into this one, as they were: one BatchGetItem, none for nobody."""
+    if not person.merged:
+        return []
+    wanted = [(stored.requester, (one,), PROFILE) for one in person.merged]
+    return [Requester.of(item) for item in tenant.repository.get_many(ProfileItem, wanted) if item is not None]
+
+
 def complete(tenant: TenantContext, typed: str, *, limit: int = OFFERED) -> list[Requester]:
     """Return people whose name or address begins with what somebody has typed: two Queries at the same time.
 
@@ -145,6 +153,23 @@ def by_name(tenant: TenantContext, *, start: dict[str, Any] | None = None, limit
     """Return a page of all people of the desk by name: one Query."""
     page = _rows(tenant, stored.people, limit=limit, start=start)
     return Page([_of_row(row) for row in page.items], page.last_key)
+
+
+def position_of(last_key: dict[str, Any]) -> list[str]:
+    """Return what of the last key of a page says where the next one begins: no partition key."""
+    found_by: str = last_key["found_by"]["S"]
+    return [found_by, found_by.rpartition("#")[2]]
+
+
+def start_of(tenant: TenantContext, found_by: str, requester_id: str) -> dict[str, Any]:
+    """Return the key behind which a page begins. Raises ValueError for what is no id of a requester."""
+    texts = {
+        "group": tenant.repository.key(stored.people),
+        "found_by": found_by,
+        "pk": tenant.repository.key(stored.requester, requester_id),
+        "sk": PROFILE,
+    }
+    return {name: {"S": text} for name, text in texts.items()}
 
 
 def _rows(tenant: TenantContext, group: Any, **how: Any) -> Page[RequesterRow]:

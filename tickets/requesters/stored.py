@@ -22,7 +22,7 @@ from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, decl
 from portal.schema.registry import Grant, declare
 from portal.schema.row_forms import RowForm
 from portal.schema.tables import Table
-from tickets.ticket.stored import is_requester as is_requester
+from tickets.ticket.stored import is_requester as is_requester  # the word that packages above import
 
 REQUESTERS = Table("Support.Requesters", "tenant", "pk", "sk", leading_keys=keys.OWN_COLLECTIONS)
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from tickets.desk.history import History, PastEntry, changed, opened
 from tickets.seeding.cast import CastDesk, Person, Turn, made_id, scenarios, words
-from tickets.ticket.fields import Priority, Status
+from tickets.ticket.fields import Channel, Priority, Status
 
 SPAN: Final = 30  # days before the given one in which tickets are opened
 _BY_WEEKDAY: Final = (10, 11, 10, 9, 8, 1, 1)  # how many of them on which day, Monday first
@@ -66,6 +66,8 @@ _PRIORITIES: Final = (
 _FIRST_STEP: Final = (20.0, 6.0, 2.5, 0.5)  # mean hours
 _NEXT_STEP: Final = (40.0, 20.0, 9.0, 2.0)
 _CLOSING: Final = 60.0
+# Ways by which customers write, the frequent ones several times.
+_CHANNELS: Final = (*[Channel.MAIL] * 7, *[Channel.FORM] * 2, Channel.API)
 
 
 def invent(desk: CastDesk, number: int, *, planned: int, seed: int, day: date) -> History:
@@ -89,6 +91,9 @@ class _Play:
         # Every fourth ticket is written down by an agent, after a call.
         caller = self._an_agent() if rng.random() < 0.25 else None
         self.requester = (caller.id, caller.name) if caller else ("", self.contact)
+        # Drawn by a generator of its own, so that all else is what it was before there were channels.
+        drawn = random.Random(f"{self.identity}/channel").choice(_CHANNELS)  # noqa: S311
+        self.channel = Channel.HAND if caller else drawn
         self.status, self.taken = Status.OPEN, False
         self.priority = rng.choice(_PRIORITIES[self.scenario.urgency])
         self.steps: list[list[PastEntry]] = []  # what happens at the same moment
@@ -115,6 +120,7 @@ class _Play:
                 "description": self._called() + self._fill(self.scenario.descriptions[self.way]),
                 "status": self.status,
                 "priority": self.priority,
+                "channel": self.channel,
                 "tags": tags,
                 "resolver": self.agent.id if self.taken else "",
             },

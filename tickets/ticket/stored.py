@@ -149,6 +149,11 @@ def is_requester(person_id: str) -> bool:
     return _OUTSIDE.match(person_id) is not None
 
 
+def place_of_requester(tenant_id: str, requester_id: str) -> str | None:
+    """Return where a ticket of this requester is in that index, None for one of somebody of the desk."""
+    return tenant_requester(tenant_id, requester_id) if is_requester(requester_id) else None
+
+
 def shelf_of(tenant_status_key: str) -> tuple[str, int] | None:
     """Return status and shard in what `tenant_status` formed, None for anything else."""
     parts = all_keys.collection_parts(tenant_status_key)
@@ -409,8 +414,8 @@ def _fit(item: Raw, arrival: TenantArrival) -> Raw:
     status = item["status"]["S"].upper()
     requester_id = item.get("requester", {}).get("S", "")
     fitted = {name: value for name, value in item.items() if name != "tenant_requester"}
-    if is_requester(requester_id):
-        fitted["tenant_requester"] = {"S": tenant_requester(tenant_id, requester_id)}
+    if place := place_of_requester(tenant_id, requester_id):
+        fitted["tenant_requester"] = {"S": place}
     return {
         **fitted,
         "tenant_status": {"S": tenant_status(tenant_id, status, shard)},

@@ -1,0 +1,240 @@
+"""Show requesters: the list, one person with their tickets, and the forms that add, change and merge people."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, Final
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from portal.dynamo import paging
+from portal.errors import Conflict, Invalid, NotFound, Overtaken
+from portal.web.access import get_or_post, member
+from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.roles import Role
+from tickets.requesters import naming, presenters, requester_changes, requester_tickets, requesters
+from tickets.requesters.forms import MergeForm, RequesterForm
+from tickets.requesters.requester_changes import AddressTaken
+from tickets.requesters.requesters import Requester
+
+PAGE_SIZE: Final = 50
+_LIST: Final = ("requesters",)
+
+
+@member(Role.AGENT)
+@require_safe
+def requester_list(request: TenantRequest) -> HttpResponse:
+    """List people by name, or those whose name or address begins with `?q=`. One Query, or two at the same time."""
+    tenant, typed = request.tenant, request.GET.get("q", "").strip()
+    if typed:
+        people, after = requesters.complete(tenant, typed, limit=PAGE_SIZE), None
+    else:
+        page = requesters.by_name(tenant, start=_start(request), limit=PAGE_SIZE)
+        people, after = page.items, page.last_key
+    context = {
+        "people": [presenters.person(one) for one in people],
+        "q": typed,
+        "is_first": not request.GET.get("after"),
+        "next": _cursor(request, after) if after else "",
+        "is_cut": bool(typed) and len(people) == PAGE_SIZE,
+    }
+    return render(request, "requesters/list.html", context)
+
+
+def _start(request: TenantRequest) -> dict[str, Any] | None:
+    """Return where a page of the list begins: the key of an item of this tenant, formed anew of a signed cursor."""
+    cursor = request.GET.get("after", "")
+    if not cursor:
+        return None
+    position = paging.load(cursor, tenant_id=request.tenant.tenant_id, query=_LIST)
+    return requesters.start_of(request.tenant, *map(str, position))
+
+
+def _cursor(request: TenantRequest, last_key: dict[str, Any]) -> str:
+    return paging.dump(requesters.position_of(last_key), tenant_id=request.tenant.tenant_id, query=_LIST)
+
+
+@member(Role.AGENT)
+@require_safe
+def requester_options(request: TenantRequest) -> HttpResponse:
+    """Offer people for what is typed, and say of the person whose address is typed whether mail reaches them."""
+    typed = request.GET.get("requester", "") or request.GET.get("other", "")
+    people = requesters.complete(request.tenant, typed[:400])
+    exact = next((one for one in people if typed.strip() in (one.typed, one.address)), None)
+    context = {
+        "people": [presenters.person(one) for one in people],
+        "exact": presenters.person(exact) if exact else None,
+        "is_new": not people and "@" in typed,
+    }
+    return render(request, "requesters/_options.html", context)
+
+
+@member(Role.AGENT)
+@require_safe
+def requester(request: TenantRequest, requester: str) -> HttpResponse:
+    """Show a person with their tickets. A GetItem and a Query at the same time."""
+    found, rows = requester_tickets.with_person(request.tenant, requester, limit=requester_tickets.SHOWN + 1)
+    person = _of(found)
+    if person.id != requester:
+        return redirect("tickets:requester", person.id)
+    merged = requesters.those_merged(request.tenant, person)
+    context = {
+        "person": presenters.person(person),
+        "tickets": presenters.tickets(rows[: requester_tickets.SHOWN]),
+        "has_more": len(rows) > requester_tickets.SHOWN,
+        "merged": [presenters.person(one) | {"is_direct": one.merged_into == person.id} for one in merged],
+    }
+    return render(request, "requesters/requester.html", context)
+
+
+def _of(person: Requester | None) -> Requester:
+    if person is None:
+        raise NotFound("There is no such requester.")
+    return person
+
+
+@member(Role.AGENT)
+@require_safe
+def beside_ticket(request: TenantRequest, requester: str, number: int) -> HttpResponse:
+    """Show, beside a ticket, who asked for it and their other tickets. A GetItem and a Query at the same time."""
+    limit = requester_tickets.BESIDE + 2  # with this ticket, and one that says that there are more
+    person, rows = requester_tickets.with_person(request.tenant, requester, limit=limit)
+    if "HX-Request" not in request.headers:
+        return redirect("tickets:requester", _of(person).id)
+    return render(request, "requesters/_beside.html", presenters.beside(person, rows, number=number))
+
+
+# --- adding and changing ---
+
+
+@member(Role.AGENT)
+@get_or_post
+def new_requester(request: TenantRequest) -> HttpResponse:
+    form = RequesterForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            made = requester_changes.create(
+                request.tenant,
+                form.details,
+                by=actor_of(request),
+                request_id=form.cleaned_data["request_id"] or uuid.uuid4().hex,
+            )
+        except (Invalid, Conflict) as error:
+            return _form_page(request, form, None, error)
+        messages.success(request, f"{made.label} was added.")
+        return redirect("tickets:requester", made.id)
+    return _form_page(request, form, None)
+
+
+@member(Role.AGENT)
+@get_or_post
+def edit_requester(request: TenantRequest, requester: str) -> HttpResponse:
+    if request.method != "POST":
+        person = _found(request, requester)
+        return _form_page(request, RequesterForm.of(person), person)
+    form = RequesterForm(request.POST)
+    if form.is_valid():
+        try:
+            person = requester_changes.change(
+                request.tenant,
+                requester,
+                lambda before: form.details,
+                version=form.cleaned_data["version"] or 0,
+                by=actor_of(request),
+            )
+        except Overtaken:
+            return _overtaken_page(request, form, requester)
+        except (Invalid, Conflict) as error:
+            return _form_page(request, form, _found(request, requester), error)
+        messages.success(request, "Changes saved.")
+        return redirect("tickets:requester", person.id)
+    return _form_page(request, form, _found(request, requester))
+
+
+def _found(request: TenantRequest, requester_id: str) -> Requester:
+    return Requester.of(requesters.profile(request.tenant, requester_id))
+
+
+def _form_page(
+    request: TenantRequest,
+    form: RequesterForm,
+    person: Requester | None,
+    error: Invalid | Conflict | None = None,
+    *,
+    now: list[tuple[str, str]] | None = None,
+) -> HttpResponse:
+    taken = ""
+    if error is not None:
+        field = getattr(error, "field", "") or ""
+        form.add_error(field if field in form.fields else None, error.message)
+        taken = error.requester_id if isinstance(error, AddressTaken) else ""
+    context = {
+        "form": form,
+        "person": presenters.person(person) if person else None,
+        "taken": taken,
+        "now": now or [],
+    }
+    status = 409 if now or isinstance(error, Conflict) else 422 if form.is_bound else 200
+    return render(request, "requesters/form.html", context, status=status)
+
+
+def _overtaken_page(request: TenantRequest, form: RequesterForm, requester_id: str) -> HttpResponse:
+    """Show the form as it was sent, ready to be saved over what somebody else has made of the person meanwhile."""
+    person = _found(request, requester_id)
+    stored = RequesterForm.of(person)
+    now = [
+        (str(stored.fields[name].label or name.capitalize()), str(stored.initial[name]))
+        for name in ("name", "addresses", "organisation", "language", "notes")
+        if form.cleaned_data[name].strip() != stored.initial[name].strip()
+    ]
+    data = request.POST.copy()
+    data["version"] = str(person.version)
+    again = RequesterForm(data)
+    again.is_valid()
+    again.add_error(None, "Somebody else has changed this person meanwhile. Save again to replace their values.")
+    return _form_page(request, again, person, now=now or [("Values", "As you have entered them.")])
+
+
+# --- merging ---
+
+
+@member(Role.AGENT)
+@get_or_post
+def merge_requester(request: TenantRequest, requester: str) -> HttpResponse:
+    """Choose the other person, see both together, then merge them."""
+    person = _found(request, requester)
+    form = MergeForm(request.POST or None, initial={"other": request.GET.get("other", "")})
+    other: Requester | None = None
+    if request.method == "POST" and form.is_valid():
+        try:
+            other = naming.known(request.tenant, form.cleaned_data["other"])
+            if form.cleaned_data["confirmed"] == other.id:
+                both = requester_changes.merge(request.tenant, person.id, other.id, by=actor_of(request))
+                messages.success(request, f"{other.label} was merged into {both.label}.")
+                return redirect("tickets:requester", both.id)
+            requester_changes.refuse_merge(request.tenant, person.id, other.id)
+        except (Invalid, Conflict) as error:
+            other = None
+            form.add_error("other", error.message)
+    context = {
+        "form": form,
+        "person": presenters.person(person),
+        "other": presenters.person(other) if other else None,
+    }
+    return render(request, "requesters/merge.html", context, status=422 if form.errors else 200)
+
+
+@member(Role.AGENT)
+@require_POST
+def separate_requester(request: TenantRequest, requester: str) -> HttpResponse:
+    """Undo the merge of this person."""
+    try:
+        person = requester_changes.undo_merge(request.tenant, requester, by=actor_of(request))
+    except Conflict as error:
+        messages.error(request, error.message)
+        return redirect("tickets:requester", requester)
+    messages.success(request, f"{person.label} is a person of their own again.")
+    return redirect("tickets:requester", person.id)
