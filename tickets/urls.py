@@ -48,7 +48,7 @@ _ticket_pages = [
 ]
 
 _requester_pages = [
-    path("", requester_views.requester_list, name="requesters"),
+    path("", requester_views.list_requesters, name="requesters"),
     path("new/", requester_views.new_requester, name="requester_new"),
     path("options/", requester_views.requester_options, name="requester_options"),
     path("<str:requester>/", requester_views.requester, name="requester"),

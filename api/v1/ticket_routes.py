@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from typing import Final
 
@@ -32,6 +33,8 @@ from tenants.api_keys.scopes import Scope
 from tickets.desk import bulk, changing, creating, filters, lists, timelines
 from tickets.desk.bulk import BulkRefused
 from tickets.desk.changing import EditConflict, Present, Wishes
+from tickets.requesters import naming
+from tickets.requesters.requesters import Requester
 from tickets.search import search_query, ticket_search
 from tickets.search.search_query import Filters
 from tickets.search.views import place_for_a_search
@@ -114,10 +117,11 @@ def read_ticket(request: ApiRequest, number: Number) -> HttpResponse:
     sends={201: ("ETag", "Location")},
 )
 def create_ticket(request: ApiRequest, ticket: TicketToCreate) -> HttpResponse:
-    """Create a ticket. Its requester is the API key."""
+    """Create a ticket. Its requester is the person outside the desk who is named, else the API key."""
 
     def write(companion: Companion[tuple[SummaryItem, str]]) -> None:
-        creating.create(request.acting, channel=Channel.API, companion=companion, **ticket.values)
+        person = _requester(request, ticket.requester) if ticket.requester else None
+        creating.create(request.acting, channel=Channel.API, requester=person, companion=companion, **ticket.values)
 
     def render(made: tuple[SummaryItem, str]) -> HttpResponse:
         shown = TicketInFull.whole(request.tenant, *made)
@@ -125,6 +129,10 @@ def create_ticket(request: ApiRequest, ticket: TicketToCreate) -> HttpResponse:
         return answers.answer(shown, status=201, Location=location, ETag=answers.tag(*shown.tag_parts))
 
     return idempotency.post(request, write, render)
+
+
+def _requester(request: ApiRequest, text: str) -> Requester:
+    return naming.named(request.acting, text, by=request.caller.actor, request_id=uuid.uuid4().hex)
 
 
 @router.declare(

@@ -122,7 +122,9 @@ class TicketInFull(
     """A ticket with its description. Its comments are in its activity."""
 
     description: str = Field(description="in Markdown, perhaps empty")
-    requester_id: str | None = Field(description="null for somebody without an account")
+    requester_id: str | None = Field(
+        description="of a member, of a key, or with rq_ in front of a person outside; or null"
+    )
     noted_at: Moment | None = Field(description="when the last internal note was added; null without notes:read")
 
     @classmethod
@@ -262,7 +264,7 @@ class _TicketValues(ApiInput):
     def values(self) -> dict[str, Any]:
         """Return the values that are given, as the rules take them: null empties a field. Raises Invalid."""
         given: dict[str, Any] = {}
-        for name in self.model_fields_set - {"version"}:
+        for name in self.model_fields_set - {"version", "requester"}:
             value = getattr(self, name)
             given[name.removesuffix("_id")] = tag_list(value) if name == "tags" else value or ""
         return given
@@ -279,13 +281,19 @@ class TicketToCreate(
         }
     },
 ):
-    """A new ticket. Its requester is the API key."""
+    """A new ticket. Its requester is the person outside the desk who is named, else the API key."""
 
     title: _TitleText
     description: _Description = ""
     priority: _Priority = Priority.NORMAL
     tags: _Tags = Field(default_factory=list)
     resolver_id: _UserId | None = Field(None, description="a member who is an agent or above, or null for nobody")
+    requester: str | None = Field(
+        None,
+        min_length=3,
+        max_length=400,
+        description="a requester's id, an address, or `Name <address>`: an address that nobody has adds the person",
+    )
 
 
 class TicketToChange(

@@ -5,10 +5,19 @@ from __future__ import annotations
 from typing import Final
 
 from api.edge.routing import RoutedApi
-from api.v1 import activity_routes, aggregate_routes, audit_routes, member_routes, ticket_routes, webhook_routes
+from api.v1 import (
+    activity_routes,
+    aggregate_routes,
+    audit_routes,
+    member_routes,
+    requester_routes,
+    ticket_routes,
+    webhook_routes,
+)
 
 _RESOURCES: Final = {
     "Tickets": "Tickets with what was said and done about them.",
+    "Requesters": "People outside the desk, for whom tickets are opened.",
     "Members": "Who belongs to the desk, and whom tickets can be assigned to.",
     "Numbers": "What the dashboard shows: counted already, at the same cost for any number of tickets.",
     "Audit trail": "Who did what to members, keys, webhooks and settings of the desk.",
@@ -25,6 +34,7 @@ version_1: Final = RoutedApi(
 version_1.add_router("", ticket_routes.router, tags=["Tickets"])
 version_1.add_router("", activity_routes.router, tags=["Tickets"])
 version_1.add_router("", member_routes.router, tags=["Members"])
+version_1.add_router("", requester_routes.router, tags=["Requesters"])
 version_1.add_router("", aggregate_routes.router, tags=["Numbers"])
 version_1.add_router("", audit_routes.router, tags=["Audit trail"])
 version_1.add_router("", webhook_routes.router, tags=["Webhooks"])

@@ -22,6 +22,7 @@ from tenants.api_keys.stored import API_KEYS
 from tenants.audit_trail.stored import AUDIT, audit_actor_key
 from tenants.membership.stored import INVITES, MEMBERS, UNREACHED
 from tickets.desk_export.stored import EXPORT_PARTS
+from tickets.requesters.stored import REQUESTERS
 from tickets.search.stored import SEARCH
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.stored import TICKETS
@@ -43,6 +44,7 @@ ACTIONS: Final = {
     ANSWERS: ("GetItem", "UpdateItem"),
     SEARCH: ("Query", "BatchGetItem"),
     EXPORT_PARTS: ("GetItem",),
+    REQUESTERS: ("GetItem", "PutItem", "Query", "BatchGetItem"),
 }
 _PLACED: Final = (ANSWERS, EXPORT_PARTS, OUTBOX, SEARCH, TICKETS)  # that a tenant can have to itself
 _MEMBERS: Final = {

@@ -22,6 +22,7 @@ from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import TenantItem, TenantStatus
 from tickets.desk import lists, timelines
+from tickets.requesters import requester_list
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
 from tickets.ticket.stored import CounterItem, SummaryItem
@@ -56,6 +57,8 @@ class Target:
     cursors: list[Cursor] = field(default_factory=list)
     endpoints: list[str] = field(default_factory=list)  # ids of webhook endpoints
     deliveries: list[dict[str, str]] = field(default_factory=list)  # names and sort keys of real ones
+    requesters: list[str] = field(default_factory=list)  # ids of people outside the desk
+    requester_texts: set[str] = field(default_factory=set)  # their ids and addresses
     api_keys: list[str] = field(default_factory=list)  # prefixes
     api_key_texts: set[str] = field(default_factory=set)  # ids and digests of keys
     webhook_texts: set[str] = field(default_factory=set)  # addresses and secrets of endpoints
@@ -140,6 +143,9 @@ def _sample(tenant: TenantContext) -> Target:
     target.summaries.sort(key=lambda s: int(s.number))
     _read_collections(target)
     _read_webhooks(target)
+    for person in requester_list.page(tenant, typed="", after="", limit=_CANDIDATES).people:
+        target.requesters.append(person.id)
+        target.requester_texts |= {person.id, *person.addresses}
     for key in key_changes.listed(tenant.repository):
         target.api_keys.append(key.api_key_prefix)
         target.api_key_texts |= {key.key_id, key.digest}
@@ -178,7 +184,13 @@ def _read_webhooks(target: Target) -> None:
 def texts_of(target: Target) -> set[str]:
     """Return titles, names, addresses, ids and secrets that only this tenant's pages should ever show."""
     people = {m.email for m in target.members} | {m.id for m in target.members}
-    return {s.title for s in target.summaries} | people | target.webhook_texts | target.api_key_texts
+    return (
+        {s.title for s in target.summaries}
+        | people
+        | target.requester_texts
+        | target.webhook_texts
+        | target.api_key_texts
+    )
 
 
 def person_of(target: Target) -> User | None:

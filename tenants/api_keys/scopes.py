@@ -27,6 +27,8 @@ class Scope(StrEnum):
     COMMENTS_WRITE = "comments:write", "Write comments", Role.AGENT
     NOTES_READ = "notes:read", "Read internal notes", Role.AGENT
     NOTES_WRITE = "notes:write", "Write internal notes", Role.AGENT
+    REQUESTERS_READ = "requesters:read", "Read who asks for tickets from outside, with addresses and notes", Role.AGENT
+    REQUESTERS_WRITE = "requesters:write", "Add and change people outside the desk, and see them", Role.AGENT
     MEMBERS_READ = "members:read", "Read who the members are"
     AUDIT_READ = "audit:read", "Read the audit trail"
     AGGREGATES_READ = "aggregates:read", "Read the numbers of the dashboards"

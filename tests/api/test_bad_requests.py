@@ -15,6 +15,7 @@ from tests.support import embedded
 from tests.support.api_client import ApiClient, api_client
 from tests.support.commands import everything
 from tests.support.endpoints import endpoint
+from tickets.requesters import requesters
 
 SCHEMAS: Final = openapi.document()["components"]["schemas"]
 
@@ -42,7 +43,8 @@ def client() -> ApiClient:
     world.tickets("acme", 1)
     item, _ = endpoint(world.context("alice", "acme"))
     made = api_client(world)
-    made.webhook = item.endpoint_id  # type: ignore[attr-defined]
+    ada = requesters.ensure(world.context("alice", "acme"), "ada@example.org")
+    made.ids = {"{webhook_id}": item.endpoint_id, "{requester_id}": ada.id}  # type: ignore[attr-defined]
     return made
 
 
@@ -50,7 +52,9 @@ def refused(client: ApiClient, route: str, body: bytes, **headers: str) -> dict[
     """Send it, and return the problem that comes back."""
     method, address, _ = ROUTES[route]
     before = everything()
-    response = client.call(method, address.replace("{webhook_id}", client.webhook), body, **headers)  # type: ignore[attr-defined]
+    for name, value in client.ids.items():  # type: ignore[attr-defined]
+        address = address.replace(name, value)
+    response = client.call(method, address, body, **headers)
     assert 400 <= response.status_code < 500, (route, response.content)
     assert response["Content-Type"] == "application/problem+json"
     said = response.json()

@@ -20,6 +20,8 @@ OPENED_BY = (
     ("GET", r"tickets(/.+)?|search", Scope.TICKETS_READ),
     ("POST PATCH", r"tickets(/.+)?", Scope.TICKETS_WRITE),
     ("GET", r"members(/_)?", Scope.MEMBERS_READ),
+    ("GET", r"requesters(/_)?", Scope.REQUESTERS_READ),
+    ("POST PATCH", r"requesters(/_)?", Scope.REQUESTERS_WRITE),
     ("GET", r"aggregates|tags", Scope.AGGREGATES_READ),
     ("GET", r"audit-events", Scope.AUDIT_READ),
     ("GET POST PATCH DELETE", r"webhooks(/.+)?", Scope.WEBHOOKS_MANAGE),

@@ -25,6 +25,7 @@ from tests.support.endpoints import endpoint, tell, work_off
 from tests.support.placed import BRIDGE, SILO, desk
 from tests.support.world import World
 from tickets.desk import commenting, creating
+from tickets.requesters import requesters
 
 # Those that the tests put something wrong into, and the queue, which each visitor has to see.
 FEW_PAGES = {f"<slug:desk>/tickets/{page}" for page in ("", "new/", "people/", "<ticket_number:number>/")}
@@ -41,6 +42,7 @@ def three_tenants() -> World:
         for n in range(count):
             number = creating.create(author, title=f"Only {where} knows of {n}", description=f"A secret of {where}")
             commenting.comment(author, number, body=f"What {where} says")
+        requesters.ensure(author, f"somebody@{where}.invalid", name=f"A customer of {where}")
         endpoint(author, f"https://hooks.{where}.invalid/in")
         tell(world.context(who, where), 1)
         work_off(author)

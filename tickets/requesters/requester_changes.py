@@ -15,6 +15,7 @@ from typing import Final
 
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import Transaction
+from portal.dynamo.transaction import Companion, with_companion
 from portal.errors import Conflict, Invalid, Overtaken, TransactionRefused
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry, ReadChange
@@ -104,9 +105,17 @@ def _line(text: str, field: str) -> str:
 # --- adding and changing ---
 
 
-def create(tenant: TenantContext, details: Details, *, by: Actor, request_id: str) -> Requester:
+def create(
+    tenant: TenantContext,
+    details: Details,
+    *,
+    by: Actor,
+    request_id: str,
+    companion: Companion[Requester] | None = None,
+) -> Requester:
     """Add a requester and return them. The same request again returns the one that it made before.
 
+    A `companion` is told the person.
     Raises Invalid, and AddressTaken where somebody else has one of the addresses.
     """
     clean = details.cleaned()
@@ -124,11 +133,16 @@ def create(tenant: TenantContext, details: Details, *, by: Actor, request_id: st
     def build() -> ReadChange:
         transaction = Transaction()
         requesters.add(tenant, transaction, made)
+        if companion is not None:
+            companion.join(transaction, Requester.of(made))
         return transaction, [_entry(tenant, made, AuditAction.REQUESTER_CREATED, by, after=clean.told)]
 
+    waiting = [companion]  # for the first attempt, beside whose reads it does its part
     try:
-        _commit(tenant, build)
+        _commit(tenant, lambda: with_companion(waiting.pop() if waiting else None, build))
     except TransactionRefused as refused:
+        if companion is not None:
+            companion.blame(refused)
         if refused.reason(requester_id) and (known := requesters.find(tenant, requester_id)):
             return known
         _blame_addresses(refused, clean.addresses)
@@ -143,11 +157,13 @@ def change(
     *,
     version: int | None,
     by: Actor,
+    check: Callable[[Requester], None] = lambda person: None,
 ) -> Requester:
     """Store what `choose` makes of the stored values, and return the person as they are then.
 
-    `version` is the one that the form showed, None where `choose` has judged what is stored. Where nothing changes,
-    nothing is written. Raises NotFound, Conflict, Invalid, AddressTaken.
+    `version` is the one that the form showed, None where `choose` has judged what is stored; `check` may refuse
+    the person as they are stored. Where nothing changes, nothing is written. Raises NotFound, Conflict, Invalid,
+    AddressTaken.
     """
     told: list[ProfileItem] = []
     asked: list[str] = []
@@ -157,6 +173,7 @@ def change(
         told[:] = [item]
         if version is not None and int(item.version) != version:
             raise Overtaken(_CHANGED)
+        check(Requester.of(item))
         before = Details.of(item)
         after = choose(before).cleaned()
         asked[:] = after.addresses

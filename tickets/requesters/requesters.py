@@ -20,6 +20,7 @@ OFFERED: Final = 8  # people, while somebody types
 MERGED_LIMIT: Final = 10  # people who were merged into one
 NAME_LIMIT: Final = 100  # characters
 _ATTEMPTS: Final = 4
+_NOBODY: Final = "There is no such requester."
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def profile(tenant: TenantContext, requester_id: str) -> ProfileItem:
     if stored.is_requester(requester_id):
         item = tenant.repository.get(ProfileItem, stored.requester, requester_id, sort=PROFILE, consistent=True)
     if item is None:
-        raise NotFound("There is no such requester.")
+        raise NotFound(_NOBODY)
     return item
 
 
@@ -106,6 +107,14 @@ def find(tenant: TenantContext, requester_id: str) -> Requester | None:
             return Requester.of(item)
         requester_id = item.merged_into
     return None
+
+
+def known(tenant: TenantContext, requester_id: str) -> Requester:
+    """Do the same, and raise NotFound where there is none."""
+    person = find(tenant, requester_id)
+    if person is None:
+        raise NotFound(_NOBODY)
+    return person
 
 
 def id_of_address(tenant: TenantContext, address: str) -> str | None:
@@ -145,38 +154,16 @@ def complete(tenant: TenantContext, typed: str, *, limit: int = OFFERED) -> list
     pages = fan_out([partial(_rows, tenant, group, begins_with=begun, limit=limit) for group in groups])
     found: dict[str, Requester] = {}
     for row in (row for page in pages for row in page.items):
-        found.setdefault(row.requester_id, _of_row(row))
+        found.setdefault(row.requester_id, of_row(row))
     return list(found.values())[:limit]
-
-
-def by_name(tenant: TenantContext, *, start: dict[str, Any] | None = None, limit: int) -> Page[Requester]:
-    """Return a page of all people of the desk by name: one Query."""
-    page = _rows(tenant, stored.people, limit=limit, start=start)
-    return Page([_of_row(row) for row in page.items], page.last_key)
-
-
-def position_of(last_key: dict[str, Any]) -> list[str]:
-    """Return what of the last key of a page says where the next one begins: no partition key."""
-    found_by: str = last_key["found_by"]["S"]
-    return [found_by, found_by.rpartition("#")[2]]
-
-
-def start_of(tenant: TenantContext, found_by: str, requester_id: str) -> dict[str, Any]:
-    """Return the key behind which a page begins. Raises ValueError for what is no id of a requester."""
-    texts = {
-        "group": tenant.repository.key(stored.people),
-        "found_by": found_by,
-        "pk": tenant.repository.key(stored.requester, requester_id),
-        "sk": PROFILE,
-    }
-    return {name: {"S": text} for name, text in texts.items()}
 
 
 def _rows(tenant: TenantContext, group: Any, **how: Any) -> Page[RequesterRow]:
     return tenant.repository.query(RequesterRow, group, **how)
 
 
-def _of_row(row: RequesterRow) -> Requester:
+def of_row(row: RequesterRow) -> Requester:
+    """Return the person of a row, as far as the row knows them."""
     addresses = (row.address,) if row.address else tuple(row.addresses)
     bounced = {row.address: row.bounced_because} if row.address and row.bounced_because else {}
     return Requester(
@@ -234,7 +221,7 @@ def new_profile(tenant: TenantContext, requester_id: str, *, addresses: Iterable
 
 def placed(tenant: TenantContext, item: ProfileItem) -> ProfileItem:
     """Put a profile at its place in the index, which follows from its other attributes, and return it."""
-    item.group = tenant.repository.key(stored.merged_people if item.merged_into else stored.people)
+    item.tenant_group = tenant.repository.key(stored.merged_people if item.merged_into else stored.people)
     item.found_by = stored.found_by(item.name or next(iter(item.addresses), ""), item.requester_id)
     return item
 
@@ -244,7 +231,7 @@ def address_item(tenant: TenantContext, address: str, of: ProfileItem) -> Addres
     return AddressItem(
         tenant.repository.key(stored.address, address),
         ADDRESS,
-        group=tenant.repository.key(stored.addresses),
+        tenant_group=tenant.repository.key(stored.addresses),
         found_by=stored.found_by(address, of.requester_id),
         requester_id=of.requester_id,
         address=address,

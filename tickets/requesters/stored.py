@@ -84,6 +84,11 @@ def found_by(text: str, requester_id: str) -> str:
     return keys.joined(folded(text) or "?", requester_id)
 
 
+def id_in_place(place: str) -> str:
+    """Return the requester's id in what `found_by` formed."""
+    return keys.split(place)[-1]
+
+
 declare(
     REQUESTERS,
     grants=(
@@ -109,7 +114,7 @@ class ProfileItem(Item):
 
     pk = UnicodeAttribute(hash_key=True)
     sk = UnicodeAttribute(range_key=True)
-    group = UnicodeAttribute()
+    tenant_group = UnicodeAttribute()
     found_by = UnicodeAttribute()
     requester_id = UnicodeAttribute()
     name = UnicodeAttribute(default="")
@@ -138,7 +143,7 @@ class AddressItem(Item):
 
     pk = UnicodeAttribute(hash_key=True)
     sk = UnicodeAttribute(range_key=True)
-    group = UnicodeAttribute()
+    tenant_group = UnicodeAttribute()
     found_by = UnicodeAttribute()
     requester_id = UnicodeAttribute()
     address = UnicodeAttribute()
@@ -155,7 +160,7 @@ class RequesterRow(IndexModel):
 
     pk = UnicodeAttribute()
     sk = UnicodeAttribute()
-    group = UnicodeAttribute(hash_key=True)
+    tenant_group = UnicodeAttribute(hash_key=True)
     found_by = UnicodeAttribute(range_key=True)
     requester_id = UnicodeAttribute()
     name = UnicodeAttribute(default="")
@@ -193,7 +198,7 @@ def _place(tenant_id: str, item: Raw) -> str:
         group = (merged_people if "merged_into" in item else people)(tenant_id)
         texts = [item.get("name", {}).get("S") or first_of(item)]
     own = [found_by(text, item["requester_id"]["S"]) for text in texts]
-    return "" if item["group"]["S"] == group and item["found_by"]["S"] in own else "is found by something else"
+    return "" if item["tenant_group"]["S"] == group and item["found_by"]["S"] in own else "is found by something else"
 
 
 def first_of(item: Raw) -> str:

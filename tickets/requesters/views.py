@@ -3,58 +3,39 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any, Final
+from typing import Final
 
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from portal.dynamo import paging
-from portal.errors import Conflict, Invalid, NotFound, Overtaken
+from portal.errors import Conflict, Invalid, Overtaken
 from portal.web.access import get_or_post, member
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
-from tickets.requesters import naming, presenters, requester_changes, requester_tickets, requesters
+from tickets.requesters import naming, presenters, requester_changes, requester_list, requester_tickets, requesters
 from tickets.requesters.forms import MergeForm, RequesterForm
 from tickets.requesters.requester_changes import AddressTaken
 from tickets.requesters.requesters import Requester
 
 PAGE_SIZE: Final = 50
-_LIST: Final = ("requesters",)
 
 
 @member(Role.AGENT)
 @require_safe
-def requester_list(request: TenantRequest) -> HttpResponse:
+def list_requesters(request: TenantRequest) -> HttpResponse:
     """List people by name, or those whose name or address begins with `?q=`. One Query, or two at the same time."""
-    tenant, typed = request.tenant, request.GET.get("q", "").strip()
-    if typed:
-        people, after = requesters.complete(tenant, typed, limit=PAGE_SIZE), None
-    else:
-        page = requesters.by_name(tenant, start=_start(request), limit=PAGE_SIZE)
-        people, after = page.items, page.last_key
+    typed, after = request.GET.get("q", "").strip(), request.GET.get("after", "")
+    found = requester_list.page(request.tenant, typed=typed, after=after, limit=PAGE_SIZE)
     context = {
-        "people": [presenters.person(one) for one in people],
+        "people": [presenters.person(one) for one in found.people],
         "q": typed,
-        "is_first": not request.GET.get("after"),
-        "next": _cursor(request, after) if after else "",
-        "is_cut": bool(typed) and len(people) == PAGE_SIZE,
+        "is_first": not after,
+        "next": found.next,
+        "is_cut": bool(typed) and len(found.people) == PAGE_SIZE,
     }
     return render(request, "requesters/list.html", context)
-
-
-def _start(request: TenantRequest) -> dict[str, Any] | None:
-    """Return where a page of the list begins: the key of an item of this tenant, formed anew of a signed cursor."""
-    cursor = request.GET.get("after", "")
-    if not cursor:
-        return None
-    position = paging.load(cursor, tenant_id=request.tenant.tenant_id, query=_LIST)
-    return requesters.start_of(request.tenant, *map(str, position))
-
-
-def _cursor(request: TenantRequest, last_key: dict[str, Any]) -> str:
-    return paging.dump(requesters.position_of(last_key), tenant_id=request.tenant.tenant_id, query=_LIST)
 
 
 @member(Role.AGENT)
@@ -77,7 +58,7 @@ def requester_options(request: TenantRequest) -> HttpResponse:
 def requester(request: TenantRequest, requester: str) -> HttpResponse:
     """Show a person with their tickets. A GetItem and a Query at the same time."""
     found, rows = requester_tickets.with_person(request.tenant, requester, limit=requester_tickets.SHOWN + 1)
-    person = _of(found)
+    person = found or requesters.known(request.tenant, requester)
     if person.id != requester:
         return redirect("tickets:requester", person.id)
     merged = requesters.those_merged(request.tenant, person)
@@ -90,12 +71,6 @@ def requester(request: TenantRequest, requester: str) -> HttpResponse:
     return render(request, "requesters/requester.html", context)
 
 
-def _of(person: Requester | None) -> Requester:
-    if person is None:
-        raise NotFound("There is no such requester.")
-    return person
-
-
 @member(Role.AGENT)
 @require_safe
 def beside_ticket(request: TenantRequest, requester: str, number: int) -> HttpResponse:
@@ -103,7 +78,7 @@ def beside_ticket(request: TenantRequest, requester: str, number: int) -> HttpRe
     limit = requester_tickets.BESIDE + 2  # with this ticket, and one that says that there are more
     person, rows = requester_tickets.with_person(request.tenant, requester, limit=limit)
     if "HX-Request" not in request.headers:
-        return redirect("tickets:requester", _of(person).id)
+        return redirect("tickets:requester", requesters.known(request.tenant, requester).id)
     return render(request, "requesters/_beside.html", presenters.beside(person, rows, number=number))
 
 

@@ -27,6 +27,8 @@ from tenants.audit_trail.stored import AUDIT
 from tenants.membership.stored import MEMBERS, UNREACHED
 from tenants.sign_in.stored import USERS, email_key, user_key
 from tenants.tenancy.stored import MEMBERSHIPS, slug_key
+from tickets.requesters import stored as requester_keys
+from tickets.requesters.stored import REQUESTERS
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.stored import TICKETS
 
@@ -36,8 +38,9 @@ _LOOK_ALIKES: Final = str.maketrans("abce012", "\u0430\u0432\u0441\u0435\uff10\u
 _INVISIBLE: Final = ("\u200b", "\u202e", "\u0301")
 _FULL_WIDTH: Final = 0xFEE0  # from an ASCII character to one that looks like it
 _NO_ENDPOINT: Final = f"{webhook_keys.ENDPOINT}{'0' * 16}"
+_NO_REQUESTER: Final = f"rq_{'0' * 32}"
 _NO_API_KEY: Final = "Ab0Cd1Ef"
-_OF_TENANTS: Final = (TICKETS, MEMBERS, UNREACHED, AUDIT, OUTBOX, ENDPOINTS, SECRETS, DELIVERIES, API_KEYS)
+_OF_TENANTS: Final = (TICKETS, MEMBERS, UNREACHED, AUDIT, OUTBOX, ENDPOINTS, SECRETS, DELIVERIES, API_KEYS, REQUESTERS)
 _NOBODYS_SHARE: Final = 0.2  # of the wanted rows of the outbox: mail of no tenant, such as a password reset
 _LIMIT: Final = 2048  # bytes of a partition key
 SCRATCH_SORT: Final = "proof"
@@ -71,6 +74,8 @@ class Draw:
             return rng.choice(target.items)["pk"] if target.items else ticket_keys.ticket(target.id, 1)
         if table == DELIVERIES:
             return webhook_keys.log_partition(target.id, rng.choice(target.endpoints or [_NO_ENDPOINT]))
+        if table == REQUESTERS:
+            return self._of_requesters(target, index)
         person = rng.choice(target.members) if target.members else None
         if table == USERS and person:
             return rng.choice([user_key(person.id), email_key(person.email), slug_key(target.tenant.slug)])
@@ -78,6 +83,11 @@ class Draw:
             return person.id
         pattern = (index and index.leading_keys) or table.leading_keys
         return pattern.replace("{tenant}", target.id).replace("*", "PROOF")
+
+    def _of_requesters(self, target: Target, index: Index | None) -> str:
+        if index is not None:
+            return self.rng.choice([requester_keys.people, requester_keys.addresses])(target.id)
+        return requester_keys.requester(target.id, self.rng.choice(target.requesters or [_NO_REQUESTER]))
 
     def sort(self, table: Table) -> str:
         """Return a sort key that the other tenant really has, so that a hole would show something."""
@@ -87,6 +97,7 @@ class Draw:
             MEMBERS: [m.id for m in self.other.members] or ["x"],
             ENDPOINTS: self.other.endpoints or [_NO_ENDPOINT],
             SECRETS: self.other.endpoints or [_NO_ENDPOINT],
+            REQUESTERS: [requester_keys.PROFILE],
             API_KEYS: self.other.api_keys or [_NO_API_KEY],
             DELIVERIES: [d["sort"] for d in self.other.deliveries],
         }.get(table)
