@@ -109,6 +109,13 @@ class CommentForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 5, "placeholder": "Write a comment. You can use Markdown."}),
     )
     internal = forms.BooleanField(label="Internal note", required=False)
+    cc = forms.CharField(
+        label="Copies to",
+        required=False,
+        widget=forms.TextInput(
+            attrs={"autocomplete": "off", "spellcheck": "false", "placeholder": "Mail addresses, separated by commas"}
+        ),
+    )
     request_id = forms.RegexField(r"^[0-9a-f]{32}$", widget=forms.HiddenInput, initial=changing.new_request_id)
     seen = forms.ChoiceField(
         required=False, choices=[(s.value, s.label) for s in fields.Status], widget=forms.HiddenInput

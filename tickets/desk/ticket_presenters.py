@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -20,7 +21,7 @@ from tickets.desk.forms import ChangeForm, TicketForm
 from tickets.desk.timelines import TicketTimeline
 from tickets.ticket import fields, stored
 from tickets.ticket.fields import ASSIGNEE, BY_NAME, CHOICES, DESCRIPTION, EDITED, FIELDS, LABELS, MOVES, Status
-from tickets.ticket.stored import ActivityItem, SummaryItem
+from tickets.ticket.stored import BOUNCED, COMPLAINED, HELD, SENT, ActivityItem, SummaryItem
 
 
 class ListedTicket(NamedTuple):
@@ -80,6 +81,64 @@ def _labels(*values: str) -> dict[str, str]:
     return {choice.name: choice.shown(value) for choice, value in zip(CHOICES, values, strict=True)}
 
 
+# --- comments that are letters ---
+
+_LABELS: Final = {
+    HELD: "Waiting to be sent",
+    SENT: "Sent by mail",
+    BOUNCED: "Not delivered",
+    COMPLAINED: "Reported as unwanted",
+}
+_FAILED: Final = (BOUNCED, COMPLAINED)
+
+
+@dataclass(frozen=True)
+class DeliveryLine:
+    """The fate of a comment as a letter. `note` is a sentence that says why, "" where nothing needs one."""
+
+    state: str
+    label: str
+    at: datetime
+    note: str
+    cc: str
+    has_failed: bool
+
+
+def delivery_line(item: ActivityItem) -> DeliveryLine | None:
+    """Return what is known of the letter that a comment became; None where it became none."""
+    if not item.delivery:
+        return None
+    return DeliveryLine(
+        item.delivery,
+        _LABELS.get(item.delivery, item.delivery),
+        clock.parse(item.delivery_at or item.at),
+        item.delivery_note or "",
+        ", ".join(item.cc or ()),
+        item.delivery in _FAILED,
+    )
+
+
+def reply_facts(summary: SummaryItem, activity: Sequence[ActivityItem]) -> dict[str, Any]:
+    """Return what the comment form says of the letter that it makes: nothing to read for it, it is on the page.
+
+    `undelivered` is the line of the last letter where that did not get through, and `cc` are the addresses of the last
+    entry that had copies.
+    """
+    if not stored.is_requester(summary.requester):
+        return {"letter_to": "", "undelivered": None, "cc": ""}
+    lines = [line for line in map(delivery_line, activity) if line]
+    copies = next((", ".join(item.cc) for item in reversed(activity) if item.cc), "")
+    last = lines[-1] if lines else None
+    return {
+        "letter_to": summary.requester_name,
+        "undelivered": last if last and last.has_failed else None,
+        "cc": copies,
+    }
+
+
+# --- entries and the page ---
+
+
 @dataclass(frozen=True)
 class TimelineEntry:
     """One entry of a ticket's history."""
@@ -91,12 +150,22 @@ class TimelineEntry:
     body: str
     verb: str
     changes: list[dict[str, str]]
+    delivery: DeliveryLine | None
 
 
 def timeline_entry(item: ActivityItem) -> TimelineEntry:
     changes = [{"label": LABELS.get(c.field, c.field), "before": c.before, "after": c.after} for c in item.changes]
     at = clock.parse(item.at)
-    return TimelineEntry(stored.entry_id(item.sk), item.kind, item.author_name, at, item.body, item.verb, changes)
+    return TimelineEntry(
+        id=stored.entry_id(item.sk),
+        kind=item.kind,
+        author_name=item.author_name,
+        at=at,
+        body=item.body,
+        verb=item.verb,
+        changes=changes,
+        delivery=delivery_line(item),
+    )
 
 
 def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: bool) -> dict[str, Any]:
@@ -114,6 +183,7 @@ def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: boo
         "can_resolve": Status.RESOLVED in MOVES[Status(summary.status)],
         "choices": {choice.name: choice.offered(getattr(summary, choice.name)) for choice in fields.CHANGED},
         "can_write": tenant.is_agent,
+        "reply": reply_facts(summary, stored.activity),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -218,7 +219,7 @@ def _ticket_page(request: TenantRequest, number: int, form: CommentForm | None, 
     stored = timelines.ticket(request.tenant, number, before=before)
     context = ticket_presenters.ticket_page(request.tenant, stored, is_latest=before is None)
     if form is None:
-        form = CommentForm(initial={"seen": stored.summary.status})
+        form = CommentForm(initial={"seen": stored.summary.status, "cc": context["reply"]["cc"]})
     else:
         since = form.cleaned_data.get("seen_at") or context["seen_at"]
         context["news"] = [e for e in context["activity"] if clock.stamp(e.at) > since]
@@ -241,10 +242,11 @@ def comment(request: TenantRequest, number: int) -> HttpResponse:
             internal=data["internal"],
             then=STATUS.clean(then) if then else None,
             seen=data["seen_at"] if clock.is_stamp(data["seen_at"]) else "",
+            cc=[] if data["internal"] else [one for one in re.split(r"[,;\s]+", data["cc"]) if one],
             request_id=data["request_id"],
         )
     except (Invalid, Conflict) as error:
-        form.add_error("body", error.message)
+        form.add_error("cc" if error.field == "cc" else "body", error.message)
         return _ticket_page(request, number, form, status=422 if isinstance(error, Invalid) else 409)
     if data["seen"] and data["seen"] != before.status and not then:
         what = "note" if data["internal"] else "comment"

@@ -1,0 +1,100 @@
+"""The page of a requester's ticket: it says how each comment fared as a letter, and takes the addresses of copies."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.test import override_settings
+
+from tests.support import mailing
+from tests.support.mail_receiver import MailReceiver
+from tests.support.operators import calls
+from tests.support.world import Browser, World
+from tickets.desk import commenting
+
+REQUEST = {"request_id": "0" * 32}
+
+
+@pytest.fixture
+def bob(world: World) -> Browser:
+    return world.browser("bob", "acme")
+
+
+def page(browser: Browser, number: int) -> str:
+    return str(browser.get(f"/tickets/{number}/").content.decode())
+
+
+def send(browser: Browser, number: int, **values: Any) -> Any:
+    return browser.send(f"/tickets/{number}/comment/", REQUEST | {"body": "Try again."} | values)
+
+
+def line(html: str) -> str:
+    (found,) = re.findall(r'<p class="entry-delivery.*?</p>', html, re.S)
+    return re.sub(r"<[^>]+>", "", str(found))
+
+
+def test_a_comment_says_that_it_waits_and_then_that_it_was_sent(bob: Browser, number: int, inbox: MailReceiver) -> None:
+    assert send(bob, number, cc="grace@example.org, lin@example.org").status_code == 302
+    assert line(page(bob, number)).startswith("Waiting to be sent")
+    mailing.carry()
+    shown = line(page(bob, number))
+    assert shown.startswith("Sent by mail")
+    assert "copies to grace@example.org, lin@example.org" in shown
+
+
+def test_the_next_comment_is_offered_the_same_copies(bob: Browser, number: int) -> None:
+    send(bob, number, cc="grace@example.org; lin@example.org")
+    assert 'value="grace@example.org, lin@example.org"' in page(bob, number)
+
+
+def test_an_address_that_is_none_is_named_at_its_field_and_nothing_is_lost(bob: Browser, number: int) -> None:
+    answer = send(bob, number, cc="grace@example.org, nobody")
+    assert answer.status_code == 422
+    html = answer.content.decode()
+    assert "“nobody” is no mail address." in html
+    assert 'value="grace@example.org, nobody"' in html
+    assert "Try again.</textarea>" in html
+    assert 'class="entry-delivery' not in html
+
+
+def test_one_who_types_is_told_that_the_last_letter_came_back(bob: Browser, number: int, inbox: MailReceiver) -> None:
+    assert "The last letter" not in page(bob, number)
+    inbox.answers["ada@example.org"] = "550 5.1.1 no such user"
+    send(bob, number)
+    mailing.carry()
+    html = page(bob, number)
+    assert "was not delivered" in html
+    assert html.count("no such user") == 2, "on the comment, and where one types"
+
+
+def test_a_note_is_not_mailed_and_has_no_copies(bob: Browser, number: int, inbox: MailReceiver) -> None:
+    send(bob, number, internal="on", cc="nobody")
+    assert mailing.waiting() == []
+    assert 'class="entry-delivery' not in page(bob, number)
+
+
+def test_a_members_ticket_has_no_letters(world: World, bob: Browser) -> None:
+    (own,) = world.tickets("acme", 1)
+    html = page(bob, own)
+    assert "is mailed to" not in html
+    assert 'name="cc"' not in html
+
+
+def test_the_page_costs_what_it_costs_without_letters(world: World, bob: Browser, number: int) -> None:
+    (own,) = world.tickets("acme", 1)
+    costs = []
+    for one in (own, number):
+        commenting.comment(world.context("bob", "acme"), one, body="Hello.")
+        with calls() as made:
+            page(bob, one)
+        costs.append([call.operation for call in made])
+    assert costs[0] == costs[1]
+
+
+def test_without_a_domain_for_mail_the_letter_still_goes(bob: Browser, number: int, inbox: MailReceiver) -> None:
+    with override_settings(MAIL_DOMAIN=""):
+        send(bob, number)
+        mailing.carry()
+    assert len(inbox.letters) == 1
