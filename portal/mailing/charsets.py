@@ -76,12 +76,13 @@ def codec_of(name: str) -> str | None:
 def decode(data: bytes, declared: str = "") -> Decoded:
     """Return the text of bytes in a declared character set. Never raises; unreadable bytes become U+FFFD."""
     codec = codec_of(declared)
+    # Japanese letters of 7 bits decode as UTF-8, too.
+    if codec in (None, "utf-8") and _JAPANESE.search(data) and (found := _strict(data, "iso2022_jp_ext")) is not None:
+        return Decoded(found)
     if codec and (found := _strict(data, codec)) is not None:
         return Decoded(found)
     if codec != "utf-8" and (found := _strict(data, "utf-8")) is not None:
         return Decoded(found, _guessed("UTF-8", declared) if codec else "")
-    if _JAPANESE.search(data) and (found := _strict(data, "iso2022_jp_ext")) is not None:
-        return Decoded(found)
     if codec and (text := _replaced(data, codec)).count(_MARK) <= len(text) * _WRONG_SHARE:
         return Decoded(text, "Some characters of the letter could not be read.")
     return Decoded(_replaced(data, _FALLBACK), _guessed("Windows-1252", declared))

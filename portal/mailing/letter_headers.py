@@ -196,10 +196,17 @@ def base64_bytes(data: bytes) -> bytes:
 
 
 def addresses(text: str) -> tuple[Address, ...]:
-    """Return the mailboxes of a header such as To. At most 200 are read.
+    """Return the mailboxes of a header such as To, without those that have no address. At most 200 are read."""
+    return tuple(one for one in _mailboxes(text) if one.address)
 
-    Mailboxes without an address are left out, unless there is no other.
-    """
+
+def address(text: str) -> Address:
+    """Return the mailbox of a header such as From, NOBODY where there is none."""
+    found = _mailboxes(text)
+    return next((one for one in found if one.address), found[0] if found else NOBODY)
+
+
+def _mailboxes(text: str) -> list[Address]:
     found: list[Address] = []
     words: list[str] = []
     addressed = False
@@ -215,13 +222,7 @@ def addresses(text: str) -> tuple[Address, ...]:
             addressed = addressed or "@" in word or word[0] == "<"
         if len(found) >= _ADDRESSES_LIMIT:
             break
-    found = [one for one in (*found, _mailbox(words)) if one != NOBODY]
-    return tuple([one for one in found if one.address] or found)
-
-
-def address(text: str) -> Address:
-    """Return the first mailbox of a header such as From, NOBODY where there is none."""
-    return next(iter(addresses(text)), NOBODY)
+    return [one for one in (*found, _mailbox(words)) if one != NOBODY][:_ADDRESSES_LIMIT]
 
 
 def _mailbox(words: list[str]) -> Address:
@@ -249,7 +250,9 @@ def _name(text: str) -> str:
 
 def _clean_address(text: str) -> str:
     # Blanks, quotes and "mailto:" stand in addresses by mistake; a local part in quotes has no other use today.
-    bare = _SPACE.sub("", readable(text)).strip("<>\"'`()[],;").removeprefix("mailto:").replace('"', "")
+    bare = _SPACE.sub("", readable(text)).strip("<>\"'`(),;").removeprefix("mailto:").replace('"', "")
+    if bare.startswith("["):
+        bare = bare.strip("[]")  # as Outlook writes addresses in text
     local, sign, domain = bare.rpartition("@")
     if not sign or not local or not domain or len(bare) > _ADDRESS_LENGTH:
         return ""

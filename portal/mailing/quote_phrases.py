@@ -59,9 +59,9 @@ _RULE: Final = re.compile(r"\s{0,20}(?:[-_=*]{3,}|[\u2500-\u2501]{3,})\s{0,20}")
 _LABEL: Final = re.compile(r"[\s*_>|]{0,8}([^\W\d_][^\s:：*]{0,20})[\s*_]{0,4}[:：]")
 _TIME: Final = re.compile(r"\d{1,2}[:.h]\d\d|\d{4}|@")
 _SIGNATURE: Final = re.compile(r"\s{0,3}(?:--|\u2014|\u2013\u2013)\s{0,3}")
-_BRACKETED: Final = re.compile(r"[\s*]{0,4}[-_=]{2,}\s{0,4}(.{4,60}?)\s{0,4}[-_=]{2,}[\s*]{0,4}")
+_BRACKETED: Final = re.compile(r"[\s*]{0,4}[-_=]{2,}\s{0,4}(.{4,100}?)\s{0,4}[-_=]{2,}[\s*]{0,4}")
 _FIRST: Final = re.compile(r"[\s\-*_<>|\u202a-\u202e]{0,12}([^\s,]{1,20})")
-_JAPANESE_DATE: Final = re.compile(r"\s{0,5}\d{4}\s?[年/.-]\s?\d{1,2}\s?[月/.-]")
+_DATE: Final = re.compile(r"\s{0,5}(?:\d{4}\s?[年/.-]\s?\d{1,2}\s?[月/.-]|\d{1,2}[./]\d{1,2}[./]\d{2})")
 _SPACES: Final = "\u00a0\u202f"
 
 
@@ -75,7 +75,7 @@ def _plain(text: str) -> str:
 def opens_attribution(line: str) -> bool:
     """Tell whether a line may begin a sentence such as "On Monday, ... wrote:"."""
     first = _FIRST.match(line)
-    return first is not None and (first[1].casefold().strip(".") in _OPENERS or _JAPANESE_DATE.match(line) is not None)
+    return first is not None and (first[1].casefold().strip(".") in _OPENERS or _DATE.match(line) is not None)
 
 
 def closes_attribution(text: str) -> bool:
@@ -87,7 +87,7 @@ def closes_attribution(text: str) -> bool:
 def ends_attribution(text: str) -> bool:
     """Tell whether a text may be the end of such a sentence."""
     plain = _plain(text)
-    return plain.endswith((":", "：", *_VERBS))
+    return plain.endswith((":", "：", *_VERBS)) or (plain.endswith(">") and _DATE.match(plain) is not None)
 
 
 def is_attribution(text: str) -> bool:
@@ -110,7 +110,10 @@ def _has_verb(plain: str) -> bool:
 def announces_original(line: str) -> bool:
     """Tell whether a line such as "-----Original Message-----" announces the letter that is answered."""
     found = _BRACKETED.fullmatch(line)
-    return found is not None and _plain(found[1]).startswith(_ORIGINALS)
+    if found is None:
+        return False
+    plain = _plain(found[1])
+    return plain.startswith(_ORIGINALS) or plain.endswith(_VERBS)
 
 
 def announces_forward(line: str) -> bool:

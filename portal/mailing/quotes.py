@@ -16,6 +16,7 @@ MARKER: Final = "Please reply above this line"  # in mail that we send; a reply 
 _LINE_LIMIT: Final = 300  # characters; longer lines introduce no quote
 _WRAPPED: Final = 4  # lines over which a sentence such as "On ..., ... wrote:" may be wrapped
 _SIGNATURE_LIMIT: Final = 20  # lines
+_LINES_LIMIT: Final = 20_000  # longer texts are shown as they are
 _HEADER_LINES: Final = 8
 
 
@@ -37,6 +38,8 @@ class _Run(NamedTuple):
 def fold(text: str, *, is_forwarded: bool = False) -> Folded:
     """Return the text without quotes and signature, and those. A forwarded letter stays visible."""
     lines = text.split("\n")
+    if len(lines) > _LINES_LIMIT:
+        return Folded(_tidy(lines), "")
     end = _history(lines, is_forwarded=is_forwarded)
     hidden = set(range(end, len(lines)))
     hidden |= _signature(lines, end)
@@ -94,7 +97,11 @@ def _is_marker(line: str) -> bool:
 
 
 def _begins_letter(lines: list[str], at: int) -> bool:
-    return phrases.announces_original(lines[at]) or _is_header_block(lines, at) or _says_who_wrote(lines, at)
+    if phrases.announces_original(lines[at]) or _is_header_block(lines, at):
+        return True
+    end = _attribution_end(lines, at)
+    # A quote with signs before its lines may hold answers between them, so `_quotes` looks at it.
+    return end is not None and not _is_quoted(next((line for line in lines[end : end + 3] if line.strip()), ""))
 
 
 def _is_header_block(lines: list[str], at: int) -> bool:
@@ -110,18 +117,18 @@ def _is_header_block(lines: list[str], at: int) -> bool:
     return len(seen) > 2 and ({"from", "subject"} <= seen or ({"from", "date"} <= seen and has_address))
 
 
-def _says_who_wrote(lines: list[str], at: int) -> bool:
-    """Tell whether a sentence such as "On ..., ... wrote:" begins here, with an address or a time."""
+def _attribution_end(lines: list[str], at: int) -> int | None:
+    """Return where a sentence such as "On ..., ... wrote:" ends that begins here and holds an address or a time."""
     if not phrases.opens_attribution(lines[at]):
-        return False
+        return None
     joined = ""
-    for line in lines[at : at + _WRAPPED]:
+    for end, line in enumerate(lines[at : at + _WRAPPED], at + 1):
         if len(line) > _LINE_LIMIT or not line.strip():
-            return False
+            return None
         joined = f"{joined} {line.strip()}"
         if phrases.closes_attribution(joined):
-            return phrases.has_time_or_address(joined)
-    return False
+            return end if phrases.has_time_or_address(joined) else None
+    return None
 
 
 def _before(lines: list[str], at: int) -> int:
