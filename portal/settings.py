@@ -234,6 +234,8 @@ MAIL_DIRECT: bool = env.bool("MAIL_DIRECT", default=False)
 EMAIL_BACKEND: str = MAIL_TRANSPORT if MAIL_DIRECT else "delivery.mail.outbox_backend.OutboxEmailBackend"
 # `<a desk's name in addresses>@MAIL_DOMAIN` is the desk's own mail address.
 MAIL_DOMAIN: str = env.str("MAIL_DOMAIN", default="desk.localhost" if DEBUG else "").lower()
+# The development mail server, host:port.
+MAIL_RECEIVER: str = env.str("MAIL_RECEIVER", default="127.0.0.1:8025" if DEBUG else "")
 DEFAULT_FROM_EMAIL: str = env.str("DEFAULT_FROM_EMAIL", default="Pooldesk <pooldesk@localhost>")
 
 # --- webhooks ---

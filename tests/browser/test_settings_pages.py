@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from http.server import ThreadingHTTPServer
+from pathlib import Path
 from queue import Queue
 from threading import Thread
 from typing import Any
 
 import pytest
 from django.conf import LazySettings
+from django.core.mail import EmailMultiAlternatives, get_connection
 from django.core.management import call_command
 from django.test import override_settings
 from playwright.sync_api import Page, expect
@@ -160,6 +162,24 @@ def test_the_page_of_the_development_receiver(page: Page) -> None:
         page.set_content(webhook_receiver.page_of(state))
         found += audit(page, f"receiver, {name}")
         state.take(f"{development_receiver.HOOKS}/{'x' * 200}", {"webhook-id": f"evt_{'0' * 32}_0"}, BODY, 200)
+    assert not found
+
+
+def test_the_page_of_mail_in_development(page: Page, settings: LazySettings, tmp_path: Path) -> None:
+    settings.EMAIL_FILE_PATH, found = str(tmp_path), []
+    mail = EmailMultiAlternatives(f"Re: {'long ' * 30}", "x" * 200, "acme@desk.localhost", ["jane@example.org"])
+    files = get_connection("django.core.mail.backends.filebased.EmailBackend", file_path=str(tmp_path))
+    opened = "document.querySelectorAll('details').forEach(one => one.open = true)"
+    for name in ("nothing sent", "a mail sent"):
+        page.set_content(webhook_receiver.mail_page({"text": "word " * 90}, "The mail server did not take it."))
+        page.evaluate(opened)
+        found += audit(page, f"mail of development, {name}")
+        files.send_messages([mail])
+    mail.attach_alternative(f"<h1>{'Hello ' * 40}</h1>", "text/html")
+    files.send_messages([mail])
+    page.set_content(webhook_receiver.mail_page())
+    page.evaluate(opened)
+    expect(page.frame_locator("iframe").get_by_role("heading")).to_be_visible()
     assert not found
 
 
