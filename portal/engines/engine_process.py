@@ -216,6 +216,9 @@ class Ministack(Engine):
             "GATEWAY_PORT": str(self.port),
             "SERVICES": self.services,
             "MINISTACK_REGION": REGION,
+            # Of signed addresses and forms it looks at the signature, whatever AUTH says.
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": ACCESS_KEY,
             "PERSIST_STATE": "1" if self.state_dir else "0",
             "STATE_DIR": str(self.state_dir or self._scratch.name),
             # Objects are files, each written when it is put.

@@ -7,6 +7,7 @@ client might read in another way, is refused: nothing of ours sends one.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 from portal.isolation import guard, policies
@@ -17,24 +18,38 @@ from portal.schema.registry import Role
 _KEY: Final = re.compile(r"(?!\.+(?:/|\Z))[A-Za-z0-9._=@+-]{1,255}(?:/(?!\.+(?:/|\Z))[A-Za-z0-9._=@+-]{1,255}){1,7}\Z")
 _PREFIX: Final = re.compile(r"(?:[A-Za-z0-9_-]{1,255}/)+\Z")
 _OF_TENANT: Final = re.compile(r"tenant/([0-9a-f]{32})/")
+_OVERRIDES: Final = ("ResponseContentDisposition", "ResponseContentType", "ResponseCacheControl")
 # The operations that our code sends, each with the action of IAM and the parameters that it may have.
 _OPERATIONS: Final = {
-    "GetObject": ("GetObject", {"Bucket", "Key"}),
+    "GetObject": ("GetObject", {"Bucket", "Key", "Range", *_OVERRIDES}),
     "HeadObject": ("GetObject", {"Bucket", "Key"}),
     "PutObject": ("PutObject", {"Bucket", "Key", "Body", "ContentType"}),
     "DeleteObject": ("DeleteObject", {"Bucket", "Key"}),
+    "GetObjectTagging": ("GetObjectTagging", {"Bucket", "Key"}),
+    "PutObjectTagging": ("PutObjectTagging", {"Bucket", "Key", "Tagging"}),
     "ListObjectsV2": ("ListBucket", {"Bucket", "Prefix", "MaxKeys", "ContinuationToken", "EncodingType"}),
 }
 
 
-def attach(client: Any, role: Role, bucket: str) -> None:
-    """Guard every request of this client of Amazon S3 with the policy of a role."""
+Check = Callable[[str, dict[str, Any]], None]
+
+
+def check_of(role: Role, bucket: str) -> Check:
+    """Return the check of a role's requests. It is given the operation and its parameters, and raises IsolationError.
+
+    A form that a browser uploads by is signed without a request, so whoever signs one calls this as for PutObject.
+    """
     policy = policies.Policy(policies.document(role))
+    return lambda operation, params: refuse_foreign_object(policy, role, bucket, operation, params)
 
-    def check(params: dict[str, Any], model: Any, **_: Any) -> None:
-        refuse_foreign_object(policy, role, bucket, model.name, params)
 
-    client.meta.events.register_last("before-parameter-build", check)
+def attach(client: Any, check: Check) -> None:
+    """Guard every request of this client of Amazon S3, and every address that it signs."""
+
+    def look(params: dict[str, Any], model: Any, **_: Any) -> None:
+        check(model.name, params)
+
+    client.meta.events.register_last("before-parameter-build", look)
 
 
 def refuse_foreign_object(

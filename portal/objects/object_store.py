@@ -11,19 +11,22 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, cached_property
 from typing import Any, Final
+from xml.sax.saxutils import escape
 
 import botocore.config
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, ReadTimeoutError
 from botocore.exceptions import ConnectionError as BotoConnectionError
 from botocore.handlers import add_expect_header
 from botocore.parsers import ResponseParserError
+from botocore.signers import S3PostPresigner
 from django.conf import settings
+from django.utils.http import content_disposition_header
 
 from portal import aws_session
 from portal.errors import NotFound, PortalError, Rejected, Throttled, Unavailable
@@ -34,6 +37,7 @@ from portal.schema.registry import TENANT_OBJECTS, Role
 _POOL: Final = 64  # connections
 _ATTEMPTS: Final = 3
 _READ_SECONDS: Final = 20  # of a request; a letter of 25 MB may take some
+_PIECE: Final = 64 * 1024  # bytes that are read at once of an object that is passed on
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,200}\Z")
 _THROTTLES: Final = {"SlowDown", "RequestLimitExceeded", "Throttling", "ThrottlingException", "TooManyRequests"}
 _MISSING: Final = {"NoSuchKey", "404", "NotFound"}
@@ -43,6 +47,20 @@ class TooLarge(Rejected):
     """The object has more bytes than the caller takes. It was not read."""
 
     code = "too_large"
+
+
+class EmptyObject(Rejected):
+    """The object has no bytes, so there is no first one."""
+
+    code = "empty_object"
+
+
+@dataclass(frozen=True)
+class UploadForm:
+    """A form that a browser sends with the file as its last field, `file`: where to, and the fields before it."""
+
+    url: str
+    fields: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -98,6 +116,86 @@ class ObjectStore:
             content: bytes = body.read()
         return content
 
+    def beginning(self, key: str, *, most: int) -> tuple[bytes, int]:
+        """Read the first `most` bytes of an object, and its size: one request. Raises NotFound."""
+        try:
+            answer = self._call("GetObject", Key=key, Range=f"bytes=0-{most - 1}")
+        except EmptyObject:
+            return b"", 0
+        with _translated("GetObject"):
+            content: bytes = answer["Body"].read()
+        _, _, size = answer.get("ContentRange", "").rpartition("/")
+        return content, int(size or answer["ContentLength"])
+
+    def pieces(self, key: str) -> Iterator[bytes]:
+        """Read an object piece by piece, of 64 KB each. Raises NotFound before the first."""
+        body = self._call("GetObject", Key=key)["Body"]
+
+        def read() -> Iterator[bytes]:
+            with closing(body):
+                while True:
+                    with _translated("GetObject"):
+                        piece: bytes = body.read(_PIECE)
+                    if not piece:
+                        return
+                    yield piece
+
+        return read()
+
+    def tags(self, key: str) -> dict[str, str]:
+        """Return the tags of an object. Raises NotFound."""
+        return {tag["Key"]: tag["Value"] for tag in self._call("GetObjectTagging", Key=key)["TagSet"]}
+
+    def tag(self, key: str, tags: Mapping[str, str]) -> None:
+        """Replace the tags of an object. Raises NotFound."""
+        told = [{"Key": name, "Value": value} for name, value in tags.items()]
+        self._call("PutObjectTagging", Key=key, Tagging={"TagSet": told})
+
+    def upload_form(
+        self, key: str, *, content_type: str, size: int, seconds: int, tags: Mapping[str, str]
+    ) -> UploadForm:
+        """Sign a form by which a browser puts one object of exactly this key, type and size. Nothing is sent.
+
+        The form is good for so many seconds, and for as often as it is sent in them.
+        """
+        connection = _connection(self._role)
+        told = "".join(f"<Tag><Key>{escape(n)}</Key><Value>{escape(v)}</Value></Tag>" for n, v in tags.items())
+        fields = {
+            "key": key,
+            "Content-Type": content_type,
+            "tagging": f"<Tagging><TagSet>{told}</TagSet></Tagging>",
+            "success_action_status": "204",
+        }
+        conditions = [
+            {"bucket": settings.MAIL_BUCKET},
+            ["content-length-range", size, size],
+            *({name: value} for name, value in fields.items()),
+        ]
+        with self._acting():
+            connection.check("PutObject", {"Bucket": settings.MAIL_BUCKET, "Key": key})
+            connection.check("PutObjectTagging", {"Bucket": settings.MAIL_BUCKET, "Key": key})
+            signer = S3PostPresigner(connection.client._request_signer)
+            form = signer.generate_presigned_post({"url": bucket_url()}, fields, conditions, seconds)
+        return UploadForm(form["url"], form["fields"])
+
+    def download_url(self, key: str, *, name: str, seconds: int, content_type: str = "") -> str:
+        """Sign an address at which a browser finds an object, which it saves by this name and does not show.
+
+        With a `content_type`, which has to be that of a picture of ours, it may show it. Nothing is sent.
+        """
+        how = "inline" if content_type else "attachment"
+        params = {
+            "Bucket": settings.MAIL_BUCKET,
+            "Key": key,
+            "ResponseContentDisposition": content_disposition_header(how == "attachment", name) or how,
+            "ResponseContentType": content_type or "application/octet-stream",
+            "ResponseCacheControl": "private, no-store",
+        }
+        with self._acting():
+            client = _connection(self._role).client
+            url: str = client.generate_presigned_url("get_object", Params=params, ExpiresIn=seconds)
+        return url
+
     def size(self, key: str) -> int | None:
         """Return the size of an object in bytes, None where there is none: one request."""
         try:
@@ -131,9 +229,21 @@ class ObjectStore:
         return guard.acting_for(self._tenant_id) if self._tenant_id is not None else nullcontext()
 
 
+def bucket_url() -> str:
+    """Return the address of the bucket, without a slash at its end: where browsers send files to."""
+    if settings.S3_ENDPOINT_URL:
+        return f"{settings.S3_ENDPOINT_URL.rstrip('/')}/{settings.MAIL_BUCKET}"
+    return f"https://{settings.MAIL_BUCKET}.s3.{settings.AWS_REGION}.amazonaws.com"
+
+
 class _Connection:
     def __init__(self, role: Role) -> None:
         self._role: Role = role
+
+    @cached_property
+    def check(self) -> object_guard.Check:
+        """Refuse what the role was not granted, as its guarded client does."""
+        return object_guard.check_of(self._role, settings.MAIL_BUCKET)
 
     @cached_property
     def client(self) -> Any:
@@ -156,11 +266,12 @@ class _Connection:
                 retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},
                 request_checksum_calculation="when_required",
                 response_checksum_validation="when_required",
+                signature_version="s3v4",
                 s3={"addressing_style": "path" if settings.S3_ENDPOINT_URL else "virtual"},
             ),
         )
         if settings.DYNAMODB_GUARD:
-            object_guard.attach(client, self._role, settings.MAIL_BUCKET)
+            object_guard.attach(client, self.check)
         return client
 
 
@@ -205,6 +316,8 @@ def _translate(error: Exception, operation: str) -> PortalError | None:
     if isinstance(error, ClientError):
         code = str(error.response.get("Error", {}).get("Code", ""))
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        if code == "InvalidRange":
+            return EmptyObject("The object has no bytes.")
         if code in _MISSING:
             return NotFound("There is no such object.")
         if code in _THROTTLES:
