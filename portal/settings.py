@@ -65,6 +65,11 @@ SQS_ENDPOINT_URL: str = env.str("SQS_ENDPOINT_URL", default=DYNAMODB_ENDPOINT_UR
 S3_ENDPOINT_URL: str = env.str("S3_ENDPOINT_URL", default=SQS_ENDPOINT_URL)
 # The bucket of letters, raw as they came.
 MAIL_BUCKET: str = env.str("MAIL_BUCKET", default=f"{DYNAMODB_TABLE_PREFIX.lower().replace('.', '-')}-mail")
+# What files of tickets may need, in bytes: one of them, and all of a desk's.
+FILE_MOST_BYTES: int = env.int("FILE_MOST_BYTES", default=25_000_000)
+FILES_OF_DESK: int = env.int("FILES_OF_DESK", default=10_000_000_000)
+# Who scans files for malware: "guardduty", or "" where nobody does, which is then said of each file.
+FILE_SCANNER: str = env.str("FILE_SCANNER", default="")
 # Of AWS Lambda, whose functions read the streams where DELIVERY_WORKERS is 0.
 LAMBDA_ENDPOINT_URL: str = env.str("LAMBDA_ENDPOINT_URL", default=DYNAMODB_ENDPOINT_URL)
 # What leaves the desk is spread over so many queues: 8, 16, 32 or 64, and later never fewer.

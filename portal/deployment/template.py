@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from portal.deployment import data_events, parts
+from portal.deployment import data_events, object_bucket, parts
 from portal.deployment.parts import arn
 from portal.isolation import policies
 from portal.schema import registry
@@ -85,7 +85,7 @@ def template() -> Json:
         "AWSTemplateFormatVersion": "2010-09-09",
         "Transform": "AWS::LanguageExtensions",
         "Description": "Pooldesk: DynamoDB tables, their encryption key and the roles that use them",
-        "Parameters": _parameters() | data_events.PARAMETER | _of_parts("parameters"),
+        "Parameters": _parameters() | data_events.PARAMETER | object_bucket.PARAMETER | _of_parts("parameters"),
         "Rules": _of_parts("rules"),
         "Conditions": {
             PRODUCTION: {"Fn::Equals": [{"Ref": "Environment"}, "prod"]},
@@ -100,6 +100,7 @@ def template() -> Json:
             **roles(),
             **managed_policies(),
             **data_events.resources(),
+            **object_bucket.resources(),
             **{k: v for part in parts.parts() for k, v in part.resources(logical_id, BY_NAME).items()},
         },
         "Outputs": _outputs(),
@@ -238,7 +239,7 @@ def _outputs() -> Json:
         (LIFECYCLE, "What the commands run as that move, bring in and purge whole tenants"),
     ):
         outputs[f"{role}Arn"] = {"Description": description, "Value": arn(role)}
-    outputs |= _of_parts("outputs")
+    outputs |= _of_parts("outputs") | object_bucket.OUTPUTS
     outputs[f"{KEY}Arn"] = {"Condition": OWN_KEY, "Value": arn(KEY)}
     return outputs
 

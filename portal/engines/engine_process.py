@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from portal.engines import dynamodb_local
 from portal.engines.dynamodb_local import dynamodb_local_available
-from portal.engines.endpoint import LOOPBACK, REGION, answers, free_port, has_queues, port_obstacle
+from portal.engines.endpoint import ACCESS_KEY, LOOPBACK, REGION, answers, free_port, has_queues, port_obstacle
 from portal.engines.processes import Child, acquire_lock, inspect_lock, lock_note, release_lock
 
 __all__ = ["ENGINES", "Engine", "EngineError", "dynamodb_local_available", "running_engine", "start_engine"]

@@ -175,7 +175,8 @@ class ObjectStore:
             connection.check("PutObject", {"Bucket": settings.MAIL_BUCKET, "Key": key})
             connection.check("PutObjectTagging", {"Bucket": settings.MAIL_BUCKET, "Key": key})
             signer = S3PostPresigner(connection.client._request_signer)
-            form = signer.generate_presigned_post({"url": bucket_url()}, fields, conditions, seconds)
+            request = {"method": "POST", "url": bucket_url(), "body": b"", "headers": {}, "context": {}}
+            form = signer.generate_presigned_post(request, fields, conditions, seconds)
         return UploadForm(form["url"], form["fields"])
 
     def download_url(self, key: str, *, name: str, seconds: int, content_type: str = "") -> str:

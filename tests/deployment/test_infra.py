@@ -501,7 +501,10 @@ def test_the_deployed_policies_are_those_that_the_guard_holds_requests_against(
     cloud: Cloud, outputs: dict[str, str]
 ) -> None:
     account = outputs["TenantRoleArn"].split(":")[4]
-    with override_settings(AWS_REGION=REGION, AWS_ACCOUNT_ID=account, DYNAMODB_TABLE_PREFIX="Pooldesk.Roles"):
+    bucket = outputs["ObjectBucketName"]
+    with override_settings(
+        AWS_REGION=REGION, AWS_ACCOUNT_ID=account, DYNAMODB_TABLE_PREFIX="Pooldesk.Roles", MAIL_BUCKET=bucket
+    ):
         expected = {role: policies.document(role)["Statement"] for role in registry.ROLES}
     for role, name in ROLES.items():
         deployed = [statement for one in cloud.policies_of(outputs[f"{name}Arn"]) for statement in one["Statement"]]

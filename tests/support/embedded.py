@@ -11,6 +11,7 @@ from typing import TypeVar
 from django.conf import settings
 from django.core.cache import cache
 
+from portal.objects import object_store
 from portal.schema import registry
 from portal.schema.tables import Table
 from tests.support import engine_memory
@@ -29,6 +30,7 @@ def make_empty() -> None:
         return
     status, content = wire().post("/_ministack/reset")
     assert status == 200, content
+    object_store.create_bucket()
     for table in registry.tables():
         create(table)
     engine_memory.keep(name)

@@ -29,11 +29,12 @@ from typing import Any
 
 from ministack import app as gateway
 from ministack.core import responses, router
-from ministack.services import dynamodb, dynamodb_streams
+from ministack.services import dynamodb, dynamodb_streams, s3
 
 MEMORY = "/_tests/"
 # What is set for the engine's tables.
 SETTINGS = ("_tags", "_ttl_settings", "_pitr_settings")
+OBJECTS = ("_buckets", "_object_tags")
 # What is handed on at once, by the version in X-Amz-Target.
 SERVICES = {b"DynamoDB_20120810": dynamodb, b"DynamoDBStreams_20120810": dynamodb_streams}
 
@@ -88,7 +89,11 @@ def bring(name: str) -> None:
     kept, settings = memory[name]
     tables, records = dict(dynamodb._tables._data), dict(dynamodb._stream_records._data)
     there = {place for place in tables if held.get(place) is kept.get(place, b"")}
+    # Objects stay: a test's keys are no other's, or those of a world that is brought back with them.
+    objects = {part: dict(getattr(s3, part)._data) for part in OBJECTS}
     gateway._reset_all_state()
+    for part, data in objects.items():
+        getattr(s3, part)._data.update(data)
     with dynamodb._lock:
         held.clear()
         held.update(kept)

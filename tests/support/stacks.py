@@ -14,6 +14,7 @@ from typing import Any
 
 from django.conf import settings
 
+from portal.deployment.parts import BUCKET
 from portal.engines.endpoint import REGION
 from portal.management.commands.infra_template import PATH
 
@@ -57,6 +58,7 @@ class Stack:
         defaults = {name: p["Default"] for name, p in template["Parameters"].items()}
         pseudo = {"AWS::Region": REGION, "AWS::AccountId": ACCOUNT, "AWS::Partition": "aws", "AWS::NoValue": None}
         pseudo["AWS::StackName"] = "pooldesk"
+        self._names = {name: settings.MAIL_BUCKET if name == BUCKET else name for name in template["Resources"]}
         self._values: dict[str, Any] = {**defaults, **pseudo, **parameters}
         for name, parameter in template["Parameters"].items():
             if parameter["Type"] == "CommaDelimitedList":
@@ -93,7 +95,7 @@ class Stack:
                 return self._of(argument[1]).split(argument[0])
             case "Fn::Sub":
                 text, own = (argument, {}) if isinstance(argument, str) else (argument[0], self._of(argument[1]))
-                text = re.sub(r"\$\{([\w:]+)\}", lambda found: {**self._values, **own}[found[1]], text)
+                text = re.sub(r"\$\{([\w:]+)\}", lambda found: {**self._names, **self._values, **own}[found[1]], text)
                 return text.replace("${!", "${")
             case "Fn::If":
                 return self._of(argument[1 if self._conditions[argument[0]] else 2])

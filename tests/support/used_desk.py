@@ -46,6 +46,7 @@ from tests.support.folding import Follower, put_aside
 from tests.support.searching import index_all
 from tests.support.stored import put_all, unguarded
 from tests.support.world import World
+from tickets.attachments import attachments
 from tickets.counting import stream_barrier
 from tickets.counting.stored import MarkerItem
 from tickets.data import stored as import_keys
@@ -133,7 +134,9 @@ def _people(world: World, where: str) -> None:
 def _tickets(world: World, where: str) -> None:
     person = world.context(_owner(where), where)
     number = creating.create(person, title="The printer is on fire", description="It smells.", tags=["vip"])
-    commenting.comment(person, number, body="Have you poured water on it?")
+    picture = attachments.store(person, "fire.png", b"\x89PNG\r\n\x1a\n")
+    commenting.comment(person, number, body="Have you poured water on it?", files=[picture])
+    attachments.store(person, "unsent.txt", b"on its way to a ticket")
     commenting.comment(person, number, body="Let us not tell them.", internal=True)
     changing.edit(
         person, number, version=1, title="The printer", description="It smells of smoke.",

@@ -7,6 +7,8 @@ what lists and aggregates count. It moves the ticket up for agents alone: see AD
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 from delivery.outbox.event_types import Event
@@ -17,6 +19,8 @@ from portal.dynamo.store import Action, Transaction
 from portal.dynamo.transaction import Companion, with_companion
 from portal.errors import Conflict, Invalid, Overtaken, TransactionRefused
 from tenants.tenancy.context import TenantContext
+from tickets.attachments import attachments
+from tickets.attachments.attachments import FileRef
 from tickets.desk import changing, timelines
 from tickets.desk.changing import REQUEST, TicketState, counted, new_request_id, put_record, request_digest
 from tickets.requesters import requester_addresses
@@ -55,6 +59,24 @@ class CommentNotAdded(Overtaken):
         )
 
 
+@dataclass(frozen=True)
+class _Said:
+    """A comment or a note as its request says it."""
+
+    kind: str
+    body: str
+    copies: list[str]
+    then: Status | None
+    files: tuple[FileRef, ...]
+    request_id: str
+    number: str
+
+    @cached_property
+    def digest(self) -> str:
+        then, files = self.then.value if self.then else "", (file.id for file in self.files)
+        return request_digest(self.request_id, self.number, self.kind, then, self.body, *self.copies, *files)
+
+
 def comment(
     tenant: TenantContext,
     number: int,
@@ -64,6 +86,7 @@ def comment(
     then: Status | None = None,
     seen: str = "",
     cc: Sequence[str] = (),
+    files: Sequence[FileRef] = (),
     request_id: str | None = None,
     companion: Companion[ActivityItem] | None = None,
 ) -> SummaryItem:
@@ -71,26 +94,25 @@ def comment(
 
     The same request sent again adds nothing, however many others came between. A ticket that changes meanwhile is read
     again. `seen` is the moment of the last change that the author saw: what others changed later is shown first. An
-    agent's comment on the ticket of somebody outside goes to them as a letter, with copies to the addresses `cc`. A
-    `companion` is told the comment. Returns the summary as it was read before, so that the caller can say what the
-    author may not have seen. Raises NotFound, Invalid, Unseen, CommentNotAdded.
+    agent's comment on the ticket of somebody outside goes to them as a letter, with copies to the addresses `cc`.
+    `files` are stored already and belong to the comment from then on; with some, the text may be empty. A `companion`
+    is told the comment. Returns the summary as it was read before, so that the caller can say what the author may not
+    have seen. Raises NotFound, Invalid, Unseen, CommentNotAdded.
     """
-    request_id = request_id or new_request_id()
-    said = kind, body, copies = "note" if internal else "comment", fields.comment(body), _copies(cc)
-    digest = request_digest(request_id, str(number), kind, then.value if then else "", body, *copies)
+    text, kind = fields.comment(body) if body.strip() or not files else "", "note" if internal else "comment"
+    said = _Said(kind, text, _copies(cc), then, tuple(files), request_id or new_request_id(), str(number))
     waiting = [companion]  # for the first attempt, beside whose read it does its part
 
     def attempt() -> SummaryItem:
         summary = with_companion(waiting.pop() if waiting else None, lambda: changing.read(tenant, number))
         if seen and changing.updated_at(tenant, summary) > seen:
-            _refuse_unseen(tenant, number, digest, seen)
+            _refuse_unseen(tenant, number, said.digest, seen)
         transaction = Transaction()
-        put_record(tenant, transaction, stored.MADE_COMMENT, digest, number=number)
+        put_record(tenant, transaction, stored.MADE_COMMENT, said.digest, number=number)
         try:
-            entry = _add(tenant, transaction, summary, said, then=then, request=(request_id, digest))
-        except Invalid:
-            # What this request has changed already is no reason to refuse it.
-            if _was_added(tenant, digest):
+            entry = _add(tenant, transaction, summary, said)
+        except Invalid:  # what this request has changed already is no reason to refuse it
+            if _was_added(tenant, said.digest):
                 return summary
             raise
         if companion is not None:
@@ -127,28 +149,23 @@ def _write(tenant: TenantContext, transaction: Transaction, companion: Companion
             companion.blame(refused)
         request = refused.reason(REQUEST)
         if request is None or request.item is None:
+            attachments.blame(refused)
             raise
 
 
-def _add(
-    tenant: TenantContext,
-    transaction: Transaction,
-    summary: SummaryItem,
-    said: tuple[str, str, list[str]],
-    *,
-    then: Status | None,
-    request: tuple[str, str],
-) -> ActivityItem:
-    """Add the entry and what comes of it to the transaction. `said` are its kind, its text and the addresses in copy;
-    `request` is its id and its digest."""
-    kind, body, _ = said
+def _add(tenant: TenantContext, transaction: Transaction, summary: SummaryItem, said: _Said) -> ActivityItem:
+    """Add the entry and what comes of it to the transaction."""
     state = TicketState.of(summary)
     at = max(clock.stamp(), summary.updated_at)
-    to, is_note = _move(state.status, then), kind == "note"
+    to, is_note = _move(state.status, said.then), said.kind == "note"
     actions = _noted(tenant, state, at, to) if is_note else _counting(tenant, summary, at)
     if to:
         actions += changing.dated(state.status, to, at)
-    entry = _entry(tenant, summary, said, at=at, request=request)
+    entry = _entry(tenant, summary, said, at=at)
+    if said.files:
+        attachments.keep(tenant, said.files)
+        actions += attachments.counted(summary, said.files)
+        entry.files = attachments.attach(tenant, transaction, said.files, number=state.number, entry=entry.sk)
     transaction.put(entry)
     told: list[Event] = []
     if is_note and not to:
@@ -166,30 +183,27 @@ def _add(
             told_at=clock.stamp(clock.parse(at), offset=1),  # a comment comes before what it led to
         )
     version = state.version + bool(to)
-    about = ticket_events.commented(tenant, state.number, kind=kind, body=body, at=at, version=version)
+    about = ticket_events.commented(tenant, state.number, kind=said.kind, body=said.body, at=at, version=version)
     ours = [ticket_events.REPLY] if entry.delivery else []  # destinations of our own, see ticket_events.ENTERED
     entered = ticket_events.entered(tenant, state.number, entry=entry.sk, version=version, to=tuple(ours))
     publish(tenant, transaction, about, *told, entered, subject=ticket_events.subject(state.number), at=at)
     return entry
 
 
-def _entry(
-    tenant: TenantContext, summary: SummaryItem, said: tuple[str, str, list[str]], *, at: str, request: tuple[str, str]
-) -> ActivityItem:
+def _entry(tenant: TenantContext, summary: SummaryItem, said: _Said, *, at: str) -> ActivityItem:
     """Return the entry, which waits to be sent where it becomes a letter."""
-    kind, body, copies = said
     entry = ActivityItem(
         summary.pk,
-        stored.activity(at, request[0][:12]),
-        kind=kind,
+        stored.activity(at, said.request_id[:12]),
+        kind=said.kind,
         at=at,
         author=tenant.user_id,
         author_name=tenant.author_name,
-        body=body,
-        request=request[1],
+        body=said.body,
+        request=said.digest,
     )
-    if _becomes_letter(tenant, summary, kind):
-        entry.delivery, entry.delivery_at, entry.cc = stored.HELD, at, copies or None
+    if _becomes_letter(tenant, summary, said.kind):
+        entry.delivery, entry.delivery_at, entry.cc = stored.HELD, at, said.copies or None
     return entry
 
 

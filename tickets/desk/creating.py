@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from delivery.outbox.event_types import Event
@@ -13,6 +13,8 @@ from portal.dynamo.store import Transaction
 from portal.dynamo.transaction import Companion, with_companion
 from portal.errors import Invalid, Throttled, TransactionRefused
 from tenants.tenancy.context import TenantContext
+from tickets.attachments import attachments
+from tickets.attachments.attachments import FileRef
 from tickets.desk import changing
 from tickets.desk.changing import REQUEST, new_request_id, put_record, request_digest, resolver_name
 from tickets.requesters import requesters
@@ -42,6 +44,7 @@ def create(
     *,
     requester: Requester | str | None = None,
     acknowledge: bool = False,
+    files: Sequence[FileRef] = (),
     request_id: str | None = None,
     companion: Companion[tuple[SummaryItem, str]] | None = None,
     **values: Any,
@@ -50,10 +53,11 @@ def create(
 
     The values of fields are given by name; `resolver` is the id of the member who gets it, and `channel` the way by
     which the ticket came. `requester` is the person outside the desk for whom it is, or their id, None for whoever
-    creates it; `acknowledge` lets a letter tell them that it has arrived. Two writes: the counter, then one transaction
-    of request record, summary, detail, first events, and where somebody is to be told the row that tells of them. A
-    number is lost, never given twice, when the second fails. A `companion` is told the summary and the description, and
-    sees to repetitions in place of the request record. Raises Invalid, Throttled.
+    creates it; `acknowledge` lets a letter tell them that it has arrived. `files` are stored already and belong to the
+    description from then on. Two writes: the counter, then one transaction of request record, summary, detail, first
+    events, and where somebody is to be told the row that tells of them. A number is lost, never given twice, when the
+    second fails. A `companion` is told the summary and the description, and sees to repetitions in place of the
+    request record. Raises Invalid, Throttled.
     """
     made = _made_of(values)
     resolver, description = made[ASSIGNEE.name], made[DESCRIPTION.name]
@@ -65,14 +69,13 @@ def create(
     transaction, digest = Transaction(), None
     told = _assign(tenant, transaction, summary, assigned)
     if companion is None:
-        digest = request_digest(
-            request_id or new_request_id(), *_told_by_form(made), *([outside.id] if outside else [])
-        )
+        named = [*([outside.id] if outside else []), *(file.id for file in files)]
+        digest = request_digest(request_id or new_request_id(), *_told_by_form(made), *named)
         put_record(tenant, transaction, stored.MADE_TICKET, digest, number=number)
     else:
         companion.join(transaction, (summary, description))
-    transaction.put(summary, condition=SummaryItem.pk.does_not_exist())
-    transaction.put(DetailItem(pk, stored.DETAIL, description=description, request=digest))
+    detail = DetailItem(pk, stored.DETAIL, description=description, request=digest)
+    _put(tenant, transaction, summary, detail, files)
     transaction.put(changing.event(tenant, pk, at, verb="opened the ticket"))
     publish(
         tenant,
@@ -84,6 +87,23 @@ def create(
         at=at,
     )
     return _write_once(tenant, transaction, number, companion)
+
+
+def _put(
+    tenant: TenantContext,
+    transaction: Transaction,
+    summary: SummaryItem,
+    detail: DetailItem,
+    files: Sequence[FileRef],
+) -> None:
+    """Write summary and detail of a new ticket, whose description these files belong to. Raises Invalid."""
+    if files:
+        attachments.check_ticket(0, 0, files)
+        attachments.keep(tenant, files)
+        detail.files = attachments.attach(tenant, transaction, files, number=int(summary.number), entry=stored.DETAIL)
+        summary.file_count, summary.file_bytes = len(files), sum(file.size for file in files)
+    transaction.put(summary, condition=SummaryItem.pk.does_not_exist())
+    transaction.put(detail)
 
 
 def _summary_of(tenant: TenantContext, counter: CounterItem, made: Values, outside: Requester | None) -> SummaryItem:
@@ -167,6 +187,7 @@ def _write_once(tenant: TenantContext, transaction: Transaction, number: int, co
             raise
         request = refused.reason(REQUEST)
         if request is None or request.item is None:
+            attachments.blame(refused)
             raise
         return int(request.item["number"]["N"])
     return number

@@ -13,7 +13,7 @@ from portal.errors import NotFound
 from tenants.tenancy.context import TenantContext
 from tickets.ticket import stored
 from tickets.ticket.fields import DESCRIPTION
-from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, DetailItem, SummaryItem
+from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, DetailItem, FileMap, SummaryItem
 
 ACTIVITY_PAGE = 50
 _READ_ON = 200  # entries that are read at once for a viewer's page that notes have left short
@@ -23,12 +23,14 @@ CHANGES_READ = 60  # items of a ticket that are read to tell what was changed si
 
 @dataclass(frozen=True)
 class TicketTimeline:
-    """A ticket as its page shows it. `activity` is oldest first; `earlier` is a cursor to what came before it."""
+    """A ticket as its page shows it. `activity` is oldest first; `earlier` is a cursor to what came before it, and
+    `files` are those of the description."""
 
     summary: SummaryItem
     description: str
     activity: list[ActivityItem]
     earlier: str | None
+    files: tuple[FileMap, ...] = ()
 
 
 def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> TicketTimeline:
@@ -41,14 +43,14 @@ def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> 
     more_than_a_page = ACTIVITY_PAGE + 1  # one more, to know whether there is something earlier
     if before is None:
         found = _collection(tenant, number, more_than_a_page + 2)  # the summary and the detail come first
-        summary, description, rows = parted(number, found.items)
+        summary, detail, rows = _parts(number, found.items)
     else:
         (sort,) = paging.load(before, tenant_id=tenant.tenant_id, query=("activity", number)) or [""]
         reads: list[Callable[[], Any]] = [
-            lambda: head(tenant, number),
+            lambda: described(tenant, number),
             lambda: _collection(tenant, number, more_than_a_page, before=sort),
         ]
-        (summary, description), found = fan_out(reads)
+        (summary, detail), found = fan_out(reads)
         rows = _entries(found.items)
     # A Query also ends after 1 MB, which long comments reach before the page is full.
     while not tenant.is_agent:
@@ -62,7 +64,8 @@ def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> 
     earlier = [rows[-1].sk] if more and rows else None
     return TicketTimeline(
         summary=summary,
-        description=description,
+        description=detail.description,
+        files=tuple(detail.files or ()),
         activity=rows[::-1],
         earlier=paging.dump(earlier, tenant_id=tenant.tenant_id, query=("activity", number)) if earlier else None,
     )
@@ -70,12 +73,17 @@ def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> 
 
 def parted(number: int, items: Iterable[Item]) -> tuple[SummaryItem, str, list[ActivityItem]]:
     """Return summary, description and entries among the items of a ticket. Raises NotFound where it has no summary."""
+    summary, detail, entries = _parts(number, items)
+    return summary, detail.description, entries
+
+
+def _parts(number: int, items: Iterable[Item]) -> tuple[SummaryItem, DetailItem, list[ActivityItem]]:
     found = list(items)
     summary = next((item for item in found if isinstance(item, SummaryItem)), None)
     if summary is None:
         raise NotFound(f"There is no ticket {number}.")
-    description = next((item.description for item in found if isinstance(item, DetailItem)), "")
-    return summary, description, _entries(found)
+    detail = next((item for item in found if isinstance(item, DetailItem)), None)
+    return summary, detail or DetailItem(summary.pk, stored.DETAIL), _entries(found)
 
 
 def _entries(items: Iterable[Item]) -> list[ActivityItem]:
@@ -84,8 +92,14 @@ def _entries(items: Iterable[Item]) -> list[ActivityItem]:
 
 def head(tenant: TenantContext, number: int) -> tuple[SummaryItem, str]:
     """Return a ticket and its description without its activity: one Query of two items. Raises NotFound."""
-    summary, description, _ = parted(number, _collection(tenant, number, 2).items)
-    return summary, description
+    summary, detail = described(tenant, number)
+    return summary, detail.description
+
+
+def described(tenant: TenantContext, number: int) -> tuple[SummaryItem, DetailItem]:
+    """Return a ticket and the item of its description, with its files: one Query of two items. Raises NotFound."""
+    summary, detail, _ = _parts(number, _collection(tenant, number, 2).items)
+    return summary, detail
 
 
 def news(tenant: TenantContext, number: int, *, seen: str) -> list[ActivityItem]:

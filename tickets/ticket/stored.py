@@ -52,6 +52,7 @@ RESOLVER_RAISED = Index(
 # Sparse: the tickets of people outside the desk. It holds nothing that a comment changes.
 OF_REQUESTER = Index("gsi-requester", "tenant_requester", "created_at", ("number", "title", "status", "priority"))
 
+FILES: Final = "FILES"  # begins the collections of the files of tickets: see tickets/attachments
 TICKETS = Table(
     "Support.Tickets",
     "tenant",
@@ -62,7 +63,7 @@ TICKETS = Table(
     stream=True,
     leading_keys=all_keys.OWN_COLLECTIONS,
     placed=True,
-    copied=("COUNTER", "IMPORT", "IMPORTS", "REQUEST", "TICKET"),  # the stream makes all else of these
+    copied=("COUNTER", FILES, "IMPORT", "IMPORTS", "REQUEST", "TICKET"),  # the stream makes all else of these
 )
 
 
@@ -268,11 +269,36 @@ class SummaryItem(Item):
     resolver_raised = UnicodeAttribute(null=True)
     days: MapAttribute[str, int] = MapAttribute(default=dict)  # type: ignore[no-untyped-call]  # unannotated in PynamoDB
     epoch = NumberAttribute(default=0)
+    file_count = NumberAttribute(null=True)
+    file_bytes = NumberAttribute(null=True)
 
     @property
     def version_told(self) -> int:
         """Return the version that follows from the history: without those that erasures made."""
         return int(self.version) - len(self.erased_versions or ())
+
+
+# What is known of a file: nothing yet while a scanner is at work, or what it found. Where there is none, that is said.
+FILE_STATES: Final = ("waiting", "clean", "refused", "unscanned", "removed")
+
+
+def is_file_id(text: str) -> bool:
+    """Tell whether a text is the id of a file: 32 hexadecimal digits."""
+    return len(text) == 32 and not text.strip("0123456789abcdef")
+
+
+class FileMap(MapAttribute[str, Any]):
+    """A file as the description or comment lists it that it belongs to. `size` is in bytes."""
+
+    id = UnicodeAttribute()
+    name = UnicodeAttribute()
+    size = NumberAttribute()
+    type = UnicodeAttribute()
+    state = UnicodeAttribute()
+
+
+def _files_listed(values: Iterable[Raw]) -> bool:
+    return all(is_file_id(one["M"]["id"]["S"]) and one["M"]["state"]["S"] in FILE_STATES for one in values)
 
 
 class DetailItem(Item):
@@ -287,6 +313,7 @@ class DetailItem(Item):
     description = UnicodeAttribute(default="")
     request = UnicodeAttribute(null=True)
     message_id = UnicodeAttribute(null=True)
+    files: ListAttribute[FileMap] = ListAttribute(of=FileMap, null=True)
 
 
 class ChangeMap(MapAttribute[str, str]):
@@ -327,6 +354,7 @@ class ActivityItem(Item):
     message_id = UnicodeAttribute(null=True)
     former_resolver = UnicodeAttribute(null=True)
     former_description = UnicodeAttribute(null=True)
+    files: ListAttribute[FileMap] = ListAttribute(of=FileMap, null=True)
 
 
 # What a Query of one ticket gives.
@@ -472,7 +500,7 @@ def _days(values: Raw) -> bool:
 
 
 def _forms() -> tuple[RowForm, ...]:
-    of_request = {"request": all_keys.part}
+    of_request: dict[str, Check] = {"request": all_keys.part, "files": _files_listed}
     summary: dict[str, Check] = {
         **{choice.name: row_forms.one_of(*(value for value, _ in choice.choices)) for choice in CHOICES},
         TAGS.name: row_forms.texts,

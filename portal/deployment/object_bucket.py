@@ -1,0 +1,66 @@
+"""Declare the bucket of objects: letters as they came, and files of tickets.
+
+Browsers send files to it from the portal's pages, which is what CORS is for: `PortalOrigin` says where those come from.
+A file that belongs to no ticket carries a tag, by which it goes after a day.
+
+Sources: AWS, "Elements of a CORS configuration", "Lifecycle configuration elements" (filters by tag), "Blocking public
+access to your Amazon S3 storage".
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from portal.deployment import parts
+
+Json = dict[str, Any]
+
+ORIGIN: Final = "PortalOrigin"
+PARAMETER: Final[Json] = {
+    ORIGIN: {
+        "Type": "String",
+        "Description": "The origin of the portal's pages, from which browsers send files, as https://desk.example.com",
+        "Default": "https://localhost",
+        "AllowedPattern": "https?://[A-Za-z0-9.:-]+",
+    }
+}
+UNATTACHED: Final = ("pooldesk", "unattached")  # the tag of a file that no ticket shows
+
+
+def resources() -> Json:
+    """Return the bucket. It outlives the stack, as the tables do."""
+    encryption = {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
+    closed = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
+    tag = dict(zip(("Key", "Value"), UNATTACHED, strict=True))
+    cors = {
+        "AllowedOrigins": [{"Ref": ORIGIN}],
+        "AllowedMethods": ["POST"],
+        "AllowedHeaders": ["content-type"],
+        "MaxAge": 3600,
+    }
+    rules = [
+        {"Id": "Unattached", "Status": "Enabled", "TagFilters": [tag], "ExpirationInDays": 1},
+        {
+            "Id": "Unfinished",
+            "Status": "Enabled",
+            "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1},
+        },
+    ]
+    bucket = {
+        "Type": "AWS::S3::Bucket",
+        "DeletionPolicy": "Retain",
+        "UpdateReplacePolicy": "Retain",
+        "Properties": {
+            "BucketEncryption": {"ServerSideEncryptionConfiguration": [encryption]},
+            "PublicAccessBlockConfiguration": dict.fromkeys(closed, True),
+            "OwnershipControls": {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]},
+            "CorsConfiguration": {"CorsRules": [cors]},
+            "LifecycleConfiguration": {"Rules": rules},
+        },
+    }
+    return {parts.BUCKET: bucket}
+
+
+OUTPUTS: Final[Json] = {
+    f"{parts.BUCKET}Name": {"Description": "MAIL_BUCKET of the portal", "Value": {"Ref": parts.BUCKET}}
+}

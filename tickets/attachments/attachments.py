@@ -1,0 +1,282 @@
+"""Store files and put them on tickets.
+
+A file comes in two steps. First it is stored: by a form that the portal signs for a browser (`begin`), or by the portal
+itself where it has the content already (`store`). Then a rule that writes a ticket or a comment attaches it, in the
+same transaction: so no ticket shows a file that is not stored, whoever dies in between. A file that is stored and never
+attached goes after a day.
+"""
+
+from __future__ import annotations
+
+import time
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from django.conf import settings
+
+from portal import clock, plain_text
+from portal.dynamo.client import fan_out
+from portal.dynamo.store import Action, Transaction
+from portal.errors import TRANSACTION_CONFLICT, Invalid, NotFound, TransactionRefused
+from portal.objects.object_store import ObjectStore, UploadForm
+from tenants.tenancy.context import TenantContext
+from tickets.attachments import file_types, scanning, stored
+from tickets.attachments.stored import FileItem, FileUsageItem
+from tickets.ticket.stored import FileMap, SummaryItem
+
+MOST_FILES: Final = 10  # of one comment or description
+MOST_OF_TICKET: Final = 200
+TICKET_BYTES: Final = 500_000_000
+FORM_SECONDS: Final = 60 * 10  # for which a signed form is good: an upload of 25 MB over a slow line has to begin in it
+_KEPT_SECONDS: Final = 24 * 3600  # of a file that is on its way to a ticket
+_NAME_LIMIT: Final = 150  # characters
+_TAG: Final = "pooldesk"
+UNATTACHED: Final = {_TAG: "unattached"}  # which the bucket's rule deletes
+ATTACHED: Final = {_TAG: "attached"}
+MEMBER: Final = "file"  # the name of our members of a transaction
+
+
+@dataclass(frozen=True)
+class FileRef:
+    """A stored file. `size` is in bytes, `type` what the content looks like, `state` what a scanner says of it."""
+
+    id: str
+    name: str
+    size: int
+    type: str
+    state: str
+
+    @classmethod
+    def of(cls, item: FileItem) -> FileRef:
+        return cls(item.id, item.name, int(item.size), item.type, item.state)
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A file that a browser is about to send, and the form by which it does."""
+
+    file: FileRef
+    form: UploadForm
+
+
+@dataclass(frozen=True)
+class Usage:
+    """The files that a desk's tickets have, and the bytes that they may have at most."""
+
+    count: int
+    size: int
+    most: int
+
+
+def clean_name(name: str) -> str:
+    """Return the name that a file is shown and saved by: one line, no path, nothing invisible; "file" for none."""
+    plain = plain_text.visible(unicodedata.normalize("NFC", name.replace("\\", "/").rpartition("/")[2]))
+    kept = "".join("_" if char in '<>:"|?*' or unicodedata.category(char).startswith("C") else char for char in plain)
+    kept = " ".join(kept.split()).strip(". ")
+    stem, dot, ending = kept.rpartition(".")
+    if len(kept) > _NAME_LIMIT and dot and len(ending) <= 10:
+        return f"{stem[: _NAME_LIMIT - len(ending) - 2]}….{ending}"
+    return kept[:_NAME_LIMIT] or "file"
+
+
+def begin(tenant: TenantContext, name: str, size: int) -> Upload:
+    """Make a file that a browser is about to send, and the form for it: one read, one write. Raises Invalid."""
+    _check_size(name, size)
+    check_room(tenant, size)
+    file_id = stored.new_id()
+    item = _item(tenant, file_id, name, size, file_types.UNKNOWN)
+    tenant.repository.put(item)
+    form = _objects(tenant).upload_form(
+        stored.object_key(tenant.tenant_id, file_id),
+        content_type=file_types.UNKNOWN,
+        size=size,
+        seconds=FORM_SECONDS,
+        tags=UNATTACHED,
+    )
+    return Upload(FileRef.of(item), form)
+
+
+def store(tenant: TenantContext, name: str, content: bytes, content_type: str = "", *, identity: str = "") -> FileRef:
+    """Store a file whose content is here: one read, two writes, and one more for its tags. Raises Invalid.
+
+    The type follows from the content; `content_type` is a sender's word, which counts for nothing. A file of the same
+    `identity`, any text, is the same one, so whoever begins again leaves nothing behind.
+    """
+    _check_size(name, len(content))
+    file_id = stored.id_of(identity) if identity else stored.new_id()
+    key, bucket = stored.object_key(tenant.tenant_id, file_id), stored.bucket_of(file_id)
+    if identity:
+        existing = tenant.repository.get(FileItem, stored.files, bucket, sort=stored.file(file_id))
+        if existing is not None and existing.entry:
+            return FileRef.of(existing)
+    check_room(tenant, len(content))
+    item = _item(tenant, file_id, name, len(content), file_types.type_of(content[: file_types.HEAD], name))
+    tenant.repository.put(item)  # first: an object without an item would be found by nobody
+    objects = _objects(tenant)
+    objects.put(key, content, content_type=file_types.UNKNOWN)
+    objects.tag(key, UNATTACHED)
+    return FileRef.of(item)
+
+
+def uploaded(tenant: TenantContext, file_ids: Sequence[str]) -> list[FileRef]:
+    """Return the files of these ids that this person has sent, each with the type that its content has.
+
+    One BatchGetItem, and for each file one request for its beginning. Raises Invalid for a file that is somebody
+    else's, that has not arrived, or that has another size than was said: nothing of that is attached.
+    """
+    ids = list(dict.fromkeys(file_ids))
+    if len(ids) > MOST_FILES:
+        raise Invalid(f"A comment can have at most {MOST_FILES} files.", field="files")
+    if not all(stored.is_file_id(one) for one in ids):
+        raise _unknown()
+    if not ids:
+        return []
+    items = tenant.repository.get_many(
+        FileItem, [(stored.files, (stored.bucket_of(one),), stored.file(one)) for one in ids]
+    )
+    mine = [item for item in items if item is not None and item.author == tenant.user_id]
+    if len(mine) != len(ids):
+        raise _unknown()
+    return fan_out([partial(_arrived, tenant, item) for item in mine])
+
+
+def _arrived(tenant: TenantContext, item: FileItem) -> FileRef:
+    if item.entry:  # the form has come before; the record of its request tells
+        return FileRef.of(item)
+    try:
+        head, size = _objects(tenant).beginning(stored.object_key(tenant.tenant_id, item.id), most=file_types.HEAD)
+    except NotFound:
+        raise Invalid(f"{item.name} has not arrived. Add it again.", field="files") from None
+    if size != int(item.size):
+        raise Invalid(f"{item.name} has not arrived whole. Add it again.", field="files")
+    return FileRef(item.id, item.name, size, file_types.type_of(head, item.name), item.state)
+
+
+def keep(tenant: TenantContext, files: Sequence[FileRef]) -> None:
+    """Let files stay that are about to be attached: one request for each. Raises Invalid for one that is gone.
+
+    It comes before the transaction. A crash between the two leaves an object that no ticket shows, and never a
+    ticket that shows a file which a rule is about to delete.
+    """
+
+    def stay(file: FileRef) -> None:
+        try:
+            _objects(tenant).tag(stored.object_key(tenant.tenant_id, file.id), ATTACHED)
+        except NotFound:
+            raise Invalid(f"{file.name} is gone. Add it again.", field="files") from None
+
+    if len(files) > MOST_FILES:
+        raise Invalid(f"A comment can have at most {MOST_FILES} files.", field="files")
+    fan_out([partial(stay, file) for file in files])
+
+
+def attach(
+    tenant: TenantContext, transaction: Transaction, files: Sequence[FileRef], *, number: int, entry: str
+) -> list[FileMap]:
+    """Add to a transaction that these files belong to an entry of a ticket. Return what the entry lists."""
+    counts: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
+    for file in files:
+        bucket = stored.bucket_of(file.id)
+        counts[bucket] += 1
+        sizes[bucket] += file.size
+        item = FileItem(tenant.repository.key(stored.files, bucket), stored.file(file.id))
+        actions: list[Action] = [
+            FileItem.number.set(number),
+            FileItem.entry.set(entry),
+            FileItem.type.set(file.type),
+            FileItem.expires_at.remove(),
+        ]
+        is_free = FileItem.entry.does_not_exist() & (FileItem.state == file.state)
+        transaction.update(item, actions, name=MEMBER, condition=is_free)
+    for bucket, count in counts.items():
+        usage = FileUsageItem(tenant.repository.key(stored.files, bucket), stored.USAGE)
+        transaction.update(usage, [FileUsageItem.file_count.add(count), FileUsageItem.file_bytes.add(sizes[bucket])])
+    return [_map(file) for file in files]
+
+
+def counted(summary: SummaryItem, files: Sequence[FileRef]) -> list[Any]:
+    """Return the actions by which a ticket's summary counts these files. Raises Invalid where it has too many then."""
+    check_ticket(int(summary.file_count or 0), int(summary.file_bytes or 0), files)
+    size = sum(file.size for file in files)
+    return [SummaryItem.file_count.add(len(files)), SummaryItem.file_bytes.add(size)]
+
+
+def check_ticket(count: int, size: int, files: Sequence[FileRef]) -> None:
+    """Raise Invalid where a ticket with so many files and bytes would have too many with these."""
+    if count + len(files) > MOST_OF_TICKET:
+        raise Invalid(f"A ticket can have at most {MOST_OF_TICKET} files.", field="files")
+    if size + sum(file.size for file in files) > TICKET_BYTES:
+        raise Invalid(f"The files of a ticket can have at most {TICKET_BYTES // 1_000_000} MB.", field="files")
+
+
+def blame(refused: TransactionRefused) -> None:
+    """Raise why a transaction that attaches files was refused because of them; return where it was not."""
+    reason = refused.reason(MEMBER) if MEMBER in refused.names else None
+    if reason is not None and reason.code != TRANSACTION_CONFLICT:
+        raise Invalid("One of these files was used already, or was scanned just now. Add it again.", field="files")
+
+
+def _map(file: FileRef) -> FileMap:
+    told: Any = FileMap
+    made: FileMap = told(id=file.id, name=file.name, size=file.size, type=file.type, state=file.state)
+    return made
+
+
+# --- limits ---
+
+
+def usage(tenant: TenantContext) -> Usage:
+    """Return what the files of a desk need: one BatchGetItem."""
+    wanted: list[tuple[Callable[..., str], tuple[Any, ...], str | None]] = [
+        (stored.files, (bucket,), stored.USAGE) for bucket in stored.BUCKETS
+    ]
+    found = [item for item in tenant.repository.get_many(FileUsageItem, wanted, consistent=False) if item]
+    return Usage(
+        sum(int(item.file_count) for item in found), sum(int(item.file_bytes) for item in found), settings.FILES_OF_DESK
+    )
+
+
+def check_room(tenant: TenantContext, size: int) -> None:
+    """Raise Invalid where the files of a desk would need more than they may. Several at once can exceed it a little."""
+    used = usage(tenant)
+    if used.size + size > used.most:
+        raise Invalid(
+            f"This desk's files have reached their limit of {used.most // 1_000_000:,} MB. An administrator sees them "
+            "on the page Usage.",
+            field="files",
+        )
+
+
+def _check_size(name: str, size: int) -> None:
+    if size <= 0:
+        raise Invalid(f"{clean_name(name)} is empty.", field="files")
+    if size > settings.FILE_MOST_BYTES:
+        most = settings.FILE_MOST_BYTES / 1_000_000
+        raise Invalid(f"{clean_name(name)} is larger than {most:.0f} MB.", field="files")
+
+
+def _unknown() -> Invalid:
+    return Invalid("One of these files is not yours, or waited for longer than a day. Add it again.", field="files")
+
+
+def _item(tenant: TenantContext, file_id: str, name: str, size: int, media_type: str) -> FileItem:
+    return FileItem(
+        tenant.repository.key(stored.files, stored.bucket_of(file_id)),
+        stored.file(file_id),
+        name=clean_name(name),
+        size=size,
+        type=media_type,
+        state=scanning.first_state(),
+        author=tenant.user_id,
+        at=clock.stamp(),
+        expires_at=int(time.time()) + _KEPT_SECONDS,
+    )
+
+
+def _objects(tenant: TenantContext) -> ObjectStore:
+    return ObjectStore("tenant", tenant.tenant_id)
