@@ -14,6 +14,7 @@ _ACTIONS: Final = frozenset({"failed", "delayed", "delivered", "relayed", "expan
 _RECIPIENTS_LIMIT: Final = 100
 _SEARCHED: Final = 200_000  # bytes of a report in which the letter's Message-ID is looked for
 _MESSAGE_ID: Final = re.compile(rb"(?im)^[ \t>]{0,10}message-id:[ \t]{0,10}(?:\r?\n[ \t]{1,10})?(<[^<>\s]{3,500}>)")
+_BLANK_LINE: Final = re.compile(rb"\n\r?\n")
 _STATUS: Final = re.compile(r"[245]\.\d{1,3}\.\d{1,3}")
 
 
@@ -47,14 +48,9 @@ def report_of(root: MimePart) -> DeliveryReport | None:
 
 def _recipients(content: bytes) -> list[DeliveryReport]:
     """Return a report for each recipient: blocks of headers follow each other, the first is about all of them."""
-    found: list[DeliveryReport] = []
-    at = 0
-    while at < len(content) and len(found) < _RECIPIENTS_LIMIT:
-        headers, after = read_head(content, at, len(content))
-        if (one := _recipient(headers)) is not None:
-            found.append(one)
-        at = max(after, at + 1)
-    return found
+    blocks = [block for block in _BLANK_LINE.split(content) if block.strip()][: _RECIPIENTS_LIMIT + 1]
+    found = [_recipient(read_head(block, 0, len(block))[0]) for block in blocks]
+    return [one for one in found if one is not None]
 
 
 def _recipient(headers: Headers) -> DeliveryReport | None:

@@ -25,16 +25,17 @@ _VALUE_LIMIT: Final = 64 * 1024  # bytes of one header
 _TEXT_LIMIT: Final = 1000  # characters of a subject or a name
 _PARAMETER_LIMIT: Final = 8 * 1024
 _ADDRESSES_LIMIT: Final = 200
+_ONE_LIMIT: Final = 8 * 1024  # characters of a header that names one person
 _IDS_LIMIT: Final = 50
 _ADDRESS_LENGTH: Final = 320  # 64 octets, the sign, 255 octets (RFC 5321, 4.5.3.1)
 
 _NAME: Final = re.compile(rb"([!-9;-~]{1,200})[ \t]*:")
 _ENCODED: Final = re.compile(r"=\?([^\s?]{1,60})\?([bBqQ])\?([^?]*)(?:\?=|$)")
 _ID: Final = re.compile(r"<([^<>]{1,900})>")
-_BARE_ID: Final = re.compile(r"[^\s<>,;\"]{1,450}@[^\s<>,;\"]{1,450}")
+_BETWEEN_IDS: Final = re.compile(r"[\s<>,;\"]+")
 # The lengths keep the time of text such as "\"\"\" in proportion to its length.
 _WORD: Final = re.compile(
-    r'"(?:[^"\\]|\\.){0,1000}"|\((?:[^()\\]|\\.){0,1000}\)|<[^<>]{0,1000}>|[,;:]|[^"(<,;:]+|.', re.DOTALL
+    r'"(?:[^"\\]|\\.){0,300}"|\((?:[^()\\]|\\.){0,300}\)|<[^<>]{0,1000}>|[,;:]|[^"(<,;:]+|.', re.DOTALL
 )
 _PAIR: Final = re.compile(r';\s{0,20}([\w-]{1,40})\*?\s{0,20}=\s{0,20}("[^"]{0,1000}"|[^;\s]{0,1000})')
 _SPACE: Final = re.compile(r"\s+")
@@ -202,7 +203,7 @@ def addresses(text: str) -> tuple[Address, ...]:
 
 def address(text: str) -> Address:
     """Return the mailbox of a header such as From, NOBODY where there is none."""
-    found = _mailboxes(text)
+    found = _mailboxes(text[:_ONE_LIMIT])
     return next((one for one in found if one.address), found[0] if found else NOBODY)
 
 
@@ -261,7 +262,9 @@ def _clean_address(text: str) -> str:
 
 def message_ids(text: str) -> tuple[str, ...]:
     """Return the Message-IDs in a header, each with its angle brackets: the first, and the last 50 of many."""
-    found = [f"<{_SPACE.sub('', one)}>" for one in _ID.findall(text)] or [f"<{one}>" for one in _BARE_ID.findall(text)]
+    found = [f"<{_SPACE.sub('', one)}>" for one in _ID.findall(text)]
+    if not found:
+        found = [f"<{one}>" for one in _BETWEEN_IDS.split(text) if "@" in one and len(one) < 900]
     unique = list(dict.fromkeys(one for one in found if len(one) > 2))
     return tuple(unique if len(unique) <= _IDS_LIMIT else [unique[0], *unique[1 - _IDS_LIMIT :]])
 

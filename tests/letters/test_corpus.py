@@ -9,7 +9,15 @@ import pytest
 
 from portal import plain_text
 from portal.mailing import letters
-from tests.letters import charset_cases, header_cases, html_cases, quote_cases, structure_cases
+from tests.letters import (
+    automatic_cases,
+    charset_cases,
+    header_cases,
+    html_cases,
+    packed_cases,
+    quote_cases,
+    structure_cases,
+)
 from tests.letters.cases import Case, seen
 
 CASES = [
@@ -18,6 +26,8 @@ CASES = [
     *quote_cases.CASES,
     *structure_cases.CASES,
     *html_cases.CASES,
+    *automatic_cases.CASES,
+    *packed_cases.CASES,
 ]
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 ACTIVE = re.compile(
