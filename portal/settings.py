@@ -243,6 +243,11 @@ MAIL_DOMAIN: str = env.str("MAIL_DOMAIN", default="desk.localhost" if DEBUG else
 MAIL_RECEIVER: str = env.str("MAIL_RECEIVER", default="127.0.0.1:8025" if DEBUG else "")
 DEFAULT_FROM_EMAIL: str = env.str("DEFAULT_FROM_EMAIL", default="Pooldesk <pooldesk@localhost>")
 
+# What SPF records name for the mail server of this installation: "include:_spf.mail.example.com".
+MAIL_SPF: str = env.str("MAIL_SPF", default="")
+# Servers of the name system that check desks' own domains, `address` or `address:port`; empty: those of the machine.
+DNS_SERVERS: list[str] = env.list("DNS_SERVERS", default=[])
+
 # --- webhooks ---
 
 # Ports that an endpoint's address may lead to.

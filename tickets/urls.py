@@ -7,6 +7,7 @@ from tickets.data import views as data_views
 from tickets.desk import views
 from tickets.desk_export import views as desk_export_views
 from tickets.handover import views as handover_views
+from tickets.replies import views as reply_views
 from tickets.requesters import views as requester_views
 from tickets.search import views as search_views
 from tickets.time_machine import views as time_machine_views
@@ -76,10 +77,17 @@ _export_pages = [
     path("download/", desk_export_views.download, name="desk_export_download"),
 ]
 
+_mail_pages = [
+    path("", reply_views.settings_page, name="mail_settings"),
+    path("sender/", reply_views.choose_sender, name="mail_sender"),
+    path("check/", reply_views.check_domain, name="mail_check"),
+]
+
 urlpatterns = [
     desk_pages(path("tickets/", include(_ticket_pages))),
     desk_pages(path("search/", include(_search_pages))),
     desk_pages(path("requesters/", include(_requester_pages))),
     desk_pages(path("desk/settings/person/", include(_person_pages))),
+    desk_pages(path("desk/settings/mail/", include(_mail_pages))),
     desk_pages(path("desk/settings/export/", include(_export_pages))),
 ]

@@ -69,6 +69,7 @@ def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Jso
         ),
         f"{_QUEUE}Subscription": _ses("AWS::SNS::Subscription", _subscription()),
         "SendMailPolicy": _ses("AWS::IAM::ManagedPolicy", _sending(carrier)),
+        "SendingDomainsPolicy": _ses("AWS::IAM::ManagedPolicy", _domains(roles["platform"])),
         **_function(carrier),
     }
 
@@ -118,6 +119,21 @@ def _sending(carrier: str) -> Json:
     return {
         "Description": "Send mail by Amazon SES",
         "Roles": [{"Ref": carrier}],
+        "PolicyDocument": _document(statement),
+    }
+
+
+def _domains(web: str) -> Json:
+    identities = sub("arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}:identity/*")
+    statement = {
+        "Sid": "SetUpDomains",
+        "Effect": "Allow",
+        "Action": ["ses:CreateEmailIdentity", "ses:GetEmailIdentity"],
+        "Resource": [identities],
+    }
+    return {
+        "Description": "Set up and look at the domains that desks send mail from",
+        "Roles": [{"Ref": web}],
         "PolicyDocument": _document(statement),
     }
 

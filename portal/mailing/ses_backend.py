@@ -58,7 +58,7 @@ def _send(message: EmailMessage) -> None:
     if settings.SES_CONFIGURATION_SET:
         request["ConfigurationSetName"] = settings.SES_CONFIGURATION_SET
     try:
-        answer = _client().send_email(**request)
+        answer = client().send_email(**request)
     except (BotoCoreError, ClientError) as error:
         raise translated(error) from error
     message.carrier_id = answer.get("MessageId", "")  # type: ignore[attr-defined]  # SES sends it as the Message-ID
@@ -76,7 +76,8 @@ def translated(error: Exception) -> PortalError:
     return Unavailable(f"Amazon SES cannot send at the moment: {code}.")
 
 
-def _client() -> Any:
+def client() -> Any:
+    """Return the client of Amazon SES, with limits on the time that a request takes."""
     retries = {"mode": "standard", "total_max_attempts": _ATTEMPTS}
     return aws_session.client(
         "sesv2", settings.EMAIL_HOST, connect_timeout=_SECONDS, read_timeout=_SECONDS, retries=retries

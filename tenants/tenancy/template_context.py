@@ -64,6 +64,7 @@ DESK_PAGES: Final[dict[str, tuple[DeskPage, ...]]] = {
     ),
     "Settings": (
         DeskPage("settings", "Name and defaults", "tenants:settings", ("tenants:settings_defaults",), Role.OWNER),
+        DeskPage("mail", "Mail", "tickets:mail_settings", _with_steps("tickets:mail", "sender", "check")),
         DeskPage("usage", "Usage", "tenants:usage"),
         DeskPage("close", "Close the desk", "tenants:close", role=Role.OWNER),
     ),

@@ -36,6 +36,7 @@ PAGES = {
         "desk/members/", "desk/members/<str:user>/role/", "desk/members/<str:user>/remove/",
         "desk/invitations/", "desk/invitations/<str:invite>/resend/", "desk/invitations/<str:invite>/revoke/",
         "desk/audit/", "desk/audit/export/", "desk/settings/usage/",
+        "desk/settings/mail/", "desk/settings/mail/sender/", "desk/settings/mail/check/",
         "tickets/past/", "tickets/past/restore/", f"{TICKET}past/", "desk/members/past/",
         "desk/members/past/restore/",
         "tickets/handover/", "tickets/handover/<str:user>/", "tickets/dashboard/verified/",

@@ -87,7 +87,7 @@ def letter(**more: Any) -> EmailMultiAlternatives:
 
 def test_ses_gets_the_bytes_that_smtp_would_carry_with_tags_and_the_configuration_set(ses: Any) -> None:
     requests: list[dict[str, Any]] = []
-    client = ses_backend._client()
+    client = ses_backend.client()
     client.meta.events.register("provide-client-params.sesv2.SendEmail", lambda params, **_: requests.append(params))
     client.create_email_identity(EmailIdentity="desk@example.com")
     message = letter(headers={"Message-ID": "<one@example.com>"})
@@ -142,7 +142,7 @@ def test_ses_out_of_reach_passes() -> None:
 def test_an_identity_that_nobody_verified_leaves_the_mail_to_be_tried_again(ses: Any) -> None:
     error = {"Code": "MessageRejected", "Message": "Email address is not verified."}
     answer = SimpleNamespace(status_code=400), {"Error": error, "ResponseMetadata": {"HTTPStatusCode": 400}}
-    ses_backend._client().meta.events.register("before-call.sesv2.SendEmail", lambda **_: answer)
+    ses_backend.client().meta.events.register("before-call.sesv2.SendEmail", lambda **_: answer)
     assert mail_transport.hand_over(letter()).state == "later"
     with pytest.raises(Unavailable):
         get_connection(SES).send_messages([letter()])

@@ -110,26 +110,30 @@ def change(tenant: TenantContext, *, values: Mapping[str, Any], version: int, by
     changed = {name: value for name, value in wanted.items() if value != before[name]}
     if not changed:
         return False
-    if now.version != version:
-        raise Conflict(_CHANGED)
-    write(tenant, now, changed, by=by, before=before)
+    store(tenant, now, changed, version=version, by=by, before=before)
     return True
 
 
-def write(
+def store(
     tenant: TenantContext,
     now: MailSettings,
     changed: Mapping[str, Any],
     *,
+    version: int,
     by: Actor,
     before: Mapping[str, Any],
 ) -> None:
-    """Write changed attributes over settings as they were read, and an audit row of those that `before` has. Raises
-    Conflict."""
+    """Write changed attributes over the settings as they are `now`, where the person saw this version of them.
+
+    Those that `before` has are told to the audit trail, also one that is no attribute. Raises Conflict.
+    """
+    if now.version != version:
+        raise Conflict(_CHANGED)
     attributes: dict[str, Any] = MailSettingsItem.get_attributes()
     actions = []
     for name, value in changed.items():
-        attribute = attributes[name]
+        if (attribute := attributes.get(name)) is None:
+            continue
         stored = list(value) if isinstance(value, tuple) else value
         actions.append(attribute.remove() if stored is None else attribute.set(stored))
     actions.append(MailSettingsItem.version.set(now.version + 1))

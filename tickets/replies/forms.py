@@ -1,0 +1,89 @@
+"""Take what admins enter about the mail of their desk."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django import forms
+
+from tickets.replies import mail_settings
+from tickets.replies.mail_settings import MailSettings
+from tickets.replies.stored import HISTORY_CHOICES
+
+_WORDS: Final = {0: "None", 1: "The last message"}
+_ONE_A_LINE: Final = {"rows": 3, "spellcheck": "false"}
+
+
+class MailForm(forms.Form):
+    """The settings of a desk's mail. `version` is that of the settings that the form showed."""
+
+    sender_name = forms.CharField(
+        label="Name of the sender",
+        required=False,
+        help_text="As your customers see it. Empty: the name of the desk.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    signature = forms.CharField(
+        label="Signature",
+        required=False,
+        help_text="Below each letter. Empty: the name of the desk.",
+        widget=forms.Textarea(attrs={"rows": 4}),
+        strip=False,
+    )
+    history = forms.TypedChoiceField(
+        label="Earlier messages that a letter quotes",
+        coerce=int,
+        choices=[(number, _WORDS.get(number, f"The last {number} messages")) for number in HISTORY_CHOICES],
+        help_text="Internal notes are never among them.",
+    )
+    acknowledges = forms.BooleanField(label="Answer each new request with an acknowledgement", required=False)
+    acknowledgement = forms.CharField(
+        label="Text of the acknowledgement",
+        required=False,
+        help_text=f"Empty: “{mail_settings.ACKNOWLEDGEMENT}” Automatic mail is never answered.",
+        widget=forms.Textarea(attrs={"rows": 3}),
+        strip=False,
+    )
+    addresses = forms.CharField(
+        label="Your own addresses that are forwarded here",
+        required=False,
+        help_text="One in each line. Letters never go to them in copy, which would send them round in a circle.",
+        widget=forms.Textarea(attrs=_ONE_A_LINE),
+    )
+    blocked = forms.CharField(
+        label="Blocked senders",
+        required=False,
+        help_text="One address in each line, or @example.com for a whole domain. Their letters become no tickets.",
+        widget=forms.Textarea(attrs=_ONE_A_LINE),
+    )
+    version = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
+
+    @classmethod
+    def of(cls, settings: MailSettings) -> MailForm:
+        """Return the form that shows these settings."""
+        initial: dict[str, Any] = {name: getattr(settings, name) for name in cls.base_fields}
+        initial |= {name: "\n".join(getattr(settings, name)) for name in ("addresses", "blocked")}
+        return cls(initial=initial)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values as `mail_settings.change` takes them."""
+        values = {name: value for name, value in self.cleaned_data.items() if name != "version"}
+        return values | {name: values[name].splitlines() for name in ("addresses", "blocked")}
+
+
+class SenderForm(forms.Form):
+    """The address of its own that a desk sends from."""
+
+    domain_sender = forms.CharField(
+        label="Send from",
+        required=False,
+        help_text="An address of your own domain, such as support@example.com. Empty: the address of the desk.",
+        widget=forms.TextInput(attrs={"inputmode": "email", "autocomplete": "off", "spellcheck": "false"}),
+    )
+    version = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
+
+    @classmethod
+    def of(cls, settings: MailSettings) -> SenderForm:
+        """Return the form that shows these settings."""
+        return cls(initial={"domain_sender": settings.domain_sender, "version": settings.version})

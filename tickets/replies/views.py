@@ -1,0 +1,88 @@
+"""Show how a desk sends mail, and let its admins change it, choose an address to send from, and check its domain."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.forms import Form
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST
+
+from portal.errors import Conflict, Invalid
+from portal.web.access import get_or_post, member
+from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.roles import Role
+from tickets.replies import mail_settings, own_domain, presenters
+from tickets.replies.forms import MailForm, SenderForm
+from tickets.replies.mail_settings import MailSettings
+
+_PAGE = "tickets:mail_settings"
+
+
+@member(Role.ADMIN)
+@get_or_post
+def settings_page(request: TenantRequest) -> HttpResponse:
+    """Show the settings, by one GetItem, or store them."""
+    if request.method != "POST":
+        settings = mail_settings.read(request.tenant)
+        return _page(request, settings, MailForm.of(settings))
+    form = MailForm(request.POST)
+    if form.is_valid():
+        version = form.cleaned_data["version"]
+        try:
+            mail_settings.change(request.tenant, values=form.values, version=version, by=actor_of(request))
+        except (Invalid, Conflict) as error:
+            form.add_error(error.field, error.message)
+        else:
+            messages.success(request, "Settings saved.")
+            return redirect(_PAGE)
+    return _page(request, mail_settings.read(request.tenant), form, status=422)
+
+
+@member(Role.ADMIN)
+@require_POST
+def choose_sender(request: TenantRequest) -> HttpResponse:
+    """Take the address that the desk sends from."""
+    form = SenderForm(request.POST)
+    if form.is_valid():
+        sender, version = form.cleaned_data["domain_sender"], form.cleaned_data["version"]
+        try:
+            own_domain.choose(request.tenant, sender=sender, version=version, by=actor_of(request))
+        except (Invalid, Conflict) as error:
+            form.add_error(error.field, error.message)
+        else:
+            if sender.strip():
+                messages.success(request, "Add these records to your domain, then check it.")
+            else:
+                messages.success(request, "Letters leave from the address of the desk.")
+            return redirect(_PAGE)
+    settings = mail_settings.read(request.tenant)
+    return _page(request, settings, MailForm.of(settings), sender_form=form, status=422)
+
+
+@member(Role.ADMIN)
+@require_POST
+def check_domain(request: TenantRequest) -> HttpResponse:
+    """Look at the domain's records now."""
+    try:
+        settings = own_domain.check(request.tenant, by=actor_of(request))
+    except (Invalid, Conflict) as error:
+        messages.error(request, error.message)
+        return redirect(_PAGE)
+    if settings.domain_proved_at:
+        messages.success(request, f"Letters leave from {settings.domain_sender} now.")
+    else:
+        messages.warning(request, "The domain is not set up yet. The findings are beside the records.")
+    return redirect(_PAGE)
+
+
+def _page(
+    request: TenantRequest, settings: MailSettings, form: Form, *, sender_form: Form | None = None, status: int = 200
+) -> HttpResponse:
+    page = {
+        "form": form,
+        "sender_form": sender_form or SenderForm.of(settings),
+        "own_address": mail_settings.own_address(request.tenant.slug),
+        "domain": presenters.domain(request.tenant, settings),
+    }
+    return render(request, "replies/settings.html", page, status=status)
