@@ -66,6 +66,7 @@ urlpatterns = [
     path("invitation/<str:token>/", invitation_views.follow_link, name="invitation"),
     desk_pages(
         path("desk/leave/", member_views.leave, name="leave"),
+        path("desk/mail/", member_views.mail_choices_page, name="mail_choices"),
         path("desk/members/", member_views.members_page, name="members"),
         path("desk/members/past/", member_views.past_members, name="past_members"),
         path("desk/members/past/restore/", member_views.restore, name="past_members_restore"),

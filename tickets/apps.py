@@ -24,6 +24,8 @@ class TicketsConfig(RoomsConfig):
 
         export_job.tell_with(export_mails.ready)
         destinations.declare_destination(ticket_events.REPLY, _to_requester)
+        destinations.declare_destination(ticket_events.NOTICE, _to_members)
+        destinations.declare_destination(ticket_events.DIGEST, _to_member)
         desk_settings.declare_default(
             desk_settings.Default(
                 name="ticket_priority",
@@ -40,3 +42,17 @@ def _to_requester(work: Work) -> Outcome:
 
     writers = reply_delivering.Writers(reply_mails.answer, reply_mails.acknowledgement)
     return reply_delivering.deliver(work, writers=writers)
+
+
+def _to_members(work: Work) -> Outcome:
+    """Decide which members an event concerns."""
+    from tickets.notices import telling
+
+    return telling.deliver(work)
+
+
+def _to_member(work: Work) -> Outcome:
+    """Send a member's mail."""
+    from tickets.notices import digest, notice_mails
+
+    return digest.deliver(work, write=notice_mails.digest)

@@ -7,6 +7,7 @@ from tickets.data import views as data_views
 from tickets.desk import views
 from tickets.desk_export import views as desk_export_views
 from tickets.handover import views as handover_views
+from tickets.notices import views as notice_views
 from tickets.replies import views as reply_views
 from tickets.requesters import views as requester_views
 from tickets.search import views as search_views
@@ -34,6 +35,7 @@ _ticket_pages = [
     path("dashboard/verify/stop/", dashboard_views.stop_verifying, name="stop-verifying"),
     path("dashboard/verified/", dashboard_views.verified, name="verified"),
     path("people/", views.people, name="people"),
+    path("people/names/", notice_views.names, name="names"),
     path("past/", time_machine_views.past_queue, name="past"),
     path("past/restore/", time_machine_views.restore, name="past_restore"),
     path("<ticket_number:number>/past/", time_machine_views.past_ticket, name="past_ticket"),
@@ -43,6 +45,7 @@ _ticket_pages = [
     path("<ticket_number:number>/", views.ticket, name="ticket"),
     path("<ticket_number:number>/updates/", views.ticket_updates, name="ticket_updates"),
     path("<ticket_number:number>/comment/", views.comment, name="comment"),
+    path("<ticket_number:number>/follow/", notice_views.follow, name="follow"),
     path("<ticket_number:number>/edit/", views.edit, name="edit"),
     path("<ticket_number:number>/change/", views.change, name="change"),
     path("<ticket_number:number>/assign/", views.assign, name="assign"),
@@ -84,6 +87,7 @@ _mail_pages = [
 ]
 
 urlpatterns = [
+    path("mail/mute/<str:token>/", notice_views.mute, name="mute"),
     desk_pages(path("tickets/", include(_ticket_pages))),
     desk_pages(path("search/", include(_search_pages))),
     desk_pages(path("requesters/", include(_requester_pages))),

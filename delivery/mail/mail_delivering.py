@@ -39,7 +39,11 @@ def deliver(work: Work) -> Outcome:
     """
     if not work.row.private:
         return Outcome("dead", note=NOT_KEPT)
-    mail = MailContent.read(work.row.private)
+    return carry(work, MailContent.read(work.row.private))
+
+
+def carry(work: Work, mail: MailContent) -> Outcome:
+    """Send this mail for a delivery, and say how that goes on. Raises and costs what `deliver` does."""
     if mail.worth_until and mail.worth_until <= clock.stamp():
         return _dead(work, TOO_LATE)
     suppressed = suppressed_addresses.read_by_worker(mail.recipients)

@@ -69,9 +69,12 @@ def new_row(
     at: str = "",
     private: str | None = None,
     kept: int = KEPT_SECONDS,
+    row_id: str = "",
+    due_at: str = "",
 ) -> OutboxItem:
-    """Make a row that is due at once. `tenant` is what receivers are told of the tenant; `kept` is in seconds."""
-    row_id, stamp = uuid.uuid4().hex, at or clock.stamp()
+    """Make a row that is due at once, or at the stamp `due_at`, which must be later than `at`. `tenant` is what
+    receivers are told of the tenant; `kept` is in seconds; `row_id` is drawn where it is not given."""
+    row_id, stamp = row_id or uuid.uuid4().hex, at or clock.stamp()
     return OutboxItem(
         outbox_row(tenant_id, row_id),
         stamp,
@@ -82,9 +85,9 @@ def new_row(
         events=[event_types.encoded(event) for event in events],
         queues=list(queues),
         open=set(members),
-        sent_until=stamp,
+        sent_until=due_at or stamp,
         pending=pending_of(row_id),
-        due_at=stamp,
+        due_at=due_at or stamp,
         expires_at=int(time.time()) + kept,
     )
 

@@ -16,8 +16,9 @@ from portal.errors import Conflict, Forbidden, Invalid
 from portal.plain_text import amount
 from portal.web import moments
 from portal.web.access import get_or_post, in_person, member
-from tenants.membership import member_changes, members, past_roster
+from tenants.membership import mail_choices, member_changes, members, past_roster
 from tenants.membership.forms import RoleForm
+from tenants.membership.mail_choices import MailKind
 from tenants.membership.past_roster import RestoredMember
 from tenants.tenancy.request import TenantRequest, actor_of, unpin_tenant
 from tenants.tenancy.roles import Role
@@ -110,6 +111,23 @@ def leave(request: TenantRequest) -> HttpResponse:
     unpin_tenant(request, tenant)
     messages.success(request, f"You have left {tenant.name}.")
     return redirect("tenants:pick")
+
+
+@in_person
+@member(Role.VIEWER)
+@get_or_post
+def mail_choices_page(request: TenantRequest) -> HttpResponse:
+    """Show which kinds of mail the person gets from this desk, and save what they choose. The account page shows the
+    same form, which it loads after itself."""
+    tenant = request.tenant
+    if request.method != "POST":
+        unwanted = mail_choices.unwanted(tenant.repository, tenant.user_id)
+        kinds = [{"value": kind.value, "label": kind.label, "is_wanted": kind not in unwanted} for kind in MailKind]
+        return render(request, "tenants/mail_choices.html", {"mail_kinds": kinds})
+    wanted = {kind for kind in MailKind if kind.value in request.POST.getlist("kind")}
+    mail_choices.choose(tenant.repository, tenant.user_id, wanted)
+    messages.success(request, f"Your choices for mail from {tenant.name} are saved.")
+    return redirect("tenants:account")
 
 
 def _back_with(request: TenantRequest, error: Conflict | Forbidden | Invalid) -> HttpResponse:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Store
 from portal.schema import keys
+from tenants.membership import mail_choices
+from tenants.membership.mail_choices import MailKind
 from tenants.membership.stored import MemberItem
 from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import MembershipItem
@@ -30,6 +33,7 @@ class Member:
     name: str
     email: str
     role: Role
+    unwanted_mail: frozenset[MailKind] = frozenset()
 
 
 def memberships_of(user_id: str) -> list[DeskMembership]:
@@ -60,5 +64,12 @@ def member(repository: Store, user_id: str) -> Member | None:
     return _member(item) if item else None
 
 
+def members_with(repository: Store, user_ids: Iterable[str]) -> list[Member]:
+    """Return those of these up to 100 people who are members: one consistent BatchGetItem."""
+    wanted = [repository.wanted(MemberItem, keys.tenant, sort=one) for one in sorted(set(user_ids))]
+    found = repository.get_all(wanted, consistent=True) if wanted else []
+    return [_member(item) for item in found if item is not None]
+
+
 def _member(item: MemberItem) -> Member:
-    return Member(item.user_id, item.name, item.email, Role(item.role))
+    return Member(item.user_id, item.name, item.email, Role(item.role), mail_choices.of_item(item))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pynamodb.attributes import NumberAttribute, UnicodeAttribute
+from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UnicodeSetAttribute
 
 from portal.dynamo.client import Item
 from portal.nosql.session_store import SessionStore
@@ -30,7 +30,7 @@ declare(
     UNREACHED,
     MEMBERS,
     grants=(
-        Grant("tenant", MEMBERS, ("GetItem", "Query")),
+        Grant("tenant", MEMBERS, ("BatchGetItem", "GetItem", "Query")),
         Grant("tenant", INVITES, ("GetItem", "Query")),
         Grant("tenant", UNREACHED, ("Query", "UpdateItem")),
         Grant("platform", UNREACHED, ("PutItem",)),
@@ -51,7 +51,8 @@ def invited_key(address: str) -> str:
 
 
 class MemberItem(Item):
-    """A membership as the tenant sees it: somebody to whom a ticket can be assigned."""
+    """A membership as the tenant sees it: somebody to whom a ticket can be assigned. `unwanted_mail` are the kinds of
+    mail that this person does not want from the desk; see mail_choices.py."""
 
     table = MEMBERS
 
@@ -61,6 +62,7 @@ class MemberItem(Item):
     email = UnicodeAttribute()
     role = UnicodeAttribute()
     created_at = UnicodeAttribute()
+    unwanted_mail = UnicodeSetAttribute(null=True)
 
 
 class InviteItem(Item):

@@ -98,6 +98,7 @@ FORM = {
     "name": "Stolen",
     "scopes": ["tickets:read"],
     "grace": "0",
+    "change": "follow",
 }
 
 

@@ -33,6 +33,8 @@ PLATFORM = {
     "tenants.sign_in.impersonation_session",
     "tenants.sign_in.session_lifecycle",
     "tenants.membership.members",
+    # Which kinds of mail a member does not want, in the item that holds their role, too.
+    "tenants.membership.mail_choices",
     # What second factors a person has.
     "tenants.sign_in.factors",
     # Which addresses mail does not reach, whoever mails them; and the mail to somebody who forgot a password.

@@ -23,13 +23,14 @@ DELIVERY = f"{ENDPOINT}deliveries/<str:delivery>/"
 PAGES = {
     Role.VIEWER: (
         "", "desk/leave/", "tickets/", "tickets/updates/", "tickets/people/", "tickets/export/",
+        f"{TICKET}follow/", "desk/mail/",
         TICKET, f"{TICKET}updates/", "search/", "search/suggest/",
     ),
     Role.AGENT: (
         REQUESTERS, f"{REQUESTERS}new/", f"{REQUESTERS}options/", REQUESTER,
         f"{REQUESTER}beside/<ticket_number:number>/",
         *(f"{REQUESTER}{act}/" for act in ("edit", "merge", "separate")),
-        "tickets/new/", "tickets/bulk/", "tickets/bulk/undo/", "tickets/dashboard/",
+        "tickets/new/", "tickets/bulk/", "tickets/bulk/undo/", "tickets/dashboard/", "tickets/people/names/",
         *(f"{TICKET}{change}/" for change in ("comment", "edit", "change", "assign")),
     ),
     Role.ADMIN: (

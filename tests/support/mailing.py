@@ -54,7 +54,8 @@ def carry() -> list[str]:
     did = []
     for row in waiting():
         for member in sorted(row.open or ()):
-            message = deliveries.message(row, publisher.member_parts(member)[1])
+            index, destination = publisher.member_parts(member)
+            message = deliveries.message(row, destination, index=index)
             did.append(MessageHandler().handle(deliveries.received(message)).did)
     return did
 

@@ -184,7 +184,10 @@ def _add(tenant: TenantContext, transaction: Transaction, summary: SummaryItem, 
         )
     version = state.version + bool(to)
     about = ticket_events.commented(tenant, state.number, kind=said.kind, body=said.body, at=at, version=version)
-    ours = [ticket_events.REPLY] if entry.delivery else []  # destinations of our own, see ticket_events.ENTERED
+    # Destinations of our own, see ticket_events.ENTERED.
+    ours = [ticket_events.REPLY] if entry.delivery else []
+    if summary.listeners - {tenant.user_id} or fields.mentions(said.body):
+        ours.append(ticket_events.NOTICE)
     entered = ticket_events.entered(tenant, state.number, entry=entry.sk, version=version, to=tuple(ours))
     publish(tenant, transaction, about, *told, entered, subject=ticket_events.subject(state.number), at=at)
     return entry

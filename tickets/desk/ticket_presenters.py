@@ -184,6 +184,7 @@ def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: boo
         "choices": {choice.name: choice.offered(getattr(summary, choice.name)) for choice in fields.CHANGED},
         "can_write": tenant.is_agent,
         "reply": reply_facts(summary, stored.activity),
+        "hears": summary.hears(tenant.user_id),
     }
 
 

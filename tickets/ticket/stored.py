@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from datetime import date
 from typing import Any, Final
 
-from pynamodb.attributes import ListAttribute, MapAttribute, NumberAttribute, UnicodeAttribute
+from pynamodb.attributes import ListAttribute, MapAttribute, NumberAttribute, UnicodeAttribute, UnicodeSetAttribute
+from pynamodb.expressions.condition import size
 
 from portal.dynamo.models import Item, Kinds
 from portal.schema import keys as all_keys
@@ -232,6 +233,9 @@ class SummaryItem(Item):
     `noted_at`, when the last note was added, is for agents alone. Until something else changes the ticket, `raised_at`
     is the same moment, and with `raised_status` and `resolver_raised` the ticket's place in the lists that agents see.
 
+    `followers` are the ids of members who want to hear of its comments, `muted_by` of those who want to hear nothing
+    of it: tickets/notices.
+
     For the aggregates, so that what a ticket adds to them follows from this item alone: when it was first answered
     and last resolved, reopened and commented on; in `days` how often which of these happened on which day
     (`day_count`), some 15 bytes for each; and the epoch of aggregates that it is counted in.
@@ -271,6 +275,22 @@ class SummaryItem(Item):
     epoch = NumberAttribute(default=0)
     file_count = NumberAttribute(null=True)
     file_bytes = NumberAttribute(null=True)
+    followers = UnicodeSetAttribute(null=True)
+    muted_by = UnicodeSetAttribute(null=True)
+
+    @property
+    def listeners(self) -> set[str]:
+        """Return the ids of those who hear of each comment: the assignee and the followers. It costs no read, so that
+        a comment without listeners costs no write more."""
+        return ({self.resolver, *(self.followers or ())} - {""}) - (self.muted_by or set())
+
+    def hears(self, user_id: str) -> str:
+        """Return why somebody hears of comments: "follows" or "assigned"; "muted", or "" where they do not."""
+        if user_id in (self.muted_by or ()):
+            return "muted"
+        if user_id in (self.followers or ()):
+            return "follows"
+        return "assigned" if user_id == self.resolver else ""
 
     @property
     def version_told(self) -> int:
@@ -299,6 +319,11 @@ class FileMap(MapAttribute[str, Any]):
 
 def _files_listed(values: Iterable[Raw]) -> bool:
     return all(is_file_id(one["M"]["id"]["S"]) and one["M"]["state"]["S"] in FILE_STATES for one in values)
+
+
+def may_join(people: Any, user_id: str, *, most: int) -> Any:
+    """Return the condition that a set of people, an attribute of SummaryItem, has room for somebody or has them."""
+    return people.does_not_exist() | people.contains(user_id) | (size(people.attr_name) < most)  # type: ignore[no-untyped-call]  # unannotated in PynamoDB
 
 
 class DetailItem(Item):

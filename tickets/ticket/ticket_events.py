@@ -93,6 +93,8 @@ NOTE_ADDED: Final = declare_event(
 )
 
 REPLY: Final = "reply"  # the destination of comments that go to somebody outside as letters
+NOTICE: Final = "notice"  # decides which members are told
+DIGEST: Final = "digest"  # sends a member's mail
 
 # Of each comment and note, for destinations of our own: nobody subscribes to it, and it has no text.
 ENTERED: Final = EventType(
@@ -144,7 +146,8 @@ def revised(
             events.append(Event(STATUS_CHANGED, told, version))
         elif name == ASSIGNEE.name:
             people = {"before": _person(resolver[0], before), "after": _person(resolver[1], after)}
-            events.append(Event(ASSIGNED, told | people, version))
+            is_news = resolver[1] not in ("", tenant.user_id)
+            events.append(Event(ASSIGNED, told | people, version, (NOTICE,) if is_news else ()))
         else:
             others.append(_change(name, before, after, description))
     if others:

@@ -1,0 +1,157 @@
+"""Following and muting on the ticket page, by the link of a mail, and by the choices on the account page."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tenants.audit_trail.recording import SYSTEM
+from tenants.membership import mail_choices, member_changes
+from tenants.membership.mail_choices import MailKind
+from tests.support.world import Browser, World
+from tickets.desk import changing
+from tickets.notices.mute_links import MuteLink
+
+
+@pytest.fixture
+def desk(world: World) -> World:
+    world.tickets("acme", 1)
+    return world
+
+
+def hears(world: World, who: str) -> str:
+    return world.browser(who, "acme").get("/tickets/1/").context["hears"]
+
+
+def change(world: World, who: str, to: str) -> str:
+    answer = world.browser(who, "acme").send("/tickets/1/follow/", {"change": to}, follow=True)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def link(world: World, who: str = "bob", **what: object) -> str:
+    token = MuteLink(world.tenants["acme"].tenant_id, world.users[who].id, **what).token
+    return f"/mail/mute/{token}/"
+
+
+# --- the ticket page ---
+
+
+@pytest.mark.parametrize("who", ["bob", "vera"])
+def test_a_member_follows_unfollows_and_mutes_a_ticket(desk: World, who: str) -> None:
+    assert hears(desk, who) == ""
+    assert "You follow this ticket." in change(desk, who, "follow")
+    assert hears(desk, who) == "follows"
+    assert hears(desk, "alice") == ""
+    assert "Unmute" in change(desk, who, "mute")
+    assert hears(desk, who) == "muted"
+    change(desk, who, "unfollow")
+    assert hears(desk, who) == ""
+
+
+def test_an_assignee_hears_of_the_ticket_and_can_mute_it(desk: World) -> None:
+    bob = desk.context("bob", "acme")
+    changing.assign(bob, 1, to=bob.user_id, version=1)
+    assert hears(desk, "bob") == "assigned"
+    change(desk, "bob", "mute")
+    assert hears(desk, "bob") == "muted"
+
+
+def test_following_changes_neither_the_version_nor_the_place_in_lists(desk: World) -> None:
+    before = changing.read(desk.context("bob", "acme"), 1)
+    change(desk, "bob", "follow")
+    after = changing.read(desk.context("bob", "acme"), 1)
+    assert (after.version, after.updated_at) == (before.version, before.updated_at)
+
+
+@pytest.mark.parametrize(("number", "to", "status"), [(1, "love", 400), (1, "", 400), (99, "follow", 404)])
+def test_a_broken_form_changes_nothing(desk: World, number: int, to: str, status: int) -> None:
+    answer = desk.browser("bob", "acme").send(f"/tickets/{number}/follow/", {"change": to})
+    assert answer.status_code == status
+    assert hears(desk, "bob") == ""
+
+
+def test_more_followers_than_a_ticket_takes_are_refused_with_a_sentence(
+    desk: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tickets.notices.following.MOST_FOLLOWERS", 1)
+    change(desk, "bob", "follow")
+    change(desk, "bob", "follow")
+    assert "can follow a ticket." in change(desk, "vera", "follow")
+    assert (hears(desk, "bob"), hears(desk, "vera")) == ("follows", "")
+
+
+def test_the_names_to_mention_are_those_of_the_desk_without_oneself(desk: World) -> None:
+    found = desk.browser("bob", "acme").get("/tickets/people/names/").json()["people"]
+    assert [one["name"] for one in found] == ["Alice Example", "Vera Example"]
+
+
+# --- the link in a mail ---
+
+
+def test_the_link_mutes_a_ticket_by_its_button_and_takes_it_back(desk: World) -> None:
+    stranger, address = Browser(), link(desk, number=1)
+    assert "Stop all mail about ticket #1?" in stranger.get(address).content.decode()
+    assert hears(desk, "bob") == ""
+    assert "Done." in stranger.post(address, {"change": "mute"}).content.decode()
+    assert hears(desk, "bob") == "muted"
+    stranger.post(address, {"change": "undo"})
+    assert hears(desk, "bob") == ""
+
+
+def test_the_link_stops_a_kind_of_mail_and_takes_it_back(desk: World) -> None:
+    bob, address = desk.context("bob", "acme"), link(desk, kind=MailKind.ENTERED)
+    # As a mail program sends it by itself: RFC 8058.
+    assert Browser(enforce_csrf_checks=True).post(address, {"List-Unsubscribe": "One-Click"}).status_code == 200
+    assert mail_choices.unwanted(bob.repository, bob.user_id) == {MailKind.ENTERED}
+    Browser().post(address, {"change": "undo"})
+    assert mail_choices.unwanted(bob.repository, bob.user_id) == set()
+
+
+@pytest.mark.parametrize("broken", ["cut", "changed", "another salt", "no such ticket"])
+def test_a_broken_link_says_so_and_changes_nothing(desk: World, broken: str) -> None:
+    from django.core import signing
+
+    address = link(desk, number=99 if broken == "no such ticket" else 1)
+    token = address.split("/")[-2]
+    other = signing.dumps([desk.tenants["acme"].tenant_id, desk.users["bob"].id, 1], salt="other")
+    tokens = {"cut": token[:-3], "changed": "x" + token[1:], "another salt": other}
+    answer = Browser().post(f"/mail/mute/{tokens.get(broken, token)}/", {"change": "mute"})
+    assert answer.status_code == 404
+    assert hears(desk, "bob") == ""
+
+
+def test_the_link_of_somebody_who_left_does_nothing(desk: World) -> None:
+    address = link(desk, number=1)
+    member_changes.remove(user_id=desk.users["bob"].id, tenant_id=desk.tenants["acme"].tenant_id, by=SYSTEM)
+    answer = Browser().post(address, {"change": "mute"})
+    assert answer.status_code == 404
+    assert changing.read(desk.context("alice", "acme"), 1).muted_by is None
+
+
+# --- the account page ---
+
+
+def test_the_account_page_leads_to_the_choices_of_each_desk(desk: World) -> None:
+    alice = desk.browser("alice", "acme")
+    assert "/acme/desk/mail/" in alice.get("/account/").content.decode()
+    page = alice.get("/desk/mail/").content.decode()
+    assert len(re.findall(r'name="kind" value="\w+" checked', page)) == len(MailKind)
+    alice.send("/desk/mail/", {"kind": ["mentioned", "of no such kind"]})
+    page = alice.get("/desk/mail/").content.decode()
+    assert re.findall(r'name="kind" value="(\w+)" checked', page) == ["mentioned"]
+    globex = desk.context("alice", "globex")
+    assert mail_choices.unwanted(globex.repository, globex.user_id) == set()
+
+
+def test_choices_survive_another_role_and_end_with_the_membership(desk: World) -> None:
+    from tenants.tenancy.roles import Role
+
+    bob, tenant_id = desk.context("bob", "acme"), desk.tenants["acme"].tenant_id
+    mail_choices.choose(bob.repository, bob.user_id, set())
+    member_changes.set_role(user_id=bob.user_id, tenant_id=tenant_id, role=Role.VIEWER, seen=Role.AGENT, by=SYSTEM)
+    assert mail_choices.unwanted(bob.repository, bob.user_id) == set(MailKind)
+    member_changes.remove(user_id=bob.user_id, tenant_id=tenant_id, by=SYSTEM)
+    desk.join("bob", "acme", Role.AGENT)
+    assert mail_choices.unwanted(bob.repository, bob.user_id) == set()

@@ -1,0 +1,103 @@
+"""Follow and mute tickets, complete names that are mentioned, and stop mail by the link in it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.csrf import csrf_exempt, csrf_protect
+from django.views.decorators.http import require_POST, require_safe
+
+from portal.errors import Conflict, Invalid, NotFound
+from portal.web.access import get_or_post, member, public, unlimited
+from tenants.membership import mail_choices, members
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.request import TenantRequest
+from tenants.tenancy.roles import Role
+from tickets.notices import following, telling
+from tickets.notices.mute_links import MuteLink
+
+MOST_NAMES: Final = 500  # that the comment form completes; others are typed in full
+
+_CHANGES: Final = {
+    "follow": (following.follow, "You follow this ticket. You get its comments by mail."),
+    "unfollow": (following.unfollow, "You do not follow this ticket any more."),
+    "mute": (following.mute, "This ticket is muted. You get no mail about it."),
+}
+
+
+@member(Role.VIEWER)
+@require_POST
+def follow(request: TenantRequest, number: int) -> HttpResponse:
+    """Follow a ticket, end that, or mute it."""
+    change, said = _CHANGES.get(request.POST.get("change", ""), (None, ""))
+    if change is None:
+        raise Invalid("This change is incomplete. Reload the ticket and try again.")
+    try:
+        change(request.tenant, number, request.tenant.user_id)
+    except Conflict as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, said)
+    return redirect("tickets:ticket", number)
+
+
+@member(Role.AGENT)
+@require_safe
+def names(request: TenantRequest) -> JsonResponse:
+    """List the names that a comment can mention: one Query."""
+    people = members.members_of(request.tenant.repository)[:MOST_NAMES]
+    shown = [{"name": one.name, "role": one.role.label} for one in people if one.id != request.tenant.user_id]
+    return JsonResponse({"people": shown})
+
+
+@csrf_exempt  # a mail program has no token; the view checks all other forms itself
+@unlimited
+@public
+@get_or_post
+def mute(request: HttpRequest, token: str) -> HttpResponse:
+    """Ask whether to stop mail, and stop it. Reading writes nothing: mail scanners open links too.
+
+    A mail program sends one form of its own, which the link alone gives the right to. Source: RFC 8058.
+    """
+    is_one_click = request.POST.get("List-Unsubscribe") == "One-Click"
+    return _mute(request, token) if is_one_click else csrf_protect(_mute)(request, token)
+
+
+def _mute(request: HttpRequest, token: str) -> HttpResponse:
+    link = MuteLink.read(token)
+    tenant = telling.desk_at_work(link.tenant_id) if link else None
+    if link is None or tenant is None:
+        return _gone(request, "This link is incomplete, or its desk is no more. Copy the whole link from the mail.")
+    try:
+        page = _mute_page(request, link, tenant)
+    except NotFound as error:
+        return _gone(request, error.message)
+    except Conflict as error:
+        page = {"problem": error.message}
+    context = {"desk": tenant.name, "link": link, "label": link.kind.label if link.kind else ""}
+    answer = render(request, "notices/mute.html", context | page, status=409 if "problem" in page else 200)
+    answer["Cache-Control"] = "private, no-store"
+    return answer
+
+
+def _mute_page(request: HttpRequest, link: MuteLink, tenant: TenantContext) -> dict[str, Any]:
+    """Do what the form asks for, and return what the page says then. Raises NotFound, Conflict."""
+    if members.member(tenant.repository, link.user_id) is None:
+        raise NotFound("You are not a member of this desk any more, and get no mail from it.")
+    if request.method != "POST":
+        return {"state": "asked"}
+    takes_back = request.POST.get("change") == "undo"
+    if link.kind is not None:
+        change_kind = mail_choices.allow if takes_back else mail_choices.refuse
+        change_kind(tenant.repository, link.user_id, link.kind)
+    else:
+        change_ticket = following.unfollow if takes_back else following.mute
+        change_ticket(tenant, link.number, link.user_id)
+    return {"state": "undone" if takes_back else "muted"}
+
+
+def _gone(request: HttpRequest, why: str) -> HttpResponse:
+    return render(request, "notices/mute_gone.html", {"why": why}, status=404)
