@@ -57,7 +57,7 @@ _MOBILE: Final = (
 )  # fmt: skip
 _RULE: Final = re.compile(r"\s{0,20}(?:[-_=*]{3,}|[\u2500-\u2501]{3,})\s{0,20}")
 _LABEL: Final = re.compile(r"[\s*_>|]{0,8}([^\W\d_][^\s:：*]{0,20})[\s*_]{0,4}[:：]")
-_TIME: Final = re.compile(r"\d{1,2}[:.h]\d\d|\d{4}|@")
+_TIME: Final = re.compile(r"\d{1,2}[:.h]\d\d|@|\d{4}")
 _SIGNATURE: Final = re.compile(r"\s{0,3}(?:--|\u2014|\u2013\u2013)\s{0,3}")
 _BRACKETED: Final = re.compile(r"[\s*]{0,4}[-_=]{2,}\s{0,4}(.{4,100}?)\s{0,4}[-_=]{2,}[\s*]{0,4}")
 _FIRST: Final = re.compile(r"[\s\-*_<>|\u202a-\u202e]{0,12}([^\s,]{1,20})")

@@ -88,6 +88,14 @@ def joined(*parts: str) -> str:
     return "#".join([part(p) for p in parts])
 
 
+_ESCAPED: Final = str.maketrans({"%": "%25", "#": "%23", "|": "%7C"})
+
+
+def escaped(text: str) -> str:
+    """Return a text that may hold delimiters, as mail addresses may, as a part of a key. No two texts give the same."""
+    return text.translate(_ESCAPED)
+
+
 def labelled(label: str, text: str) -> str:
     """Return `<label>#<text>`, where the text may hold anything: it comes last, so that it cannot be mistaken for a
     part."""

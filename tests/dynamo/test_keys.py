@@ -28,8 +28,10 @@ from proofs.isolation import keys as proof_keys
 from tenants.audit_trail.stored import audit_actor_key, audit_entity_key
 from tenants.sign_in.stored import attempts_key, email_key, user_key
 from tenants.tenancy.stored import placed_key, slug_key
+from tickets.attachments import stored as file_keys
 from tickets.counting import stored as aggregate_keys
 from tickets.data import stored as import_keys
+from tickets.requesters import stored as requester_keys
 from tickets.search import stored as search_keys
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
@@ -44,6 +46,7 @@ tenant_ids = st.integers(0, 2**128 - 1).map("{:032x}".format)
 numbers = st.integers(1, 10**15)
 # What may stand between delimiters: anything but the delimiters and control characters.
 parts = st.text(st.characters(exclude_categories=("Cc", "Cs"), exclude_characters="#|"), min_size=1, max_size=10)
+requester_ids = st.uuids().map(lambda one: f"rq_{one.hex}")
 statuses = st.sampled_from([s.value.upper() for s in Status])
 
 # Every builder of keys.py that takes a tenant, with its other arguments.
@@ -69,6 +72,13 @@ TENANT_BUILDERS: dict[Callable[..., str], st.SearchStrategy[tuple[Any, ...]]] = 
     outbox_keys.held: st.tuples(),
     door_keys.answer: st.tuples(parts, parts, parts, parts),
     door_keys.pooled_answer: st.tuples(parts, parts, parts, parts),
+    ticket_keys.tenant_requester: st.tuples(requester_ids),
+    requester_keys.requester: st.tuples(requester_ids),
+    requester_keys.address: st.tuples(st.text(min_size=1, max_size=10).filter(str.isprintable)),
+    requester_keys.people: st.just(()),
+    requester_keys.addresses: st.just(()),
+    requester_keys.merged_people: st.just(()),
+    file_keys.files: st.tuples(st.sampled_from(file_keys.BUCKETS)),
     webhook_keys.log_partition: st.tuples(st.integers(0, 2**64 - 1).map("ep_{:016x}".format)),
 }
 # They read a key, or make one of another kind: the sort key of a list that all tenants are in; or the same key as a
@@ -79,6 +89,8 @@ TENANT_READERS = {
     aggregate_keys.marker_met: ("MET#b#0",),
     placed_key: ("bridge",),
     keys.belongs_to: ("x",),
+    ticket_keys.place_of_requester: ("rq_" + "0" * 32,),
+    file_keys.object_key: ("0" * 32,),
 }
 
 calls = st.sampled_from([*TENANT_BUILDERS]).flatmap(lambda build: st.tuples(st.just(build), TENANT_BUILDERS[build]))
@@ -123,6 +135,8 @@ def sample(build: Callable[..., str], tenant_id: Any) -> Any:
         search_keys.segment: ("0000000001",),
         door_keys.answer: ("c", "POST", "/x", "k"),
         door_keys.pooled_answer: ("c", "POST", "/x", "k"),
+        ticket_keys.tenant_requester: ("rq_" + "0" * 32,), requester_keys.requester: ("rq_" + "0" * 32,),
+        requester_keys.address: ("a",), file_keys.files: (file_keys.BUCKETS[0],),
         outbox_keys.outbox_row: ("f" * 32,), audit_actor_key: ("a",), audit_entity_key: ("user", "e"),
     }  # fmt: skip
     return build(tenant_id, *fixed.get(build, TENANT_READERS.get(build, ())))

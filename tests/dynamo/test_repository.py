@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 pytest_plugins = ["tests.support.engines"]
 
 ACME, GLOBEX = "ac" * 16, "9b" * 16
+REQUESTER = "rq_" + "5" * 32
 BOB = "b0" * 16
 
 
@@ -108,6 +109,8 @@ def indexed(number: int, updated_at: str, **more: Any) -> dict[str, Any]:
         "raised_status": {"S": ticket_keys.raised_status(ACME, "OPEN")},
         "raised_at": {"S": updated_at},
         "resolver_raised": {"S": ticket_keys.resolver_updated("", updated_at)},
+        "tenant_requester": {"S": ticket_keys.tenant_requester(ACME, REQUESTER)},
+        "created_at": {"S": updated_at},
         "number": {"N": str(number)},
     } | more
 
@@ -213,8 +216,10 @@ def test_an_index_is_read_in_order_between_bounds_from_a_start(any_tables: AnyEn
         raw("PutItem", TableName=TICKETS.full_name, Item=item)
     raw("PutItem", TableName=TICKETS.full_name, Item={"pk": {"S": "not"}, "sk": {"S": "indexed"}})
     prefix = ticket_keys.resolver_prefix("") if index in (STATUS_RESOLVER, RESOLVER_RAISED) else ""
-    is_raised = index.hash == "raised_status"
-    where = (ticket_keys.raised_status, "OPEN") if is_raised else (ticket_keys.tenant_status, "OPEN", 0)
+    where = {
+        "raised_status": (ticket_keys.raised_status, "OPEN"),
+        "tenant_requester": (ticket_keys.tenant_requester, REQUESTER),
+    }.get(index.hash, (ticket_keys.tenant_status, "OPEN", 0))
     bounds = (f"{prefix}2026-01-02", f"{prefix}2026-01-05")
 
     def read(**how: Any) -> tuple[list[int], dict[str, Any] | None]:

@@ -32,7 +32,6 @@ PROFILE: Final = "PROFILE"
 ADDRESS: Final = "ADDRESS"
 _REQUESTER: Final = "REQUESTER"
 _LONGEST: Final = 200  # characters of what people are found by
-_ESCAPED: Final = str.maketrans({"%": "%25", "#": "%23", "|": "%7C"})
 
 
 def new_id() -> str:
@@ -54,7 +53,7 @@ def requester(tenant_id: str, requester_id: str) -> str:
 
 def address(tenant_id: str, text: str) -> str:
     """Return the partition key of an address, which may hold the delimiters of keys before its @."""
-    return keys.collection(tenant_id, ADDRESS, text.translate(_ESCAPED))
+    return keys.collection(tenant_id, ADDRESS, keys.escaped(text))
 
 
 def people(tenant_id: str) -> str:
