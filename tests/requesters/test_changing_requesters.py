@@ -15,7 +15,7 @@ from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tests.support import racing
 from tests.support.world import World
-from tickets.requesters import requester_changes, requester_list, requesters
+from tickets.requesters import bounced_addresses, requester_changes, requester_list, requesters
 from tickets.requesters.requester_changes import AddressTaken, Details
 from tickets.requesters.requesters import Requester
 
@@ -121,7 +121,7 @@ def test_a_merged_person_is_found_as_the_one_who_stands_for_both(
 
 
 def test_an_undo_gives_back_what_each_had(alice: TenantContext, ada: Requester, countess: Requester) -> None:
-    requester_changes.note_bounced(alice, "countess@example.com", "The mailbox is full.")
+    bounced_addresses.note(alice, "countess@example.com", "The mailbox is full.")
     requester_changes.merge(alice, ada.id, countess.id, by=BY)
     requester_changes.undo_merge(alice, countess.id, by=BY)
     for before in (ada, countess):

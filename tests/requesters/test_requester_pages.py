@@ -11,7 +11,7 @@ from tenants.tenancy.context import TenantContext
 from tests.desk.test_cost import _watching, spent
 from tests.support.world import Browser, World, captured
 from tickets.desk import changing, commenting, creating, lists
-from tickets.requesters import requester_changes, requester_tickets, requesters
+from tickets.requesters import bounced_addresses, requester_tickets, requesters
 from tickets.requesters.requesters import Requester
 from tickets.requesters.stored import id_of_request
 from tickets.ticket.fields import Status
@@ -87,10 +87,10 @@ def test_people_are_offered_while_somebody_types_and_a_bounced_address_says_so(
     page = text_of(bob.get("/requesters/options/", {"requester": "ada"}))
     assert '<option value="Ada Lovelace &lt;ada@example.org&gt;">' in page
     assert "does not arrive" not in page
-    requester_changes.note_bounced(alice, "ada@example.org", "The mailbox is full.")
+    bounced_addresses.note(alice, "ada@example.org", "The mailbox is full.")
     page = text_of(bob.get("/requesters/options/", {"requester": "Ada Lovelace <ada@example.org>"}))
     assert "Mail to ada@example.org does not arrive: The mailbox is full." in page
-    requester_changes.note_bounced(alice, "ada@example.org", "")
+    bounced_addresses.note(alice, "ada@example.org", "")
     page = text_of(bob.get("/requesters/options/", {"other": "ada@example.org"}))
     assert "Ada Lovelace" in page
     assert "does not arrive" not in page

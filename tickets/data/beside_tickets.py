@@ -1,4 +1,4 @@
-"""Find and replace what a desk knows of a person beside its tickets: invitations, keys, endpoints, verifications.
+"""Find and replace what a desk knows of a person beside its tickets: as a requester, in invitations and so on.
 
 Only what holds a name or an address in itself is here. The audit trail is found, and never changed.
 """
@@ -24,6 +24,8 @@ from tenants.tenancy.context import TenantContext
 from tickets.counting import stored
 from tickets.counting.stored import VerifiedItem, VerifyLeaseItem
 from tickets.data.desk_person import DeskPerson, PersonalPlace
+from tickets.requesters import requester_changes, requesters
+from tickets.requesters.requesters import Requester
 
 MEMBER: Final = "member"
 CHANGED: Final = "Somebody else has just changed this desk. Please try again."
@@ -47,9 +49,10 @@ class NewName:
 
 def places(tenant: TenantContext, person: DeskPerson, names: Collection[str]) -> Iterator[PersonalPlace]:
     """Yield where the person, who goes by these names, occurs beside the tickets."""
-    for user_id in person.user_ids:
+    for user_id in person.accounts:
         if member := members.member(tenant.repository, user_id):
             yield PersonalPlace(MEMBER, excerpt=member.role.label, stays=True)
+    yield from _in_profiles(requesters_of(tenant, person))
     for invite in invitations.pending(tenant.repository):
         yield from _in_invitation(person, invite)
     for key in key_changes.listed(tenant.repository):
@@ -63,6 +66,30 @@ def places(tenant: TenantContext, person: DeskPerson, names: Collection[str]) ->
     if rows := person.trail_rows:
         shown = f", {person.trail_shown:,} of them since the erasure" * bool(person.erased_as and person.trail_shown)
         yield PersonalPlace(f"audit trail, {amount(rows, 'row')}{shown}", stays=True)
+
+
+def requesters_of(tenant: TenantContext, person: DeskPerson) -> list[Requester]:
+    """Return the requester who has the address, and those who were merged into them: one BatchGetItem, or nothing."""
+    return requesters.stored_people(tenant, person.requesters)
+
+
+def _in_profiles(people: Iterable[Requester]) -> Iterator[PersonalPlace]:
+    for one in people:
+        yield PersonalPlace("requester, with name, organisation and notes", excerpt=one.label)
+        if not one.merged_into:
+            yield from (PersonalPlace("address of the requester", excerpt=address) for address in one.addresses)
+
+
+def forget_requesters(tenant: TenantContext, person: DeskPerson) -> None:
+    """Delete the requester with all addresses. Raises Conflict where somebody else changes them."""
+    transaction = Transaction()
+    for one in requesters_of(tenant, person):
+        requester_changes.remove(tenant, transaction, one)
+    if transaction.members:
+        try:
+            recording.commit(transaction, [])
+        except TransactionRefused as refused:
+            raise Conflict(CHANGED) from refused
 
 
 def _in_invitation(person: DeskPerson, invite: InviteItem) -> Iterator[PersonalPlace]:
@@ -104,7 +131,10 @@ def replace(tenant: TenantContext, new: NewName) -> list[PersonalPlace]:
     An address to which a webhook is sent stays. Raises Conflict where somebody else changes the same things.
     """
     try:
-        return [*_invitations(tenant, new), *_keys(tenant, new), *_endpoints(tenant, new), *_verifications(tenant, new)]
+        # The requester goes last, when no ticket names them any more: an erasure that is begun again finds them by it.
+        people = new.replaces(_in_profiles(requesters_of(tenant, new.person)))
+        changed = (_invitations(tenant, new), _keys(tenant, new), _endpoints(tenant, new), _verifications(tenant, new))
+        return [*people, *(place for places in changed for place in places)]
     except (ConditionFailed, TransactionRefused) as refused:
         raise Conflict(CHANGED) from refused
 

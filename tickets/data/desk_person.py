@@ -28,6 +28,7 @@ from tenants.audit_trail.stored import AUDIT, audited_at_key
 from tenants.sign_in import accounts
 from tenants.sign_in.stored import folded
 from tenants.tenancy.context import TenantContext
+from tickets.requesters import requesters
 from tickets.ticket import stored
 from tickets.ticket.fields import DESCRIPTION, SUMMARISED, TextField
 from tickets.ticket.stored import TICKETS
@@ -145,7 +146,8 @@ _TOLD: Final = ("actor_email", "entity_name", "before", "after")  # in a row of 
 
 @dataclass(frozen=True)
 class DeskPerson:
-    """Somebody as a desk knows them: by address, by the `user_ids` that it has had, and by the name of the account.
+    """Somebody as a desk knows them: by address, by the `user_ids` that it has had, and by the name of the account or
+    of the requester. The ids are those of accounts and of requesters outside the desk.
 
     `trail_rows` is how many rows of the audit trail name them, and `trail_shown` in how many of those the address is
     read: since an erasure, or in all where there was none. `erased_as` is the pseudonym's name where an erasure
@@ -171,6 +173,16 @@ class DeskPerson:
         """Return what finds the address in texts."""
         return MailAddress(self.address)
 
+    @property
+    def accounts(self) -> tuple[str, ...]:
+        """The ids of accounts, each of which may be a member's."""
+        return tuple(one for one in self.user_ids if not stored.is_requester(one))
+
+    @property
+    def requesters(self) -> tuple[str, ...]:
+        """The ids of the requester, and of those who were merged into them."""
+        return tuple(one for one in self.user_ids if stored.is_requester(one))
+
     def is_who(self, user_id: str) -> bool:
         """Tell whether an id, "" for nobody, is one of this person's."""
         return user_id in self.user_ids
@@ -185,21 +197,22 @@ def of_this_form(kind: Any, told: dict[str, Any]) -> dict[str, Any]:
 
 
 def person_of(tenant: TenantContext, address: str) -> DeskPerson:
-    """Return who has this address: the account, and each id that the audit trail names for the address.
+    """Return who has this address: the account, the requester with those who were merged into them, and each id that
+    the audit trail names for the address.
 
-    Costs two reads and the whole trail. Raises Invalid for what is no address.
+    Costs four reads and the whole trail. Raises Invalid for what is no address.
     """
     try:
         known = folded(address)
     except ValueError as error:
         raise Invalid("That is not an e-mail address.", field="address") from error
-    account = accounts.find_by_email(known)
+    account, outside = accounts.find_by_email(known), requesters.by_address(tenant, known)
     erased = ErasedPeople.parse(tenant.erased)
     pseudonym = erased.pseudonym(known)
     person = DeskPerson(
         known,
-        (account.id,) if account else (),
-        account.name if account else "",
+        (*([account.id] if account else []), *(outside.ids if outside else [])),
+        account.name if account else outside.name if outside else "",
         erased_as=label(pseudonym) if pseudonym in erased.pseudonyms else "",
     )
     trail = tenant.repository.query_all(RawItems(AUDIT), all_keys.tenant)
@@ -241,7 +254,8 @@ def _ids_for(person: DeskPerson, raw: Raw) -> set[str]:
 
 
 def _ids_in(raw: Raw) -> set[str]:
-    return {one for one in (raw["actor_id"]["S"], raw["entity_id"]["S"]) if all_keys.USER_ID.match(one)}
+    named = (raw["actor_id"]["S"], raw["entity_id"]["S"])
+    return {one for one in named if all_keys.USER_ID.match(one) or stored.is_requester(one)}
 
 
 def _mentions(person: DeskPerson, raw: Raw) -> bool:

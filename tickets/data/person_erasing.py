@@ -99,6 +99,9 @@ def _values(new: NewName, raw: Raw, name: str) -> Values:
     for part in _PARTS:
         if new.person.is_who(_text(raw, part)):
             values |= {part: new.pseudonym, f"{part}_name": new.name}
+    if "requester" in values and "tenant_requester" in raw and (owner := stored.owner_of(raw["pk"]["S"])):
+        # A key of an index is written over and never removed: the guard lets nothing else through.
+        values["tenant_requester"] = stored.tenant_requester(owner[0], new.pseudonym)
     if "resolver" in values:
         values["resolver_updated"] = stored.resolver_updated(new.pseudonym, _text(raw, "updated_at"))
         if raised_at := _text(raw, "raised_at"):
@@ -236,7 +239,7 @@ def begin(tenant: TenantContext, found: PersonFound, *, texts: bool = False) -> 
     member, and Invalid for an address of which nothing here would be replaced.
     """
     person = found.person
-    if any(members.member(tenant.repository, user_id) for user_id in person.user_ids):
+    if any(members.member(tenant.repository, user_id) for user_id in person.accounts):
         raise Conflict("This person is a member. Remove them from the desk first; their tickets can be reassigned.")
     _refuse_unknown(found, texts=texts)
     pseudonym = _remember(tenant, person.address)
@@ -266,6 +269,7 @@ def end(tenant: TenantContext, erasure: Erasure, *, by: Actor) -> None:
     """Record it in the audit trail: how much was replaced, and not of whom. Raises Conflict where tickets are left."""
     if erasure.left:
         raise Conflict(f"{_tickets(erasure.left)} no room left for the pseudonym. All others are done.")
+    beside_tickets.forget_requesters(tenant, erasure.person)
     entry = AuditEntry(tenant.tenant_id, AuditAction.PERSON_ERASED, by, *ENTITY, erasure.name, {}, erasure.counts)
     recording.record(entry)
 

@@ -193,8 +193,8 @@ _CHOICES: Final = [choice.name for choice in CHOICES]
 
 
 def pieces(tenant: TenantContext, person: DeskPerson, *, advance: Advance = lambda numbers: None) -> Iterator[str]:
-    """Yield the document piece by piece: membership, invitations, tickets asked for or assigned, what the person wrote,
-    where others wrote the address, what stands beside the tickets, and the rows of the audit trail.
+    """Yield the document piece by piece: membership, requester, invitations, tickets asked for or assigned, what the
+    person wrote, where others wrote the address, what stands beside the tickets, and the rows of the audit trail.
 
     Costs a Query for each ticket number, and the trail.
     """
@@ -206,6 +206,17 @@ def pieces(tenant: TenantContext, person: DeskPerson, *, advance: Advance = lamb
         "user_ids": [*person.user_ids],
         "erased_as": person.erased_as or None,
         "membership": _membership(tenant, person),
+        "requester": [
+            {
+                "name": one.name,
+                "addresses": [*one.addresses],
+                "organisation": one.organisation,
+                "language": one.language,
+                "notes": one.notes,
+                "known_since": one.created_at,
+            }
+            for one in beside_tickets.requesters_of(tenant, person)
+        ],
         "invitations": [
             {"role": invite.role, "invited_by": invite.invited_by_name, "sent_at": invite.sent_at}
             for invite in invitations.pending(tenant.repository)
@@ -234,7 +245,7 @@ def _list(name: str, members: Iterable[Json | str]) -> Iterator[str]:
 
 
 def _membership(tenant: TenantContext, person: DeskPerson) -> Json | None:
-    for user_id in person.user_ids:
+    for user_id in person.accounts:
         if member := members.member(tenant.repository, user_id):
             return {"name": member.name, "email": member.email, "role": member.role.value}
     return None

@@ -29,7 +29,6 @@ def person(one: Requester) -> dict[str, Any]:
         "typed": one.typed,
         "url": reverse("tickets:requester", args=[one.id]),
         "created_at": clock.parse(one.created_at) if one.created_at else None,
-        "created_by": one.created_by_name,
         "bounced": one.bounced.get(one.address, ""),
     }
 

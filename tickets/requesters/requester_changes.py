@@ -23,7 +23,7 @@ from tenants.membership import member_changes
 from tenants.tenancy.context import TenantContext
 from tickets.requesters import requester_addresses, requesters, stored
 from tickets.requesters.requesters import MERGED_LIMIT, NAME_LIMIT, Requester
-from tickets.requesters.stored import AddressItem, ProfileItem
+from tickets.requesters.stored import ADDRESS, PROFILE, AddressItem, ProfileItem
 from tickets.ticket import fields
 
 ADDRESSES_LIMIT: Final = 20  # of one person
@@ -200,21 +200,16 @@ def change(
     return Requester.of(told[0])
 
 
-def note_bounced(tenant: TenantContext, address: str, why: str) -> None:
-    """Remember why mail does not reach an address, so that pages say so where one types it; "" forgets it.
+def remove(tenant: TenantContext, transaction: Transaction, person: Requester) -> None:
+    """Delete a person with their addresses in a transaction, for an erasure, if they are still as they were read.
 
-    For the workers that send mail: no audit row. Nothing happens where nobody has the address.
+    Of somebody who was merged the profile alone goes: the addresses are those of the person who stands for both.
     """
-    requester_id = requesters.id_of_address(tenant, address)
-    if requester_id is None:
-        return
-    key = requester_addresses.normal(address)
-    item = requesters.profile(tenant, requester_id)
-    _keep_bounced(item, stored.bounced_of(item) | {key: why}, gone=set() if why else {key})
-    transaction = Transaction()
-    _put(tenant, transaction, item)
-    transaction.put(requesters.address_item(tenant, key, item), condition=AddressItem.requester_id == item.requester_id)
-    tenant.repository.transact(transaction)
+    item = ProfileItem(tenant.repository.key(stored.requester, person.id), PROFILE)
+    transaction.delete(item, condition=ProfileItem.version == person.version)
+    for address in () if person.merged_into else person.addresses:
+        key = AddressItem(tenant.repository.key(stored.address, address), ADDRESS)
+        transaction.delete(key, condition=AddressItem.requester_id == person.id)
 
 
 # --- merging ---

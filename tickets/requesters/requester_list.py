@@ -9,7 +9,7 @@ from portal.dynamo import paging
 from tenants.tenancy.context import TenantContext
 from tickets.requesters import requesters, stored
 from tickets.requesters.requesters import Requester
-from tickets.requesters.stored import PROFILE, ProfileItem, RequesterRow
+from tickets.requesters.stored import PROFILE, RequesterRow
 
 _LIST: Final = ("requesters",)  # what cursors are bound to, beside the tenant
 
@@ -34,13 +34,7 @@ def page(tenant: TenantContext, *, typed: str, after: str, limit: int, whole: bo
         start = _start(tenant, after) if after else None
         rows = tenant.repository.query(RequesterRow, stored.people, start=start, limit=limit)
         found, cursor = [*map(requesters.of_row, rows.items)], _cursor(tenant, rows.last_key)
-    return RequesterList(_whole(tenant, found) if whole else found, cursor)
-
-
-def _whole(tenant: TenantContext, found: list[Requester]) -> list[Requester]:
-    wanted = [(stored.requester, (one.id,), PROFILE) for one in found]
-    items = tenant.repository.get_many(ProfileItem, wanted) if wanted else []
-    return [Requester.of(item) for item in items if item is not None]
+    return RequesterList(requesters.stored_people(tenant, [one.id for one in found]) if whole else found, cursor)
 
 
 def _cursor(tenant: TenantContext, last_key: dict[str, Any] | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -39,7 +39,6 @@ class Requester:
     language: str = ""
     version: int = 1
     created_at: str = ""
-    created_by_name: str = ""
     merged: tuple[str, ...] = ()
     merged_into: str = ""
     bounced: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -55,7 +54,6 @@ class Requester:
             language=item.language,
             version=int(item.version),
             created_at=item.created_at,
-            created_by_name=item.created_by_name,
             merged=tuple(item.merged),
             merged_into=item.merged_into or "",
             bounced=stored.bounced_of(item),
@@ -135,9 +133,14 @@ def by_address(tenant: TenantContext, address: str) -> Requester | None:
 
 def those_merged(tenant: TenantContext, person: Requester) -> list[Requester]:
     """Return the people who were merged into this one, as they were: one BatchGetItem, none for nobody."""
-    if not person.merged:
+    return stored_people(tenant, person.merged)
+
+
+def stored_people(tenant: TenantContext, ids: Sequence[str]) -> list[Requester]:
+    """Return those who are stored of the people with these ids, as they are: one BatchGetItem, none for nobody."""
+    if not ids:
         return []
-    wanted = [(stored.requester, (one,), PROFILE) for one in person.merged]
+    wanted = [(stored.requester, (one,), PROFILE) for one in ids]
     return [Requester.of(item) for item in tenant.repository.get_many(ProfileItem, wanted) if item is not None]
 
 
@@ -212,8 +215,6 @@ def new_profile(tenant: TenantContext, requester_id: str, *, addresses: Iterable
             requester_id=requester_id,
             addresses=list(addresses),
             created_at=clock.stamp(),
-            created_by=tenant.user_id,
-            created_by_name=tenant.author_name,
             **values,
         ),
     )

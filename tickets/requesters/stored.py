@@ -122,8 +122,6 @@ class ProfileItem(Item):
     language = UnicodeAttribute(default="")
     addresses: ListAttribute[Any] = ListAttribute(default=list)
     created_at = UnicodeAttribute()
-    created_by = UnicodeAttribute(default="")
-    created_by_name = UnicodeAttribute(default="")
     version = NumberAttribute(default=1)
     merged: ListAttribute[Any] = ListAttribute(default=list)
     merged_into = UnicodeAttribute(null=True)
