@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from portal.apps import RoomsConfig
 
 if TYPE_CHECKING:
+    from delivery.mail.bounces import Feedback
     from delivery.outbox.destinations import Outcome
     from delivery.outbox.outbox_rows import Work
 
@@ -14,6 +15,7 @@ class TicketsConfig(RoomsConfig):
 
     def ready(self) -> None:
         super().ready()
+        from delivery.mail import bounces
         from delivery.outbox import destinations
         from tenants.lifecycle import desk_settings
         from tickets.desk_export import export_job, export_mails
@@ -26,6 +28,7 @@ class TicketsConfig(RoomsConfig):
         destinations.declare_destination(ticket_events.REPLY, _to_requester)
         destinations.declare_destination(ticket_events.NOTICE, _to_members)
         destinations.declare_destination(ticket_events.DIGEST, _to_member)
+        bounces.declare_feedback(f"{ticket_events.REPLY}_", _of_letter)
         desk_settings.declare_default(
             desk_settings.Default(
                 name="ticket_priority",
@@ -56,3 +59,10 @@ def _to_member(work: Work) -> Outcome:
     from tickets.notices import digest, notice_mails
 
     return digest.deliver(work, write=notice_mails.digest)
+
+
+def _of_letter(feedback: Feedback) -> None:
+    """Note what a carrier says of a letter that it took."""
+    from tickets.replies import delivery_states
+
+    delivery_states.take(feedback)

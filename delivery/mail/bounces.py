@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from email.utils import parseaddr
 from typing import Any, Final, Literal
 
@@ -34,6 +35,30 @@ _TAGGED: Final = INVITATION.replace("/", "_")  # a tag's value has no slash
 _IS_WANTED: Final = "not-spam"  # the feedback of somebody who took a mail out of the spam folder
 
 Told = Literal["bounced", "complained", "other"]
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """A mail of a tenant that bounced for good, or that somebody reported as unwanted.
+
+    `about` is the tag of the mail, `addresses` are those that it did not reach, each with a sentence that says why.
+    """
+
+    kind: Literal["bounced", "complained"]
+    tenant_id: str
+    about: str
+    addresses: Mapping[str, str]
+
+
+_takers: Final[dict[str, Callable[[Feedback], None]]] = {}
+
+
+def declare_feedback(beginning: str, take: Callable[[Feedback], None]) -> None:
+    """Let `take` hear of the mails whose tag `about` begins so.
+
+    A complaint about such a mail concerns its tenant alone: what others send to the address goes out as before.
+    """
+    _takers[beginning] = take
 
 
 def read(*, wait: int = LONGEST_POLL) -> Counter[str]:
@@ -100,12 +125,14 @@ def _event(text: str) -> dict[str, Any]:
 def _bounced(event: dict[str, Any]) -> Told:
     bounce = event["bounce"]
     at = _stamp(bounce["timestamp"])
+    reasons = {}
     for recipient in bounce["bouncedRecipients"]:
         why = recipient.get("diagnosticCode") or bounce.get("bounceSubType", "")
         suppressed_addresses.note(_address(recipient), kind=BOUNCED, why=why, at=at)
-    tags = event.get("mail", {}).get("tags", {})
-    tenant_id, about = ((tags.get(name) or [""])[0] for name in ("tenant", "about"))
-    if keys.TENANT_ID.match(tenant_id) and about.startswith(_TAGGED):
+        reasons[_address(recipient)] = why or suppressed_sentence(BOUNCED, at)
+    tenant_id, about = _tags(event)
+    _tell("bounced", tenant_id, about, reasons)
+    if tenant_id and about.startswith(_TAGGED):
         invitation = INVITATION + about.removeprefix(_TAGGED)
         why = suppressed_sentence(BOUNCED, at)
         note_undelivered(tenant_id, invitation, why=why, sent_at=_stamp(event["mail"]["timestamp"]))
@@ -114,10 +141,30 @@ def _bounced(event: dict[str, Any]) -> Told:
 
 def _complained(event: dict[str, Any]) -> Told:
     complaint = event["complaint"]
+    at = _stamp(complaint["timestamp"])
+    reasons = {_address(one): suppressed_sentence(COMPLAINED, at) for one in complaint["complainedRecipients"]}
+    if _tell("complained", *_tags(event), reasons):
+        return "complained"
     for recipient in complaint["complainedRecipients"]:
         why = complaint.get("complaintFeedbackType") or ""
-        suppressed_addresses.note(_address(recipient), kind=COMPLAINED, why=why, at=_stamp(complaint["timestamp"]))
+        suppressed_addresses.note(_address(recipient), kind=COMPLAINED, why=why, at=at)
     return "complained"
+
+
+def _tags(event: dict[str, Any]) -> tuple[str, str]:
+    """Return the tenant's id and what the mail is about, "" where the event does not say it."""
+    tags = event.get("mail", {}).get("tags", {})
+    tenant_id, about = (str((tags.get(name) or [""])[0]) for name in ("tenant", "about"))
+    return (tenant_id if keys.TENANT_ID.match(tenant_id) else ""), about
+
+
+def _tell(kind: Literal["bounced", "complained"], tenant_id: str, about: str, reasons: Mapping[str, str]) -> bool:
+    """Tell whoever takes the feedback on such a mail; False where nobody does."""
+    taker = next((take for beginning, take in _takers.items() if about.startswith(beginning)), None)
+    if taker is None or not tenant_id:
+        return False
+    taker(Feedback(kind, tenant_id, about, reasons))
+    return True
 
 
 def _address(recipient: dict[str, Any]) -> str:

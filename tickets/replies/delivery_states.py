@@ -10,16 +10,24 @@ import re
 from contextlib import suppress
 from typing import Any, Final
 
+from delivery.mail.bounces import Feedback
 from portal import clock
 from portal.dynamo.store import Action
-from portal.errors import ConditionFailed
+from portal.errors import ConditionFailed, NotFound
+from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
+from tickets.desk import changing
+from tickets.replies import message_ids
+from tickets.replies.message_ids import Thread
+from tickets.requesters import bounced_addresses, requesters
 from tickets.ticket import stored
 from tickets.ticket.stored import BOUNCED, COMPLAINED, HELD, SENT, ActivityItem
 
+ABOUT: Final = "reply_"  # what the tag of a letter begins with, by which its carrier says what came of it
+COPY_FAILED: Final = "A copy was not delivered:"
 NOTE_LIMIT: Final = 200  # characters
 _ADDRESS: Final = re.compile(r"<?[^\s<>@]+@[^\s<>@]+>?")
-_OVER: Final = {HELD: (HELD,), SENT: (HELD,), BOUNCED: (HELD, SENT), COMPLAINED: (HELD, SENT, BOUNCED)}
+_OVER: Final = {HELD: (HELD,), SENT: (HELD, SENT), BOUNCED: (HELD, SENT), COMPLAINED: (HELD, SENT, BOUNCED)}
 
 
 def mark(tenant: TenantContext, number: int, sort: str, state: str, *, note: str = "") -> bool:
@@ -38,3 +46,48 @@ def mark(tenant: TenantContext, number: int, sort: str, state: str, *, note: str
         tenant.repository.update(entry, actions, condition=before)
         return True
     return False
+
+
+# --- what carriers and other mail servers report later ---
+
+
+def tag_of(number: int, entry: str) -> str:
+    """Return what the tag of a letter says that it is about. `entry` is that of its Message-ID."""
+    return f"{ABOUT}{number}_{entry}"
+
+
+def take(feedback: Feedback) -> None:
+    """Note what Amazon SES says of a letter: on the comment, and on the person whose address it was."""
+    number, _, entry = feedback.about.removeprefix(ABOUT).partition("_")
+    if not number.isdecimal():
+        return
+    try:
+        tenant = context.for_system(tenant_directory.get(feedback.tenant_id))
+    except NotFound:
+        return  # the desk was purged meanwhile
+    thread = Thread(feedback.tenant_id, int(number), entry)
+    for address, why in feedback.addresses.items():
+        note_report(tenant, thread, address=address, why=why, complained=feedback.kind == "complained")
+
+
+def note_report(tenant: TenantContext, thread: Thread, *, address: str, why: str, complained: bool = False) -> None:
+    """Note that a letter of this thread did not reach an address, or is unwanted there.
+
+    `thread` is that of the letter's Message-ID. A report about the acknowledgement of a ticket, or about a copy, leaves
+    the state of the comment. Costs up to four GetItems and three writes.
+    """
+    if thread.tenant_id != tenant.tenant_id:
+        return
+    bounced_addresses.note(tenant, address, why or "It came back.")
+    sort = message_ids.sort_of(thread.entry)
+    if sort is None:
+        return
+    try:
+        summary = changing.read(tenant, thread.number)
+    except NotFound:
+        return
+    person = requesters.find(tenant, summary.requester)
+    if person is None or address.strip().lower() not in person.addresses:
+        mark(tenant, thread.number, sort, SENT, note=f"{COPY_FAILED} {why}")
+    else:
+        mark(tenant, thread.number, sort, COMPLAINED if complained else BOUNCED, note=why)

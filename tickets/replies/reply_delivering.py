@@ -44,7 +44,6 @@ from tickets.ticket.stored import BOUNCED, HELD, SENT, ActivityItem, DetailItem
 log = logging.getLogger("pooldesk.mail")
 
 REPLY: Final = "reply"  # the destination
-ABOUT: Final = "reply_"  # what the tag of a letter begins with, by which its carrier says what came of it
 REFERENCES_LIMIT: Final = 10
 ROOT: Final = "ticket"  # stands in References for the conversation, and for no letter
 
@@ -205,7 +204,7 @@ def _message(read: _Reply, address: str, copies: list[str], writers: Writers) ->
         headers=_headers(read),
     )
     message.attach_alternative(letter.html, "text/html")
-    message.tags = {"tenant": tenant.tenant_id, "about": f"{ABOUT}{number}_{read.part}"}
+    message.tags = {"tenant": tenant.tenant_id, "about": delivery_states.tag_of(number, read.part)}
     return message  # type: ignore[no-any-return]  # it was given one attribute more
 
 

@@ -50,8 +50,10 @@ def answer(
 
 
 def acknowledgement(*, desk: str, settings: MailSettings, number: int, title: str) -> LetterText:
-    """Write that a message has arrived. It repeats nothing of it: an address may be forged, and would be sent that."""
-    return _letter(desk, settings, number, title, body=settings.acknowledgement or ACKNOWLEDGEMENT, quoted=[])
+    """Write that a message has arrived. It repeats nothing of it: an address may be forged, and would be sent that.
+    The title stays, so that mail programs show one conversation, and no program makes a link of it."""
+    shown = plain_text.unlinked(title)
+    return _letter(desk, settings, number, shown, body=settings.acknowledgement or ACKNOWLEDGEMENT, quoted=[])
 
 
 def _letter(
