@@ -10,6 +10,8 @@ import codecs
 import re
 from typing import Final, NamedTuple
 
+from charset_normalizer import from_bytes
+
 # Supersets that mail programs mean by these names, as in the Encoding Standard of the WHATWG.
 _MEANT: Final = {
     "ascii": "utf-8",
@@ -48,10 +50,21 @@ _ALIASES: Final = {
 }
 # Codecs of Python that are no character sets. The time of "punycode" grows with the square of the length.
 _REFUSED: Final = frozenset({"punycode", "idna", "unicode_escape", "raw_unicode_escape", "undefined", "mbcs", "oem"})
+_SAMPLE: Final = 8 * 1024  # bytes from which a set is guessed
+_GUESS_LEAST: Final = 100  # bytes beyond ASCII
+_GUESS_SHARE: Final = 0.3  # of the bytes; Latin letters beyond ASCII are rarer in all languages
+_BEYOND_ASCII: Final = bytes(range(128, 256))
 _FALLBACK: Final = "cp1252"
 _JAPANESE: Final = re.compile(rb"\x1b(?:\$[@B]|\([BJI])")
 _WRONG_SHARE: Final = 0.02  # of the characters; a letter with more of them in its declared set is in another
+_CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff\ufffe\uffff]")
 _MARK: Final = "\N{REPLACEMENT CHARACTER}"
+
+
+def clean(text: str) -> str:
+    """Return text with plain line ends and without control characters."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n").replace("\u2029", "\n")
+    return _CONTROLS.sub("", text)
 
 
 class Decoded(NamedTuple):
@@ -85,7 +98,22 @@ def decode(data: bytes, declared: str = "") -> Decoded:
         return Decoded(found, _guessed("UTF-8", declared) if codec else "")
     if codec and (text := _replaced(data, codec)).count(_MARK) <= len(text) * _WRONG_SHARE:
         return Decoded(text, "Some characters of the letter could not be read.")
+    if guess := _recognised(data):
+        return Decoded(_replaced(data, guess), _guessed(guess, declared))
     return Decoded(_replaced(data, _FALLBACK), _guessed("Windows-1252", declared))
+
+
+def _recognised(data: bytes) -> str:
+    """Return the codec of a long text in another script than the Latin one, "" where none is recognised.
+
+    Sets for Latin letters differ in so few characters that guesses among them are often wrong.
+    """
+    sample = data[:_SAMPLE]
+    beyond = len(sample) - len(sample.translate(None, _BEYOND_ASCII))
+    if beyond < _GUESS_LEAST or beyond < len(sample) * _GUESS_SHARE:
+        return ""
+    found = from_bytes(sample).best()
+    return found.encoding if found is not None else ""
 
 
 def _strict(data: bytes, codec: str) -> str | None:

@@ -14,7 +14,6 @@ from portal.mailing.mime import MimePart
 _ATTACHMENTS_LIMIT: Final = 100
 _CHARACTERS_LIMIT: Final = 1_000_000  # of all texts together
 _META_CHARSET: Final = re.compile(rb"(?i)<meta[^>]{0,200}charset\s{0,5}=\s{0,5}[\"']?\s{0,5}([\w.:-]{1,40})")
-_CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff\ufffe\uffff]")
 _ENRICHED: Final = re.compile(r"</?[a-zA-Z][\w-]{0,40}>")
 _PLACEHOLDERS: Final = ("this message requires html", "html content follows", "to view the message, please use an html")
 _INLINE_TYPES: Final = frozenset({"text/plain", "text/html", "text/enriched", "text/richtext", "text/markdown"})
@@ -43,6 +42,7 @@ class Block(NamedTuple):
 
     text: str = ""
     html: str = ""
+    is_packed: bool = False  # it comes from a winmail.dat, which mostly repeats what stands beside it
 
 
 @dataclass
@@ -65,6 +65,9 @@ class Content(NamedTuple):
 def body_of(root: MimePart) -> Body:
     """Return the content of a letter."""
     found = _read(root)
+    beside = [block for block in found.blocks if not block.is_packed]
+    if _says(beside) or any(block.html.strip() for block in beside):
+        found.blocks = beside
     if any(part.type in _SEALED for part in root.leaves()):
         found.remarks.append("The letter is encrypted or sealed; its content can be read in a mail program only.")
     if len(found.attachments) > _ATTACHMENTS_LIMIT:
@@ -83,7 +86,7 @@ def content_of(body: Body) -> Content:
     if shown.is_cut:
         body.remarks.append("The formatted letter is long; its end is in the original only.")
     if not any(block.text.strip() for block in body.blocks):
-        return Content(clean(shown.text), shown.html, shown.has_remote_images)
+        return Content(charsets.clean(shown.text), shown.html, shown.has_remote_images)
     left = letter_html.INPUT_LIMIT
     texts = []
     for block in body.blocks:
@@ -96,17 +99,11 @@ def content_of(body: Body) -> Content:
 
 
 def _joined(texts: Iterable[str]) -> str:
-    return "\n\n".join(text.strip("\r\n") for text in map(clean, texts) if text.strip())
+    return "\n\n".join(text.strip("\r\n") for text in map(charsets.clean, texts) if text.strip())
 
 
 def _rich(block: Block) -> str:
-    return block.html or (letter_html.as_html(clean(block.text)) if block.text.strip() else "")
-
-
-def clean(text: str) -> str:
-    """Return text with plain line ends and without control characters."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n").replace("\u2029", "\n")
-    return _CONTROLS.sub("", text)
+    return block.html or (letter_html.as_html(charsets.clean(block.text)) if block.text.strip() else "")
 
 
 def _read(part: MimePart) -> Body:
@@ -179,7 +176,7 @@ def _text(part: MimePart) -> Body:
     if part.type in ("text/enriched", "text/richtext"):
         text = _ENRICHED.sub("", text).replace("<<", "<")
     elif part.parameters.get("format", "").lower() == "flowed":
-        text = _unwrapped(clean(text), joins=part.parameters.get("delsp", "").lower() == "yes")
+        text = _unwrapped(charsets.clean(text), joins=part.parameters.get("delsp", "").lower() == "yes")
     return Body([Block(text)], remarks=remarks)
 
 
@@ -238,7 +235,7 @@ def _opened(part: MimePart) -> Body:
     if found is None:
         return Body(attachments=[_file(part)], remarks=["The letter came with a winmail.dat that could not be opened."])
     return Body(
-        [Block(found.text, found.html)] if found.text or found.html else [],
+        [Block(found.text, found.html, is_packed=True)] if found.text or found.html else [],
         attachments=[LetterPart(name, type_, len(content), content) for name, type_, content in found.files],
         remarks=["Outlook packed parts of the letter into a winmail.dat, which was opened."],
     )

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 import nh3
 
+from portal.mailing import charsets
 from portal.mailing.html_text import TextWriter, names
 
 INPUT_LIMIT: Final = 2_000_000  # characters, without embedded images
@@ -94,7 +95,7 @@ def read_html(source: str) -> Shown:
         else:
             writer.tag(one.name, one.closes, one.attributes)
             safe.tag(one)
-    shown = _cleaned(safe.finish())
+    shown = charsets.clean(_cleaned(safe.finish()))
     return Shown(writer.finish(), shown, safe.has_remote_images, safe.is_full or len(source) > INPUT_LIMIT)
 
 
@@ -122,6 +123,7 @@ def _cleaned(source: str) -> str:
         attributes={tag: set(names) for tag, names in _ATTRIBUTES.items()},
         filter_style_properties=_STYLES,
         url_schemes=_SCHEMES,
+        url_relative="deny",  # it would lead to a page of the portal
         link_rel="nofollow noopener noreferrer",
         set_tag_attribute_values={"a": {"target": "_blank"}},
     ).strip()

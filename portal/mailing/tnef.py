@@ -1,7 +1,8 @@
 """Open winmail.dat, the file in which Outlook and Exchange pack a letter (MS-OXTNEF).
 
 Only the text and the files are read. The lengths in a file are not believed: whatever it says, each byte is passed
-over once, and a letter in a letter is a file. Packed RTF and zip files are not unpacked here, so nothing grows.
+over once, and a letter in a letter is a file. Zip files are not unpacked, and packed RTF only up to 500 KB, and only
+where a letter has no other text.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from portal.mailing import charsets
+from portal.mailing import charsets, rtf
 
 _SIGNATURE: Final = 0x223E9F78
 _HEAD: Final = struct.Struct("<BII")  # the level, the attribute with its type, the length
@@ -30,6 +31,7 @@ _CODEPAGE: Final = 0x9007
 
 _P_BODY: Final = 0x1000
 _P_HTML: Final = 0x1013
+_P_RTF: Final = 0x1009
 _P_CODEPAGE: Final = 0x3FDE
 _P_DISPLAY_NAME: Final = 0x3001
 _P_DATA: Final = 0x3701
@@ -87,9 +89,13 @@ def read(data: bytes) -> Opened | None:
             files[-1].properties |= dict(_properties(value, page))
     made = [_named(one, page, number) for number, one in enumerate(files[:_FILES_LIMIT], 1)]
     inner = _page_of(properties.get(_P_CODEPAGE)) or page
+    text = _text(properties.get(_P_BODY, b"") or body, inner)
+    html = _text(properties.get(_P_HTML, b""), inner)
+    if not text and not html and isinstance(packed := properties.get(_P_RTF), bytes):
+        text = rtf.text_of(packed)
     return Opened(
-        text=_text(properties.get(_P_BODY, b"") or body, inner),
-        html=_text(properties.get(_P_HTML, b""), inner),
+        text=text,
+        html=html,
         files=[one for one in made if one[2]],
     )
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import quopri
+import re
 from dataclasses import dataclass, field
+from html.parser import HTMLParser
 from typing import Any
 
+from portal.mailing.html_text import names
 from portal.mailing.letters import Letter
 
 
@@ -51,6 +54,43 @@ def seen(letter: Letter) -> dict[str, Any]:
         "remarks": list(letter.remarks),
         "report": letter.report and (letter.report.recipient, letter.report.status, letter.report.original_message_id),
     }
+
+
+SAFE_TAGS = names(
+    "a abbr address article aside b big blockquote br caption center cite code dd del div dl dt em fieldset figcaption figure "
+    "font footer h1 h2 h3 h4 h5 h6 header hr i img ins kbd li main nav ol p pre q s samp section small span strike strong "
+    "sub sup table tbody td tfoot th thead tr tt u ul var",
+)
+SAFE_ATTRIBUTES = names(
+    "align alt color colspan data-src dir height href lang rel rowspan start style target title valign width",
+)
+SAFE_STYLE = re.compile(
+    r"(?:(?:color|background-color|font-weight|font-style|text-decoration|text-align):[^:;()]*(?:\([^():/]*\))?;?)*"
+)
+
+
+class Unsafe(HTMLParser):
+    """Collects all that HTML from a stranger must not hold. Python's parser is another than the one that made it."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.feed(source)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in SAFE_TAGS:
+            self.found.append(tag)
+        for name, value in attrs:
+            if name not in SAFE_ATTRIBUTES:
+                self.found.append(f"{tag} {name}")
+            elif name == "href" and not (value or "").lower().startswith(("http://", "https://", "mailto:", "tel:")):
+                self.found.append(f"href {value}")
+            elif name == "style" and not SAFE_STYLE.fullmatch(value or ""):
+                self.found.append(f"style {value}")
+
+    def handle_comment(self, data: str) -> None:
+        self.found.append(f"comment {data}")
 
 
 HEADERS = {

@@ -61,7 +61,22 @@ def typed(name: str, type_: str, content: bytes, **expected: object) -> Case:
 
 LATIN = "Grüße aus Zürich".encode("latin-1")
 
+# Long texts that name no character set, or a wrong one.
+LONG = {
+    "koi8-r": "Здравствуйте, у нас не работает принтер на третьем этаже. Пожалуйста, помогите нам. ",
+    "cp1251": "Здравствуйте, у нас не работает принтер на третьем этаже. Пожалуйста, помогите нам. ",
+    "cp932": "お世話になっております。プリンターが動きません。よろしくお願いいたします。",
+    "gb18030": "您好，我们三楼的打印机坏了，请帮助我们。谢谢。",
+    "big5": "您好，我們三樓的印表機壞了，請幫助我們。謝謝。",
+    "cp949": "안녕하세요. 3층 프린터가 작동하지 않습니다. 도와주세요. ",
+    "cp1253": "Καλημέρα, ο εκτυπωτής στον τρίτο όροφο δεν λειτουργεί. ",
+}
+LONG_LATIN = ("Grüße aus Zürich, der Drucker läuft nicht. " * 10).strip()
+
 CASES: list[Case] = [
+    *(written(f"long, no set, {name}", (text * 5).encode(name), "", text=(text * 5).strip()) for name, text in LONG.items()),
+    *(written(f"long, a wrong set, {name}", (text * 5).encode(name), "us-ascii", text=(text * 5).strip()) for name, text in LONG.items()),
+    written("long, no set, Latin-1", LONG_LATIN.encode("latin-1"), "", text=LONG_LATIN, remarks=[NONE_W]),
     *(
         written(f"{charset} in {encoding}", text.encode(CODECS.get(charset, charset)), charset, encoding, text=text, remarks=[])
         for charset, text in TEXTS.items()

@@ -95,6 +95,10 @@ SHOWN = {
         '<a href="data:text/html,x">a</a>',
         '<a target="_blank" rel="nofollow noopener noreferrer">a</a>',
     ),
+    "a link to the portal": (
+        '<a href="/acme/settings/">a</a>',
+        '<a target="_blank" rel="nofollow noopener noreferrer">a</a>',
+    ),
     "a picture": ('<img src="https://example.org/a.png" onerror="x()">', '<img data-src="https://example.org/a.png">'),
     "a picture without a scheme": ('<img src="//example.org/a.png">', '<img data-src="https://example.org/a.png">'),
     "a picture of the letter": ('<img src="cid:a@b">', '<img alt="image">'),

@@ -56,7 +56,48 @@ def alone(name: str, content: bytes, **expected: object) -> Case:
 A_FILE = file(b"a.pdf", b"%PDF")
 ENDLESS = struct.pack("<IIII", 0xFFFFFFFF, 0x1E | (0x1000 << 16), 0xFFFFFFFF, 0xFFFFFFFF)
 
+
+def rtf(text: bytes, *, kind: bytes = b"MELA", packed: bytes | None = None) -> bytes:
+    """RTF as a property of MAPI; without `packed` it is stored as it is."""
+    content = text if packed is None else packed
+    return mapi((0x102, 0x1009, struct.pack("<II", len(content) + 12, len(text)) + kind + b"\0" * 4 + content))
+
+
+def literals(text: bytes) -> bytes:
+    """Packed RTF that refers to nothing, with the mark of its end."""
+    made = b"".join(b"\0" + text[at : at + 8] for at in range(0, len(text) - len(text) % 8, 8))
+    rest = text[len(text) - len(text) % 8 :]
+    end = (207 + len(text)) % 4096 << 4
+    return made + bytes([1 << len(rest)]) + rest + struct.pack(">H", end)
+
+
+LONG_RTF = b"{\\rtf1\\ansi " + b"Hello " * 800 + b"}"
+# {\\rtf1\\ansi\\ from the words that are known at the start, then "Hello}".
+REFERRING = (
+    bytes([0b00000001]) + struct.pack(">H", 0 << 4 | 10) + b" Hello}" + bytes([1]) + struct.pack(">H", (207 + 19) << 4)
+)
+ENDLESS_RTF = struct.pack(">BH", 255, 0 << 4 | 15) + struct.pack(">H", 206 << 4 | 15) * 60_000
+RTF = {
+    "a sentence": (rb"{\rtf1\ansi Hello\par there}", "Hello\nthere"),
+    "letters of a code page": (rb"{\rtf1\ansi\ansicpg1252 Gr\'fc\'dfe}", "Grüße"),
+    "letters of two bytes": (rb"{\rtf1\ansi\ansicpg932 \'93\'fa\'96\'7b}", "日本"),
+    "Unicode": (rb"{\rtf1\ansi\uc1 \u8364?\u-10179?\u-8704? x}", "€😀 x"),
+    "fonts and colours": (rb"{\rtf1{\fonttbl{\f0 Arial;}}{\colortbl;\red0;}{\*\generator x;}\f0 Hello}", "Hello"),
+    "braces": (rb"{\rtf1 a\{b\}\\c}", "a{b}\\c"),
+    "half a character": (rb"{\rtf1 a\u-10179?b}", "a\ufffdb"),
+    "no braces at its end": (rb"{\rtf1 Hello", "Hello"),
+    "5,000 groups in each other": (b"{\\rtf1 " + b"{" * 5_000 + b"Hello", "Hello"),
+    "no RTF": (b"Hello", ""),
+}
+
 TNEF: list[Case] = [
+    *(alone(f"RTF, {name}", tnef(rtf(source)), text=text) for name, (source, text) in RTF.items()),
+    alone("packed RTF", tnef(rtf(LONG_RTF, kind=b"LZFu", packed=literals(LONG_RTF))), text=("Hello " * 800).strip()),
+    alone("packed RTF that refers to its dictionary", tnef(rtf(b"x" * 19, kind=b"LZFu", packed=REFERRING)), text="Hello"),
+    alone("packed RTF that grows", tnef(rtf(b"x" * 900_000, kind=b"LZFu", packed=ENDLESS_RTF)), text=None),
+    alone("packed RTF of another kind", tnef(rtf(b"{\\rtf1 a}", kind=b"XXXX")), text=""),
+    alone("packed RTF without its head", tnef(mapi((0x102, 0x1009, b"abc"))), text=""),
+    packed("the text of the letter again", tnef(mapi((0x1E, 0x1000, b"Hello again\0")), A_FILE), text="Hello", files=[("a.pdf", "application/pdf")]),
     packed("a file", tnef(A_FILE), files=[("a.pdf", "application/pdf")], sizes=[4]),
     packed("two files", tnef(A_FILE, file(b"b.txt", b"b")), files=[("a.pdf", "application/pdf"), ("b.txt", "text/plain")]),
     packed("a zip file", tnef(file(b"a.zip", b"PK\3\4" + b"\0" * 1000)), files=[("a.zip", "application/zip")], sizes=[1004]),

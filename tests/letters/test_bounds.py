@@ -13,6 +13,7 @@ import pytest
 from portal.mailing import letters
 from tests.letters.cases import head, joined, letter, part, plain
 from tests.letters.packed_cases import attribute, calendar, properties, tnef
+from tests.letters.packed_cases import rtf as packed_rtf
 
 FACTOR = 8
 RATIO = 28  # work that grows with the square of the size would be 64 times as much
@@ -80,6 +81,10 @@ LETTERS: dict[str, Callable[[int], bytes]] = {
     "winmail.dat of attributes": winmail(lambda size: tnef(attribute(0x800F, b"") * (size // 11))),
     "winmail.dat of properties": winmail(lambda size: tnef(attribute(0x9003, properties((0x1E, 0x1000, b"")) * (size // 16)))),
     "winmail.dat of many values": winmail(lambda size: tnef(attribute(0x9003, b"\1\0\0\0\x02\x11\0\x10\xff\xff\xff\xff" + b"\0" * size))),
+    "winmail.dat of packed RTF": winmail(lambda size: tnef(packed_rtf(b"{\\rtf1 " + b"{a}" * (size // 3), kind=b"MELA"))),
+    "winmail.dat of RTF that grows": winmail(
+        lambda size: tnef(packed_rtf(b"x" * size, kind=b"LZFu", packed=b"\xff\0\x0f" + b"\x0c\xef" * (size // 20)))
+    ),
     "an invitation": lambda size: letter(part("text/calendar", calendar(*["ATTENDEE:a"] * (min(size, 250_000) // 12)))),
     "a calendar of events": lambda size: letter(part("text/calendar", "BEGIN:VEVENT\r\n" * (min(size, 250_000) // 14))),
     "a delivery report": lambda size: letter(joined("report", part("message/delivery-status", "\n" * size))),
