@@ -82,11 +82,9 @@ def _mail(raw: bytes, at: datetime) -> SentMail:
     bodies = {kind: message.get_body((kind,)) for kind in ("plain", "html")}
     texts = {kind: str(body.get_content()) if body else "" for kind, body in bodies.items()}
     names = ("From", "To", "Reply-To", "Subject", "Message-ID", "References")
-    sender, to, reply_to, subject, message_id, references = (str(message.get(name, "")) for name in names)
+    sender, to, reply_to, subject, message_id, references = (str(message.get(name, "")).strip() for name in names)
     source = raw.decode("utf-8", "replace")
-    return SentMail(
-        at, sender, to, reply_to, subject, texts["plain"], texts["html"], message_id, references.strip(), source
-    )
+    return SentMail(at, sender, to, reply_to, subject, texts["plain"], texts["html"], message_id, references, source)
 
 
 def letter(

@@ -73,13 +73,13 @@ def scenarios() -> tuple[Scenario, ...]:
             descriptions=tuple(raw["descriptions"]),
             talk=tuple(Turn(turn["by"], tuple(turn["says"])) for turn in raw["talk"]),
         )
-        for raw in _load("scenarios.toml")["scenario"]
+        for raw in load("scenarios.toml")["scenario"]
     )
 
 
 @cache
 def words() -> Words:
-    raw = _load("words.toml")
+    raw = load("words.toml")
     slots = {name: tuple(values) for name, values in raw.pop("slots").items()}
     products = raw.pop("products")
     return Words(products=products, slots=slots, **{name: tuple(values) for name, values in raw.items()})
@@ -90,7 +90,8 @@ def made_id(*parts: object) -> str:
     return hashlib.blake2b("/".join(map(str, parts)).encode(), digest_size=16).hexdigest()
 
 
-def _load(name: str) -> dict[str, Any]:
+def load(name: str) -> dict[str, Any]:
+    """Return a file of texts of this package."""
     return tomllib.loads((Path(__file__).parent / name).read_text(encoding="utf-8"))
 
 

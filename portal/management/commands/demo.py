@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from argparse import REMAINDER
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -37,7 +37,7 @@ from portal.engines.engine_process import (
 from portal.engines.processes import Child, acquire_lock, release_lock
 from portal.engines.supervisor import GaveUp, Job, StartError, Supervisor
 from portal.management import demo_processes
-from portal.management.demo_processes import CREATE_QUEUES
+from portal.management.demo_processes import CREATE_BUCKET, CREATE_QUEUES
 
 POLL_SECONDS = 0.1
 WEB_START_SECONDS = 240
@@ -47,7 +47,7 @@ SHOW_CURSOR = "\x1b[?25h"
 BANNER = """
   Pooldesk   {portal}
   Engine     {engine}
-
+{mail}
   alice@example.com     owner of Acme, agent in Globex
   bob@example.com       agent in Acme
   charlie@example.com   owner of Globex only
@@ -79,8 +79,11 @@ class SupervisedEngine:
         self._recover()
 
 
-# Commands that read all tickets, and put right what was made from them.
+# Commands that make aggregates and indexes right, should the engine have ended before they were: it forgets its stream.
+# Each takes over from the one before, which may have died with the engine and left its mark.
 _REPAIRS: Final = (("verify_aggregates", "--all", "--repair", "--take-over"), ("rebuild_search", "--all"))
+# What needs a portal that runs, with its mail server.
+_CONVERSATIONS: Final = (("seed_conversation",),)
 
 
 class Command(BaseCommand):
@@ -174,9 +177,10 @@ class Command(BaseCommand):
         supervisor = Supervisor(self._say)
         workers = demo_processes.workers(self.environ)
         web_server = demo_processes.web_server(self.environ, options)
-        repairs = self._repairs()
+        has_mail = any(worker.name == demo_processes.MAIL_SERVER for worker in workers)
+        repairs, conversations = self._jobs(_REPAIRS), self._jobs(_CONVERSATIONS if has_mail else ())
         if engine:
-            supervisor.watch(SupervisedEngine(engine, lambda: self._recover(engine, workers, repairs)))
+            supervisor.watch(SupervisedEngine(engine, lambda: self._recover(engine, workers, repairs + conversations)))
         if self.queues:
             supervisor.watch(SupervisedEngine(self.queues, self._recover_queues, "engine of the queues"))
         # The last is the first to be stopped, so that the workers still see what the last requests wrote.
@@ -191,19 +195,21 @@ class Command(BaseCommand):
             BANNER.format(
                 portal=f"http://{LOOPBACK}:{options['port']}",
                 engine=self.environ["DYNAMODB_ENDPOINT_URL"] + where,
+                mail=demo_processes.mail_lines(self.environ) if has_mail else "",
                 password=settings.DEMO_PASSWORD,
             )
         )
-        for repair in repairs if engine else ():
-            stack.callback(repair.end)
-            repair.begin()
+        jobs = [*(repairs if engine else ()), *conversations]
+        for job in jobs:
+            stack.callback(job.end)
+            job.begin()
         while True:
             self._sleep()
             supervisor.tend()
-            for repair in repairs:
-                repair.tend()
+            for job in jobs:
+                job.tend()
 
-    def _recover(self, engine: Engine, workers: list[supervision.Command], repairs: list[Job]) -> None:
+    def _recover(self, engine: Engine, workers: list[supervision.Command], jobs: list[Job]) -> None:
         """Bring tables, data, aggregates and search indexes in line with an engine that has just been started again.
 
         Raises StartError.
@@ -217,26 +223,24 @@ class Command(BaseCommand):
             raise StartError(str(error)) from error
         for worker in workers:
             worker.start()
-        for repair in repairs:
-            repair.begin()
+        for job in jobs:
+            job.begin()
 
     def _recover_queues(self) -> None:
-        """Make the queues anew; the outbox still has what was in them. Raises StartError."""
+        """Make the queues anew, of which the outbox still has what was in them, and the bucket. Raises StartError."""
         try:
             self._manage(CREATE_QUEUES, "--wait")
+            if CREATE_BUCKET in get_commands():
+                self._manage(CREATE_BUCKET)
         except CommandError as error:
             raise StartError(str(error)) from error
 
-    def _repairs(self) -> list[Job]:
-        """Return what makes aggregates and indexes right, should the engine have ended before they were: it forgets its
-        stream.
-
-        Each takes over from the one before, which may have died with the engine and left its mark.
-        """
+    def _jobs(self, lines: Sequence[Sequence[str]]) -> list[Job]:
+        """Return the jobs of these command lines, but those whose commands there are not."""
         logs = Path(settings.BASE_DIR) / "var" / "log"
         return [
             Job(name, demo_processes.manage(name, *options), self.environ, logs / f"{name}.log")
-            for name, *options in _REPAIRS
+            for name, *options in lines
             if name in get_commands()
         ]
 

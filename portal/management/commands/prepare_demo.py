@@ -8,13 +8,13 @@ from django.core.management import call_command, get_commands
 from django.core.management.base import CommandParser
 
 from portal.management.command import PortalCommand
-from portal.management.demo_processes import CREATE_QUEUES
+from portal.management.demo_processes import CREATE_BUCKET, CREATE_QUEUES
 
 
 class Command(PortalCommand):
     help = (
-        "Create the tables and queues that are missing, and with --seed the sample data where there are none. `demo` "
-        "runs it before anything else."
+        "Create the tables, the queues and the bucket where they are missing, and with --seed the sample data where "
+        "there are none. `demo` runs it before anything else."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -24,6 +24,8 @@ class Command(PortalCommand):
         self._call("create_tables", "--upgrade", "--drop-old")
         if CREATE_QUEUES in get_commands():
             self._call(CREATE_QUEUES, "--wait")
+        if CREATE_BUCKET in get_commands():
+            self._call(CREATE_BUCKET)
         if options["seed"]:
             self._call("seed", "--if-empty")
 
