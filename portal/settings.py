@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import django
 import environ
@@ -65,9 +66,17 @@ SQS_ENDPOINT_URL: str = env.str("SQS_ENDPOINT_URL", default=DYNAMODB_ENDPOINT_UR
 S3_ENDPOINT_URL: str = env.str("S3_ENDPOINT_URL", default=SQS_ENDPOINT_URL)
 # The bucket of letters, raw as they came.
 MAIL_BUCKET: str = env.str("MAIL_BUCKET", default=f"{DYNAMODB_TABLE_PREFIX.lower().replace('.', '-')}-mail")
+# The origin to which browsers send files and from which they get them, and no other host of the bucket's region.
+OBJECTS_ORIGIN: str = (
+    "{0.scheme}://{0.netloc}".format(urlsplit(S3_ENDPOINT_URL))
+    if S3_ENDPOINT_URL
+    else f"https://{MAIL_BUCKET}.s3.{AWS_REGION}.amazonaws.com"
+)
 # What files of tickets may need, in bytes: one of them, and all of a desk's.
 FILE_MOST_BYTES: int = env.int("FILE_MOST_BYTES", default=25_000_000)
 FILES_OF_DESK: int = env.int("FILES_OF_DESK", default=10_000_000_000)
+# What a form may have with small files in it, which browsers without JavaScript send so.
+FORM_FILES_BYTES: int = env.int("FORM_FILES_BYTES", default=6_000_000)
 # Who scans files for malware: "guardduty", or "" where nobody does, which is then said of each file.
 FILE_SCANNER: str = env.str("FILE_SCANNER", default="")
 # Of AWS Lambda, whose functions read the streams where DELIVERY_WORKERS is 0.
@@ -275,6 +284,7 @@ CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [SELF],
         "img-src": [SELF, "data:"],
+        "connect-src": [SELF, OBJECTS_ORIGIN],  # files go to the bucket itself
         "object-src": [NONE],
         "base-uri": [NONE],
         "form-action": [SELF],

@@ -2,6 +2,7 @@ from django.urls import include, path, register_converter
 from django.urls.converters import IntConverter
 
 from portal.web.desk_prefix import desk_pages
+from tickets.attachments import views as file_views
 from tickets.dashboards import views as dashboard_views
 from tickets.data import views as data_views
 from tickets.desk import views
@@ -34,6 +35,8 @@ _ticket_pages = [
     path("dashboard/verify/", dashboard_views.verify, name="verify"),
     path("dashboard/verify/stop/", dashboard_views.stop_verifying, name="stop-verifying"),
     path("dashboard/verified/", dashboard_views.verified, name="verified"),
+    path("files/", file_views.upload, name="upload"),
+    path("files/usage/", file_views.usage, name="files_usage"),
     path("people/", views.people, name="people"),
     path("people/names/", notice_views.names, name="names"),
     path("past/", time_machine_views.past_queue, name="past"),
@@ -46,6 +49,8 @@ _ticket_pages = [
     path("<ticket_number:number>/updates/", views.ticket_updates, name="ticket_updates"),
     path("<ticket_number:number>/comment/", views.comment, name="comment"),
     path("<ticket_number:number>/follow/", notice_views.follow, name="follow"),
+    path("<ticket_number:number>/files/", file_views.all_files, name="files"),
+    path("<ticket_number:number>/files/<str:file_id>/", file_views.file, name="file"),
     path("<ticket_number:number>/edit/", views.edit, name="edit"),
     path("<ticket_number:number>/change/", views.change, name="change"),
     path("<ticket_number:number>/assign/", views.assign, name="assign"),

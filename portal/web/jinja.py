@@ -147,7 +147,7 @@ def _switched_off(form: re.Match[str], request: Any) -> str:
 
 _STYLES = ("variables", "base", "components", "queue", "ticket", "dashboard", "desk", "pages", "search")
 _MODULES = (
-    *("page", "forms", "limits", "menus", "selection", "drafts", "keyboard", "neighbours", "updates", "folds"),
+    *("page", "files", "forms", "limits", "menus", "selection", "drafts", "keyboard", "neighbours", "updates", "folds"),
     *("search", "mentions"),
 )
 

@@ -116,8 +116,9 @@ def unreadable(request: HttpRequest) -> RefusedRequest | None:
         # Not which one: what somebody put there by mistake, a key say, is not to stand in a log.
         log.warning("Refused a request for a host that ALLOWED_HOSTS does not name.")
         return RefusedRequest(400, "This host name is not served here.")
-    if _content_length(request) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
-        limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 1_000_000
+    most = _most_bytes(request)
+    if _content_length(request) > most:
+        limit = most // 1_000_000
         return RefusedRequest(413, f"What was sent is larger than {limit} MB, the most that is taken.")
     if (request.content_params or {}).get("charset", "").strip("\"'").lower() not in _UTF8:
         return RefusedRequest(415, "What was sent is not encoded as UTF-8.")
@@ -129,6 +130,12 @@ def unreadable(request: HttpRequest) -> RefusedRequest | None:
         most = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
         return RefusedRequest(400, f"The address has more than {most:,} parameters, the most that are read.")
     return None
+
+
+def _most_bytes(request: HttpRequest) -> int:
+    """Return the most bytes that are taken of a request: more of a form that may have small files in it."""
+    may_have_files = request.content_type == "multipart/form-data" and not request.path.startswith("/api/")
+    return settings.FORM_FILES_BYTES if may_have_files else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
 
 
 def _content_length(request: HttpRequest) -> int:

@@ -21,6 +21,7 @@ from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import TenantItem, TenantStatus
+from tickets.attachments import stored as file_keys
 from tickets.desk import lists, timelines
 from tickets.requesters import requester_list
 from tickets.ticket import stored as ticket_keys
@@ -59,6 +60,7 @@ class Target:
     deliveries: list[dict[str, str]] = field(default_factory=list)  # names and sort keys of real ones
     requesters: list[str] = field(default_factory=list)  # ids of people outside the desk
     requester_texts: set[str] = field(default_factory=set)  # their ids and addresses
+    files: list[str] = field(default_factory=list)  # ids of files of tickets
     api_keys: list[str] = field(default_factory=list)  # prefixes
     api_key_texts: set[str] = field(default_factory=set)  # ids and digests of keys
     webhook_texts: set[str] = field(default_factory=set)  # addresses and secrets of endpoints
@@ -165,6 +167,10 @@ def _read_collections(target: Target) -> None:
         pk = key(ticket_keys.ticket, number)
         sorts = [ticket_keys.SUMMARY, ticket_keys.DETAIL, *(a.sk for a in ticket.activity[:3])]
         target.items += [{"pk": pk, "sk": sort} for sort in sorts]
+        for file in (*ticket.files, *(file for a in ticket.activity for file in a.files or ())):
+            target.files.append(file.id)
+            bucket = file_keys.bucket_of(file.id)
+            target.items.append({"pk": key(file_keys.files, bucket), "sk": file_keys.file(file.id)})
         if ticket.earlier:
             target.cursors.append(Cursor(ticket.earlier, number=number))
     if target.last_number:
@@ -190,6 +196,7 @@ def texts_of(target: Target) -> set[str]:
         | target.requester_texts
         | target.webhook_texts
         | target.api_key_texts
+        | {*target.files}
     )
 
 

@@ -27,7 +27,8 @@ from tests.support import embedded
 from tests.support.api_client import api_client
 from tests.support.api_keys import make_key
 from tests.support.world import PASSWORD, Browser, World
-from tickets.desk import changing, creating
+from tickets.attachments import attachments
+from tickets.desk import changing, commenting, creating
 from tickets.requesters import requesters
 
 # Values of Acme's for each route parameter. Acme has tickets up to 12, Globex has none. The fixture `acme` puts a real
@@ -44,6 +45,7 @@ ACMES = {
     "member_id": "d" * 32,
     "webhook_id": "ep_0123456789abcdef",
     "requester": f"rq_{'d' * 32}",
+    "file_id": "d" * 32,
     "invite": "e" * 32,
     "session": "f" * 32,
     "passkey": "f" * 32,
@@ -118,6 +120,9 @@ def acme() -> World:
     ACMES["session"] = stored.session(world.browser("bob", "acme").session_key)
     ACMES["api_key"] = make_key(alice)[0].api_key_prefix
     ACMES["requester"] = requesters.ensure(alice, "acmes-secret@example.org", name=SECRET).id
+    file = attachments.store(alice, f"{SECRET}.txt", SECRET.encode())
+    commenting.comment(alice, 7, body=SECRET, files=[file])
+    ACMES["file_id"] = file.id
     changing.assign(alice, 7, to=world.users["bob"].id, version=1)
     return world
 

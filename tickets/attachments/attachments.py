@@ -28,8 +28,11 @@ from tickets.attachments import file_types, scanning, stored
 from tickets.attachments.stored import FileItem, FileUsageItem
 from tickets.ticket.stored import FileMap, SummaryItem
 
+Wanted = tuple[Callable[..., str], tuple[Any, ...], str | None]  # as Store.get_many takes it
+
 MOST_FILES: Final = 10  # of one comment or description
 MOST_OF_TICKET: Final = 200
+MAIL_BYTES: Final = 10_000_000  # of the files of a letter; many mailboxes refuse one that is much larger
 TICKET_BYTES: Final = 500_000_000
 FORM_SECONDS: Final = 60 * 10  # for which a signed form is good: an upload of 25 MB over a slow line has to begin in it
 _KEPT_SECONDS: Final = 24 * 3600  # of a file that is on its way to a ticket
@@ -122,37 +125,52 @@ def store(tenant: TenantContext, name: str, content: bytes, content_type: str = 
     return FileRef.of(item)
 
 
+@dataclass
+class ArrivedFiles:
+    """Files that have arrived, and a sentence for each that has not."""
+
+    files: list[FileRef]
+    problems: list[str]
+
+
 def uploaded(tenant: TenantContext, file_ids: Sequence[str]) -> list[FileRef]:
+    """Return the files of these ids, as `arrived`. Raises Invalid for the first that has not arrived."""
+    if len({*file_ids}) > MOST_FILES:
+        raise too_many()
+    found = arrived(tenant, file_ids)
+    if found.problems:
+        raise Invalid(found.problems[0], field="files")
+    return found.files
+
+
+def arrived(tenant: TenantContext, file_ids: Sequence[str]) -> ArrivedFiles:
     """Return the files of these ids that this person has sent, each with the type that its content has.
 
-    One BatchGetItem, and for each file one request for its beginning. Raises Invalid for a file that is somebody
-    else's, that has not arrived, or that has another size than was said: nothing of that is attached.
+    One BatchGetItem, and for each file one request for its beginning. A file that is somebody else's, that is not there
+    or that has another size than was said is none of them: nothing of that is attached.
     """
-    ids = list(dict.fromkeys(file_ids))
-    if len(ids) > MOST_FILES:
-        raise Invalid(f"A comment can have at most {MOST_FILES} files.", field="files")
-    if not all(stored.is_file_id(one) for one in ids):
-        raise _unknown()
-    if not ids:
-        return []
-    items = tenant.repository.get_many(
-        FileItem, [(stored.files, (stored.bucket_of(one),), stored.file(one)) for one in ids]
-    )
+    ids = [one for one in dict.fromkeys(file_ids) if stored.is_file_id(one)]
+    wanted: list[Wanted] = [(stored.files, (stored.bucket_of(one),), stored.file(one)) for one in ids]
+    items = tenant.repository.get_many(FileItem, wanted) if wanted else []
     mine = [item for item in items if item is not None and item.author == tenant.user_id]
-    if len(mine) != len(ids):
-        raise _unknown()
-    return fan_out([partial(_arrived, tenant, item) for item in mine])
+    seen = fan_out([partial(_seen, tenant, item) for item in mine]) if mine else []
+    problems = [one for one in seen if isinstance(one, str)]
+    if len(mine) < len({*file_ids}):
+        problems.append("One of these files is not yours, or waited for longer than a day. Add it again.")
+    return ArrivedFiles([one for one in seen if isinstance(one, FileRef)], problems)
 
 
-def _arrived(tenant: TenantContext, item: FileItem) -> FileRef:
+def _seen(tenant: TenantContext, item: FileItem) -> FileRef | str:
+    """Return a file as its content says, or why it has not arrived."""
     if item.entry:  # the form has come before; the record of its request tells
         return FileRef.of(item)
+    key = stored.object_key(tenant.tenant_id, item.id)
     try:
-        head, size = _objects(tenant).beginning(stored.object_key(tenant.tenant_id, item.id), most=file_types.HEAD)
+        head, size = _objects(tenant).beginning(key, most=file_types.HEAD)
     except NotFound:
-        raise Invalid(f"{item.name} has not arrived. Add it again.", field="files") from None
+        return f"{item.name} has not arrived. Add it again."
     if size != int(item.size):
-        raise Invalid(f"{item.name} has not arrived whole. Add it again.", field="files")
+        return f"{item.name} has not arrived whole. Add it again."
     return FileRef(item.id, item.name, size, file_types.type_of(head, item.name), item.state)
 
 
@@ -170,7 +188,7 @@ def keep(tenant: TenantContext, files: Sequence[FileRef]) -> None:
             raise Invalid(f"{file.name} is gone. Add it again.", field="files") from None
 
     if len(files) > MOST_FILES:
-        raise Invalid(f"A comment can have at most {MOST_FILES} files.", field="files")
+        raise too_many()
     fan_out([partial(stay, file) for file in files])
 
 
@@ -232,9 +250,7 @@ def _map(file: FileRef) -> FileMap:
 
 def usage(tenant: TenantContext) -> Usage:
     """Return what the files of a desk need: one BatchGetItem."""
-    wanted: list[tuple[Callable[..., str], tuple[Any, ...], str | None]] = [
-        (stored.files, (bucket,), stored.USAGE) for bucket in stored.BUCKETS
-    ]
+    wanted: list[Wanted] = [(stored.files, (bucket,), stored.USAGE) for bucket in stored.BUCKETS]
     found = [item for item in tenant.repository.get_many(FileUsageItem, wanted, consistent=False) if item]
     return Usage(
         sum(int(item.file_count) for item in found), sum(int(item.file_bytes) for item in found), settings.FILES_OF_DESK
@@ -260,8 +276,9 @@ def _check_size(name: str, size: int) -> None:
         raise Invalid(f"{clean_name(name)} is larger than {most:.0f} MB.", field="files")
 
 
-def _unknown() -> Invalid:
-    return Invalid("One of these files is not yours, or waited for longer than a day. Add it again.", field="files")
+def too_many() -> Invalid:
+    """Return the error of a comment with too many files."""
+    return Invalid(f"A comment can have at most {MOST_FILES} files.", field="files")
 
 
 def _item(tenant: TenantContext, file_id: str, name: str, size: int, media_type: str) -> FileItem:

@@ -10,6 +10,7 @@ from django.core.exceptions import ValidationError
 from django.http import QueryDict
 
 from portal.errors import Invalid
+from tickets.attachments.forms import files_field
 from tickets.desk import changing
 from tickets.requesters.forms import requester_field
 from tickets.ticket import fields
@@ -85,6 +86,7 @@ class NewTicketForm(TicketForm):
     """A new ticket, which somebody may get at once. `people` are those who can, as ids and names."""
 
     resolver = forms.CharField(label="Assignee", required=False, max_length=32)
+    attached = files_field()
     requester = requester_field(
         required=False, help_text="A person outside the desk. Leave it empty for a ticket of your own."
     )
@@ -108,6 +110,7 @@ class CommentForm(forms.Form):
         error_messages={"required": "Write something first."},
         widget=forms.Textarea(attrs={"rows": 5, "placeholder": "Write a comment. You can use Markdown."}),
     )
+    attached = files_field()
     internal = forms.BooleanField(label="Internal note", required=False)
     cc = forms.CharField(
         label="Copies to",
@@ -121,6 +124,11 @@ class CommentForm(forms.Form):
         required=False, choices=[(s.value, s.label) for s in fields.Status], widget=forms.HiddenInput
     )
     seen_at = forms.CharField(required=False, max_length=40)  # in the part of the page that keeps itself up to date
+
+    def takes_no_text(self) -> None:
+        """Let the text be empty: files may be all that somebody has to say."""
+        body: Any = self.fields["body"]
+        body.required, body.stored = False, lambda text: fields.comment(text) if text.strip() else ""
 
 
 class ChangeForm(Resendable):

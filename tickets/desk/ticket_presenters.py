@@ -14,6 +14,8 @@ from django.urls import reverse
 from portal import clock
 from portal.web import desk_prefix
 from tenants.tenancy.context import TenantContext
+from tickets.attachments.presenters import FIELD, FileLine
+from tickets.attachments.presenters import lines as file_lines
 from tickets.desk import changing
 from tickets.desk.changing import EditConflict, TicketState
 from tickets.desk.filters import FILTERS
@@ -151,11 +153,12 @@ class TimelineEntry:
     verb: str
     changes: list[dict[str, str]]
     delivery: DeliveryLine | None
+    files: list[FileLine]
 
 
 def timeline_entry(item: ActivityItem) -> TimelineEntry:
     changes = [{"label": LABELS.get(c.field, c.field), "before": c.before, "after": c.after} for c in item.changes]
-    at = clock.parse(item.at)
+    at, owner = clock.parse(item.at), stored.owner_of(item.pk) if item.files else None
     return TimelineEntry(
         id=stored.entry_id(item.sk),
         kind=item.kind,
@@ -165,6 +168,7 @@ def timeline_entry(item: ActivityItem) -> TimelineEntry:
         verb=item.verb,
         changes=changes,
         delivery=delivery_line(item),
+        files=file_lines(owner[1], item.files) if owner else [],
     )
 
 
@@ -185,6 +189,9 @@ def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: boo
         "can_write": tenant.is_agent,
         "reply": reply_facts(summary, stored.activity),
         "hears": summary.hears(tenant.user_id),
+        "files": file_lines(int(summary.number), stored.files) if stored.files else [],
+        "has_files": bool(stored.files) or any(entry.files for entry in stored.activity),
+        "attached": FIELD,
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from django.contrib import messages
@@ -23,6 +23,9 @@ from tenants.membership import members
 from tenants.membership.members import Member
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
+from tickets.attachments.attachments import FileRef
+from tickets.attachments.forms import NO_FILES, files_of
+from tickets.attachments.presenters import field as files_field
 from tickets.desk import bulk, changing, commenting, creating, lists, queue_presenters, ticket_presenters, timelines
 from tickets.desk.bulk import BulkRefused
 from tickets.desk.changing import EditConflict, TicketState, Wishes
@@ -182,6 +185,9 @@ def new(request: TenantRequest) -> HttpResponse:
         person = requesters.find(request.tenant, asked)
         preset["requester"] = (person.typed or person.name) if person else ""
     form = NewTicketForm(request.POST or None, initial=preset, people=people_choices(request))
+    sent = files_of(request, request.tenant) if "files" in request.POST or request.FILES else NO_FILES
+    for problem in sent.problems:
+        form.add_error("attached", problem)
     if request.method == "POST" and form.is_valid():
         request_id = form.cleaned_data["request_id"]
         try:
@@ -189,15 +195,18 @@ def new(request: TenantRequest) -> HttpResponse:
                 request.tenant,
                 **form.values,
                 requester=_requester(request, form.cleaned_data["requester"], request_id),
+                files=sent.files,
                 request_id=request_id,
             )
         except Invalid as error:
-            form.add_error(error.field if error.field in form.fields else None, error.message)
+            field = "attached" if error.field == "files" else error.field
+            form.add_error(field if field in form.fields else None, error.message)
         else:
             messages.success(request, f"Ticket #{number} created.")
             return redirect("tickets:ticket", number)
     status = 422 if form.is_bound else 200
-    return render(request, "tickets/form.html", {"form": form, "ticket": None}, status=status)
+    context = {"form": form, "ticket": None, "attached": files_field(sent.files)}
+    return render(request, "tickets/form.html", context, status=status)
 
 
 def _requester(request: TenantRequest, typed: str, request_id: str) -> Requester | None:
@@ -213,8 +222,15 @@ def ticket(request: TenantRequest, number: int) -> HttpResponse:
     return _ticket_page(request, number, None)
 
 
-def _ticket_page(request: TenantRequest, number: int, form: CommentForm | None, status: int = 200) -> HttpResponse:
-    """Show the ticket with this form, or with an empty one for None; beside the form what came since `seen_at`."""
+def _ticket_page(
+    request: TenantRequest,
+    number: int,
+    form: CommentForm | None,
+    status: int = 200,
+    files: Sequence[FileRef] = (),
+) -> HttpResponse:
+    """Show the ticket with this form and its files, or with an empty one for None; beside the form what came since
+    `seen_at`."""
     before = request.GET.get("before")
     stored = timelines.ticket(request.tenant, number, before=before)
     context = ticket_presenters.ticket_page(request.tenant, stored, is_latest=before is None)
@@ -222,6 +238,7 @@ def _ticket_page(request: TenantRequest, number: int, form: CommentForm | None, 
         form = CommentForm(initial={"seen": stored.summary.status, "cc": context["reply"]["cc"]})
     else:
         since = form.cleaned_data.get("seen_at") or context["seen_at"]
+        context["attached"] = files_field(files)
         context["news"] = [e for e in context["activity"] if clock.stamp(e.at) > since]
     return render(request, "tickets/ticket.html", context | {"comment_form": form}, status=status)
 
@@ -229,9 +246,14 @@ def _ticket_page(request: TenantRequest, number: int, form: CommentForm | None, 
 @member(Role.AGENT)
 @require_POST
 def comment(request: TenantRequest, number: int) -> HttpResponse:
+    sent = files_of(request, request.tenant) if "files" in request.POST or request.FILES else NO_FILES
     form = CommentForm(request.POST)
+    if sent.files:
+        form.takes_no_text()
+    for problem in sent.problems:
+        form.add_error("attached", problem)
     if not form.is_valid():
-        return _ticket_page(request, number, form, status=422)
+        return _ticket_page(request, number, form, status=422, files=sent.files)
     then = request.POST.get("then")
     data = form.cleaned_data
     try:
@@ -243,11 +265,13 @@ def comment(request: TenantRequest, number: int) -> HttpResponse:
             then=STATUS.clean(then) if then else None,
             seen=data["seen_at"] if clock.is_stamp(data["seen_at"]) else "",
             cc=[] if data["internal"] else [one for one in re.split(r"[,;\s]+", data["cc"]) if one],
+            files=sent.files,
             request_id=data["request_id"],
         )
     except (Invalid, Conflict) as error:
-        form.add_error("cc" if error.field == "cc" else "body", error.message)
-        return _ticket_page(request, number, form, status=422 if isinstance(error, Invalid) else 409)
+        form.add_error({"cc": "cc", "files": "attached"}.get(error.field or "", "body"), error.message)
+        status = 422 if isinstance(error, Invalid) else 409
+        return _ticket_page(request, number, form, status=status, files=sent.files)
     if data["seen"] and data["seen"] != before.status and not then:
         what = "note" if data["internal"] else "comment"
         messages.warning(

@@ -169,6 +169,8 @@ class _BodyMaker:
             return "https://proof.invalid/hooks"
         if name == "event_types":
             return self.rng.choice(endpoints.offered()).name
+        if name == "files":
+            return self.rng.choice(self.victim.files or ["0" * 32])
         if name in ("id", "resolver", "user", "member", "requester") or name.endswith("_id"):
             return person(self.rng, self.victim)
         return "Proof"

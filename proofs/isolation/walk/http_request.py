@@ -146,6 +146,8 @@ def argument(rng: random.Random, own: Target, victim: Target, converter: str, na
         return rng.choice(victim.endpoints or ["ep_0123456789abcdef"])
     if name.startswith("requester"):
         return rng.choice(victim.requesters or [f"rq_{'0' * 32}"])
+    if name.startswith("file"):
+        return rng.choice(victim.files or ["0" * 32])
     if name == "api_key":
         return rng.choice(victim.api_keys or ["Ab0Cd1Ef"])
     if name.startswith("delivery"):

@@ -1,0 +1,126 @@
+"""Let members have the files of tickets: one by an address that is signed for a minute, or all of a ticket as a zip.
+
+A file is sent by the bucket, from another host than the portal's pages, always to be saved and never to be shown. The
+zip passes through the portal piece by piece, because the bucket makes none: as heavy work, of which a desk has little
+under way at a time.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterator
+from typing import Final
+
+from portal import clock
+from portal.errors import Conflict, NotFound
+from portal.objects.object_store import ObjectStore
+from tenants.tenancy.context import TenantContext
+from tickets.attachments import scanning, stored
+from tickets.attachments.stored import FileItem
+from tickets.ticket import stored as tickets
+from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, DetailItem, FileMap
+
+SECONDS: Final = 60  # for which an address is good: the browser follows it at once
+
+
+def address_of(tenant: TenantContext, number: int, file_id: str) -> str:
+    """Return a signed address of a file of a ticket. Raises NotFound, and Conflict for a file that nobody can have.
+
+    One read, and a second one for people who may not read notes: a file of a note is none of theirs.
+    """
+    if not stored.is_file_id(file_id):
+        raise _missing()
+    file = tenant.repository.get(FileItem, stored.files, stored.bucket_of(file_id), sort=stored.file(file_id))
+    if file is None or not file.entry or int(file.number or 0) != number:
+        raise _missing()
+    if not tenant.is_agent and file.entry != tickets.DETAIL:
+        entry = tenant.repository.get(ActivityItem, tickets.ticket, number, sort=file.entry)
+        if entry is None or entry.kind == "note":
+            raise _missing()
+    if file.state not in scanning.READABLE:
+        raise NotReadable(file)
+    key = stored.object_key(tenant.tenant_id, file_id)
+    return ObjectStore("tenant", tenant.tenant_id).download_url(key, name=file.name, seconds=SECONDS)
+
+
+class NotReadable(Conflict):
+    """The file cannot be had: it is being scanned, was refused, or was removed."""
+
+    code = "file_not_readable"
+
+    def __init__(self, file: FileItem) -> None:
+        sentences = {
+            scanning.WAITING: "is being scanned for malware. Try again in a moment.",
+            scanning.REFUSED: "was refused: malware was found in it.",
+        }
+        super().__init__(f"{file.name} {sentences.get(file.state, 'was removed.')}")
+
+
+def _missing() -> NotFound:
+    return NotFound("There is no such file.")
+
+
+def files_of(tenant: TenantContext, number: int) -> list[FileMap]:
+    """Return the files of a ticket that this caller may have, oldest first. Raises NotFound for no ticket."""
+    found: list[FileMap] = []
+    is_there = False
+    for item in tenant.repository.query_all(TICKET_ITEMS, tickets.ticket, number):
+        is_there = True
+        is_hidden = isinstance(item, ActivityItem) and item.kind == "note" and not tenant.is_agent
+        if isinstance(item, DetailItem | ActivityItem) and not is_hidden:
+            found += [file for file in item.files or () if file.state in scanning.READABLE]
+    if not is_there:
+        raise NotFound(f"There is no ticket {number}.")
+    return found
+
+
+def zipped(tenant: TenantContext, files: list[FileMap]) -> Iterator[bytes]:
+    """Yield a zip of files while it is made, some 64 KB at a time; nothing is compressed. A file that has gone since is
+    left out."""
+    objects, out = ObjectStore("tenant", tenant.tenant_id), _Pipe()
+    now = clock.now()
+    at = (now.year, now.month, now.day, now.hour, now.minute, now.second)
+    names: set[str] = set()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+        for file in files:
+            try:
+                pieces = objects.pieces(stored.object_key(tenant.tenant_id, file.id))
+            except NotFound:
+                continue
+            entry = zipfile.ZipInfo(_free(file.name, names), at)
+            with archive.open(entry, "w", force_zip64=True) as inner:
+                for piece in pieces:
+                    inner.write(piece)
+                    yield out.taken()
+    yield out.taken()
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """Return a name that no other file of the archive has."""
+    stem, dot, ending = name.rpartition(".")
+    chosen, count = name, 1
+    while chosen.casefold() in taken:
+        count += 1
+        chosen = f"{stem} ({count}).{ending}" if dot and stem else f"{name} ({count})"
+    taken.add(chosen.casefold())
+    return chosen
+
+
+class _Pipe(io.RawIOBase):
+    """Holds what an archive writes until it is taken. It cannot seek, so the archive writes from front to back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._held: list[bytes] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: bytes) -> int:  # type: ignore[override]  # zipfile writes bytes
+        self._held.append(bytes(data))
+        return len(data)
+
+    def taken(self) -> bytes:
+        held, self._held = b"".join(self._held), []
+        return held

@@ -1,0 +1,72 @@
+"""Files as templates show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from django.conf import settings
+from django.template.defaultfilters import filesizeformat
+from django.urls import reverse
+
+from tickets.attachments import attachments, file_types, scanning
+from tickets.attachments.attachments import FileRef
+from tickets.ticket.stored import FileMap
+
+
+@dataclass(frozen=True)
+class FileLine:
+    """A file at a comment or a description. `url` leads to its download, "" where it cannot be had."""
+
+    id: str
+    name: str
+    size: str
+    type: str
+    state: str
+    state_label: str
+    url: str
+
+
+def lines(number: int, files: Iterable[FileMap] | None) -> list[FileLine]:
+    """Return the files that an entry of a ticket lists."""
+    return [
+        FileLine(
+            file.id,
+            file.name,
+            filesizeformat(int(file.size)),
+            file_types.label(file.type),
+            file.state,
+            scanning.LABELS.get(file.state, file.state),
+            reverse("tickets:file", args=[number, file.id]) if file.state in scanning.READABLE else "",
+        )
+        for file in files or ()
+    ]
+
+
+# What the field of files of a form shows: its limits, and no files that came with it before.
+FIELD: Final[dict[str, object]] = {
+    "most": attachments.MOST_FILES,
+    "most_bytes": settings.FILE_MOST_BYTES,
+    "most_size": filesizeformat(settings.FILE_MOST_BYTES),
+    "form_size": filesizeformat(settings.FORM_FILES_BYTES),
+    "mail_bytes": attachments.MAIL_BYTES,
+    "mail_size": filesizeformat(attachments.MAIL_BYTES),
+    "files": (),
+}
+
+
+def field(files: Sequence[FileRef]) -> dict[str, object]:
+    """Return what the field of files shows of a form that came with these."""
+    return FIELD | {
+        "files": [
+            {
+                "id": f.id,
+                "name": f.name,
+                "bytes": f.size,
+                "size": filesizeformat(f.size),
+                "type": file_types.label(f.type),
+            }
+            for f in files
+        ]
+    }

@@ -1,0 +1,79 @@
+"""Pages about files: where a browser begins an upload, and where people download."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
+from django.shortcuts import render
+from django.template.defaultfilters import filesizeformat
+from django.views.decorators.http import require_POST, require_safe
+
+from portal.errors import Invalid, NotFound
+from portal.web.access import member
+from portal.web.heavy_work import heavy
+from tenants.tenancy.request import TenantRequest
+from tenants.tenancy.roles import Role
+from tickets.attachments import attachments, downloads
+
+_Response = TypeVar("_Response", HttpResponse, StreamingHttpResponse)
+# For every answer that leads to a file or is one: a browser runs nothing of it, whatever it takes it for.
+_POLICY = "default-src 'none'; sandbox; frame-ancestors 'none'"
+
+
+@member(Role.AGENT)
+@require_POST
+def upload(request: TenantRequest) -> HttpResponse:
+    """Answer with a signed form for one file of the name and size that are given."""
+    size = request.POST.get("size", "")
+    try:
+        begun = attachments.begin(
+            request.tenant, request.POST.get("name", ""), int(size) if size.isascii() and size.isdigit() else 0
+        )
+    except Invalid as error:
+        return JsonResponse({"problem": error.message}, status=422)
+    return JsonResponse(
+        {
+            "id": begun.file.id,
+            "name": begun.file.name,
+            "size": filesizeformat(begun.file.size),
+            "url": begun.form.url,
+            "fields": begun.form.fields,
+        }
+    )
+
+
+@member(Role.VIEWER)
+@require_safe
+def file(request: TenantRequest, number: int, file_id: str) -> HttpResponse:
+    """Lead to a file of a ticket."""
+    response = HttpResponse(status=302)
+    response["Location"] = downloads.address_of(request.tenant, number, file_id)
+    return _guarded(response)
+
+
+@member(Role.VIEWER)
+@require_POST
+@heavy
+def all_files(request: TenantRequest, number: int) -> StreamingHttpResponse:
+    """Send all files of a ticket as one zip."""
+    files = downloads.files_of(request.tenant, number)
+    if not files:
+        raise NotFound("This ticket has no files.")
+    response = StreamingHttpResponse(downloads.zipped(request.tenant, files), content_type="application/zip")
+    response["Content-Disposition"] = f'attachment; filename="ticket-{number}-files.zip"'
+    return _guarded(response)
+
+
+def _guarded(response: _Response) -> _Response:
+    response["Content-Security-Policy"] = _POLICY
+    response["X-Content-Type-Options"] = "nosniff"
+    response["Cache-Control"] = "private, no-store"
+    return response
+
+
+@member(Role.ADMIN)
+@require_safe
+def usage(request: TenantRequest) -> HttpResponse:
+    """Show what the files of the desk need: a part of the page Usage, and a page without JavaScript."""
+    return render(request, "tickets/files_usage.html", {"usage": attachments.usage(request.tenant)})
