@@ -426,7 +426,8 @@ def test_the_document_of_a_person_and_the_admin_have_every_field(world: World, a
     page = root.says(f"/admin/tickets/ticket/{alice.tenant_id}_2F{number}/change/")
     rows = root.says(f"/admin/tickets/ticket/?tenant_id={alice.tenant_id}&status__exact={Status.PENDING}")
     for field in LISTED:
-        for text in (page, rows) if not isinstance(field, TagsField) else ():
+        texts = (page,) if field is CHANNEL else (page, rows)  # the list has no width for it
+        for text in texts if not isinstance(field, TagsField) else ():
             assert shown(world, field, 0) in text, field.name
 
 
