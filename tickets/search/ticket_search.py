@@ -26,6 +26,7 @@ from tenants.membership import members
 from tenants.membership.members import Member
 from tenants.tenancy.context import TenantContext
 from tickets.desk import lists
+from tickets.requesters import requesters
 from tickets.search import index_lookup, ranking, search_query, snippets, ticket_texts, tokenizer
 from tickets.search.index.postings import Places
 from tickets.search.index_lookup import BLOCKS_LIMIT, AskedTerm, IndexLookup, TermRead
@@ -103,8 +104,23 @@ def needs_members(query: SearchQuery) -> bool:
     return query.assignee not in ("", ME, NOBODY) or "@" in query.requester
 
 
+def outside(tenant: TenantContext, query: SearchQuery) -> frozenset[str]:
+    """Return the ids of people outside the desk whose address begins with the one that the query names.
+
+    A Query, and a BatchGetItem for those who were merged into them; nothing where the query names no address.
+    """
+    if "@" not in query.requester:
+        return frozenset()
+    found = requesters.complete(tenant, query.requester)
+    return frozenset(one for person in requesters.stored_people(tenant, [p.id for p in found]) for one in person.ids)
+
+
 def understood(
-    tenant: TenantContext, query: SearchQuery, within: Filters, people: Sequence[Member]
+    tenant: TenantContext,
+    query: SearchQuery,
+    within: Filters,
+    people: Sequence[Member],
+    people_outside: frozenset[str] = frozenset(),
 ) -> tuple[Conditions, tuple[str, ...]]:
     """Return the conditions with ids for names, and a sentence for each name that nobody has."""
     problems = []
@@ -118,12 +134,13 @@ def understood(
     statuses = None if query.statuses is None else frozenset(query.statuses)
     if within.statuses is not None:
         statuses = frozenset(within.statuses) if statuses is None else statuses & frozenset(within.statuses)
-    requesters = _ids(tenant, query.requester, people) if query.requester == ME or "@" in query.requester else None
-    if requesters is not None and not requesters:
+    is_named = query.requester == ME or "@" in query.requester
+    asking = (_ids(tenant, query.requester, people) | people_outside) if is_named else None
+    if asking is not None and not asking:
         problems.append(
             f"Nobody here has the address “{query.requester}”: from: was taken for a part of the requester’s name."
         )
-    return Conditions(query, within, statuses, resolvers, requesters or None), tuple(problems)
+    return Conditions(query, within, statuses, resolvers, asking or None), tuple(problems)
 
 
 def _ids(tenant: TenantContext, name: str, people: Sequence[Member]) -> frozenset[str]:
@@ -240,11 +257,15 @@ class Search:
     def propose(self, *, newest_first: bool = False, beside: Callable[[], Any] = lambda: None) -> Proposals:
         """Ask the index: two round trips at most. `beside` is read along with the first one."""
         people: list[Member] = []
+        others: list[frozenset[str]] = []
         first: list[Callable[[], Any]] = [self._lookup.begin, self._read_counter, beside]
         if needs_members(self.query):
             first.append(lambda: people.extend(members.members_of(self.tenant.repository)))
+            first.append(lambda: others.append(outside(self.tenant, self.query)))
         fan_out(first)
-        self._conditions, self.explanations = understood(self.tenant, self.query, self._within, people)
+        self._conditions, self.explanations = understood(
+            self.tenant, self.query, self._within, people, frozenset().union(*others)
+        )
         listing = self._conditions.listing(self.tenant)
         answers: list[Any] = fan_out([self._lookup.finish, *([listing] if listing else [])])
         found, among = answers[0], answers[1] if listing else None
