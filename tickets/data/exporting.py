@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -21,6 +21,8 @@ from tickets.counting import contributions
 from tickets.desk import lists, timelines
 from tickets.desk.filters import EVERYTHING, TicketFilter
 from tickets.desk.lists import MergedList
+from tickets.requesters import requesters
+from tickets.requesters.stored import is_requester
 from tickets.ticket import stored
 from tickets.ticket.fields import ASSIGNEE, FIELDS, OPTIONAL, Status
 from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, SummaryItem
@@ -32,9 +34,18 @@ Json = dict[str, Any]
 MOMENTS = ("responded_at", "resolved_at", "reopened_at", "commented_at", "noted_at")
 
 
-def line(desk: str, summary: SummaryItem, description: str, activity: Iterable[ActivityItem]) -> str:
-    """Return the ticket as text of one line, without its end. `activity` is all of it, oldest first."""
+def line(
+    desk: str,
+    summary: SummaryItem,
+    description: str,
+    activity: Iterable[ActivityItem],
+    addresses: Sequence[str] = (),
+) -> str:
+    """Return the ticket as text of one line, without its end. `activity` is all of it, oldest first, and `addresses`
+    are those of the requester, where it is a person outside the desk."""
     told = ticket(summary, description) | {"desk": desk, "activity": [entry(one) for one in activity]}
+    if addresses:
+        told["requester_addresses"] = [*addresses]
     return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -90,6 +101,7 @@ def person(user_id: str, name: str) -> Json:
 
 
 GROUP: Final = 8  # tickets that are read at the same time
+_PEOPLE: Final = 1000  # whose addresses are remembered meanwhile
 _TRIES: Final = 3  # for a ticket that changes while it is read
 
 
@@ -100,6 +112,7 @@ class WholeTicket:
     summary: SummaryItem
     description: str
     activity: tuple[ActivityItem, ...]
+    addresses: tuple[str, ...] = ()  # of the requester, where it is a person outside the desk
 
     @property
     def adds_up(self) -> bool:
@@ -117,10 +130,22 @@ def all_tickets(
     `advance` is called with the numbers that were read since the last call.
     """
     numbers = range(1, last_number(tenant.repository) + 1)
+    people: dict[str, tuple[str, ...]] = {}
     for start in range(0, len(numbers), GROUP):
         group = numbers[start : start + GROUP]
-        yield from (found for found in fan_out([partial(whole, tenant, n) for n in group]) if found)
+        found = [one for one in fan_out([partial(whole, tenant, n) for n in group]) if one]
+        outside = {one.summary.requester for one in found if is_requester(one.summary.requester)}
+        if len(people) > _PEOPLE:
+            people.clear()
+        people.update(_addresses(tenant, sorted(outside.difference(people))))
+        yield from (replace(one, addresses=people.get(one.summary.requester, ())) for one in found)
         advance(len(group))
+
+
+def _addresses(tenant: TenantContext, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the addresses of people by the ids that tickets name, at the same time."""
+    found = fan_out([partial(requesters.find, tenant, one) for one in ids])
+    return {one: person.addresses if person else () for one, person in zip(ids, found, strict=True)}
 
 
 def whole(tenant: TenantContext, number: int) -> WholeTicket | None:

@@ -28,6 +28,9 @@ from tickets.counting import contributions
 from tickets.data.archive_reader import NESTING, RawRow
 from tickets.data.exporting import MOMENTS
 from tickets.desk.history import History, PastEntry
+from tickets.requesters import requester_addresses
+from tickets.requesters.requester_changes import ADDRESSES_LIMIT
+from tickets.requesters.stored import is_requester
 from tickets.ticket import fields
 from tickets.ticket.fields import (
     ASSIGNEE,
@@ -333,6 +336,7 @@ class ExportedTicket:
     remarks: tuple[str, ...] = field(compare=False)
     kind: str = "ticket"
     reviews: int = 0
+    addresses: tuple[str, ...] = ()  # of the requester
 
     @property
     def id(self) -> str:
@@ -396,7 +400,16 @@ class _LineReader(RowValues):
         for name, counted in (("comment_count", told.comment_count), ("version", told.version)):
             if self.value.get(name) != counted:
                 self.remarks.append(f"says another {name.replace('_', ' ')} than its history, which has {counted}")
-        return ExportedTicket(number, told, tuple(self.remarks))
+        return ExportedTicket(number, told, tuple(self.remarks), addresses=self._addresses())
+
+    def _addresses(self) -> tuple[str, ...]:
+        """Return the addresses of the requester, where it is a person outside the desk."""
+        found = self.value.get("requester_addresses") or []
+        if not isinstance(found, list) or len(found) > ADDRESSES_LIMIT:
+            raise Refused("has no usable list of the requester's addresses")
+        if not all(isinstance(one, str) and requester_addresses.is_address(one) for one in found):
+            raise Refused("has an address of its requester that is none")
+        return tuple(found)
 
     def _value(self, field: TicketField) -> Any:
         if isinstance(field, TagsField):
@@ -411,7 +424,8 @@ class _LineReader(RowValues):
         if not isinstance(value, dict):
             raise Refused(f"has {type_name(value)} as {what}, not a person")
         user_id, name = value.get("id") or "", fields.line(self.text(value.get("name"), f"name of {what}"))
-        if not isinstance(user_id, str) or (user_id and not keys.USER_ID.match(user_id)):
+        is_outside = isinstance(user_id, str) and is_requester(user_id) and what != "resolver"
+        if not isinstance(user_id, str) or (user_id and not keys.USER_ID.match(user_id) and not is_outside):
             raise Refused(f"has a {what} with an id that nobody can have")
         if len(name) > NAME_LIMIT:
             raise Refused(f"has a {what} whose name has {len(name):,} characters")

@@ -42,6 +42,7 @@ from tickets.data import archive_reader, import_rows
 from tickets.data import stored as import_keys
 from tickets.data.archive_reader import RawRow
 from tickets.data.import_rows import ArchivedTicket, ExportedTicket, Refused, tag, tag_list
+from tickets.data.outside_people import OutsidePeople
 from tickets.data.stored import ImportItem, ImportSourceItem
 from tickets.desk.history import History, PastEntry, TicketItems, changed, collection, opened
 from tickets.ticket import stored as ticket_keys
@@ -58,8 +59,9 @@ class TicketPeople:
     `strangers` counts the tickets of those names that are nobody's here, or several people's, for the report.
     """
 
-    def __init__(self, tenant: TenantContext) -> None:
+    def __init__(self, tenant: TenantContext, *, dry_run: bool = False) -> None:
         self._tenant = tenant
+        self.outside = OutsidePeople(tenant, dry_run=dry_run)
         self.strangers: Counter[str] = Counter()
 
     def tag_for(self, stranger: str) -> str:
@@ -228,7 +230,7 @@ def exported_history(row: ExportedTicket, *, identity: str, people: TicketPeople
             values[TAGS.name], left = tag_list([*values[TAGS.name], people.tag_for(name)])
         name = found.name if found else ""
     made = replace(told, identity=identity, values=values, resolver_name=name)
-    return made, [f"has no room for the tag “{one}”" for one in left]
+    return people.outside.of_export(made, row.addresses), [f"has no room for the tag “{one}”" for one in left]
 
 
 def history(row: ArchivedTicket, *, identity: str, people: TicketPeople) -> tuple[History, list[str]]:
@@ -246,8 +248,10 @@ def history(row: ArchivedTicket, *, identity: str, people: TicketPeople) -> tupl
     ]
     tags, left = tag_list([*row.labels, *others])
     remarks = [f"has no room for the tag “{name}”" for name in left]
-    entries = [opened(row.created_at, "", row.author)]
-    entries += sorted((PastEntry("comment", c.at, "", c.author, body=c.body) for c in row.comments), key=_at)
+    author = people.outside.written(row.author)
+    entries = [opened(row.created_at, *author)]
+    said = ((c, people.outside.written(c.author)) for c in row.comments)
+    entries += sorted((PastEntry("comment", c.at, *by, body=c.body) for c, by in said), key=_at)
     if row.closed_at:
         closing = changed(row.closed_at, "", row.closed_by or CLOSER, ("status", "open", "closed"))
         entries = sorted([*entries, closing], key=_at)
@@ -262,8 +266,8 @@ def history(row: ArchivedTicket, *, identity: str, people: TicketPeople) -> tupl
         },
         created_at=row.created_at,
         updated_at=row.updated_at,
-        requester="",
-        requester_name=row.author,
+        requester=author[0],
+        requester_name=author[1],
         resolver_name=resolver.name if resolver else "",
         entries=tuple(entries),
     )
@@ -461,7 +465,7 @@ class Import:
         if len(self.source) > SOURCE_LIMIT:
             raise Invalid(f"A source has at most {SOURCE_LIMIT} characters.")
         archive = archive_reader.archive_of(self.path)
-        self._people, self._seen, self._now = TicketPeople(self.tenant), RowsMet(), clock.now()
+        self._people, self._seen, self._now = TicketPeople(self.tenant, dry_run=self.dry_run), RowsMet(), clock.now()
         self.outcome.strangers = self._people.strangers
         self._group, self._under_way = Group(), deque[tuple[Group, Future[list[Refused | None]]]]()
         self._is_listed = False

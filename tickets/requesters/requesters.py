@@ -177,25 +177,33 @@ def of_row(row: RequesterRow) -> Requester:
 # --- people who are not known yet ---
 
 
-def ensure(tenant: TenantContext, address: str, *, name: str = "", language: str = "") -> Requester:
+def ensure(
+    tenant: TenantContext, address: str, *, name: str = "", language: str = "", also: Sequence[str] = ()
+) -> Requester:
     """Return the person who has this address, made where nobody has it. Two at the same time make one person.
 
-    A name that is too long or shows nothing is cut or left out: it comes from a letter. Raises Invalid for an address
-    that is none.
+    Somebody new gets the addresses of `also` beside it, unless one of those is somebody's. A name that is too long or
+    shows nothing is cut or left out: it comes from a letter. Raises Invalid for an address that is none.
     """
     key = requester_addresses.normal(address)
+    others = list(dict.fromkeys(map(requester_addresses.normal, also)))
     for _ in range(_ATTEMPTS):
         if known := by_address(tenant, key):
             return known
         made = new_profile(
-            tenant, stored.new_id(), name=_name_in_letter(name), addresses=[key], language=language.strip()[:35]
+            tenant,
+            stored.new_id(),
+            name=_name_in_letter(name),
+            addresses=dict.fromkeys([key, *others]),
+            language=language.strip()[:35],
         )
         transaction = Transaction()
         add(tenant, transaction, made)
         try:
             tenant.repository.transact(transaction)
         except TransactionRefused:
-            continue  # Another letter of the same person has just been faster.
+            others = []  # One of them is somebody's, or another letter of the same person has just been faster.
+            continue
         return Requester.of(made)
     raise Throttled("The database is busy.")
 

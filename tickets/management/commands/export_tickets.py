@@ -43,7 +43,7 @@ class Command(PortalCommand):
             recording.record(entry)
             with Progress(self, "Exporting", last_number(tenant.repository)) as progress:
                 for one in exporting.all_tickets(tenant, advance=progress.advance):
-                    text = exporting.line(tenant.slug, one.summary, one.description, one.activity)
+                    text = exporting.line(tenant.slug, one.summary, one.description, one.activity, one.addresses)
                     place.write(text + "\n")
                     written, entries = written + 1, entries + len(one.activity)
         self.stderr.write(
