@@ -14,7 +14,8 @@ def delivering() -> dict[str, list[str]]:
     """The command lines of the workers that deliver, from the command on, by name."""
     found = {one.name: [str(word) for word in one._argv] for one in demo_processes.workers({})}
     lines = {name: line[line.index("run_delivery") :] for name, line in found.items() if "run_delivery" in line}
-    assert list(found)[-1] == "dispatcher"  # which is stopped first, so that nothing new comes to those who deliver
+    names = [name for name in found if name != demo_processes.MAIL_SERVER]
+    assert names[-1] == "dispatcher"  # which is stopped before those who deliver, so that nothing new comes to them
     return lines
 
 
@@ -39,3 +40,19 @@ def test_no_worker_delivers_here_where_lambda_does(settings: LazySettings) -> No
     ended = commands.run("run_delivery")
     assert ended.status == 1
     assert "DELIVERY_WORKERS=0 says that Lambda delivers" in ended.err
+
+
+def test_the_banner_says_where_letters_are_taken_and_where_mail_is_shown() -> None:
+    environ = {"MAIL_RECEIVER": "127.0.0.1:2525", "MAIL_DOMAIN": "desk.test", "WEBHOOK_RECEIVER": "http://127.0.0.1:99"}
+    demo_processes.workers(environ)
+    lines = demo_processes.mail_lines(environ)
+    assert "acme@desk.test and other desks, by SMTP at 127.0.0.1:2525" in lines
+    assert "http://127.0.0.1:99/mail" in lines
+
+
+def test_addresses_that_nobody_has_set_are_chosen_once_for_all_processes(settings: LazySettings) -> None:
+    settings.MAIL_DOMAIN = ""  # as in the process of `make run`, which has no DEBUG
+    environ: dict[str, str] = {}
+    workers = demo_processes.workers(environ)
+    assert environ["MAIL_DOMAIN"] == "desk.localhost"
+    assert {worker._env["MAIL_RECEIVER"] for worker in workers} == {environ["MAIL_RECEIVER"]}
