@@ -9,6 +9,7 @@ from api.v1 import (
     activity_routes,
     aggregate_routes,
     audit_routes,
+    follower_routes,
     member_routes,
     requester_routes,
     ticket_routes,
@@ -33,6 +34,7 @@ version_1: Final = RoutedApi(
 )
 version_1.add_router("", ticket_routes.router, tags=["Tickets"])
 version_1.add_router("", activity_routes.router, tags=["Tickets"])
+version_1.add_router("", follower_routes.router, tags=["Tickets"])
 version_1.add_router("", member_routes.router, tags=["Members"])
 version_1.add_router("", requester_routes.router, tags=["Requesters"])
 version_1.add_router("", aggregate_routes.router, tags=["Numbers"])

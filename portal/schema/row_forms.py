@@ -15,6 +15,7 @@ from datetime import UTC
 from typing import Any, Final
 
 from portal import clock
+from portal.schema import keys
 from portal.schema.tables import Table
 
 ITEM_LIMIT: Final = 400 * 1024  # bytes of one item, names included; AWS, "Quotas in Amazon DynamoDB"
@@ -187,6 +188,11 @@ def moments_if_any(*names: str) -> dict[str, Check]:
 def texts(value: Any) -> bool:
     """Check a list of texts, as stored."""
     return all(isinstance(one["S"], str) for one in value)
+
+
+def ids(value: Any) -> bool:
+    """Check a set of ids of people."""
+    return all(keys.USER_ID.match(one) for one in value)
 
 
 def json_object(is_value: Callable[[Any], bool]) -> Check:

@@ -20,6 +20,7 @@ OPENED_BY = (
     ("GET", r"tickets(/.+)?|search", Scope.TICKETS_READ),
     ("POST PATCH", r"tickets(/.+)?", Scope.TICKETS_WRITE),
     ("GET", r"members(/_)?", Scope.MEMBERS_READ),
+    ("PUT DELETE", r"tickets/_/followers/_", Scope.TICKETS_WRITE),
     ("GET", r"requesters(/_)?", Scope.REQUESTERS_READ),
     ("POST PATCH", r"requesters(/_)?", Scope.REQUESTERS_WRITE),
     ("GET", r"aggregates|tags", Scope.AGGREGATES_READ),

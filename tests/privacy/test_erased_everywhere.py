@@ -12,7 +12,7 @@ from portal import clock
 from portal.schema import registry
 from tenants.api_keys.scopes import Scope
 from tenants.audit_trail.recording import Actor
-from tenants.membership import invitations, member_changes
+from tenants.membership import invitations, mail_choices, member_changes
 from tenants.tenancy.roles import Role
 from tests.support.api_client import ApiClient
 from tests.support.api_keys import alter, make_key
@@ -23,6 +23,7 @@ from tests.support.operators import text_of
 from tests.support.world import World
 from tickets.dashboards import verify_runs
 from tickets.desk import changing, commenting, creating
+from tickets.notices import following
 from tickets.ticket.fields import Priority
 from tickets.verification import verify
 
@@ -46,6 +47,9 @@ def known(world: World, monkeypatch: pytest.MonkeyPatch, settings: Any) -> World
     member_changes.set_role(user_id=world.users["bob"].id, tenant_id=acme, role=Role.OWNER, seen=Role.AGENT, by=root)
     bob, alice = world.context("bob", "acme"), world.context("alice", "acme")
     _as_requester_assignee_and_author(world)
+    following.follow(bob, 1, bob.user_id)
+    following.mute(bob, 2, bob.user_id)
+    mail_choices.choose(bob.repository, bob.user_id, set())
     browser = world.browser("bob", "acme")
     browser.send("/desk/invitations/", {"addresses": "nora@example.org", "role": "agent"})
     key, text = make_key(bob, *Scope, name="Key of a person")

@@ -33,7 +33,8 @@ from portal.streams.stream_source import StreamSource
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.lifecycle import desk_settings, tenant_lifecycle
 from tenants.lifecycle.stored import ARRIVING, ArrivingItem
-from tenants.membership import member_changes
+from tenants.membership import mail_choices, member_changes
+from tenants.membership.mail_choices import MailKind
 from tenants.membership.stored import UnreachedItem
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role
@@ -55,6 +56,7 @@ from tickets.desk_export import export_job, export_requests
 from tickets.jobs.stored import past
 from tickets.moving import stored as moving_keys
 from tickets.moving.stored import MoveItem
+from tickets.notices import following
 from tickets.replies import mail_settings, message_ids
 from tickets.requesters import requesters
 from tickets.search import index_rebuild
@@ -138,6 +140,8 @@ def _tickets(world: World, where: str) -> None:
     commenting.comment(person, number, body="Have you poured water on it?", files=[picture])
     attachments.store(person, "unsent.txt", b"on its way to a ticket")
     commenting.comment(person, number, body="Let us not tell them.", internal=True)
+    following.follow(person, number, person.user_id)
+    mail_choices.refuse(person.repository, person.user_id, MailKind.MENTIONED)
     changing.edit(
         person, number, version=1, title="The printer", description="It smells of smoke.",
         priority=Priority.HIGH, tags=["vip"],
@@ -145,6 +149,7 @@ def _tickets(world: World, where: str) -> None:
     changing.change_status(person, number, to=Status.RESOLVED, version=2)
     ada = requesters.ensure(person, f"ada@{where}.example.org", name="Ada Lovelace")
     number = creating.create(person, title="The engine", requester=ada)
+    following.mute(person, number, person.user_id)
     by = Actor(person.user_id, "", "127.0.0.1")
     mail_settings.change(person, values={"signature": "Yours, us", "blocked": ["@spam.example"]}, version=0, by=by)
     commenting.comment(person, number, body="It works again.", cc=[f"grace@{where}.example.org"])

@@ -272,6 +272,7 @@ _WRITTEN: Final = {
 Advance = Callable[[int], object]
 
 _PARTS: Final = ("author", "requester", "resolver")  # of an item: each an id, with a name beside it
+_SETS: Final = {"followers": "follower", "muted_by": "muted the ticket"}  # of a summary: ids alone
 _AROUND: Final = 40  # characters that are shown on both sides of a mention
 
 
@@ -349,6 +350,8 @@ def places(person: DeskPerson, names: Collection[str], number: int, raw: Raw) ->
     for name, kind in (("requester", "requester"), ("resolver", "assignee")):
         if person.is_who(_text(raw, name)):
             yield PersonalPlace(kind, number, sort)
+    for name in sets_with(person, raw):
+        yield PersonalPlace(_SETS[name], number, sort)
     if person.is_who(_text(raw, "author")):
         yield PersonalPlace(f"author: {_text(raw, 'kind')}", number, sort)
     if person.is_who(_text(raw, "former_resolver")) or not assignees_told(raw, "before").isdisjoint(names):
@@ -367,6 +370,16 @@ def places(person: DeskPerson, names: Collection[str], number: int, raw: Raw) ->
         for begin, end in islice(person.mail.mentions(text), 1):
             around = text[max(0, begin - _AROUND) : end + _AROUND]
             yield PersonalPlace(f"text: {name}", number, sort, True, " ".join(around.split()))
+
+
+def sets_with(person: DeskPerson, raw: Raw) -> list[str]:
+    """Return which sets of people in a ticket's summary have the person, by the names of their attributes."""
+    return [name for name in _SETS if not ids_in(raw, name).isdisjoint(person.user_ids)]
+
+
+def ids_in(raw: Raw, name: str) -> set[str]:
+    """Return the ids in a set of people."""
+    return {str(one) for one in raw.get(name, {}).get("SS", ())}
 
 
 def others_shown(person: DeskPerson, raw: Raw) -> list[str]:

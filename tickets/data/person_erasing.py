@@ -37,7 +37,8 @@ _MEMBERS: Final = 40  # of one transaction beside the summary
 _BYTES: Final = 3_000_000  # of them; AWS takes 4 MB in one transaction
 _PARTS: Final = ("author", "requester", "resolver")
 
-Values = dict[str, Any]  # by attribute: a text, the tags, or what an entry tells of each field
+# By attribute: a text, the tags, what an entry tells of each field, or as a frozenset the ids that leave a set.
+Values = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -57,14 +58,20 @@ class ReplacedItem:
     @cached_property
     def size(self) -> int:
         """Return the bytes that it has afterwards."""
-        return item_size(self.raw | {name: _typed(value) for name, value in self.values.items()})
+        changed = {n: _typed(value) for n, value in self.values.items() if not isinstance(value, frozenset)}
+        return item_size(self.raw | changed)
 
     @property
     def update(self) -> tuple[Any, list[Action]]:
         """Return the item to be changed, and what is to be set in it."""
         model = self.model
-        actions = [getattr(model, name).set(_stored(value)) for name, value in self.values.items()]
+        actions = [_action(getattr(model, name), value) for name, value in self.values.items()]
         return model(self.raw["pk"]["S"], self.raw["sk"]["S"]), actions
+
+
+def _action(attribute: Any, value: Any) -> Action:
+    action: Action = attribute.delete(set(value)) if isinstance(value, frozenset) else attribute.set(_stored(value))
+    return action
 
 
 def replaced(new: NewName, raw: Raw) -> ReplacedItem | None:
@@ -106,6 +113,8 @@ def _values(new: NewName, raw: Raw, name: str) -> Values:
         values["resolver_updated"] = stored.resolver_updated(new.pseudonym, _text(raw, "updated_at"))
         if raised_at := _text(raw, "raised_at"):
             values["resolver_raised"] = stored.resolver_updated(new.pseudonym, raised_at)
+    for name_of_set in desk_person.sets_with(new.person, raw):
+        values[name_of_set] = frozenset(new.person.user_ids)
     if new.person.is_who(_text(raw, "former_resolver")):
         values["former_resolver"] = new.pseudonym
     told = desk_person.changes_of(raw)

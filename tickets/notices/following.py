@@ -43,10 +43,19 @@ def mute(tenant: TenantContext, number: int, user_id: str) -> None:
 
 
 def follow_as(tenant: TenantContext, number: int, user_id: str) -> None:
-    """Let somebody else make a member follow a ticket. Raises NotFound for who is no member, and what `follow` does."""
+    """Let a system of the desk make a member follow a ticket. A mute stays: that is the member's own.
+
+    Raises NotFound for who is no member, and what `follow` does. One read and one write.
+    """
     if members.member(tenant.repository, user_id) is None:
         raise NotFound("There is no such member.")
-    follow(tenant, number, user_id)
+    room = stored.may_join(SummaryItem.followers, user_id, most=MOST_FOLLOWERS)
+    _write(tenant, number, [SummaryItem.followers.add({user_id})], room, TOO_MANY_FOLLOW)
+
+
+def unfollow_as(tenant: TenantContext, number: int, user_id: str) -> None:
+    """Let a system of the desk end that a person follows a ticket; a mute stays. Raises NotFound. One write."""
+    _write(tenant, number, [SummaryItem.followers.delete({user_id})])
 
 
 def _write(tenant: TenantContext, number: int, actions: list[Action], room: Any = None, full: str = "") -> None:

@@ -531,6 +531,7 @@ def _forms() -> tuple[RowForm, ...]:
         TAGS.name: row_forms.texts,
         "erased_versions": _numbers_in,
         "days": _days,
+        **dict.fromkeys(("followers", "muted_by"), row_forms.ids),
         **row_forms.moments("created_at", "updated_at"),
         **row_forms.moments_if_any(
             "responded_at", "resolved_at", "reopened_at", "commented_at", "noted_at", "raised_at"
