@@ -19,6 +19,7 @@ from tests.support.mail_receiver import MailReceiver, parts
 from tests.support.outbox import rows
 from tests.support.stored import send
 from tests.support.world import World
+from tickets.attachments import attachments, scanning
 from tickets.desk import commenting, timelines
 from tickets.desk.timelines import TicketTimeline
 from tickets.replies import mail_settings, message_ids, reply_addresses
@@ -132,6 +133,48 @@ def test_copies_go_to_those_whom_the_agent_named_and_not_to_the_desk_itself(
     mailing.carry()
     assert the_letter(inbox)["Cc"] == "grace@example.org"
     assert inbox.envelopes[0][1] == ["ada@example.org", "grace@example.org"]
+
+
+def test_the_files_of_a_comment_go_along(world: World, number: int, inbox: MailReceiver) -> None:
+    bob = world.context("bob", "acme")
+    files = [attachments.store(bob, "Ünder the hood.txt", b"Some text."), attachments.store(bob, "b.bin", b"\x00" * 9)]
+    answer(world, number, files=files)
+    assert mailing.carry() == ["answered"]
+    found = [(part.get_filename(), part.get_content()) for part in the_letter(inbox).iter_attachments()]
+    assert [name for name, _ in found] == ["Ünder the hood.txt", "b.bin"]
+    assert found[1][1] == b"\x00" * 9
+    assert "Not attached" not in parts(the_letter(inbox))[0]
+
+
+def test_a_file_that_a_letter_has_no_room_for_is_named(
+    world: World, number: int, inbox: MailReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bob = world.context("bob", "acme")
+    files = [attachments.store(bob, "large.txt", b"x" * 200), attachments.store(bob, "small.txt", b"x" * 20)]
+    answer(world, number, files=files)
+    monkeypatch.setattr(attachments, "MAIL_BYTES", 100)
+    mailing.carry()
+    letter = the_letter(inbox)
+    assert [part.get_filename() for part in letter.iter_attachments()] == ["small.txt"]
+    assert "Not attached: large.txt." in parts(letter)[0]
+
+
+def test_a_letter_waits_for_a_file_that_is_being_looked_at(
+    world: World, number: int, inbox: MailReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scanning, "first_state", lambda: scanning.WAITING)
+    answer(world, number, files=[attachments.store(world.context("bob", "acme"), "a.txt", b"Some text.")])
+    assert mailing.carry() == ["failed"]
+    assert inbox.letters == []
+
+
+def test_the_text_of_a_person_outside_is_quoted_as_it_is(world: World, number: int, inbox: MailReceiver) -> None:
+    mailing.carry()
+    answer(world, number)
+    mailing.carry()
+    text, html = parts(the_letter(inbox))
+    assert "> It stops at **noon**." in text
+    assert "It stops at **noon**." in html
 
 
 def test_a_comment_on_a_members_ticket_leaves_no_letter_and_no_row(world: World, inbox: MailReceiver) -> None:

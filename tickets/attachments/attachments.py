@@ -295,5 +295,10 @@ def _item(tenant: TenantContext, file_id: str, name: str, size: int, media_type:
     )
 
 
+def content(tenant: TenantContext, file_id: str, *, most: int) -> bytes:
+    """Return the content of a file: one request. Raises NotFound, and TooLarge above `most` bytes."""
+    return _objects(tenant).get(stored.object_key(tenant.tenant_id, file_id), most=most)
+
+
 def _objects(tenant: TenantContext) -> ObjectStore:
     return ObjectStore("tenant", tenant.tenant_id)

@@ -9,20 +9,39 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tickets.ticket.stored import ActivityItem
+from tickets.ticket.stored import ActivityItem, is_requester
 
 COMMENT = "comment"
 
 
 @dataclass(frozen=True)
+class PublicFile:
+    """A file of a message. `state` is what is known of it, one of FILE_STATES; `size` is in bytes."""
+
+    id: str
+    name: str
+    size: int
+    type: str
+    state: str
+
+
+@dataclass(frozen=True)
 class PublicEntry:
-    """A message of a ticket that its requester may read. `at` is a time stamp."""
+    """A message of a ticket that its requester may read. `at` is a time stamp.
+
+    The text of somebody outside, who has no Markdown in mind, `is_plain`.
+    """
 
     sort: str
     at: str
     author: str
     author_name: str
     body: str
+    files: tuple[PublicFile, ...] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        return is_requester(self.author)
 
 
 def public(entry: ActivityItem | None) -> PublicEntry | None:
@@ -31,7 +50,8 @@ def public(entry: ActivityItem | None) -> PublicEntry | None:
         return None
     # An operator who acts as a member is written down as "operator as member": that is of no concern outside.
     name = entry.author_name.rpartition(" as ")[2]
-    return PublicEntry(entry.sk, entry.at, entry.author, name, entry.body)
+    files = (PublicFile(one.id, one.name, int(one.size), one.type, one.state) for one in entry.files or ())
+    return PublicEntry(entry.sk, entry.at, entry.author, name, entry.body, tuple(files))
 
 
 def all_public(entries: Iterable[ActivityItem], *, before: str) -> list[PublicEntry]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from email.utils import formataddr, parseaddr
 from functools import partial
@@ -23,7 +23,7 @@ from delivery.outbox import destinations
 from delivery.outbox.destinations import Outcome
 from delivery.outbox.outbox_rows import Work
 from portal.dynamo.client import fan_out
-from portal.errors import NotFound
+from portal.errors import NotFound, Rejected
 from portal.mailing import mail_transport
 from portal.mailing.mail_transport import HandOver
 from tenants.sign_in import suppressed_addresses
@@ -31,11 +31,12 @@ from tenants.sign_in.stored import BOUNCED as NOBODY_THERE
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
+from tickets.attachments import attachments, scanning
 from tickets.desk import timelines
 from tickets.desk.timelines import TicketTimeline
 from tickets.replies import delivery_states, mail_settings, message_ids, reply_addresses
 from tickets.replies.mail_settings import MailSettings
-from tickets.replies.public_entries import PublicEntry, all_public, public
+from tickets.replies.public_entries import PublicEntry, PublicFile, all_public, public
 from tickets.requesters import bounced_addresses, requesters
 from tickets.requesters.requesters import Requester
 from tickets.ticket import stored
@@ -45,6 +46,8 @@ log = logging.getLogger("pooldesk.mail")
 
 REPLY: Final = "reply"  # the destination
 REFERENCES_LIMIT: Final = 10
+_SCANS: Final = 5  # times that a letter waits for a scanner
+_SCAN_SECONDS: Final = 30.0
 ROOT: Final = "ticket"  # stands in References for the conversation, and for no letter
 
 
@@ -121,7 +124,12 @@ def deliver(work: Work, *, writers: Writers) -> Outcome:
         why = suppressed[address].sentence
         bounced_addresses.note(tenant, address, why)
         return _ended(tenant, number, sort, why)
-    message = _message(read, address, [one for one in read.copies if one not in suppressed], writers)
+    files = read.entry.files if read.entry else ()
+    if any(one.state == scanning.WAITING for one in files) and work.attempt <= _SCANS:
+        return Outcome("failed", _SCAN_SECONDS, "A file of it is still being looked at.")
+    attached = _attached(tenant, files)
+    copies = [one for one in read.copies if one not in suppressed]
+    message = _message(read, address, copies, writers, attached)
     handed = mail_transport.hand_over(message)
     for nobody in handed.nobody_there:
         suppressed_addresses.note(nobody, kind=NOBODY_THERE, why=handed.note)
@@ -185,13 +193,35 @@ def _reachable(requester: Requester) -> str | None:
 # --- making the letter ---
 
 
-def _message(read: _Reply, address: str, copies: list[str], writers: Writers) -> EmailMultiAlternatives:
+def _attached(tenant: TenantContext, files: Sequence[PublicFile]) -> list[tuple[PublicFile, bytes]]:
+    """Return the files that go along, with their content: the first ones, as far as a letter may be long."""
+    room, taken = attachments.MAIL_BYTES, list[PublicFile]()
+    for file in files:
+        if file.state in scanning.READABLE and file.size <= room:
+            taken.append(file)
+            room -= file.size
+    contents = fan_out([partial(_content, tenant, file) for file in taken])
+    return [(file, content) for file, content in zip(taken, contents, strict=True) if content is not None]
+
+
+def _content(tenant: TenantContext, file: PublicFile) -> bytes | None:
+    try:
+        return attachments.content(tenant, file.id, most=attachments.MAIL_BYTES)
+    except (NotFound, Rejected):
+        return None
+
+
+def _message(
+    read: _Reply, address: str, copies: list[str], writers: Writers, attached: list[tuple[PublicFile, bytes]]
+) -> EmailMultiAlternatives:
     tenant, number = read.tenant, read.number
     desk = read.settings.sender_name or tenant.name
     about: dict[str, Any] = {"desk": desk, "settings": read.settings, "number": number}
     about["title"] = read.ticket.summary.title
     if read.entry:
-        letter = writers.answer(**about, entry=read.entry, earlier=_earlier(read, read.entry))
+        names = {file.id for file, _ in attached}
+        left_out = [file.name for file in read.entry.files if file.id not in names]
+        letter = writers.answer(**about, entry=read.entry, earlier=_earlier(read, read.entry), left_out=left_out)
     else:
         letter = writers.acknowledgement(**about)
     message: Any = EmailMultiAlternatives(
@@ -204,6 +234,8 @@ def _message(read: _Reply, address: str, copies: list[str], writers: Writers) ->
         headers=_headers(read),
     )
     message.attach_alternative(letter.html, "text/html")
+    for file, content in attached:
+        message.attach(file.name, content, "application/octet-stream" if "/" not in file.type else file.type)
     message.tags = {"tenant": tenant.tenant_id, "about": delivery_states.tag_of(number, read.part)}
     return message  # type: ignore[no-any-return]  # it was given one attribute more
 

@@ -40,13 +40,17 @@ def answer(
     title: str,
     entry: PublicEntry,
     earlier: Sequence[PublicEntry],
+    left_out: Sequence[str] = (),
 ) -> LetterText:
     """Write an agent's answer. `earlier` are the messages before it, the newest first; the desk says how many go along.
 
-    `desk` is the name of the desk.
+    `desk` is the name of the desk, `left_out` are the names of files that the letter has no room for.
     """
     quoted = _fitting(earlier[: settings.history])
-    return _letter(desk, settings, number, title, body=entry.body, quoted=quoted)
+    body = entry.body
+    if left_out:
+        body += f"\n\nNot attached: {', '.join(left_out)}. Please ask for it in another way."
+    return _letter(desk, settings, number, title, body=body, quoted=quoted)
 
 
 def acknowledgement(*, desk: str, settings: MailSettings, number: int, title: str) -> LetterText:
@@ -66,7 +70,8 @@ def _letter(
         "number": number,
         "desk": desk,
         "quoted": [
-            {"name": one.author_name, "at": clock.parse(one.at), "body": markdown.render(one.body)} for one in quoted
+            {"name": one.author_name, "at": clock.parse(one.at), "body": _shown(one), "is_plain": one.is_plain}
+            for one in quoted
         ],
     }
     html = _inliner.inline(render_to_string("replies/mail/letter.html", page))
@@ -78,6 +83,11 @@ def subject(number: int, title: str) -> str:
     """Return the subject of all letters about a ticket, so that mail programs show them as one conversation."""
     shown = re.sub(r"(?i)^(?:(?:re|aw|fw|fwd|wg)\s*:\s*)+", "", plain_text.without_controls(title, limit=150))
     return f"Re: {shown or 'Your message'} [#{number}]"
+
+
+def _shown(entry: PublicEntry) -> str:
+    """Return the HTML of a message, or the text itself where it is plain."""
+    return entry.body.strip() if entry.is_plain else markdown.render(entry.body)
 
 
 def _fitting(entries: Sequence[PublicEntry]) -> list[PublicEntry]:
