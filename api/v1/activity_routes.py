@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, Literal, Self
 
 from django.http import HttpResponse
@@ -27,6 +28,8 @@ _COMMENT: Final[dict[str, Any]] = {
     "body": "It works again after a **restart**.",
 }
 
+_LETTER: Final[dict[str, Any]] = {"state": "sent", "at": "2026-11-20T09:45:02.000000Z", "note": None, "cc": []}
+
 
 class Author(ApiModel):
     """Say who wrote or did something: a member, a former one, or an API key. Without an account the id is null."""
@@ -43,6 +46,15 @@ class ChangedField(ApiModel):
     after: str
 
 
+class CommentLetter(ApiModel, json_schema_extra={"example": _LETTER}):
+    """The letter that a comment became, which goes to a requester outside the desk."""
+
+    state: Literal["held", "sent", "bounced", "complained"]
+    at: Moment = Field(description="since when it has this state")
+    note: str | None = Field(description="why, where that needs a sentence")
+    cc: list[str] = Field(description="addresses that it goes to in copy")
+
+
 class ActivityEntry(ApiModel, json_schema_extra={"example": _COMMENT}):
     """An entry of a ticket's history: a comment or an internal note with its body, or an event with what it changed."""
 
@@ -51,6 +63,7 @@ class ActivityEntry(ApiModel, json_schema_extra={"example": _COMMENT}):
     at: Moment
     by: Author
     body: str | None = Field(None, description="of comments and notes, in Markdown")
+    letter: CommentLetter | None = Field(None, description="of comments that go to a requester by mail")
     verb: str | None = Field(None, description="of events")
     changes: list[ChangedField] | None = Field(None, description="of events")
 
@@ -107,7 +120,7 @@ def add_comment(request: ApiRequest, number: Number, comment: CommentToAdd) -> H
     """Add a comment, and change the status with it."""
     if comment.status is not None:
         request.caller.tenant_for(Scope.TICKETS_WRITE)
-    return _added(request, number, comment.body, then=comment.status)
+    return _added(request, number, comment.body, then=comment.status, cc=comment.cc)
 
 
 @router.declare(
@@ -123,10 +136,17 @@ def add_note(request: ApiRequest, number: Number, note: NoteToAdd) -> HttpRespon
 
 
 def _added(
-    request: ApiRequest, number: int, body: str, *, internal: bool = False, then: Status | None = None
+    request: ApiRequest,
+    number: int,
+    body: str,
+    *,
+    internal: bool = False,
+    then: Status | None = None,
+    cc: Sequence[str] = (),
 ) -> HttpResponse:
     def write(companion: Companion[ActivityItem]) -> None:
-        commenting.comment(request.acting, number, body=body, internal=internal, then=then, companion=companion)
+        how: Any = {"internal": internal, "then": then, "cc": cc, "companion": companion}
+        commenting.comment(request.acting, number, body=body, **how)
 
     def render(item: ActivityItem) -> HttpResponse:
         return answers.answer(ActivityEntry.of(item), status=201)

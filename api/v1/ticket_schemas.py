@@ -323,6 +323,11 @@ class CommentToAdd(ApiInput, json_schema_extra={"example": {"body": "It works ag
 
     body: _Body
     status: _Status | None = Field(None, description="needs the scope tickets:write as well")
+    cc: list[str] = Field(
+        default_factory=list,
+        max_length=20,
+        description="mail addresses that get a copy, where the ticket's requester is outside the desk",
+    )
 
 
 class NoteToAdd(ApiInput, json_schema_extra={"example": {"body": "The printer is from 1998."}}):

@@ -78,7 +78,15 @@ def entry(one: ActivityItem) -> Json:
     if one.kind == "event":
         changes = [{"field": c.field, "before": c.before, "after": c.after} for c in one.changes]
         return told | {"verb": one.verb, "changes": changes}
-    return told | {"body": one.body}
+    told["body"] = one.body
+    if one.delivery:
+        told["letter"] = {
+            "state": one.delivery,
+            "at": one.delivery_at or one.at,
+            "note": one.delivery_note or None,
+            "cc": list(one.cc or ()),
+        }
+    return told
 
 
 def _days(summary: SummaryItem) -> Json:
