@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from delivery.mail.bounces import Feedback
     from delivery.outbox.destinations import Outcome
     from delivery.outbox.outbox_rows import Work
+    from delivery.queues.direct_work import DirectWork
 
 
 class TicketsConfig(RoomsConfig):
@@ -17,13 +18,17 @@ class TicketsConfig(RoomsConfig):
         super().ready()
         from delivery.mail import bounces
         from delivery.outbox import destinations
+        from delivery.queues import direct_work, queue_readers
         from tenants.lifecycle import desk_settings
         from tickets.desk_export import export_job, export_mails
+        from tickets.letters.stored import LETTERS_QUEUE
         from tickets.ticket import (
             fields,
             ticket_events,
         )
 
+        queue_readers.declare_reader(LETTERS_QUEUE, _take_letter)
+        direct_work.declare_kind("letter", direct_work.Kind(_file_letter, _give_letter_up))
         export_job.tell_with(export_mails.ready)
         destinations.declare_destination(ticket_events.REPLY, _to_requester)
         destinations.declare_destination(ticket_events.NOTICE, _to_members)
@@ -66,3 +71,24 @@ def _of_letter(feedback: Feedback) -> None:
     from tickets.replies import delivery_states
 
     delivery_states.take(feedback)
+
+
+# Letters are read by few processes; the rest do not load what reads them.
+
+
+def _take_letter(notification: str) -> None:
+    from tickets.letters import arrival
+
+    arrival.take(notification)
+
+
+def _file_letter(work: DirectWork) -> None:
+    from tickets.letters import filing
+
+    filing.do(work)
+
+
+def _give_letter_up(work: DirectWork, reason: str) -> None:
+    from tickets.letters import filing
+
+    filing.give_up(work, reason)

@@ -120,6 +120,8 @@ EMAIL_URL: Final[Json] = {
         {"Ref": "EmailUrl"},
     ]
 }  # of what delivers; parameter and condition are declared with the mail
+# The parameter and the condition are declared with the letters, which are filed by what delivers.
+MAIL_DOMAIN: Final[Json] = {"Fn::If": ["MailComesIn", {"Ref": "MailDomain"}, ""]}
 _DELIVERY: Final = FunctionPart(
     "Delivery",
     "delivery",
@@ -133,6 +135,8 @@ _DELIVERY: Final = FunctionPart(
         "PORTAL_BASE_URL": {"Ref": "PortalBaseUrl"},
         "EMAIL_URL": EMAIL_URL,
         "DEFAULT_FROM_EMAIL": {"Ref": "DefaultFromEmail"},
+        "MAIL_BUCKET": {"Ref": parts.BUCKET},
+        "MAIL_DOMAIN": MAIL_DOMAIN,
     },
 )
 # A tenant has four queues, so it reaches four times as many invocations at most.

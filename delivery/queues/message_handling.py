@@ -21,9 +21,10 @@ from typing import Final
 from delivery.outbox import destinations, outbox_rows
 from delivery.outbox.outbox_rows import Work
 from delivery.outbox.stored import row_parts
-from delivery.queues import dead_deliveries
+from delivery.queues import dead_deliveries, direct_work
+from delivery.queues.direct_work import DirectWork, Kind
 from delivery.queues.holds import HoldCache
-from delivery.queues.queue_transport import Message, Received
+from delivery.queues.queue_transport import LONGEST_DELAY, Message, Received
 from portal import clock
 from portal.dynamo.placement import Placement, at
 from portal.dynamo.store import Store
@@ -67,6 +68,8 @@ def postponed(received: Received, *, seconds: float) -> Handled:
     if seconds:
         _note(received, "postponed", _waited(received))
     if message.postponed >= MOST_POSTPONEMENTS:
+        if direct_work.kind_of(message):  # no row would bring a new one
+            return Handled("postponed", replace(message, postponed=0, strikes=received.strikes), LONGEST_DELAY)
         _give_back(message)
         return Handled("left")
     again = replace(message, postponed=message.postponed + 1, strikes=received.strikes)
@@ -121,6 +124,8 @@ class MessageHandler:
             return Handled("struck", replace(received.message, strikes=received.strikes + 1), AWAY_SECONDS)
 
     def _handle(self, message: Message, strikes: int) -> Handled:
+        if kind := direct_work.kind_of(message):
+            return _do(kind, DirectWork(message.tenant_id, message.event_id, self._clock() + DELIVERY_SECONDS), strikes)
         try:
             work = _find(message, deadline=self._clock() + DELIVERY_SECONDS)
         except Invalid as error:
@@ -144,6 +149,15 @@ class MessageHandler:
         except Unavailable:
             outbox_rows.risk(work, begun - 1)
             raise
+
+
+def _do(kind: Kind, work: DirectWork, strikes: int) -> Handled:
+    """Do work that has no row in the outbox, or give it up after it has killed workers or failed in unexpected ways."""
+    if strikes >= MOST_BEGINNINGS:
+        kind.give_up(work, f"It was being worked on {strikes} times when that ended badly.")
+        return Handled("dead")
+    kind.do(work)
+    return Handled("answered")
 
 
 def _held(work: Work, *, drop: bool) -> Handled:

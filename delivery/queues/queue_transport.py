@@ -36,7 +36,7 @@ NAME: Final = "delivery"  # of all queues, before the number
 BATCH: Final = 10  # entries of one request; AWS, "Amazon SQS quotas"
 RETENTION_SECONDS: Final = 14 * 86400  # the longest that there is
 VISIBILITY_SECONDS: Final = 60  # until a message whose worker has died is seen again, unless receiving says otherwise
-_LONGEST_DELAY: Final = 900  # seconds
+LONGEST_DELAY: Final = 900  # seconds
 _WAIT_SECONDS: Final = 60  # for a queue that was created to be usable; AWS speaks of one second
 ATTRIBUTES: Final = {
     "MessageRetentionPeriod": str(RETENTION_SECONDS),
@@ -152,7 +152,7 @@ class QueueTransport:
             return {
                 "MessageBody": message.body(),
                 "MessageGroupId": message.tenant_id,
-                "DelaySeconds": min(delay, _LONGEST_DELAY),
+                "DelaySeconds": min(delay, LONGEST_DELAY),
             }
 
         return self._batches("SendMessageBatch", queue, messages, entry)

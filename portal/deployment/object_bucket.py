@@ -27,8 +27,17 @@ PARAMETER: Final[Json] = {
 UNATTACHED: Final = ("pooldesk", "unattached")  # the tag of a file that no ticket shows
 
 
+_expiring: Final[dict[str, int]] = {}
+
+
+def expire(prefix: str, *, days: int) -> None:
+    """Let the objects whose keys begin so go after some days."""
+    _expiring[prefix] = days
+
+
 def resources() -> Json:
-    """Return the bucket. It outlives the stack, as the tables do."""
+    """Return the bucket. It outlives the stack, as the tables do. It keeps no versions: what is deleted has to be
+    gone."""
     encryption = {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
     closed = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
     tag = dict(zip(("Key", "Value"), UNATTACHED, strict=True))
@@ -45,6 +54,10 @@ def resources() -> Json:
             "Status": "Enabled",
             "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1},
         },
+        *(
+            {"Id": prefix.strip("/").title(), "Status": "Enabled", "Prefix": prefix, "ExpirationInDays": days}
+            for prefix, days in sorted(_expiring.items())
+        ),
     ]
     bucket = {
         "Type": "AWS::S3::Bucket",

@@ -23,7 +23,7 @@ _OVERRIDES: Final = ("ResponseContentDisposition", "ResponseContentType", "Respo
 _OPERATIONS: Final = {
     "GetObject": ("GetObject", {"Bucket", "Key", "Range", *_OVERRIDES}),
     "HeadObject": ("GetObject", {"Bucket", "Key"}),
-    "PutObject": ("PutObject", {"Bucket", "Key", "Body", "ContentType"}),
+    "PutObject": ("PutObject", {"Bucket", "Key", "Body", "ContentType", "Metadata"}),
     "DeleteObject": ("DeleteObject", {"Bucket", "Key"}),
     "GetObjectTagging": ("GetObjectTagging", {"Bucket", "Key"}),
     "PutObjectTagging": ("PutObjectTagging", {"Bucket", "Key", "Tagging"}),

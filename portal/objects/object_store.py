@@ -101,12 +101,23 @@ class ObjectStore:
         self._role: Role = role
         self._tenant_id = keys.tenant(tenant_id) if tenant_id is not None else None
 
-    def put(self, key: str, body: bytes, *, content_type: str = "application/octet-stream") -> None:
-        """Write an object in place of the stored one."""
-        self._call("PutObject", Key=key, Body=body, ContentType=content_type)
+    def put(
+        self,
+        key: str,
+        body: bytes,
+        *,
+        content_type: str = "application/octet-stream",
+        about: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write an object in place of the stored one, with a few short ASCII texts about it (2 KB at most)."""
+        self._call("PutObject", Key=key, Body=body, ContentType=content_type, Metadata=dict(about or {}))
 
     def get(self, key: str, *, most: int) -> bytes:
         """Read an object whole. Raises NotFound, and TooLarge for one of more than `most` bytes, which is not read."""
+        return self.get_with_about(key, most=most)[0]
+
+    def get_with_about(self, key: str, *, most: int) -> tuple[bytes, dict[str, str]]:
+        """Read an object whole, and the texts that it was stored with. Raises as `get` does."""
         answer = self._call("GetObject", Key=key)
         body = answer["Body"]
         with _translated("GetObject"):
@@ -114,7 +125,7 @@ class ObjectStore:
                 body.close()
                 raise TooLarge(f"This has more than {most // 1_000_000} MB.")
             content: bytes = body.read()
-        return content
+        return content, dict(answer["Metadata"])
 
     def beginning(self, key: str, *, most: int) -> tuple[bytes, int]:
         """Read the first `most` bytes of an object, and its size: one request. Raises NotFound."""

@@ -72,6 +72,11 @@ class Reader(Protocol):
 Find = Callable[[Reader], Iterator[StoredItem]]
 
 
+def no_items(reader: Reader) -> Iterator[StoredItem]:
+    """Find nothing: the holding is of objects."""
+    return iter(())
+
+
 def own_partition(table: Table) -> Find:
     """Return the function that finds the items of a table whose partition key is the tenant's id."""
     return lambda reader: reader.query(table, reader.tenant_id)
@@ -128,6 +133,9 @@ class Holding:
     holds only where that is wished. `fit` returns an item as it has to be where it is brought in, ids replaced already,
     or None where it cannot be. `forms` returns what its rows are, by which a file is looked through before anything of
     it is stored; `together` makes what looks at them beside those of other holdings.
+
+    A kind of objects has no tables: `objects` returns the beginning of their keys, for a tenant's id. They stay in
+    their bucket wherever the tenant's content is moved.
     """
 
     name: str
@@ -142,6 +150,7 @@ class Holding:
     secret: tuple[str, ...] = ()
     forms: Callable[[], tuple[RowForm, ...]] | None = None
     together: Callable[[], RowsTogether] | None = None
+    objects: Callable[[str], str] | None = None
 
 
 _holdings: dict[str, Holding] = {}

@@ -58,11 +58,11 @@ ROLES = {
 }
 POLICIES = {
     "platform": ["PlatformPolicy", "PlatformPolicy2", "PlatformPolicy3"],
-    "tenant": ["TenantPolicy", "TenantPolicy2"],
+    "tenant": ["TenantPolicy", "TenantPolicy2", "TenantPolicy3"],
     "worker": ["WorkerPolicy", "WorkerPolicy2"],
     "delivery": ["DeliveryPolicy"],
     "seed": ["SeedPolicy"],
-    "lifecycle": ["LifecyclePolicy", "LifecyclePolicy2"],
+    "lifecycle": ["LifecyclePolicy", "LifecyclePolicy2", "LifecyclePolicy3"],
 }
 ACTING = ["WebRole", "SeedRole", "WorkerRole", "DeliveryRole", "LifecycleRole"]  # which act for a tenant
 # An attached policy may have 6144 characters and a trust policy 2048, white space not counted, and a role 10 of them
@@ -333,6 +333,7 @@ def test_nothing_in_the_template_allows_scan_partiql_or_a_wildcard_action(writte
         action
         for statement in statements_in(Stack(written, **WITH_FUNCTION).resources)
         if statement.get("Sid") != "AccountAdministersTheKey"  # a key that nobody could administer cannot be made
+        if statement["Effect"] == "Allow"
         for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
     ]
     allowed = re.compile(r"(dynamodb|kms|lambda|logs|s3|sqs|sts):[A-Za-z]+|kms:(GenerateDataKey|ReEncrypt)\*")

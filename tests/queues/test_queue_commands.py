@@ -27,9 +27,9 @@ def store(tenant: TenantItem, action: Action) -> None:
 
 
 def test_create_queues_makes_them_and_again_does_nothing(engine: None) -> None:
-    assert "8 queues created, 0 there before." in run("create_queues", "--wait").out
+    assert "9 queues created, 0 there before." in run("create_queues", "--wait").out
     assert QueueTransport().missing() == []
-    assert "0 queues created, 8 there before." in run("create_queues").out
+    assert "0 queues created, 9 there before." in run("create_queues").out
 
 
 def test_queues_show_says_who_has_which_and_who_shares_most(world: World) -> None:

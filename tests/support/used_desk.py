@@ -26,7 +26,7 @@ from portal.load import stored as noise_holdings
 from portal.load import stored as noise_keys
 from portal.load.measurement import NoiseTally
 from portal.load.stored import NoiseItem, SharePostItem, UsageItem
-from portal.schema import holdings
+from portal.schema import holdings, keys
 from portal.schema.holdings import StoredItem
 from portal.streams import positions
 from portal.streams.stream_source import StreamSource
@@ -52,8 +52,12 @@ from tickets.counting import stream_barrier
 from tickets.counting.stored import MarkerItem
 from tickets.data import stored as import_keys
 from tickets.desk import changing, commenting, creating
+from tickets.desk.letter_texts import FromLetter
 from tickets.desk_export import export_job, export_requests
 from tickets.jobs.stored import past
+from tickets.letters import ledger
+from tickets.letters.envelope import Envelope
+from tickets.letters.ledger import LetterRecord
 from tickets.moving import stored as moving_keys
 from tickets.moving.stored import MoveItem
 from tickets.notices import following
@@ -154,6 +158,12 @@ def _tickets(world: World, where: str) -> None:
     mail_settings.change(person, values={"signature": "Yours, us", "blocked": ["@spam.example"]}, version=0, by=by)
     commenting.comment(person, number, body="It works again.", cc=[f"grace@{where}.example.org"])
     message_ids.remember(person, "0100018f-one-000000", number)
+    arrived = Envelope(f"first-{where}", f"ada@{where}.example.org", (f"{where}@desk.example.org",), clock.stamp())
+    filed = ledger.new(person.repository, keys.digest(f"first {where}"), arrived, size=700, subject="The note")
+    text = FromLetter(keys.digest(f"first {where}"), folded="> quoted", marks=("unconfirmed",), cc=("cc@example.org",))
+    creating.create(person, title="The note", requester=ada, companion=LetterRecord(filed), letter=text)
+    refused = ledger.new(person.repository, keys.digest(f"second {where}"), arrived, size=7, subject="Buy")
+    ledger.note(person.repository, refused, state=ledger.WAITING, reason="It is spam.", open_to_people=True)
 
 
 def _systems(world: World, where: str) -> None:

@@ -23,6 +23,7 @@ from tickets.attachments import attachments
 from tickets.attachments.attachments import FileRef
 from tickets.desk import changing, timelines
 from tickets.desk.changing import REQUEST, TicketState, counted, new_request_id, put_record, request_digest
+from tickets.desk.letter_texts import FromLetter
 from tickets.requesters import requester_addresses
 from tickets.ticket import fields, stored, ticket_events
 from tickets.ticket.fields import MOVES, Status
@@ -70,6 +71,7 @@ class _Said:
     files: tuple[FileRef, ...]
     request_id: str
     number: str
+    letter: FromLetter | None
 
     @cached_property
     def digest(self) -> str:
@@ -89,18 +91,19 @@ def comment(
     files: Sequence[FileRef] = (),
     request_id: str | None = None,
     companion: Companion[ActivityItem] | None = None,
+    letter: FromLetter | None = None,
 ) -> SummaryItem:
     """Add a comment or an internal note, and in the same transaction change the status when `then` says so.
 
     The same request sent again adds nothing, however many others came between. A ticket that changes meanwhile is read
-    again. `seen` is the moment of the last change that the author saw: what others changed later is shown first. An
-    agent's comment on the ticket of somebody outside goes to them as a letter, with copies to the addresses `cc`.
-    `files` are stored already and belong to the comment from then on; with some, the text may be empty. A `companion`
-    is told the comment. Returns the summary as it was read before, so that the caller can say what the author may not
-    have seen. Raises NotFound, Invalid, Unseen, CommentNotAdded.
+    again. `seen` is the moment of the last change that the author saw: later ones by others are shown first. An agent's
+    comment on the ticket of somebody outside goes to them as a letter, with copies to the addresses `cc`. `files` are
+    stored already and belong to the comment from then on; with some, the text may be empty. The `companion` of one that
+    came as a `letter` sees to repetitions in place of the record. Returns the summary as it was read before, so that
+    the caller can say what the author may not have seen. Raises NotFound, Invalid, Unseen, CommentNotAdded.
     """
     text, kind = fields.comment(body) if body.strip() or not files else "", "note" if internal else "comment"
-    said = _Said(kind, text, _copies(cc), then, tuple(files), request_id or new_request_id(), str(number))
+    said = _Said(kind, text, _copies(cc), then, tuple(files), request_id or new_request_id(), str(number), letter)
     waiting = [companion]  # for the first attempt, beside whose read it does its part
 
     def attempt() -> SummaryItem:
@@ -108,7 +111,6 @@ def comment(
         if seen and changing.updated_at(tenant, summary) > seen:
             _refuse_unseen(tenant, number, said.digest, seen)
         transaction = Transaction()
-        put_record(tenant, transaction, stored.MADE_COMMENT, said.digest, number=number)
         try:
             entry = _add(tenant, transaction, summary, said)
         except Invalid:  # what this request has changed already is no reason to refuse it
@@ -147,7 +149,7 @@ def _write(tenant: TenantContext, transaction: Transaction, companion: Companion
     except TransactionRefused as refused:
         if companion is not None:
             companion.blame(refused)
-        request = refused.reason(REQUEST)
+        request = refused.reason(REQUEST) if REQUEST in refused.names else None
         if request is None or request.item is None:
             attachments.blame(refused)
             raise
@@ -156,6 +158,8 @@ def _write(tenant: TenantContext, transaction: Transaction, companion: Companion
 def _add(tenant: TenantContext, transaction: Transaction, summary: SummaryItem, said: _Said) -> ActivityItem:
     """Add the entry and what comes of it to the transaction."""
     state = TicketState.of(summary)
+    if said.letter is None:
+        put_record(tenant, transaction, stored.MADE_COMMENT, said.digest, number=state.number)
     at = max(clock.stamp(), summary.updated_at)
     to, is_note = _move(state.status, said.then), said.kind == "note"
     actions = _noted(tenant, state, at, to) if is_note else _counting(tenant, summary, at)
@@ -203,7 +207,7 @@ def _entry(tenant: TenantContext, summary: SummaryItem, said: _Said, *, at: str)
         author=tenant.user_id,
         author_name=tenant.author_name,
         body=said.body,
-        request=said.digest,
+        **(said.letter.stored() if said.letter else {"request": said.digest}),
     )
     if _becomes_letter(tenant, summary, said.kind):
         entry.delivery, entry.delivery_at, entry.cc = stored.HELD, at, said.copies or None

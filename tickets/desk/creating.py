@@ -17,6 +17,7 @@ from tickets.attachments import attachments
 from tickets.attachments.attachments import FileRef
 from tickets.desk import changing
 from tickets.desk.changing import REQUEST, new_request_id, put_record, request_digest, resolver_name
+from tickets.desk.letter_texts import FromLetter
 from tickets.requesters import requesters
 from tickets.requesters.requesters import Requester
 from tickets.ticket import fields, stored, ticket_events
@@ -47,6 +48,7 @@ def create(
     files: Sequence[FileRef] = (),
     request_id: str | None = None,
     companion: Companion[tuple[SummaryItem, str]] | None = None,
+    letter: FromLetter | None = None,
     **values: Any,
 ) -> int:
     """Create a ticket and return its number. The same request again returns the number that it made before.
@@ -57,7 +59,7 @@ def create(
     description from then on. Two writes: the counter, then one transaction of request record, summary, detail, first
     events, and where somebody is to be told the row that tells of them. A number is lost, never given twice, when the
     second fails. A `companion` is told the summary and the description, and sees to repetitions in place of the
-    request record. Raises Invalid, Throttled.
+    request record. `letter` is the one that the ticket came as. Raises Invalid, Throttled.
     """
     made = _made_of(values)
     resolver, description = made[ASSIGNEE.name], made[DESCRIPTION.name]
@@ -65,8 +67,7 @@ def create(
     outside = _person_outside(tenant, requester)
     counter = with_companion(companion, lambda: _next_number(tenant))
     summary = _summary_of(tenant, counter, made, outside)
-    number, at, pk = int(counter.last), summary.created_at, summary.pk
-    transaction, digest = Transaction(), None
+    number, at, pk, transaction, digest = int(counter.last), summary.created_at, summary.pk, Transaction(), None
     told = _assign(tenant, transaction, summary, assigned)
     if companion is None:
         named = [*([outside.id] if outside else []), *(file.id for file in files)]
@@ -74,7 +75,9 @@ def create(
         put_record(tenant, transaction, stored.MADE_TICKET, digest, number=number)
     else:
         companion.join(transaction, (summary, description))
-    detail = DetailItem(pk, stored.DETAIL, description=description, request=digest)
+    detail = DetailItem(
+        pk, stored.DETAIL, description=description, request=digest, **(letter.stored() if letter else {})
+    )
     _put(tenant, transaction, summary, detail, files)
     transaction.put(changing.event(tenant, pk, at, verb="opened the ticket"))
     publish(

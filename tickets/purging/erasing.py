@@ -13,6 +13,7 @@ from portal.dynamo.store import BATCH_WRITE_LIMIT, batch_write, chunked
 from portal.dynamo.tenant_reader import TenantReader
 from portal.errors import ConditionFailed
 from portal.isolation import guard
+from portal.objects.object_store import ObjectStore
 from portal.schema import registry
 from portal.schema.holdings import Holding, Raw, StoredItem
 from portal.schema.tables import Table
@@ -38,6 +39,7 @@ class Eraser:
         self.tenant_id = tenant_id
         self._readers = [TenantReader(tenant_id, place, between=between) for place in places]
         self._rate, self._sleep = rate, sleep
+        self._bucket = ObjectStore("lifecycle", tenant_id)
 
     def find(self, holding: Holding) -> Iterator[StoredItem]:
         """Read all that is stored of a holding: what is placed wherever it may be, and everything once."""
@@ -52,11 +54,22 @@ class Eraser:
                     yield stored
 
     def count(self, holding: Holding) -> int:
-        return sum(1 for _ in self.find(holding))
+        return sum(1 for _ in self._objects(holding)) + sum(1 for _ in self.find(holding))
+
+    def _objects(self, holding: Holding) -> Iterator[str]:
+        """Yield the keys of the objects of a holding."""
+        if holding.objects is not None:
+            yield from (found.key for found in self._bucket.list(holding.objects(self.tenant_id)))
 
     def clear(self, holding: Holding, *, deleted: Callable[[int], object]) -> int:
         """Delete all that is found of a holding and return how many that were; each batch is told to `deleted`."""
         total = 0
+        for keys in chunked(self._objects(holding), BATCH_WRITE_LIMIT):
+            for key in keys:
+                self._bucket.delete(key)
+            total += len(keys)
+            deleted(len(keys))
+            self._sleep(len(keys) / self._rate)
         for some in chunked(self.find(holding), BATCH_WRITE_LIMIT):
             self._delete(holding, some)
             total += len(some)

@@ -328,8 +328,8 @@ def may_join(people: Any, user_id: str, *, most: int) -> Any:
 
 class DetailItem(Item):
     """The long part of a ticket, which no list reads. `request` is the digest of the request that created the ticket,
-    which names its RequestItem: what has no list of its own is found by the ticket that it made. `message_id` is that
-    of the letter that the ticket came as."""
+    which names its RequestItem. `message_id` and `letter` are of one that came by mail what they are in ActivityItem.
+    """
 
     table = TICKETS
 
@@ -339,6 +339,7 @@ class DetailItem(Item):
     request = UnicodeAttribute(null=True)
     message_id = UnicodeAttribute(null=True)
     files: ListAttribute[FileMap] = ListAttribute(of=FileMap, null=True)
+    letter: MapAttribute[str, Any] = MapAttribute(null=True)  # type: ignore[no-untyped-call]  # unannotated in PynamoDB
 
 
 class ChangeMap(MapAttribute[str, str]):
@@ -358,6 +359,8 @@ class ActivityItem(Item):
     `former_resolver` is the id of the assignee before a change ("" for nobody), whose name alone is among the changes,
     and `former_description` the text before one, of which they have the length: both let a ticket be seen as it was and
     are missing in events of before they were kept.
+
+    `letter` is what a comment that came by mail keeps of its letter; see tickets/desk/letter_texts.py.
     """
 
     table = TICKETS
@@ -380,6 +383,7 @@ class ActivityItem(Item):
     former_resolver = UnicodeAttribute(null=True)
     former_description = UnicodeAttribute(null=True)
     files: ListAttribute[FileMap] = ListAttribute(of=FileMap, null=True)
+    letter: MapAttribute[str, Any] = MapAttribute(null=True)  # type: ignore[no-untyped-call]  # unannotated in PynamoDB
 
 
 # What a Query of one ticket gives.

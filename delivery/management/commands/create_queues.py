@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from delivery.queues import queue_readers
 from delivery.queues.queue_transport import QueueTransport
 from portal.management.command import PortalCommand
 from portal.plain_text import amount
@@ -18,7 +19,7 @@ class Command(PortalCommand):
         parser.add_argument("--wait", action="store_true", help="return when every queue can be used")
 
     def work(self, options: dict[str, Any]) -> None:
-        outcome = QueueTransport().create_all(wait=options["wait"])
+        outcome = QueueTransport().create_all(wait=options["wait"]) | queue_readers.create_missing()
         for name, is_new in outcome.items():
             if options["verbosity"] > 1:
                 self.stdout.write(f"{name}: {'created' if is_new else 'exists'}")

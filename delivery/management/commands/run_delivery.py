@@ -11,6 +11,7 @@ from django.core.management.base import CommandError, CommandParser
 from delivery.queues import limits
 from delivery.queues.consumer import STOP_SECONDS, Consumer
 from delivery.queues.message_handling import MessageHandler
+from delivery.queues.queue_readers import QueueReaders
 from delivery.queues.queue_transport import QueueTransport
 from portal.management.command import whole_number
 from portal.management.worker_command import LOOK_SECONDS, WorkerCommand
@@ -19,7 +20,8 @@ from portal.schema.registry import Role
 
 class Command(WorkerCommand):
     help = (
-        "Deliver what leaves the desks, until Ctrl-C or SIGTERM; then finish what runs, and give back what has not "
+        "Deliver what leaves the desks, and file the letters that come in, until Ctrl-C or SIGTERM; then finish what "
+        "runs, and give back what has not "
         "begun. Any number of these may run, on any machines: worker I of W serves the queues that its number says, "
         "and with 8 or more of them no tenant reaches more than half. Give all of them the same W; each number may run "
         "more than once. It waits while the queues or the database cannot be reached, and never ends for that. A line "
@@ -48,12 +50,14 @@ class Command(WorkerCommand):
         if not queues:
             raise CommandError(f"{transport.queues} queues leave nothing to do for worker {options['worker']}.")
         consumer = Consumer(transport, MessageHandler().handle, queues, slots=settings.DELIVERY_SLOTS)
+        readers = QueueReaders()
         with self.working(options):
             try:
                 consumer.start()
+                readers.start()
                 self._run(consumer)
             finally:
-                ended = consumer.stop()
+                ended = all([consumer.stop(), readers.stop(seconds=STOP_SECONDS)])
         self.say(consumer.report())
         if consumer.failed.is_set():
             raise CommandError("A part of the worker ended by an error; the log has it.")

@@ -1,0 +1,89 @@
+"""Hand a letter that has come in to each desk that its envelope names: copy it to the desk's objects, and put a message
+into the desk's queues.
+
+This does little for each letter, so that a flood to one desk hardly delays the letters of others; the work of filing is
+shared out among desks as deliveries are. It is right however often it is done: the object in `incoming/` goes last, so
+a letter whose way was cut short is found there, by the notification that comes again or by `reconcile_mail`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from typing import Final
+
+from delivery.queues import direct_work
+from portal.errors import NotFound
+from portal.objects.object_store import ObjectStore
+from tenants.tenancy.stored import TenantItem
+from tickets.letters import desk_addresses, envelope
+from tickets.letters.envelope import Envelope
+from tickets.letters.stored import INCOMING, UNCLAIMED, raw_key
+
+log = logging.getLogger("pooldesk.mail")
+
+WORK: Final = "letter"  # the kind of work in a desk's queues
+MOST_BYTES: Final = 40_000_000  # of a letter; SES takes no larger one
+_RECEIVED_FOR: Final = re.compile(rb"\bfor\s+<?([^\s<>;]{1,320})>?", re.IGNORECASE)
+_HEADERS: Final = 8192  # bytes in which the first Received header ends
+
+
+def take(notification: str) -> int:
+    """Hand on the letter of a notification, and return how many desks have it now. Raises Invalid for what is no
+    notification, and what the stores and the queues raise."""
+    found, key = envelope.read(notification)
+    if not key.startswith(INCOMING):
+        raise NotFound("The letter is not where letters arrive.")
+    return hand_on(found, key)
+
+
+def hand_on(found: Envelope, key: str) -> int:
+    """Copy the letter in the object `key` to each desk of its recipients, then let go of the object.
+
+    Costs a read, and for each desk two lookups, a write and a message. One that is gone was handed on before.
+    """
+    incoming = ObjectStore("delivery")
+    try:
+        raw = incoming.get(key, most=MOST_BYTES)
+    except NotFound:
+        return 0
+    desks: dict[str, tuple[TenantItem, list[str]]] = {}
+    for recipient in found.recipients:
+        if tenant := desk_addresses.desk_of(recipient):
+            desks.setdefault(tenant.tenant_id, (tenant, []))[1].append(recipient)
+    for tenant, recipients in desks.values():
+        give(tenant, found.to(*recipients), raw)
+    if not desks:
+        log.warning("A letter to no desk is kept as %s%s", UNCLAIMED, found.name)
+        incoming.put(UNCLAIMED + found.name, raw, about=found.about())
+    incoming.delete(key)
+    return len(desks)
+
+
+def give(tenant: TenantItem, found: Envelope, raw: bytes) -> None:
+    """Store a letter for a desk, and send the message that lets it be filed."""
+    own = ObjectStore("tenant", tenant.tenant_id)
+    own.put(raw_key(tenant.tenant_id, found.name), raw, about=found.about())
+    ask(tenant, found.name)
+
+
+def ask(tenant: TenantItem, name: str) -> None:
+    """Send the message that lets a letter of a desk be filed."""
+    queues = json.loads(tenant.queues) if tenant.queues else ()
+    direct_work.send(WORK, tenant.tenant_id, name, queues=queues)
+
+
+def recipients_in(raw: bytes) -> tuple[str, ...]:
+    """Return the recipient that the first Received header names, which the receiving server has written: for a letter
+    whose notification was lost."""
+    found = b""
+    for line in raw[:_HEADERS].lstrip().splitlines():
+        if found and not line.startswith((b" ", b"\t")):
+            break
+        if found or line.lower().startswith(b"received:"):
+            found += line
+        elif not line:
+            break
+    named = _RECEIVED_FOR.search(found)
+    return (named[1].decode("ascii", "replace"),) if named else ()

@@ -1,0 +1,198 @@
+"""Declare the part of the template by which letters come in: into the bucket, by Amazon SES where a domain is given.
+
+SES puts each letter into the bucket and tells an SNS topic, the topic a queue, and the queue a worker (`run_delivery`)
+or, where the workers are functions, one of those. The notification of the rule's S3 action is used and not the
+bucket's own event, because it alone has the envelope's recipients and the verdicts. By hand remain the domain's MX
+entry, its verification, and to make the rule set the active one: there is one of those in an account and region.
+
+Sources: AWS, "Giving permissions to Amazon SES for email receiving", "Contents of notifications for Amazon SES email
+receiving", "AWS::SES::ReceiptRule", "Deliver to S3 bucket action" (40 MB).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from delivery.queues.queue_transport import ATTRIBUTES, BATCH
+from portal.deployment import object_bucket, parts, template
+from portal.deployment.parts import BUCKET, NOT_GIVEN, ON_LAMBDA, FunctionPart, StackPart, arn, declare, resource
+from portal.deployment.template import sub
+from portal.schema.tables import Table
+from tickets.letters.stored import INCOMING, LETTERS_QUEUE, UNCLAIMED
+
+Json = dict[str, Any]
+
+_WANTED, _ON_LAMBDA, _ALARMED = "MailComesIn", "LettersAreFunction", "LettersAreWatched"
+_TOPIC, _QUEUE, _RULES = "LettersTopic", "LettersQueue", "LettersRuleSet"
+_DASHED: Final = {"Fn::Join": ["-", {"Fn::Split": [".", {"Ref": "TablePrefix"}]}]}
+_KEPT_DAYS: Final = 90  # of letters that no desk has; long enough to notice and hand them on
+_SECONDS: Final = 60
+_LETTERS: Final = FunctionPart(
+    "Letters",
+    "letters",
+    "Hands the letters that come in to the desks",
+    "tickets.letters.letters_lambda.handler",
+    timeout=_SECONDS,
+    environ={
+        "TENANT_ROLE_ARN": arn(template.TENANT),
+        "MAIL_BUCKET": {"Ref": BUCKET},
+        "MAIL_DOMAIN": {"Ref": "MailDomain"},
+    },
+)
+
+
+def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Json:
+    from_ses = {
+        "StringEquals": {"AWS:SourceAccount": {"Ref": "AWS::AccountId"}},
+        "ArnLike": {
+            "AWS:SourceArn": sub(
+                "arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}:receipt-rule-set/${AWS::StackName}-*"
+            )
+        },
+    }
+    from_topic = {"ArnEquals": {"aws:SourceArn": {"Ref": _TOPIC}}}
+    publishing = _may("SesTellsOfLetters", "ses.amazonaws.com", "sns:Publish", {"Ref": _TOPIC}, from_ses)
+    sending = _may("TopicTellsOfLetters", "sns.amazonaws.com", "sqs:SendMessage", arn(_QUEUE), from_topic)
+    return {
+        f"{BUCKET}Policy": {
+            "Type": "AWS::S3::BucketPolicy",
+            "Properties": {
+                "Bucket": {"Ref": BUCKET},
+                "PolicyDocument": _document(
+                    _over_tls_alone(),
+                    _may("SesPutsLetters", "ses.amazonaws.com", "s3:PutObject", _objects(INCOMING), from_ses),
+                ),
+            },
+        },
+        _TOPIC: _incoming("AWS::SNS::Topic", {"TopicName": sub("${AWS::StackName}-letters")}),
+        f"{_TOPIC}Policy": _incoming(
+            "AWS::SNS::TopicPolicy", {"Topics": [{"Ref": _TOPIC}], "PolicyDocument": _document(publishing)}
+        ),
+        _QUEUE: _incoming(
+            "AWS::SQS::Queue",
+            {
+                "QueueName": {"Fn::Sub": [f"${{Dashed}}-{LETTERS_QUEUE}", {"Dashed": _DASHED}]},
+                "MessageRetentionPeriod": int(ATTRIBUTES["MessageRetentionPeriod"]),
+                "VisibilityTimeout": _SECONDS,
+                "SqsManagedSseEnabled": True,
+            },
+        ),
+        f"{_QUEUE}Policy": _incoming(
+            "AWS::SQS::QueuePolicy", {"Queues": [{"Ref": _QUEUE}], "PolicyDocument": _document(sending)}
+        ),
+        f"{_QUEUE}Subscription": _incoming(
+            "AWS::SNS::Subscription",
+            {"TopicArn": {"Ref": _TOPIC}, "Protocol": "sqs", "Endpoint": arn(_QUEUE), "RawMessageDelivery": True},
+        ),
+        f"{_QUEUE}AgeAlarm": _alarm(),
+        _RULES: _incoming("AWS::SES::ReceiptRuleSet", {"RuleSetName": sub("${AWS::StackName}-letters")}),
+        "LettersRule": _incoming("AWS::SES::ReceiptRule", _rule())
+        | {"DependsOn": [f"{BUCKET}Policy", f"{_TOPIC}Policy"]},
+        **_function(roles["delivery"]),
+    }
+
+
+def _incoming(kind: str, properties: Json, condition: str = _WANTED) -> Json:
+    return {"Type": kind, "Condition": condition, "Properties": properties}
+
+
+def _objects(prefix: str = "") -> Json:
+    return sub(f"arn:${{AWS::Partition}}:s3:::${{{BUCKET}}}/{prefix}*")
+
+
+def _over_tls_alone() -> Json:
+    return {
+        "Sid": "OverTlsAlone",
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "s3:*",
+        "Resource": [arn(BUCKET), _objects()],
+        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+    }
+
+
+def _rule() -> Json:
+    return {
+        "RuleSetName": {"Ref": _RULES},
+        "Rule": {
+            "Name": "letters",
+            "Enabled": True,
+            "Recipients": [{"Ref": "MailDomain"}],
+            # Verdicts on spam and viruses.
+            "ScanEnabled": True,
+            "TlsPolicy": "Optional",
+            "Actions": [
+                {
+                    "S3Action": {
+                        "BucketName": {"Ref": BUCKET},
+                        "ObjectKeyPrefix": INCOMING,
+                        "TopicArn": {"Ref": _TOPIC},
+                    }
+                }
+            ],
+        },
+    }
+
+
+def _alarm() -> Json:
+    return parts.alarm(
+        "The oldest letter waits for more than ten minutes to be handed to its desk",
+        parts.metric(
+            "AWS/SQS", "ApproximateAgeOfOldestMessage", {"QueueName": {"Fn::GetAtt": [_QUEUE, "QueueName"]}}, "Maximum"
+        ),
+        above=600,
+        minutes=5,
+        condition=_ALARMED,
+    )
+
+
+def _function(role: str) -> Json:
+    mapping = {
+        "EventSourceArn": arn(_QUEUE),
+        "FunctionName": {"Ref": _LETTERS.function},
+        "BatchSize": BATCH,
+        "FunctionResponseTypes": ["ReportBatchItemFailures"],
+        "ScalingConfig": {"MaximumConcurrency": 2},
+    }
+    found = _LETTERS.resources(role, after=template.policy_ids("delivery"))
+    found[f"{_QUEUE}Source"] = resource("AWS::Lambda::EventSourceMapping", mapping)
+    return {name: {**one, "Condition": _ON_LAMBDA} for name, one in found.items()}
+
+
+def _may(sid: str, service: str, action: str, on: Json, when: Json) -> Json:
+    return {
+        "Sid": sid,
+        "Effect": "Allow",
+        "Principal": {"Service": service},
+        "Action": action,
+        "Resource": on,
+        "Condition": when,
+    }
+
+
+def _document(*statements: Json) -> Json:
+    return {"Version": "2012-10-17", "Statement": [*statements]}
+
+
+_HAS_DOMAIN: Final = {"Fn::Not": [{"Fn::Equals": [{"Ref": "MailDomain"}, NOT_GIVEN]}]}
+
+object_bucket.expire(UNCLAIMED, days=_KEPT_DAYS)
+declare(
+    StackPart(
+        "letters",
+        resources=_resources,
+        parameters={
+            "MailDomain": {
+                "Type": "String",
+                "Description": "MAIL_DOMAIN of the portal: letters to addresses in it come in by Amazon SES",
+                "Default": NOT_GIVEN,
+            },
+        },
+        conditions={
+            _WANTED: _HAS_DOMAIN,
+            _ON_LAMBDA: {"Fn::And": [{"Condition": _WANTED}, {"Condition": ON_LAMBDA}]},
+            _ALARMED: {"Fn::And": [{"Condition": _WANTED}, {"Condition": parts.WANTED}]},
+        },
+    )
+)

@@ -1,0 +1,39 @@
+"""Find the desk that an address of an envelope belongs to. The letter's own To says nothing: anybody writes there."""
+
+from __future__ import annotations
+
+from django.conf import settings
+
+from portal.errors import NotFound
+from tenants.tenancy import tenant_directory
+from tenants.tenancy.stored import TenantItem, TenantStatus
+from tickets.replies import reply_addresses
+
+_READ_TO_THE_END = (TenantStatus.CLOSING, TenantStatus.PURGING)
+
+
+def is_ours(address: str) -> bool:
+    """Tell whether an address is at the domain of the desks."""
+    return bool(settings.MAIL_DOMAIN) and address.rpartition("@")[2].lower() == settings.MAIL_DOMAIN
+
+
+def desk_of(address: str) -> TenantItem | None:
+    """Return the desk of a recipient, None where no desk takes letters at it. Costs two reads, one for a reply address.
+
+    `acme+anything@` is `acme@`, and case does not matter. A desk that is closing takes no letters any more.
+    """
+    local, _, domain = address.strip().strip("<>").lower().rpartition("@")
+    if claim := reply_addresses.read(address):
+        return _open(claim.tenant_id)
+    if not settings.MAIL_DOMAIN or domain != settings.MAIL_DOMAIN:
+        return None
+    tenant_id = tenant_directory.id_of(local.partition("+")[0])
+    return _open(tenant_id) if tenant_id else None
+
+
+def _open(tenant_id: str) -> TenantItem | None:
+    try:
+        tenant = tenant_directory.get(tenant_id)
+    except NotFound:
+        return None
+    return None if tenant.status in _READ_TO_THE_END else tenant

@@ -1,0 +1,360 @@
+"""File one letter of a desk: read it, decide what it is, and write the ticket, the comment or the reason why neither.
+
+Everything rests on the envelope, on signed tokens and on the receiving server's verdicts; what the letter says of
+itself decides nothing that matters. An agent speaks through the reply address that was given to that very agent, and
+only if the sender is confirmed as that agent, who is still one. A reply address of a requester never yields an agent.
+One of our Message-IDs leads to its ticket only for a confirmed sender who takes part in it. All else is a new ticket.
+
+A letter is written in one transaction with its row in the ledger, whose key is a digest of the letter. So the same
+message, the same notification and the same letter again change nothing, wherever a process was killed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from delivery.queues.direct_work import DirectWork
+from portal.errors import Invalid, NotFound
+from portal.mailing import letter_process
+from portal.mailing.letters import Letter, Unreadable
+from portal.objects.object_store import ObjectStore
+from tenants.membership import members
+from tenants.membership.members import Member
+from tenants.sign_in.stored import folded
+from tenants.tenancy import context, tenant_directory
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.roles import Role
+from tenants.tenancy.stored import TenantItem
+from tickets.desk import changing, commenting, creating, letter_texts
+from tickets.desk.letter_texts import FromLetter
+from tickets.letters import arrival, desk_addresses, envelope, ledger, letter_rates, stored
+from tickets.letters.envelope import Envelope
+from tickets.letters.ledger import AlreadyFiled, LetterRecord
+from tickets.letters.stored import LetterItem, raw_key
+from tickets.replies import mail_settings, message_ids, reply_addresses
+from tickets.replies.mail_settings import MailSettings
+from tickets.replies.reply_addresses import Claim
+from tickets.requesters import requester_addresses, requesters
+from tickets.requesters.requesters import Requester
+from tickets.ticket.fields import COMMENT_LIMIT, DESCRIPTION_LIMIT, MOVES, TITLE_LIMIT, Channel, Status
+from tickets.ticket.stored import SummaryItem
+
+log = logging.getLogger("pooldesk.mail")
+
+_TRIES: Final = 3  # for a ticket whose status changes while its comment is written
+_FILES: Final = 20
+_THREADS: Final = 20  # Message-IDs that are looked up, the latest first
+
+
+class Stays(Exception):
+    """The letter becomes no ticket and no comment; `reason` is a sentence for people, who are asked where `waits`."""
+
+    def __init__(self, state: str, reason: str, *, waits: bool = True) -> None:
+        super().__init__(reason)
+        self.state, self.reason, self.waits = state, reason, waits
+
+
+@dataclass
+class _Case:
+    """Hold what is known of the letter that is being filed."""
+
+    tenant: TenantItem
+    envelope: Envelope
+    letter: Letter
+    item: LetterItem
+    approved: bool
+    desk: TenantContext
+    settings: MailSettings
+    sender: str = ""
+    name: str = ""
+    marks: list[str] = field(default_factory=list)
+
+    @property
+    def is_confirmed(self) -> bool:
+        return self.envelope.is_from(self.letter.sender.address) and self.sender == self.letter.sender.address
+
+
+def do(work: DirectWork) -> None:
+    """File a letter, as the message of a queue asks. Raises what the stores raise; the same is done again then."""
+    file(work.tenant_id, work.name)
+
+
+def give_up(work: DirectWork, reason: str) -> None:
+    """Write down that a letter could not be filed however often it was tried; people may try again."""
+    tenant = tenant_directory.get(work.tenant_id)
+    desk = context.for_system(tenant)
+    found = _stored(tenant.tenant_id, work.name)
+    if found:
+        raw, arrived = found
+        item = ledger.new(desk.repository, _plain_digest(raw), arrived, size=len(raw))
+        _note(desk, item, Stays(ledger.REFUSED, reason))
+
+
+def file(tenant_id: str, name: str, *, approved: bool = False) -> LetterItem | None:
+    """File the letter in the object of this name, and return its row in the ledger; None where there is no object.
+
+    `approved` says that a person of the desk wants it filed, whatever kept it from that before.
+    """
+    tenant = tenant_directory.get(tenant_id)
+    desk = context.for_system(tenant)
+    found = _stored(tenant_id, name)
+    if found is None:
+        return None
+    raw, arrived = found
+    try:
+        letter = letter_process.read(raw)
+    except Unreadable as error:
+        item = ledger.new(desk.repository, _plain_digest(raw), arrived, size=len(raw))
+        return _note(desk, item, Stays(ledger.REFUSED, str(error)))
+    item = ledger.new(
+        desk.repository,
+        _digest(letter, raw),
+        arrived,
+        size=len(raw),
+        sender=letter.sender.address,
+        subject=letter.subject,
+    )
+    known = ledger.find(desk.repository, stored.digest_of(item.pk))
+    if known is not None and not (approved and known.state in ledger.OPEN):
+        _drop_copy(tenant_id, name, known)
+        return known
+    case = _Case(tenant, arrived, letter, item, approved, desk, mail_settings.read(desk))
+    try:
+        _refuse(case)
+        _file(case)
+    except Stays as stays:
+        return _note(desk, item, stays)
+    except AlreadyFiled as already:
+        if already.item is not None:
+            _drop_copy(tenant_id, name, already.item)
+        return already.item
+    return item
+
+
+def _stored(tenant_id: str, name: str) -> tuple[bytes, Envelope] | None:
+    try:
+        raw, about = ObjectStore("tenant", tenant_id).get_with_about(raw_key(tenant_id, name), most=arrival.MOST_BYTES)
+    except NotFound:
+        return None
+    return raw, envelope.read_about(name, about)
+
+
+def _drop_copy(tenant_id: str, name: str, known: LetterItem) -> None:
+    """Delete the object of a letter that came a second time."""
+    if known.object != name:
+        ObjectStore("tenant", tenant_id).delete(raw_key(tenant_id, name))
+
+
+def _note(desk: TenantContext, item: LetterItem, stays: Stays) -> LetterItem:
+    try:
+        ledger.note(desk.repository, item, state=stays.state, reason=stays.reason, open_to_people=stays.waits)
+    except AlreadyFiled as already:
+        return already.item or item
+    return item
+
+
+def _digest(letter: Letter, raw: bytes) -> str:
+    """Return what makes it the same letter. Without a Message-ID, two that say the same may be two."""
+    return letter.digest[:48] if letter.message_id else _plain_digest(raw)
+
+
+def _plain_digest(raw: bytes) -> str:
+    return hashlib.sha256(raw).hexdigest()[:48]
+
+
+# --- what becomes no ticket ---
+
+
+def _refuse(case: _Case) -> None:
+    """Raise Stays for a letter that nobody wrote, that must not be filed, or that a person has to look at first."""
+    letter, verdicts = case.letter, case.envelope.verdicts
+    if verdicts.get("virus") == envelope.FAIL:
+        raise Stays(ledger.REFUSED, "A virus was found in it.")
+    if case.approved:
+        _find_sender(case)
+        return
+    if letter.automatic:
+        raise Stays(ledger.AUTOMATIC, letter.automatic, waits=False)
+    _find_sender(case)
+    if case.settings.is_blocked(case.sender) or case.settings.is_blocked(letter.sender.address):
+        raise Stays(ledger.REFUSED, "The desk has blocked its sender.", waits=False)
+    if verdicts.get("spam") == envelope.FAIL:
+        raise Stays(ledger.WAITING, "It was found to be spam.")
+
+
+def _find_sender(case: _Case) -> None:
+    """Find who wrote the letter: From, or where that is the desk's own address, whom a forwarder names in its place.
+
+    Raises Stays where there is nobody.
+    """
+    letter = case.letter
+    case.sender, case.name = letter.sender.address, letter.sender.name
+    if _is_ours(case, case.sender):
+        candidates = [letter.original_sender, *letter.reply_to]
+        other = next((one for one in candidates if one.address and not _is_ours(case, one.address)), None)
+        if other is None:
+            raise Stays(ledger.AUTOMATIC, "It comes from an address of a desk itself.", waits=False)
+        case.marks.append(letter_texts.FORWARDED_BY + case.sender)
+        case.sender, case.name = other.address, other.name
+    if not requester_addresses.is_address(case.sender):
+        raise Stays(ledger.REFUSED, "It has no address of a sender, so that nobody could be answered.")
+
+
+def _is_ours(case: _Case, address: str) -> bool:
+    return bool(address) and (desk_addresses.is_ours(address) or case.settings.is_own(case.tenant.slug, address))
+
+
+# --- what becomes a comment or a ticket ---
+
+
+def _file(case: _Case) -> None:
+    desk, claim = case.desk, _claim(case)
+    people = members.members_of(desk.repository)
+    if claim and claim.is_agent and _answer_of_agent(case, claim, people):
+        return
+    case.marks += _marks(case, people)
+    person = requesters.ensure(desk, case.sender, name=case.name)
+    number = _ticket(case, desk, claim, person)
+    if not case.approved and (
+        reason := letter_rates.sentence(
+            desk.repository, sender=case.item.sender, number=number, subject=case.letter.subject
+        )
+    ):
+        raise Stays(ledger.WAITING, reason)
+    author = context.of_tenant(case.tenant, role=Role.VIEWER, user_id=person.id, user_name=person.label)
+    if number:
+        _comment(case, author, number)
+    else:
+        _new_ticket(case, author, person)
+
+
+def _claim(case: _Case) -> Claim | None:
+    """Return what the reply address among the envelope's recipients says, None without one."""
+    found = (reply_addresses.read(recipient) for recipient in case.envelope.recipients)
+    return next((claim for claim in found if claim and claim.tenant_id == case.tenant.tenant_id), None)
+
+
+def _answer_of_agent(case: _Case, claim: Claim, people: Sequence[Member]) -> bool:
+    """Write the comment of an agent who answers a notification. Raises Stays where it may be somebody else; False where
+    a person of the desk wants the letter filed all the same, as one from outside."""
+    agent = next((one for one in people if claim.is_of(one.id)), None)
+    if agent and agent.role.at_least(Role.AGENT) and _same(agent.email, case.sender) and case.is_confirmed:
+        author = context.of_tenant(case.tenant, role=agent.role, user_id=agent.id, user_name=agent.name)
+        try:
+            _comment(case, author, claim.number)
+        except NotFound:
+            raise Stays(ledger.REFUSED, f"There is no ticket {claim.number} any more.") from None
+        return True
+    if case.approved:
+        return False
+    if agent is None or not agent.role.at_least(Role.AGENT):
+        raise Stays(ledger.REFUSED, "It answers a notification to somebody who is no agent of this desk any more.")
+    raise Stays(
+        ledger.REFUSED,
+        f"It answers a notification to {agent.name}, but nothing shows that {agent.name} has sent it.",
+    )
+
+
+def _ticket(case: _Case, desk: TenantContext, claim: Claim | None, person: Requester) -> int:
+    """Return the number of the ticket that the letter belongs to, 0 for a new one."""
+    if claim:
+        summary = _summary(desk, claim.number)
+        if summary is None:
+            return 0
+        if claim.is_agent or not any(claim.is_of(one) for one in person.ids):
+            case.marks.append(letter_texts.OTHER_PERSON)
+        return claim.number
+    if not case.is_confirmed:
+        return 0
+    ids = dict.fromkeys([case.letter.in_reply_to, *reversed(case.letter.references)])
+    named = [one for one in ids if one][:_THREADS]
+    threads = [message_ids.read_message_id(one) or message_ids.known_message(desk, one) for one in named]
+    for number in dict.fromkeys(t.number for t in threads if t and t.tenant_id == case.tenant.tenant_id):
+        summary = _summary(desk, number)
+        if summary and summary.requester in person.ids:
+            return number
+    return 0
+
+
+def _summary(desk: TenantContext, number: int) -> SummaryItem | None:
+    try:
+        return changing.read(desk, number)
+    except NotFound:
+        return None
+
+
+def _marks(case: _Case, people: Sequence[Member]) -> list[str]:
+    found = []
+    if not case.is_confirmed:
+        found.append(letter_texts.UNCONFIRMED)
+        if any(_same(one.email, case.sender) for one in people):
+            found.append(letter_texts.CLAIMS_MEMBER)
+    return found
+
+
+def _same(one: str, other: str) -> bool:
+    try:
+        return folded(one) == folded(other)
+    except ValueError:
+        return False
+
+
+def _comment(case: _Case, author: TenantContext, number: int) -> None:
+    for attempt in range(_TRIES):
+        status = Status(changing.read(author, number).status)
+        then = Status.OPEN if not author.is_agent and Status.OPEN in MOVES[status] else None
+        body, text = _text(case, COMMENT_LIMIT)
+        try:
+            commenting.comment(author, number, body=body, then=then, companion=LetterRecord(case.item), letter=text)
+        except Invalid as error:
+            if error.field != "status" or attempt + 1 == _TRIES:
+                raise Stays(ledger.REFUSED, error.message) from error
+        else:
+            return
+
+
+def _new_ticket(case: _Case, author: TenantContext, person: Requester) -> None:
+    body, text = _text(case, DESCRIPTION_LIMIT)
+    try:
+        creating.create(
+            author,
+            requester=person,
+            channel=Channel.MAIL,
+            acknowledge=True,
+            title=" ".join(case.letter.subject.split())[:TITLE_LIMIT].strip() or "(no subject)",
+            description=body,
+            companion=LetterRecord(case.item),
+            letter=text,
+        )
+    except Invalid as error:
+        raise Stays(ledger.REFUSED, error.message) from error
+
+
+def _text(case: _Case, limit: int) -> tuple[str, FromLetter]:
+    """Return the text of the entry, and what is kept beside it: what is too long is folded, never dropped."""
+    letter = case.letter
+    files = [f"{part.name or part.type} ({_size(part.size)})" for part in letter.attachments[:_FILES]]
+    body, rest = letter.text[:limit], letter.text[limit:]
+    if not body.strip():
+        body = "(This letter has no text.)" if not files else "(This letter has files and no text.)"
+    verdicts = [f"{letter_texts.VERDICT}{name} {status}" for name, status in case.envelope.verdicts.items()]
+    return body, FromLetter(
+        stored.digest_of(case.item.pk),
+        message_id=letter.message_id,
+        folded="\n\n".join(filter(None, (rest, letter.folded))),
+        marks=(
+            *case.marks,
+            *verdicts,
+            *(letter_texts.FILE + name for name in files),
+            *(letter_texts.REMARK + remark for remark in letter.remarks),
+        ),
+        cc=tuple(one.address for one in letter.cc if one.address),
+    )
+
+
+def _size(count: int) -> str:
+    return f"{count / 1_000_000:.1f} MB" if count >= 1_000_000 else f"{max(1, round(count / 1000))} KB"

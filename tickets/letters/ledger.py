@@ -1,0 +1,138 @@
+"""Keep the ledger: each letter that came to a desk, and what became of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from portal.dynamo.store import Action, Page, Store, Transaction
+from portal.errors import ConditionFailed, NotFound, TransactionRefused
+from tickets.letters import stored
+from tickets.letters.envelope import Envelope
+from tickets.letters.stored import LedgerRow, LetterItem, WaitingRow
+from tickets.ticket import stored as tickets
+
+FILED, AUTOMATIC, REFUSED, WAITING, DISCARDED = "filed", "automatic", "refused", "waiting", "discarded"
+STATES: Final = (FILED, AUTOMATIC, REFUSED, WAITING, DISCARDED)
+OPEN: Final = (REFUSED, WAITING)  # somebody may still file or discard them
+_END: Final = "9"  # sorts behind all moments
+_LETTER: Final = "letter"  # the name of its member in a transaction
+_SHOWN: Final = 300  # characters of a sender, a subject and a reason
+
+
+class AlreadyFiled(Exception):
+    """The ledger has the letter already; `item` is the stored one."""
+
+    def __init__(self, item: LetterItem | None) -> None:
+        super().__init__("The letter is in the ledger.")
+        self.item = item
+
+
+def new(
+    repository: Store, digest: str, envelope: Envelope, *, size: int, sender: str = "", subject: str = ""
+) -> LetterItem:
+    """Return the row of a letter that is not stored yet, as filed."""
+    return LetterItem(
+        repository.key(stored.letter, digest),
+        ledger=repository.key(stored.ledger),
+        received_at=envelope.received_at,
+        state=FILED,
+        sender=(sender or envelope.sender)[:_SHOWN],
+        subject=subject[:_SHOWN],
+        size=size,
+        object=envelope.name,
+        sent_by=envelope.sender,
+        sent_to=list(envelope.recipients),
+        verdicts=json.dumps(envelope.verdicts, separators=(",", ":")),
+    )
+
+
+def find(repository: Store, digest: str) -> LetterItem | None:
+    """Return a letter by its digest: one consistent GetItem."""
+    return repository.get(LetterItem, stored.letter, digest, consistent=True)
+
+
+def get(repository: Store, digest: str) -> LetterItem:
+    """Return a letter by its digest, which came in an address. Raises NotFound."""
+    try:
+        found = find(repository, digest)
+    except ValueError:
+        found = None
+    if found is None:
+        raise NotFound("There is no such letter.")
+    return found
+
+
+def note(repository: Store, item: LetterItem, *, state: str, reason: str, open_to_people: bool = False) -> None:
+    """Write down a letter that becomes no ticket: one PutItem. Nothing changes where it was filed meanwhile."""
+    item.state, item.reason = state, reason[:_SHOWN]
+    item.waiting = repository.key(stored.waiting) if open_to_people else None
+    transaction = Transaction()
+    transaction.put(item, name=_LETTER, condition=_still_open())
+    try:
+        repository.transact(transaction)
+    except TransactionRefused as refused:
+        _blame(refused)
+        raise
+
+
+def discard(repository: Store, item: LetterItem) -> None:
+    """Say that a letter that waited for somebody becomes no ticket. Raises NotFound where it waits no more."""
+    actions: list[Action] = [LetterItem.state.set(DISCARDED), LetterItem.waiting.remove()]
+    try:
+        repository.update(item, actions, condition=LetterItem.state.is_in(*OPEN))
+    except ConditionFailed as failed:
+        raise NotFound("This letter was filed or discarded meanwhile.") from failed
+
+
+def letters(repository: Store, *, start: dict[str, Any] | None = None, limit: int) -> Page[LedgerRow]:
+    """Return letters, the newest first: one Query."""
+    return repository.query(LedgerRow, stored.ledger, descending=True, limit=limit, start=start)
+
+
+def waiting(repository: Store, *, start: dict[str, Any] | None = None, limit: int) -> Page[WaitingRow]:
+    """Return the letters that wait for somebody, the newest first: one Query."""
+    return repository.query(WaitingRow, stored.waiting, descending=True, limit=limit, start=start)
+
+
+def since(repository: Store, at: str, *, most: int) -> list[LedgerRow]:
+    """Return up to `most` letters that came at `at` or later, the newest first: one Query."""
+    return repository.query(LedgerRow, stored.ledger, between=(at, _END), descending=True, limit=most).items
+
+
+def objects_since(repository: Store, at: str) -> set[str]:
+    """Return the names of the objects of all letters that came at `at` or later: a Query for each megabyte of them."""
+    return {row.object for row in repository.query_all(LedgerRow, stored.ledger, between=(at, _END))}
+
+
+@dataclass
+class LetterRecord:
+    """Join a letter's row to the change that files it, in the place of the record of a request: the same letter again,
+    or the same notification, finds the row and changes nothing."""
+
+    item: LetterItem
+
+    def meanwhile(self) -> None:
+        """Do nothing: the letter is stored before it is filed."""
+
+    def join(self, transaction: Transaction, told: Any) -> None:
+        """Add the row, with the ticket and the entry that the letter becomes."""
+        entry = None if isinstance(told, tuple) else told
+        owner = tickets.owner_of(entry.pk if entry else told[0].pk)
+        self.item.number, self.item.entry = owner[1] if owner else 0, entry.sk if entry else ""
+        transaction.put(self.item, name=_LETTER, condition=_still_open())
+
+    def blame(self, refused: TransactionRefused) -> None:
+        """Raise AlreadyFiled where the row was what refused the transaction."""
+        _blame(refused)
+
+
+def _still_open() -> Any:
+    return LetterItem.pk.does_not_exist() | LetterItem.state.is_in(*OPEN)
+
+
+def _blame(refused: TransactionRefused) -> None:
+    reason = refused.reason(_LETTER)
+    if reason is not None and reason.item is not None:
+        raise AlreadyFiled(LetterItem.from_raw_data(reason.item)) from refused
