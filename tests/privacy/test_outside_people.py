@@ -14,6 +14,7 @@ from tests.support.commands import everything, run
 from tests.support.world import World, captured
 from tickets.data import desk_person, person_erasing, person_finding
 from tickets.desk import changing, commenting, creating
+from tickets.replies import mail_settings
 from tickets.requesters import requester_changes, requesters
 from tickets.requesters.requester_changes import Details
 from tickets.requesters.requesters import Requester
@@ -121,3 +122,21 @@ def test_the_page_of_an_owner_erases_a_requester(world: World, ada: Requester) -
     browser.send("/desk/settings/person/erase/", {"so_far": so_far, "typed_address": COUNTESS})
     assert "Erased person" in browser.get("/tickets/2/").content.decode()
     assert browser.get(f"/requesters/{ada.id}/").status_code == 404
+
+
+def test_an_address_that_got_a_copy_is_found_handed_out_and_forgotten(world: World, ada: Requester) -> None:
+    bob = world.context("bob", "acme")
+    commenting.comment(bob, 3, body="For both of you.", cc=["lin@example.org", ADA])
+    found = run("find_person", "acme", "lin@example.org").out
+    assert "copies of a letter" in found
+    assert run("erase_person", "acme", "lin@example.org", "--texts").status == 0
+    entry = bob.repository.query(stored.ActivityItem, stored.ticket, 3, begins_with=stored.ACTIVITY_PREFIX).items[-1]
+    assert list(entry.cc) == [ADA]
+
+
+def test_a_blocked_sender_is_found_and_stays_blocked(world: World, ada: Requester) -> None:
+    alice = world.context("alice", "acme")
+    mail_settings.change(alice, values={"blocked": [ADA]}, version=0, by=BY)
+    assert "blocked sender of mail" in run("find_person", "acme", ADA).out
+    assert run("erase_person", "acme", ADA, "--texts").status == 0
+    assert mail_settings.read(alice).blocked == (ADA,)

@@ -24,6 +24,7 @@ from tenants.tenancy.context import TenantContext
 from tickets.counting import stored
 from tickets.counting.stored import VerifiedItem, VerifyLeaseItem
 from tickets.data.desk_person import DeskPerson, PersonalPlace
+from tickets.replies import mail_settings
 from tickets.requesters import requester_changes, requesters
 from tickets.requesters.requesters import Requester
 
@@ -63,6 +64,8 @@ def places(tenant: TenantContext, person: DeskPerson, names: Collection[str]) ->
         yield from _in_verification(names, verified)
     if lease := tenant.repository.get(VerifyLeaseItem, stored.aggregate, sort=stored.VERIFYING):
         yield from _in_lease(names, lease)
+    if mail_settings.read(tenant).is_blocked(person.address):
+        yield PersonalPlace("blocked sender of mail", stays=True)
     if rows := person.trail_rows:
         shown = f", {person.trail_shown:,} of them since the erasure" * bool(person.erased_as and person.trail_shown)
         yield PersonalPlace(f"audit trail, {amount(rows, 'row')}{shown}", stays=True)

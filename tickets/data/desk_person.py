@@ -325,6 +325,11 @@ def tags_of(raw: Raw) -> list[str]:
     return [str(tag["S"]) for tag in raw.get("tags", {}).get("L", ())]
 
 
+def copied_to(raw: Raw) -> list[str]:
+    """Return the addresses that a letter went to in copy, of which an item of a ticket knows."""
+    return [str(one["S"]) for one in raw.get("cc", {}).get("L", ())]
+
+
 def names_in(person: DeskPerson, raw: Raw) -> set[str]:
     """Return by which names an item of a ticket knows the person: entries of its history tell of people by names."""
     found = {_text(raw, f"{name}_name") for name in _PARTS if person.is_who(_text(raw, name))}
@@ -365,7 +370,7 @@ def places(person: DeskPerson, names: Collection[str], number: int, raw: Raw) ->
         if not (one["field"] == "resolver" and one.get(when) in names)
     }
     shown = {f"{name}_name": _text(raw, f"{name}_name") for name in others_shown(person, raw)}
-    tags = {"tags": ", ".join(tags_of(raw))}
+    tags = {"tags": ", ".join(tags_of(raw)), "copies of a letter": ", ".join(copied_to(raw))}
     for name, text in (texts_of(raw) | tags | changed | shown).items():
         for begin, end in islice(person.mail.mentions(text), 1):
             around = text[max(0, begin - _AROUND) : end + _AROUND]

@@ -132,6 +132,9 @@ def _written(new: NewName, raw: Raw, name: str) -> Iterator[tuple[str, str | lis
     tags = desk_person.tags_of(raw)
     if (new_tags := [new.person.mail.replaced(tag, _tag(name)) for tag in tags]) != tags:
         yield "tags", [*dict.fromkeys(new_tags)]
+    copies = desk_person.copied_to(raw)
+    if (others_copied := [one for one in copies if not new.person.mail.is_in(one)]) != copies:
+        yield "cc", others_copied
 
 
 def _change(new: NewName, name: str, field: str, before: str = "", after: str = "") -> dict[str, str]:

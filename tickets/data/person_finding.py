@@ -275,7 +275,9 @@ def _told(person: DeskPerson, names: set[str], number: int, raw: Raw) -> Json | 
     kept = ("kind", "at", *_CHOICES, "created_at", "verb", "changes", *(f"{role}_name" for role in roles))
     what = "ticket" if raw["sk"]["S"] in (stored.SUMMARY, stored.DETAIL) else "history"
     told = {"of": what, "as": roles} | {name: plain[name] for name in kept if plain.get(name)} | wrote | mentions
-    return told | {"tags": tags} if (tags := desk_person.tags_of(raw)) else told
+    told |= {"tags": tags} if (tags := desk_person.tags_of(raw)) else {}
+    copied = any(map(person.mail.is_in, desk_person.copied_to(raw)))
+    return told | {"copied": True} if copied else told
 
 
 def _plain(raw: Raw) -> Json:
