@@ -12,9 +12,10 @@ from pydantic import Field
 from api.edge import answers, idempotency
 from api.edge.answers import ApiModel, ApiQuery
 from api.edge.routing import ApiRequest, ApiRouter
-from api.v1.ticket_schemas import CommentToAdd, Moment, NoteToAdd, Number
+from api.v1.ticket_schemas import CommentToAdd, FileOut, Moment, NoteToAdd, Number
 from portal.dynamo.transaction import Companion
 from tenants.api_keys.scopes import Scope
+from tickets.attachments import attachments
 from tickets.data import exporting
 from tickets.desk import commenting, timelines
 from tickets.ticket.fields import Status
@@ -66,6 +67,7 @@ class ActivityEntry(ApiModel, json_schema_extra={"example": _COMMENT}):
     letter: CommentLetter | None = Field(None, description="of comments that go to a requester by mail")
     verb: str | None = Field(None, description="of events")
     changes: list[ChangedField] | None = Field(None, description="of events")
+    files: list[FileOut] | None = Field(None, description="of comments and notes that have some")
 
     @classmethod
     def of(cls, entry: ActivityItem) -> Self:
@@ -120,7 +122,7 @@ def add_comment(request: ApiRequest, number: Number, comment: CommentToAdd) -> H
     """Add a comment, and change the status with it."""
     if comment.status is not None:
         request.caller.tenant_for(Scope.TICKETS_WRITE)
-    return _added(request, number, comment.body, then=comment.status, cc=comment.cc)
+    return _added(request, number, comment.body, comment.files, then=comment.status, cc=comment.cc)
 
 
 @router.declare(
@@ -132,20 +134,22 @@ def add_comment(request: ApiRequest, number: Number, comment: CommentToAdd) -> H
 )
 def add_note(request: ApiRequest, number: Number, note: NoteToAdd) -> HttpResponse:
     """Add an internal note, which viewers do not see."""
-    return _added(request, number, note.body, internal=True)
+    return _added(request, number, note.body, note.files, internal=True)
 
 
 def _added(
     request: ApiRequest,
     number: int,
     body: str,
+    files: list[str],
     *,
     internal: bool = False,
     then: Status | None = None,
     cc: Sequence[str] = (),
 ) -> HttpResponse:
     def write(companion: Companion[ActivityItem]) -> None:
-        how: Any = {"internal": internal, "then": then, "cc": cc, "companion": companion}
+        attached = attachments.uploaded(request.acting, files) if files else []
+        how: Any = {"internal": internal, "then": then, "cc": cc, "files": attached, "companion": companion}
         commenting.comment(request.acting, number, body=body, **how)
 
     def render(item: ActivityItem) -> HttpResponse:

@@ -30,6 +30,7 @@ from portal.dynamo.transaction import Companion, with_companion
 from portal.errors import Invalid
 from portal.web.heavy_work import heavy
 from tenants.api_keys.scopes import Scope
+from tickets.attachments import attachments
 from tickets.desk import bulk, changing, creating, filters, lists, timelines
 from tickets.desk.bulk import BulkRefused
 from tickets.desk.changing import EditConflict, Present, Wishes
@@ -121,7 +122,10 @@ def create_ticket(request: ApiRequest, ticket: TicketToCreate) -> HttpResponse:
 
     def write(companion: Companion[tuple[SummaryItem, str]]) -> None:
         person = _requester(request, ticket.requester) if ticket.requester else None
-        creating.create(request.acting, channel=Channel.API, requester=person, companion=companion, **ticket.values)
+        files = attachments.uploaded(request.acting, ticket.files) if ticket.files else ()
+        creating.create(
+            request.acting, channel=Channel.API, requester=person, files=files, companion=companion, **ticket.values
+        )
 
     def render(made: tuple[SummaryItem, str]) -> HttpResponse:
         shown = TicketInFull.whole(request.tenant, *made)

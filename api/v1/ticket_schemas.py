@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, Strict, model_validator
@@ -10,6 +11,7 @@ from api.edge.answers import ApiInput, ApiModel, ApiQuery
 from api.edge.sentences import TextPattern
 from portal.errors import Invalid
 from tenants.tenancy.context import TenantContext
+from tickets.attachments.attachments import MOST_FILES
 from tickets.desk import changing
 from tickets.desk.filters import TicketFilter
 from tickets.search.results import Hit, Where
@@ -27,7 +29,7 @@ from tickets.ticket.fields import (
     Priority,
     Status,
 )
-from tickets.ticket.stored import SummaryItem
+from tickets.ticket.stored import FileMap, SummaryItem
 
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2026-11-20T09:30:00.000000Z"])]
 Number = Annotated[int, Field(ge=1, le=10**15 - 1)]
@@ -43,6 +45,13 @@ _Days = Annotated[
 _Tag = Annotated[str, Field(max_length=TAG_LIMIT), TextPattern("^[^,#|<>]*$", "This takes one tag.")]
 _Resolver = Annotated[str, TextPattern("^(none|[0-9a-f]{32})$", "This needs the id of a member, or none.")]
 
+FILE: Final[dict[str, Any]] = {
+    "id": "4f1c2d3e5a6b47c8d9e0f1a2b3c4d5e6",
+    "name": "report.pdf",
+    "size": 48210,
+    "type": "application/pdf",
+    "state": "unscanned",
+}
 _LISTED: Final[dict[str, Any]] = {
     "number": 7,
     "title": "The printer on the third floor",
@@ -257,6 +266,30 @@ _Priority = Annotated[Priority, Strict(False)]
 _Status = Annotated[Status, Strict(False)]
 
 
+FileId = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+_Files = Annotated[
+    list[FileId],
+    Field(max_length=MOST_FILES, description="ids of files that were sent by the forms of `POST /files`"),
+]
+
+
+class FileOut(ApiModel, json_schema_extra={"example": FILE}):
+    """A file of a description, a comment or a note."""
+
+    id: str
+    name: str
+    size: int = Field(description="in bytes")
+    type: str = Field(description="a media type, by the content")
+    state: str = Field(
+        description="waiting, clean, refused, unscanned or removed: what a scanner says, where there is one"
+    )
+
+    @classmethod
+    def all_of(cls, files: Iterable[FileMap]) -> list[Self]:
+        """Make one of each file that an item lists."""
+        return [cls(id=one.id, name=one.name, size=int(one.size), type=one.type, state=one.state) for one in files]
+
+
 class _TicketValues(ApiInput):
     """Values of a ticket's fields."""
 
@@ -264,7 +297,7 @@ class _TicketValues(ApiInput):
     def values(self) -> dict[str, Any]:
         """Return the values that are given, as the rules take them: null empties a field. Raises Invalid."""
         given: dict[str, Any] = {}
-        for name in self.model_fields_set - {"version", "requester"}:
+        for name in self.model_fields_set - {"version", "requester", "files"}:
             value = getattr(self, name)
             given[name.removesuffix("_id")] = tag_list(value) if name == "tags" else value or ""
         return given
@@ -294,6 +327,7 @@ class TicketToCreate(
         max_length=400,
         description="a requester's id, an address, or `Name <address>`: an address that nobody has adds the person",
     )
+    files: _Files = Field(default_factory=list)
 
 
 class TicketToChange(
@@ -328,12 +362,14 @@ class CommentToAdd(ApiInput, json_schema_extra={"example": {"body": "It works ag
         max_length=20,
         description="mail addresses that get a copy, where the ticket's requester is outside the desk",
     )
+    files: _Files = Field(default_factory=list)
 
 
 class NoteToAdd(ApiInput, json_schema_extra={"example": {"body": "The printer is from 1998."}}):
     """An internal note."""
 
     body: _Body
+    files: _Files = Field(default_factory=list)
 
 
 class TicketNamed(ApiInput):

@@ -9,6 +9,7 @@ from api.v1 import (
     activity_routes,
     aggregate_routes,
     audit_routes,
+    file_routes,
     follower_routes,
     member_routes,
     requester_routes,
@@ -18,6 +19,7 @@ from api.v1 import (
 
 _RESOURCES: Final = {
     "Tickets": "Tickets with what was said and done about them.",
+    "Files": "Files of tickets: sent to the bucket and had from it, never through this API.",
     "Requesters": "People outside the desk, for whom tickets are opened.",
     "Members": "Who belongs to the desk, and whom tickets can be assigned to.",
     "Numbers": "What the dashboard shows: counted already, at the same cost for any number of tickets.",
@@ -35,6 +37,7 @@ version_1: Final = RoutedApi(
 version_1.add_router("", ticket_routes.router, tags=["Tickets"])
 version_1.add_router("", activity_routes.router, tags=["Tickets"])
 version_1.add_router("", follower_routes.router, tags=["Tickets"])
+version_1.add_router("", file_routes.router, tags=["Files"])
 version_1.add_router("", member_routes.router, tags=["Members"])
 version_1.add_router("", requester_routes.router, tags=["Requesters"])
 version_1.add_router("", aggregate_routes.router, tags=["Numbers"])

@@ -19,6 +19,7 @@ OPENED_BY = (
     ("POST", r"tickets/_/notes", Scope.NOTES_WRITE),
     ("GET", r"tickets(/.+)?|search", Scope.TICKETS_READ),
     ("POST PATCH", r"tickets(/.+)?", Scope.TICKETS_WRITE),
+    ("POST", r"files", Scope.COMMENTS_WRITE),
     ("GET", r"members(/_)?", Scope.MEMBERS_READ),
     ("PUT DELETE", r"tickets/_/followers/_", Scope.TICKETS_WRITE),
     ("GET", r"requesters(/_)?", Scope.REQUESTERS_READ),

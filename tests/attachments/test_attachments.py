@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.errors import Invalid
+from portal.errors import Conflict
 from portal.objects.object_store import ObjectStore
 from tests.attachments.conftest import PNG, send
 from tests.support.world import World
@@ -60,5 +60,5 @@ def test_a_form_that_was_tampered_with_is_refused(world: World, content: bytes, 
     status, answer = send(upload.form, content, **changed)
     assert status >= 400
     assert why.lower() in answer.lower()
-    with pytest.raises(Invalid, match="has not arrived"):
+    with pytest.raises(Conflict, match="has not arrived"):
         attachments.uploaded(world.context("bob", "acme"), [upload.file.id])

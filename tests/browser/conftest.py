@@ -83,7 +83,8 @@ class Witness:
             self.problems.append(f"console: {text}")
 
     def _request(self, request: Request) -> None:
-        if not request.url.startswith((f"{self.portal.url}/", "data:")):
+        # Files go to the bucket itself, and come from there.
+        if not request.url.startswith((f"{self.portal.url}/", "data:", f"{settings.OBJECTS_ORIGIN}/")):
             self.problems.append(f"a request to another origin: {request.url}")
 
     def _response(self, response: Response) -> None:

@@ -45,6 +45,7 @@ ACMES = {
     "member_id": "d" * 32,
     "webhook_id": "ep_0123456789abcdef",
     "requester": f"rq_{'d' * 32}",
+    "requester_id": f"rq_{'d' * 32}",
     "file_id": "d" * 32,
     "invite": "e" * 32,
     "session": "f" * 32,
@@ -120,6 +121,7 @@ def acme() -> World:
     ACMES["session"] = stored.session(world.browser("bob", "acme").session_key)
     ACMES["api_key"] = make_key(alice)[0].api_key_prefix
     ACMES["requester"] = requesters.ensure(alice, "acmes-secret@example.org", name=SECRET).id
+    ACMES["requester_id"] = ACMES["requester"]
     file = attachments.store(alice, f"{SECRET}.txt", SECRET.encode())
     commenting.comment(alice, 7, body=SECRET, files=[file])
     ACMES["file_id"] = file.id

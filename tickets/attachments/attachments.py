@@ -21,7 +21,7 @@ from django.conf import settings
 from portal import clock, plain_text
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import Action, Transaction
-from portal.errors import TRANSACTION_CONFLICT, Invalid, NotFound, TransactionRefused
+from portal.errors import TRANSACTION_CONFLICT, Conflict, Invalid, NotFound, TransactionRefused
 from portal.objects.object_store import ObjectStore, UploadForm
 from tenants.tenancy.context import TenantContext
 from tickets.attachments import file_types, scanning, stored
@@ -125,6 +125,12 @@ def store(tenant: TenantContext, name: str, content: bytes, content_type: str = 
     return FileRef.of(item)
 
 
+class NotArrived(Conflict):
+    """A file has not arrived, or is somebody else's. Nothing was written."""
+
+    code = "file_not_arrived"
+
+
 @dataclass
 class ArrivedFiles:
     """Files that have arrived, and a sentence for each that has not."""
@@ -134,12 +140,13 @@ class ArrivedFiles:
 
 
 def uploaded(tenant: TenantContext, file_ids: Sequence[str]) -> list[FileRef]:
-    """Return the files of these ids, as `arrived`. Raises Invalid for the first that has not arrived."""
+    """Return the files of these ids, as `arrived`. Raises NotArrived for the first that has not, and Invalid for too
+    many."""
     if len({*file_ids}) > MOST_FILES:
         raise too_many()
     found = arrived(tenant, file_ids)
     if found.problems:
-        raise Invalid(found.problems[0], field="files")
+        raise NotArrived(found.problems[0], field="files")
     return found.files
 
 

@@ -25,7 +25,7 @@ from tickets.requesters import requesters
 from tickets.requesters.stored import is_requester
 from tickets.ticket import stored
 from tickets.ticket.fields import ASSIGNEE, FIELDS, OPTIONAL, Status
-from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, SummaryItem
+from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, FileMap, SummaryItem
 from tickets.verification.recount import last_number
 
 Json = dict[str, Any]
@@ -86,7 +86,15 @@ def entry(one: ActivityItem) -> Json:
             "note": one.delivery_note or None,
             "cc": list(one.cc or ()),
         }
-    return told
+    return told | {"files": files(one.files)} if one.files else told
+
+
+def files(listed: Iterable[FileMap]) -> list[Json]:
+    """Return the files of an entry, without their content."""
+    return [
+        {"id": file.id, "name": file.name, "size": int(file.size), "type": file.type, "state": file.state}
+        for file in listed
+    ]
 
 
 def _days(summary: SummaryItem) -> Json:
