@@ -139,6 +139,7 @@ def test_a_seeded_ticket_has_the_attributes_of_one_that_the_rules_wrote_and_can_
     commenting.comment(alice, number, body="Hello", then=Status.CLOSED)
     # What only some tickets have met.
     sometimes = {"commented_at", "noted_at", "request", "resolved_at", "reopened_at", "responded_at"}
+    sometimes |= {"tenant_requester"}
 
     def shapes(numbers: range) -> set[tuple[str, ...]]:
         wanted = {stored.ticket(alice.tenant_id, n) for n in numbers}
@@ -183,7 +184,7 @@ def test_a_finished_one_does_nothing_and_costs_two_reads_per_tenant(engine: None
 
 
 def test_if_empty_finishes_what_was_interrupted_and_then_costs_two_reads_and_leaves_it_alone(engine: None) -> None:
-    with broken_at(4, "before", Unavailable("The database cannot be reached.")):
+    with broken_at(6, "before", Unavailable("The database cannot be reached.")):
         assert small().status == 1
     assert small("--if-empty").status == 0
     assert counter() == 7
@@ -251,8 +252,9 @@ def test_one_that_ends_at_any_of_its_writes_is_finished_by_the_next(
         with broken_at(write, moment, Unavailable("The database cannot be reached.")) as writes:
             ended = tiny()
         if len(writes) < write:
-            # The counter, the record, two blocks of parts, summaries and record, the record once more.
-            assert len(writes) == 9
+            # Two batches of customers, the counter, the record, two blocks of parts, summaries and record, the record
+            # once more.
+            assert len(writes) == 11
             return
         assert (ended.status, "Run it again with the same arguments" in ended.err) == (1, True)
         assert tiny().status == 0
@@ -271,7 +273,7 @@ def test_one_that_is_finished_on_another_day_keeps_the_day_of_its_beginning(
     whole = content_of_acme()
     clear()
     monkeypatch.setattr(demonstration, "BLOCK", 3)
-    with broken_at(9, "before", Unavailable("The database cannot be reached.")):
+    with broken_at(11, "before", Unavailable("The database cannot be reached.")):
         assert small().status == 1
 
     assert run("seed", "--today", "2026-04-01", "--tenants", 1, "--tickets", 7, "--users", 2).status == 0
@@ -285,7 +287,7 @@ def test_a_larger_one_first_finishes_what_was_interrupted(engine: None, monkeypa
     whole = content_of_acme()
     clear()
     monkeypatch.setattr(demonstration, "PARALLEL", 1)
-    with broken_at(6, "before", Unavailable("The database cannot be reached.")):
+    with broken_at(8, "before", Unavailable("The database cannot be reached.")):
         assert small().status == 1
 
     assert seeded(*larger).status == 0
@@ -296,8 +298,9 @@ def test_an_interrupted_one_leaves_tickets_alone_that_people_changed_since(
     engine: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(demonstration, "PARALLEL", 1)
-    # The counter, the record, two batches of parts, the summaries; then the record is not written.
-    with broken_at(6, "before", Unavailable("The database cannot be reached.")) as writes:
+    # Two batches of customers, the counter, the record, two batches of parts, the summaries; then the record is not
+    # written.
+    with broken_at(8, "before", Unavailable("The database cannot be reached.")) as writes:
         assert small().status == 1
     assert writes[-2:] == ["BatchWriteItem", "BatchWriteItem"]
     summary = changing.read(acme(), 2)
@@ -376,8 +379,9 @@ def test_tickets_are_written_in_batches(engine: None) -> None:
 
     calls = Counter(c.operation for c in bill.calls)
     items = sum(len(h.entries) + 2 for h in histories(100, users=0))
-    # Two blocks: each ends in up to four parallel' incomplete batches, two of summaries and one record.
-    assert calls["BatchWriteItem"] <= items / 25 + 2 * (4 + 1) + 2
+    # Two batches of customers, and two blocks: each ends in up to four parallel' incomplete batches, two of summaries
+    # and one record.
+    assert calls["BatchWriteItem"] <= items / 25 + 2 * (4 + 1) + 4
     assert bill.trips < 100
 
 

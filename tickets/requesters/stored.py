@@ -94,6 +94,7 @@ declare(
         # A letter from somebody new makes its requester as the tenant; people's changes are written with audit rows.
         Grant("tenant", REQUESTERS, ("BatchGetItem", "GetItem", "PutItem", "Query")),
         Grant("platform", REQUESTERS, ("DeleteItem", "PutItem", "UpdateItem")),
+        Grant("seed", REQUESTERS, ("BatchWriteItem",), "WriteRequesters", leading_keys=keys.ALL_COLLECTIONS),
     ),
 )
 

@@ -203,6 +203,16 @@ class CastMember:
 
 
 @dataclass(frozen=True)
+class Contact:
+    """A customer who writes to one desk: a requester, without an account."""
+
+    id: str
+    name: str
+    company: str
+    address: str
+
+
+@dataclass(frozen=True)
 class CastDesk:
     """One tenant of the demonstration. `members` begins with the owner; `contacts` are customers, without accounts."""
 
@@ -211,7 +221,7 @@ class CastDesk:
     slug: str
     tickets: int
     members: tuple[CastMember, ...]
-    contacts: tuple[tuple[str, str], ...]  # name, company
+    contacts: tuple[Contact, ...]
 
     @property
     def owner(self) -> Person:
@@ -267,14 +277,16 @@ def _colleagues(seed: int, slug: str, count: int, owner: bool) -> Iterator[CastM
         yield CastMember(Person(made_id(seed, "user", email), email, f"{first} {last}"), role)
 
 
-def _contacts(seed: int, slug: str, *, not_called: set[str]) -> Iterator[tuple[str, str]]:
+def _contacts(seed: int, slug: str, *, not_called: set[str]) -> Iterator[Contact]:
     """Yield customers, none of them with the name of a member: a timeline would not tell the two apart."""
     rng = _random(seed, slug, "contacts")
-    for _ in range(_CONTACTS):
+    for number in range(_CONTACTS):
         name = f"{rng.choice(words().first_names)} {rng.choice(words().last_names)}"
         while name in not_called:
             name = f"{rng.choice(words().first_names)} {rng.choice(words().last_names)}"
-        yield name, rng.choice(words().customers)
+        company = rng.choice(words().customers)
+        address = f"{slug_of(name)}.{number}@{slug_of(company)}.example"
+        yield Contact(f"rq_{made_id(seed, 'contact', slug, number)}", name, company, address)
 
 
 def _random(*parts: object) -> random.Random:

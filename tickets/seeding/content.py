@@ -86,11 +86,14 @@ class _Play:
         self.agents = desk.agents
         self.scenario = rng.choice(scenarios())
         self.way = rng.randrange(2)
-        self.contact, company = rng.choice(desk.contacts)
+        contact = rng.choice(desk.contacts)
+        self.contact, company = contact.name, contact.company
+        self.customer = (contact.id, contact.name)
         self.agent = self._an_agent()
         # Every fourth ticket is written down by an agent, after a call.
         caller = self._an_agent() if rng.random() < 0.25 else None
-        self.requester = (caller.id, caller.name) if caller else ("", self.contact)
+        self.is_call = caller is not None
+        self.requester = (caller.id, caller.name) if caller else self.customer
         # Drawn by a generator of its own, so that all else is what it was before there were channels.
         drawn = random.Random(f"{self.identity}/channel").choice(_CHANNELS)  # noqa: S311
         self.channel = Channel.HAND if caller else drawn
@@ -134,7 +137,7 @@ class _Play:
 
     def _called(self) -> str:
         """Say whose call an agent has written down: answers greet that person."""
-        return f"Written down after a call from {self.contact}.\n\n" if self.requester[0] else ""
+        return f"Written down after a call from {self.contact}.\n\n" if self.is_call else ""
 
     def _fate(self) -> Status:
         age = (self.now - self.created_at) / timedelta(days=1)
@@ -154,7 +157,7 @@ class _Play:
             self.steps[-1].append(self._move(fate, self.agent.id, self.agent.name))
         if self.status is Status.RESOLVED and self.rng.random() < 0.08:
             relapse = self._comment("customer", self.rng.choice(words().relapses))
-            self.steps.append([relapse, self._move(Status.OPEN, "", self.contact)])
+            self.steps.append([relapse, self._move(Status.OPEN, *self.customer)])
             remedy = self._comment("agent", self.rng.choice(words().remedies))
             self.steps.append([remedy, self._move(Status.RESOLVED, self.agent.id, self.agent.name)])
         if fate is Status.CLOSED:
@@ -187,7 +190,7 @@ class _Play:
     def _speak(self, turn: Turn, *, solves: bool) -> None:
         step = [self._comment(turn.by, turn.says[self.way % len(turn.says)])]
         if turn.by == "customer" and self.status is Status.PENDING:
-            step.append(self._move(Status.OPEN, "", self.contact))
+            step.append(self._move(Status.OPEN, *self.customer))
         elif solves:
             step.append(self._move(Status.RESOLVED, self.agent.id, self.agent.name))
         elif turn.by == "agent" and self.status is Status.OPEN and self.rng.random() < 0.8:
@@ -196,7 +199,7 @@ class _Play:
 
     def _comment(self, by: str, text: str) -> PastEntry:
         if by == "customer":
-            return PastEntry("comment", self.now, "", self.contact, body=self._fill(text))
+            return PastEntry("comment", self.now, *self.customer, body=self._fill(text))
         kind = "note" if by == "note" else "comment"
         return PastEntry(kind, self.now, self.agent.id, self.agent.name, body=self._fill(text))
 

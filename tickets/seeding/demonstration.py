@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from functools import partial
 from typing import Final
 
 from django.conf import settings
 
+from portal import clock
 from portal.dynamo.client import Item, fan_out
 from portal.dynamo.store import Store
 from portal.errors import Forbidden
@@ -25,6 +26,7 @@ from tenants.tenancy.context import TenantContext
 from tenants.tenancy.stored import TenantStatus
 from tickets.data import stored as import_keys
 from tickets.desk.history import TicketItems, collection
+from tickets.requesters import requesters
 from tickets.seeding import cast
 from tickets.seeding.cast import Accounts, CastDesk, ensure_tenant
 from tickets.seeding.content import invent
@@ -109,6 +111,8 @@ def _write_tickets(
     tenant: TenantContext, desk: CastDesk, record: SeedItem | None, *, seed: int, users: int, day: date
 ) -> Iterator[int]:
     """Write the desk's missing tickets; yields how many, block by block."""
+    if record is None:
+        _write_contacts(tenant, desk, day)
     if record is not None and record.written < record.planned:
         # Tickets follow from the plan that they are part of, so the old one is finished first, as it was.
         former = cast.desk(desk.name, seed=seed, tickets=int(record.planned), users=int(record.users))
@@ -116,6 +120,18 @@ def _write_tickets(
     if record is None or record.planned < desk.tickets or record.users < users:
         record = _reserve(tenant.repository, record, tickets=desk.tickets, users=users, day=day)
         yield from _fill(tenant, desk, record, seed=seed)
+
+
+def _write_contacts(tenant: TenantContext, desk: CastDesk, day: date) -> None:
+    """Write the desk's customers as requesters. Later runs leave them as people have changed them."""
+    items: list[Item] = []
+    for contact in desk.contacts:
+        profile = requesters.new_profile(
+            tenant, contact.id, addresses=[contact.address], name=contact.name, organisation=contact.company
+        )
+        profile.created_at = clock.stamp(datetime(day.year, day.month, day.day, tzinfo=UTC))
+        items += [profile, requesters.address_item(tenant, contact.address, profile)]
+    tenant.repository.put_all(items)
 
 
 def _reserve(repository: Store, record: SeedItem | None, *, tickets: int, users: int, day: date) -> SeedItem:
