@@ -46,7 +46,7 @@ def workers(environ: MutableMapping[str, str]) -> list[Command]:
     server are."""
     there = {name: line for name, line in _lines() if line[0] in get_commands()}
     environ.setdefault("WEBHOOK_RECEIVER", f"http://{LOOPBACK}:{_port(RECEIVER_PORT)}")
-    environ.setdefault("MAIL_DOMAIN", settings.MAIL_DOMAIN or MAIL_DOMAIN)
+    environ.setdefault("MAIL_DOMAIN", getattr(settings, "MAIL_DOMAIN", "") or MAIL_DOMAIN)
     environ.setdefault("MAIL_RECEIVER", f"{LOOPBACK}:{_port(MAIL_PORT)}")
     mail_port = environ["MAIL_RECEIVER"].rpartition(":")[2]
     quiet = {"LOG_LEVEL": "WARNING", **environ}
