@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from delivery.queues import queue_transport
 from delivery.queues.queue_transport import ATTRIBUTES, BATCH
 from portal.dynamo import retry
 from portal.errors import Invalid, PortalError
@@ -19,6 +20,7 @@ from portal.queueing import sqs_client
 
 log = logging.getLogger("pooldesk.delivery")
 
+VISIBILITY_SECONDS = queue_transport.VISIBILITY_SECONDS  # after which what a dead process had is seen by another
 POLL_SECONDS: Final = 5  # a poll is not cancelled, so stopping takes as long
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0  # seconds, while the queue is away
 
@@ -55,7 +57,9 @@ def read(queue: str, *, wait: int = POLL_SECONDS) -> Counter[str]:
     Raises Unavailable, Throttled and Rejected where the queue itself cannot be read.
     """
     connection, name, counts = sqs_client.queue_connection("delivery"), sqs_client.full_name(queue), Counter[str]()
-    answer = connection.call("ReceiveMessage", name, MaxNumberOfMessages=BATCH, WaitTimeSeconds=wait)
+    answer = connection.call(
+        "ReceiveMessage", name, MaxNumberOfMessages=BATCH, WaitTimeSeconds=wait, VisibilityTimeout=VISIBILITY_SECONDS
+    )
     for message in answer.get("Messages", []):
         outcome = take(queue, message["Body"])
         counts[outcome] += 1

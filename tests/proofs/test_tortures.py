@@ -17,7 +17,7 @@ from portal.errors import Forbidden
 from proofs import cleanup
 from proofs.forked import Journal, lines
 from proofs.harness import Torture
-from proofs.scenarios import delivery, move, outage, replay, reshard, search, stream
+from proofs.scenarios import delivery, letter_traffic, move, outage, replay, reshard, search, stream
 from tests.support import commands
 from tests.support.world import World
 from tickets.ticket import stored
@@ -26,6 +26,7 @@ SCENARIOS: dict[str, type[Torture]] = {
     "delivery": delivery.Delivery,
     "demo": outage.Outage,
     "idempotency": replay.Replay,
+    "letters": letter_traffic.Letters,
     "move": move.DeskMove,
     "reshard": reshard.Reshard,
     "search": search.SearchTorture,
@@ -34,6 +35,7 @@ SCENARIOS: dict[str, type[Torture]] = {
 SMALL: dict[str, dict[str, float]] = {
     "delivery": {"events": 40, "kills": 3, "tenants": 1, "writers": 1, "dispatchers": 1, "consumers": 1, "seed": 3},
     "idempotency": {"posts": 30, "kills": 3, "seed": 5},
+    "letters": {"letters": 25, "kills": 4, "tenants": 1, "workers": 1, "seed": 3},
     "move": {"tickets": 10, "writers": 1, "readers": 1, "kills": 1, "writes": 3, "reads": 4, "rate": 40, "seed": 5},
     "reshard": {"tickets": 20, "writers": 1, "readers": 1, "kills": 1, "rate": 40, "pause": 0.5, "seed": 5},
     "search": {"tickets": 15, "kills": 1, "seed": 5},
@@ -50,6 +52,8 @@ def killed(name: str, found: dict[str, Any]) -> None:
         assert found["heard"] > found["replayed"] > 0
         assert found["kills"] == {"before": 1, "behind": 1, "anywhere": 1}
         assert found["unheard"] > 0
+    elif name == "letters":
+        assert (found["letters"], found["kills"]) == (25, dict.fromkeys(letter_traffic.ROLES, 1))
     elif name == "move":
         assert (found["killed_at"], found["writes"] > 5, found["reads"] > 5) == (["copying"], True, True)
         (leg,) = found["legs"]

@@ -1,0 +1,225 @@
+"""Kill what receives, files, answers and sends letters, and ask whether each was filed once and each answer was sent.
+
+A mail program sends letters by SMTP and sends one again until it was taken, as mail servers do. An agent answers each
+ticket that comes of it. Three things are asked: is each letter one ticket; has each answer reached the mail server of
+the customers; does the ticket say so.
+"""
+
+from __future__ import annotations
+
+import email
+import email.policy
+import re
+import smtplib
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from email.message import EmailMessage
+from functools import partial
+from typing import Any, ClassVar, Final
+
+from aiosmtpd.controller import Controller
+from django.conf import settings
+from django.core.management import call_command
+
+from delivery.queues import consumer, queue_readers
+from delivery.queues.queue_transport import QueueTransport
+from portal.dynamo.store import Store
+from portal.objects import object_store
+from portal.objects.object_store import ObjectStore
+from proofs import stored
+from proofs.forked import Journal
+from proofs.harness import Torture, count, patiently
+from proofs.scenarios import load
+from proofs.scenarios.hostile_poller import LEASE_SECONDS
+from tickets.desk import commenting
+from tickets.letters import smtp_receiver
+from tickets.letters import stored as letter_rows
+from tickets.letters.ledger import FILED
+from tickets.letters.stored import INCOMING, LedgerRow
+from tickets.ticket.stored import SENT, ActivityItem, SummaryItem
+
+ROLES: Final = ("receiver", "worker", "dispatcher", "agent")
+_HOST: Final = "127.0.0.1"
+_RETRY: Final = 0.2  # seconds until a letter that was not taken is sent again
+_VISIBLE_AGAIN: Final = 12  # seconds after which another worker sees what a killed one had
+PATIENCE: Final = 240.0  # seconds without any progress, after which it is given up
+_ANSWER: Final = re.compile(r"Answer to (letter \d+)\b")
+
+
+def write(told: Journal, seed: int, *, port: int, addresses: list[str], letters: int) -> None:
+    """Send so many letters, each until the receiver has taken it."""
+    for number in range(1, letters + 1):
+        letter = EmailMessage()
+        letter["From"] = f"Customer {number} <customer-{number}@customers.example>"
+        letter["To"] = addresses[number % len(addresses)]
+        letter["Subject"] = f"letter {number}"
+        letter["Message-ID"] = f"<{seed}.{number}@customers.example>"
+        letter.set_content(f"This is what letter {number} says.")
+        while True:
+            try:
+                with smtplib.SMTP(_HOST, port, timeout=60) as connection:
+                    connection.send_message(letter)
+                break
+            except (smtplib.SMTPException, OSError):
+                time.sleep(_RETRY)
+        told.write(events=number)
+
+
+def receive(told: Journal, seed: int, *, port: int) -> None:
+    """Take letters by SMTP, until it is killed."""
+    smtp_receiver.controller(_HOST, port).start()
+    threading.Event().wait()
+
+
+def work(told: Journal, seed: int, *, port: int) -> None:
+    """File what has come in and send what goes out to the customers' mail server, until it is killed."""
+    settings.MAIL_TRANSPORT = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT = _HOST, port
+    settings.EMAIL_USE_TLS = settings.EMAIL_USE_SSL = False
+    consumer.VISIBILITY_SECONDS = _VISIBLE_AGAIN  # type: ignore[misc]
+    queue_readers.VISIBILITY_SECONDS = _VISIBLE_AGAIN
+    call_command("run_delivery", "--worker", "1", "--of", "1", "--metrics", "0")
+
+
+def dispatch(told: Journal, seed: int) -> None:
+    """Send what the outbox holds to the queues, until it is killed."""
+    call_command("run_dispatch", "--lease", str(LEASE_SECONDS), "--metrics", "0")
+
+
+def answer(told: Journal, seed: int, *, tenants: list[str]) -> None:
+    """Answer each ticket of these tenants that has no answer yet, until it is killed."""
+    while True:
+        for desk in load.desks(tenants):
+            agent = desk.agent
+            for number, items in stored.collections(agent.repository):
+                summary = next((item for item in items if isinstance(item, SummaryItem)), None)
+                if summary is not None and not summary.comment_count:
+                    commenting.comment(agent, number, body=f"Answer to {summary.title}.", request_id=f"answer-{number}")
+        time.sleep(_RETRY)
+
+
+class CustomersMail:
+    """The mail server of the customers: counts the answers to each letter."""
+
+    def __init__(self) -> None:
+        self.answers: Counter[str] = Counter()
+
+    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
+        """Take a letter."""
+        message: Any = email.message_from_bytes(envelope.content, policy=email.policy.default)
+        self.answers.update(set(_ANSWER.findall(message.get_body(("plain",)).get_content().partition("\n>")[0])))
+        return "250 taken"
+
+    @contextmanager
+    def serving(self) -> Iterator[int]:
+        """Serve on this machine while the context lasts. Yields the port."""
+        controller = Controller(self, hostname=_HOST, port=free_port())
+        controller.start()
+        try:
+            yield controller.port
+        finally:
+            controller.stop()
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on now."""
+    with socket.create_server((_HOST, 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+class Letters(Torture):
+    help = (
+        "Torture the mail of desks, on the running engine: letters come in by SMTP to temporary tenants, an agent "
+        "answers each, and the processes that receive, file, answer and send are killed at any moment. Then each "
+        "letter must be one ticket, and each answer must have come to a mail server on this machine. Needs DEBUG=1 and "
+        "a local engine. Tenants, tickets and letters are removed in the end; rows of the outbox stay until their TTL. "
+        "Exit status: 0 each was filed once and answered; 1 something was lost, filed twice, not sent or not marked."
+    )
+    options: ClassVar = {
+        "letters": count(1_000, "N", "to send"),
+        "kills": count(12, "K", "of all processes", 0),
+        "tenants": count(3, "T", "to write to"),
+        "workers": count(2, "W", "at a time"),
+    }
+    must_be_empty = ("lost", "filed_twice", "not_filed", "left_in_the_bucket", "unanswered", "unmarked")
+    kept = "Each letter is one ticket, and each answer was sent and is marked so."
+    environ: ClassVar = {"DELIVERY_IN_FLIGHT": "100000", "DELIVERY_PER_SECOND": "100000", "DELIVERY_BURST": "100000"}
+
+    def work(self) -> None:
+        plan, self.customers = self.plan, CustomersMail()
+        QueueTransport().create_all()
+        queue_readers.create_missing()
+        object_store.create_bucket()
+        self.make_tenants(plan.tenants)
+        ids = [tenant.tenant_id for tenant in self.tenants]
+        addresses = [f"{tenant.slug}@{settings.MAIL_DOMAIN}" for tenant in self.tenants]
+        with ExitStack() as context:
+            customers, port = context.enter_context(self.customers.serving()), free_port()
+            self.start_all(
+                receiver=(1, receive, {"port": port}),
+                worker=(plan.workers, work, {"port": customers}),
+                dispatcher=(1, dispatch, {}),
+                agent=(1, answer, {"tenants": ids}),
+                writer=(1, write, {"port": port, "addresses": addresses, "letters": plan.letters}),
+            )
+            with self.stage("Writing letters", plan.letters) as progress:
+                kills = [partial(self._kill_one, ROLES[n % len(ROLES)]) for n in range(plan.kills)]
+                self.inject(kills, "writer", plan.letters, progress.advance, replace=ROLES)
+                self._wait_until_answered(progress.label)
+            for role in ("writer", *ROLES):
+                self.end(role)
+
+    def _kill_one(self, role: str) -> None:
+        self.kill(self.rng().choice(self.running[role]))
+
+    def _wait_until_answered(self, say: Callable[[str], object]) -> None:
+        """Wait until each letter's answer is marked as sent; end, too, when nothing moves any more."""
+        moved, before = time.monotonic(), (-1, -1)
+        while time.monotonic() - moved < PATIENCE:
+            self._look()
+            state = sum(self.tickets.values()), len(self.marked)
+            if len(self.marked) >= self.plan.letters:
+                return
+            say(f"{state[0]} filed, {state[1]} answered")
+            if state != before:
+                before, moved = state, time.monotonic()
+            self.replace_dead(*ROLES)
+            time.sleep(1.0)
+
+    def _look(self) -> None:
+        """Read which tickets there are by title, and to which an answer is marked as sent."""
+        self.tickets, self.marked = Counter[str](), set[str]()
+        for tenant in self.tenants:
+            for _, items in patiently(partial(_collections, tenant.tenant_id)):
+                titles = [item.title for item in items if isinstance(item, SummaryItem)]
+                self.tickets.update(titles)
+                if any(isinstance(item, ActivityItem) and item.delivery == SENT for item in items):
+                    self.marked.update(titles)
+
+    def figures(self) -> dict[str, Any]:
+        sent = {f"letter {number}" for number in range(1, self.plan.letters + 1)}
+        rows = [row for tenant in self.tenants for row in patiently(partial(_ledger, tenant.tenant_id))]
+        doubles = sum(self.customers.answers.values()) - len(self.customers.answers)
+        return {
+            "letters": len(sent),
+            "answers_that_came_twice": doubles,
+            "lost": sorted(sent - self.tickets.keys())[:100],
+            "filed_twice": sorted(title for title, many in self.tickets.items() if many > 1)[:100],
+            "not_filed": sorted(f"{row.subject}: {row.state} {row.reason}" for row in rows if row.state != FILED)[:100],
+            "left_in_the_bucket": [one.key for one in ObjectStore("delivery").list(INCOMING)][:100],
+            "unanswered": sorted(sent - self.customers.answers.keys())[:100],
+            "unmarked": sorted(sent - self.marked)[:100],
+            "kills": dict(self.kills),
+        }
+
+
+def _collections(tenant_id: str) -> list[Any]:
+    return list(stored.collections(Store("tenant", tenant_id)))
+
+
+def _ledger(tenant_id: str) -> list[Any]:
+    return list(Store("tenant", tenant_id).query_all(LedgerRow, letter_rows.ledger))
