@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from portal.errors import Invalid
 from tenants.tenancy.context import TenantContext
@@ -10,6 +12,7 @@ from tests.support import racing
 from tests.support.world import World
 from tickets.desk import changing, creating
 from tickets.requesters import requester_addresses, requesters
+from tickets.requesters import stored as keys
 from tickets.ticket import stored
 
 
@@ -99,3 +102,29 @@ def test_a_ticket_for_nobody_who_is_known_is_refused(alice: TenantContext) -> No
     for unknown in ("rq_" + "0" * 32, alice.user_id, "x"):
         with pytest.raises(Invalid, match="no such requester"):
             creating.create(alice, title="Engine", requester=unknown)
+
+
+@given(
+    st.one_of(st.text(max_size=80), st.builds("{}@{}".format, st.text(max_size=20), st.text(max_size=20)), st.emails())
+)
+@example('"a b"@example.org')
+@example("a\ud800@example.org")
+@example("a@\ud800.org")
+@example("\u202ea@example.org")
+@example("a@" + "\xe9" * 80 + ".org")
+def test_any_text_is_an_address_in_one_form_or_none(text: str) -> None:
+    try:
+        address = requester_addresses.normal(text)
+    except Invalid as refused:
+        refused.message.encode()
+        return
+    assert requester_addresses.normal(address) == address
+    key = keys.address("a" * 32, address)
+    assert key.startswith(f"TENANT#{'a' * 32}|ADDRESS#")
+    assert key.count("#") == 2
+    keys.found_by(address, "rq_" + "0" * 32).encode()
+
+
+def test_different_addresses_never_have_one_key() -> None:
+    forms = ["a#b@x.org", "a%23b@x.org", "a|b@x.org", "a%7Cb@x.org", "a%b@x.org", "a%25b@x.org"]
+    assert len({keys.address("a" * 32, form) for form in forms}) == len(forms)

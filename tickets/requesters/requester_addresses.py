@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from email.utils import parseaddr
 from typing import Final
 
@@ -13,7 +14,7 @@ from portal.errors import Invalid
 
 ADDRESS_LIMIT: Final = 254  # bytes; RFC 5321, section 4.5.3.1.3, less the angle brackets
 _LOCAL_LIMIT: Final = 64  # bytes; the same section
-_LOCAL: Final = re.compile(r'[^\s@<>(),;:\\"\[\]]+\Z')
+_LOCAL: Final = re.compile(r'(?:[^\s@<>(),;:\\"\[\]]+|"[^"\\\t\r\n]{1,62}")\Z')  # as it is, or quoted; RFC 5322, 3.4.1
 _HOST: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9_]([a-z0-9_-]*[a-z0-9])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9])?)*\Z")
 _LITERAL: Final = re.compile(r"\[[0-9a-fA-F.:IPv]{3,50}\]\Z")
 
@@ -23,14 +24,13 @@ def normal(text: str, *, field: str = "address") -> str:
 
     Raises Invalid for what is no address.
     """
-    local, _, domain = text.strip().rpartition("@")
+    local, _, domain = unicodedata.normalize("NFC", text.strip()).rpartition("@")
     try:
-        host = _host(domain)
-    except ValueError as error:
+        address = f"{local.lower()}@{_host(domain)}"
+        is_short = len(local.encode()) <= _LOCAL_LIMIT and len(address.encode()) <= ADDRESS_LIMIT
+    except ValueError as error:  # also of a half of a surrogate pair, which no UTF-8 holds
         raise _none(text, field) from error
-    address = f"{local.lower()}@{host}"
-    is_local = len(local.encode("utf-8", "replace")) <= _LOCAL_LIMIT and _LOCAL.match(local)
-    if not is_local or plain_text.has_controls(local) or len(address.encode()) > ADDRESS_LIMIT:
+    if not is_short or not _LOCAL.match(local) or plain_text.has_controls(local):
         raise _none(text, field)
     return address
 
