@@ -30,7 +30,7 @@ from tickets.ticket.stored import TICKETS
 # What the repositories of a tenant may do, and the reading half of a transaction, which is the same GetItem.
 ACTIONS: Final = {
     TICKETS: ("GetItem", "PutItem", "UpdateItem", "Query", "BatchGetItem", "ConditionCheckItem"),
-    MEMBERS: ("GetItem", "Query"),
+    MEMBERS: ("BatchGetItem", "GetItem", "Query"),
     INVITES: ("GetItem", "Query"),
     UNREACHED: ("Query", "UpdateItem"),
     API_KEYS: ("GetItem", "Query"),

@@ -18,6 +18,7 @@ from portal.load.tenant_limiter import TenantLimiter
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.lifecycle import tenant_lifecycle
 from tenants.membership import invitations, member_changes
+from tenants.membership.mail_choices import MailKind
 from tenants.sign_in import accounts, attempt_limits
 from tenants.tenancy import admission
 from tenants.tenancy.roles import Role
@@ -33,6 +34,7 @@ from tests.support.world import PASSWORD, World
 from tickets.data.views import STEP
 from tickets.desk import changing, commenting, creating
 from tickets.desk.changing import Wishes
+from tickets.notices.mute_links import MuteLink
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.stored import CounterItem
@@ -149,6 +151,12 @@ def test_choosing_a_tenant_and_the_account(world: World, person: NewPage, audito
     person("alice", "globex")
     auditor.look(page, "sessions", "/account/sessions/")
     expect(page.get_by_role("button", name="End the session of")).to_have_count(1)
+    auditor.look(page, "choices of mail", "/acme/desk/mail/")
+    token = MuteLink(world.tenants["acme"].tenant_id, world.users["bob"].id, kind=MailKind.ENTERED).token
+    auditor.look(page, "mute link", f"/mail/mute/{token}/")
+    page.get_by_role("button", name="Stop this mail").click()
+    auditor.look(page, "muted by a link")
+    auditor.look(page, "broken mute link", f"/mail/mute/{token[:-2]}/")
     auditor.look(page, "404", "/nothing/here/")
     tenant_lifecycle.suspend(world.tenants["acme"].tenant_id, by=SYSTEM)
     auditor.look(page, "suspended", "/tickets/")

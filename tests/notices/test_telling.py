@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from datetime import datetime, timedelta
 
 import pytest
 from django.core import mail
 from django.test import override_settings
 
 from delivery.outbox import outbox_rows
-from portal import clock
 from portal.errors import Throttled
 from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import tenant_lifecycle
@@ -19,50 +16,13 @@ from tenants.membership import mail_choices, member_changes
 from tenants.membership.mail_choices import MailKind
 from tenants.sign_in import accounts
 from tenants.tenancy.roles import Role
+from tests.notices.conftest import Minute
 from tests.support import deliveries, mailing
 from tests.support.mailing import RefusingBackend
-from tests.support.outbox import rows
 from tests.support.world import World
 from tickets.desk import changing, commenting, creating
 from tickets.notices import following, telling
 from tickets.replies import reply_addresses
-
-
-class Minute:
-    """A clock that stays within one minute until it is told to go on to the next."""
-
-    def __init__(self) -> None:
-        self._at = clock.now().replace(second=1, microsecond=0)
-
-    def now(self) -> datetime:
-        self._at += timedelta(microseconds=50)
-        return self._at
-
-    def ends(self) -> None:
-        self._at = self._at.replace(second=1, microsecond=0) + timedelta(minutes=1)
-
-
-@pytest.fixture(autouse=True)
-def minute(monkeypatch: pytest.MonkeyPatch) -> Minute:
-    found = Minute()
-    monkeypatch.setattr(clock, "now", found.now)
-    return found
-
-
-@pytest.fixture(autouse=True)
-def by_the_outbox() -> Iterator[None]:
-    with override_settings(
-        EMAIL_BACKEND=mailing.OUTBOX, MAIL_TRANSPORT=mailing.AT_ONCE, PORTAL_BASE_URL="https://desk.example"
-    ):
-        yield
-
-
-@pytest.fixture
-def desk(world: World) -> World:
-    """One ticket of Alice's that is assigned to Bob."""
-    world.tickets("acme", 1)
-    changing.assign(world.context("bob", "acme"), 1, to=world.users["bob"].id, version=1)
-    return world
 
 
 def carry() -> list[str]:
@@ -310,13 +270,3 @@ def test_a_mail_with_an_internal_note_has_no_address_for_an_answer(desk: World) 
     (letter,) = mail.outbox
     assert letter.reply_to == []
     assert "reply+" not in letter.body + letter.alternatives[0][0]
-
-
-# --- costs ---
-
-
-def test_a_comment_that_nobody_hears_of_writes_no_row(world: World) -> None:
-    world.tickets("acme", 1)
-    before = len(rows())
-    say(world, "alice", "Nobody is here, write to bob@example.com.")
-    assert len(rows()) == before
