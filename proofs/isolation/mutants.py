@@ -141,7 +141,7 @@ def _pattern(change: Callable[[str], str]) -> Callable[[Document], None]:
 
 def _without_null(document: Document) -> None:
     for statement in document["Statement"]:
-        del statement["Condition"]["Null"]
+        statement["Condition"].pop("Null", None)  # those of objects have none
 
 
 def _also(*actions: str) -> Callable[[Document], None]:

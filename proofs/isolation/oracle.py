@@ -22,6 +22,8 @@ from tenants.api_keys.stored import API_KEYS
 from tenants.audit_trail.stored import AUDIT, audit_actor_key
 from tenants.membership.stored import INVITES, MEMBERS, UNREACHED
 from tickets.desk_export.stored import EXPORT_PARTS
+from tickets.letters.stored import LETTERS
+from tickets.replies.stored import MAIL
 from tickets.requesters.stored import REQUESTERS
 from tickets.search.stored import SEARCH
 from tickets.ticket import stored as ticket_keys
@@ -45,8 +47,10 @@ ACTIONS: Final = {
     SEARCH: ("Query", "BatchGetItem"),
     EXPORT_PARTS: ("GetItem",),
     REQUESTERS: ("GetItem", "PutItem", "Query", "BatchGetItem"),
+    MAIL: ("GetItem", "PutItem"),
+    LETTERS: ("GetItem", "PutItem", "Query", "UpdateItem"),
 }
-_PLACED: Final = (ANSWERS, EXPORT_PARTS, OUTBOX, SEARCH, TICKETS)  # that a tenant can have to itself
+_PLACED: Final = (ANSWERS, EXPORT_PARTS, LETTERS, OUTBOX, SEARCH, TICKETS)  # that a tenant can have to itself
 _MEMBERS: Final = {
     "TransactWriteItems": {"Put": "PutItem", "Update": "UpdateItem", "ConditionCheck": "ConditionCheckItem"},
     "TransactGetItems": {"Get": "GetItem"},

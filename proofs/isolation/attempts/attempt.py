@@ -27,6 +27,8 @@ from tenants.audit_trail.stored import AUDIT
 from tenants.membership.stored import MEMBERS, UNREACHED
 from tenants.sign_in.stored import USERS, email_key, user_key
 from tenants.tenancy.stored import MEMBERSHIPS, slug_key
+from tickets.replies.stored import MAIL
+from tickets.replies.stored import SETTINGS as MAIL_SETTINGS
 from tickets.requesters import stored as requester_keys
 from tickets.requesters.stored import REQUESTERS
 from tickets.ticket import stored as ticket_keys
@@ -40,7 +42,19 @@ _FULL_WIDTH: Final = 0xFEE0  # from an ASCII character to one that looks like it
 _NO_ENDPOINT: Final = f"{webhook_keys.ENDPOINT}{'0' * 16}"
 _NO_REQUESTER: Final = f"rq_{'0' * 32}"
 _NO_API_KEY: Final = "Ab0Cd1Ef"
-_OF_TENANTS: Final = (TICKETS, MEMBERS, UNREACHED, AUDIT, OUTBOX, ENDPOINTS, SECRETS, DELIVERIES, API_KEYS, REQUESTERS)
+_OF_TENANTS: Final = (
+    TICKETS,
+    MEMBERS,
+    UNREACHED,
+    AUDIT,
+    OUTBOX,
+    ENDPOINTS,
+    SECRETS,
+    DELIVERIES,
+    API_KEYS,
+    REQUESTERS,
+    MAIL,
+)
 _NOBODYS_SHARE: Final = 0.2  # of the wanted rows of the outbox: mail of no tenant, such as a password reset
 _LIMIT: Final = 2048  # bytes of a partition key
 SCRATCH_SORT: Final = "proof"
@@ -98,6 +112,7 @@ class Draw:
             ENDPOINTS: self.other.endpoints or [_NO_ENDPOINT],
             SECRETS: self.other.endpoints or [_NO_ENDPOINT],
             REQUESTERS: [requester_keys.PROFILE],
+            MAIL: [MAIL_SETTINGS],
             API_KEYS: self.other.api_keys or [_NO_API_KEY],
             DELIVERIES: [d["sort"] for d in self.other.deliveries],
         }.get(table)

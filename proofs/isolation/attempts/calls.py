@@ -19,12 +19,13 @@ from portal.nosql.stored import SessionItem
 from portal.schema import keys
 from proofs.isolation import keys as proof_keys
 from proofs.isolation.attempts.attempt import KEYS, SCRATCH_SORT, AttackAttempt, Draw, as_json
-from proofs.isolation.targets import Cursor
+from proofs.isolation.targets import Cursor, Target
 from tenants.membership import invitations, members
 from tenants.membership.stored import MemberItem
 from tenants.sign_in.stored import USERS, AccountItem
 from tenants.tenancy.stored import TenantItem
 from tickets.desk import lists, timelines
+from tickets.replies import message_ids, reply_addresses
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
 from tickets.ticket.stored import SUMMARY, TICKETS, CounterItem, DetailItem, SummaryItem
@@ -57,7 +58,7 @@ _ODD_ARGUMENTS: Final = (0, -1, 10**20, True, None, "", "7", b"x", "\0", "x" * 6
 
 
 def hostile(draw: Draw) -> AttackAttempt:
-    return draw.rng.choices((_builder, _repository, _cursor), (35, 30, 35))[0](draw)
+    return draw.rng.choices((_builder, _repository, _cursor, _token), (35, 30, 25, 10))[0](draw)
 
 
 def honest(draw: Draw) -> AttackAttempt:
@@ -96,6 +97,40 @@ def _builder(draw: Draw) -> AttackAttempt:
 
     kind = f"tenant id: {kind}" if fuzzed else "hostile argument"
     return _attempt(draw, kind, f"keys.{name}", "key builder", call, tenant_id=tenant_id, arguments=arguments)
+
+
+# --- tokens of letters ---
+
+
+def _token(draw: Draw) -> AttackAttempt:
+    """Make the reply address or the Message-ID of another desk's ticket out of one that the tenant was given."""
+    rng, number = draw.rng, draw.rng.randint(1, 9)
+    mine, wanted = (_tokens(target, number) for target in (draw.me, draw.other))
+    place = rng.randrange(len(mine))
+    made, goal, is_read = mine[place], wanted[place], (reply_addresses.read, message_ids.read_message_id)[place]
+    cut = rng.randrange(1, len(made))
+    forged = rng.choice(
+        [goal[:cut] + made[cut:], made[:cut] + goal[cut:], made[: cut - 1] + rng.choice(_LETTERS) + made[cut:],
+         goal.replace(goal[cut - 1], rng.choice(_LETTERS), 1), made[:cut] + made[cut + 1 :]]
+    )  # fmt: skip
+
+    def call() -> object:
+        read = is_read(forged)
+        given = [text.rpartition("@")[0] for text in (made, goal)]  # their domain says nothing
+        if read is not None and forged.rpartition("@")[0] not in given:
+            raise HostileInputAccepted(f"{forged} was taken for {read!r}")
+        return None
+
+    return _attempt(draw, "forged token", is_read.__qualname__, "letters", call, token=forged)
+
+
+_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz234567"
+
+
+def _tokens(target: Target, number: int) -> tuple[str, str]:
+    person = target.requesters[0] if target.requesters else target.id
+    address = reply_addresses.address_of(target.id, number, person, is_agent=False)
+    return address.partition("@")[0] + "@x.example", message_ids.message_id(target.id, number, "e1").strip("<>")
 
 
 # --- the repository ---
