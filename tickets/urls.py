@@ -8,6 +8,7 @@ from tickets.data import views as data_views
 from tickets.desk import views
 from tickets.desk_export import views as desk_export_views
 from tickets.handover import views as handover_views
+from tickets.letters import views as letter_views
 from tickets.notices import views as notice_views
 from tickets.replies import views as reply_views
 from tickets.requesters import views as requester_views
@@ -67,6 +68,17 @@ _requester_pages = [
     path("<str:requester>/beside/<ticket_number:number>/", requester_views.beside_ticket, name="requester_beside"),
 ]
 
+_letter_pages = [
+    path("", letter_views.all_letters, name="letters"),
+    path("waiting/", letter_views.waiting_letters, name="letters_waiting"),
+    path("reconcile/", letter_views.reconcile, name="letters_reconcile"),
+    path("<str:letter>/", letter_views.letter, name="letter"),
+    path("<str:letter>/original/", letter_views.original_letter, name="letter_original"),
+    path("<str:letter>/raw/", letter_views.raw_letter, name="letter_raw"),
+    path("<str:letter>/file/", letter_views.file_letter, name="letter_file"),
+    path("<str:letter>/discard/", letter_views.discard_letter, name="letter_discard"),
+]
+
 _search_pages = [
     path("", search_views.search, name="search"),
     path("suggest/", search_views.suggest, name="suggest"),
@@ -96,6 +108,7 @@ urlpatterns = [
     desk_pages(path("tickets/", include(_ticket_pages))),
     desk_pages(path("search/", include(_search_pages))),
     desk_pages(path("requesters/", include(_requester_pages))),
+    desk_pages(path("letters/", include(_letter_pages))),
     desk_pages(path("desk/settings/person/", include(_person_pages))),
     desk_pages(path("desk/settings/mail/", include(_mail_pages))),
     desk_pages(path("desk/settings/export/", include(_export_pages))),

@@ -74,7 +74,16 @@ _SECTIONS: Final = {
     "tickets:new": "new",
     "tickets:dashboard": "dashboard",
     **dict.fromkeys(
-        ("tickets:requesters", "tickets:requester", "tickets:requester_new", "tickets:requester_edit"), "requesters"
+        (
+            "tickets:requesters",
+            "tickets:requester",
+            "tickets:requester_new",
+            "tickets:requester_edit",
+            "tickets:letters",
+            "tickets:letters_waiting",
+            "tickets:letter",
+        ),
+        "requesters",
     ),
     "tenants:account": "account",
     "tenants:password_change": "account",

@@ -15,8 +15,10 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
+from portal import clock
 from portal.dynamo import meter
 from portal.nosql import session_store, stored
+from portal.objects.object_store import ObjectStore
 from portal.web.access import Access
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.membership import invitations
@@ -29,6 +31,9 @@ from tests.support.api_keys import make_key
 from tests.support.world import PASSWORD, Browser, World
 from tickets.attachments import attachments
 from tickets.desk import changing, commenting, creating
+from tickets.letters import ledger
+from tickets.letters import stored as letter_keys
+from tickets.letters.envelope import Envelope
 from tickets.requesters import requesters
 
 # Values of Acme's for each route parameter. Acme has tickets up to 12, Globex has none. The fixture `acme` puts a real
@@ -45,6 +50,7 @@ ACMES = {
     "member_id": "d" * 32,
     "webhook_id": "ep_0123456789abcdef",
     "requester": f"rq_{'d' * 32}",
+    "letter": "d" * 48,
     "requester_id": f"rq_{'d' * 32}",
     "file_id": "d" * 32,
     "invite": "e" * 32,
@@ -122,6 +128,11 @@ def acme() -> World:
     ACMES["api_key"] = make_key(alice)[0].api_key_prefix
     ACMES["requester"] = requesters.ensure(alice, "acmes-secret@example.org", name=SECRET).id
     ACMES["requester_id"] = ACMES["requester"]
+    arrived = Envelope("acmes-secret", SECRET, (SECRET,), clock.stamp())
+    waiting = ledger.new(alice.repository, ACMES["letter"], arrived, size=9, subject=SECRET)
+    ledger.note(alice.repository, waiting, state=ledger.WAITING, reason=SECRET, open_to_people=True)
+    own = ObjectStore("tenant", alice.tenant_id)
+    own.put(letter_keys.raw_key(alice.tenant_id, arrived.name), f"Subject: {SECRET}".encode(), about=arrived.about())
     file = attachments.store(alice, f"{SECRET}.txt", SECRET.encode())
     commenting.comment(alice, 7, body=SECRET, files=[file])
     ACMES["file_id"] = file.id

@@ -19,6 +19,8 @@ WEBHOOKS = "desk/settings/webhooks/"
 ENDPOINT = f"{WEBHOOKS}<str:endpoint>/"
 REQUESTERS = "requesters/"
 REQUESTER = f"{REQUESTERS}<str:requester>/"
+LETTERS = "letters/"
+LETTER = f"{LETTERS}<str:letter>/"
 DELIVERY = f"{ENDPOINT}deliveries/<str:delivery>/"
 PAGES = {
     Role.VIEWER: (
@@ -30,6 +32,8 @@ PAGES = {
         REQUESTERS, f"{REQUESTERS}new/", f"{REQUESTERS}options/", REQUESTER,
         f"{REQUESTER}beside/<ticket_number:number>/",
         *(f"{REQUESTER}{act}/" for act in ("edit", "merge", "separate")),
+        LETTERS, f"{LETTERS}waiting/", LETTER,
+        *(f"{LETTER}{act}/" for act in ("original", "raw", "file", "discard")),
         "tickets/new/", "tickets/bulk/", "tickets/bulk/undo/", "tickets/dashboard/", "tickets/people/names/",
         *(f"{TICKET}{change}/" for change in ("comment", "edit", "change", "assign")),
     ),
@@ -38,6 +42,7 @@ PAGES = {
         "desk/invitations/", "desk/invitations/<str:invite>/resend/", "desk/invitations/<str:invite>/revoke/",
         "desk/audit/", "desk/audit/export/", "desk/settings/usage/",
         "desk/settings/mail/", "desk/settings/mail/sender/", "desk/settings/mail/check/",
+        f"{LETTERS}reconcile/",
         "tickets/past/", "tickets/past/restore/", f"{TICKET}past/", "desk/members/past/",
         "desk/members/past/restore/",
         "tickets/handover/", "tickets/handover/<str:user>/", "tickets/dashboard/verified/",

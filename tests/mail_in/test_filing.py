@@ -201,7 +201,7 @@ def test_what_must_not_be_filed_waits_with_a_reason(
 ) -> None:
     come_in(letter(**headers), **verdicts)
     alice = mail.context("alice", "acme")
-    (row,) = ledger.waiting(alice.repository, limit=10).items
+    (row,) = ledger.waiting(alice.repository, limit=10)[0]
     assert row.state == state
     assert row.reason.endswith(".")
 

@@ -98,7 +98,7 @@ def come_in(raw: bytes, *to: str, **how: str) -> str:
 def rows(world: World, where: str = "acme") -> list[LedgerRow]:
     """The ledger of a desk, the newest first."""
     repository = world.context("alice" if where == "acme" else "charlie", where).repository
-    return list(ledger.letters(repository, limit=100).items)
+    return ledger.letters(repository, limit=100)[0]
 
 
 def incoming() -> list[str]:

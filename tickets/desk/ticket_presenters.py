@@ -16,7 +16,7 @@ from portal.web import desk_prefix
 from tenants.tenancy.context import TenantContext
 from tickets.attachments.presenters import FIELD, FileLine
 from tickets.attachments.presenters import lines as file_lines
-from tickets.desk import changing
+from tickets.desk import changing, letter_texts
 from tickets.desk.changing import EditConflict, TicketState
 from tickets.desk.filters import FILTERS
 from tickets.desk.forms import ChangeForm, TicketForm
@@ -154,9 +154,10 @@ class TimelineEntry:
     changes: list[dict[str, str]]
     delivery: DeliveryLine | None
     files: list[FileLine]
+    letter: dict[str, Any] | None = None
 
 
-def timeline_entry(item: ActivityItem) -> TimelineEntry:
+def timeline_entry(item: ActivityItem, *, is_agent: bool = False) -> TimelineEntry:
     changes = [{"label": LABELS.get(c.field, c.field), "before": c.before, "after": c.after} for c in item.changes]
     at, owner = clock.parse(item.at), stored.owner_of(item.pk) if item.files else None
     return TimelineEntry(
@@ -169,7 +170,25 @@ def timeline_entry(item: ActivityItem) -> TimelineEntry:
         changes=changes,
         delivery=delivery_line(item),
         files=file_lines(owner[1], item.files) if owner else [],
+        letter=letter_line(item.letter, is_agent=is_agent),
     )
+
+
+def letter_line(kept: Any, *, is_agent: bool) -> dict[str, Any] | None:
+    """Return what a description or comment shows of the letter that it came as. Agents find the letter itself."""
+    if not kept:
+        return None
+    of: dict[str, Any] = kept.as_dict()
+    marks = of.get("marks", [])
+    return {
+        "warnings": [*letter_texts.warnings(marks)],
+        "verdicts": [one for one in letter_texts.values(marks, letter_texts.VERDICT) if not one.endswith(" PASS")],
+        "folded": of.get("folded", ""),
+        "cc": of.get("cc", []),
+        "files": letter_texts.values(marks, letter_texts.FILE),
+        "remarks": letter_texts.values(marks, letter_texts.REMARK),
+        "url": reverse("tickets:letter", args=[of["digest"]]) if is_agent else "",
+    }
 
 
 def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: bool) -> dict[str, Any]:
@@ -178,7 +197,7 @@ def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: boo
     return {
         "ticket": listed(tenant, summary, description=stored.description),
         "tag_links": [{"name": tag, "url": queue_url(status="any", tag=tag)} for tag in summary.tags],
-        "activity": [timeline_entry(a) for a in stored.activity],
+        "activity": [timeline_entry(a, is_agent=tenant.is_agent) for a in stored.activity],
         "earlier_url": f"{here}?before={stored.earlier}" if stored.earlier else None,
         "latest_url": None if is_latest else here,
         **(_seen(tenant, summary, stored.activity[-1].at if stored.activity else "") if is_latest else {}),
@@ -192,6 +211,7 @@ def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: boo
         "files": file_lines(int(summary.number), stored.files) if stored.files else [],
         "has_files": bool(stored.files) or any(entry.files for entry in stored.activity),
         "attached": FIELD,
+        "letter": letter_line(stored.letter, is_agent=tenant.is_agent),
     }
 
 
@@ -217,7 +237,7 @@ def news(tenant: TenantContext, summary: SummaryItem, entries: list[ActivityItem
     """Return what an open page is shown of what came after the moment `seen`."""
     later = {
         "ticket": listed(tenant, summary),
-        "news": [timeline_entry(entry) for entry in entries],
+        "news": [timeline_entry(entry, is_agent=tenant.is_agent) for entry in entries],
         "is_updated": True,
         "can_write": tenant.is_agent,
     }

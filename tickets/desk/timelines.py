@@ -24,13 +24,14 @@ CHANGES_READ = 60  # items of a ticket that are read to tell what was changed si
 @dataclass(frozen=True)
 class TicketTimeline:
     """A ticket as its page shows it. `activity` is oldest first; `earlier` is a cursor to what came before it, and
-    `files` are those of the description."""
+    `files` are those of the description, `letter` what it keeps of the letter that it came as."""
 
     summary: SummaryItem
     description: str
     activity: list[ActivityItem]
     earlier: str | None
     files: tuple[FileMap, ...] = ()
+    letter: Any = None
 
 
 def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> TicketTimeline:
@@ -66,6 +67,7 @@ def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> 
         summary=summary,
         description=detail.description,
         files=tuple(detail.files or ()),
+        letter=detail.letter,
         activity=rows[::-1],
         earlier=paging.dump(earlier, tenant_id=tenant.tenant_id, query=("activity", number)) if earlier else None,
     )

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from portal.dynamo.store import Action, Page, Store, Transaction
-from portal.errors import ConditionFailed, NotFound, TransactionRefused
+from portal.dynamo.store import Page, Store, Transaction
+from portal.errors import NotFound, TransactionRefused
 from tickets.letters import stored
 from tickets.letters.envelope import Envelope
 from tickets.letters.stored import LedgerRow, LetterItem, WaitingRow
@@ -79,21 +79,40 @@ def note(repository: Store, item: LetterItem, *, state: str, reason: str, open_t
 
 def discard(repository: Store, item: LetterItem) -> None:
     """Say that a letter that waited for somebody becomes no ticket. Raises NotFound where it waits no more."""
-    actions: list[Action] = [LetterItem.state.set(DISCARDED), LetterItem.waiting.remove()]
+    item.state, item.waiting = DISCARDED, None
+    transaction = Transaction()
+    transaction.put(item, name=_LETTER, condition=LetterItem.state.is_in(*OPEN))
     try:
-        repository.update(item, actions, condition=LetterItem.state.is_in(*OPEN))
-    except ConditionFailed as failed:
-        raise NotFound("This letter was filed or discarded meanwhile.") from failed
+        repository.transact(transaction)
+    except TransactionRefused as refused:
+        raise NotFound("This letter was filed or discarded meanwhile.") from refused
 
 
-def letters(repository: Store, *, start: dict[str, Any] | None = None, limit: int) -> Page[LedgerRow]:
-    """Return letters, the newest first: one Query."""
-    return repository.query(LedgerRow, stored.ledger, descending=True, limit=limit, start=start)
+def letters(repository: Store, *, after: list[Any] | None = None, limit: int) -> tuple[list[LedgerRow], list[Any]]:
+    """Return letters, the newest first, and the position at which the next page begins, [] at the end: one Query."""
+    start = _start(repository, after, "ledger", stored.ledger)
+    page = repository.query(LedgerRow, stored.ledger, descending=True, limit=limit, start=start)
+    return page.items, _end(page)
 
 
-def waiting(repository: Store, *, start: dict[str, Any] | None = None, limit: int) -> Page[WaitingRow]:
-    """Return the letters that wait for somebody, the newest first: one Query."""
-    return repository.query(WaitingRow, stored.waiting, descending=True, limit=limit, start=start)
+def waiting(repository: Store, *, after: list[Any] | None = None, limit: int) -> tuple[list[WaitingRow], list[Any]]:
+    """Return the letters that wait for somebody in the same way: one Query."""
+    start = _start(repository, after, "waiting", stored.waiting)
+    page = repository.query(WaitingRow, stored.waiting, descending=True, limit=limit, start=start)
+    return page.items, _end(page)
+
+
+def _end(page: Page[Any]) -> list[Any]:
+    return [page.items[-1].received_at, stored.digest_of(page.items[-1].pk)] if page.last_key and page.items else []
+
+
+def _start(repository: Store, after: list[Any] | None, name: str, build: Any) -> dict[str, Any] | None:
+    """Form the key behind which a page begins: of this desk, whatever the position says."""
+    if not after:
+        return None
+    received_at, digest = after
+    key = {"pk": repository.key(stored.letter, digest), name: repository.key(build), "received_at": received_at}
+    return {part: {"S": value} for part, value in key.items()}
 
 
 def since(repository: Store, at: str, *, most: int) -> list[LedgerRow]:

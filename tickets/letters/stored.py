@@ -79,7 +79,7 @@ declare(
     LETTERS,
     grants=(
         # A worker files as the desk whose letter it has.
-        Grant("tenant", LETTERS, ("GetItem", "PutItem", "Query", "UpdateItem")),
+        Grant("tenant", LETTERS, ("GetItem", "PutItem", "Query")),
         ObjectGrant("tenant", _RAW_OF_TENANT, _PASS_ON, "OwnLetters"),
         ObjectGrant("lifecycle", _RAW_OF_TENANT, ("DeleteObject", "GetObject", "ListBucket"), "LettersOfWholeTenants"),
         ObjectGrant("delivery", INCOMING, _PASS_ON, "PassLettersOn"),

@@ -1,0 +1,169 @@
+"""Pages of letters: those that need a decision, all of them, and each as it came."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+
+from delivery.queues import queue_readers
+from tests.desk.test_cost import spent
+from tests.support.letters_in import come_in, drain, letter, objects, post, rows, work
+from tests.support.world import World
+from tickets.letters import ledger, reconciling, stored
+from tickets.letters.stored import INCOMING, LETTERS_QUEUE
+
+HTML = (
+    b"From: Zoe <zoe@customer.example>\r\nTo: acme@desk.localhost\r\nSubject: Looks\r\n"
+    b"Message-ID: <h@customer.example>\r\n"
+    b"MIME-Version: 1.0\r\nContent-Type: text/html; charset=utf-8\r\n\r\n"
+    b'<p>Hello <b>there</b></p><script>alert(1)</script><img src="https://tracker.example/p.png">'
+    b'<form action="https://evil.example"><input></form>'
+)
+
+
+def digest(mail: World) -> str:
+    return stored.digest_of(rows(mail)[0].pk)
+
+
+def text_of(response) -> str:
+    assert response.status_code == 200
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.content.decode()))
+
+
+def test_a_letter_that_could_not_be_filed_is_listed_with_its_reason_and_can_be_filed(mail: World) -> None:
+    come_in(letter(), spam="FAIL")
+    bob = mail.browser("bob")
+    page = text_of(bob.get("/acme/letters/waiting/"))
+    assert "The printer is on fire" in page
+    assert "It was found to be spam." in page
+    answer = bob.send(f"/acme/letters/{digest(mail)}/file/", {}, follow=True)
+    assert "Filed to ticket #1." in text_of(answer)
+    assert "It burns since noon." in text_of(answer)
+    assert "Nothing to decide" in text_of(bob.get("/acme/letters/waiting/"))
+
+
+def test_a_letter_that_still_cannot_be_filed_says_why_and_stays(mail: World) -> None:
+    come_in(letter(sender="nobody at all"))
+    bob = mail.browser("bob")
+    answer = bob.send(f"/acme/letters/{digest(mail)}/file/", {}, follow=True)
+    assert "It still cannot be filed. It has no address of a sender" in text_of(answer)
+    assert "nobody could be answered" in text_of(bob.get("/acme/letters/waiting/"))
+
+
+def test_a_discarded_letter_is_in_the_list_of_all_letters_alone(mail: World) -> None:
+    come_in(letter(), spam="FAIL")
+    bob, name = mail.browser("bob"), digest(mail)
+    page = text_of(bob.send(f"/acme/letters/{name}/discard/", {}, follow=True))
+    assert "Nothing to decide" in page
+    assert "Discarded" in text_of(bob.get("/acme/letters/"))
+    assert "filed or discarded meanwhile" in text_of(bob.send(f"/acme/letters/{name}/file/", {}, follow=True))
+    assert "filed or discarded meanwhile" in text_of(bob.send(f"/acme/letters/{name}/discard/", {}, follow=True))
+
+
+def test_the_raw_letter_is_downloaded_and_never_shown(mail: World) -> None:
+    come_in(HTML)
+    answer = mail.browser("bob").get(f"/acme/letters/{digest(mail)}/raw/")
+    assert answer["Content-Disposition"].startswith("attachment;")
+    assert answer["X-Content-Type-Options"] == "nosniff"
+    assert answer.content.endswith(HTML)
+
+
+def test_the_original_runs_nothing_and_loads_pictures_only_when_asked(mail: World) -> None:
+    come_in(HTML)
+    bob, address = mail.browser("bob"), f"/acme/letters/{digest(mail)}/original/"
+    first, second = bob.get(address), bob.get(f"{address}?images=1")
+    for page in (first, second):
+        assert "<b>there</b>" in page.content.decode()
+        assert not re.search(r"<script|<form|<input|alert\(1\)", page.content.decode())
+        assert "default-src 'none'" in page["Content-Security-Policy"]
+        assert "sandbox" in page["Content-Security-Policy"]
+        assert page["Referrer-Policy"] == "no-referrer"
+    assert 'src="https://tracker.example/p.png"' not in first.content.decode().replace('data-src="', 'data="')
+    assert "https:" not in first["Content-Security-Policy"]
+    assert ' src="https://tracker.example/p.png"' in second.content.decode()
+    assert "https:" in second["Content-Security-Policy"]
+
+
+def test_a_ticket_says_that_it_came_by_mail_and_warns_of_a_sender_who_is_not_confirmed(mail: World) -> None:
+    come_in(letter(sender="Bob <bob@example.com>", body="Hi.\n\n-- \nBob"), dmarc="FAIL", spf="FAIL")
+    page = text_of(mail.browser("alice", "acme").get("/acme/tickets/1/"))
+    assert "The sender could not be confirmed." in page
+    assert "has the address of a member of this desk" in page
+    assert "dmarc FAIL" in page
+    assert "The letter as it came" in page
+    assert "The letter as it came" not in text_of(mail.browser("vera").get("/acme/tickets/1/"))
+
+
+@pytest.mark.parametrize("page", ["", "waiting/", "{id}/", "{id}/raw/", "{id}/original/"])
+def test_letters_are_for_agents_of_their_desk(mail: World, page: str) -> None:
+    come_in(letter())
+    path = f"letters/{page.format(id=digest(mail))}"
+    assert mail.browser("bob").get(f"/acme/{path}").status_code == 200
+    assert mail.browser("vera").get(f"/acme/{path}").status_code == 403
+    assert mail.browser("charlie").get(f"/acme/{path}").status_code == 404
+    if page.startswith("{id}"):
+        assert mail.browser("charlie").get(f"/globex/{path}").status_code == 404
+
+
+def test_older_letters_are_on_further_pages_of_the_same_desk(mail: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tickets.letters.views.PAGE_SIZE", 2)
+    for number in range(3):
+        come_in(letter(subject=f"Letter {number}.", sender=f"z{number}@x.example", message_id=f"<{number}@x.example>"))
+    bob = mail.browser("bob")
+    first = bob.get("/acme/letters/")
+    cursor = re.search(r"\?after=([^\"]+)", first.content.decode())[1]
+    assert "Letter 2." in text_of(first)
+    assert "Letter 0." not in text_of(first)
+    assert "Letter 0." in text_of(bob.get(f"/acme/letters/?after={cursor}"))
+    assert bob.get("/acme/letters/?after=nonsense").status_code == 400
+    assert mail.browser("charlie").get(f"/globex/letters/?after={cursor}").status_code == 400
+
+
+@pytest.mark.parametrize("page", ["", "waiting/", "{id}/"])
+def test_each_page_costs_one_read_beside_that_of_every_request(mail: World, page: str) -> None:
+    come_in(letter(), spam="FAIL")
+    bob, path = mail.browser("bob"), f"/acme/letters/{page.format(id=digest(mail))}"
+    assert len(spent(bob, path).calls) == 2
+
+
+# --- reconciling ---
+
+
+def test_a_letter_whose_message_was_lost_is_filed_after_reconciling(mail: World) -> None:
+    post(letter())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tickets.letters.arrival.ask", lambda tenant, name: None)  # the message is lost
+        queue_readers.read(LETTERS_QUEUE, wait=0)
+    assert rows(mail) == []
+    assert len(objects(mail)) == 1
+    found = reconciling.desk(mail.tenants["acme"].tenant_id, grace=timedelta(0))
+    assert (found.letters, found.asked) == (1, 1)
+    drain()
+    assert [row.state for row in rows(mail)] == [ledger.FILED]
+    assert reconciling.desk(mail.tenants["acme"].tenant_id, grace=timedelta(0)).asked == 0
+
+
+def test_a_letter_whose_notification_was_lost_is_filed_and_its_sender_not_confirmed(mail: World) -> None:
+    post(letter())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(queue_readers._readers, LETTERS_QUEUE, lambda body: None)  # somebody took it and died
+        queue_readers.read(LETTERS_QUEUE, wait=0)
+    assert rows(mail) == []
+    assert reconciling.arrived().asked == 0  # it may be on its way still
+    assert reconciling.arrived(grace=timedelta(0)).asked == 1
+    drain()
+    (row,) = rows(mail)
+    assert row.state == ledger.FILED
+    page = text_of(mail.browser("bob").get(f"/acme/letters/{digest(mail)}/"))
+    assert "Nothing is known of how this letter was sent." in page
+    assert INCOMING not in "".join(objects(mail))
+    assert work() == []
+
+
+def test_an_admin_reconciles_by_the_page_and_an_agent_does_not(mail: World) -> None:
+    come_in(letter())
+    page = text_of(mail.browser("alice", "acme").send("/acme/letters/reconcile/", {}, follow=True))
+    assert "All 1 letter in the bucket are in the list." in page
+    assert mail.browser("bob").send("/acme/letters/reconcile/", {}).status_code == 403
