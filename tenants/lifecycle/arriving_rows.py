@@ -128,9 +128,9 @@ def join(tenant: TenantItem, user: User, member: Raw) -> None:
             user.id, tenant.tenant_id, role=role, tenant_name=tenant.name, tenant_slug=tenant.slug, created_at=since
         )
     )
-    transaction.put(
-        MemberItem(tenant.tenant_id, user.id, name=user.name, email=user.email, role=role, created_at=since)
-    )
+    mirror = MemberItem.from_raw_data(member)
+    mirror.tenant_id, mirror.user_id, mirror.name, mirror.email = tenant.tenant_id, user.id, user.name, user.email
+    transaction.put(mirror)
     PLATFORM.transact(transaction)
 
 
