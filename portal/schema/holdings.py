@@ -135,7 +135,8 @@ class Holding:
     it is stored; `together` makes what looks at them beside those of other holdings.
 
     A kind of objects has no tables: `objects` returns the beginning of their keys, for a tenant's id. They stay in
-    their bucket wherever the tenant's content is moved.
+    their bucket wherever the tenant's content is moved. `exported` finds what stands behind that in the keys of those
+    that an export holds.
     """
 
     name: str
@@ -151,6 +152,7 @@ class Holding:
     forms: Callable[[], tuple[RowForm, ...]] | None = None
     together: Callable[[], RowsTogether] | None = None
     objects: Callable[[str], str] | None = None
+    exported: Callable[[Reader], Iterator[str]] | None = None
 
 
 _holdings: dict[str, Holding] = {}
@@ -161,7 +163,7 @@ def declare_holding(*holdings: Holding) -> None:
     """Add a package's items of tenants. Raises ValueError for a name that another declaration has taken, and for one
     that is exported and does not say what its rows are: an import could not look at them."""
     for holding in holdings:
-        if not holding.left_out and holding.forms is None:
+        if not holding.left_out and holding.forms is None and holding.exported is None:
             raise ValueError(f"the holding {holding.name} is exported and declares no forms")
         if _holdings.setdefault(holding.name, holding) is not holding:
             raise ValueError(f"the holding {holding.name} is declared twice")

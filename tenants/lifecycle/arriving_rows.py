@@ -31,6 +31,7 @@ from portal.schema.tables import Table
 from tenants.audit_trail import chain
 from tenants.audit_trail.recording import Actor
 from tenants.audit_trail.stored import AuditItem, ChainItem
+from tenants.lifecycle import object_rows
 from tenants.lifecycle.tenant_file import Entry, FileFault, Manifest, TenantFile
 from tenants.membership.stored import MemberItem
 from tenants.sign_in import accounts
@@ -50,6 +51,7 @@ class RowCheck:
         self._forms: Mapping[str, tuple[RowForm, ...]] = {
             name: holding.forms() if holding.forms else () for name, holding in known.items()
         }
+        self._objects = {name for name, holding in known.items() if holding.exported}
         self._secret = {name: () if manifest.with_secrets else holding.secret for name, holding in known.items()}
         made: list[RowsTogether] = [holding.together() for holding in holdings.holdings() if holding.together]
         self._together = {name: [one for one in made if name in one.of] for name in known}
@@ -78,6 +80,8 @@ class RowCheck:
 
     def _fault(self, holding: str, name: str, item: Raw) -> str:
         forms = self._forms[holding]
+        if holding in self._objects:
+            return object_rows.fault(name, item)
         table = next((form.model.table for form in forms if form.model.table.name == name), None)
         if table is None:
             return "is of a table that its entry has nothing of"

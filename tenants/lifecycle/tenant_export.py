@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from errno import EEXIST
 from pathlib import Path
+from typing import Final
 
 from portal import clock
 from portal.dynamo.placement import Placement
@@ -14,10 +15,12 @@ from portal.schema import holdings
 from portal.schema.holdings import Holding, Raw
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.lifecycle import tenant_file
+from tenants.lifecycle import object_rows, tenant_file
 from tenants.lifecycle.tenant_file import Manifest
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.stored import TenantItem, TenantStatus
+
+_TOO_LARGE: Final = "too large for this file: each is on its ticket"
 
 
 def export(
@@ -25,6 +28,7 @@ def export(
     path: Path,
     *,
     with_secrets: bool = False,
+    with_objects: bool = True,
     by: Actor | None,
     begun: Callable[[str], object] = lambda holding: None,
     advance: Callable[[int], object] = lambda items: None,
@@ -33,9 +37,10 @@ def export(
 
     Each ticket is as it is when it is read, the audit trail as it was at one moment. The export is recorded in the
     trail before anything is written, but for `by` None, where the caller records it. Without `with_secrets` the file
-    has no secret of a webhook and no hash of a key. `begun` is called with the name of each holding. Raises OSError,
-    also where there is a file with that name, Unavailable, Throttled, and Conflict where the tenant was moved to
-    another place meanwhile, or its purge has begun: then nothing is written under that name.
+    has no secret of a webhook and no hash of a key, and without `with_objects` no content of a file of a ticket.
+    `begun` is called with the name of each holding. Raises OSError, also where there is a file with that name,
+    Unavailable, Throttled, and Conflict where the tenant was moved to another place meanwhile, or its purge has begun:
+    then nothing is written under that name.
     """
     _refuse_purged(tenant)
     if path.exists():
@@ -51,8 +56,8 @@ def export(
             )
             recording.record(entry)
         for holding in holdings.holdings():
-            if holding.left_out:
-                left_out[holding.name] = holding.left_out
+            if why := holding.left_out or (_TOO_LARGE if holding.exported and not with_objects else ""):
+                left_out[holding.name] = why
                 continue
             begun(holding.name)
             file.write(holding.name, _items(holding, reader, with_secrets, advance))
@@ -86,6 +91,12 @@ def _refuse_purged(tenant: TenantItem) -> None:
 def _items(
     holding: Holding, reader: TenantReader, with_secrets: bool, advance: Callable[[int], object]
 ) -> Iterator[tuple[str, Raw]]:
+    if holding.exported and holding.objects:
+        prefix = holding.objects(reader.tenant_id)
+        for row in object_rows.rows(reader.tenant_id, prefix, holding.exported(reader)):
+            yield row
+            advance(1)
+        return
     hidden = () if with_secrets else holding.secret
     for stored in (holding.export or holding.find)(reader):
         yield stored.table.name, {name: value for name, value in stored.item.items() if name not in hidden}

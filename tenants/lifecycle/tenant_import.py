@@ -30,6 +30,7 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.lifecycle import arriving_rows, import_notes, tenant_file, tenant_lifecycle
 from tenants.lifecycle.arriving_rows import KEYS, MEMBERS, TENANT, TRAIL, RowCheck, holding_of
+from tenants.lifecycle.object_rows import ObjectArrival
 from tenants.lifecycle.stored import ARRIVING, ArrivingItem
 from tenants.lifecycle.tenant_file import Entry, FileFault, Manifest
 from tenants.sign_in import accounts
@@ -187,8 +188,10 @@ class TenantImport:
                 self._refuse_if_ended()
                 arriving_rows.join(self._arrived.tenant, user, member)
                 self._advance(1)
+        elif (holding := holding_of(entry.holding)).objects:
+            self._write_objects(entry, holding.objects(self._note.tenant_id))
         else:
-            self._write(entry, holding_of(entry.holding))
+            self._write(entry, holding)
 
     def _write(self, entry: Entry, holding: Holding) -> None:
         behind = int(self._note.line) if self._note.entry == entry.name else 0
@@ -210,6 +213,17 @@ class TenantImport:
                     noted = number
                     self._note_progress(entry, noted)
         self._send([*waiting.values()])
+        self._note_progress(entry, entry.lines)
+
+    def _write_objects(self, entry: Entry, prefix: str) -> None:
+        behind = int(self._note.line) if self._note.entry == entry.name else 0
+        self.advance(behind)
+        arrival = ObjectArrival(self._note.tenant_id, prefix)
+        for number, _, row in self._file.items(entry, behind=behind):
+            self._refuse_if_ended()
+            if arrival.take(row):
+                self._note_progress(entry, number)
+            self._advance(1)
         self._note_progress(entry, entry.lines)
 
     def _send(self, members: list[tuple[Table, Raw]]) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import json
+
 import pytest
+import urllib3
 from django.conf import settings
 from django.test import override_settings
 
@@ -17,6 +21,7 @@ from portal.schema.registry import ObjectGrant
 ACME, GLOBEX = "a" * 32, "b" * 32
 GRANTS = (
     ObjectGrant("tenant", "tenant/{tenant}/things/", ("GetObject", "PutObject")),
+    ObjectGrant("tenant", "tenant/{tenant}/sent/", ("GetObject", "GetObjectTagging", "PutObject", "PutObjectTagging")),
     ObjectGrant("lifecycle", "tenant/{tenant}/", ("DeleteObject", "GetObject", "ListBucket")),
     ObjectGrant("worker", "arrived/", ("GetObject", "PutObject", "DeleteObject", "ListBucket")),
 )
@@ -69,6 +74,18 @@ def test_a_tenant_writes_and_reads_under_its_own_keys_alone(key: str) -> None:
         store.put(key, b"x")
     with pytest.raises(IsolationError):
         store.get(key, most=10)
+    with pytest.raises(IsolationError):
+        store.upload_form(key, content_type="text/plain", size=1, seconds=60, tags={})
+    with pytest.raises(IsolationError):
+        store.download_url(key, name="one", seconds=60)
+    with pytest.raises(IsolationError):
+        store.beginning(key, most=10)
+    with pytest.raises(IsolationError):
+        store.pieces(key)
+    with pytest.raises(IsolationError):
+        store.tag(key, {"a": "b"})
+    with pytest.raises(IsolationError):
+        store.tags(key)
 
 
 @pytest.mark.parametrize(
@@ -93,6 +110,56 @@ def test_a_role_does_with_objects_what_it_was_granted_and_no_more(role, tenant, 
 def test_a_tenants_objects_need_a_tenant_that_is_acted_for() -> None:
     with pytest.raises(IsolationError):
         ObjectStore("tenant").get(tenant_key(ACME, "things", "one"), most=9)
+
+
+def test_a_form_is_signed_for_one_key_type_and_size_of_the_tenants_and_for_a_moment() -> None:
+    key = tenant_key(ACME, "sent", "one")
+    form = ObjectStore("tenant", ACME).upload_form(
+        key, content_type="application/pdf", size=7, seconds=60, tags={"state": "new"}
+    )
+    policy = json.loads(base64.b64decode(form.fields["policy"]))
+    assert {"bucket": settings.MAIL_BUCKET} in policy["conditions"]
+    assert {"key": key} in policy["conditions"]
+    assert {"Content-Type": "application/pdf"} in policy["conditions"]
+    assert ["content-length-range", 7, 7] in policy["conditions"]
+    assert {"tagging": "<Tagging><TagSet><Tag><Key>state</Key><Value>new</Value></Tag></TagSet></Tagging>"} in (
+        policy["conditions"]
+    )
+    assert all(isinstance(one, dict) or one[0] == "content-length-range" for one in policy["conditions"])  # all exact
+    with pytest.raises(IsolationError):  # a kind whose objects have no tags
+        ObjectStore("tenant", ACME).upload_form(
+            tenant_key(ACME, "things", "one"), content_type="application/pdf", size=7, seconds=60, tags={}
+        )
+
+
+def test_a_signed_address_leads_to_one_object_that_is_saved_and_never_shown() -> None:
+    store, key = ObjectStore("tenant", ACME), tenant_key(ACME, "sent", "page")
+    store.put(key, b"<script>", content_type="text/html")
+    url = store.download_url(key, name='odd "name" ü.html', seconds=60)
+    got = urllib3.request("GET", url)
+    assert (got.status, got.data, got.headers["Content-Type"]) == (200, b"<script>", "application/octet-stream")
+    assert got.headers["Content-Disposition"].startswith("attachment; ")
+    assert urllib3.request("GET", url.replace(ACME, GLOBEX)).status == 403
+    assert urllib3.request("GET", url.replace("attachment", "inline")).status == 403
+
+
+def test_the_beginning_the_size_and_the_pieces_of_an_object_are_read() -> None:
+    store, key = ObjectStore("tenant", ACME), tenant_key(ACME, "sent", "long")
+    store.put(key, b"x" * 150_000)
+    assert store.beginning(key, most=4) == (b"xxxx", 150_000)
+    assert [len(piece) for piece in store.pieces(key)] == [65536, 65536, 18928]
+    store.put(key, b"")
+    assert store.beginning(key, most=4) == (b"", 0)
+    with pytest.raises(NotFound):
+        store.pieces(tenant_key(ACME, "sent", "none"))
+
+
+def test_the_tags_of_an_object_are_replaced() -> None:
+    store, key = ObjectStore("tenant", ACME), tenant_key(ACME, "sent", "tagged")
+    store.put(key, b"x")
+    store.tag(key, {"state": "new"})
+    store.tag(key, {"state": "kept"})
+    assert store.tags(key) == {"state": "kept"}
 
 
 def test_objects_are_listed_page_by_page_in_the_order_of_their_keys() -> None:

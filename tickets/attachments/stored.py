@@ -17,7 +17,7 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 from portal.dynamo.models import Item
 from portal.objects import object_store
 from portal.schema import keys, row_forms
-from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding
+from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding, no_items
 from portal.schema.registry import TENANT_OBJECTS, ObjectGrant, declare
 from portal.schema.row_forms import RowForm
 from tickets.ticket.stored import FILE_STATES, FILES, TICKETS
@@ -35,6 +35,12 @@ declare(
             "tenant",
             f"{TENANT_OBJECTS}{KIND}/",
             ("DeleteObject", "GetObject", "GetObjectTagging", "PutObject", "PutObjectTagging"),
+        ),
+        ObjectGrant(
+            "lifecycle",
+            f"{TENANT_OBJECTS}{KIND}/",
+            ("DeleteObject", "GetObject", "ListBucket", "PutObject"),
+            "FilesOfWholeTenants",
         ),
     )
 )
@@ -156,4 +162,16 @@ def _forms() -> tuple[RowForm, ...]:
     )
 
 
-declare_holding(Holding("files", (TICKETS,), _stored, Stage.BESIDE, export=_of_tickets, forms=_forms))
+def _names(reader: Reader) -> Iterator[str]:
+    """Yield the names of the objects of files that belong to tickets."""
+    return (keys.split(found.item["sk"]["S"])[-1] for found in _of_tickets(reader) if found.item["sk"]["S"] != USAGE)
+
+
+def _prefix(tenant_id: str) -> str:
+    return object_store.tenant_prefix(tenant_id, KIND)
+
+
+declare_holding(
+    Holding("contents of files", (), no_items, Stage.NAMED, objects=_prefix, exported=_names),
+    Holding("files", (TICKETS,), _stored, Stage.BESIDE, export=_of_tickets, forms=_forms),
+)

@@ -58,7 +58,7 @@ class DeskExport(LeasedJob[ExportItem]):
         self._pause = 1 / parts_a_second
         self._file = uuid.uuid4().hex[:16]
         self._holding, self._step, self._written = "", 0, 0
-        self._steps = sum(not holding.left_out for holding in holdings.holdings())
+        self._steps = sum(not (holding.left_out or holding.exported) for holding in holdings.holdings())
 
     def _carry_out(self) -> None:
         try:
@@ -70,7 +70,7 @@ class DeskExport(LeasedJob[ExportItem]):
 
     def _make(self, path: Path) -> None:
         tenant = tenant_directory.get(self.item.tenant_id)
-        tenant_export.export(tenant, path, by=None, begun=self._begin, advance=self._count)
+        tenant_export.export(tenant, path, with_objects=False, by=None, begun=self._begin, advance=self._count)
         placement = Placement.parse(tenant.placement)
         until = clock.now() + timedelta(days=export_requests.KEPT_DAYS)
         parts = self._store(path, placement, int((until + timedelta(days=_SPARE_DAYS)).timestamp()))
