@@ -95,8 +95,8 @@ class _Child:
     def _receive(self, source: IO[bytes], size: int, until: float) -> bytes:
         parts, left = [], size
         while left:
-            ready, _, _ = select.select([source], [], [], max(0.0, until - time.monotonic()))
-            if not ready:
+            seconds = until - time.monotonic()
+            if seconds <= 0 or not select.select([source], [], [], seconds)[0]:
                 raise TimeoutError
             part = os.read(source.fileno(), min(left, 1 << 20))
             if not part:

@@ -11,11 +11,12 @@ from django.conf import settings
 from delivery.queues import queue_readers
 from delivery.queues.message_handling import MessageHandler
 from delivery.queues.queue_transport import QueueTransport
-from portal import aws_session
+from portal import aws_session, clock
 from portal.objects import object_store
 from portal.objects.object_store import ObjectStore
 from tests.support.world import World
 from tickets.letters import ledger, posting, stored
+from tickets.letters.envelope import Envelope
 from tickets.letters.stored import LETTERS_QUEUE, LedgerRow
 
 DOMAIN = settings.MAIL_DOMAIN
@@ -65,6 +66,12 @@ def post(raw: bytes, *to: str, sender: str = "zoe@customer.example", **verdicts:
     """Bring a letter in; it waits in the queue."""
     to = to or (f"acme@{DOMAIN}",)
     return posting.deliver(raw, sender=sender, recipients=to, verdicts=posting.TRUSTED | verdicts)
+
+
+def tell_again(name: str, *to: str, sender: str = "zoe@customer.example") -> None:
+    """Bring the notification of a letter once more, as SQS does where nobody has deleted it."""
+    came = Envelope(name, sender, to or (f"acme@{DOMAIN}",), clock.stamp(), dict(posting.TRUSTED))
+    posting.tell(came, stored.INCOMING + name)
 
 
 def drain() -> None:

@@ -1,0 +1,137 @@
+"""Letters come in by SMTP and by `deliver_mail`, and reading one has its limits."""
+
+from __future__ import annotations
+
+import smtplib
+from pathlib import Path
+
+import pytest
+from django.test import override_settings
+
+from portal.engines.endpoint import LOOPBACK, free_port
+from portal.errors import Invalid
+from portal.mailing import letter_process
+from portal.mailing.letters import Unreadable
+from tests.support.commands import run
+from tests.support.letters_in import DOMAIN, drain, letter, post, rows
+from tests.support.world import World
+from tickets.letters import envelope, ledger, smtp_receiver
+
+
+def test_a_letter_sent_by_smtp_becomes_a_ticket_and_one_to_no_desk_is_refused_at_once(mail: World) -> None:
+    port = free_port()
+    server = smtp_receiver.controller(LOOPBACK, port)
+    server.start()
+    try:
+        with smtplib.SMTP(LOOPBACK, port) as client:
+            client.sendmail("zoe@customer.example", [f"acme@{DOMAIN}"], letter())
+            with pytest.raises(smtplib.SMTPRecipientsRefused):
+                client.sendmail("zoe@customer.example", [f"nobody@{DOMAIN}"], letter())
+    finally:
+        server.stop()
+    drain()
+    assert [row.state for row in rows(mail)] == [ledger.FILED]
+
+
+def test_deliver_mail_brings_a_file_in(mail: World, tmp_path: Path) -> None:
+    file = tmp_path / "letter.eml"
+    file.write_bytes(letter())
+    assert "The letter came in as" in run("deliver_mail", str(file), "--to", f"acme@{DOMAIN}").out
+    drain()
+    assert [(row.state, row.sender) for row in rows(mail)] == [(ledger.FILED, "zoe@customer.example")]
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "said"),
+    [
+        (b"", ["--to", f"acme@{DOMAIN}"], "is empty"),
+        (None, ["--to", f"acme@{DOMAIN}"], "cannot be read"),
+        (b"Subject: x", ["--to", f"nobody@{DOMAIN}"], "No desk takes letters at nobody@"),
+        (b"Subject: x", ["--to", "acme"], "No desk takes letters at acme"),
+    ],
+)
+def test_deliver_mail_says_what_is_wrong(
+    mail: World, tmp_path: Path, content: bytes | None, options: list[str], said: str
+) -> None:
+    file = tmp_path / "letter.eml"
+    if content is not None:
+        file.write_bytes(content)
+    ended = run("deliver_mail", str(file), *options)
+    assert ended.status == 1
+    assert said in ended.err
+
+
+def test_receive_mail_is_for_development_alone(mail: World) -> None:
+    assert "It runs with DEBUG alone." in run("receive_mail").err
+
+
+def test_reconcile_mail_says_what_was_left_behind(mail: World) -> None:
+    post(letter())
+    drain()
+    out = run("reconcile_mail").out
+    assert "0 letters that no desk had: none of them left behind." in out
+    assert "1 letter in the bucket, of 2 desks: none of them left behind." in out
+    assert "acme: 1 letter in its bucket: none of them left behind." in run("reconcile_mail", "--tenant", "acme").out
+
+
+def test_reading_a_letter_ends_when_its_time_is_up_and_the_next_is_read() -> None:
+    with pytest.raises(Unreadable, match="longer than 0 seconds"):
+        letter_process.read(letter(), seconds=0)
+    assert letter_process.read(letter()).sender.address == "zoe@customer.example"
+
+
+@pytest.mark.parametrize("raw", [b"x" * (25 * 1024 * 1024 + 1), b" \r\n"])
+def test_a_letter_that_is_too_large_or_empty_is_refused_with_a_sentence(raw: bytes) -> None:
+    with pytest.raises(Unreadable, match=r"larger than 25 MB|empty"):
+        letter_process.read(raw)
+
+
+def test_a_letter_that_is_too_large_is_put_before_people(mail: World) -> None:
+    post(letter(body="x" * 80) + b"\r\n" + b"y" * 26 * 1024 * 1024)
+    drain()
+    assert [(row.state, row.reason) for row in rows(mail)] == [(ledger.REFUSED, "The letter is larger than 25 MB.")]
+
+
+# --- envelopes ---
+
+
+def test_an_envelope_is_what_it_was_after_its_notification_and_beside_its_object() -> None:
+    sent = envelope.Envelope("n1", "z@x.example", ("a@b.example",), "2026-01-31T12:00:00.000000Z", {"dmarc": "PASS"})
+    assert envelope.read(sent.notification(bucket="b", key="incoming/n1")) == (sent, "incoming/n1")
+    assert envelope.read_about("n1", sent.about()) == sent
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"notificationType": "Bounce", "mail": {}, "receipt": {}}'])
+def test_what_is_no_notification_of_a_letter_is_invalid(text: str) -> None:
+    with pytest.raises(Invalid):
+        envelope.read(text)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "sender", "is_confirmed"),
+    [
+        ({"dmarc": "PASS"}, "z@other.example", True),
+        ({"dmarc": "GRAY", "spf": "PASS"}, "z@x.example", True),
+        ({"dmarc": "GRAY", "spf": "PASS"}, "z@other.example", False),
+        ({"dmarc": "GRAY", "spf": "FAIL", "dkim": "PASS"}, "z@x.example", False),
+        ({"dmarc": "FAIL", "spf": "PASS", "dkim": "PASS"}, "z@x.example", False),
+        ({"spf": "PASS", "dkim": "PASS"}, "z@x.example", False),
+        ({}, "z@x.example", False),
+    ],
+)
+def test_a_sender_is_confirmed_by_the_receiving_servers_verdicts_alone(
+    verdicts: dict[str, str], sender: str, is_confirmed: bool
+) -> None:
+    came = envelope.Envelope("n1", sender, (), "2026-01-31T12:00:00.000000Z", verdicts)
+    assert came.is_from("zoe@x.example") is is_confirmed
+
+
+def test_the_envelope_kept_beside_an_object_fits_there() -> None:
+    many = tuple(f"{'a' * 60}{n}@{'b' * 200}.example" for n in range(50))
+    came = envelope.Envelope("n1", "z" * 300, many, "2026-01-31T12:00:00.000000Z", {})
+    assert len(came.about()["envelope"]) <= 1900
+
+
+def test_debug_server_knows_no_desk_without_a_domain(mail: World) -> None:
+    with override_settings(MAIL_DOMAIN=""):
+        assert run("deliver_mail", "-", "--to", f"acme@{DOMAIN}").status == 1

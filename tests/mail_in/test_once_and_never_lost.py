@@ -1,0 +1,152 @@
+"""A letter is filed once and never lost, wherever a process was killed; a message that kills workers is given up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from delivery.queues import direct_work, queue_readers
+from delivery.queues.message_handling import MOST_BEGINNINGS
+from portal.dynamo import meter
+from portal.dynamo.client import SharedConnection
+from portal.objects.object_store import ObjectStore
+from portal.queueing.sqs_client import QueueConnection
+from tests.support.letters_in import come_in, drain, incoming, letter, objects, post, rows, tell_again, work
+from tests.support.world import World
+from tickets.desk import changing
+from tickets.letters import filing, ledger
+from tickets.letters.stored import LETTERS_QUEUE
+from tickets.replies import reply_addresses
+
+WRITES = {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchWriteItem"}
+
+
+class Killed(BaseException):
+    """The process has ended after a write."""
+
+
+@contextmanager
+def killed_after(number: int) -> Iterator[list[str]]:
+    """End everything after the write of this number has been carried out, to a table, to the bucket or to a queue."""
+    done: list[str] = []
+
+    def watched(real: Callable[..., Any], name_of: Callable[..., str | None]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            answer = real(*args, **kwargs)
+            if name := name_of(*args):
+                done.append(name)
+                if len(done) == number:
+                    raise Killed(name)
+            return answer
+
+        return call
+
+    with pytest.MonkeyPatch.context() as patch:
+        table = watched(SharedConnection.ask, lambda self, operation, *_: operation if operation in WRITES else None)
+        patch.setattr(SharedConnection, "ask", table)
+        for name in ("put", "delete"):
+            patch.setattr(ObjectStore, name, watched(getattr(ObjectStore, name), lambda *_, said=name: said))
+        sent = watched(QueueConnection.call, lambda self, operation, *_: "send" if "Send" in operation else None)
+        patch.setattr(QueueConnection, "call", sent)
+        yield done
+
+
+def writes_of_filing(mail: World, raw: bytes, *to: str) -> int:
+    post(raw, *to)
+    with killed_after(0) as done:
+        drain()
+    return len(done)
+
+
+@pytest.mark.parametrize("kind", ["ticket", "comment"])
+def test_a_letter_is_filed_once_whichever_write_a_process_was_killed_after(mail: World, kind: str) -> None:
+    come_in(letter(message_id="<0@customer.example>"))
+    zoe, tenant_id = changing.read(mail.context("bob", "acme"), 1).requester, mail.tenants["acme"].tenant_id
+    to = [reply_addresses.address_of(tenant_id, 1, zoe, is_agent=False)] if kind == "comment" else []
+
+    def one(number: int) -> bytes:
+        return letter(subject=f"Thing {number}", body=f"Letter {number}.", message_id=f"<{number}@customer.example>")
+
+    writes = writes_of_filing(mail, one(1), *to)
+    assert writes >= 4
+    for number in range(1, writes + 1):
+        before = len(rows(mail))
+        name = post(one(100 + number), *to, sender=f"z{number}@customer.example")
+        with killed_after(number) as done, pytest.raises(Killed):
+            drain()
+        assert len(done) == number
+        tell_again(name, *to)  # what was received and not deleted is seen again
+        drain()
+        found = rows(mail)
+        assert len(found) == before + 1, done
+        assert found[0].state in (ledger.FILED, ledger.WAITING), done
+        assert sum(one.object == name for one in found) == 1
+        assert incoming() == []
+    assert len(objects(mail)) == len(rows(mail))
+
+
+def test_the_same_notification_again_changes_nothing(mail: World) -> None:
+    name = come_in(letter())
+    tenant_id = mail.tenants["acme"].tenant_id
+    for _ in range(2):
+        direct_work.send("letter", tenant_id, name, queues=())
+        work()
+    assert len(rows(mail)) == len(objects(mail)) == 1
+    assert changing.read(mail.context("bob", "acme"), 1).comment_count == 0
+
+
+def test_a_letter_that_kills_its_worker_again_and_again_is_put_before_people(
+    mail: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def burst(raw: bytes) -> None:
+        raise RuntimeError("nobody expected this")
+
+    monkeypatch.setattr(filing.letter_process, "read", burst)
+    monkeypatch.setattr("delivery.queues.message_handling.AWAY_SECONDS", 0)
+    post(letter())
+    queue_readers.read(LETTERS_QUEUE, wait=0)
+    assert [*work()].count("struck") == MOST_BEGINNINGS
+    (row,) = rows(mail)
+    assert row.state == ledger.REFUSED
+    assert "being worked on 3 times when that ended badly" in row.reason
+    monkeypatch.undo()
+    come_in(letter(body="Another one.", message_id="<2@customer.example>"))
+    assert rows(mail)[0].state == ledger.FILED
+
+
+def test_two_programs_that_answer_each_other_stop_within_five_letters(mail: World) -> None:
+    filed = 0
+    for number in range(12):
+        subject = "Re: " * number + "Your call is important to us"
+        come_in(letter(subject=subject, body=f"Automatic {number}.", message_id=f"<{number}@robot.example>"))
+        filed = sum(row.state == ledger.FILED for row in rows(mail))
+    assert filed <= 5
+    assert "may be a program" in rows(mail)[0].reason
+    come_in(letter(sender="ann@human.example", subject="Hello", message_id="<a@human.example>"))
+    assert rows(mail)[0].state == ledger.FILED
+
+
+def test_a_loop_on_one_ticket_stops_within_five_letters_too(mail: World) -> None:
+    come_in(letter())
+    zoe, tenant_id = changing.read(mail.context("bob", "acme"), 1).requester, mail.tenants["acme"].tenant_id
+    to = reply_addresses.address_of(tenant_id, 1, zoe, is_agent=False)
+    for number in range(8):
+        come_in(letter(subject=f"{number}", body=f"{number}", message_id=f"<x{number}@robot.example>"), to)
+    assert sum(row.state == ledger.FILED for row in rows(mail)) <= 5
+
+
+@pytest.mark.parametrize(("kind", "kilobytes", "most"), [("ticket", 0, 17), ("comment", 0, 12), ("comment", 10, 32)])
+def test_filing_a_letter_costs_few_write_units(  # 3 of a ticket's are those of its acknowledgement
+    mail: World, kind: str, kilobytes: int, most: int
+) -> None:
+    come_in(letter(message_id="<0@customer.example>"))
+    zoe, tenant_id = changing.read(mail.context("bob", "acme"), 1).requester, mail.tenants["acme"].tenant_id
+    to = [reply_addresses.address_of(tenant_id, 1, zoe, is_agent=False)] if kind == "comment" else []
+    post(letter(subject="Else", body="word " * 200 * kilobytes + "Hi", message_id="<1@customer.example>"), *to)
+    with meter.measure() as bill:
+        drain()
+    assert len(rows(mail)) == 2
+    assert bill.write_units <= most, [(c.operation, c.table, c.write_units) for c in bill.calls if c.write_units]
