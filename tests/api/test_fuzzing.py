@@ -34,6 +34,8 @@ TAKEN: Final = ["2xx", "3xx", "404", "409", "412"]
 OF_RULES: Final = re.compile(
     r"GET \S+ invalid (after|q|tag|actor|entity|first|last|created|resolved|reopened|commented)|"
     r"(POST|PATCH) \S+ invalid (title|body|tags|url|resolver_id|description|status|If-Match)|"
+    r"(POST|PATCH) \S+ (invalid|address_taken) (requester|name|addresses|organisation|language|notes)|"
+    r"POST \S+ invalid (cc|files)|"
     r"POST \S+ idempotency_key_reused .+"
 )
 # Beside those that a route has: each of the others is refused by the same door, which `test_door.py` asks.
