@@ -29,6 +29,8 @@ from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import TenantItem
+from tickets.attachments import attachments
+from tickets.attachments.attachments import FileRef
 from tickets.desk import changing, commenting, creating, letter_texts
 from tickets.desk.letter_texts import FromLetter
 from tickets.letters import arrival, desk_addresses, envelope, ledger, letter_rates, stored
@@ -304,12 +306,15 @@ def _same(one: str, other: str) -> bool:
 
 
 def _comment(case: _Case, author: TenantContext, number: int) -> None:
+    files, left = _files(case, author)
     for attempt in range(_TRIES):
         status = Status(changing.read(author, number).status)
         then = Status.OPEN if not author.is_agent and Status.OPEN in MOVES[status] else None
-        body, text = _text(case, COMMENT_LIMIT)
+        body, text = _text(case, COMMENT_LIMIT, left)
         try:
-            commenting.comment(author, number, body=body, then=then, companion=LetterRecord(case.item), letter=text)
+            commenting.comment(
+                author, number, body=body, then=then, files=files, companion=LetterRecord(case.item), letter=text
+            )
         except Invalid as error:
             if error.field != "status" or attempt + 1 == _TRIES:
                 raise Stays(ledger.REFUSED, error.message) from error
@@ -318,7 +323,8 @@ def _comment(case: _Case, author: TenantContext, number: int) -> None:
 
 
 def _new_ticket(case: _Case, author: TenantContext, person: Requester) -> None:
-    body, text = _text(case, DESCRIPTION_LIMIT)
+    files, left = _files(case, author)
+    body, text = _text(case, DESCRIPTION_LIMIT, left)
     try:
         creating.create(
             author,
@@ -327,6 +333,7 @@ def _new_ticket(case: _Case, author: TenantContext, person: Requester) -> None:
             acknowledge=True,
             title=" ".join(case.letter.subject.split())[:TITLE_LIMIT].strip() or "(no subject)",
             description=body,
+            files=files,
             companion=LetterRecord(case.item),
             letter=text,
         )
@@ -334,13 +341,30 @@ def _new_ticket(case: _Case, author: TenantContext, person: Requester) -> None:
         raise Stays(ledger.REFUSED, error.message) from error
 
 
-def _text(case: _Case, limit: int) -> tuple[str, FromLetter]:
-    """Return the text of the entry, and what is kept beside it: what is too long is folded, never dropped."""
+def _files(case: _Case, author: TenantContext) -> tuple[list[FileRef], list[str]]:
+    """Store the letter's files for the entry that it becomes. Return those, and what the entry names of the others.
+
+    A letter that is filed again after a kill stores the same files again, and leaves none behind.
+    """
+    digest, found, left = stored.digest_of(case.item.pk), list[FileRef](), list[str]()
+    for index, part in enumerate(case.letter.attachments):
+        try:
+            if len(found) == attachments.MOST_FILES:
+                raise attachments.too_many()
+            name = part.name or f"file.{part.type.rpartition('/')[2]}"
+            found.append(attachments.store(author, name, part.content, identity=f"{digest}#{index}"))
+        except Invalid:
+            left.append(f"{part.name or part.type} ({_size(part.size)})")
+    return found, left[:_FILES]
+
+
+def _text(case: _Case, limit: int, files: Sequence[str]) -> tuple[str, FromLetter]:
+    """Return the text of the entry, and what is kept beside it: what is too long is folded, never dropped. `files` are
+    those that the entry names and does not have."""
     letter = case.letter
-    files = [f"{part.name or part.type} ({_size(part.size)})" for part in letter.attachments[:_FILES]]
     body, rest = letter.text[:limit], letter.text[limit:]
     if not body.strip():
-        body = "(This letter has no text.)" if not files else "(This letter has files and no text.)"
+        body = "(This letter has no text.)" if not letter.attachments else "(This letter has files and no text.)"
     verdicts = [f"{letter_texts.VERDICT}{name} {status}" for name, status in case.envelope.verdicts.items()]
     return body, FromLetter(
         stored.digest_of(case.item.pk),
