@@ -12,7 +12,7 @@ _STATUSES: Final = frozenset({"message/delivery-status", "message/global-deliver
 _ORIGINALS: Final = frozenset({"message/rfc822", "message/global", "text/rfc822-headers", "message/global-headers"})
 _ACTIONS: Final = frozenset({"failed", "delayed", "delivered", "relayed", "expanded"})
 _RECIPIENTS_LIMIT: Final = 100
-_SEARCHED: Final = 200_000  # bytes of a report in which the letter's Message-ID is looked for
+_SEARCHED: Final = 200_000  # bytes of a part that are looked at
 _MESSAGE_ID: Final = re.compile(rb"(?im)^[ \t>]{0,10}message-id:[ \t]{0,10}(?:\r?\n[ \t]{1,10})?(<[^<>\s]{3,500}>)")
 _BLANK_LINE: Final = re.compile(rb"\n\r?\n")
 _STATUS: Final = re.compile(r"[245]\.\d{1,3}\.\d{1,3}")
@@ -48,7 +48,7 @@ def report_of(root: MimePart) -> DeliveryReport | None:
 
 def _recipients(content: bytes) -> list[DeliveryReport]:
     """Return a report for each recipient: blocks of headers follow each other, the first is about all of them."""
-    blocks = [block for block in _BLANK_LINE.split(content) if block.strip()][: _RECIPIENTS_LIMIT + 1]
+    blocks = [block for block in _BLANK_LINE.split(content[:_SEARCHED]) if block.strip()][: _RECIPIENTS_LIMIT + 1]
     found = [_recipient(read_head(block, 0, len(block))[0]) for block in blocks]
     return [one for one in found if one is not None]
 

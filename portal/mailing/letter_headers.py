@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import binascii
 import re
+import string
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from email.message import Message
@@ -185,12 +186,12 @@ def _word(encoding: str, text: str) -> bytes:
     return base64_bytes(text.encode("ascii", "ignore"))
 
 
-_NOT_BASE64: Final = re.compile(rb"[^A-Za-z0-9+/]+")
+_NOT_BASE64: Final = bytes({*range(256)} - {*string.ascii_letters.encode(), *string.digits.encode(), *b"+/"})
 
 
 def base64_bytes(data: bytes) -> bytes:
     """Decode base64, without regard to characters that do not belong there and to a missing end."""
-    clean = _NOT_BASE64.sub(b"", data)
+    clean = data.translate(None, _NOT_BASE64)
     if len(clean) % 4 == 1:
         clean = clean[:-1]
     return binascii.a2b_base64(clean + b"=" * (-len(clean) % 4))

@@ -22,7 +22,6 @@ INPUT_LIMIT: Final = 2_000_000  # characters, without embedded images
 _OUTPUT_LIMIT: Final = 1_000_000
 _TAGS_LIMIT: Final = 50_000
 _DEPTH_LIMIT: Final = 200
-_FORMATS_LIMIT: Final = 20  # of _FORMATS open at once: a parser opens each of them again in each new paragraph
 _ATTRIBUTES_LIMIT: Final = 30
 
 _NAME: Final = re.compile(r"</?([a-zA-Z][a-zA-Z0-9]{0,20})(?=[\s/>:])")
@@ -34,8 +33,9 @@ _IMAGE: Final = re.compile(r'<img((?:\s[a-z-]+="[^"]*")*)>')
 _DATA_SRC: Final = re.compile(r'\s([a-z-]+)="([^"]*)"')
 
 _VOID: Final = frozenset({"br", "hr", "img"})
-_FORMATS: Final = frozenset({"a", "b", "big", "code", "em", "font", "i", "s", "small", "strike", "strong", "tt", "u"})
-_INLINE: Final = _FORMATS | {"span", "sub", "sup", "del", "ins", "q", "cite", "abbr", "kbd", "samp", "var"}
+_INLINE: Final = names(
+    "a abbr b big cite code del em font i ins kbd q s samp small span strike strong sub sup tt u var"
+)
 _BLOCKS: Final = names(
     "address article aside blockquote caption center dd div dl dt fieldset figcaption figure footer h1 h2 h3 h4 h5 h6 "
     "header li main nav ol p pre section table tbody td tfoot th thead tr ul"
@@ -237,7 +237,6 @@ class _Balanced:
         self._size = 0
         self._tags = 0
         self._open: list[str] = []
-        self._formats = 0
         self.has_remote_images = False
         self.is_full = False
 
@@ -286,13 +285,11 @@ class _Balanced:
         name = tag.name
         if name in _BLOCKS:
             self._end_before(_ENDS.get(name, _P))
-        is_format = name in _FORMATS
-        if len(self._open) >= _DEPTH_LIMIT or (is_format and self._formats >= _FORMATS_LIMIT):
+        if len(self._open) >= _DEPTH_LIMIT:
             return
-        if name == "a" and "a" in self._open[-_FORMATS_LIMIT:]:
+        if name == "a" and "a" in self._open:
             self._close("a")
         self._open.append(name)
-        self._formats += is_format
         self._write(_written(name, tag.attributes))
 
     def _end_before(self, ended: frozenset[str]) -> None:
@@ -317,7 +314,6 @@ class _Balanced:
 
     def _pop(self) -> None:
         name = self._open.pop()
-        self._formats -= name in _FORMATS
         self._out.append(f"</{name}>")
 
 

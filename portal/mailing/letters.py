@@ -127,6 +127,6 @@ def _digest(root: MimePart) -> str:
     ):
         found.update(one.encode("utf-8", "replace") + b"\0")
     for part in root.leaves():
-        content = b"\n".join(line.rstrip() for line in part.content.splitlines()).strip()
+        content = part.content.replace(b"\r\n", b"\n").strip()
         found.update(part.type.encode() + b"\0" + hashlib.sha256(content).digest())
     return found.hexdigest()

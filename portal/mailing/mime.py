@@ -8,9 +8,11 @@ take minutes, and 500 nested messages exceed its recursion limit. This one looks
 from __future__ import annotations
 
 import binascii
+import contextlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from io import BytesIO
 from typing import Final
 
 from portal.mailing import charsets
@@ -155,16 +157,15 @@ def _decoded(body: bytes, headers: Headers) -> bytes:
 
 
 def _uudecoded(body: bytes) -> bytes:
-    made: list[bytes] = []
-    lines = iter(body.splitlines())
+    made = bytearray()
+    lines = BytesIO(body)  # one line after the other: millions of short ones would fill the memory
     for line in lines:
         if line.startswith(b"begin "):
             break
     for line in lines:
-        if line.strip() in (b"", b"end", b"`"):
+        # A short line may say that it is a long one: zeros fill the rest.
+        if line.strip() in (b"", b"end", b"`") or len(made) > len(body):
             break
-        try:
-            made.append(binascii.a2b_uu(line))
-        except binascii.Error:
-            continue
-    return b"".join(made)
+        with contextlib.suppress(binascii.Error):
+            made += binascii.a2b_uu(line)
+    return bytes(made)

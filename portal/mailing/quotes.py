@@ -74,20 +74,13 @@ def _is_quoted(line: str) -> bool:
 
 def _history(lines: list[str], *, is_forwarded: bool) -> int:
     """Return where a letter begins that is quoted as a whole, the number of lines where none does."""
-    written = False
     for at, line in enumerate(lines):
-        if _is_quoted(line):
-            continue
-        if _is_marker(line):
-            return _before(lines, at) if written else len(lines)
-        if not line.strip() or len(line) > _LINE_LIMIT:
-            written = written or bool(line.strip())
+        if not line.strip() or len(line) > _LINE_LIMIT or _is_quoted(line):
             continue
         if phrases.announces_forward(line):
             return len(lines)
-        if not is_forwarded and _begins_letter(lines, at):
-            return _before(lines, at) if written else len(lines)
-        written = written or not phrases.is_rule(line)
+        if _is_marker(line) or (not is_forwarded and _begins_letter(lines, at)):
+            return _before(lines, at)
     return len(lines)
 
 

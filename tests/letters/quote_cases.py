@@ -150,6 +150,12 @@ CASES: list[Case] = [
         seen=f"Hi\n\nJoe wrote:\n> {OLD}\n\nYes.",
         folded="> Regards",
     ),
+    *(
+        answer(f"{name}, without signs", f"{ANSWER}\n\n{ATTRIBUTIONS[name]}\n\n{OLD}\n\nmore", folded=f"{ATTRIBUTIONS[name]}\n\n{OLD}\n\nmore")
+        for name in ("Gmail en wrapped", "Apple en", "Gmail de", "Thunderbird fr", "Gmail es", "Outlook ja", "Gmail da")
+    ),
+    answer("answers below two quotes", f"Joe wrote:\n> {OLD}\nYes.\n> And now?\nNo.", seen=f"Joe wrote:\n> {OLD}\nYes.\n> And now?\nNo.", folded=""),
+    answer("nothing above, only a signature", f"Sent from my iPhone\n\n{ORIGINALS[0]}\n{OLD}", seen=f"Sent from my iPhone\n\n{ORIGINALS[0]}\n{OLD}", folded=""),
     answer("our marker", f"{ANSWER}\n\nOn Jan 1, 2024, at 10:00, Desk <reply+x@desk.example> wrote:\n\nPlease reply above this line\n\n{OLD}"),
     answer("our marker, quoted", f"{ANSWER}\n\nDesk wrote:\n> Please reply above this line\n>\n> {OLD}"),
     answer("our marker within hyphens", f"{ANSWER}\n\n--- Please reply above this line ---\n{OLD}", folded=f"--- Please reply above this line ---\n{OLD}"),

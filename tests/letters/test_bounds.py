@@ -6,6 +6,7 @@ The processor's time of this process is compared with itself, so a busy machine 
 from __future__ import annotations
 
 import time
+import tracemalloc
 from collections.abc import Callable
 
 import pytest
@@ -106,3 +107,25 @@ def test_the_work_grows_with_the_size_and_not_with_its_square(name: str) -> None
         if much < SHORT or much < RATIO * min(work(small) for _ in range(3)):
             return
     pytest.fail(f"{much:.2f} s for {len(large)} bytes")
+
+
+GROWING = [
+    "uuencode",
+    "base64",
+    "300 containers",
+    "winmail.dat of RTF that grows",
+    "text of '\\n'",
+    "a delivery report",
+]
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_a_letter_takes_memory_in_proportion_to_its_size(name: str) -> None:
+    raw = LETTERS[name](500_000)
+    tracemalloc.start()
+    try:
+        letters.read(raw)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 25 * len(raw)
