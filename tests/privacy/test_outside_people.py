@@ -14,6 +14,7 @@ from tests.support.commands import everything, run
 from tests.support.world import World, captured
 from tickets.data import desk_person, person_erasing, person_finding
 from tickets.desk import changing, commenting, creating
+from tickets.desk.letter_texts import FromLetter
 from tickets.replies import mail_settings
 from tickets.requesters import requester_changes, requesters
 from tickets.requesters.requester_changes import Details
@@ -140,3 +141,16 @@ def test_a_blocked_sender_is_found_and_stays_blocked(world: World, ada: Requeste
     assert "blocked sender of mail" in run("find_person", "acme", ADA).out
     assert run("erase_person", "acme", ADA, "--texts").status == 0
     assert mail_settings.read(alice).blocked == (ADA,)
+
+
+def test_what_a_comment_keeps_of_its_letter_is_found_and_forgotten(world: World, ada: Requester) -> None:
+    alice = world.context("alice", "acme")
+    letter = FromLetter("d" * 32, folded=f"> {ADA} wrote: hello", marks=("forwarded-by=lin@x.example",), cc=(ADA,))
+    commenting.comment(alice, 3, body="See below.", letter=letter)
+    assert "text: letter, folded" in run("find_person", "acme", ADA).out
+    assert run("erase_person", "acme", ADA, "--texts").status == 0
+    entry = alice.repository.query(stored.ActivityItem, stored.ticket, 3, begins_with=stored.ACTIVITY_PREFIX).items[-1]
+    kept = entry.letter.as_dict()
+    assert ADA not in str(kept)
+    assert "wrote: hello" in kept["folded"]
+    assert kept["marks"] == ["forwarded-by=lin@x.example"]

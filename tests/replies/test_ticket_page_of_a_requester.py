@@ -12,7 +12,9 @@ from tests.support import mailing
 from tests.support.mail_receiver import MailReceiver
 from tests.support.operators import calls
 from tests.support.world import Browser, World
-from tickets.desk import commenting
+from tickets.desk import commenting, creating
+from tickets.desk.letter_texts import FromLetter
+from tickets.requesters import requesters
 
 REQUEST = {"request_id": "0" * 32}
 
@@ -47,6 +49,18 @@ def test_a_comment_says_that_it_waits_and_then_that_it_was_sent(bob: Browser, nu
 def test_the_next_comment_is_offered_the_same_copies(bob: Browser, number: int) -> None:
     send(bob, number, cc="grace@example.org; lin@example.org")
     assert 'value="grace@example.org, lin@example.org"' in page(bob, number)
+
+
+def test_the_copies_of_a_letter_that_came_in_are_offered_without_the_desks_own(world: World, bob: Browser) -> None:
+    agent = world.context("bob", "acme")
+    ada = requesters.ensure(agent, "ada@example.org")
+    own = ("acme@desk.localhost", "reply+abc@desk.localhost")
+    opening = FromLetter("d" * 32, cc=("lin@example.org", *own))
+    number = creating.create(agent, title="The engine", requester=ada, letter=opening)
+    assert 'value="lin@example.org"' in page(bob, number)
+    answer = FromLetter("e" * 32, cc=(*own, "grace@example.org"))
+    commenting.comment(agent, number, body="It is I.", letter=answer)
+    assert 'value="grace@example.org"' in page(bob, number)
 
 
 def test_an_address_that_is_none_is_named_at_its_field_and_nothing_is_lost(bob: Browser, number: int) -> None:

@@ -320,6 +320,14 @@ def texts_of(raw: Raw) -> dict[str, str]:
     return {name: _text(raw, name) for name in names}
 
 
+def letter_texts_of(raw: Raw) -> dict[str, str | list[str]]:
+    """Return what an item of a ticket keeps of the letter that it came as: texts, and lists of texts."""
+    kept = raw.get("letter", {}).get("M", {})
+    return {
+        name: str(value["S"]) if "S" in value else [str(one["S"]) for one in value["L"]] for name, value in kept.items()
+    }
+
+
 def tags_of(raw: Raw) -> list[str]:
     """Return the tags of a ticket's summary, none of any other item."""
     return [str(tag["S"]) for tag in raw.get("tags", {}).get("L", ())]
@@ -371,6 +379,10 @@ def places(person: DeskPerson, names: Collection[str], number: int, raw: Raw) ->
     }
     shown = {f"{name}_name": _text(raw, f"{name}_name") for name in others_shown(person, raw)}
     tags = {"tags": ", ".join(tags_of(raw)), "copies of a letter": ", ".join(copied_to(raw))}
+    tags |= {
+        f"letter, {name}": text if isinstance(text, str) else "\n".join(text)
+        for name, text in letter_texts_of(raw).items()
+    }
     for name, text in (texts_of(raw) | tags | changed | shown).items():
         for begin, end in islice(person.mail.mentions(text), 1):
             around = text[max(0, begin - _AROUND) : end + _AROUND]

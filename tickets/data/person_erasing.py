@@ -123,7 +123,7 @@ def _values(new: NewName, raw: Raw, name: str) -> Values:
     return values | (dict(_written(new, raw, name)) if new.texts else {})
 
 
-def _written(new: NewName, raw: Raw, name: str) -> Iterator[tuple[str, str | list[str]]]:
+def _written(new: NewName, raw: Raw, name: str) -> Iterator[tuple[str, Any]]:
     """Yield what people wrote with the address in it, by attribute, as it is without the address."""
     others = [f"{part}_name" for part in desk_person.others_shown(new.person, raw)]
     for attribute, text in (desk_person.texts_of(raw) | {one: _text(raw, one) for one in others}).items():
@@ -135,6 +135,15 @@ def _written(new: NewName, raw: Raw, name: str) -> Iterator[tuple[str, str | lis
     copies = desk_person.copied_to(raw)
     if (others_copied := [one for one in copies if not new.person.mail.is_in(one)]) != copies:
         yield "cc", others_copied
+    kept = desk_person.letter_texts_of(raw)
+    if (without_them := {part: _without(new, value, name) for part, value in kept.items()}) != kept:
+        yield "letter", without_them
+
+
+def _without(new: NewName, value: str | list[str], name: str) -> str | list[str]:
+    if isinstance(value, str):
+        return new.person.mail.replaced(value, name)
+    return [new.person.mail.replaced(one, name) for one in value]
 
 
 def _change(new: NewName, name: str, field: str, before: str = "", after: str = "") -> dict[str, str]:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
+from django.conf import settings
 from django.urls import reverse
 
 from portal import clock
@@ -120,22 +121,36 @@ def delivery_line(item: ActivityItem) -> DeliveryLine | None:
     )
 
 
-def reply_facts(summary: SummaryItem, activity: Sequence[ActivityItem]) -> dict[str, Any]:
+def reply_facts(tenant: TenantContext, timeline: TicketTimeline) -> dict[str, Any]:
     """Return what the comment form says of the letter that it makes: nothing to read for it, it is on the page.
 
     `undelivered` is the line of the last letter where that did not get through, and `cc` are the addresses of the last
-    entry that had copies.
+    entry that had copies, or of the letter that the ticket came as.
     """
+    summary, activity = timeline.summary, timeline.activity
     if not stored.is_requester(summary.requester):
         return {"letter_to": "", "undelivered": None, "cc": ""}
     lines = [line for line in map(delivery_line, activity) if line]
-    copies = next((", ".join(item.cc) for item in reversed(activity) if item.cc), "")
+    entries = (_copies(item.cc, item.letter) for item in reversed(activity))
+    copies = next((one for one in entries if one), _copies(None, timeline.letter))
+    others = ", ".join(one for one in copies if not _is_own(tenant, one))
     last = lines[-1] if lines else None
     return {
         "letter_to": summary.requester_name,
         "undelivered": last if last and last.has_failed else None,
-        "cc": copies,
+        "cc": others,
     }
+
+
+def _copies(cc: Sequence[str] | None, letter: Any) -> list[str]:
+    """Return the addresses that had a copy of a letter that went out, or of one that came in."""
+    return list(cc or (letter.as_dict().get("cc", ()) if letter else ()))
+
+
+def _is_own(tenant: TenantContext, address: str) -> bool:
+    """Tell whether an address is one of those that every desk has, so that a copy would come back to it."""
+    local, _, domain = address.lower().rpartition("@")
+    return domain == settings.MAIL_DOMAIN and local.partition("+")[0] in (tenant.slug, "reply")
 
 
 # --- entries and the page ---
@@ -206,7 +221,7 @@ def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: boo
         "can_resolve": Status.RESOLVED in MOVES[Status(summary.status)],
         "choices": {choice.name: choice.offered(getattr(summary, choice.name)) for choice in fields.CHANGED},
         "can_write": tenant.is_agent,
-        "reply": reply_facts(summary, stored.activity),
+        "reply": reply_facts(tenant, stored),
         "hears": summary.hears(tenant.user_id),
         "files": file_lines(int(summary.number), stored.files) if stored.files else [],
         "has_files": bool(stored.files) or any(entry.files for entry in stored.activity),
