@@ -23,7 +23,7 @@ from delivery.outbox.stored import OUTBOX
 from delivery.webhooks.stored import ENDPOINTS, SECRETS
 from portal.dynamo import placement
 from portal.dynamo.placement import POOL, Placement
-from portal.isolation import expressions, guard, policies
+from portal.isolation import expressions, guard, object_guard, policies
 from portal.isolation.policies import LEADING_KEYS, TAG
 from portal.load.stored import NOISE
 from portal.nosql.stored import SESSIONS
@@ -238,7 +238,21 @@ def _granted(role: str, table: Table, action: str, stream: bool = False, own: bo
     return Mutant(patched=partial(patch.object, policies, "document", wrong), breaks_a_promise=True)
 
 
-def _misread(name: str, wrong: Callable[..., Any], *, of: Any = guard) -> Mutant:
+def _granted_objects() -> Mutant:
+    """Return a tenant role that somebody let read the objects of all tenants."""
+    real = policies.document
+
+    def wrong(asked: str, **where: str) -> Document:
+        document = real(asked, **where)
+        if asked == "tenant":
+            every = {"Effect": "Allow", "Action": ["s3:GetObject"], "Resource": policies.object_arn("tenant/*")}
+            document["Statement"].append(every)
+        return document
+
+    return Mutant(patched=partial(patch.object, policies, "document", wrong), breaks_a_promise=True)
+
+
+def _misread(name: str, wrong: Any, *, of: Any = guard) -> Mutant:
     """Return a guard that reads a write wrongly."""
     return Mutant(patched=partial(patch.object, of, name, wrong), breaks_a_promise=True)
 
@@ -325,6 +339,10 @@ MISTAKES: Final[dict[str, Mutant]] = {
     "guard: worker and seed write for any tenant": _misread("_arns_of_tenants", frozenset, of=guard),
     "policy: own tables are anybody's": _misread("_names", _of_anybody, of=policies),
     "guard: nobody looks whose own a table is": _misread("refuse_tables_of_others", lambda *a: None, of=guard),
+    "policy: objects are anybody's": _granted_objects(),
+    "objects: nobody looks at a request": _misread("refuse_foreign_object", lambda *a: None, of=object_guard),
+    "objects: the tenant in a key is not compared": _misread("_OF_TENANT", re.compile(r"\Znothing"), of=object_guard),
+    "objects: any form of a key will do": _misread("_KEY", re.compile(r"(?s).*"), of=object_guard),
     "guard: worker and seed are not held": _misread("refuse_strange", lambda *a: None, of=guard),
 }
 

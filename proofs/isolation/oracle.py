@@ -48,7 +48,7 @@ ACTIONS: Final = {
     EXPORT_PARTS: ("GetItem",),
     REQUESTERS: ("GetItem", "PutItem", "Query", "BatchGetItem"),
     MAIL: ("GetItem", "PutItem"),
-    LETTERS: ("GetItem", "PutItem", "Query", "UpdateItem"),
+    LETTERS: ("GetItem", "PutItem", "Query"),
 }
 _PLACED: Final = (ANSWERS, EXPORT_PARTS, LETTERS, OUTBOX, SEARCH, TICKETS)  # that a tenant can have to itself
 _MEMBERS: Final = {

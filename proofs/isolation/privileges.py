@@ -13,7 +13,7 @@ from django.conf import settings
 
 from delivery.outbox.stored import OUTBOX
 from delivery.webhooks.stored import ENDPOINTS, SECRETS
-from portal.isolation import guard, policies
+from portal.isolation import guard, object_guard, policies
 from portal.load.stored import NOISE
 from portal.nosql.stored import SESSIONS
 from portal.schema.registry import ROLES, Role
@@ -123,6 +123,7 @@ def promises() -> Iterator[Promise]:
     for role in _HELD_TO_ONE_TENANT:
         yield _of_one_tenant(documents, role)
     yield from _of_whole_tenants(documents)
+    yield from _of_objects(documents)
     # What IAM cannot say the guard holds in the same way for every role. The lifecycle role deletes whole tenants.
     for role, (operation, params) in product(ROLES, _destroying()):
         if role != "lifecycle" or TICKETS.full_name not in params.get("RequestItems", ()):
@@ -168,6 +169,36 @@ def _of_whole_tenants(documents: Documents) -> Iterator[Promise]:
         with guard.purging(purged) if purged else guard.acting_for(_TENANT):
             kept = _stopped(refuse)
         yield Promise("a row of the audit trail goes with its tenant alone", GUARD, "lifecycle", kept)
+
+
+def foreign_objects(mine: str, anothers: str) -> list[str]:
+    """Return keys of objects that are not a tenant's, however much they look like it."""
+    own, other = f"tenant/{mine}", f"tenant/{anothers}"
+    return [
+        f"{other}/letters/one", f"{other}/files/one", f"{own}/letters/../../{anothers}/letters/one",
+        f"{own}/../{anothers}/letters/one", f"{own}{anothers}/letters/one", f"tenant//{anothers}/letters/one",
+        f"/{other}/letters/one", f"{own}/letters/", f"{own}/letters/.", f"{own}/others/one", own,
+        f"{own}/letters/a%2F..%2Fb", f"{own}/letters/\0", f"{own.upper()}/letters/one", "tenant/*/letters/one",
+        "incoming/one", "unclaimed/one", "",
+    ]  # fmt: skip
+
+
+def _of_objects(documents: Documents) -> Iterator[Promise]:
+    """Yield the promises about objects: they are their tenant's alone, and most roles know none."""
+    words, bucket = "objects are their tenant's alone", settings.MAIL_BUCKET
+    for role, action in product(ROLES, ("GetObject", "PutObject", "DeleteObject")):
+        if role != "lifecycle":  # its policy serves all tenants, and the guard holds it to one
+            resource = policies.object_arn(f"tenant/{_OTHER}/letters/one")
+            asked = policies.Request(f"s3:{action}", resource, (), _TENANT if role == "tenant" else None)
+            yield Promise(words, IAM, role, not documents[role].allows(asked))
+        keys = foreign_objects(_TENANT, _OTHER) if role == "tenant" else [f"tenant/{_OTHER}/letters/one"]
+        for key in keys:
+            with guard.acting_for(_TENANT):
+                params = {"Bucket": bucket, "Key": key}
+                kept = _stopped(
+                    lambda: object_guard.refuse_foreign_object(documents[role], role, bucket, action, params)  # noqa: B023
+                )
+            yield Promise(words, GUARD, role, kept)
 
 
 def _of_own_tables(documents: Documents, role: Role) -> Iterator[Promise]:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any, Final
 
+from django.conf import settings
 from django.core import signing
 
 from portal.dynamo import client, paging
 from portal.dynamo.models import ByIndex, RawItems
 from portal.dynamo.store import Store, Transaction
+from portal.isolation import guard, object_guard
 from portal.nosql.stored import SessionItem
 from portal.schema import keys
 from proofs.isolation import keys as proof_keys
+from proofs.isolation import privileges
 from proofs.isolation.attempts.attempt import KEYS, SCRATCH_SORT, AttackAttempt, Draw, as_json
 from proofs.isolation.targets import Cursor, Target
 from tenants.membership import invitations, members
@@ -58,7 +62,7 @@ _ODD_ARGUMENTS: Final = (0, -1, 10**20, True, None, "", "7", b"x", "\0", "x" * 6
 
 
 def hostile(draw: Draw) -> AttackAttempt:
-    return draw.rng.choices((_builder, _repository, _cursor, _token), (35, 30, 25, 10))[0](draw)
+    return draw.rng.choices((_builder, _repository, _cursor, _token, _object), (35, 25, 20, 10, 10))[0](draw)
 
 
 def honest(draw: Draw) -> AttackAttempt:
@@ -90,7 +94,9 @@ def _builder(draw: Draw) -> AttackAttempt:
     def call() -> object:
         made = build(tenant_id, *arguments)
         # No argument belongs to the tenant, so a reader has nothing to find in them.
-        right = keys.belongs_to(draw.me.id, made) if isinstance(made, str) else not made
+        own_object = f"tenant/{draw.me.id}/"
+        is_own = isinstance(made, str) and (keys.belongs_to(draw.me.id, made) or made.startswith(own_object))
+        right = is_own if isinstance(made, str) else not made
         if fuzzed or not right:
             raise HostileInputAccepted(f"{name} answered {made!r}")
         return made
@@ -131,6 +137,35 @@ def _tokens(target: Target, number: int) -> tuple[str, str]:
     person = target.requesters[0] if target.requesters else target.id
     address = reply_addresses.address_of(target.id, number, person, is_agent=False)
     return address.partition("@")[0] + "@x.example", message_ids.message_id(target.id, number, "e1").strip("<>")
+
+
+# --- objects ---
+
+
+@cache
+def _check() -> object_guard.Check:
+    return object_guard.check_of("tenant", settings.MAIL_BUCKET)
+
+
+def _object(draw: Draw) -> AttackAttempt:
+    """Ask for an object under a key that is not the tenant's."""
+    operation = draw.rng.choice(("GetObject", "HeadObject", "PutObject", "DeleteObject", "ListObjectsV2"))
+    key = draw.rng.choice(privileges.foreign_objects(draw.me.id, draw.other.id))
+    named = {"Prefix": f"{key.rpartition('/')[0]}/"} if operation == "ListObjectsV2" else {"Key": key}
+    if operation == "ListObjectsV2" and named["Prefix"] == f"tenant/{draw.me.id}/letters/":
+        named["Prefix"] = "tenant/"  # the other one is the tenant's own
+
+    def call() -> object:
+        try:
+            with guard.acting_for(draw.me.id):
+                _check()(operation, {"Bucket": settings.MAIL_BUCKET, **named})
+        except guard.IsolationError as error:
+            if settings.DYNAMODB_GUARD:
+                raise
+            raise ValueError(error.why) from error  # it is asked here also where the clients are not guarded
+        raise HostileInputAccepted(f"{operation} of {named!r} was let through")
+
+    return _attempt(draw, "object key", operation, "objects", call, **named)
 
 
 # --- the repository ---
