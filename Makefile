@@ -16,7 +16,7 @@ option = $(if $($(1)),--$(2) $($(1)))
 # What is tried on each placement: what people and systems do with the content of a desk, and what leaves it.
 PLACED := $(addprefix tests/,desk/test_tickets.py desk/test_queue_filters.py api/test_writing_tickets.py api/test_reading_tickets.py \
 	api/test_idempotency.py search/test_finding.py outbox/test_telling.py webhooks/test_delivering.py requesters/test_requester_pages.py \
-	api/test_requesters.py)
+	api/test_requesters.py notices/test_telling.py)
 
 .DEFAULT_GOAL := help
 .PHONY: help run setup test test-fast test-placements fuzz lint format seed shell prove bench clean distclean chromium

@@ -20,7 +20,7 @@ def calls(bill: meter.Meter) -> dict[str, int]:
     return dict(Counter(call.operation for call in bill.calls))
 
 
-@pytest.mark.parametrize("who", ["nobody", "the author", "one who muted it"])
+@pytest.mark.parametrize("who", ["nobody", "the author", "a follower who muted it", "an assignee who muted it"])
 def test_a_comment_that_nobody_hears_of_writes_no_row_and_costs_what_it_did(world: World, who: str) -> None:
     world.tickets("acme", 2)
     alice, bob = world.context("alice", "acme"), world.context("bob", "acme")
@@ -31,6 +31,8 @@ def test_a_comment_that_nobody_hears_of_writes_no_row_and_costs_what_it_did(worl
         following.follow(alice, 1, alice.user_id)
     elif who != "nobody":
         following.follow(bob, 1, bob.user_id)
+        if who.startswith("an assignee"):
+            changing.assign(bob, 1, to=bob.user_id, version=1)
         following.mute(bob, 1, bob.user_id)
     before = len(rows())
     with meter.measure() as bill:

@@ -110,6 +110,8 @@ def test_two_members_of_one_name_are_both_meant_and_two_of_one_first_name_are_no
     for address, name in (("v1@example.com", "Vera Example"), ("v2@example.com", "Alice Other")):
         desk.users[address] = accounts.seed(email=address, name=name, password_hash="")
         desk.join(address, "acme", Role.AGENT)
+    say(desk, "bob", "Ask @Vera Exampleton.")
+    assert told() == []
     say(desk, "bob", "Ask @Vera Example, not @Alice.")
     assert [address for address, _ in told()] == ["v1@example.com", "vera@example.com"]
 

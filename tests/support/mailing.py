@@ -12,13 +12,16 @@ from contextlib import contextmanager
 from email.message import EmailMessage as Letter
 from typing import Any, ClassVar
 
+from django.conf import settings
 from django.core import mail
 from django.core.mail import EmailMessage
 from django.core.mail.backends.base import BaseEmailBackend
 
+from delivery.mail.outbox_backend import MAIL
 from delivery.outbox import publisher
 from delivery.outbox.stored import OutboxItem
 from delivery.queues.message_handling import MessageHandler
+from portal.dynamo.placement import POOL, Placement
 from tenants.membership import mails
 from tests.support import deliveries
 from tests.support.outbox import rows
@@ -55,7 +58,9 @@ def carry() -> list[str]:
     for row in waiting():
         for member in sorted(row.open or ()):
             index, destination = publisher.member_parts(member)
-            message = deliveries.message(row, destination, index=index)
+            # A mail that is written down stands in the pool, and all else where its desk lies.
+            where = POOL if destination == MAIL else Placement.parse(settings.PLACEMENT)
+            message = deliveries.message(row, destination, index=index, where=where)
             did.append(MessageHandler().handle(deliveries.received(message)).did)
     return did
 
