@@ -189,8 +189,10 @@ def keep(tenant: TenantContext, files: Sequence[FileRef]) -> None:
     """
 
     def stay(file: FileRef) -> None:
+        objects, key = _objects(tenant), stored.object_key(tenant.tenant_id, file.id)
         try:
-            _objects(tenant).tag(stored.object_key(tenant.tenant_id, file.id), ATTACHED)
+            # All tags are replaced together, and a scanner's finding is one.
+            objects.tag(key, (objects.tags(key) if scanning.has_scanner() else {}) | ATTACHED)
         except NotFound:
             raise Invalid(f"{file.name} is gone. Add it again.", field="files") from None
 

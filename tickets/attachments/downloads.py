@@ -16,7 +16,7 @@ from portal import clock
 from portal.errors import Conflict, NotFound
 from portal.objects.object_store import ObjectStore
 from tenants.tenancy.context import TenantContext
-from tickets.attachments import scanning, stored
+from tickets.attachments import findings, scanning, stored
 from tickets.attachments.stored import FileItem
 from tickets.ticket import stored as tickets
 from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, DetailItem, FileMap
@@ -27,7 +27,8 @@ SECONDS: Final = 60  # for which an address is good: the browser follows it at o
 def address_of(tenant: TenantContext, number: int, file_id: str) -> str:
     """Return a signed address of a file of a ticket. Raises NotFound, and Conflict for a file that nobody can have.
 
-    One read, and a second one for people who may not read notes: a file of a note is none of theirs.
+    One read, and a second one for people who may not read notes: a file of a note is none of theirs. Of a file that
+    waits for a scanner, its finding is asked for.
     """
     if not stored.is_file_id(file_id):
         raise _missing()
@@ -38,8 +39,9 @@ def address_of(tenant: TenantContext, number: int, file_id: str) -> str:
         entry = tenant.repository.get(ActivityItem, tickets.ticket, number, sort=file.entry)
         if entry is None or entry.kind == "note":
             raise _missing()
-    if file.state not in scanning.READABLE:
-        raise NotReadable(file)
+    state = findings.look(tenant, file) if file.state == scanning.WAITING else file.state
+    if state not in scanning.READABLE:
+        raise NotReadable(file.name, state)
     key = stored.object_key(tenant.tenant_id, file_id)
     return ObjectStore("tenant", tenant.tenant_id).download_url(key, name=file.name, seconds=SECONDS)
 
@@ -49,12 +51,12 @@ class NotReadable(Conflict):
 
     code = "file_not_readable"
 
-    def __init__(self, file: FileItem) -> None:
+    def __init__(self, name: str, state: str) -> None:
         sentences = {
             scanning.WAITING: "is being scanned for malware. Try again in a moment.",
             scanning.REFUSED: "was refused: malware was found in it.",
         }
-        super().__init__(f"{file.name} {sentences.get(file.state, 'was removed.')}")
+        super().__init__(f"{name} {sentences.get(state, 'was removed.')}")
 
 
 def _missing() -> NotFound:

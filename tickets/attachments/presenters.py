@@ -38,7 +38,9 @@ def lines(number: int, files: Iterable[FileMap] | None) -> list[FileLine]:
             file_types.label(file.type),
             file.state,
             scanning.LABELS.get(file.state, file.state),
-            reverse("tickets:file", args=[number, file.id]) if file.state in scanning.READABLE else "",
+            reverse("tickets:file", args=[number, file.id])
+            if file.state in (*scanning.READABLE, scanning.WAITING)
+            else "",
         )
         for file in files or ()
     ]
