@@ -71,6 +71,7 @@ SLOW = {
     "dynamo/test_schema.py",
     "following/test_placed_tenants.py",
     "holdings/test_inventory.py",
+    "letters/test_bounds.py",
     "sign_in/test_throttle.py",
     "isolation/test_guard_conditions.py",
     "isolation/test_iam.py",

@@ -1,4 +1,4 @@
-"""Make mail, and hand it to who carries it: SMTP, Amazon SES, or files in development.
+"""Make mail, hand it to SMTP, Amazon SES or files in development, and read the letters that arrive.
 
-Begin with `outgoing.py`, which says what a mail's way needs to know of it.
+Begin with `outgoing.py` for mail that leaves, and with `letters.py` for letters that arrive.
 """
