@@ -125,9 +125,9 @@ _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?\Z")
 _RESERVED_WORDS: Final = """
     about account admin api app assets auth billing blog callback contact dashboard desk desks docs download events
     health healthz help hooks impersonation inbound invitation invitations legal login logout mail media metrics new
-    oauth operator operators password pooldesk portal pricing privacy public robots search security session sessions
-    settings sign-in sign-out sign-up signin signout signup sso static status support switch teams tenant tenants terms
-    tickets user users webhook webhooks well-known www
+    oauth operator operators password pooldesk portal pricing privacy public requesters robots search security session
+    sessions settings sign-in sign-out sign-up signin signout signup sso static status support switch teams tenant
+    tenants terms tickets user users webhook webhooks well-known www
 """
 SLUG_RULE: Final = "Use 1-40 lowercase letters, digits or hyphens."
 RESERVED: Final = frozenset(_RESERVED_WORDS.split())
