@@ -133,3 +133,16 @@ def test_no_state_is_written_on_what_is_no_letter(world: World, number: int) -> 
     note = timelines.ticket(bob, number).activity[-1]
     assert not delivery_states.mark(bob, number, note.sk, "sent")
     assert timelines.ticket(bob, number).activity[-1].delivery is None
+
+
+def test_a_report_about_an_address_that_had_no_letter_is_not_believed(
+    world: World, number: int, entry: ActivityItem
+) -> None:
+    bob = world.context("bob", "acme")
+    lin = requesters.ensure(bob, "lin@example.org", name="Lin")
+    thread = Thread(world.tenants["acme"].tenant_id, number, message_ids.entry_of(entry.sk))
+    delivery_states.note_report(bob, thread, address="lin@example.org", why="Mailbox gone.")
+    person = requesters.find(bob, lin.id)
+    assert person is not None
+    assert person.bounced == {}
+    assert comment_of(world, number).delivery_note is None

@@ -37,10 +37,10 @@ from tickets.letters import arrival, desk_addresses, envelope, ledger, letter_ra
 from tickets.letters.envelope import Envelope
 from tickets.letters.ledger import AlreadyFiled, LetterRecord
 from tickets.letters.stored import LetterItem, raw_key
-from tickets.replies import mail_settings, message_ids, reply_addresses
+from tickets.replies import delivery_states, mail_settings, message_ids, reply_addresses
 from tickets.replies.mail_settings import MailSettings
 from tickets.replies.reply_addresses import Claim
-from tickets.requesters import requester_addresses, requesters
+from tickets.requesters import bounced_addresses, requester_addresses, requesters
 from tickets.requesters.requesters import Requester
 from tickets.ticket.fields import COMMENT_LIMIT, DESCRIPTION_LIMIT, MOVES, TITLE_LIMIT, Channel, Status
 from tickets.ticket.stored import SummaryItem
@@ -180,12 +180,26 @@ def _refuse(case: _Case) -> None:
         _find_sender(case)
         return
     if letter.automatic:
+        _take_report(case)
         raise Stays(ledger.AUTOMATIC, letter.automatic, waits=False)
     _find_sender(case)
     if case.settings.is_blocked(case.sender) or case.settings.is_blocked(letter.sender.address):
         raise Stays(ledger.REFUSED, "The desk has blocked its sender.", waits=False)
     if verdicts.get("spam") == envelope.FAIL:
         raise Stays(ledger.WAITING, "It was found to be spam.")
+
+
+def _take_report(case: _Case) -> None:
+    """Note what a report says of a letter that the desk sent: on the comment, and on the address that it names."""
+    report, complained = case.letter.report, case.letter.automatic_kind == "complaint"
+    if report is None or not report.recipient or not (report.has_failed or complained):
+        return
+    named = report.original_message_id
+    thread = message_ids.read_message_id(named) or message_ids.known_message(case.desk, named)
+    if thread:
+        delivery_states.note_report(
+            case.desk, thread, address=report.recipient, why=report.reason, complained=complained
+        )
 
 
 def _find_sender(case: _Case) -> None:
@@ -220,6 +234,8 @@ def _file(case: _Case) -> None:
         return
     case.marks += _marks(case, people)
     person = requesters.ensure(desk, case.sender, name=case.name)
+    if case.is_confirmed and any(_same(one, case.sender) for one in person.bounced):
+        bounced_addresses.note(desk, case.sender, "")  # whoever writes has a mailbox again
     number = _ticket(case, desk, claim, person)
     if not case.approved and (
         reason := letter_rates.sentence(
@@ -330,7 +346,7 @@ def _new_ticket(case: _Case, author: TenantContext, person: Requester) -> None:
             author,
             requester=person,
             channel=Channel.MAIL,
-            acknowledge=True,
+            acknowledge=case.is_confirmed,  # who is not confirmed may be somebody whom it would surprise
             title=" ".join(case.letter.subject.split())[:TITLE_LIMIT].strip() or "(no subject)",
             description=body,
             files=files,

@@ -73,21 +73,24 @@ def take(feedback: Feedback) -> None:
 def note_report(tenant: TenantContext, thread: Thread, *, address: str, why: str, complained: bool = False) -> None:
     """Note that a letter of this thread did not reach an address, or is unwanted there.
 
-    `thread` is that of the letter's Message-ID. A report about the acknowledgement of a ticket, or about a copy, leaves
-    the state of the comment. Costs up to four GetItems and three writes.
+    `thread` is that of the letter's Message-ID, which only those know who had the letter. So a report is believed about
+    the addresses that it went to, and about no other. One about the acknowledgement of a ticket, or about a copy,
+    leaves the state of the comment. Costs up to five GetItems and three writes.
     """
     if thread.tenant_id != tenant.tenant_id:
-        return
-    bounced_addresses.note(tenant, address, why or "It came back.")
-    sort = message_ids.sort_of(thread.entry)
-    if sort is None:
         return
     try:
         summary = changing.read(tenant, thread.number)
     except NotFound:
         return
     person = requesters.find(tenant, summary.requester)
-    if person is None or address.strip().lower() not in person.addresses:
+    told, sort = address.strip().lower(), message_ids.sort_of(thread.entry)
+    if person is not None and told in person.addresses:
+        bounced_addresses.note(tenant, told, why or "It came back.")
+        if sort:
+            mark(tenant, thread.number, sort, COMPLAINED if complained else BOUNCED, note=why)
+        return
+    entry = tenant.repository.get(ActivityItem, stored.ticket, thread.number, sort=sort) if sort else None
+    if sort and entry and told in (entry.cc or ()):
+        bounced_addresses.note(tenant, told, why or "It came back.")
         mark(tenant, thread.number, sort, SENT, note=f"{COPY_FAILED} {why}")
-    else:
-        mark(tenant, thread.number, sort, COMPLAINED if complained else BOUNCED, note=why)
