@@ -64,7 +64,7 @@ def test_a_comment_leaves_as_a_letter_to_the_requester(world: World, number: int
     assert "Try it at *one*." in text
     assert "Try it at <em>one</em>." in html
     assert "<style" not in html, "many mail programs drop a style sheet"
-    assert "style=" in html
+    assert 'class="marker" style="color: #6b7280;font-size: 12px;"' in html
     assert deliveries_of(world, number) == [("sent", "")]
 
 
@@ -287,3 +287,16 @@ def by(world: World) -> Any:
 def put_back(row: Any) -> None:
     """Let a row be as it was before its delivery was noted."""
     send("PutItem", TableName=OUTBOX.full_name, Item=row.to_dynamodb_dict())
+
+
+def test_a_letter_adds_a_row_to_the_transaction_of_its_comment_and_no_call(
+    world: World, number: int, bill: meter.Meter
+) -> None:
+    (own,) = world.tickets("acme", 1)
+    costs = []
+    for one in (own, number):
+        bill.calls.clear()
+        answer(world, one)
+        costs.append(([call.operation for call in bill.calls], sum(call.write_units for call in bill.calls)))
+    assert costs[0][0] == costs[1][0]
+    assert costs[1][1] - costs[0][1] <= 4, "a row of up to 1 KB in a transaction, and its place in the index"
