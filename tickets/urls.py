@@ -52,6 +52,7 @@ _ticket_pages = [
     path("<ticket_number:number>/follow/", notice_views.follow, name="follow"),
     path("<ticket_number:number>/files/", file_views.all_files, name="files"),
     path("<ticket_number:number>/files/<str:file_id>/", file_views.file, name="file"),
+    path("<ticket_number:number>/files/<str:file_id>/remove/", file_views.remove, name="file_remove"),
     path("<ticket_number:number>/edit/", views.edit, name="edit"),
     path("<ticket_number:number>/change/", views.change, name="change"),
     path("<ticket_number:number>/assign/", views.assign, name="assign"),

@@ -159,7 +159,8 @@ def arrived(tenant: TenantContext, file_ids: Sequence[str]) -> ArrivedFiles:
     ids = [one for one in dict.fromkeys(file_ids) if stored.is_file_id(one)]
     wanted: list[Wanted] = [(stored.files, (stored.bucket_of(one),), stored.file(one)) for one in ids]
     items = tenant.repository.get_many(FileItem, wanted) if wanted else []
-    mine = [item for item in items if item is not None and item.author == tenant.user_id]
+    # One that is of a ticket already has no author any more. The form has come before, or is refused as it is written.
+    mine = [item for item in items if item is not None and (item.entry or item.author == tenant.user_id)]
     seen = fan_out([partial(_seen, tenant, item) for item in mine]) if mine else []
     problems = [one for one in seen if isinstance(one, str)]
     if len(mine) < len({*file_ids}):
@@ -217,6 +218,7 @@ def attach(
             FileItem.entry.set(entry),
             FileItem.type.set(file.type),
             FileItem.expires_at.remove(),
+            FileItem.author.remove(),  # the entry has one, which is forgotten with a person
         ]
         is_free = FileItem.entry.does_not_exist() & (FileItem.state == file.state)
         transaction.update(item, actions, name=MEMBER, condition=is_free)

@@ -30,11 +30,7 @@ def address_of(tenant: TenantContext, number: int, file_id: str) -> str:
     One read, and a second one for people who may not read notes: a file of a note is none of theirs. Of a file that
     waits for a scanner, its finding is asked for.
     """
-    if not stored.is_file_id(file_id):
-        raise _missing()
-    file = tenant.repository.get(FileItem, stored.files, stored.bucket_of(file_id), sort=stored.file(file_id))
-    if file is None or not file.entry or int(file.number or 0) != number:
-        raise _missing()
+    file = file_of(tenant, number, file_id)
     if not tenant.is_agent and file.entry != tickets.DETAIL:
         entry = tenant.repository.get(ActivityItem, tickets.ticket, number, sort=file.entry)
         if entry is None or entry.kind == "note":
@@ -44,6 +40,16 @@ def address_of(tenant: TenantContext, number: int, file_id: str) -> str:
         raise NotReadable(file.name, state)
     key = stored.object_key(tenant.tenant_id, file_id)
     return ObjectStore("tenant", tenant.tenant_id).download_url(key, name=file.name, seconds=SECONDS)
+
+
+def file_of(tenant: TenantContext, number: int, file_id: str) -> FileItem:
+    """Return a file of a ticket, whoever asks: one GetItem. Raises NotFound."""
+    if not stored.is_file_id(file_id):
+        raise _missing()
+    file = tenant.repository.get(FileItem, stored.files, stored.bucket_of(file_id), sort=stored.file(file_id))
+    if file is None or not file.entry or int(file.number or 0) != number:
+        raise _missing()
+    return file
 
 
 class NotReadable(Conflict):

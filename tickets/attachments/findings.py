@@ -6,6 +6,7 @@ waits: until then nobody can have it, so nothing is gained by looking earlier.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from portal.dynamo.retry import retrying
@@ -39,13 +40,16 @@ def look(tenant: TenantContext, file: FileItem) -> str:
     return found
 
 
-def note(tenant: TenantContext, file: FileItem, state: str) -> None:
-    """Write the state of a file of a ticket, where it is listed as well. Raises Conflict."""
+def note(
+    tenant: TenantContext, file: FileItem, state: str, more: Callable[[Transaction], None] = lambda transaction: None
+) -> None:
+    """Write the state of a file of a ticket, where it is listed as well, and with `more` what belongs to it. Raises
+    Conflict."""
 
     def attempt() -> None:
         transaction = Transaction()
         item = FileItem(file.pk, file.sk)
-        transaction.update(item, [FileItem.state.set(state)], condition=FileItem.entry == file.entry)
+        transaction.update(item, [FileItem.state.set(state)], condition=FileItem.state == file.state)
         model: Any = DetailItem if file.entry == tickets.DETAIL else ActivityItem
         entry = tenant.repository.get(model, tickets.ticket, int(file.number or 0), sort=file.entry, consistent=True)
         if entry is not None and entry.files:
@@ -55,6 +59,7 @@ def note(tenant: TenantContext, file: FileItem, state: str) -> None:
                 [model.files.set([_in_state(one, state) if one.id == file.id else one for one in known])],
                 condition=model.files == known,
             )
+        more(transaction)
         tenant.repository.transact(transaction)
 
     retrying(

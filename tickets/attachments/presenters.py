@@ -26,6 +26,7 @@ class FileLine:
     state: str
     state_label: str
     url: str
+    remove_url: str
 
 
 def lines(number: int, files: Iterable[FileMap] | None) -> list[FileLine]:
@@ -41,6 +42,7 @@ def lines(number: int, files: Iterable[FileMap] | None) -> list[FileLine]:
             reverse("tickets:file", args=[number, file.id])
             if file.state in (*scanning.READABLE, scanning.WAITING)
             else "",
+            reverse("tickets:file_remove", args=[number, file.id]) if file.state != scanning.REMOVED else "",
         )
         for file in files or ()
     ]

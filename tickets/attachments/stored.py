@@ -91,8 +91,8 @@ class FileItem(Item):
     """A file, of a ticket or on its way to one: then `expires_at` is when TTL removes the item.
 
     `size` is in bytes. `type` is what the content looks like, and `state` what a scanner says of it. `author` is the
-    id of the person who sent it. `number` and `entry` are the ticket's number and the sort key of the description or
-    comment that lists the file.
+    id of the person who sent it, as long as it is of no ticket. `number` and `entry` are the ticket's number and the
+    sort key of the description or comment that lists the file.
     """
 
     table = TICKETS

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from django.contrib import messages
 from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.template.defaultfilters import filesizeformat
 from django.views.decorators.http import require_POST, require_safe
 
 from portal.errors import Invalid, NotFound
-from portal.web.access import member
+from portal.web.access import get_or_post, member
 from portal.web.heavy_work import heavy
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
-from tickets.attachments import attachments, downloads
+from tickets.attachments import attachments, downloads, removing
 
 _Response = TypeVar("_Response", HttpResponse, StreamingHttpResponse)
 # For every answer that leads to a file or is one: a browser runs nothing of it, whatever it takes it for.
@@ -63,6 +64,18 @@ def all_files(request: TenantRequest, number: int) -> StreamingHttpResponse:
     response = StreamingHttpResponse(downloads.zipped(request.tenant, files), content_type="application/zip")
     response["Content-Disposition"] = f'attachment; filename="ticket-{number}-files.zip"'
     return _guarded(response)
+
+
+@member(Role.ADMIN)
+@get_or_post
+def remove(request: TenantRequest, number: int, file_id: str) -> HttpResponse:
+    """Ask whether a file is to be removed from a ticket, and remove it."""
+    if request.method == "POST":
+        name = removing.remove(request.tenant, number, file_id)
+        messages.success(request, f"{name} is removed.")
+        return redirect("tickets:ticket", number)
+    found = downloads.file_of(request.tenant, number, file_id)
+    return render(request, "tickets/file_remove.html", {"number": number, "name": found.name})
 
 
 def _guarded(response: _Response) -> _Response:
