@@ -113,7 +113,8 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from None
         if not command and (obstacle := port_obstacle(options["port"])):
             raise CommandError(f"The portal's port {obstacle}; choose another with PORT=<number>.")
-        self.environ = {"DEBUG": "1", **os.environ, "WEB_THREADS": str(options["threads"])}
+        base = f"http://{LOOPBACK}:{options['port']}"  # where links in mails lead, which workers send
+        self.environ = {"DEBUG": "1", "PORTAL_BASE_URL": base, **os.environ, "WEB_THREADS": str(options["threads"])}
         self.signal: int | None = None
         self.queues: Engine | None = None  # a second engine, where the first has no queues
         for number in (signal.SIGINT, signal.SIGTERM):
