@@ -209,3 +209,11 @@ def test_what_must_not_be_filed_waits_with_a_reason(
 def test_a_letter_without_a_notification_stays_where_it_arrived(mail: World) -> None:
     post(letter())
     assert len(incoming()) == 1
+
+
+def test_mail_that_a_group_forwards_to_its_desk_is_of_the_person_who_wrote_it(mail: World) -> None:
+    headers = {"X_Original_From": "Zoe <zoe@customer.example>", "List_Id": "<acme.example>", "Precedence": "list"}
+    come_in(letter(sender=f"Zoe via Acme <acme@{DOMAIN}>", **headers))
+    assert [row.state for row in rows(mail)] == [ledger.FILED]
+    come_in(letter(sender="News <news@shop.example>", message_id="<2@x.example>", **headers))
+    assert rows(mail)[0].state == ledger.AUTOMATIC

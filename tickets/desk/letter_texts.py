@@ -45,7 +45,7 @@ class FromLetter:
             "cc": [address[:_SHOWN] for address in self.cc[:_MOST]],
         }
         kept = {name: value for name, value in found.items() if value}
-        return {"letter": kept, "message_id": self.message_id[:_SHOWN] or None}
+        return {"letter": kept, "message_id": self.message_id[:250] or None}
 
 
 def warnings(marks: list[str]) -> Iterator[str]:

@@ -179,7 +179,7 @@ def _refuse(case: _Case) -> None:
     if case.approved:
         _find_sender(case)
         return
-    if letter.automatic:
+    if letter.automatic and not _is_forwarded_by_group(case):
         _take_report(case)
         raise Stays(ledger.AUTOMATIC, letter.automatic, waits=False)
     _find_sender(case)
@@ -200,6 +200,14 @@ def _take_report(case: _Case) -> None:
         delivery_states.note_report(
             case.desk, thread, address=report.recipient, why=report.reason, complained=complained
         )
+
+
+def _is_forwarded_by_group(case: _Case) -> bool:
+    """Tell whether a group of people forwards the desk's mail, as Google Groups do: it says that it is a list, and puts
+    the desk's own address into From."""
+    letter = case.letter
+    is_of_desk = _is_ours(case, letter.sender.address)
+    return letter.automatic_kind == "list" and is_of_desk and bool(letter.original_sender.address)
 
 
 def _find_sender(case: _Case) -> None:
@@ -346,7 +354,8 @@ def _new_ticket(case: _Case, author: TenantContext, person: Requester) -> None:
             author,
             requester=person,
             channel=Channel.MAIL,
-            acknowledge=case.is_confirmed,  # who is not confirmed may be somebody whom it would surprise
+            # Who is not confirmed may be somebody whom it would surprise.
+            acknowledge=case.is_confirmed and case.settings.acknowledges,
             title=" ".join(case.letter.subject.split())[:TITLE_LIMIT].strip() or "(no subject)",
             description=body,
             files=files,

@@ -26,13 +26,13 @@ TRUSTED: Final = dict.fromkeys(envelope.VERDICTS, envelope.PASS)
 def deliver(raw: bytes, *, sender: str, recipients: Sequence[str], verdicts: Mapping[str, str] = TRUSTED) -> str:
     """Bring a letter in, and return the name of its object. Raises Unavailable, Throttled and Rejected.
 
-    SES writes the first Received header, which names the recipient where there is one; so does this.
+    SES writes Return-Path, and the first Received header, which names the recipient where there is one; so does this.
     """
     found = Envelope(uuid.uuid4().hex, sender, tuple(recipients), clock.stamp(), dict(verdicts))
     whom = f" for {recipients[0]}" if len(recipients) == 1 else ""
     received = f"Received: from localhost by {settings.MAIL_DOMAIN} with SMTP id {found.name}{whom}; {formatdate()}\r\n"
-    key = INCOMING + found.name
-    ObjectStore("delivery").put(key, received.encode("utf-8", "replace") + raw)
+    key, path = INCOMING + found.name, f"Return-Path: <{sender}>\r\n"
+    ObjectStore("delivery").put(key, (path + received).encode("utf-8", "replace") + raw)
     tell(found, key)
     return found.name
 
