@@ -24,6 +24,8 @@ from tenants.tenancy.context import TenantContext
 from tickets.counting import stored
 from tickets.counting.stored import VerifiedItem, VerifyLeaseItem
 from tickets.data.desk_person import DeskPerson, PersonalPlace
+from tickets.letters import ledger
+from tickets.letters.stored import LedgerRow, digest_of
 from tickets.replies import mail_settings
 from tickets.requesters import requester_changes, requesters
 from tickets.requesters.requesters import Requester
@@ -64,6 +66,7 @@ def places(tenant: TenantContext, person: DeskPerson, names: Collection[str]) ->
         yield from _in_verification(names, verified)
     if lease := tenant.repository.get(VerifyLeaseItem, stored.aggregate, sort=stored.VERIFYING):
         yield from _in_lease(names, lease)
+    yield from (_in_letter(row) for row in _letters_of(tenant, person))
     if mail_settings.read(tenant).is_blocked(person.address):
         yield PersonalPlace("blocked sender of mail", stays=True)
     if rows := person.trail_rows:
@@ -74,6 +77,22 @@ def places(tenant: TenantContext, person: DeskPerson, names: Collection[str]) ->
 def requesters_of(tenant: TenantContext, person: DeskPerson) -> list[Requester]:
     """Return the requester who has the address, and those who were merged into them: one BatchGetItem, or nothing."""
     return requesters.stored_people(tenant, person.requesters)
+
+
+def _letters_of(tenant: TenantContext, person: DeskPerson) -> list[LedgerRow]:
+    """Return the letters that the person sent to the desk: those of an address of theirs."""
+    addresses = {person.address, *(one for known in requesters_of(tenant, person) for one in known.addresses)}
+    return [*ledger.of_senders(tenant.repository, addresses)]
+
+
+def _in_letter(row: LedgerRow) -> PersonalPlace:
+    return PersonalPlace("letter as it came", excerpt=row.subject)
+
+
+def _letters(tenant: TenantContext, new: NewName) -> Iterator[PersonalPlace]:
+    for row in _letters_of(tenant, new.person):
+        ledger.forget_sender(tenant.repository, digest_of(row.pk))
+        yield _in_letter(row)
 
 
 def _in_profiles(people: Iterable[Requester]) -> Iterator[PersonalPlace]:
@@ -136,7 +155,13 @@ def replace(tenant: TenantContext, new: NewName) -> list[PersonalPlace]:
     try:
         # The requester goes last, when no ticket names them any more: an erasure that is begun again finds them by it.
         people = new.replaces(_in_profiles(requesters_of(tenant, new.person)))
-        changed = (_invitations(tenant, new), _keys(tenant, new), _endpoints(tenant, new), _verifications(tenant, new))
+        changed = (
+            _letters(tenant, new),
+            _invitations(tenant, new),
+            _keys(tenant, new),
+            _endpoints(tenant, new),
+            _verifications(tenant, new),
+        )
         return [*people, *(place for places in changed for place in places)]
     except (ConditionFailed, TransactionRefused) as refused:
         raise Conflict(CHANGED) from refused

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 from portal.dynamo.store import Page, Store, Transaction
 from portal.errors import NotFound, TransactionRefused
+from portal.objects.object_store import ObjectStore
 from tickets.letters import stored
 from tickets.letters.envelope import Envelope
 from tickets.letters.stored import LedgerRow, LetterItem, WaitingRow
@@ -123,6 +125,25 @@ def since(repository: Store, at: str, *, most: int) -> list[LedgerRow]:
 def objects_since(repository: Store, at: str) -> set[str]:
     """Return the names of the objects of all letters that came at `at` or later: a Query for each megabyte of them."""
     return {row.object for row in repository.query_all(LedgerRow, stored.ledger, between=(at, _END))}
+
+
+def of_senders(repository: Store, addresses: Collection[str]) -> Iterator[LedgerRow]:
+    """Yield the letters that came from one of these addresses: a Query for each megabyte of the whole ledger."""
+    rows = repository.query_all(LedgerRow, stored.ledger)
+    return (row for row in rows if row.sender.lower() in addresses)
+
+
+def forget_sender(repository: Store, digest: str) -> None:
+    """Forget who sent a letter and what it was about, and the letter as it came. That it came stays: the same letter
+    would else be filed again."""
+    item = get(repository, digest)
+    ObjectStore("tenant", repository.tenant_id).delete(stored.raw_key(repository.tenant_id, item.object))
+    item.sender = item.sent_by = item.subject = item.reason = ""
+    item.sent_to, item.waiting = [], None
+    item.state = item.state if item.state in (FILED, AUTOMATIC) else DISCARDED
+    transaction = Transaction()
+    transaction.put(item, name=_LETTER, condition=LetterItem.pk.exists())
+    repository.transact(transaction)
 
 
 @dataclass
