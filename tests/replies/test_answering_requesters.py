@@ -13,6 +13,8 @@ from django.test import override_settings
 from delivery.outbox.stored import OUTBOX
 from delivery.queues.message_handling import MessageHandler
 from portal.dynamo import meter
+from portal.mailing import mail_transport
+from portal.mailing.mail_transport import HandOver
 from tenants.audit_trail.recording import Actor
 from tests.support import deliveries, mailing, outbox
 from tests.support.mail_receiver import MailReceiver, parts
@@ -287,6 +289,24 @@ def by(world: World) -> Any:
 def put_back(row: Any) -> None:
     """Let a row be as it was before its delivery was noted."""
     send("PutItem", TableName=OUTBOX.full_name, Item=row.to_dynamodb_dict())
+
+
+def test_the_message_id_that_amazon_ses_gives_a_letter_leads_to_its_ticket(
+    world: World, number: int, monkeypatch: pytest.MonkeyPatch, bill: meter.Meter
+) -> None:
+    taken = HandOver("taken", "Handed over.", carrier_id="0102018f-aa-000000")
+    monkeypatch.setattr(mail_transport, "hand_over", lambda message: taken)
+    answer(world, number)
+    assert mailing.carry() == ["answered"]
+    bob, charlie = world.context("bob", "acme"), world.context("charlie", "globex")
+    named = "<0102018f-aa-000000@eu-west-1.amazonses.com>"
+    found = message_ids.known_message(bob, named)
+    assert found is not None
+    assert found[:2] == (bob.tenant_id, number)
+    assert message_ids.known_message(charlie, named) is None, "a letter of another desk"
+    bill.calls.clear()
+    assert message_ids.known_message(bob, "<0102018f-aa-000000@elsewhere.example>") is None
+    assert bill.calls == [], "no read for what no carrier of ours has made"
 
 
 def test_a_letter_adds_a_row_to_the_transaction_of_its_comment_and_no_call(

@@ -68,6 +68,8 @@ def leaks(inbox: MailReceiver) -> list[str]:
     found = []
     for (_, recipients), letter in zip(inbox.envelopes, inbox.letters, strict=True):
         if SECRET in everything_in(letter):
+            if set(recipients) <= AGENTS:
+                assert "reply+" not in everything_in(letter), "an answer by mail is public, and would quote the note"
             found += [one for one in recipients if one not in AGENTS]
     return found
 
