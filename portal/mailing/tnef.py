@@ -132,8 +132,6 @@ def _properties(data: bytes, page: int) -> Iterator[tuple[int, str | bytes]]:
                 if kind in _SIZED:
                     size = _U32.unpack_from(data, at)[0]
                     at += 4
-                if at + size > len(data):
-                    return
                 value = data[at : at + size]
                 at += size + -size % 4
                 yield name, _decoded(value, kind, page)

@@ -25,8 +25,8 @@ def text(unit: str) -> Callable[[int], bytes]:
     return lambda size: plain(unit * (size // len(unit))).encode()
 
 
-def html(unit: str, begin: str = "") -> Callable[[int], bytes]:
-    return lambda size: letter(part("text/html", begin + unit * (size // len(unit))))
+def html(unit: str, begin: str = "", end: str = "") -> Callable[[int], bytes]:
+    return lambda size: letter(part("text/html", begin + unit * (size // len(unit)) + end))
 
 
 def header(name: str, unit: str) -> Callable[[int], bytes]:
@@ -59,6 +59,7 @@ LETTERS: dict[str, Callable[[int], bytes]] = {
     },
     **{f"HTML of {unit!r}": html(unit) for unit in ("<br>", "<blockquote>", "<li>", "<o:p>", "<img src=//a>", "<p a=1 ", "x ", "\n", "<pre>\n", "<![", "<a '\"")},
     "HTML of closed tags in a deep place": html("</b></i>", "<div>" * 200 + "<i><table><td>"),
+    "HTML of tags in quotes before a quote without an end": html('<p a=">"', end=" b='"),
     "HTML of formats": html("<p>", "".join(f"<font color=c{n}>" for n in range(500))),
     **{
         f"{name} of {unit!r}": header(name, unit)

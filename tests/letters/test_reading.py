@@ -62,3 +62,24 @@ def test_the_same_letter_on_another_way_has_the_same_digest() -> None:
     ).replace(b"=DF", b"\xdf")
     assert letters.read(again).digest == letters.read(ORDINARY).digest
     assert letters.read(ORDINARY.replace(b"=FC", b"u")).digest != letters.read(ORDINARY).digest
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"<2@example.de>", b"<3@example.de>"),
+        (b"Juergen@Example.de", b"joe@example.de"),
+        (b"Subject: Printer", b"Subject: Scanner"),
+        (b"AAAA", b"BBBB"),
+    ],
+)
+def test_letters_that_differ_have_different_digests(old: bytes, new: bytes) -> None:
+    assert letters.read(ORDINARY.replace(old, new)).digest != letters.read(ORDINARY).digest
+
+
+def test_images_are_loaded_only_when_they_are_allowed() -> None:
+    letter = letters.read(
+        b"From: a@example.org\nContent-Type: text/html\n\n<p>x<img src='https://example.org/a.png' alt='b data-src='>"
+    )
+    assert letter.html == '<p>x<img alt="b data-src=" data-src="https://example.org/a.png"></p>'
+    assert letters.images_allowed(letter.html) == '<p>x<img alt="b data-src=" src="https://example.org/a.png"></p>'
