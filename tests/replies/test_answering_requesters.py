@@ -15,7 +15,8 @@ from delivery.queues.message_handling import MessageHandler
 from portal.dynamo import meter
 from portal.mailing import mail_transport
 from portal.mailing.mail_transport import HandOver
-from tenants.audit_trail.recording import Actor
+from tenants.audit_trail.recording import SYSTEM, Actor
+from tenants.lifecycle import tenant_lifecycle
 from tests.support import deliveries, mailing, outbox
 from tests.support.mail_receiver import MailReceiver, parts
 from tests.support.outbox import rows
@@ -256,7 +257,32 @@ def test_a_mail_server_that_is_away_is_tried_again_and_the_comment_says_why(
     assert deliveries_of(world, number) == [("sent", "")]
 
 
-def test_nothing_is_sent_where_the_requester_has_gone(world: World, number: int, inbox: MailReceiver) -> None:
+def test_a_suspended_desk_sends_nothing_until_it_is_resumed(world: World, number: int, inbox: MailReceiver) -> None:
+    answer(world, number)
+    tenant_lifecycle.suspend(world.tenants["acme"].tenant_id, by=SYSTEM)
+    assert mailing.carry() == ["failed"]
+    assert inbox.letters == []
+    tenant_lifecycle.resume(world.tenants["acme"].tenant_id, by=SYSTEM)
+    assert deliveries_of(world, number) == [("held", "The desk is suspended.")]
+    assert mailing.carry() == ["answered"]
+
+
+def test_a_letter_that_was_given_up_is_sent_when_an_operator_sends_it_again(
+    world: World, number: int, inbox: MailReceiver
+) -> None:
+    inbox.answers["DATA"] = "554 5.7.1 we do not like your words"
+    answer(world, number)
+    (row,) = rows()
+    assert mailing.carry() == ["dead"]
+    assert deliveries_of(world, number)[0][0] == "bounced"
+    inbox.answers.clear()
+    put_back(row)
+    assert mailing.carry() == ["answered"]
+    assert deliveries_of(world, number)[0][0] == "sent"
+    assert len(inbox.letters) == 1
+
+
+def test_without_a_domain_for_mail_nobody_is_asked_to_answer(world: World, number: int, inbox: MailReceiver) -> None:
     answer(world, number)
     with override_settings(MAIL_DOMAIN=""):
         assert mailing.carry() == ["answered"]

@@ -48,6 +48,14 @@ def mark(tenant: TenantContext, number: int, sort: str, state: str, *, note: str
     return False
 
 
+def hold_again(tenant: TenantContext, number: int, sort: str) -> None:
+    """Let a letter that was given up wait once more, which an operator wishes who sends it again."""
+    entry = ActivityItem(tenant.repository.key(stored.ticket, number), sort)
+    again: list[Action] = [ActivityItem.delivery.set(HELD), ActivityItem.delivery_at.set(clock.stamp())]
+    with suppress(ConditionFailed):
+        tenant.repository.update(entry, again, condition=ActivityItem.delivery == BOUNCED)
+
+
 # --- what carriers and other mail servers report later ---
 
 

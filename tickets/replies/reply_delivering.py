@@ -112,6 +112,8 @@ def deliver(work: Work, *, writers: Writers) -> Outcome:
         tenant = _viewer(work.tenant_id)
     except NotFound:
         return Outcome("answered", note="The desk is gone.")
+    if tenant.suspended:
+        return _later(work, tenant, number, sort, "The desk is suspended.")
     read = _read(tenant, number, sort)
     if isinstance(read, str):
         return Outcome("answered", note=read)
@@ -161,8 +163,10 @@ def _read(tenant: TenantContext, number: int, sort: str) -> _Reply | str:
         return "The ticket is gone."
     item = entries[0] if entries else None
     entry = public(item)
-    if sort and (item is None or entry is None or item.delivery != HELD):
+    if sort and (item is None or entry is None or item.delivery not in (HELD, BOUNCED)):
         return "There is nothing to send, or it was sent."
+    if item is not None and item.delivery == BOUNCED:
+        delivery_states.hold_again(tenant, number, sort)
     if not sort and not settings.acknowledges:
         return "The desk acknowledges no new tickets."
     requester = requesters.find(tenant, ticket.summary.requester)
@@ -286,12 +290,22 @@ def _noted(work: Work, read: _Reply, sort: str, handed: HandOver) -> Outcome:
             message_ids.remember(tenant, handed.carrier_id, number)
         _mark(tenant, number, sort, SENT)
         return Outcome("answered", note=handed.note)
-    pause = None if handed.state == "refused" else destinations.retry_pause(work.attempt)
+    if handed.state == "refused":
+        return _given_up(tenant, number, sort, handed.note)
+    return _later(work, tenant, number, sort, handed.note)
+
+
+def _later(work: Work, tenant: TenantContext, number: int, sort: str, why: str) -> Outcome:
+    pause = destinations.retry_pause(work.attempt)
     if pause is None:
-        _mark(tenant, number, sort, BOUNCED, handed.note)
-        return Outcome("dead", note=handed.note)
-    _mark(tenant, number, sort, HELD, handed.note)
-    return Outcome("failed", pause.total_seconds(), handed.note)
+        return _given_up(tenant, number, sort, why)
+    _mark(tenant, number, sort, HELD, why)
+    return Outcome("failed", pause.total_seconds(), why)
+
+
+def _given_up(tenant: TenantContext, number: int, sort: str, why: str) -> Outcome:
+    _mark(tenant, number, sort, BOUNCED, why)
+    return Outcome("dead", note=why)
 
 
 def _ended(tenant: TenantContext, number: int, sort: str, why: str) -> Outcome:
