@@ -15,6 +15,7 @@ from delivery.queues.message_handling import MessageHandler
 from portal.dynamo import meter
 from portal.mailing import mail_transport
 from portal.mailing.mail_transport import HandOver
+from portal.objects.object_store import ObjectStore
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.lifecycle import tenant_lifecycle
 from tests.support import deliveries, mailing, outbox
@@ -23,6 +24,7 @@ from tests.support.outbox import rows
 from tests.support.stored import send
 from tests.support.world import World
 from tickets.attachments import attachments, scanning
+from tickets.attachments.stored import object_key
 from tickets.desk import commenting, timelines
 from tickets.desk.timelines import TicketTimeline
 from tickets.replies import mail_settings, message_ids, reply_addresses
@@ -169,6 +171,22 @@ def test_a_letter_waits_for_a_file_that_is_being_looked_at(
     answer(world, number, files=[attachments.store(world.context("bob", "acme"), "a.txt", b"Some text.")])
     assert mailing.carry() == ["failed"]
     assert inbox.letters == []
+
+
+@pytest.mark.parametrize(
+    ("finding", "attached"), [("NO_THREATS_FOUND", ["a.txt"]), ("THREATS_FOUND", []), ("FAILED", ["a.txt"])]
+)
+def test_a_letter_has_a_file_by_what_its_scanner_found(
+    world: World, number: int, inbox: MailReceiver, finding: str, attached: list[str]
+) -> None:
+    with override_settings(FILE_SCANNER="guardduty"):
+        bob = world.context("bob", "acme")
+        file = attachments.store(bob, "a.txt", b"Some text.")
+        answer(world, number, files=[file])
+        store, key = ObjectStore("tenant", bob.tenant_id), object_key(bob.tenant_id, file.id)
+        store.tag(key, store.tags(key) | {"GuardDutyMalwareScanStatus": finding})
+        mailing.carry()
+    assert [part.get_filename() for part in the_letter(inbox).iter_attachments()] == attached
 
 
 def test_the_text_of_a_person_outside_is_quoted_as_it_is(world: World, number: int, inbox: MailReceiver) -> None:

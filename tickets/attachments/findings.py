@@ -1,7 +1,7 @@
 """Note what a scanner has found in a file: in the file's own item and where the file is listed, together.
 
-Amazon GuardDuty tells its finding by a tag of the object. The portal looks at it when somebody asks for a file that
-waits: until then nobody can have it, so nothing is gained by looking earlier.
+Amazon GuardDuty tells its finding by a tag of the object. It is looked at when somebody asks for a file that waits, and
+before a letter takes the file along: until then nobody can have it, so nothing is gained by looking earlier.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import formataddr, parseaddr
 from functools import partial
 from typing import Any, Final, Protocol
@@ -31,7 +31,7 @@ from tenants.sign_in.stored import BOUNCED as NOBODY_THERE
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
-from tickets.attachments import attachments, scanning
+from tickets.attachments import attachments, downloads, findings, scanning
 from tickets.desk import timelines
 from tickets.desk.timelines import TicketTimeline
 from tickets.replies import delivery_states, mail_settings, message_ids, reply_addresses
@@ -126,7 +126,7 @@ def deliver(work: Work, *, writers: Writers) -> Outcome:
         why = suppressed[address].sentence
         bounced_addresses.note(tenant, address, why)
         return _ended(tenant, number, sort, why)
-    files = read.entry.files if read.entry else ()
+    files = [_looked_at(tenant, number, one) for one in read.entry.files] if read.entry else []
     if any(one.state == scanning.WAITING for one in files) and work.attempt <= _SCANS:
         return Outcome("failed", _SCAN_SECONDS, "A file of it is still being looked at.")
     attached = _attached(tenant, files)
@@ -195,6 +195,13 @@ def _reachable(requester: Requester) -> str | None:
 
 
 # --- making the letter ---
+
+
+def _looked_at(tenant: TenantContext, number: int, file: PublicFile) -> PublicFile:
+    """Return a file with what its scanner has found meanwhile, where it waited for that."""
+    if file.state != scanning.WAITING:
+        return file
+    return replace(file, state=findings.look(tenant, downloads.file_of(tenant, number, file.id)))
 
 
 def _attached(tenant: TenantContext, files: Sequence[PublicFile]) -> list[tuple[PublicFile, bytes]]:
