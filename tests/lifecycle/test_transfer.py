@@ -158,7 +158,8 @@ def test_what_was_exported_and_removed_is_the_same_again(used: World, tmp_path: 
     (told,) = [row for row in after["audit trail"] if row not in before["audit trail"]]
     assert told["action"]["S"] == "tenant.imported"
     for name in before.keys() - {"audit trail", "ends of the audit chain", "tenant"}:
-        assert after[name] == before[name], name
+        # A file on its way to a ticket goes after a day, and with no export.
+        assert after[name] == [row for row in before[name] if name != "files" or "expires_at" not in row], name
     assert run("verify_audit", "--tenant", SLUG).status == 0
     assert pages(used, SLUG) == seen
 
