@@ -31,6 +31,7 @@ from tenants.tenancy.stored import placed_key, slug_key
 from tickets.attachments import stored as file_keys
 from tickets.counting import stored as aggregate_keys
 from tickets.data import stored as import_keys
+from tickets.letters import stored as letter_keys
 from tickets.requesters import stored as requester_keys
 from tickets.search import stored as search_keys
 from tickets.ticket import stored as ticket_keys
@@ -78,6 +79,9 @@ TENANT_BUILDERS: dict[Callable[..., str], st.SearchStrategy[tuple[Any, ...]]] = 
     requester_keys.people: st.just(()),
     requester_keys.addresses: st.just(()),
     requester_keys.merged_people: st.just(()),
+    letter_keys.letter: st.tuples(parts),
+    letter_keys.ledger: st.just(()),
+    letter_keys.waiting: st.just(()),
     file_keys.files: st.tuples(st.sampled_from(file_keys.BUCKETS)),
     webhook_keys.log_partition: st.tuples(st.integers(0, 2**64 - 1).map("ep_{:016x}".format)),
 }
@@ -91,6 +95,8 @@ TENANT_READERS = {
     keys.belongs_to: ("x",),
     ticket_keys.place_of_requester: ("rq_" + "0" * 32,),
     file_keys.object_key: ("0" * 32,),
+    letter_keys.raw_key: ("x",),
+    letter_keys.raw_prefix: (),
 }
 
 calls = st.sampled_from([*TENANT_BUILDERS]).flatmap(lambda build: st.tuples(st.just(build), TENANT_BUILDERS[build]))
@@ -137,6 +143,7 @@ def sample(build: Callable[..., str], tenant_id: Any) -> Any:
         door_keys.pooled_answer: ("c", "POST", "/x", "k"),
         ticket_keys.tenant_requester: ("rq_" + "0" * 32,), requester_keys.requester: ("rq_" + "0" * 32,),
         requester_keys.address: ("a",), file_keys.files: (file_keys.BUCKETS[0],),
+        letter_keys.letter: ("d",),
         outbox_keys.outbox_row: ("f" * 32,), audit_actor_key: ("a",), audit_entity_key: ("user", "e"),
     }  # fmt: skip
     return build(tenant_id, *fixed.get(build, TENANT_READERS.get(build, ())))

@@ -23,7 +23,7 @@ from tickets.letters.stored import INCOMING, LETTERS_QUEUE, UNCLAIMED
 
 Json = dict[str, Any]
 
-_WANTED, _ON_LAMBDA, _ALARMED = "MailComesIn", "LettersAreFunction", "LettersAreWatched"
+_WANTED, _ON_LAMBDA, _ALARMED = "MailComesIn", "LettersAreFunction", "HasAlarmTopicAndMail"
 _TOPIC, _QUEUE, _RULES = "LettersTopic", "LettersQueue", "LettersRuleSet"
 _DASHED: Final = {"Fn::Join": ["-", {"Fn::Split": [".", {"Ref": "TablePrefix"}]}]}
 _KEPT_DAYS: Final = 90  # of letters that no desk has; long enough to notice and hand them on

@@ -377,7 +377,7 @@ def _files(case: _Case, author: TenantContext) -> tuple[list[FileRef], list[str]
             if len(found) == attachments.MOST_FILES:
                 raise attachments.too_many()
             name = part.name or f"file.{part.type.rpartition('/')[2]}"
-            found.append(attachments.store(author, name, part.content, identity=f"{digest}#{index}"))
+            found.append(attachments.store(author, name, part.content, identity=f"{digest} {index}"))
         except Invalid:
             left.append(f"{part.name or part.type} ({_size(part.size)})")
     return found, left[:_FILES]

@@ -80,6 +80,7 @@ declare(
     grants=(
         # A worker files as the desk whose letter it has.
         Grant("tenant", LETTERS, ("GetItem", "PutItem", "Query")),
+        Grant("lifecycle", LETTERS, ("PutItem",), "CopyLetters"),
         ObjectGrant("tenant", _RAW_OF_TENANT, _PASS_ON, "OwnLetters"),
         ObjectGrant("lifecycle", _RAW_OF_TENANT, ("DeleteObject", "GetObject", "ListBucket"), "LettersOfWholeTenants"),
         ObjectGrant("delivery", INCOMING, _PASS_ON, "PassLettersOn"),
