@@ -18,6 +18,7 @@ from portal.schema import registry
 from portal.schema.holdings import Holding, Raw, StoredItem
 from portal.schema.tables import Table
 
+_LISTED: Final = 1000  # objects that one request lists
 RATE: Final = 200.0  # items a second, each some write units with its indexes
 
 
@@ -38,7 +39,7 @@ class Eraser:
     ) -> None:
         self.tenant_id = tenant_id
         self._readers = [TenantReader(tenant_id, place, between=between) for place in places]
-        self._rate, self._sleep = rate, sleep
+        self._rate, self._sleep, self._between = rate, sleep, between
         self._bucket = ObjectStore("lifecycle", tenant_id)
 
     def find(self, holding: Holding) -> Iterator[StoredItem]:
@@ -58,8 +59,13 @@ class Eraser:
 
     def _objects(self, holding: Holding) -> Iterator[str]:
         """Yield the keys of the objects of a holding."""
-        if holding.objects is not None:
-            yield from (found.key for found in self._bucket.list(holding.objects(self.tenant_id)))
+        if holding.objects is None:
+            return
+        self._between()
+        for number, found in enumerate(self._bucket.list(holding.objects(self.tenant_id)), start=1):
+            yield found.key
+            if number % _LISTED == 0:
+                self._between()
 
     def clear(self, holding: Holding, *, deleted: Callable[[int], object]) -> int:
         """Delete all that is found of a holding and return how many that were; each batch is told to `deleted`."""
