@@ -26,7 +26,7 @@ PAGES = {
     Role.VIEWER: (
         "", "desk/leave/", "tickets/", "tickets/updates/", "tickets/people/", "tickets/export/",
         f"{TICKET}follow/", "desk/mail/",
-        TICKET, f"{TICKET}updates/", "search/", "search/suggest/",
+        TICKET, f"{TICKET}updates/", "search/", "search/suggest/", f"{TICKET}files/", f"{TICKET}files/<str:file_id>/",
     ),
     Role.AGENT: (
         REQUESTERS, f"{REQUESTERS}new/", f"{REQUESTERS}options/", REQUESTER,
@@ -34,7 +34,8 @@ PAGES = {
         *(f"{REQUESTER}{act}/" for act in ("edit", "merge", "separate")),
         LETTERS, f"{LETTERS}waiting/", LETTER,
         *(f"{LETTER}{act}/" for act in ("original", "raw", "file", "discard")),
-        "tickets/new/", "tickets/bulk/", "tickets/bulk/undo/", "tickets/dashboard/", "tickets/people/names/",
+        "tickets/new/", "tickets/files/", "tickets/bulk/", "tickets/bulk/undo/", "tickets/dashboard/",
+        "tickets/people/names/",
         *(f"{TICKET}{change}/" for change in ("comment", "edit", "change", "assign")),
     ),
     Role.ADMIN: (
@@ -42,7 +43,7 @@ PAGES = {
         "desk/invitations/", "desk/invitations/<str:invite>/resend/", "desk/invitations/<str:invite>/revoke/",
         "desk/audit/", "desk/audit/export/", "desk/settings/usage/",
         "desk/settings/mail/", "desk/settings/mail/sender/", "desk/settings/mail/check/",
-        f"{LETTERS}reconcile/",
+        f"{LETTERS}reconcile/", "tickets/files/usage/", f"{TICKET}files/<str:file_id>/remove/",
         "tickets/past/", "tickets/past/restore/", f"{TICKET}past/", "desk/members/past/",
         "desk/members/past/restore/",
         "tickets/handover/", "tickets/handover/<str:user>/", "tickets/dashboard/verified/",

@@ -69,7 +69,8 @@ def working(server: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
 
 def letters(acme: TenantContext) -> list[EmailMessage]:
     """The letters of the desk as they came, the first first."""
-    rows = sorted(ledger.letters(acme.repository, limit=100).items, key=lambda row: row.received_at)
+    newest_first, _ = ledger.letters(acme.repository, limit=100)
+    rows = sorted(newest_first, key=lambda row: row.received_at)
     store = ObjectStore("tenant", acme.tenant_id)
     raws = [store.get(raw_key(acme.tenant_id, row.object), most=arrival.MOST_BYTES) for row in rows]
     return [email.message_from_bytes(raw, policy=email.policy.default) for raw in raws]
