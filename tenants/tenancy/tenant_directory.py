@@ -129,8 +129,15 @@ _RESERVED_WORDS: Final = """
     sessions settings sign-in sign-out sign-up signin signout signup sso static status support switch teams tenant
     tenants terms tickets user users webhook webhooks well-known www
 """
+# A slug is also a desk's mail address. With these names a desk would get the mail of whoever runs the installation, by
+# which authorities issue certificates, or answers to other desks' letters whose token was mangled on the way.
+# Sources: RFC 2142; CA/Browser Forum, Baseline Requirements, 3.2.2.4.4.
+_RESERVED_MAILBOXES: Final = """
+    abuse administrator bounce bounces dmarc hostmaster mailer-daemon no-reply noc noreply postmaster reply root
+    ssladmin tls-reports webmaster
+"""
 SLUG_RULE: Final = "Use 1-40 lowercase letters, digits or hyphens."
-RESERVED: Final = frozenset(_RESERVED_WORDS.split())
+RESERVED: Final = frozenset(_RESERVED_WORDS.split()) | frozenset(_RESERVED_MAILBOXES.split())
 
 
 def slug_of(name: str) -> str:

@@ -402,6 +402,14 @@ def test_no_tenant_is_created_under_the_beginning_of_another_address(world: Worl
     assert {desk.name for desk in tenant_directory.all_tenants()} == {"acme", "globex"}
 
 
+@pytest.mark.parametrize(
+    "word", ["postmaster", "hostmaster", "webmaster", "administrator", "abuse", "noreply", "reply"]
+)
+def test_no_desk_gets_the_mail_of_whoever_runs_the_installation(desks: World, word: str) -> None:
+    page = desks.browser("alice", "acme").send("/desk/settings/", {"name": "Acme", "slug": word})
+    assert page.context["form"].errors == {"slug": [f"The name {word} is reserved. Choose another one."]}
+
+
 def test_a_reserved_name_is_refused_where_it_was_typed(desks: World) -> None:
     page = desks.browser("alice", "acme").send("/desk/settings/", {"name": "Acme", "slug": "admin"})
     assert page.status_code == 422
