@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import smtplib
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from django.test import override_settings
 
+from delivery.queues import queue_readers
+from portal import clock
 from portal.engines.endpoint import LOOPBACK, free_port
 from portal.errors import Invalid
 from portal.mailing import letter_process
 from portal.mailing.letters import Unreadable
 from tests.support.commands import run
-from tests.support.letters_in import DOMAIN, drain, letter, post, rows
+from tests.support.letters_in import DOMAIN, drain, incoming, letter, post, rows, unclaimed
 from tests.support.world import World
-from tickets.letters import envelope, ledger, smtp_receiver
+from tickets.letters import envelope, ledger, reconciling, smtp_receiver
+from tickets.letters.stored import LETTERS_QUEUE
 
 
 def test_a_letter_sent_by_smtp_becomes_a_ticket_and_one_to_no_desk_is_refused_at_once(mail: World) -> None:
@@ -135,3 +139,19 @@ def test_the_envelope_kept_beside_an_object_fits_there() -> None:
 def test_debug_server_knows_no_desk_without_a_domain(mail: World) -> None:
     with override_settings(MAIL_DOMAIN=""):
         assert run("deliver_mail", "-", "--to", f"acme@{DOMAIN}").status == 1
+
+
+def test_a_letter_of_which_no_recipient_is_known_is_kept_for_the_operators(mail: World) -> None:
+    name = post(letter(), f"acme@{DOMAIN}", f"globex@{DOMAIN}")  # the first Received header names nobody then
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(queue_readers._readers, LETTERS_QUEUE, lambda body: None)  # somebody took it and died
+        queue_readers.read(LETTERS_QUEUE, wait=0)
+    assert reconciling.arrived(grace=timedelta(0)).asked == 1
+    drain()
+    assert incoming() == []
+    assert unclaimed() == [f"unclaimed/{name}"]
+
+
+def test_what_is_kept_beside_a_letter_has_room_there_however_long_its_addresses_are() -> None:
+    came = envelope.Envelope("a", "\U0001f600" * 320, (f"acme@{DOMAIN}",), clock.stamp())
+    assert len(came.about()["envelope"]) <= 1800

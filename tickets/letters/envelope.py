@@ -53,15 +53,14 @@ class Envelope:
         return json.dumps({"notificationType": "Received", "mail": mail, "receipt": receipt})
 
     def about(self) -> dict[str, str]:
-        """Return the texts that are kept beside the object: recipients are left out from where there is no room."""
-        for count in range(len(self.recipients), 0, -1):
-            text = self._text(self.recipients[:count])
-            if len(text) <= _MOST:
-                break
-        return {"envelope": text}
+        """Return the texts that are kept beside the object: recipients are left out from where there is no room, at
+        last all of them and the sender."""
+        shorter = (replace(self, recipients=self.recipients[:n]) for n in range(len(self.recipients), -1, -1))
+        fitting = (text for one in shorter if len(text := one._text()) <= _MOST)
+        return {"envelope": next(fitting, None) or replace(self, sender="", recipients=())._text()}
 
-    def _text(self, recipients: tuple[str, ...]) -> str:
-        found = {"by": self.sender, "to": list(recipients), "at": self.received_at, "verdicts": self.verdicts}
+    def _text(self) -> str:
+        found = {"by": self.sender, "to": list(self.recipients), "at": self.received_at, "verdicts": self.verdicts}
         return json.dumps(found, separators=(",", ":"))
 
     def to(self, *recipients: str) -> Envelope:
