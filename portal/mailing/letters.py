@@ -43,6 +43,7 @@ class Letter:
     in_reply_to: str
     references: tuple[str, ...]
     sender: Address
+    is_sole_sender: bool  # no reader of the letter could take another address for its sender
     reply_to: tuple[Address, ...]
     to: tuple[Address, ...]
     cc: tuple[Address, ...]
@@ -77,7 +78,7 @@ def read(raw: bytes) -> Letter:
     headers.assume_charset(root.parameters.get("charset", ""))
     body = letter_body.body_of(root)
     content = letter_body.content_of(body)
-    subject = headers.text("subject")
+    subject, sender = headers.text("subject"), letter_headers.address(headers.raw("from"))
     folded = quotes.fold(content.text, is_forwarded=quote_phrases.is_forward(subject))
     report = delivery_reports.report_of(root)
     automatic = automatic_letters.recognise(root, report)
@@ -86,7 +87,8 @@ def read(raw: bytes) -> Letter:
         message_id=next(iter(ids(headers.raw("message-id"))), ""),
         in_reply_to=next(iter(ids(headers.raw("in-reply-to"))), ""),
         references=ids(headers.raw("references")),
-        sender=letter_headers.address(headers.raw("from")),
+        sender=sender,
+        is_sole_sender=letter_headers.is_sole_sender(raw, headers, sender),
         reply_to=letter_headers.addresses(headers.raw("reply-to")),
         to=letter_headers.addresses(headers.raw("to")),
         cc=letter_headers.addresses(headers.raw("cc")),

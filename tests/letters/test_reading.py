@@ -83,3 +83,30 @@ def test_images_are_loaded_only_when_they_are_allowed() -> None:
     )
     assert letter.html == '<p>x<img alt="b data-src=" data-src="https://example.org/a.png"></p>'
     assert letters.images_allowed(letter.html) == '<p>x<img alt="b data-src=" src="https://example.org/a.png"></p>'
+
+
+@pytest.mark.parametrize(
+    ("sender", "is_sole"),
+    [
+        ("jane@example.org", True),
+        ('"Doe, Jane" <jane@example.org>', True),
+        ('"jane@example.org" <Jane@Example.org>', True),
+        ("Jane @ Acme Inc. <jane@example.org>", True),
+        ("jane@example.org (Jane (the boss) Doe)", True),
+        ("jane@example.org, eve@evil.example", False),
+        ("jane@example.org, eve @ evil . example", False),
+        ("jane@example.org, eve@(x)evil.example", False),
+        ('"jane@example.org, ' + "x" * 400 + '" <eve@evil.example>', False),
+        ("(a (b) jane@example.org, c) eve@evil.example", False),
+        ("(a (b) jane@example.org, c) eve@example.org", False),
+        ("<=?utf-8?q?jane=40example.org?=>, eve@evil.example", False),
+        ("jane@example.org\nFrom: eve@evil.example", False),
+        ("jane@example.org\nno header\nno header\nFROM : eve@evil.example", False),
+        ("jane@example.org\n" + "X: y\n" * 1100 + "From: eve@evil.example", False),
+        ("jane@example.org\nX: " + "y" * 300_000 + "\nFrom: eve@evil.example", False),
+        ("", False),
+    ],
+)
+def test_a_letter_in_which_others_may_see_another_sender_says_so(sender: str, is_sole: bool) -> None:
+    read = letters.read(f"From: {sender}\nTo: help@desk.example\nSubject: x\n\nFrom: Jane, in the text".encode())
+    assert read.is_sole_sender is is_sole

@@ -12,7 +12,7 @@ from tickets.replies import message_ids, reply_addresses
 from tickets.requesters import requesters
 from tickets.ticket import stored
 from tickets.ticket.fields import Status
-from tickets.ticket.stored import ActivityItem
+from tickets.ticket.stored import ActivityItem, DetailItem
 
 
 def thread(world: World, number: int, where: str = "acme"):
@@ -217,3 +217,21 @@ def test_mail_that_a_group_forwards_to_its_desk_is_of_the_person_who_wrote_it(ma
     assert [row.state for row in rows(mail)] == [ledger.FILED]
     come_in(letter(sender="News <news@shop.example>", message_id="<2@x.example>", **headers))
     assert rows(mail)[0].state == ledger.AUTOMATIC
+
+
+@pytest.mark.parametrize(
+    "sender",
+    [
+        "zoe@customer.example, eve@evil.example",
+        '"zoe@customer.example, ' + "x" * 400 + '" <eve@evil.example>',
+        "zoe@customer.example\nFrom: eve@evil.example",
+    ],
+)
+def test_a_verdict_that_may_be_about_another_address_confirms_no_sender(mail: World, ticket: int, sender: str) -> None:
+    ours = message_ids.message_id(mail.tenants["acme"].tenant_id, ticket, "abc")
+    come_in(f"From: {sender}\nSubject: Re: It burns\nMessage-ID: <2@x>\nIn-Reply-To: {ours}\n\nForged.".encode())
+    assert entries(mail, ticket) == []
+    alice = mail.context("alice", "acme")
+    detail = alice.repository.get(DetailItem, stored.ticket, int(rows(mail)[0].number), sort=stored.DETAIL)
+    assert detail is not None
+    assert "unconfirmed" in detail.letter.as_dict()["marks"]

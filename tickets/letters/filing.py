@@ -77,7 +77,8 @@ class _Case:
 
     @property
     def is_confirmed(self) -> bool:
-        return self.envelope.is_from(self.letter.sender.address) and self.sender == self.letter.sender.address
+        address, is_sole = self.letter.sender.address, self.letter.is_sole_sender
+        return is_sole and self.envelope.is_from(address) and self.sender == address
 
 
 def do(work: DirectWork) -> None:
