@@ -73,6 +73,16 @@ def amount(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
+def file_size(count: int) -> str:
+    """Return a number of bytes as people read it: "6 bytes", "1.5 KB", "25 MB". As in all limits, 1,000 are a KB."""
+    if count < 1000:
+        return amount(count, "byte")
+    size, units = float(count), ["KB", "MB", "GB"]
+    while (unit := units.pop(0)) and round(size := size / 1000, 1) >= 1000 and units:
+        pass
+    return f"{size:,.1f}".removesuffix(".0") + f" {unit}"
+
+
 def named(text: str, *, limit: int) -> str:
     """Return a name for a mail: one line of at most `limit` characters, of which no mail program makes a link."""
     return without_controls(unlinked(text), limit=limit)

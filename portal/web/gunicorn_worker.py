@@ -29,9 +29,10 @@ STOP_SECONDS = 2  # of gunicorn's graceful_timeout, for what comes behind the la
 REQUEST_SECONDS = 60  # within which a request has to arrive as a whole
 IDLE_SECONDS = 75  # that a connection may wait for its next request: longer than a load balancer keeps one open
 HEAD_BYTES = 65_536
-# Beyond it the connection is refused before Django sees it; Django's own limit, DATA_UPLOAD_MAX_MEMORY_SIZE, is lower,
-# so that a person who pasted too much gets a page that says so.
+# Beyond it the connection is refused before Django sees it; our own limits, DATA_UPLOAD_MAX_MEMORY_SIZE and, of a form
+# with files, FORM_FILES_BYTES, are lower, so that a person who sent too much gets a page that says so.
 BODY_BYTES = 4_000_000
+BODY_OF_FORM_LIMIT = 2  # times FORM_FILES_BYTES
 # waitress' own expressions end with `$`, which also takes a bare LF: a proxy may see the end of a line there.
 receiver.ONLY_HEXDIG_RE = re.compile(rb"[0-9A-Fa-f]+\Z")
 receiver.CHUNK_EXT_RE = re.compile(CHUNK_EXT.encode("latin-1") + rb"\Z")
@@ -103,7 +104,7 @@ class BufferingWorker(Worker):  # type: ignore[misc]  # gunicorn comes without t
             channel_timeout=IDLE_SECONDS,
             cleanup_interval=15,
             max_request_header_size=HEAD_BYTES,
-            max_request_body_size=BODY_BYTES,
+            max_request_body_size=max(BODY_BYTES, BODY_OF_FORM_LIMIT * getattr(settings, "FORM_FILES_BYTES", 0)),
             asyncore_use_poll=True,  # select() ends at 1,024 open files
             clear_untrusted_proxy_headers=False,  # settings.py says which of them count
             ident=None,

@@ -25,6 +25,7 @@ from markupsafe import Markup, escape
 from markupsafe._speedups import _escape_inner
 
 from portal import clock
+from portal.plain_text import file_size
 from portal.web import access, desk_prefix
 from portal.web.stash import PAGE_MARK
 
@@ -239,10 +240,11 @@ PIECES: Final[dict[str, dict[str, int]]] = {}
 FILTERS: Final = {
     **{
         name: getattr(defaultfilters, name)
-        for name in ("capfirst", "date", "filesizeformat", "floatformat", "pluralize", "truncatechars", "urlencode")
+        for name in ("capfirst", "date", "floatformat", "pluralize", "truncatechars", "urlencode")
     },
     "breakable": breakable,
     "coded": coded,
+    "file_size": file_size,
     "hue": hue,
     "icon": icon,
     "initials": initials,

@@ -18,7 +18,8 @@ PAGE_MARK = "_page"
 _SALT = "portal.web.stash"
 _HIDDEN = {"csrfmiddlewaretoken", PAGE_MARK, "resume"}
 _SECRETS = ("password", "credential", "one_time_code")  # words in the names of fields that are never kept
-_TECHNICAL = {"seen", "version", "request_id", "back", "next", "tickets", "email"}
+_TECHNICAL = {"seen", "seen_at", "version", "request_id", "back", "next", "tickets", "email"}
+_LABELS = {"body": "Text", "cc": "Copies to"}
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
@@ -50,7 +51,7 @@ class Stash:
         """Return label and text of each field that holds words: what a person would recognise."""
         chosen = sum(1 for name, _ in self.fields if name == "tickets")
         words = [
-            ("Text" if name == "body" else name.replace("_", " ").capitalize(), "Yes" if value == "on" else value)
+            (_LABELS.get(name) or name.replace("_", " ").capitalize(), "Yes" if value == "on" else value)
             for name, value in self.fields
             if value.strip() and name not in _TECHNICAL and not _ID.fullmatch(value)
         ]

@@ -14,6 +14,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import override_settings
 
 from portal.objects.object_store import UploadForm
+from portal.plain_text import file_size
 from tests.attachments.conftest import PNG, send
 from tests.support.world import Browser, World
 from tickets.attachments import attachments
@@ -115,6 +116,21 @@ def test_a_file_belongs_to_one_comment_only(bob: Browser, world: World) -> None:
     assert answer.status_code == 422
     assert "used already" in answer.content.decode()
     assert listed(world) == ["report.pdf"]
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        (0, "0 bytes"), (1, "1 byte"), (999, "999 bytes"), (1000, "1 KB"), (1_500, "1.5 KB"), (999_949, "999.9 KB"),
+        (999_950, "1 MB"), (25_000_000, "25 MB"), (10**10, "10 GB"), (2 * 10**12, "2,000 GB"),
+    ],
+)  # fmt: skip
+def test_a_number_of_bytes_is_said_in_the_units_of_the_limits(count: int, said: str) -> None:
+    assert file_size(count) == said
+
+
+def test_a_form_and_a_refusal_name_the_same_limit(bob: Browser) -> None:
+    assert "Up to 10 files of 25 MB each" in bob.get("/tickets/1/").content.decode()
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 import pytest
+from django.conf import settings
 
 from portal.engines.processes import Child
 from portal.web import gunicorn_config
@@ -106,6 +107,25 @@ def test_an_upload_is_refused_when_its_length_is_known(portal: Portal) -> None:
     with connections(portal, head) as clients:
         clients[0].settimeout(240)
         assert clients[0].recv(100).startswith(b"HTTP/1.1 413 ")
+
+
+def test_a_form_with_files_up_to_its_limit_reaches_django_and_a_larger_one_gets_a_page(portal: Portal) -> None:
+    assert uploaded(portal, settings.FORM_FILES_BYTES - 1000)[0] == 403, "only the token of the form is missing"
+    status, page = uploaded(portal, settings.FORM_FILES_BYTES + 100_000)
+    assert (status, "is larger than 6 MB" in page) == (413, True)
+
+
+def uploaded(portal: Portal, size: int) -> tuple[int, str]:
+    """Send a form with a file without JavaScript, as a browser does; return the status of the answer and its page."""
+    part = b'--x\r\nContent-Disposition: form-data; name="attached"; filename="a.bin"\r\n\r\n'
+    connection = http.client.HTTPConnection(str(urlsplit(portal.url).netloc), timeout=120)
+    connection.request(
+        "POST", "/login/", part + bytes(size) + b"\r\n--x--\r\n", {"Content-Type": "multipart/form-data; boundary=x"}
+    )
+    answer = connection.getresponse()
+    page = answer.read().decode()
+    connection.close()
+    return answer.status, page
 
 
 # --- where a request ends ---

@@ -24,7 +24,12 @@ from tests.support.operators import make_operator
 from tests.support.world import Browser, World
 
 BURST = 10  # units: ten pages, or two changes
-FORM = {"body": "An hour of work", "request_id": "a" * 32}
+FORM = {
+    "body": "An hour of work",
+    "cc": "lin@example.org",
+    "request_id": "a" * 32,
+    "seen_at": "2026-11-26T02:04:15.926764Z",
+}
 
 
 @pytest.fixture
@@ -82,6 +87,9 @@ def test_what_was_typed_in_a_refused_form_is_kept_and_can_be_sent_again(bob: Bro
     page = unescape(refused.content.decode())
     assert (refused.status_code, refused["Retry-After"]) == (429, "5")
     assert "What you typed" in page
+    assert re.findall(r"<dt>(.*?)</dt>", page) == ["Text", "Copies to"], (
+        "and not what the page itself put into its form"
+    )
     assert '<button class="button button-primary" type="submit">Send again</button>' in page
     kept = dict(re.findall(r'name="(_page|body|request_id)" value="([^"]*)"', page))
     clock.now += 5

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from django.conf import settings
-from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 
+from portal.plain_text import file_size
 from tickets.attachments import attachments, file_types, scanning
 from tickets.attachments.attachments import FileRef
 from tickets.ticket.stored import FileMap
@@ -35,7 +35,7 @@ def lines(number: int, files: Iterable[FileMap] | None) -> list[FileLine]:
         FileLine(
             file.id,
             file.name,
-            filesizeformat(int(file.size)),
+            file_size(int(file.size)),
             file_types.label(file.type),
             file.state,
             scanning.LABELS.get(file.state, file.state),
@@ -52,10 +52,10 @@ def lines(number: int, files: Iterable[FileMap] | None) -> list[FileLine]:
 FIELD: Final[dict[str, object]] = {
     "most": attachments.MOST_FILES,
     "most_bytes": settings.FILE_MOST_BYTES,
-    "most_size": filesizeformat(settings.FILE_MOST_BYTES),
-    "form_size": filesizeformat(settings.FORM_FILES_BYTES),
+    "most_size": file_size(settings.FILE_MOST_BYTES),
+    "form_size": file_size(settings.FORM_FILES_BYTES),
     "mail_bytes": attachments.MAIL_BYTES,
-    "mail_size": filesizeformat(attachments.MAIL_BYTES),
+    "mail_size": file_size(attachments.MAIL_BYTES),
     "files": (),
 }
 
@@ -68,7 +68,7 @@ def field(files: Sequence[FileRef]) -> dict[str, object]:
                 "id": f.id,
                 "name": f.name,
                 "bytes": f.size,
-                "size": filesizeformat(f.size),
+                "size": file_size(f.size),
                 "type": file_types.label(f.type),
             }
             for f in files

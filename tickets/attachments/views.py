@@ -7,10 +7,10 @@ from typing import TypeVar
 from django.contrib import messages
 from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
-from django.template.defaultfilters import filesizeformat
 from django.views.decorators.http import require_POST, require_safe
 
 from portal.errors import Invalid, NotFound
+from portal.plain_text import file_size
 from portal.web.access import get_or_post, member
 from portal.web.heavy_work import heavy
 from tenants.tenancy.request import TenantRequest
@@ -37,7 +37,7 @@ def upload(request: TenantRequest) -> HttpResponse:
         {
             "id": begun.file.id,
             "name": begun.file.name,
-            "size": filesizeformat(begun.file.size),
+            "size": file_size(begun.file.size),
             "url": begun.form.url,
             "fields": begun.form.fields,
         }

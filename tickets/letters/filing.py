@@ -22,6 +22,7 @@ from portal.errors import Invalid, NotFound
 from portal.mailing import letter_process
 from portal.mailing.letters import Letter, Unreadable
 from portal.objects.object_store import ObjectStore
+from portal.plain_text import file_size
 from tenants.membership import members
 from tenants.membership.members import Member
 from tenants.sign_in.stored import folded
@@ -380,7 +381,7 @@ def _files(case: _Case, author: TenantContext) -> tuple[list[FileRef], list[str]
             name = part.name or f"file.{part.type.rpartition('/')[2]}"
             found.append(attachments.store(author, name, part.content, identity=f"{digest} {index}"))
         except Invalid:
-            left.append(f"{part.name or part.type} ({_size(part.size)})")
+            left.append(f"{part.name or part.type} ({file_size(part.size)})")
     return found, left[:_FILES]
 
 
@@ -404,7 +405,3 @@ def _text(case: _Case, limit: int, files: Sequence[str]) -> tuple[str, FromLette
         ),
         cc=tuple(one.address for one in letter.cc if one.address),
     )
-
-
-def _size(count: int) -> str:
-    return f"{count / 1_000_000:.1f} MB" if count >= 1_000_000 else f"{max(1, round(count / 1000))} KB"

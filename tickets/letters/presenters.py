@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from portal import clock
 from portal.mailing.letters import Letter
-from portal.plain_text import amount
+from portal.plain_text import amount, file_size
 from tenants.tenancy.context import TenantContext
 from tickets.letters import ledger, stored
 from tickets.letters.reconciling import LettersFound
@@ -38,7 +38,7 @@ def row(one: LedgerRow | WaitingRow | LetterItem) -> dict[str, Any]:
         "label": _LABELS.get(one.state, one.state),
         "reason": one.reason,
         "at": clock.parse(one.received_at),
-        "size": size(int(one.size)),
+        "size": file_size(int(one.size)),
         "number": number,
         "ticket_url": reverse("tickets:ticket", args=[number]) if number else "",
     }
@@ -70,14 +70,9 @@ def original(read: Letter, html: str) -> dict[str, Any]:
         "html": Markup(html),  # noqa: S704  # sanitised by the reader, in a page that can do nothing
         "text": "\n\n".join(filter(None, (read.text, read.folded))),
         "blocks_images": read.has_remote_images,
-        "files": [{"name": part.name or part.type, "size": size(part.size)} for part in read.attachments],
+        "files": [{"name": part.name or part.type, "size": file_size(part.size)} for part in read.attachments],
         "remarks": read.remarks,
     }
-
-
-def size(count: int) -> str:
-    """Say a number of bytes."""
-    return f"{count / 1_000_000:.1f} MB" if count >= 1_000_000 else f"{max(1, round(count / 1000))} KB"
 
 
 def own_address(tenant: TenantContext) -> str:
