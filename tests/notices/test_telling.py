@@ -10,6 +10,7 @@ from django.test import override_settings
 
 from delivery.outbox import outbox_rows
 from portal.errors import Throttled
+from portal.mailing import letters
 from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import tenant_lifecycle
 from tenants.membership import mail_choices, member_changes
@@ -272,3 +273,24 @@ def test_a_mail_with_an_internal_note_has_no_address_for_an_answer(desk: World) 
     (letter,) = mail.outbox
     assert letter.reply_to == []
     assert "reply+" not in letter.body + letter.alternatives[0][0]
+
+
+def test_a_mail_with_a_note_of_one_ticket_has_no_address_for_an_answer_on_another(desk: World) -> None:
+    desk.tickets("acme", 1)
+    changing.assign(desk.context("bob", "acme"), 2, to=desk.users["bob"].id, version=1)
+    say(desk, "alice", "Look.")
+    say(desk, "alice", "They do not pay.", internal=True, number=2)
+    carry()
+    (letter,) = mail.outbox
+    assert "They do not pay." in letter.body
+    assert letter.reply_to == []
+    assert "reply+" not in letter.body + letter.alternatives[0][0]
+
+
+def test_a_mail_that_can_be_answered_says_where_an_answer_ends(desk: World) -> None:
+    say(desk, "alice", "Look.")
+    carry()
+    (letter,) = mail.outbox
+    read = letters.read(f"From: bob@example.com\nSubject: Re\n\nI did.\n\nVastaus viestiin:\n{letter.body}".encode())
+    assert "Look." not in read.text
+    assert "/mute/" not in read.text

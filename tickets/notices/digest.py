@@ -93,8 +93,9 @@ def _news(tenant: TenantContext, person: Member, notices: list[TicketNotice]) ->
             news.entries.append(entry)
         if news.is_assigned or news.entries:
             found[number] = news
-    for news in found.values():
-        news.answer_to = _answer_to(tenant, person, news)
+    if not any(news.has_note for news in found.values()):
+        for news in found.values():
+            news.answer_to = _answer_to(tenant, person, news)
     return list(found.values())
 
 
@@ -119,10 +120,9 @@ def _read(
 def _answer_to(tenant: TenantContext, person: Member, news: TicketNews) -> str:
     """Return the person's own address for an answer by mail.
 
-    None is given with an internal note: an answer is public, and would quote the note.
+    None is given where the mail has an internal note, of whichever ticket: an answer is public, and would quote it.
     """
     number = int(news.summary.number)
-    can_answer = person.role.at_least(Role.AGENT) and not news.has_note
-    if not can_answer or not settings.MAIL_DOMAIN or number > mail_tokens.MOST:
+    if not person.role.at_least(Role.AGENT) or not settings.MAIL_DOMAIN or number > mail_tokens.MOST:
         return ""
     return reply_addresses.address_of(tenant.tenant_id, number, person.id, is_agent=True)

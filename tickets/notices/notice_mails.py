@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from delivery.mail.outbox_backend import MailContent
 from portal import plain_text
+from portal.mailing.letters import MARKER
 from portal.web import desk_prefix
 from tenants.tenancy.request import page_for_mail
 from tickets.notices.digest import Digest, TicketNews
@@ -35,7 +36,8 @@ def digest(told: Digest) -> MailContent:
             for kind in told.kinds
         ]
         name = plain_text.named(person.name, limit=_NAME_LIMIT)
-        page = {"desk": desk, "name": name, "tickets": tickets, "more": told.more, "kinds": kinds}
+        marker = MARKER if any(news.answer_to for news in told.tickets) else ""
+        page = {"marker": marker, "desk": desk, "name": name, "tickets": tickets, "more": told.more, "kinds": kinds}
         text, html = (render_to_string(f"notices/mail/digest.{ending}", page) for ending in ("txt", "html"))
     alone = tickets[0] if len(tickets) == 1 else None
     return MailContent(
@@ -69,7 +71,7 @@ def _ticket(told: Digest, news: TicketNews) -> dict[str, Any]:
         "url": page_for_mail(reverse("tickets:ticket", args=[number])),
         "mute_url": _mute_page(MuteLink(told.tenant.tenant_id, told.person.id, number=number)),
         "is_assigned": news.is_assigned,
-        "has_note": news.has_note,
+        "has_note": any(one.has_note for one in told.tickets),
         "answer_to": news.answer_to,
         "entries": [_entry(entry) for entry in news.entries],
     }
