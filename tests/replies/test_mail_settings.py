@@ -267,3 +267,9 @@ def test_amazon_ses_names_its_records_and_has_the_last_word(
 
 def test_a_check_without_a_domain_says_what_to_do_first(alice: Browser) -> None:
     assert "Choose an address to send from first." in shown(check(alice))
+
+
+def test_a_domain_beyond_ascii_is_blocked_as_letters_spell_it() -> None:
+    settings = MailSettings(blocked=("@xn--bcher-kva.example",), addresses=("help@xn--mller-kva.example",))
+    assert settings.is_blocked("eve@b\N{LATIN SMALL LETTER U WITH DIAERESIS}cher.example")
+    assert settings.is_own("acme", "help@m\N{LATIN SMALL LETTER U WITH DIAERESIS}ller.example")

@@ -72,19 +72,27 @@ class MailSettings:
 
     def is_blocked(self, address: str) -> bool:
         """Tell whether the desk takes no letters from an address: it is in the list itself, or by its domain."""
-        folded = address.strip().lower()
+        folded = _folded(address)
         host = folded.rpartition("@")[2]
         parents = [host.split(".", n)[n] for n in range(host.count(".") + 1)]
         return folded in self.blocked or any(f"@{parent}" in self.blocked for parent in parents)
 
     def is_own(self, slug: str, address: str) -> bool:
         """Tell whether an address is one of the desk's, so that mail to it comes back to the desk."""
-        folded = address.strip().lower()
+        folded = _folded(address)
         local, _, host = folded.rpartition("@")
         domain: str = settings.MAIL_DOMAIN
         if domain and host == domain and local.partition("+")[0] in (slug, "reply"):
             return True
         return folded in (*self.addresses, self.domain_sender)
+
+
+def _folded(address: str) -> str:
+    """Return an address as the settings hold it, as far as it is one: its domain as in the name system."""
+    try:
+        return requester_addresses.normal(address)
+    except Invalid:
+        return address.strip().lower()
 
 
 def own_address(slug: str) -> str:
