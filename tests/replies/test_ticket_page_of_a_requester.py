@@ -12,7 +12,7 @@ from tests.support import mailing
 from tests.support.mail_receiver import MailReceiver
 from tests.support.operators import calls
 from tests.support.world import Browser, World
-from tickets.desk import commenting, creating
+from tickets.desk import commenting, creating, letter_texts
 from tickets.desk.letter_texts import FromLetter
 from tickets.requesters import requesters
 
@@ -61,6 +61,17 @@ def test_the_copies_of_a_letter_that_came_in_are_offered_without_the_desks_own(w
     answer = FromLetter("e" * 32, cc=(*own, "grace@example.org"))
     commenting.comment(agent, number, body="It is I.", letter=answer)
     assert 'value="grace@example.org"' in page(bob, number)
+
+
+@pytest.mark.parametrize("mark", [letter_texts.UNCONFIRMED, letter_texts.OTHER_PERSON])
+def test_no_copy_is_offered_to_whom_a_letter_names_whose_sender_may_be_somebody_else(
+    world: World, bob: Browser, mark: str
+) -> None:
+    agent = world.context("bob", "acme")
+    ada = requesters.ensure(agent, "ada@example.org")
+    forged = FromLetter("d" * 32, cc=("eve@evil.example",), marks=(mark,))
+    number = creating.create(agent, title="What do I owe you?", requester=ada, letter=forged)
+    assert 'value="eve@evil.example"' not in page(bob, number)
 
 
 def test_an_address_that_is_none_is_named_at_its_field_and_nothing_is_lost(bob: Browser, number: int) -> None:

@@ -143,8 +143,11 @@ def reply_facts(tenant: TenantContext, timeline: TicketTimeline) -> dict[str, An
 
 
 def _copies(cc: Sequence[str] | None, letter: Any) -> list[str]:
-    """Return the addresses that had a copy of a letter that went out, or of one that came in."""
-    return list(cc or (letter.as_dict().get("cc", ()) if letter else ()))
+    """Return the addresses that had a copy of a letter that went out, or of one that came in: not of one whose sender
+    may be somebody else, who would read what the desk answers to the requester."""
+    kept = letter.as_dict() if letter else {}
+    is_doubtful = {letter_texts.UNCONFIRMED, letter_texts.OTHER_PERSON} & {*kept.get("marks", ())}
+    return list(cc or (() if is_doubtful else kept.get("cc", ())))
 
 
 def _is_own(tenant: TenantContext, address: str) -> bool:
