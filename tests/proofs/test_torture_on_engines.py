@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 
+from portal.objects import object_store
 from portal.streams import positions, shards
 from proofs.scenarios import split_stream
 from proofs.scenarios.split_stream import SplitStream
@@ -23,6 +25,7 @@ pytestmark = pytest.mark.parametrize("chosen", ["ministack", "dynamodb-local"], 
 @pytest.fixture
 def tables(any_engine: AnyEngine) -> AnyEngine:
     folding.remember_nothing()
+    object_store.create_bucket()  # beside the tables, on the embedded engine
     return any_engine
 
 
@@ -30,7 +33,8 @@ def test_a_small_torture_does_no_harm_and_leaves_nothing(tables: AnyEngine, tmp_
     figures = tmp_path / "figures.json"
     of_all = {"events": 60, "kills": 1, "redeliver": 1, "tenants": 2, "writers": 1, "pollers": 2, "cuts": 4, "seed": 3}
     options = [f"--{name}={value}" for name, value in of_all.items()]
-    torture = commands.start("torture_stream", *options, "--json", figures, DYNAMODB_ENDPOINT_URL=tables.endpoint_url)
+    where = {"DYNAMODB_ENDPOINT_URL": tables.endpoint_url, "S3_ENDPOINT_URL": settings.S3_ENDPOINT_URL}
+    torture = commands.start("torture_stream", *options, "--json", figures, **where)
     ended = commands.finish(torture, timeout=880)
     assert ended.status == 0, ended.out + ended.err
     assert "No drift." in ended.out
