@@ -26,6 +26,7 @@ def test_a_file_that_is_removed_is_gone_and_its_ticket_says_who_did_it(world: Wo
     alice = world.browser("alice", "acme")
     page = f"/tickets/1/files/{file.id}/remove/"
     assert page in alice.get("/tickets/1/").content.decode()
+    assert "Download all files" in alice.get("/tickets/1/").content.decode()
     assert "cannot be restored" in alice.get(page).content.decode()
     assert alice.send(page, {}).status_code == 302
     tenant = world.context("alice", "acme")
@@ -39,6 +40,7 @@ def test_a_file_that_is_removed_is_gone_and_its_ticket_says_who_did_it(world: Wo
     summary = changing.read(tenant, 1)
     assert (summary.file_count, summary.file_bytes) == (0, 0)
     assert "was removed" in alice.get(f"/tickets/1/files/{file.id}/").content.decode()
+    assert "Download all files" not in alice.get("/tickets/1/").content.decode(), "none is left"
 
 
 def test_a_file_is_removed_once(world: World, file: FileRef) -> None:

@@ -91,9 +91,12 @@ def test_a_letter_that_is_too_large_or_empty_is_refused_with_a_sentence(raw: byt
 
 
 def test_a_letter_that_is_too_large_is_put_before_people(mail: World) -> None:
-    post(letter(body="x" * 80) + b"\r\n" + b"y" * 26 * 1024 * 1024)
+    raw = letter(subject="Größe", body="x" * 80) + b"\r\n" + b"y" * 26 * 1024 * 1024
+    post(raw, sender="bounces@customer.example")
     drain()
-    assert [(row.state, row.reason) for row in rows(mail)] == [(ledger.REFUSED, "The letter is larger than 25 MB.")]
+    (row,) = rows(mail)
+    assert (row.state, row.reason) == (ledger.REFUSED, "The letter is larger than 25 MB.")
+    assert (row.sender, row.subject) == ("zoe@customer.example", "Größe")
 
 
 # --- envelopes ---

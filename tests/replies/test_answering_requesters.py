@@ -119,6 +119,17 @@ def test_a_letter_quotes_as_many_earlier_messages_as_the_desk_wants(
     assert ("> The second." in text) is (depth > 0)
 
 
+def test_a_letter_quotes_no_message_without_a_text(world: World, number: int, inbox: MailReceiver) -> None:
+    bob = world.context("bob", "acme")
+    for body, name in (("The first.", "a.txt"), ("", "b.txt")):
+        answer(world, number, body, files=[attachments.store(bob, name, b"text")])
+    answer(world, number, "The third.")
+    mailing.carry()
+    (text,) = [text for text in (parts(one)[0] for one in inbox.letters) if "The third." in text]
+    assert text.count("wrote:") == 2, "the description and the first; of files alone there is nothing to quote"
+    assert "> The first." in text
+
+
 def test_a_letter_ends_with_the_desks_signature(world: World, number: int, inbox: MailReceiver) -> None:
     set_up(world, sender_name="Acme Support", signature="Acme Support\nMo-Fr <9-17>")
     answer(world, number)

@@ -17,6 +17,7 @@ from portal.web import desk_prefix
 from tenants.tenancy.context import TenantContext
 from tickets.attachments.presenters import FIELD, FileLine
 from tickets.attachments.presenters import lines as file_lines
+from tickets.attachments.scanning import READABLE
 from tickets.desk import changing, letter_texts
 from tickets.desk.changing import EditConflict, TicketState
 from tickets.desk.filters import FILTERS
@@ -227,7 +228,11 @@ def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: boo
         "reply": reply_facts(tenant, stored),
         "hears": summary.hears(tenant.user_id),
         "files": file_lines(int(summary.number), stored.files) if stored.files else [],
-        "has_files": bool(stored.files) or any(entry.files for entry in stored.activity),
+        "has_files": any(
+            file.state in READABLE
+            for files in (stored.files, *(e.files for e in stored.activity))
+            for file in files or ()
+        ),
         "attached": FIELD,
         "letter": letter_line(stored.letter, is_agent=tenant.is_agent),
     }

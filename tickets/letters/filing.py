@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -50,6 +51,9 @@ log = logging.getLogger("pooldesk.mail")
 
 _TRIES: Final = 3  # for a ticket whose status changes while its comment is written
 _FILES: Final = 20
+_HEAD_BYTES: Final = 65_536  # in which the head of a letter ends
+_HEAD_END: Final = re.compile(rb"\r?\n\r?\n")
+_HEAD_SECONDS: Final = 2.0  # that reading it may take
 _THREADS: Final = 20  # Message-IDs that are looked up, the latest first
 
 
@@ -112,7 +116,8 @@ def file(tenant_id: str, name: str, *, approved: bool = False) -> LetterItem | N
     try:
         letter = letter_process.read(raw)
     except Unreadable as error:
-        item = ledger.new(desk.repository, _plain_digest(raw), arrived, size=len(raw))
+        sender, subject = _head(raw)
+        item = ledger.new(desk.repository, _plain_digest(raw), arrived, size=len(raw), sender=sender, subject=subject)
         return _note(desk, item, Stays(ledger.REFUSED, str(error)))
     item = ledger.new(
         desk.repository,
@@ -145,6 +150,16 @@ def _stored(tenant_id: str, name: str) -> tuple[bytes, Envelope] | None:
     except NotFound:
         return None
     return raw, envelope.read_about(name, about)
+
+
+def _head(raw: bytes) -> tuple[str, str]:
+    """Return the sender and the subject of a letter that cannot be read as a whole, "" for what cannot be found: people
+    decide what becomes of it, and should see whose it is."""
+    try:
+        letter = letter_process.read(_HEAD_END.split(raw[:_HEAD_BYTES], maxsplit=1)[0], seconds=_HEAD_SECONDS)
+    except Unreadable:
+        return "", ""
+    return letter.sender.address, letter.subject
 
 
 def _drop_copy(tenant_id: str, name: str, known: LetterItem) -> None:

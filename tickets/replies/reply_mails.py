@@ -46,7 +46,7 @@ def answer(
 
     `desk` is the name of the desk, `left_out` are the names of files that the letter has no room for.
     """
-    quoted = _fitting(earlier[: settings.history])
+    quoted = _fitting([one for one in earlier if one.body.strip()][: settings.history])  # some are files alone
     body = entry.body
     if left_out:
         body += f"\n\nNot attached: {', '.join(left_out)}. Please ask for it in another way."
