@@ -154,9 +154,13 @@ def _rename(tenant: TenantContext, stored: TenantItem, name: str, slug: str, by:
         renamed.append(TenantItem.former_slug.set(stored.slug))
     transaction.update(stored, renamed, condition=unchanged)
     if slug != stored.slug:
-        taken = UniqueItem.pk.does_not_exist()
-        transaction.put(UniqueItem(slug_key(slug), owner=tenant.tenant_id), name=_SLUG, condition=taken)
-        transaction.delete(UniqueItem(slug_key(stored.slug)))
+        own = UniqueItem.owner == tenant.tenant_id
+        named = UniqueItem(slug_key(slug), owner=tenant.tenant_id)
+        transaction.put(named, name=_SLUG, condition=UniqueItem.pk.does_not_exist() | own)
+        # The name before stays this desk's: mail to it goes on, and to no other desk. The one before that is free.
+        former = stored.former_slug or ""
+        if former not in ("", slug) and tenant_directory.id_of(former) == tenant.tenant_id:
+            transaction.delete(UniqueItem(slug_key(former)), condition=own)
         transaction.delete(DirectoryItem(tenant_directory.TENANTS, stored.slug))
     before, after = {"name": stored.name, "slug": stored.slug}, {"name": name, "slug": slug}
     stored.name, stored.slug = name, slug

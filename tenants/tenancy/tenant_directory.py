@@ -27,9 +27,10 @@ _PARTITIONS: dict[str, str] = {
 def find(slug: str) -> TenantItem:
     """Return the tenant with this slug, for commands: two GetItems. Raises NotFound."""
     tenant_id = id_of(slug)
-    if tenant_id is None:
+    tenant = get(tenant_id) if tenant_id is not None else None
+    if tenant is None or slug_key(tenant.slug) != slug_key(slug):  # a former name is kept for the desk's mail alone
         raise NotFound(f"There is no tenant with the slug {slug!r}.")
-    return get(tenant_id)
+    return tenant
 
 
 def with_slug(slug: str) -> TenantItem | None:
@@ -41,7 +42,7 @@ def with_slug(slug: str) -> TenantItem | None:
 
 
 def id_of(slug: str) -> str | None:
-    """Return the id of the tenant that has this slug: one read."""
+    """Return the id of the tenant that has this slug, or had it before its last renaming: one read."""
     try:
         (named,) = PLATFORM.get_all([(UniqueItem, slug_key(slug), None)], consistent=True)
     except ValueError:

@@ -37,7 +37,7 @@ def priority_offered(world: World, who: str = "bob") -> str:
 # --- name and short name ---
 
 
-def test_an_owner_renames_the_desk_everybody_sees_it_and_the_old_short_name_is_free(world: World) -> None:
+def test_an_owner_renames_the_desk_everybody_sees_it_and_the_one_before_last_is_free(world: World) -> None:
     page = world.browser("alice", "acme").send(SETTINGS, {"name": "  Acme   Industries ", "slug": "acme-industries"})
     assert (page.status_code, page["Location"]) == (302, f"/acme-industries{SETTINGS}")
     bob = world.browser("bob")
@@ -46,7 +46,11 @@ def test_an_owner_renames_the_desk_everybody_sees_it_and_the_old_short_name_is_f
     assert [d.name for d in tenant_directory.all_tenants()] == ["acme-industries", "globex"]
     with pytest.raises(NotFound):
         tenant_directory.find("acme")
-    world.browser("charlie").send(SETTINGS, {"name": "Globex", "slug": "acme"})
+    charlie = world.browser("charlie")
+    assert charlie.send(SETTINGS, {"name": "Globex", "slug": "acme"}).status_code == 422
+    alice = world.users["alice"]
+    desk_settings.rename(world.context("alice", "acme"), name="Acme", slug="acme-works", by=Actor(alice.id))
+    charlie.send(SETTINGS, {"name": "Globex", "slug": "acme"})
     assert tenant_directory.find("acme").name == "Globex"
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from portal.errors import Conflict
+from tenants.audit_trail.recording import Actor
+from tenants.lifecycle import desk_settings
 from tests.support.letters_in import DOMAIN, come_in, incoming, letter, objects, post, rows, unclaimed
 from tests.support.world import World
 from tickets.desk import changing, commenting, creating
@@ -62,6 +65,19 @@ def test_a_letter_to_no_desk_is_kept_for_the_operators(mail: World) -> None:
     name = come_in(letter(), f"nobody@{DOMAIN}")
     assert unclaimed() == [f"unclaimed/{name}"]
     assert incoming() == []
+
+
+def test_mail_to_the_former_name_of_a_desk_comes_to_that_desk_and_to_no_other(mail: World) -> None:
+    alice, charlie = mail.context("alice", "acme"), mail.context("charlie", "globex")
+    desk_settings.rename(alice, name="Acme", slug="industries", by=Actor(alice.user_id))
+    with pytest.raises(Conflict):
+        desk_settings.rename(charlie, name="Globex", slug="acme", by=Actor(charlie.user_id))
+    come_in(letter(), f"acme@{DOMAIN}")
+    come_in(letter(message_id="<2@customer.example>"), f"industries@{DOMAIN}")
+    assert (len(rows(mail, "acme")), len(rows(mail, "globex"))) == (2, 0)
+    desk_settings.rename(alice, name="Acme", slug="acme", by=Actor(alice.user_id))
+    come_in(letter(message_id="<3@customer.example>"), f"acme@{DOMAIN}")
+    assert len(rows(mail, "acme")) == 3
 
 
 def test_the_same_letter_twice_is_one_ticket(mail: World) -> None:

@@ -363,6 +363,7 @@ def test_a_form_on_a_page_from_before_the_renaming_arrives(desks: World) -> None
 
 
 def test_a_former_name_that_another_desk_has_now_is_that_desks(desks: World) -> None:
+    renamed(desks, "alice", "acme", "works")
     renamed(desks, "alice", "acme", "industries")
     renamed(desks, "charlie", "globex", "acme")
     alice = desks.browser("alice", "acme")
