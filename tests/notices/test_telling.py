@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from django.core import mail
@@ -22,6 +23,7 @@ from tests.support import deliveries, mailing
 from tests.support.mailing import RefusingBackend
 from tests.support.world import World
 from tickets.desk import changing, commenting, creating
+from tickets.desk.letter_texts import FromLetter
 from tickets.notices import following, telling
 from tickets.replies import reply_addresses
 
@@ -294,3 +296,11 @@ def test_a_mail_that_can_be_answered_says_where_an_answer_ends(desk: World) -> N
     read = letters.read(f"From: bob@example.com\nSubject: Re\n\nI did.\n\nVastaus viestiin:\n{letter.body}".encode())
     assert "Look." not in read.text
     assert "/mute/" not in read.text
+
+
+def test_a_strangers_letter_is_shown_as_it_is_and_hides_no_link(desk: World) -> None:
+    eve = replace(desk.context("bob", "acme"), role=Role.VIEWER, user_id=f"rq_{'e' * 32}", user_name="Eve")
+    letter = FromLetter("d" * 32)
+    commenting.comment(eve, 1, body="[https://acme.example](https://evil.example)", letter=letter)
+    carry()
+    assert "[https://acme.example](https://evil.example)</div>" in mail.outbox[0].alternatives[0][0]

@@ -77,9 +77,16 @@ def _ticket(told: Digest, news: TicketNews) -> dict[str, Any]:
     }
 
 
-def _entry(entry: ActivityItem) -> dict[str, str]:
+def _entry(entry: ActivityItem) -> dict[str, Any]:
+    """Return an entry. One that came as a letter is shown as plain text, as on the page: in Markdown a stranger could
+    hide where a link leads."""
     text = entry.body if len(entry.body) <= _TEXT_LIMIT else f"{entry.body[:_TEXT_LIMIT].rstrip()} …"
-    return {"by": plain_text.named(entry.author_name, limit=_NAME_LIMIT), "what": _WHAT[entry.kind], "text": text}
+    return {
+        "by": plain_text.named(entry.author_name, limit=_NAME_LIMIT),
+        "what": _WHAT[entry.kind],
+        "text": text,
+        "is_plain": bool(entry.letter),
+    }
 
 
 def _mute_page(link: MuteLink) -> str:
