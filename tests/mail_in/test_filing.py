@@ -230,9 +230,18 @@ def test_a_letter_without_a_notification_stays_where_it_arrived(mail: World) -> 
 def test_mail_that_a_group_forwards_to_its_desk_is_of_the_person_who_wrote_it(mail: World) -> None:
     headers = {"X_Original_From": "Zoe <zoe@customer.example>", "List_Id": "<acme.example>", "Precedence": "list"}
     come_in(letter(sender=f"Zoe via Acme <acme@{DOMAIN}>", **headers))
-    assert [row.state for row in rows(mail)] == [ledger.FILED]
+    assert [(row.state, row.sender) for row in rows(mail)] == [(ledger.FILED, "zoe@customer.example")]
     come_in(letter(sender="News <news@shop.example>", message_id="<2@x.example>", **headers))
     assert rows(mail)[0].state == ledger.AUTOMATIC
+
+
+def test_who_writes_much_to_a_group_holds_up_nobody_else_whose_mail_it_forwards(mail: World) -> None:
+    for n in range(5):
+        headers = {"List_Id": "<acme.example>", "X_Original_From": "Eve <eve@evil.example>"}
+        come_in(letter(sender=f"acme@{DOMAIN}", subject="Help", message_id=f"<{n}@x.example>", **headers))
+    headers["X_Original_From"] = "Zoe <zoe@customer.example>"
+    come_in(letter(sender=f"acme@{DOMAIN}", subject="Help", message_id="<6@x.example>", **headers))
+    assert [row.state for row in rows(mail)] == [ledger.FILED, ledger.WAITING] + [ledger.FILED] * 4
 
 
 @pytest.mark.parametrize(

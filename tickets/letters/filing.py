@@ -241,6 +241,7 @@ def _find_sender(case: _Case) -> None:
             raise Stays(ledger.AUTOMATIC, "It comes from an address of a desk itself.", waits=False)
         case.marks.append(letter_texts.FORWARDED_BY + case.sender)
         case.sender, case.name = other.address, other.name
+        case.item.sender = other.address  # whom the ledger counts, and finds for a person who is forgotten
     if not requester_addresses.is_address(case.sender):
         raise Stays(ledger.REFUSED, "It has no address of a sender, so that nobody could be answered.")
 
