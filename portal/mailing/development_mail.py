@@ -32,6 +32,7 @@ class SentMail:
     at: datetime
     sender: str
     to: str
+    cc: str
     reply_to: str
     subject: str
     text: str
@@ -39,6 +40,7 @@ class SentMail:
     message_id: str
     references: str
     source: str
+    files: tuple[str, ...]  # their names
 
     @property
     def answered_at(self) -> str:
@@ -81,10 +83,14 @@ def _mail(raw: bytes, at: datetime) -> SentMail:
     message: EmailMessage = message_from_bytes(raw, policy=policy.default)
     bodies = {kind: message.get_body((kind,)) for kind in ("plain", "html")}
     texts = {kind: str(body.get_content()) if body else "" for kind, body in bodies.items()}
-    names = ("From", "To", "Reply-To", "Subject", "Message-ID", "References")
-    sender, to, reply_to, subject, message_id, references = (str(message.get(name, "")).strip() for name in names)
-    source = raw.decode("utf-8", "replace")
-    return SentMail(at, sender, to, reply_to, subject, texts["plain"], texts["html"], message_id, references, source)
+    names = ("From", "To", "Cc", "Reply-To", "Subject", "Message-ID", "References")
+    headers = [str(message.get(name, "")).strip() for name in names]
+    sender, to, cc, reply_to, subject, message_id, references = headers
+    return SentMail(
+        at, sender, to, cc, reply_to, subject, texts["plain"], texts["html"], message_id, references,
+        source=raw.decode("utf-8", "replace"),
+        files=tuple(part.get_filename() or "no name" for part in message.iter_attachments()),
+    )  # fmt: skip
 
 
 def letter(

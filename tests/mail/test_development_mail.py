@@ -89,6 +89,15 @@ def test_a_page_shows_so_many_mails_and_no_more(folder: Path) -> None:
     assert [mail.subject for mail in found] == [str(n) for n in range(development_mail.SHOWN + 4, 4, -1)]
 
 
+def test_a_mail_is_shown_with_its_copies_and_the_names_of_its_files(folder: Path) -> None:
+    mail = EmailMultiAlternatives("It", "See it.", "acme@desk.localhost", ["jane@example.org"], cc=["lin@example.org"])
+    mail.attach("Anleitung ä.txt", "text", "text/plain")
+    get_connection(TO_FILES, file_path=str(folder)).send_messages([mail])
+    page = mail_page()
+    assert "copies to lin@example.org" in page
+    assert "Files: Anleitung ä.txt" in page
+
+
 def test_where_a_mail_server_carries_mail_the_page_says_so(settings: LazySettings) -> None:
     settings.EMAIL_FILE_PATH = None
     assert "EMAIL_URL names a mail server" in mail_page()
