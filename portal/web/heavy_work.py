@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
 from functools import wraps
 from typing import Any, cast
@@ -19,11 +19,19 @@ _View = Callable[..., Any]
 
 def heavy(view: _View) -> _View:
     """Count the view's unsafe requests as heavy work of the pinned tenant, until their answers have been sent."""
+    return _bounded(view, free=SAFE)
 
+
+def heavy_to_read(view: _View) -> _View:
+    """Count all requests of a view so whose work is done to read, too."""
+    return _bounded(view, free=())
+
+
+def _bounded(view: _View, *, free: Collection[str]) -> _View:
     @wraps(view)
     def held(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         tenant = getattr(request, "tenant", None)
-        if tenant is None or request.method in SAFE:
+        if tenant is None or request.method in free:
             return view(request, *args, **kwargs)
         if not tenant_limiter.heavy.enter(tenant.tenant_id):
             measurement.note(tenant.tenant_id, NoiseTally(refused=1))

@@ -66,10 +66,17 @@ def test_work_that_is_done_gives_its_place_back_also_when_it_failed(world: World
         (EXPORT, {"actor": "a" * 32}),
         ("/tickets/handover/" + "a" * 32 + "/", {"to": "none"}),
         ("/account/password/", {"comment": "none"}),
+        ("/acme/letters/" + "a" * 48 + "/file/", {}),
+        ("/desk/settings/mail/check/", {}),
     ],
 )
 def test_what_else_is_heavy_is_bounded_with_it(world: World, busy: None, path: str, form: dict[str, object]) -> None:
     answer: Any = world.browser("alice", "acme").send(path, form)
+    assert answer.status_code == 429
+
+
+def test_reading_a_letter_of_a_stranger_is_heavy_too(world: World, busy: None) -> None:
+    answer: Any = world.browser("alice", "acme").get("/acme/letters/" + "a" * 48 + "/original/")
     assert answer.status_code == 429
 
 

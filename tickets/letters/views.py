@@ -15,6 +15,7 @@ from portal.mailing import letter_process, letters
 from portal.mailing.letters import Unreadable
 from portal.objects.object_store import ObjectStore
 from portal.web.access import member
+from portal.web.heavy_work import heavy, heavy_to_read
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.letters import arrival, filing, ledger, presenters, reconciling
@@ -78,6 +79,7 @@ def raw_letter(request: TenantRequest, letter: str) -> HttpResponse:
 
 @member(Role.AGENT)
 @require_safe
+@heavy_to_read  # a hostile letter takes seconds, and hundreds of megabytes
 def original_letter(request: TenantRequest, letter: str) -> HttpResponse:
     """Show a letter with its own looks, in a page that can do nothing; `?images=1` loads its pictures."""
     item = _letter(request, letter)
@@ -97,6 +99,7 @@ def original_letter(request: TenantRequest, letter: str) -> HttpResponse:
 
 @member(Role.AGENT)
 @require_POST
+@heavy
 def file_letter(request: TenantRequest, letter: str) -> HttpResponse:
     """File a letter that waits, as a person of the desk wants it."""
     item = _letter(request, letter)

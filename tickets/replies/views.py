@@ -10,6 +10,7 @@ from django.views.decorators.http import require_POST
 
 from portal.errors import Conflict, Invalid
 from portal.web.access import get_or_post, member
+from portal.web.heavy_work import heavy
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.replies import mail_settings, own_domain, presenters
@@ -62,6 +63,7 @@ def choose_sender(request: TenantRequest) -> HttpResponse:
 
 @member(Role.ADMIN)
 @require_POST
+@heavy  # it waits for name servers that the desk has named
 def check_domain(request: TenantRequest) -> HttpResponse:
     """Look at the domain's records now."""
     try:
