@@ -122,7 +122,7 @@ function count(field) {
   const warning = field.querySelector("[data-mail-warning]");
   if (!warning) return;
   const bytes = [...listOf(field).querySelectorAll("li[data-bytes]:not([data-failed])")]
-    .filter((item) => item.querySelector("input[name=files]")?.checked !== false)
+    .filter((item) => item.querySelector("input[type=checkbox]")?.checked !== false)
     .reduce((sum, item) => sum + Number(item.dataset.bytes), 0);
   warning.hidden = bytes <= Number(field.dataset.mailBytes);
 }

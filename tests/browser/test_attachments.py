@@ -10,6 +10,8 @@ from playwright.sync_api import Page, expect
 from tests.browser import page_audit
 from tests.browser.conftest import NewPage, sign_in
 from tests.support.world import World
+from tickets.desk import creating
+from tickets.requesters import requesters
 
 pytestmark = pytest.mark.browser
 
@@ -87,6 +89,23 @@ def test_a_file_that_is_too_large_is_named_and_not_sent(page: Page) -> None:
     page.locator("input[type=file]").set_input_files({"name": "big.bin", "mimeType": "text/plain", "buffer": b"123"})
     expect(page.locator("#reply .file")).to_contain_text("is larger than")
     expect(page.locator("#reply input[name=files]")).to_have_count(0)
+
+
+def test_files_that_are_too_much_for_a_letter_are_warned_of_until_one_is_removed(world: World, page: Page) -> None:
+    bob = world.context("bob", "acme")
+    number = creating.create(bob, title="It stops", requester=requesters.ensure(bob, "ada@example.org"))
+    page.goto(page.url.replace("/tickets/1/", f"/tickets/{number}/"))
+    page.evaluate("document.querySelector('[data-files]').dataset.mailBytes = '5'")
+    warning, attached = page.locator("[data-mail-warning]"), page.locator("#reply .file")
+    for count, name in enumerate(("one.bin", "two.bin"), start=1):
+        page.evaluate(BRING, ["#reply", "drop", name, "application/octet-stream"])
+        expect(attached.filter(has_text="· attached")).to_have_count(count)
+        expect(warning).to_be_visible(visible=count == 2)
+    page.get_by_label("Internal note").check()
+    expect(warning).to_be_hidden()
+    page.get_by_label("Internal note").uncheck()
+    page.get_by_role("button", name="Remove two.bin").click()
+    expect(warning).to_be_hidden()
 
 
 def test_a_new_ticket_takes_files_without_javascript(world: World, browse: NewPage) -> None:
