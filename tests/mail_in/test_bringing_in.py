@@ -19,7 +19,7 @@ from tests.support.commands import run
 from tests.support.letters_in import DOMAIN, drain, incoming, letter, post, rows, unclaimed
 from tests.support.world import World
 from tickets.letters import envelope, ledger, reconciling, smtp_receiver
-from tickets.letters.stored import LETTERS_QUEUE
+from tickets.letters.stored import LETTERS_QUEUE, digest_of
 
 
 def test_a_letter_sent_by_smtp_becomes_a_ticket_and_one_to_no_desk_is_refused_at_once(mail: World) -> None:
@@ -97,6 +97,9 @@ def test_a_letter_that_is_too_large_is_put_before_people(mail: World) -> None:
     (row,) = rows(mail)
     assert (row.state, row.reason) == (ledger.REFUSED, "The letter is larger than 25 MB.")
     assert (row.sender, row.subject) == ("zoe@customer.example", "Größe")
+    page = mail.browser("alice", "acme").get(f"/acme/letters/{digest_of(row.pk)}/").content.decode()
+    assert "Download it, and open a ticket by hand." in page
+    assert "File it" not in page, "which would be refused"
 
 
 # --- envelopes ---

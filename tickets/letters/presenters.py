@@ -9,7 +9,7 @@ from django.urls import reverse
 from markupsafe import Markup
 
 from portal import clock
-from portal.mailing.letters import Letter
+from portal.mailing.letters import SIZE_LIMIT, Letter
 from portal.plain_text import amount, file_size
 from tenants.tenancy.context import TenantContext
 from tickets.letters import ledger, stored
@@ -50,6 +50,7 @@ def letter(item: LetterItem) -> dict[str, Any]:
     return row(item) | {
         "id": digest,
         "is_open": item.state in ledger.OPEN,
+        "is_too_large": int(item.size) > SIZE_LIMIT,
         "sent_by": item.sent_by,
         "sent_to": list(item.sent_to),
         "verdicts": [
