@@ -12,6 +12,8 @@ from typing import Final, NamedTuple
 
 from charset_normalizer import from_bytes
 
+from portal import plain_text
+
 # Supersets that mail programs mean by these names, as in the Encoding Standard of the WHATWG.
 _MEANT: Final = {
     "ascii": "utf-8",
@@ -56,6 +58,7 @@ _GUESS_SHARE: Final = 0.3  # of the bytes; Latin letters beyond ASCII are rarer 
 _BEYOND_ASCII: Final = bytes(range(128, 256))
 _FALLBACK: Final = "cp1252"
 _JAPANESE: Final = re.compile(rb"\x1b(?:\$[@B]|\([BJI])")
+_HALVES: Final = re.compile("[\ud800-\udfff]")
 _WRONG_SHARE: Final = 0.02  # of the characters; a letter with more of them in its declared set is in another
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff\ufffe\uffff]")
 _MARK: Final = "\N{REPLACEMENT CHARACTER}"
@@ -117,15 +120,18 @@ def _recognised(data: bytes) -> str:
 
 
 def _strict(data: bytes, codec: str) -> str | None:
+    """Return the text, None where the bytes are none in that codec, or one that holds half of a surrogate pair: UTF-7
+    can say that, and nothing can store it."""
     try:
-        return data.decode(codec)
+        text = data.decode(codec)
     except (UnicodeError, LookupError, ValueError):
         return None
+    return None if plain_text.has_halves(text) else text
 
 
 def _replaced(data: bytes, codec: str) -> str:
     try:
-        return data.decode(codec, "replace")
+        return _HALVES.sub(_MARK, data.decode(codec, "replace"))
     except (UnicodeError, LookupError, ValueError):  # UTF-16 without its mark, for example
         return data.decode("utf-8", "replace")
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from portal import plain_text
 from portal.mailing import letters
 from portal.mailing.letter_headers import Address
 from portal.mailing.letters import LetterPart, Unreadable
@@ -110,3 +111,21 @@ def test_images_are_loaded_only_when_they_are_allowed() -> None:
 def test_a_letter_in_which_others_may_see_another_sender_says_so(sender: str, is_sole: bool) -> None:
     read = letters.read(f"From: {sender}\nTo: help@desk.example\nSubject: x\n\nFrom: Jane, in the text".encode())
     assert read.is_sole_sender is is_sole
+
+
+def test_no_text_of_a_letter_holds_half_of_a_character() -> None:
+    half, name = "=?utf-7?q?a+2AA-?=", "filename*=utf-7''a%2B2AA-"
+    head = f"From: {half} <{half}@x.example>\nSubject: {half}\nCc: {half} <a{half}@x.example>\nMessage-ID: <{half}@x>\n"
+    parts = ["Content-Type: text/plain; charset=utf-7\n\n+2AA-", f"Content-Disposition: attachment; {name}\n\nx"]
+    body = "".join(f"--b\n{part}\n" for part in parts)
+    read = letters.read(f"{head}Content-Type: multipart/mixed; boundary=b\n\n{body}--b--\n".encode())
+    texts = [
+        read.subject,
+        read.text,
+        read.message_id,
+        *read.sender,
+        *read.cc[0],
+        *(one.name for one in read.attachments),
+    ]
+    assert read.attachments
+    assert not any(plain_text.has_halves(text) for text in texts)

@@ -260,3 +260,8 @@ def test_a_verdict_that_may_be_about_another_address_confirms_no_sender(mail: Wo
     detail = alice.repository.get(DetailItem, stored.ticket, int(rows(mail)[0].number), sort=stored.DETAIL)
     assert detail is not None
     assert "unconfirmed" in detail.letter.as_dict()["marks"]
+
+
+def test_a_letter_with_half_of_a_character_is_filed_and_keeps_no_worker_busy(mail: World) -> None:
+    come_in(b"From: Zoe <zoe@customer.example>\nSubject: =?utf-7?q?Fire+2AA-?=\nMessage-ID: <9@x.example>\n\nIt burns.")
+    assert [(row.state, "Fire" in row.subject) for row in rows(mail)] == [(ledger.FILED, True)]
