@@ -122,9 +122,6 @@ class _Pipe(io.RawIOBase):
         super().__init__()
         self._held: list[bytes] = []
 
-    def writable(self) -> bool:
-        return True
-
     def write(self, data: bytes) -> int:  # type: ignore[override]  # zipfile writes bytes
         self._held.append(bytes(data))
         return len(data)

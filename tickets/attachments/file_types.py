@@ -67,7 +67,6 @@ _LABELS: Final = {
         )
     ),
 }
-RASTER: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")  # of which a preview can be made
 
 
 def type_of(head: bytes, name: str = "") -> str:

@@ -16,7 +16,6 @@ from tickets.letters.stored import LedgerRow, LetterItem, WaitingRow
 from tickets.ticket import stored as tickets
 
 FILED, AUTOMATIC, REFUSED, WAITING, DISCARDED = "filed", "automatic", "refused", "waiting", "discarded"
-STATES: Final = (FILED, AUTOMATIC, REFUSED, WAITING, DISCARDED)
 OPEN: Final = (REFUSED, WAITING)  # somebody may still file or discard them
 _END: Final = "9"  # sorts behind all moments
 _LETTER: Final = "letter"  # the name of its member in a transaction
