@@ -265,3 +265,10 @@ def test_a_verdict_that_may_be_about_another_address_confirms_no_sender(mail: Wo
 def test_a_letter_with_half_of_a_character_is_filed_and_keeps_no_worker_busy(mail: World) -> None:
     come_in(b"From: Zoe <zoe@customer.example>\nSubject: =?utf-7?q?Fire+2AA-?=\nMessage-ID: <9@x.example>\n\nIt burns.")
     assert [(row.state, "Fire" in row.subject) for row in rows(mail)] == [(ledger.FILED, True)]
+
+
+@pytest.mark.parametrize("bytes_each", [3, 4])
+def test_a_letter_of_the_longest_characters_is_filed(mail: World, bytes_each: int) -> None:
+    text = "\n".join([("\u706b" if bytes_each == 3 else "\U0001f525") * 60] * 3000)
+    come_in(f"From: Zoe <zoe@customer.example>\nContent-Type: text/plain; charset=utf-8\n\n{text}".encode())
+    assert [row.state for row in rows(mail)] == [ledger.FILED]

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-FOLDED_LIMIT: Final = 60_000  # characters; with a text of its longest, half of DynamoDB's item limit
+FOLDED_LIMIT: Final = 60_000  # characters
+FOLDED_BYTES: Final = 120_000  # of UTF-8; with a description of its longest, 320 of the 400 KB that an item can have
 _MOST: Final = 50  # marks, and addresses of copies
 _SHOWN: Final = 300  # characters of each
 
@@ -40,7 +41,7 @@ class FromLetter:
         """Return the attributes of the entry's item."""
         found = {
             "digest": self.digest,
-            "folded": self.folded[:FOLDED_LIMIT],
+            "folded": self.folded[:FOLDED_LIMIT].encode()[:FOLDED_BYTES].decode("utf-8", "ignore"),
             "marks": [mark[:_SHOWN] for mark in self.marks[:_MOST]],
             "cc": [address[:_SHOWN] for address in self.cc[:_MOST]],
         }
