@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from delivery.mail import bounces
+from portal.errors import Invalid
 from tenants.sign_in import suppressed_addresses
 from tests.support import mailing
 from tests.support.mail_receiver import MailReceiver
 from tests.support.world import World
-from tickets.desk import commenting, timelines
+from tickets.desk import commenting, creating, timelines
 from tickets.replies import delivery_states, message_ids
 from tickets.replies.message_ids import Thread
 from tickets.requesters import requesters
@@ -146,3 +147,17 @@ def test_a_report_about_an_address_that_had_no_letter_is_not_believed(
     assert person is not None
     assert person.bounced == {}
     assert comment_of(world, number).delivery_note is None
+
+
+def test_nobody_whose_address_no_mail_server_takes_ends_the_worker_that_sends(
+    world: World, inbox: MailReceiver
+) -> None:
+    bob = world.context("bob", "acme")
+    zoe = requesters.ensure(bob, "zo\N{LATIN SMALL LETTER E WITH DIAERESIS}@example.org", name="Zoe")
+    number = creating.create(bob, title="The engine stops", requester=zoe)
+    commenting.comment(bob, number, body="Hello.")
+    assert mailing.carry() == ["answered"]
+    found = comment_of(world, number)
+    assert (found.delivery, "such letters" in found.delivery_note) == ("bounced", True)
+    with pytest.raises(Invalid, match="such letters"):
+        commenting.comment(bob, number, body="Hello.", cc=[zoe.address])

@@ -217,6 +217,8 @@ def _entry(tenant: TenantContext, summary: SummaryItem, said: _Said, *, at: str)
 def _copies(addresses: Sequence[str]) -> list[str]:
     """Return the addresses that get a copy, as they are stored. Raises Invalid."""
     copies = list(dict.fromkeys(requester_addresses.normal(one, field="cc") for one in addresses))
+    if not_sent := next((one for one in copies if not one.isascii()), None):
+        raise Invalid(f"Mail cannot be sent to an address with such letters before its @: {not_sent}", field="cc")
     if len(copies) > COPIES:
         raise Invalid(f"A letter goes to at most {COPIES} people in copy.", field="cc")
     return copies

@@ -119,7 +119,7 @@ def deliver(work: Work, *, writers: Writers) -> Outcome:
         return Outcome("answered", note=read)
     address = _reachable(read.requester)
     if address is None:
-        why = next(iter(read.requester.bounced.values()), "") or "There is no address to send it to."
+        why = next(iter(read.requester.bounced.values()), "") or _no_address(read.requester)
         return _ended(tenant, number, sort, why)
     suppressed = suppressed_addresses.read_by_worker([address, *read.copies])
     if address in suppressed:
@@ -186,12 +186,18 @@ def _timeline(tenant: TenantContext, number: int) -> TicketTimeline | None:
 
 def _is_copied(address: str, tenant: TenantContext, settings: MailSettings, requester: Requester) -> bool:
     is_known = address in requester.addresses or settings.is_own(tenant.slug, address)
-    return not is_known and not settings.is_blocked(address)
+    return not is_known and address.isascii() and not settings.is_blocked(address)
 
 
 def _reachable(requester: Requester) -> str | None:
     """Return the first address of a person that mail is not known not to reach."""
-    return next((one for one in requester.addresses if one not in requester.bounced), None)
+    return next((one for one in requester.addresses if one not in requester.bounced and one.isascii()), None)
+
+
+def _no_address(requester: Requester) -> str:
+    if requester.addresses:
+        return "Mail cannot be sent to an address with such letters before its @."  # RFC 6531, which few servers know
+    return "There is no address to send it to."
 
 
 # --- making the letter ---
