@@ -23,7 +23,7 @@ from portal.mailing.quotes import MARKER
 
 __all__ = ["MARKER", "Address", "DeliveryReport", "Letter", "LetterPart", "Unreadable", "images_allowed", "read"]
 
-SIZE_LIMIT: Final = 25 * 1024 * 1024  # bytes of a letter
+SIZE_LIMIT: Final = 25_000_000  # bytes of a letter
 TEXT_LIMIT: Final = 200_000  # characters of the visible text, and of the folded
 
 
