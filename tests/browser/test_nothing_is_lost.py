@@ -65,7 +65,8 @@ def switch_to(tab: Page, name: str) -> None:
 def give_address_to_globex(world: World, *, instead: str) -> None:
     """Acme gets another name in addresses, and Globex the one that Acme's open pages have."""
     acme, globex = world.context("alice", "acme"), world.context("charlie", "globex")
-    desk_settings.rename(acme, name=acme.name, slug=instead, by=SYSTEM)
+    for slug in (f"{instead}-first", instead):  # the name before the last one stays a desk's own
+        desk_settings.rename(world.context("alice", "acme"), name=acme.name, slug=slug, by=SYSTEM)
     desk_settings.rename(globex, name=globex.name, slug=acme.slug, by=SYSTEM)
 
 
