@@ -148,7 +148,10 @@ def is_requester(person_id: str) -> bool:
 
 def place_of_requester(tenant_id: str, requester_id: str) -> str | None:
     """Return where a ticket of this requester is in that index, None for one of somebody of the desk."""
-    return tenant_requester(tenant_id, requester_id) if is_requester(requester_id) else None
+    if is_requester(requester_id):
+        return tenant_requester(tenant_id, requester_id)
+    all_keys.tenant(tenant_id)  # refuses what is no id, as all builders do
+    return None
 
 
 def shelf_of(tenant_status_key: str) -> tuple[str, int] | None:
