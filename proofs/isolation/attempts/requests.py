@@ -167,7 +167,8 @@ def honest(draw: Draw) -> AttackAttempt:
     if action == "Query":
         made = own(draw, "Query", table, rng.choice([None, *(i for i in table.indexes if i.leading_keys)]))
         range_name = made.index.range if made.index else table.range
-        more = rng.choice(["", " AND #r BETWEEN :lo AND :hi", " AND begins_with (#r, :lo)", " AND #r >= :lo"])
+        conditions = [" AND #r BETWEEN :lo AND :hi", " AND begins_with (#r, :lo)", " AND #r >= :lo"]
+        more = rng.choice(["", *(conditions if range_name else [])])
         made.params["KeyConditionExpression"] += more
         made.params["ExpressionAttributeNames"] |= {"#r": range_name} if more else {}
         made.held[0].update(used({":lo": {"S": "2"}, ":hi": {"S": "~"}}, more))
