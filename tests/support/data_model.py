@@ -93,7 +93,8 @@ def shape(key: str) -> str:
 
 def _kind(part: str) -> str:
     kinds = {
-        "[A-Z][A-Z_-]*": part, "[0-9a-f]{32}": "<id>", r"\d{4}-\d\d-\d\dT.*": "<time>", r"\d{4}-\d\d-\d\d": "<date>",
+        "[A-Z][A-Z_-]*": part, "[0-9a-f]{32}": "<id>", "[0-9a-f]{12}": "<text>",  # an entry's, perhaps of digits only
+        r"\d{4}-\d\d-\d\dT.*": "<time>", r"\d{4}-\d\d-\d\d": "<date>",
         r"\d+": "<n>", "": "",
     }  # fmt: skip
     return next((said for pattern, said in kinds.items() if re.fullmatch(pattern, part)), "<text>")
