@@ -21,14 +21,14 @@ class TicketsConfig(RoomsConfig):
         from delivery.queues import direct_work, queue_readers
         from tenants.lifecycle import desk_settings
         from tickets.desk_export import export_job, export_mails
-        from tickets.letters.stored import LETTERS_QUEUE
+        from tickets.letters.stored import LETTERS_QUEUE, WORK
         from tickets.ticket import (
             fields,
             ticket_events,
         )
 
         queue_readers.declare_reader(LETTERS_QUEUE, _take_letter)
-        direct_work.declare_kind("letter", direct_work.Kind(_file_letter, _give_letter_up))
+        direct_work.declare_kind(WORK, direct_work.Kind(_file_letter, _give_letter_up))
         export_job.tell_with(export_mails.ready)
         destinations.declare_destination(ticket_events.REPLY, _to_requester)
         destinations.declare_destination(ticket_events.NOTICE, _to_members)

@@ -1,7 +1,7 @@
 """Read queues that others fill, such as the one in which Amazon SES tells of letters, in the processes that deliver.
 
-A package declares its queue and the function that takes up a message. Each message is taken up and deleted by itself:
-one that fails stays in the queue, is seen again when its visibility ends, and keeps no other from being read.
+A package declares its queue and the function that takes up a message. Up to ten messages are taken up at the same time:
+one that fails stays in the queue, is seen again when its visibility ends, and keeps no other from being taken up.
 """
 
 from __future__ import annotations

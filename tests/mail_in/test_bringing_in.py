@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import smtplib
+import threading
+import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,8 +19,9 @@ from portal.mailing import letter_process
 from portal.mailing.letters import Unreadable
 from tests.support.commands import run
 from tests.support.letters_in import DOMAIN, drain, incoming, letter, post, rows, unclaimed
+from tests.support.waiting import PATIENCE
 from tests.support.world import World
-from tickets.letters import envelope, ledger, reconciling, smtp_receiver
+from tickets.letters import arrival, envelope, ledger, reconciling, smtp_receiver
 from tickets.letters.stored import LETTERS_QUEUE, digest_of
 
 
@@ -103,6 +106,32 @@ def test_a_letter_that_is_too_large_is_put_before_people(mail: World) -> None:
 
 
 # --- envelopes ---
+
+
+def test_small_letters_are_handed_on_at_the_same_time_and_large_ones_one_after_the_other(
+    mail: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together, large, most_large = threading.Barrier(3, timeout=PATIENCE), [], []
+    hand_on = arrival._hand_on
+
+    def watched(found: envelope.Envelope, key: str, *, most: int) -> int:
+        if most < arrival.MOST_BYTES:
+            together.wait()  # breaks where they come one by one
+            return hand_on(found, key, most=100)
+        large.append(key)
+        most_large.append(len(large))
+        time.sleep(0.05)
+        try:
+            return hand_on(found, key, most=most)
+        finally:
+            large.remove(key)
+
+    monkeypatch.setattr(arrival, "_hand_on", watched)
+    for number in range(3):
+        post(letter(subject=f"Large {number}"))
+    assert queue_readers.read(LETTERS_QUEUE)["read"] == 3
+    assert most_large == [1, 1, 1]
+    assert incoming() == []
 
 
 def test_an_envelope_is_what_it_was_after_its_notification_and_beside_its_object() -> None:

@@ -11,20 +11,22 @@ from __future__ import annotations
 import json
 import logging
 import re
+import threading
 from typing import Final
 
 from delivery.queues import direct_work
 from portal.errors import NotFound
-from portal.objects.object_store import ObjectStore
+from portal.objects.object_store import ObjectStore, TooLarge
 from tenants.tenancy.stored import TenantItem
 from tickets.letters import desk_addresses, envelope
 from tickets.letters.envelope import Envelope
-from tickets.letters.stored import INCOMING, UNCLAIMED, raw_key
+from tickets.letters.stored import INCOMING, UNCLAIMED, WORK, raw_key
 
 log = logging.getLogger("pooldesk.mail")
 
-WORK: Final = "letter"  # the kind of work in a desk's queues
 MOST_BYTES: Final = 40_000_000  # of a letter; SES takes no larger one
+_SMALL_BYTES: Final = 4_000_000
+_one_large = threading.Lock()  # letters are handed on ten at a time, and ten of the largest are 400 MB
 _RECEIVED_FOR: Final = re.compile(rb"\bfor\s+<?([^\s<>;]{1,320})>?", re.IGNORECASE)
 _HEADERS: Final = 8192  # bytes in which the first Received header ends
 
@@ -43,9 +45,17 @@ def hand_on(found: Envelope, key: str) -> int:
 
     Costs a read, and for each desk two lookups, a write and a message. One that is gone was handed on before.
     """
+    try:
+        return _hand_on(found, key, most=_SMALL_BYTES)
+    except TooLarge:
+        with _one_large:
+            return _hand_on(found, key, most=MOST_BYTES)
+
+
+def _hand_on(found: Envelope, key: str, *, most: int) -> int:
     incoming = ObjectStore("delivery")
     try:
-        raw = incoming.get(key, most=MOST_BYTES)
+        raw = incoming.get(key, most=most)
     except NotFound:
         return 0
     desks: dict[str, tuple[TenantItem, list[str]]] = {}
