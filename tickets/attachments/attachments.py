@@ -8,6 +8,7 @@ attached goes after a day.
 
 from __future__ import annotations
 
+import random
 import time
 import unicodedata
 from collections import Counter
@@ -21,8 +22,9 @@ from django.conf import settings
 from portal import clock, plain_text
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import Action, Transaction
-from portal.errors import TRANSACTION_CONFLICT, Conflict, Invalid, NotFound, TransactionRefused
+from portal.errors import TRANSACTION_CONFLICT, ConditionFailed, Conflict, Invalid, NotFound, TransactionRefused
 from portal.objects.object_store import ObjectStore, UploadForm
+from portal.schema import keys
 from tenants.tenancy.context import TenantContext
 from tickets.attachments import file_types, scanning, stored
 from tickets.attachments.stored import FileItem, FileUsageItem
@@ -32,6 +34,9 @@ Wanted = tuple[Callable[..., str], tuple[Any, ...], str | None]  # as Store.get_
 
 MOST_FILES: Final = 10  # of one comment or description
 MOST_OF_TICKET: Final = 200
+GUEST_FILES: Final = 5  # of one form of somebody outside the desk
+GUEST_BYTES: Final = 10_000_000  # of each of them
+_GUEST_UPLOADS: Final = 10  # that such a form begins, those included that the person removes again
 MAIL_BYTES: Final = 10_000_000  # of the files of a letter; many mailboxes refuse one that is much larger
 TICKET_BYTES: Final = 500_000_000
 FORM_SECONDS: Final = 60 * 10  # for which a signed form is good: an upload of 25 MB over a slow line has to begin in it
@@ -90,13 +95,44 @@ def begin(tenant: TenantContext, name: str, size: int) -> Upload:
     """Make a file that a browser is about to send, and the form for it: one read, one write. Raises Invalid."""
     _check_size(name, size)
     check_room(tenant, size)
-    file_id = stored.new_id()
-    item = _item(tenant, file_id, name, size, file_types.UNKNOWN)
+    item = _item(tenant, stored.new_id(), name, size, file_types.UNKNOWN)
     tenant.repository.put(item)
+    return _signed(tenant, item)
+
+
+def guest_form(desk: TenantContext, form_id: str, name: str, size: int) -> Upload:
+    """Make a file that somebody outside the desk is about to send, as `begin` does for members: two reads, one write.
+
+    `form_id` is the random one-time id of the form that they fill in. The file belongs to that form: only
+    `arrived(..., form_id=form_id)` finds it. Raises Invalid for an empty or too large file, and for one too many.
+    """
+    _check_size(name, size, most=GUEST_BYTES)
+    check_room(desk, size)
+    ids = [stored.id_of(f"{desk.tenant_id} guest {form_id} {slot}") for slot in range(_GUEST_UPLOADS)]
+    wanted: list[Wanted] = [(stored.files, (stored.bucket_of(one),), stored.file(one)) for one in ids]
+    found = desk.repository.get_many(FileItem, wanted)
+    free = [one for one, item in zip(ids, found, strict=True) if item is None]
+    random.shuffle(free)  # a browser begins several at once
+    for file_id in free:
+        item = _item(desk, file_id, name, size, file_types.UNKNOWN, owner=_owner(desk, form_id))
+        try:
+            desk.repository.put(item, condition=FileItem.pk.does_not_exist())
+        except ConditionFailed:
+            continue
+        return _signed(desk, item)
+    raise too_many_of_guest()
+
+
+def _owner(tenant: TenantContext, form_id: str) -> str:
+    """Return the name of the sender of a file: a member's id, or a form's."""
+    return f"form {keys.digest(form_id)}" if form_id else tenant.user_id
+
+
+def _signed(tenant: TenantContext, item: FileItem) -> Upload:
     form = _objects(tenant).upload_form(
-        stored.object_key(tenant.tenant_id, file_id),
+        stored.object_key(tenant.tenant_id, item.id),
         content_type=file_types.UNKNOWN,
-        size=size,
+        size=int(item.size),
         seconds=FORM_SECONDS,
         tags=UNATTACHED,
     )
@@ -150,8 +186,9 @@ def uploaded(tenant: TenantContext, file_ids: Sequence[str]) -> list[FileRef]:
     return found.files
 
 
-def arrived(tenant: TenantContext, file_ids: Sequence[str]) -> ArrivedFiles:
-    """Return the files of these ids that this person has sent, each with the type that its content has.
+def arrived(tenant: TenantContext, file_ids: Sequence[str], *, form_id: str = "") -> ArrivedFiles:
+    """Return the files of these ids that this person has sent, each with the type that its content has. With a
+    `form_id`, the person is the one outside the desk who was given that form.
 
     One BatchGetItem, and for each file one request for its beginning. A file that is somebody else's, that is not there
     or that has another size than was said is none of them: nothing of that is attached.
@@ -160,7 +197,8 @@ def arrived(tenant: TenantContext, file_ids: Sequence[str]) -> ArrivedFiles:
     wanted: list[Wanted] = [(stored.files, (stored.bucket_of(one),), stored.file(one)) for one in ids]
     items = tenant.repository.get_many(FileItem, wanted) if wanted else []
     # One that is of a ticket already has no author any more. The form has come before, or is refused as it is written.
-    mine = [item for item in items if item is not None and (item.entry or item.author == tenant.user_id)]
+    owner = _owner(tenant, form_id)
+    mine = [item for item in items if item is not None and owner and (item.entry or item.author == owner)]
     seen = fan_out([partial(_seen, tenant, item) for item in mine]) if mine else []
     problems = [one for one in seen if isinstance(one, str)]
     if len(mine) < len({*file_ids}):
@@ -279,12 +317,11 @@ def check_room(tenant: TenantContext, size: int) -> None:
         )
 
 
-def _check_size(name: str, size: int) -> None:
+def _check_size(name: str, size: int, *, most: int | None = None) -> None:
     if size <= 0:
         raise Invalid(f"{clean_name(name)} is empty.", field="files")
-    if size > settings.FILE_MOST_BYTES:
-        most = settings.FILE_MOST_BYTES / 1_000_000
-        raise Invalid(f"{clean_name(name)} is larger than {most:.0f} MB.", field="files")
+    if size > (most := min(most or settings.FILE_MOST_BYTES, settings.FILE_MOST_BYTES)):
+        raise Invalid(f"{clean_name(name)} is larger than {most / 1_000_000:.0f} MB.", field="files")
 
 
 def too_many() -> Invalid:
@@ -292,7 +329,12 @@ def too_many() -> Invalid:
     return Invalid(f"A comment can have at most {MOST_FILES} files.", field="files")
 
 
-def _item(tenant: TenantContext, file_id: str, name: str, size: int, media_type: str) -> FileItem:
+def too_many_of_guest() -> Invalid:
+    """Return the error of a form of somebody outside with too many files."""
+    return Invalid(f"At most {GUEST_FILES} files can be attached.", field="files")
+
+
+def _item(tenant: TenantContext, file_id: str, name: str, size: int, media_type: str, *, owner: str = "") -> FileItem:
     return FileItem(
         tenant.repository.key(stored.files, stored.bucket_of(file_id)),
         stored.file(file_id),
@@ -300,7 +342,7 @@ def _item(tenant: TenantContext, file_id: str, name: str, size: int, media_type:
         size=size,
         type=media_type,
         state=scanning.first_state(),
-        author=tenant.user_id,
+        author=owner or tenant.user_id,
         at=clock.stamp(),
         expires_at=int(time.time()) + _KEPT_SECONDS,
     )

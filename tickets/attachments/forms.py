@@ -51,3 +51,16 @@ def files_of(request: HttpRequest, tenant: TenantContext) -> SentFiles:
         except Invalid as error:
             problems.append(error.message)
     return SentFiles(files, problems)
+
+
+def guest_files_of(request: HttpRequest, desk: TenantContext, form_id: str) -> SentFiles:
+    """Return the files that somebody outside the desk has sent to the bucket for this form (`guest_form`).
+
+    Within the form itself no file is taken from them: without JavaScript, files are sent by mail.
+    """
+    ids = request.POST.getlist(IDS)
+    if not ids:
+        return NO_FILES
+    problems = [] if len({*ids}) <= attachments.GUEST_FILES else [attachments.too_many_of_guest().message]
+    found = attachments.arrived(desk, ids[: attachments.GUEST_FILES], form_id=form_id)
+    return SentFiles(found.files, [*problems, *found.problems])

@@ -60,9 +60,17 @@ FIELD: Final[dict[str, object]] = {
 }
 
 
-def field(files: Sequence[FileRef]) -> dict[str, object]:
-    """Return what the field of files shows of a form that came with these."""
-    return FIELD | {
+# The same for people outside the desk.
+GUEST_FIELD: Final[dict[str, object]] = FIELD | {
+    "most": attachments.GUEST_FILES,
+    "most_bytes": attachments.GUEST_BYTES,
+    "most_size": file_size(attachments.GUEST_BYTES),
+}
+
+
+def field(files: Sequence[FileRef], *, limits: dict[str, object] = FIELD) -> dict[str, object]:
+    """Return what the field of files shows of a form that came with these: for members, or by `GUEST_FIELD`."""
+    return limits | {
         "files": [
             {
                 "id": f.id,

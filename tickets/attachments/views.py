@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from django.contrib import messages
-from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
@@ -16,6 +18,7 @@ from portal.web.heavy_work import heavy
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.attachments import attachments, downloads, removing
+from tickets.attachments.attachments import Upload
 
 _Response = TypeVar("_Response", HttpResponse, StreamingHttpResponse)
 # For every answer that leads to a file or is one: a browser runs nothing of it, whatever it takes it for.
@@ -26,11 +29,15 @@ _POLICY = "default-src 'none'; sandbox; frame-ancestors 'none'"
 @require_POST
 def upload(request: TenantRequest) -> HttpResponse:
     """Answer with a signed form for one file of the name and size that are given."""
+    return answer_upload(request, partial(attachments.begin, request.tenant))
+
+
+def answer_upload(request: HttpRequest, begin: Callable[[str, int], Upload]) -> HttpResponse:
+    """Answer as files.js expects it: with the form of the file that `begin` makes of a name and a size in bytes, or
+    with the sentence of the Invalid that it raises."""
     size = request.POST.get("size", "")
     try:
-        begun = attachments.begin(
-            request.tenant, request.POST.get("name", ""), int(size) if size.isascii() and size.isdigit() else 0
-        )
+        begun = begin(request.POST.get("name", ""), int(size) if size.isascii() and size.isdigit() else 0)
     except Invalid as error:
         return JsonResponse({"problem": error.message}, status=422)
     return JsonResponse(
