@@ -50,6 +50,7 @@ _ticket_pages = [
     path("<ticket_number:number>/updates/", views.ticket_updates, name="ticket_updates"),
     path("<ticket_number:number>/comment/", views.comment, name="comment"),
     path("<ticket_number:number>/follow/", notice_views.follow, name="follow"),
+    path("<ticket_number:number>/links/end/", reply_views.end_links_of_ticket, name="links_end"),
     path("<ticket_number:number>/files/", file_views.all_files, name="files"),
     path("<ticket_number:number>/files/<str:file_id>/", file_views.file, name="file"),
     path("<ticket_number:number>/files/<str:file_id>/remove/", file_views.remove, name="file_remove"),
@@ -66,6 +67,7 @@ _requester_pages = [
     path("<str:requester>/edit/", requester_views.edit_requester, name="requester_edit"),
     path("<str:requester>/merge/", requester_views.merge_requester, name="requester_merge"),
     path("<str:requester>/separate/", requester_views.separate_requester, name="requester_separate"),
+    path("<str:requester>/links/end/", requester_views.end_links, name="requester_links_end"),
     path("<str:requester>/beside/<ticket_number:number>/", requester_views.beside_ticket, name="requester_beside"),
 ]
 
@@ -102,6 +104,7 @@ _mail_pages = [
     path("", reply_views.settings_page, name="mail_settings"),
     path("sender/", reply_views.choose_sender, name="mail_sender"),
     path("check/", reply_views.check_domain, name="mail_check"),
+    path("links/end/", reply_views.end_all_links, name="mail_links_end"),
 ]
 
 urlpatterns = [

@@ -83,6 +83,7 @@ class AuditAction(StrEnum):
     REQUESTER_CREATED = "requester.created", "added the requester"
     REQUESTER_CHANGED = "requester.changed", "changed the requester"
     REQUESTER_MERGED = "requester.merged", "merged another person into the requester"
+    REQUESTER_LINKS_REVOKED = "requester.links_revoked", "revoked the links of the requester"
     REQUESTER_MERGE_UNDONE = "requester.merge_undone", "undid a merge into the requester"
     TICKETS_HANDED_ON = "tickets.handed_on", "reassigned the tickets of"
     TICKETS_RESTORED = "tickets.restored", "restored"  # to what they were at a time

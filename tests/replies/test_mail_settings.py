@@ -22,7 +22,7 @@ from tickets.replies import mail_settings, own_domain
 from tickets.replies.mail_settings import MailSettings
 
 PAGE = "/desk/settings/mail/"
-FORM = {"history": "5", "version": "0"}
+FORM = {"history": "5", "link_days": "90", "version": "0"}
 DOMAIN = "support.example.net"
 
 

@@ -8,7 +8,7 @@ from django import forms
 
 from tickets.replies import mail_settings
 from tickets.replies.mail_settings import MailSettings
-from tickets.replies.stored import HISTORY_CHOICES
+from tickets.replies.stored import HISTORY_CHOICES, LINK_DAYS_CHOICES
 
 _WORDS: Final = {0: "None", 1: "The last message"}
 _ONE_A_LINE: Final = {"rows": 3, "spellcheck": "false"}
@@ -44,6 +44,12 @@ class MailForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 3}),
         strip=False,
     )
+    link_days = forms.TypedChoiceField(
+        label="How long a link to a ticket works",
+        coerce=int,
+        choices=[(days, f"{days} days") for days in LINK_DAYS_CHOICES],
+        help_text="Each letter has a link to its ticket, where the requester reads and answers without a password.",
+    )
     addresses = forms.CharField(
         label="Your own addresses that are forwarded here",
         required=False,
@@ -70,6 +76,12 @@ class MailForm(forms.Form):
         """The values as `mail_settings.change` takes them."""
         values = {name: value for name, value in self.cleaned_data.items() if name != "version"}
         return values | {name: values[name].splitlines() for name in ("addresses", "blocked")}
+
+
+class LinksForm(forms.Form):
+    """The order to end all links of requesters. `version` is that of the settings that the page showed."""
+
+    version = forms.IntegerField(min_value=0)
 
 
 class SenderForm(forms.Form):

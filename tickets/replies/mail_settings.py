@@ -17,13 +17,14 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import member_changes
 from tenants.tenancy.context import TenantContext
-from tickets.replies.stored import HISTORY_CHOICES, SETTINGS, MailSettingsItem
+from tickets.replies.stored import HISTORY_CHOICES, LINK_DAYS_CHOICES, SETTINGS, MailSettingsItem
 from tickets.requesters import requester_addresses
 
 NAME_LIMIT: Final = 80  # characters of the name in From
 TEXT_LIMIT: Final = 2000  # characters of the signature and of the acknowledgement
 LIST_LIMIT: Final = 100  # addresses
 ACKNOWLEDGEMENT: Final = "We have received your message and will answer as soon as we can."
+_CHOICES: Final = {"history": HISTORY_CHOICES, "link_days": LINK_DAYS_CHOICES}
 _CHANGED: Final = "Somebody else has just changed these settings. Please check and try again."
 
 
@@ -32,7 +33,8 @@ class MailSettings:
     """Settings of how a desk sends mail; the defaults are those of a desk that has changed nothing.
 
     `domain_sender` is the desk's own sending address, used while `domain_proved_at` is set: since then its DNS names
-    the desk. `findings` says what the last check of the domain found, by what was checked.
+    the desk. `findings` says what the last check of the domain found, by what was checked. For the links of requesters
+    see ticket_links.py.
     """
 
     sender_name: str = ""
@@ -47,6 +49,8 @@ class MailSettings:
     domain_proved_at: str = ""
     domain_checked_at: str = ""
     findings: Mapping[str, str] = field(default_factory=dict, hash=False)
+    link_days: int = 90
+    link_generation: int = 0
     version: int = 0
 
     @classmethod
@@ -67,6 +71,8 @@ class MailSettings:
             domain_proved_at=item.domain_proved_at or "",
             domain_checked_at=item.domain_checked_at or "",
             findings=json.loads(item.domain_findings) if item.domain_findings else {},
+            link_days=int(item.link_days),
+            link_generation=int(item.link_generation),
             version=int(item.version),
         )
 
@@ -122,6 +128,13 @@ def change(tenant: TenantContext, *, values: Mapping[str, Any], version: int, by
     return True
 
 
+def revoke_links(tenant: TenantContext, *, version: int, by: Actor) -> None:
+    """End all links of the desk's requesters to their tickets, with an audit row. Raises Conflict."""
+    now = read(tenant)
+    name = "link_generation"
+    store(tenant, now, {name: now.link_generation + 1}, version=version, by=by, before={name: now.link_generation})
+
+
 def store(
     tenant: TenantContext,
     now: MailSettings,
@@ -167,8 +180,8 @@ def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
             checked[name] = _line(value)
         elif name in ("signature", "acknowledgement"):
             checked[name] = _text(value, name)
-        elif name == "history":
-            if value not in HISTORY_CHOICES:
+        elif name in _CHOICES:
+            if value not in _CHOICES[name]:
                 raise Invalid("Choose a value from the list.", field=name)
             checked[name] = int(value)
         elif name == "acknowledges":

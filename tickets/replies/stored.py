@@ -21,6 +21,7 @@ SETTINGS: Final = "SETTINGS"
 _SENT: Final = "SENT"
 _SENT_PREFIX: Final = keys.beginning(_SENT)
 HISTORY_CHOICES: Final = (0, 1, 5, 20)  # earlier messages that a letter can quote
+LINK_DAYS_CHOICES: Final = (7, 30, 90, 365)  # that a link to a ticket holds
 
 MAIL = Table("Support.Mail", "tenant", "tenant_id", "part")
 
@@ -46,7 +47,8 @@ class MailSettingsItem(Item):
     `addresses` are addresses of the desk's own that are forwarded to it; `blocked` addresses and `@domains` whose
     letters it does not take. `domain` is the desk's own sending domain, and `domain_sender` the address there that
     letters come from; `domain_proved_at` is when its DNS last named this desk, missing where it does not, and
-    `domain_findings` the JSON of what the last check found, at `domain_checked_at`. `version` grows with each change.
+    `domain_findings` the JSON of what the last check found, at `domain_checked_at`. `link_days` is how long a link to a
+    ticket holds, and `link_generation` grows when an admin revokes all of them. `version` grows with each change.
     """
 
     table = MAIL
@@ -65,6 +67,8 @@ class MailSettingsItem(Item):
     domain_proved_at = UnicodeAttribute(null=True)
     domain_checked_at = UnicodeAttribute(null=True)
     domain_findings = UnicodeAttribute(null=True)
+    link_days = NumberAttribute(default=90)
+    link_generation = NumberAttribute(default=0)
     version = NumberAttribute(default=1)
 
 
@@ -96,6 +100,7 @@ def _sent_key(tenant_id: str, item: Raw) -> tuple[str, str]:
 def _forms() -> tuple[RowForm, ...]:
     checks = {
         "history": lambda number: int(number) in HISTORY_CHOICES,
+        "link_days": lambda number: int(number) in LINK_DAYS_CHOICES,
         "addresses": row_forms.texts,
         "blocked": row_forms.texts,
         "domain_findings": row_forms.json_object(row_forms.is_text),

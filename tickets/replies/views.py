@@ -13,8 +13,8 @@ from portal.web.access import get_or_post, member
 from portal.web.heavy_work import heavy
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
-from tickets.replies import mail_settings, own_domain, presenters
-from tickets.replies.forms import MailForm, SenderForm
+from tickets.replies import mail_settings, own_domain, presenters, ticket_links
+from tickets.replies.forms import LinksForm, MailForm, SenderForm
 from tickets.replies.mail_settings import MailSettings
 
 _PAGE = "tickets:mail_settings"
@@ -78,6 +78,30 @@ def check_domain(request: TenantRequest) -> HttpResponse:
     return redirect(_PAGE)
 
 
+@member(Role.ADMIN)
+@require_POST
+def end_all_links(request: TenantRequest) -> HttpResponse:
+    """End all links of the desk's requesters to their tickets."""
+    form = LinksForm(request.POST)
+    try:
+        version = form.cleaned_data["version"] if form.is_valid() else -1
+        mail_settings.revoke_links(request.tenant, version=version, by=actor_of(request))
+    except Conflict as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, "All links to tickets are ended. The next letter to each requester has a new one.")
+    return redirect(_PAGE)
+
+
+@member(Role.AGENT)
+@require_POST
+def end_links_of_ticket(request: TenantRequest, number: int) -> HttpResponse:
+    """End the links that lead the requester to this ticket."""
+    ticket_links.revoke(request.tenant, number)
+    messages.success(request, "The requester's links to this ticket are ended. The next letter has a new one.")
+    return redirect("tickets:ticket", number)
+
+
 def _page(
     request: TenantRequest, settings: MailSettings, form: Form, *, sender_form: Form | None = None, status: int = 200
 ) -> HttpResponse:
@@ -85,6 +109,7 @@ def _page(
         "form": form,
         "sender_form": sender_form or SenderForm.of(settings),
         "own_address": mail_settings.own_address(request.tenant.slug),
+        "version": settings.version,
         "domain": presenters.domain(request.tenant, settings),
     }
     return render(request, "replies/settings.html", page, status=status)

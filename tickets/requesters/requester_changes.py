@@ -183,6 +183,8 @@ def change(
         item.name, item.organisation, item.notes = after.name, after.organisation, after.notes
         item.language, item.addresses = after.language, list(after.addresses)
         gone = set(before.addresses) - set(after.addresses)
+        if gone:  # links went there
+            _end_links(item)
         _keep_bounced(item, stored.bounced_of(item), gone)
         _put(tenant, transaction, item)
         _give(tenant, transaction, item, known=before.addresses)
@@ -212,6 +214,22 @@ def remove(tenant: TenantContext, transaction: Transaction, person: Requester) -
         transaction.delete(key, condition=AddressItem.requester_id == person.id)
 
 
+def revoke_links(tenant: TenantContext, requester_id: str, *, by: Actor) -> Requester:
+    """End all links that lead this person to their tickets, and return the person. Raises NotFound, Conflict."""
+    told: list[ProfileItem] = []
+
+    def build() -> ReadChange:
+        item = _open_profile(tenant, requester_id)
+        told[:] = [item]
+        _end_links(item)
+        transaction = Transaction()
+        _put(tenant, transaction, item)
+        return transaction, [_entry(tenant, item, AuditAction.REQUESTER_LINKS_REVOKED, by)]
+
+    _commit_or_overtaken(tenant, build)
+    return Requester.of(told[0])
+
+
 # --- merging ---
 
 
@@ -230,6 +248,7 @@ def merge(tenant: TenantContext, requester_id: str, other_id: str, *, by: Actor)
         item.merged = [*item.merged, other.requester_id, *other.merged]
         _keep_bounced(item, stored.bounced_of(item) | stored.bounced_of(other), gone=set())
         other.merged_into = item.requester_id
+        _end_links(item, other)
         transaction = Transaction()
         _put(tenant, transaction, item)
         _put(tenant, transaction, other)
@@ -264,6 +283,7 @@ def undo_merge(tenant: TenantContext, other_id: str, *, by: Actor) -> Requester:
         _keep_bounced(item, bounced, gone=set(back))
         other.addresses, other.merged_into = back, None
         _keep_bounced(other, {address: why for address, why in bounced.items() if address in back}, gone=set())
+        _end_links(item, other)
         told[:] = [other]
         transaction = Transaction()
         _put(tenant, transaction, item)
@@ -301,6 +321,12 @@ def _open_profile(tenant: TenantContext, requester_id: str) -> ProfileItem:
     if item.merged_into:
         raise Conflict("This person was merged into another one. Change that one, or undo the merge first.")
     return item
+
+
+def _end_links(*people: ProfileItem) -> None:
+    """End the links that lead these people to their tickets."""
+    for item in people:
+        item.link_generation = int(item.link_generation or 0) + 1
 
 
 def _put(tenant: TenantContext, transaction: Transaction, item: ProfileItem) -> None:

@@ -41,6 +41,7 @@ class Requester:
     created_at: str = ""
     merged: tuple[str, ...] = ()
     merged_into: str = ""
+    link_generation: int = 0
     bounced: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @classmethod
@@ -56,6 +57,7 @@ class Requester:
             created_at=item.created_at,
             merged=tuple(item.merged),
             merged_into=item.merged_into or "",
+            link_generation=int(item.link_generation or 0),
             bounced=stored.bounced_of(item),
         )
 

@@ -107,7 +107,8 @@ class ProfileItem(Item):
 
     `merged` are the ids of those who were merged into this person, and of those who had been merged into them before.
     `merged_into` is the person into whom this one was merged: then `addresses` are the ones that an undo gives back.
-    `bounced` says of addresses that mail does not reach why it does not. `version` grows with each change.
+    `bounced` says of addresses that mail does not reach why it does not. `link_generation` grows when the links to this
+    person's tickets are revoked: see tickets/replies/ticket_links.py. `version` grows with each change.
     """
 
     table = REQUESTERS
@@ -126,6 +127,7 @@ class ProfileItem(Item):
     version = NumberAttribute(default=1)
     merged: ListAttribute[Any] = ListAttribute(default=list)
     merged_into = UnicodeAttribute(null=True)
+    link_generation = NumberAttribute(null=True)
     bounced: MapAttribute[str, str] = MapAttribute(default=dict)  # type: ignore[no-untyped-call]  # unannotated in PynamoDB
 
 

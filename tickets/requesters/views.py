@@ -173,6 +173,20 @@ def _overtaken_page(request: TenantRequest, form: RequesterForm, requester_id: s
     return _form_page(request, again, person, now=now or [("Values", "As you have entered them.")])
 
 
+@member(Role.AGENT)
+@require_POST
+def end_links(request: TenantRequest, requester: str) -> HttpResponse:
+    """End all links that lead this person to their tickets."""
+    try:
+        person = requester_changes.revoke_links(request.tenant, requester, by=actor_of(request))
+    except Conflict as error:
+        messages.error(request, error.message)
+    else:
+        said = "All links of {} to their tickets are ended. The next letter has a new one."
+        messages.success(request, said.format(person.label))
+    return redirect("tickets:requester", requester)
+
+
 # --- merging ---
 
 

@@ -231,6 +231,7 @@ class SummaryItem(Item):
     `noted_at`, when the last note was added, is for agents alone. Until something else changes the ticket, `raised_at`
     is the same moment, and with `raised_status` and `resolver_raised` the ticket's place in the lists that agents see.
 
+    `link_generation` grows when an agent revokes the links that lead its requester here: tickets/replies.
     `followers` are the ids of members who want to hear of its comments, `muted_by` of those who want to hear nothing
     of it: tickets/notices.
 
@@ -273,6 +274,7 @@ class SummaryItem(Item):
     epoch = NumberAttribute(default=0)
     file_count = NumberAttribute(null=True)
     file_bytes = NumberAttribute(null=True)
+    link_generation = NumberAttribute(null=True)
     followers = UnicodeSetAttribute(null=True)
     muted_by = UnicodeSetAttribute(null=True)
 
