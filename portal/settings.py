@@ -34,7 +34,9 @@ WSGI_APPLICATION = "portal.wsgi.application"
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
-USE_I18N = False
+USE_I18N = True  # pages of people outside a desk are in their language, all others in English
+LANGUAGES = [("en", "English"), ("de", "Deutsch")]
+LOCALE_PATHS = [BASE_DIR / "locale"]
 FORMAT_MODULE_PATH = "portal.formats"
 
 # --- DynamoDB ---
@@ -99,6 +101,8 @@ HOT_PARTITION_UNITS: float = env.float("HOT_PARTITION_UNITS", default=500.0)
 API_KEY_ATTEMPTS: int = env.int("API_KEY_ATTEMPTS", default=30)
 # Units a second that a tenant of a plan may ask for; see portal/load/tenant_limiter.py. "off": nobody is limited.
 TENANT_RATES: str = env.str("TENANT_RATES", default="standard=50 large=250")
+# Requests a second of one network address to pages of people outside a desk; see portal/load/guest_limits.py. 0: any.
+GUEST_RATE: float = env.float("GUEST_RATE", default=3.0)
 # Processes share a tenant's rate. Off: each process lets all of it through.
 RATES_SHARED: bool = env.bool("RATES_SHARED", default=True)
 # Each process notes who asked for how much, for the operators' page.

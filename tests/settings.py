@@ -31,6 +31,7 @@ DYNAMODB_MAX_ATTEMPTS = 2
 MAIL_DOMAIN = "desk.localhost"
 OPERATOR_SECOND_FACTOR = False  # tests of second factors turn it on
 API_KEY_ATTEMPTS = 0  # many tests try what lets nobody in, all from one address; tests of the bound set one
+GUEST_RATE = 0.0
 TENANT_RATES = os.environ.get("TENANT_RATES", "off")  # tests of limits set some
 RATES_SHARED = False
 NOISE_NOTED = CLOUDWATCH_METRICS = False  # tests of the noise board take notes of their own

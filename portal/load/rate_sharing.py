@@ -33,7 +33,7 @@ from django.conf import settings
 
 from portal.dynamo.platform import PLATFORM
 from portal.errors import PortalError
-from portal.load import stored
+from portal.load import guest_limits, stored
 from portal.load.stored import SharePostItem
 from portal.load.tenant_limiter import UNLIMITED, TenantLimiter, limiter
 
@@ -202,6 +202,7 @@ class RateSharer:
                 log.warning("What other processes are asked for is not known: %s", error.message)
             self._away = True
         self._limiter.divide(*self._sharing.shares())
+        guest_limits.guests.divide(1 / self.processes, {})  # nobody tells how many of them come to which process
 
     def _exchange(self) -> None:
         post = self._sharing.post()

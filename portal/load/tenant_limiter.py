@@ -205,5 +205,6 @@ def _half_of_the_threads() -> int:
 
 
 requests: Final = TenantPlaces(_half_of_the_threads)
+guests: Final = TenantPlaces(_half_of_the_threads)  # all people outside together, under one name
 heavy: Final = TenantPlaces(lambda: settings.HEAVY_AT_A_TIME)  # bulk changes, exports and the like
 searches: Final = TenantPlaces(lambda: settings.SEARCHES_AT_A_TIME)  # those while somebody types among them

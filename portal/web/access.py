@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from django.urls import Resolver404, resolve
 from django.views.decorators.http import require_http_methods
@@ -13,6 +13,12 @@ SAFE = ("GET", "HEAD", "OPTIONS", "TRACE")  # methods that change nothing
 
 View = TypeVar("View", bound=Callable[..., Any])
 
+# Takes the arguments of the route, and returns the context of a desk. Raises NotFound.
+FindDesk = Callable[[Mapping[str, Any]], Any]
+
+# The first words of the addresses of guests' pages, known before anything else of a request is. No desk has them.
+GUEST_PLACES: Final = ("forms", "help", "r")
+
 get_or_post = require_http_methods(["GET", "HEAD", "POST"])
 
 
@@ -20,11 +26,13 @@ get_or_post = require_http_methods(["GET", "HEAD", "POST"])
 class Access:
     """`public`: anybody. `signed_in`: anybody with an account. `member`: of the pinned tenant, from `role` upwards.
     `operator`: who runs the platform, for all tenants. `api`: who has an API key with the scope that `scopes` names for
-    the method; there are no others."""
+    the method; there are no others. `guest`: anybody, for the one desk that `find` makes of the address, as
+    `request.desk`; no cookie is read or set, so that a signed-in person is a guest there, too."""
 
-    level: Literal["public", "signed_in", "member", "operator", "api"]
+    level: Literal["public", "signed_in", "member", "operator", "api", "guest"]
     role: str = ""
     scopes: Mapping[str, str] = field(default_factory=dict, hash=False)
+    find: FindDesk | None = field(default=None, hash=False)
 
 
 def _declare(view: View, access: Access) -> View:
@@ -42,6 +50,24 @@ def signed_in(view: View) -> View:
 
 def operator(view: View) -> View:
     return _declare(view, Access("operator"))
+
+
+def guest(find: FindDesk) -> Callable[[View], View]:
+    """Open the view to people outside the desk that `find` makes of the route's arguments.
+
+    There is no cookie that another site's form could use, so such a view asks for no token against forgery.
+    """
+
+    def declare(view: View) -> View:
+        view.csrf_exempt = True  # type: ignore[attr-defined]  # read by Django's middleware
+        return _declare(view, Access("guest", find=find))
+
+    return declare
+
+
+def is_guest_path(path: str) -> bool:
+    """Tell whether an address is one of guests' pages."""
+    return path.lstrip("/").partition("/")[0] in GUEST_PLACES
 
 
 class Mark:

@@ -19,6 +19,7 @@ from django.middleware.csrf import get_token
 from django.template import defaultfilters
 from django.templatetags.static import static
 from django.urls import reverse
+from django.utils.translation import gettext, ngettext
 from jinja2 import Environment, StrictUndefined, Template, Undefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup, escape
@@ -77,6 +78,9 @@ def environment(*, libraries: Sequence[str], **options: Any) -> Environment:
     times. A macro knows nothing but its arguments, so these and their types are the whole key: safe HTML equals a text.
     """
     made = PageEnvironment(**{**options, "undefined": StrictUndefined, "keep_trailing_newline": True})
+    # Texts in `_()` are in the language that is active while a page is rendered.
+    made.add_extension("jinja2.ext.i18n")
+    made.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]  # of the extension
     modules = [import_module(library) for library in (__name__, *libraries)]
     for library in modules:
         made.globals.update(library.GLOBALS)
@@ -163,6 +167,14 @@ def assets() -> Markup:
     return Markup("\n  ".join(links))  # noqa: S704  # of safe strings
 
 
+@lru_cache(maxsize=1)
+def outside_assets() -> Markup:
+    """Name what the pages of people outside the desks load: a few of the style sheets, and no script."""
+    sheets = ("variables", "base", "components", "outside")
+    links = [Markup('<link rel="stylesheet" href="{}">').format(static(f"css/{name}.css")) for name in sheets]
+    return Markup("\n  ".join(links))  # noqa: S704  # of safe strings
+
+
 @lru_cache(maxsize=128)
 def icon(name: str) -> Markup:
     """Return a symbol of the page's sprite (`portal/_sprite.html`), for the eye only."""
@@ -235,7 +247,13 @@ def hue(name: str) -> int:
     return hashlib.blake2b(str(name).encode(), digest_size=1).digest()[0] % 8
 
 
-GLOBALS: Final = {"url": url, "static": static, "form_guard": form_guard, "assets": assets}
+GLOBALS: Final = {
+    "url": url,
+    "static": static,
+    "form_guard": form_guard,
+    "assets": assets,
+    "outside_assets": outside_assets,
+}
 PIECES: Final[dict[str, dict[str, int]]] = {}
 FILTERS: Final = {
     **{

@@ -18,7 +18,9 @@ from django.http.multipartparser import MultiPartParserError
 from django.shortcuts import render
 
 from portal.dynamo import meter
-from portal.errors import LimitReached, PortalError, Unavailable
+from portal.errors import LimitReached, NotFound, PortalError, Unavailable
+from portal.web import guest_pages
+from portal.web.access import is_guest_path
 from portal.web.stash import Stash
 
 log = logging.getLogger("pooldesk")
@@ -28,6 +30,8 @@ _TEMPLATES = {status: f"portal/{status}.html" for status in (400, 403, 404, 429,
 
 def error_page(request: HttpRequest, error: PortalError) -> HttpResponse:
     """Return the page for an error of ours: its sentence, and what was typed where sending again makes sense."""
+    if is_guest_path(request.path_info):
+        return guest_pages.problem(request, error)
     status = error.status if error.status in _TEMPLATES else 400
     context: dict[str, Any] = {"reason": error.message, "stash": None}
     if isinstance(error, Unavailable):
@@ -51,6 +55,8 @@ def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    if is_guest_path(request.path_info):
+        return guest_pages.problem(request, NotFound())
     return render(request, "portal/404.html", {"reason": ""}, status=404)
 
 

@@ -23,6 +23,7 @@ from tenants.audit_trail.stored import AUDIT, audit_actor_key
 from tenants.membership.stored import INVITES, MEMBERS, UNREACHED
 from tickets.desk_export.stored import EXPORT_PARTS
 from tickets.letters.stored import LETTERS
+from tickets.outside.stored import OUTSIDE
 from tickets.replies.stored import MAIL
 from tickets.requesters.stored import REQUESTERS
 from tickets.search.stored import SEARCH
@@ -48,6 +49,7 @@ ACTIONS: Final = {
     EXPORT_PARTS: ("GetItem",),
     REQUESTERS: ("GetItem", "PutItem", "Query", "BatchGetItem"),
     MAIL: ("GetItem", "PutItem"),
+    OUTSIDE: ("BatchGetItem", "GetItem"),
     LETTERS: ("GetItem", "PutItem", "Query"),
 }
 _PLACED: Final = (ANSWERS, EXPORT_PARTS, LETTERS, OUTBOX, SEARCH, TICKETS)  # that a tenant can have to itself

@@ -27,8 +27,10 @@ from django.shortcuts import redirect, render
 from django.urls import Resolver404, resolve, reverse
 from django.utils.http import escape_leading_slashes
 
+from portal.errors import PortalError
+from portal.load import guest_limits
 from portal.web import middleware
-from portal.web.access import SAFE, Access, in_person, leads_out, open_while_closing
+from portal.web.access import SAFE, Access, FindDesk, in_person, leads_out, open_while_closing
 from portal.web.client_address import client_address
 from portal.web.stash import PAGE_MARK, Stash
 from tenants.impersonation import impersonating
@@ -37,7 +39,7 @@ from tenants.sign_in import impersonation_session
 from tenants.sign_in.accounts import User
 from tenants.sign_in.forms import SignInForm
 from tenants.sign_in.impersonation_session import Impersonation
-from tenants.tenancy import context
+from tenants.tenancy import admission, context
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import WAITING_KEY, IdentifiedRequest, note_let_in
 from tenants.tenancy.roles import Role
@@ -68,6 +70,8 @@ class AccessMiddleware:
             raise ImproperlyConfigured(
                 f"{request.path} is the API's: only api/edge/edge_middleware.py lets anybody in."
             )
+        if access.find is not None:
+            return _find_desk(request, access.find, kwargs)
         desk: str | None = kwargs.pop("desk", None)  # no view gets it
         note_run_out(request)
         if access.level in ("member", "signed_in") and request.acting_has_ended:
@@ -116,6 +120,18 @@ class AccessMiddleware:
         if not tenant.role.at_least(Role(access.role)):
             return forbidden(request, f"This needs the role {_roles_from(Role(access.role))}.")
         return None
+
+
+def _find_desk(request: IdentifiedRequest, find: FindDesk, kwargs: dict[str, Any]) -> HttpResponse | None:
+    """Put the desk that a guest's address names on the request, and charge its guests together."""
+    try:
+        desk: TenantContext = find(kwargs)
+        units = admission.units_of(changes=request.method not in SAFE)
+        guest_limits.charge(desk.tenant_id, units, per_second=desk.units_per_second)
+    except PortalError as error:
+        return middleware.error_page(request, error)
+    request.desk = desk
+    return None
 
 
 def _refusal_while_acting(

@@ -38,6 +38,11 @@ class IdentifiedRequest(HttpRequest):
     acting_has_ended: bool
     acting_cookie: str
     rate_answer: RateAnswer | None
+    desk: TenantContext
+
+
+class GuestRequest(IdentifiedRequest):
+    """Somebody outside, at the page of one desk. `desk` has its data; no person is at work in it."""
 
 
 class SignedInRequest(IdentifiedRequest):

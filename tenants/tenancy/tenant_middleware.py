@@ -21,12 +21,15 @@ from django.urls import Resolver404, resolve, reverse
 from django.utils.cache import patch_vary_headers
 
 from portal.errors import PortalError
+from portal.load import guest_limits
 from portal.load.tenant_limiter import RateAnswer
+from portal.nosql.session_store import SessionStore
 from portal.schema import keys
 from portal.web import desk_prefix, middleware
-from portal.web.access import SAFE, is_unlimited
+from portal.web.access import SAFE, is_guest_path, is_unlimited
+from portal.web.client_address import client_address
 from tenants.membership import members
-from tenants.sign_in import impersonation_session
+from tenants.sign_in import attempt_limits, impersonation_session
 from tenants.sign_in.accounts import User
 from tenants.sign_in.impersonation_session import ActingIds
 from tenants.tenancy import admission, context, request_identity
@@ -51,6 +54,8 @@ class TenantMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: IdentifiedRequest) -> HttpResponse:
+        if is_guest_path(request.path_info):
+            return self._as_guest(request)
         cookie = request.COOKIES.get(settings.SESSION_COOKIE_NAME, "")
         ids = request_identity.read_cookie(cookie) if cookie else None
         request.user, request.tenant = AnonymousUser(), None
@@ -73,6 +78,17 @@ class TenantMiddleware:
             return None
         answer = _charge(request)
         return None if answer is None or answer.allowed else _refused(request, NotAdmitted(answer))
+
+    def _as_guest(self, request: IdentifiedRequest) -> HttpResponse:
+        """Pass on the request of somebody outside, whatever cookies it has: the access middleware finds the desk."""
+        request.user, request.tenant, request.session = AnonymousUser(), None, SessionStore()
+        request.acting, request.acting_has_ended, request.pins = None, False, ()
+        with desk_prefix.addresses_of(""):
+            try:
+                with guest_limits.admitted(attempt_limits.network_of(client_address(request))):
+                    return self.get_response(request)
+            except PortalError as error:
+                return middleware.error_page(request, error)
 
     def _identified(self, request: IdentifiedRequest, ids: Ids | None, cookie: str) -> HttpResponse:
         """Find out who calls, pass the request on, and remember session and desks."""

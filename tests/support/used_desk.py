@@ -61,6 +61,7 @@ from tickets.letters.ledger import LetterRecord
 from tickets.moving import stored as moving_keys
 from tickets.moving.stored import MoveItem
 from tickets.notices import following
+from tickets.outside import looks
 from tickets.replies import mail_settings, message_ids
 from tickets.requesters import requesters
 from tickets.search import index_rebuild
@@ -156,6 +157,7 @@ def _tickets(world: World, where: str) -> None:
     following.mute(person, number, person.user_id)
     by = Actor(person.user_id, "", "127.0.0.1")
     mail_settings.change(person, values={"signature": "Yours, us", "blocked": ["@spam.example"]}, version=0, by=by)
+    looks.change(person, values={"name": "Help", "colour": "#0a6a7b", "language": "de"}, version=0, by=by)
     commenting.comment(person, number, body="It works again.", cc=[f"grace@{where}.example.org"])
     message_ids.remember(person, "0100018f-one-000000", number)
     arrived = Envelope(f"first-{where}", f"ada@{where}.example.org", (f"{where}@desk.example.org",), clock.stamp())

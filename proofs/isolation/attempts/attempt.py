@@ -27,6 +27,7 @@ from tenants.audit_trail.stored import AUDIT
 from tenants.membership.stored import MEMBERS, UNREACHED
 from tenants.sign_in.stored import USERS, email_key, user_key
 from tenants.tenancy.stored import MEMBERSHIPS, slug_key
+from tickets.outside.stored import LOOKS, OUTSIDE
 from tickets.replies.stored import MAIL
 from tickets.replies.stored import SETTINGS as MAIL_SETTINGS
 from tickets.requesters import stored as requester_keys
@@ -54,6 +55,7 @@ _OF_TENANTS: Final = (
     API_KEYS,
     REQUESTERS,
     MAIL,
+    OUTSIDE,
 )
 _NOBODYS_SHARE: Final = 0.2  # of the wanted rows of the outbox: mail of no tenant, such as a password reset
 _LIMIT: Final = 2048  # bytes of a partition key
@@ -113,6 +115,7 @@ class Draw:
             SECRETS: self.other.endpoints or [_NO_ENDPOINT],
             REQUESTERS: [requester_keys.PROFILE],
             MAIL: [MAIL_SETTINGS],
+            OUTSIDE: [LOOKS],
             API_KEYS: self.other.api_keys or [_NO_API_KEY],
             DELIVERIES: [d["sort"] for d in self.other.deliveries],
         }.get(table)

@@ -1,0 +1,54 @@
+"""Answer people outside the desks where something is wrong: in their language, without a cookie, with what they typed.
+
+Guests of a desk see no page of the portal itself: it would ask them to sign in, and its forms carry a cookie.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import translation
+
+from portal.errors import PortalError
+from portal.web.stash import Stash
+
+log = logging.getLogger("pooldesk")
+
+LANGUAGES: Final = tuple(code for code, _ in settings.LANGUAGES)
+_GONE, _BUSY = 404, (429, 503)
+
+
+def asked_language(request: HttpRequest) -> str:
+    """Return the first of a browser's languages that these pages have, "" for none."""
+    for name in request.headers.get("Accept-Language", "").split(","):
+        language = name.partition(";")[0].strip().lower().partition("-")[0]
+        if language in LANGUAGES:
+            return language
+    return ""
+
+
+def known_language(*wanted: str) -> str:
+    """Return the first of these languages that the pages have, English where they have none. `de-AT` is German."""
+    short = (one.lower().replace("_", "-").partition("-")[0] for one in wanted)
+    return next((one for one in short if one in LANGUAGES), LANGUAGES[0])
+
+
+def problem(request: HttpRequest, error: PortalError) -> HttpResponse:
+    """Return the page for an error of ours. Any 404 is the same one, whatever does not exist."""
+    status = error.status if error.status in (_GONE, *_BUSY) else 400
+    wait: int | None = getattr(error, "retry_after", None) if status in _BUSY else None
+    if status == 503:
+        log.warning("%s %s: %s (%s)", request.method, request.path, error.message, error.__cause__)
+    stash = Stash.of(request) if status in _BUSY else None
+    language = known_language(asked_language(request))
+    page = {"status": status, "retry_after": wait, "stash": stash, "language": language}
+    with translation.override(language):
+        response = render(request, "outside/problem.html", page, status=status)
+    if wait is not None:
+        response["Retry-After"] = str(wait)
+    response["Cache-Control"] = "no-store"
+    return response

@@ -1,0 +1,37 @@
+"""The pages of people outside are complete in each of their languages."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from tests.support import translations
+
+_PLACES = re.compile(r"%\(\w+\)s|%s|%d")
+
+
+def test_every_text_is_translated() -> None:
+    if os.environ.get("WRITE_DOCS"):
+        translations.write()
+    known = translations.stored()
+    wanted = {message.id for message in translations.marked() if message.id}
+    assert wanted == {message.id for message in known if message.id}
+    for message in filter(lambda one: one.id, known):
+        strings = message.string if isinstance(message.string, tuple) else (message.string,)
+        assert all(strings), message.id
+        assert not message.fuzzy, message.id
+
+
+def test_a_translation_has_the_values_of_its_text() -> None:
+    for message in translations.stored():
+        ids, strings = ((one if isinstance(one, tuple) else (one,)) for one in (message.id, message.string))
+        wanted = {place for text in ids for place in _PLACES.findall(text)}
+        assert {place for text in strings for place in _PLACES.findall(text)} == wanted, message.id
+
+
+def test_the_compiled_catalogue_is_that_of_the_translations() -> None:
+    assert translations.COMPILED.read_bytes() == translations.compiled(translations.stored())
+
+
+def test_no_text_of_a_page_is_left_unmarked() -> None:
+    assert {str(p): words for p in translations.templates() if (words := [*translations.unmarked(p)])} == {}

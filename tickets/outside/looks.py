@@ -1,0 +1,117 @@
+"""Read and change how a desk's pages for people outside look: name, colour and language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from portal import plain_text
+from portal.dynamo.store import Transaction, Wanted
+from portal.errors import Conflict, Invalid
+from portal.schema import keys
+from tenants.audit_trail import recording
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
+from tenants.membership import member_changes
+from tenants.tenancy.context import TenantContext
+from tickets.outside import colours
+from tickets.outside.colours import PageStyle
+from tickets.outside.stored import COLOUR, LANGUAGES, LOOKS, LooksItem
+
+NAME_LIMIT: Final = 80  # characters
+_CHANGED: Final = "Somebody else has just changed these settings. Please check and try again."
+
+
+@dataclass(frozen=True)
+class Looks:
+    """The looks of a desk's pages. `name` is what they call the desk; `colour` is "" for the portal's own."""
+
+    name: str
+    colour: str = ""
+    language: str = LANGUAGES[0]
+    version: int = 0
+
+    @classmethod
+    def of(cls, desk: TenantContext, item: LooksItem | None) -> Looks:
+        """Return what is stored, or the looks of a desk that has changed nothing."""
+        if item is None:
+            return cls(desk.name)
+        return cls(item.name or desk.name, item.colour, item.language, int(item.version))
+
+    @property
+    def style(self) -> PageStyle | None:
+        return colours.style(self.colour) if self.colour else None
+
+
+def wanted(desk: TenantContext) -> Wanted:
+    """Name the stored looks, for a page that reads them with other items by `repository.get_all`."""
+    return desk.repository.wanted(LooksItem, keys.tenant, sort=LOOKS)
+
+
+def looks_of(desk: TenantContext) -> Looks:
+    """Return the looks of a desk: one GetItem. A page that reads more uses `wanted`."""
+    return Looks.of(desk, desk.repository.get(LooksItem, keys.tenant, sort=LOOKS))
+
+
+def change(tenant: TenantContext, *, values: Mapping[str, str], version: int, by: Actor) -> bool:
+    """Store name, colour and language, with an audit row; tell whether that changed anything.
+
+    `version` is that of the looks which the person saw. Raises Invalid, and Conflict where they were changed since.
+    """
+    item = tenant.repository.get(LooksItem, keys.tenant, sort=LOOKS, consistent=True)
+    stored = {"name": item.name, "colour": item.colour, "language": item.language} if item else {}
+    before = {"name": "", "colour": "", "language": LANGUAGES[0]} | stored
+    after = before | _checked(values)
+    if after == before:
+        return False
+    store_part(tenant, LooksItem(tenant.tenant_id, LOOKS), item, before, after, version=version, by=by)
+    return True
+
+
+def store_part(
+    tenant: TenantContext,
+    empty: Any,
+    now: Any,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    *,
+    version: int,
+    by: Actor,
+) -> None:
+    """Write attributes of one of the desk's settings items, with an audit row. Raises Conflict.
+
+    `now` is the item as stored, None where there is none yet; `empty` is a new one with the same key.
+    """
+    stored_version = int(now.version) if now else 0
+    if stored_version != version:
+        raise Conflict(_CHANGED)
+    model = type(empty)
+    attributes = model.get_attributes()
+    changed = {name: value for name, value in after.items() if value != before[name]}
+    actions = [attributes[name].set(list(v) if isinstance(v, tuple) else v) for name, v in changed.items()]
+    actions.append(model.version.set(stored_version + 1))
+    is_seen = model.version == stored_version if stored_version else model.tenant_id.does_not_exist()
+    transaction = Transaction()
+    transaction.update(empty, actions, condition=is_seen)
+    member_changes.require_role(transaction, tenant)
+    rows = [{name.replace("_", " "): _told(values[name]) for name in changed} for values in (before, after)]
+    entry = AuditEntry.of_tenant(tenant, AuditAction.TENANT_OUTSIDE_CHANGED, by, *rows)
+    recording.commit(transaction, [entry], refused=Conflict(_CHANGED))
+
+
+def _told(value: Any) -> object:
+    return ", ".join(value) if isinstance(value, tuple | list) else value
+
+
+def _checked(values: Mapping[str, str]) -> dict[str, str]:
+    """Return the values as they are stored. Raises Invalid, with the name of the value."""
+    name = " ".join(plain_text.without_controls(values["name"], limit=NAME_LIMIT + 1).split())
+    if len(name) > NAME_LIMIT:
+        raise Invalid(f"Use at most {NAME_LIMIT} characters.", field="name")
+    colour = values["colour"].strip().lower()
+    if colour and not re.match(COLOUR, colour):
+        raise Invalid("Enter a colour as six digits, such as #0a6a7b.", field="colour")
+    if values["language"] not in LANGUAGES:
+        raise Invalid("Choose a language from the list.", field="language")
+    return {"name": name, "colour": colour, "language": values["language"]}

@@ -1,0 +1,65 @@
+"""Declare the table of a desk's pages for people outside: their looks, and what each kind of page adds.
+
+The settings are changed by the platform role, in the transaction of their audit row.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.conf import settings
+from pynamodb.attributes import NumberAttribute, UnicodeAttribute
+
+from portal.dynamo.models import Item
+from portal.schema import keys, row_forms
+from portal.schema.holdings import Holding, Stage, declare_holding
+from portal.schema.registry import Grant, declare
+from portal.schema.row_forms import RowForm
+from portal.schema.tables import Table
+
+LOOKS: Final = "LOOKS"
+LANGUAGES: Final = tuple(code for code, _ in settings.LANGUAGES)
+COLOUR: Final = r"#[0-9a-f]{6}\Z"
+
+OUTSIDE = Table("Support.Outside", "tenant", "tenant_id", "part")
+
+declare(
+    OUTSIDE,
+    grants=(
+        Grant("tenant", OUTSIDE, ("BatchGetItem", "GetItem")),
+        Grant("platform", OUTSIDE, ("UpdateItem",)),
+    ),
+)
+
+
+class LooksItem(Item):
+    """The looks of a desk's pages for people outside. `name` is "" for the desk's own, `colour` for the portal's.
+    `version` grows with each change."""
+
+    table = OUTSIDE
+
+    tenant_id = UnicodeAttribute(hash_key=True)
+    part = UnicodeAttribute(range_key=True)
+    name = UnicodeAttribute(default="")
+    colour = UnicodeAttribute(default="")
+    language = UnicodeAttribute(default=LANGUAGES[0])
+    version = NumberAttribute(default=1)
+
+
+def _forms() -> tuple[RowForm, ...]:
+    checks = {
+        "colour": lambda value: not value or row_forms.like(COLOUR)(value),
+        "language": row_forms.one_of(*LANGUAGES),
+    }
+    return (RowForm(LooksItem, lambda own, _: (keys.tenant(own), LOOKS), begins=LOOKS, checks=checks),)
+
+
+declare_holding(
+    Holding(
+        "looks",
+        (OUTSIDE,),
+        lambda reader: reader.query(OUTSIDE, reader.tenant_id, begins_with=LOOKS),
+        Stage.OWN,
+        forms=_forms,
+    )
+)
