@@ -31,20 +31,36 @@ def publish(
     `subject` names what they are about, "ticket/7"; `at` is the moment of the change, now by default. `open_to` names
     one destination instead of those that subscribed. Raises Invalid for an event that is too large.
     """
+    if row := _row_of(tenant, events, subject=subject, at=at, open_to=open_to):
+        transaction.put(row)
+
+
+def publish_after(tenant: TenantContext, event: Event, *, subject: str, at: str, row_id: str) -> None:
+    """Write the row of one event after its change, for what does so again after a kill: 3 write units instead of 4.
+
+    `row_id` and `at` are the same each time, so that it is one row."""
+    if row := _row_of(tenant, [event], subject=subject, at=at, row_id=row_id):
+        tenant.repository.put_new(row)
+
+
+def _row_of(
+    tenant: TenantContext, events: Iterable[Event], *, subject: str, at: str, open_to: str = "", row_id: str = ""
+) -> OutboxItem | None:
     subscribed = tenant.subscriptions
     whom = [(event, (open_to,) if open_to else (*subscribed.get(event.type.name, ()), *event.to)) for event in events]
     told = [(event, destinations) for event, destinations in whom if destinations]
-    if told:
-        row = new_row(
-            tenant_id=tenant.tenant_id,
-            tenant={"id": tenant.tenant_id, "name": tenant.name, "slug": tenant.slug},
-            queues=tenant.queues,
-            events=[event for event, _ in told],
-            members=[member(index, to) for index, (_, destinations) in enumerate(told) for to in destinations],
-            subject=subject,
-            at=at,
-        )
-        transaction.put(row)
+    if not told:
+        return None
+    return new_row(
+        tenant_id=tenant.tenant_id,
+        tenant={"id": tenant.tenant_id, "name": tenant.name, "slug": tenant.slug},
+        queues=tenant.queues,
+        events=[event for event, _ in told],
+        members=[member(index, to) for index, (_, destinations) in enumerate(told) for to in destinations],
+        subject=subject,
+        at=at,
+        row_id=row_id,
+    )
 
 
 def member(index: int, destination: str) -> str:

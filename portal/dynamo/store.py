@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, Generic, TypeVar
 
 from botocore.exceptions import ClientError
 from pynamodb.expressions.condition import Condition
+from pynamodb.expressions.operand import Path
 from pynamodb.expressions.update import Action
 
 from portal.dynamo import client, fencing
@@ -66,6 +67,7 @@ _BATCH_READS: Final = 5
 _BATCH_WRITES: Final = 9
 _TRIES_AT_FENCES: Final = 8
 _UPDATED: Final = "the item"
+_PUT: Final = "the new item"
 
 TenantKey = Callable[..., str]  # a key builder whose first argument is the tenant id
 Key = TenantKey | str
@@ -258,6 +260,23 @@ class Store:
     def put(self, item: Item, *, condition: Condition | None = None) -> None:
         """Write an item in place of the stored one. Raises ConditionFailed with the stored one."""
         self._write_one("PutItem", item, item.get_save_kwargs_from_instance(condition=condition))
+
+    def put_new(self, item: Item) -> None:
+        """Write an item unless there is one with its key, for what writes it again after a kill: one PutItem, and a
+        transaction while the tenant is moved."""
+        is_new = Path(item.table.hash).does_not_exist()
+        if self._known_for_writing().move is None:
+            with suppress(ConditionFailed):
+                self.put(item, condition=is_new)
+            return
+        transaction = Transaction()
+        transaction.put(item, name=_PUT, condition=is_new)
+        try:
+            self.transact(transaction)
+        except TransactionRefused as refused:
+            reason = refused.reason(_PUT)
+            if reason is None or reason.code == TRANSACTION_CONFLICT:
+                raise Throttled("The database is busy.") from refused
 
     def delete(self, item: Item, *, condition: Condition | None = None) -> None:
         """Delete the stored item that has this item's key, if there is one. Raises ConditionFailed with it."""

@@ -8,18 +8,25 @@ from typing import Any
 
 import pytest
 
+from delivery.outbox.stored import OUTBOX
 from delivery.queues import direct_work, queue_readers
 from delivery.queues.message_handling import MOST_BEGINNINGS
 from portal.dynamo import meter
 from portal.dynamo.client import SharedConnection
 from portal.objects.object_store import ObjectStore
 from portal.queueing.sqs_client import QueueConnection
+from tests.support.commands import everything
 from tests.support.letters_in import come_in, drain, incoming, letter, objects, post, rows, tell_again, work
 from tests.support.world import World
 from tickets.desk import changing
 from tickets.letters import filing, ledger
 from tickets.letters.stored import LETTERS_QUEUE
 from tickets.replies import reply_addresses
+from tickets.requesters import requesters
+from tickets.ticket import stored as tickets
+from tickets.ticket import ticket_events
+from tickets.ticket.fields import Status
+from tickets.ticket.stored import TICKET_ITEMS, DetailItem
 
 WRITES = {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchWriteItem"}
 
@@ -61,17 +68,23 @@ def writes_of_filing(mail: World, raw: bytes, *to: str) -> int:
     return len(done)
 
 
+@pytest.mark.parametrize("words", [1, 500])
 @pytest.mark.parametrize("kind", ["ticket", "comment"])
-def test_a_letter_is_filed_once_whichever_write_a_process_was_killed_after(mail: World, kind: str) -> None:
+def test_a_letter_is_filed_once_and_whole_whichever_write_a_process_was_killed_after(
+    mail: World, kind: str, words: int
+) -> None:
     come_in(letter(message_id="<0@customer.example>"))
-    zoe, tenant_id = changing.read(mail.context("bob", "acme"), 1).requester, mail.tenants["acme"].tenant_id
-    to = [reply_addresses.address_of(tenant_id, 1, zoe, is_agent=False)] if kind == "comment" else []
+    to = [reply_address(mail)] if kind == "comment" else []
+
+    def body(number: int) -> str:
+        return f"Letter {number}. " * words
 
     def one(number: int) -> bytes:
-        return letter(subject=f"Thing {number}", body=f"Letter {number}.", message_id=f"<{number}@customer.example>")
+        sender = f"Z <z{number}@customer.example>"
+        return letter(sender=sender, subject=f"{number}", body=body(number), message_id=f"<{number}@customer.example>")
 
     writes = writes_of_filing(mail, one(1), *to)
-    assert writes >= 4
+    assert writes >= (8 if kind == "ticket" else 6)
     for number in range(1, writes + 1):
         before = len(rows(mail))
         name = post(one(100 + number), *to, sender=f"z{number}@customer.example")
@@ -82,9 +95,13 @@ def test_a_letter_is_filed_once_whichever_write_a_process_was_killed_after(mail:
         drain()
         found = rows(mail)
         assert len(found) == before + 1, done
-        assert found[0].state in (ledger.FILED, ledger.WAITING), done
+        assert found[0].state == ledger.FILED, done
         assert sum(one.object == name for one in found) == 1
         assert incoming() == []
+        assert body(100 + number).split() in [text.split() for text, _ in texts_of(mail, int(found[0].number))]
+        assert requesters.by_address(mail.context("bob", "acme"), f"z{100 + number}@customer.example"), done
+        if kind == "ticket":
+            assert openings_of(mail, int(found[0].number)) == (1, 1), done
     assert len(objects(mail)) == len(rows(mail))
 
 
@@ -138,15 +155,57 @@ def test_a_loop_on_one_ticket_stops_within_five_letters_too(mail: World) -> None
     assert sum(row.state == ledger.FILED for row in rows(mail)) <= 5
 
 
-@pytest.mark.parametrize(("kind", "kilobytes", "most"), [("ticket", 0, 17), ("comment", 0, 12), ("comment", 10, 32)])
-def test_filing_a_letter_costs_few_write_units(  # 3 of a ticket's are those of its acknowledgement
-    mail: World, kind: str, kilobytes: int, most: int
+NEW = {"sender": "new@customer.example"}
+UNCONFIRMED = {"dmarc": "FAIL", "spf": "FAIL"}  # gets no acknowledgement
+RESOLVED = {"X-Ticket": "resolved"}
+
+
+@pytest.mark.parametrize(
+    ("kilobytes", "is_answer", "headers", "verdicts", "most"),
+    [
+        pytest.param(0, True, {}, {}, 11, id="a comment"),
+        pytest.param(10, True, {}, {}, 12 + 10, id="a comment of 10 KB"),
+        pytest.param(0, True, RESOLVED, {}, 14, id="a comment that opens its ticket again"),
+        pytest.param(0, False, {}, UNCONFIRMED, 12, id="a ticket"),
+        pytest.param(10, False, {}, UNCONFIRMED, 12 + 11, id="a ticket of 10 KB"),
+        pytest.param(0, False, {}, {}, 12 + 3, id="a ticket and its acknowledgement"),
+        pytest.param(0, False, NEW, UNCONFIRMED, 12 + 4, id="a ticket of somebody new"),
+        pytest.param(0, False, NEW, {}, 12 + 4 + 3, id="a ticket of somebody new and its acknowledgement"),
+    ],
+)
+def test_filing_a_letter_costs_few_write_units(
+    mail: World, kilobytes: int, is_answer: bool, headers: dict[str, str], verdicts: dict[str, str], most: int
 ) -> None:
     come_in(letter(message_id="<0@customer.example>"))
-    zoe, tenant_id = changing.read(mail.context("bob", "acme"), 1).requester, mail.tenants["acme"].tenant_id
-    to = [reply_addresses.address_of(tenant_id, 1, zoe, is_agent=False)] if kind == "comment" else []
-    post(letter(subject="Else", body="word " * 200 * kilobytes + "Hi", message_id="<1@customer.example>"), *to)
+    to = [reply_address(mail)] if is_answer else []
+    if headers is RESOLVED:
+        changing.change_status(mail.context("bob", "acme"), 1, to=Status.RESOLVED, version=1)
+    body = "word " * 204 * kilobytes + "Hi"
+    post(letter(subject="Else", body=body, message_id="<1@customer.example>", **headers), *to, **verdicts)
     with meter.measure() as bill:
         drain()
     assert len(rows(mail)) == 2
-    assert bill.write_units <= most, [(c.operation, c.table, c.write_units) for c in bill.calls if c.write_units]
+    assert bill.write_units == most, [(c.operation, c.table, c.write_units) for c in bill.calls if c.write_units]
+    number = int(rows(mail)[0].number)
+    assert [*body.split()] in (text.split() for text, _ in texts_of(mail, number))
+
+
+def reply_address(mail: World) -> str:
+    """The reply address of ticket 1 that its requester was given."""
+    zoe, tenant_id = changing.read(mail.context("bob", "acme"), 1).requester, mail.tenants["acme"].tenant_id
+    return reply_addresses.address_of(tenant_id, 1, zoe, is_agent=False)
+
+
+def texts_of(mail: World, number: int) -> list[tuple[str, dict[str, Any]]]:
+    """The texts of a ticket, and what they keep of their letters."""
+    found = mail.context("bob", "acme").repository.query_all(TICKET_ITEMS, tickets.ticket, number)
+    pairs = [(item.description if isinstance(item, DetailItem) else getattr(item, "body", ""), item) for item in found]
+    return [(text, item.letter.as_dict()) for text, item in pairs if getattr(item, "letter", None)]
+
+
+def openings_of(mail: World, number: int) -> tuple[int, int]:
+    """How often a ticket was opened by its history, and how many acknowledgements it has."""
+    found = mail.context("bob", "acme").repository.query_all(TICKET_ITEMS, tickets.ticket, number)
+    opened = [item for item in found if getattr(item, "verb", "") == "opened the ticket"]
+    subject = {"S": ticket_events.subject(number)}
+    return len(opened), sum(row["subject"] == subject for row in everything(OUTBOX))

@@ -31,8 +31,9 @@ from tests.moving.moves import (
 )
 from tests.support.kills import Killed, killed_at, one_by_one
 from tests.support.world import World
-from tickets.desk import bulk, changing, commenting, creating, lists
+from tickets.desk import bulk, changing, commenting, creating, lists, timelines
 from tickets.desk.changing import TicketState, read
+from tickets.desk.letter_texts import FromLetter
 from tickets.jobs.leased_job import TakenOver
 from tickets.moving import copy_check, move_requests, place_changes, tenant_mover, ticket_copies, write_hold
 from tickets.moving.tenant_mover import TenantMover
@@ -367,3 +368,20 @@ def test_a_rebuild_of_the_numbers_meanwhile_is_copied_too(world: World) -> None:
     mover(world, raise_epoch).run()
     assert is_equal(world, POOL, BRIDGE, tickets=2)
     assert [int(read(alice(world), number).epoch) for number in (1, 2)] == [1, 1]
+
+
+def test_a_letter_that_is_filed_meanwhile_is_copied_whole(world: World) -> None:
+    world.tickets("acme", 1)
+    begin(world, BRIDGE)
+    text = FromLetter("0" * 48, folded="> quoted\n" * 500, comes_again=True)
+
+    def file(phase: str) -> None:
+        if phase == "catching":
+            creating.create(alice(world), title="By mail", description="Hello", letter=text)
+            creating.complete(alice(world), 2, letter=text, description="Hello", acknowledge=False)
+
+    mover(world, file).run()
+    assert is_equal(world, POOL, BRIDGE, tickets=2)
+    found = timelines.ticket(alice(world), 2)
+    assert found.letter.as_dict()["folded"] == text.folded
+    assert [entry.verb for entry in found.activity] == ["opened the ticket"]

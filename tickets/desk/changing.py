@@ -181,11 +181,13 @@ def revise(
     )
 
 
-def event(tenant: TenantContext, pk: str, at: str, *, verb: str, changes: Sequence[FieldChange] = ()) -> ActivityItem:
+def event(
+    tenant: TenantContext, pk: str, at: str, *, verb: str, changes: Sequence[FieldChange] = (), entry_id: str = ""
+) -> ActivityItem:
     """Return a timeline entry: who did what, and for each changed field its text before and after."""
     return ActivityItem(
         pk,
-        stored.activity(at, uuid.uuid4().hex[:12]),
+        stored.activity(at, entry_id or uuid.uuid4().hex[:12]),
         kind="event",
         at=at,
         author=tenant.user_id,

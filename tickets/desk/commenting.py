@@ -103,7 +103,7 @@ def comment(
     the caller can say what the author may not have seen. Raises NotFound, Invalid, Unseen, CommentNotAdded.
     """
     text, kind = fields.comment(body) if body.strip() or not files else "", "note" if internal else "comment"
-    said = _Said(kind, text, _copies(cc), then, tuple(files), request_id or new_request_id(), str(number), letter)
+    said = _Said(kind, text, _copies(cc), then, (*files,), request_id or new_request_id(), str(number), letter)
     waiting = [companion]  # for the first attempt, beside whose read it does its part
 
     def attempt() -> SummaryItem:
@@ -117,9 +117,8 @@ def comment(
             if _was_added(tenant, said.digest):
                 return summary
             raise
-        if companion is not None:
-            companion.join(transaction, entry)
-        _write(tenant, transaction, companion)
+        _write(tenant, transaction, entry, companion)
+        _complete(tenant, entry, said)
         return summary
 
     return retrying(
@@ -129,6 +128,11 @@ def comment(
         first=_PAUSE,
         given_up=CommentNotAdded(),
     )
+
+
+def _complete(tenant: TenantContext, entry: ActivityItem, said: _Said) -> None:
+    if said.letter:
+        said.letter.complete(tenant.repository, entry, said.body)
 
 
 def _was_added(tenant: TenantContext, digest: str) -> bool:
@@ -142,8 +146,12 @@ def _refuse_unseen(tenant: TenantContext, number: int, digest: str, seen: str) -
         raise Unseen(list(dict.fromkeys(entry.author_name for entry in others)))
 
 
-def _write(tenant: TenantContext, transaction: Transaction, companion: Companion[Any] | None) -> None:
+def _write(
+    tenant: TenantContext, transaction: Transaction, entry: ActivityItem, companion: Companion[Any] | None
+) -> None:
     """Write the transaction, which is written already where its request record is."""
+    if companion is not None:
+        companion.join(transaction, entry)
     try:
         tenant.repository.transact(transaction)
     except TransactionRefused as refused:
@@ -199,6 +207,7 @@ def _add(tenant: TenantContext, transaction: Transaction, summary: SummaryItem, 
 
 def _entry(tenant: TenantContext, summary: SummaryItem, said: _Said, *, at: str) -> ActivityItem:
     """Return the entry, which waits to be sent where it becomes a letter."""
+    text, kept = said.letter.begin(said.body) if said.letter else (said.body, {"request": said.digest})
     entry = ActivityItem(
         summary.pk,
         stored.activity(at, said.request_id[:12]),
@@ -206,8 +215,8 @@ def _entry(tenant: TenantContext, summary: SummaryItem, said: _Said, *, at: str)
         at=at,
         author=tenant.user_id,
         author_name=tenant.author_name,
-        body=said.body,
-        **(said.letter.stored() if said.letter else {"request": said.digest}),
+        body=text,
+        **kept,
     )
     if _becomes_letter(tenant, summary, said.kind):
         entry.delivery, entry.delivery_at, entry.cc = stored.HELD, at, said.copies or None

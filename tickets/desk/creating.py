@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from delivery.outbox.event_types import Event
-from delivery.outbox.publisher import publish
+from delivery.outbox.publisher import publish, publish_after
 from portal import clock
 from portal.dynamo.retry import retrying
 from portal.dynamo.store import Transaction
@@ -34,7 +34,7 @@ from tickets.ticket.fields import (
     Status,
     Values,
 )
-from tickets.ticket.stored import CounterItem, DetailItem, SummaryItem
+from tickets.ticket.stored import ActivityItem, CounterItem, DetailItem, SummaryItem
 from tickets.ticket.ticket_events import REPLY
 
 _ATTEMPTS: Final = 6
@@ -59,11 +59,11 @@ def create(
     description from then on. Two writes: the counter, then one transaction of request record, summary, detail, first
     events, and where somebody is to be told the row that tells of them. A number is lost, never given twice, when the
     second fails. A `companion` is told the summary and the description, and sees to repetitions in place of the
-    request record. `letter` is the one that the ticket came as. Raises Invalid, Throttled.
+    request record. `letter` is the one that the ticket came as; where it `comes_again`, the first event, the rest of a
+    long text and the row that acknowledges it are written after the transaction. Raises Invalid, Throttled.
     """
     made = _made_of(values)
-    resolver, description = made[ASSIGNEE.name], made[DESCRIPTION.name]
-    assigned = resolver_name(tenant, resolver)
+    description, assigned = made[DESCRIPTION.name], resolver_name(tenant, made[ASSIGNEE.name])
     outside = _person_outside(tenant, requester)
     counter = with_companion(companion, lambda: _next_number(tenant))
     summary = _summary_of(tenant, counter, made, outside)
@@ -75,21 +75,62 @@ def create(
         put_record(tenant, transaction, stored.MADE_TICKET, digest, number=number)
     else:
         companion.join(transaction, (summary, description))
-    detail = DetailItem(
-        pk, stored.DETAIL, description=description, request=digest, **(letter.stored() if letter else {})
-    )
+    text, kept = letter.begin(description) if letter else (description, {})
+    detail = DetailItem(pk, stored.DETAIL, description=text, request=digest, **kept)
     _put(tenant, transaction, summary, detail, files)
-    transaction.put(changing.event(tenant, pk, at, verb="opened the ticket"))
-    publish(
-        tenant,
-        transaction,
-        ticket_events.created(tenant, number, made, requester=(summary.requester, summary.requester_name)),
-        *told,
-        ticket_events.entered(tenant, number, entry="", version=1, to=(REPLY,) if acknowledge and outside else ()),
-        subject=ticket_events.subject(number),
-        at=at,
-    )
-    return _write_once(tenant, transaction, number, companion)
+    follows = letter if letter and letter.comes_again else None
+    if not follows:
+        transaction.put(_opened(tenant, summary))
+    acknowledge = acknowledge and outside is not None
+    opened = ticket_events.created(tenant, number, made, requester=(summary.requester, summary.requester_name))
+    to_send = _to_acknowledge(tenant, number, is_wanted=acknowledge and not (follows and _acknowledges_later(tenant)))
+    publish(tenant, transaction, opened, *told, to_send, subject=ticket_events.subject(number), at=at)
+    number = _write_once(tenant, transaction, number, companion)
+    if follows:
+        _complete(tenant, summary, detail, follows, description, acknowledge=acknowledge)
+    return number
+
+
+def complete(tenant: TenantContext, number: int, *, letter: FromLetter, description: str, acknowledge: bool) -> None:
+    """Write what is missing of a ticket whose letter `comes_again` after a kill, as `create` does after its
+    transaction: two GetItems, and the writes of `create`, which change nothing where they were made before."""
+    held, repository = (stored.ticket, number), tenant.repository
+    summary = repository.get(SummaryItem, *held, sort=stored.SUMMARY, consistent=True)
+    detail = repository.get(DetailItem, *held, sort=stored.DETAIL, consistent=True)
+    if summary and detail:
+        _complete(tenant, summary, detail, letter, description, acknowledge=acknowledge)
+
+
+def _complete(
+    tenant: TenantContext,
+    summary: SummaryItem,
+    detail: DetailItem,
+    letter: FromLetter,
+    description: str,
+    *,
+    acknowledge: bool,
+) -> None:
+    tenant.repository.put_new(_opened(tenant, summary, letter.digest))
+    letter.complete(tenant.repository, detail, description)
+    if acknowledge and _acknowledges_later(tenant):
+        number = int(summary.number)
+        event = _to_acknowledge(tenant, number, is_wanted=True)
+        about, at = ticket_events.subject(number), summary.created_at
+        publish_after(tenant, event, subject=about, at=at, row_id=letter.digest[:32])
+
+
+def _opened(tenant: TenantContext, summary: SummaryItem, digest: str = "") -> ActivityItem:
+    return changing.event(tenant, summary.pk, summary.created_at, verb="opened the ticket", entry_id=digest[:12])
+
+
+def _to_acknowledge(tenant: TenantContext, number: int, *, is_wanted: bool) -> Event:
+    return ticket_events.entered(tenant, number, entry="", version=1, to=(REPLY,) if is_wanted else ())
+
+
+def _acknowledges_later(tenant: TenantContext) -> bool:
+    """Tell whether an acknowledgement has a row of its own: where others hear of the ticket, it costs nothing in
+    theirs."""
+    return ticket_events.CREATED.name not in tenant.subscriptions
 
 
 def _put(

@@ -6,10 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from portal.dynamo.store import Store
+from portal.errors import ConditionFailed
+from tickets.ticket.stored import ActivityItem, DetailItem
+
 FOLDED_LIMIT: Final = 60_000  # characters
 FOLDED_BYTES: Final = 120_000  # of UTF-8; with a description of its longest, 320 of the 400 KB that an item can have
 _MOST: Final = 50  # marks, and addresses of copies
 _SHOWN: Final = 300  # characters of each
+# A transaction costs two write units for each KB, a write of its own one. So of a text beyond this the transaction has
+# the beginning alone, and a second write the whole. Below it, both cost the same or the second write more.
+_WHOLE_BYTES: Final = 1_500
+_BEGINNING_BYTES: Final = 300
 
 # Marks. Those with a value end with "=".
 UNCONFIRMED: Final = "unconfirmed"  # nothing shows that the sender is who From says
@@ -19,6 +27,7 @@ FORWARDED_BY: Final = "forwarded-by="
 VERDICT: Final = "verdict="  # "spf FAIL"
 FILE: Final = "file="
 REMARK: Final = "remark="  # a sentence about how the letter was read
+_BEGUN: Final = REMARK + "Only the beginning of its text is here so far. The letter as it came has the whole."
 
 _SENTENCES: Final = {
     UNCONFIRMED: "The sender could not be confirmed.",
@@ -29,24 +38,60 @@ _SENTENCES: Final = {
 
 @dataclass(frozen=True)
 class FromLetter:
-    """Hold what an entry keeps of its letter, which `digest` names in the ledger."""
+    """Hold what an entry keeps of its letter, which `digest` names in the ledger.
+
+    `comes_again` says that whoever files it does so again after a kill, and calls `complete` then: so what need not be
+    in the transaction of the ticket or comment is written after it, at half the cost.
+    """
 
     digest: str
     message_id: str = ""
     folded: str = ""
     marks: tuple[str, ...] = ()
     cc: tuple[str, ...] = ()
+    comes_again: bool = False
 
-    def stored(self) -> dict[str, Any]:
-        """Return the attributes of the entry's item."""
-        found = {
-            "digest": self.digest,
-            "folded": self.folded[:FOLDED_LIMIT].encode()[:FOLDED_BYTES].decode("utf-8", "ignore"),
-            "marks": [mark[:_SHOWN] for mark in self.marks[:_MOST]],
-            "cc": [address[:_SHOWN] for address in self.cc[:_MOST]],
-        }
+    def is_begun(self, text: str) -> bool:
+        """Tell whether the transaction has the beginning of the entry's text alone."""
+        return self.comes_again and len(text.encode()) + len(self._folded.encode()) > _WHOLE_BYTES
+
+    def begin(self, text: str) -> tuple[str, dict[str, Any]]:
+        """Return the text and the other attributes of the entry's item, as the transaction writes them."""
+        marks = [mark[:_SHOWN] for mark in self.marks[:_MOST]]
+        copies = [address[:_SHOWN] for address in self.cc[:_MOST]]
+        found = {"digest": self.digest, "folded": self._folded, "marks": marks, "cc": copies}
+        if self.is_begun(text):
+            text, found["folded"], found["marks"] = _beginning(text), "", [*marks, _BEGUN]
         kept = {name: value for name, value in found.items() if value}
-        return {"letter": kept, "message_id": self.message_id[:250] or None}
+        return text, {"letter": kept, "message_id": self.message_id[:250] or None}
+
+    def complete(self, repository: Store, item: ActivityItem | DetailItem, text: str) -> None:
+        """Write the whole text of an entry whose item has its beginning: one UpdateItem, none where it is whole.
+
+        Nothing is written where somebody has changed the text meanwhile.
+        """
+        kept = item.letter.as_dict() if item.letter else {}  # type: ignore[no-untyped-call]  # unannotated in PynamoDB
+        if _BEGUN not in kept.get("marks", ()):
+            return
+        kept["marks"] = [mark for mark in kept["marks"] if mark != _BEGUN]
+        whole = {name: value for name, value in {**kept, "folded": self._folded}.items() if value}
+        written: Any = ActivityItem.body if isinstance(item, ActivityItem) else DetailItem.description
+        try:
+            repository.update(
+                type(item)(item.pk, item.sk),
+                [written.set(text), type(item).letter.set(whole)],
+                condition=(written == _beginning(text)) & type(item).letter["marks"].contains(_BEGUN),
+            )
+        except ConditionFailed:
+            return
+
+    @property
+    def _folded(self) -> str:
+        return self.folded[:FOLDED_LIMIT].encode()[:FOLDED_BYTES].decode("utf-8", "ignore")
+
+
+def _beginning(text: str) -> str:
+    return text.encode()[:_BEGINNING_BYTES].decode("utf-8", "ignore")
 
 
 def warnings(marks: list[str]) -> Iterator[str]:

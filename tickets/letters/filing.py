@@ -6,7 +6,10 @@ only if the sender is confirmed as that agent, who is still one. A reply address
 One of our Message-IDs leads to its ticket only for a confirmed sender who takes part in it. All else is a new ticket.
 
 A letter is written in one transaction with its row in the ledger, whose key is a digest of the letter. So the same
-message, the same notification and the same letter again change nothing, wherever a process was killed.
+message, the same notification and the same letter again change nothing, wherever a process was killed. Three things are
+written after the transaction, in which a write costs twice as much: the rest of a long text, the first entry of a new
+ticket's history, and the row that acknowledges it. The message of a letter goes when all is written; one that comes
+again finds the ledger's row and completes the rest.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import hashlib
 import logging
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -44,8 +48,9 @@ from tickets.replies.mail_settings import MailSettings
 from tickets.replies.reply_addresses import Claim
 from tickets.requesters import bounced_addresses, requester_addresses, requesters
 from tickets.requesters.requesters import Requester
+from tickets.ticket import stored as tickets
 from tickets.ticket.fields import COMMENT_LIMIT, DESCRIPTION_LIMIT, MOVES, TITLE_LIMIT, Channel, Status
-from tickets.ticket.stored import SummaryItem
+from tickets.ticket.stored import ActivityItem, SummaryItem
 
 log = logging.getLogger("pooldesk.mail")
 
@@ -128,10 +133,14 @@ def file(tenant_id: str, name: str, *, approved: bool = False) -> LetterItem | N
         subject=letter.subject,
     )
     known = ledger.find(desk.repository, stored.digest_of(item.pk))
-    if known is not None and not (approved and known.state in ledger.OPEN):
+    is_known = known is not None and not (approved and known.state in ledger.OPEN)
+    if known is not None and is_known and not (known.state == ledger.FILED and known.object == name):
         _drop_copy(tenant_id, name, known)
         return known
     case = _Case(tenant, arrived, letter, item, approved, desk, mail_settings.read(desk))
+    if known is not None and is_known:
+        _complete(case, known)
+        return known
     try:
         _refuse(case)
         _file(case)
@@ -259,7 +268,7 @@ def _file(case: _Case) -> None:
     if claim and claim.is_agent and _answer_of_agent(case, claim, people):
         return
     case.marks += _marks(case, people)
-    person = requesters.ensure(desk, case.sender, name=case.name)
+    person = requesters.ensure(desk, case.sender, name=case.name, comes_again=not case.approved)
     if case.is_confirmed and any(_same(one, case.sender) for one in person.bounced):
         bounced_addresses.note(desk, case.sender, "")  # whoever writes has a mailbox again
     number = _ticket(case, desk, claim, person)
@@ -372,8 +381,7 @@ def _new_ticket(case: _Case, author: TenantContext, person: Requester) -> None:
             author,
             requester=person,
             channel=Channel.MAIL,
-            # Who is not confirmed may be somebody whom it would surprise.
-            acknowledge=case.is_confirmed and case.settings.acknowledges,
+            acknowledge=_is_acknowledged(case),
             title=" ".join(case.letter.subject.split())[:TITLE_LIMIT].strip() or "(no subject)",
             description=body,
             files=files,
@@ -382,6 +390,30 @@ def _new_ticket(case: _Case, author: TenantContext, person: Requester) -> None:
         )
     except Invalid as error:
         raise Stays(ledger.REFUSED, error.message) from error
+
+
+def _complete(case: _Case, known: LetterItem) -> None:
+    """Write what is missing of the entry that the letter has become: the worker that filed it may have been killed."""
+    number, repository = int(known.number), case.desk.repository
+    if known.entry:
+        body, text = _text(case, COMMENT_LIMIT, ())
+        if entry := repository.get(ActivityItem, tickets.ticket, number, sort=known.entry, consistent=True):
+            text.complete(repository, entry, body)
+        return
+    summary = _summary(case.desk, number)
+    if summary is None:
+        return
+    with suppress(Stays):
+        _find_sender(case)
+    body, text = _text(case, DESCRIPTION_LIMIT, ())
+    author = context.of_tenant(
+        case.tenant, role=Role.VIEWER, user_id=summary.requester, user_name=summary.requester_name
+    )
+    creating.complete(author, number, letter=text, description=body, acknowledge=_is_acknowledged(case))
+
+
+def _is_acknowledged(case: _Case) -> bool:
+    return case.is_confirmed and case.settings.acknowledges  # who is not confirmed may be somebody whom it surprises
 
 
 def _files(case: _Case, author: TenantContext) -> tuple[list[FileRef], list[str]]:
@@ -420,4 +452,5 @@ def _text(case: _Case, limit: int, files: Sequence[str]) -> tuple[str, FromLette
             *(letter_texts.REMARK + remark for remark in letter.remarks),
         ),
         cc=tuple(one.address for one in letter.cc if one.address),
+        comes_again=not case.approved,  # nobody's message comes again where a person presses a button
     )
