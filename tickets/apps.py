@@ -20,8 +20,10 @@ class TicketsConfig(RoomsConfig):
         from delivery.outbox import destinations
         from delivery.queues import direct_work, queue_readers
         from tenants.lifecycle import desk_settings
+        from tenants.tenancy import context
         from tickets.desk_export import export_job, export_mails
         from tickets.letters.stored import LETTERS_QUEUE, WORK
+        from tickets.replies.stored import WAITING, WaitingCountItem
         from tickets.ticket import (
             fields,
             ticket_events,
@@ -33,6 +35,7 @@ class TicketsConfig(RoomsConfig):
         destinations.declare_destination(ticket_events.REPLY, _to_requester)
         destinations.declare_destination(ticket_events.NOTICE, _to_members)
         destinations.declare_destination(ticket_events.DIGEST, _to_member)
+        context.declare_count("letters", WaitingCountItem, WAITING)
         bounces.declare_feedback(f"{ticket_events.REPLY}_", _of_letter)
         desk_settings.declare_default(
             desk_settings.Default(

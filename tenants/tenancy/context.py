@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from django.utils.crypto import constant_time_compare, salted_hmac
 
 from portal import clock
+from portal.dynamo.client import Item
 from portal.dynamo.placement import Location, Placement
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.store import Store, Transaction
+from portal.dynamo.store import Store, Transaction, Wanted
 from portal.load import tenant_limiter
 from portal.schema import keys
 from tenants.sign_in.accounts import User
@@ -66,6 +67,7 @@ class TenantContext:
     moving_to: int = 0
     where: Location = field(default=Location(), compare=False)
     standing: Standing | None = field(default=None, compare=False, repr=False)
+    counts: Mapping[str, int] = field(default_factory=dict, compare=False)  # by name; see `declare_count`
     acted_by: str = ""  # the name of the operator who acts in this person's place
     entered_at: float = field(default_factory=time.monotonic, compare=False, repr=False)
 
@@ -125,11 +127,13 @@ class TenantContext:
         return page_mark_of(self.user_id, self.tenant_id)
 
 
-def of_items(user: User, membership: Any, tenant: Any, *, acted_by: str = "") -> TenantContext | None:
-    """Make the context of what was read, or None where the person is no member or the tenant is gone."""
+def of_items(user: User, membership: Any, tenant: Any, *counts: Any, acted_by: str = "") -> TenantContext | None:
+    """Make the context of what was read, or None where the person is no member or the tenant is gone. `counts` are the
+    items that `wanted_counts` names."""
     if membership is None or tenant is None:
         return None
-    return of_tenant(tenant, role=Role(membership.role), user_id=user.id, user_name=user.name, acted_by=acted_by)
+    found = of_tenant(tenant, role=Role(membership.role), user_id=user.id, user_name=user.name, acted_by=acted_by)
+    return replace(found, counts=_counts_of(counts)) if counts else found
 
 
 def of_tenant(
@@ -176,14 +180,32 @@ def _keeps_people_out(tenant: TenantItem) -> bool:
     return status != TenantStatus.ACTIVE
 
 
+_counts: Final[dict[str, tuple[type[Item], str]]] = {}
+
+
+def declare_count(name: str, model: type[Item], sort: str) -> None:
+    """Let contexts have a number of the desk that each of its pages shows, such as letters that wait: the attribute
+    `total` of the desk's item with this sort key. It is read with the desk itself, in no round trip more."""
+    _counts[name] = (model, sort)
+
+
+def wanted_counts(tenant_id: str) -> list[Wanted]:
+    """Name the items of a desk's counts for `Store.get_all`."""
+    return [(model, keys.tenant(tenant_id), sort) for model, sort in _counts.values()]
+
+
+def _counts_of(items: Sequence[Any]) -> dict[str, int]:
+    return {name: int(item.total) if item else 0 for name, item in zip(_counts, items, strict=True)}
+
+
 def enter(user: User, tenant_id: str) -> TenantContext | None:
     """Return the context of this person in this tenant, or None: membership and tenant by one consistent
     BatchGetItem."""
     if not keys.TENANT_ID.match(tenant_id):
         return None
     wanted: list[Any] = [(MembershipItem, user.id, tenant_id), (TenantItem, keys.tenant(tenant_id), None)]
-    membership, tenant = PLATFORM.get_all(wanted, consistent=True)
-    return of_items(user, membership, tenant)
+    membership, tenant, *counts = PLATFORM.get_all([*wanted, *wanted_counts(tenant_id)], consistent=True)
+    return of_items(user, membership, tenant, *counts)
 
 
 def for_system(tenant: TenantItem, *, name: str = "Pooldesk") -> TenantContext:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from django.conf import settings
 from django.http import HttpRequest
 from django.urls import reverse
 
@@ -82,6 +83,7 @@ _SECTIONS: Final = {
         ),
         "requesters",
     ),
+    **dict.fromkeys(("tickets:letters", "tickets:letters_waiting", "tickets:letter"), "letters"),
     "tenants:account": "account",
     "tenants:password_change": "account",
     "tenants:security": "account",
@@ -102,9 +104,18 @@ def page(request: HttpRequest) -> dict[str, Any]:
         "tenant": tenant,
         "acting": getattr(request, "acting", None),
         "nav": nav,
+        "desk_mail": _mail(tenant),
         "is_desk": any(one.name == nav for pages in DESK_PAGES.values() for one in pages),
         "desk_groups": lambda: _groups(tenant, nav),  # called by the templates that have the navigation
     }
+
+
+def _mail(tenant: TenantContext | None) -> dict[str, Any] | None:
+    """Return the number of letters that wait, for those who can file them; None where no mail comes in."""
+    if tenant is None or not tenant.is_agent:
+        return None
+    waiting = max(0, tenant.counts.get("letters", 0))
+    return {"waiting": waiting, "label": f"{waiting:,}"} if waiting or settings.MAIL_DOMAIN else None
 
 
 def _groups(tenant: TenantContext | None, nav: str) -> list[dict[str, Any]]:

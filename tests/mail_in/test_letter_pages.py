@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -11,8 +12,9 @@ from delivery.queues import queue_readers
 from tests.desk.test_cost import spent
 from tests.support.letters_in import come_in, drain, letter, objects, post, rows, work
 from tests.support.world import World
-from tickets.letters import ledger, reconciling, stored
+from tickets.letters import filing, ledger, reconciling, stored
 from tickets.letters.stored import INCOMING, LETTERS_QUEUE
+from tickets.replies.stored import WAITING, WaitingCountItem
 
 HTML = (
     b"From: Zoe <zoe@customer.example>\r\nTo: acme@desk.localhost\r\nSubject: Looks\r\n"
@@ -167,3 +169,60 @@ def test_an_admin_reconciles_by_the_page_and_an_agent_does_not(mail: World) -> N
     page = text_of(mail.browser("alice", "acme").send("/acme/letters/reconcile/", {}, follow=True))
     assert "All 1 letter in the bucket are in the list." in page
     assert mail.browser("bob").send("/acme/letters/reconcile/", {}).status_code == 403
+
+
+def shown_count(page) -> str:
+    found = re.search(r'class="topnav-count">([\d,]+)<', page.content.decode())
+    return found[1] if found else ""
+
+
+def test_each_page_shows_the_number_of_letters_that_wait_without_another_round_trip(mail: World) -> None:
+    bob = mail.browser("bob")
+    assert shown_count(bob.get("/acme/tickets/")) == ""
+    before = spent(bob, "/acme/tickets/")
+    for n in range(3):
+        come_in(letter(message_id=f"<{n}@customer.example>", body=str(n)), spam="FAIL")
+    come_in(letter(message_id="<filed@customer.example>"))
+    assert shown_count(bob.get("/acme/tickets/")) == "3"
+    assert spent(bob, "/acme/tickets/").trips == before.trips
+    first, second, third = (stored.digest_of(row.pk) for row in rows(mail) if row.state == ledger.WAITING)
+    bob.send(f"/acme/letters/{first}/file/", {})
+    assert shown_count(bob.get("/acme/letters/")) == "2"
+    bob.send(f"/acme/letters/{second}/discard/", {})
+    bob.send(f"/acme/letters/{second}/discard/", {})
+    assert shown_count(bob.get("/acme/letters/")) == "1"
+    ledger.forget_sender(mail.context("alice", "acme").repository, third)
+    assert shown_count(bob.get("/acme/letters/")) == ""
+    assert shown_count(mail.browser("charlie").get("/globex/tickets/")) == ""
+
+
+def test_a_letter_that_cannot_be_filed_again_is_counted_once(mail: World) -> None:
+    come_in(letter(sender="nobody at all"))
+    bob = mail.browser("bob")
+    for _ in range(2):
+        bob.send(f"/acme/letters/{digest(mail)}/file/", {})
+    assert shown_count(bob.get("/acme/letters/")) == "1"
+
+
+def test_letters_that_wait_are_counted_while_many_come_at_once(mail: World) -> None:
+    for n in range(8):
+        post(letter(message_id=f"<{n}@customer.example>", body=str(n)), spam="FAIL")
+    while queue_readers.read(LETTERS_QUEUE, wait=0):
+        pass
+    names = [key.rpartition("/")[2] for key in objects(mail)]
+    tenant_id = mail.tenants["acme"].tenant_id
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda name: filing.file(tenant_id, name), names))
+    assert ledger.counted(mail.context("alice", "acme").repository) == len(names) == 8
+
+
+def test_looking_for_letters_counts_those_that_wait_anew(mail: World) -> None:
+    come_in(letter(), spam="FAIL")
+    repository = mail.context("alice", "acme").repository
+    repository.put(WaitingCountItem(repository.tenant_id, WAITING, total=40))
+    alice = mail.browser("alice")
+    assert shown_count(alice.get("/acme/letters/")) == "40"
+    page = text_of(alice.send("/acme/letters/reconcile/", {}, follow=True))
+    assert "The number of letters that wait was put right." in page
+    assert "was put right" not in text_of(alice.send("/acme/letters/reconcile/", {}, follow=True))
+    assert shown_count(alice.get("/acme/letters/")) == "1"

@@ -163,7 +163,9 @@ def _tickets(world: World, where: str) -> None:
     arrived = Envelope(f"first-{where}", f"ada@{where}.example.org", (f"{where}@desk.example.org",), clock.stamp())
     filed = ledger.new(person.repository, keys.digest(f"first {where}"), arrived, size=700, subject="The note")
     text = FromLetter(keys.digest(f"first {where}"), folded="> quoted", marks=("unconfirmed",), cc=("cc@example.org",))
-    creating.create(person, title="The note", requester=ada, companion=LetterRecord(filed), letter=text)
+    creating.create(
+        person, title="The note", requester=ada, companion=LetterRecord(person.repository, filed), letter=text
+    )
     refused = ledger.new(person.repository, keys.digest(f"second {where}"), arrived, size=7, subject="Buy")
     ledger.note(person.repository, refused, state=ledger.WAITING, reason="It is spam.", open_to_people=True)
 

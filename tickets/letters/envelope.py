@@ -93,7 +93,7 @@ def read(text: str) -> tuple[Envelope, str]:
         found = {verdict: receipt.get(f"{verdict}Verdict", {}).get("status") for verdict in VERDICTS}
         envelope = Envelope(
             _checked_name(mail["messageId"]),
-            str(mail.get("source") or "")[:_LONGEST_ADDRESS],
+            str(mail.get("source") or "").strip("<>")[:_LONGEST_ADDRESS],
             tuple(str(one)[:_LONGEST_ADDRESS] for one in receipt["recipients"][:_MOST_RECIPIENTS]),
             clock.stamp(clock.parse(receipt["timestamp"])),
             {verdict: str(status)[:20] for verdict, status in found.items() if status},

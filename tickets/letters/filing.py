@@ -81,9 +81,15 @@ class _Case:
     approved: bool
     desk: TenantContext
     settings: MailSettings
+    known: LetterItem | None = None  # its row, where it waited for somebody
     sender: str = ""
     name: str = ""
     marks: list[str] = field(default_factory=list)
+
+    @property
+    def record(self) -> LetterRecord:
+        """Return what writes the letter's row in the transaction that files it."""
+        return LetterRecord(self.desk.repository, self.item, self.known)
 
     @property
     def is_confirmed(self) -> bool:
@@ -123,7 +129,8 @@ def file(tenant_id: str, name: str, *, approved: bool = False) -> LetterItem | N
     except Unreadable as error:
         sender, subject = _head(raw)
         item = ledger.new(desk.repository, _plain_digest(raw), arrived, size=len(raw), sender=sender, subject=subject)
-        return _note(desk, item, Stays(ledger.REFUSED, str(error)))
+        known = ledger.find(desk.repository, stored.digest_of(item.pk))
+        return _note(desk, item, Stays(ledger.REFUSED, str(error)), known)
     item = ledger.new(
         desk.repository,
         _digest(letter, raw),
@@ -137,7 +144,7 @@ def file(tenant_id: str, name: str, *, approved: bool = False) -> LetterItem | N
     if known is not None and is_known and not (known.state == ledger.FILED and known.object == name):
         _drop_copy(tenant_id, name, known)
         return known
-    case = _Case(tenant, arrived, letter, item, approved, desk, mail_settings.read(desk))
+    case = _Case(tenant, arrived, letter, item, approved, desk, mail_settings.read(desk), known)
     if known is not None and is_known:
         _complete(case, known)
         return known
@@ -145,7 +152,7 @@ def file(tenant_id: str, name: str, *, approved: bool = False) -> LetterItem | N
         _refuse(case)
         _file(case)
     except Stays as stays:
-        return _note(desk, item, stays)
+        return _note(desk, item, stays, known)
     except AlreadyFiled as already:
         if already.item is not None:
             _drop_copy(tenant_id, name, already.item)
@@ -177,9 +184,18 @@ def _drop_copy(tenant_id: str, name: str, known: LetterItem) -> None:
         ObjectStore("tenant", tenant_id).delete(raw_key(tenant_id, name))
 
 
-def _note(desk: TenantContext, item: LetterItem, stays: Stays) -> LetterItem:
+def _note(desk: TenantContext, item: LetterItem, stays: Stays, known: LetterItem | None = None) -> LetterItem:
+    if known is not None and known.state not in ledger.OPEN:
+        return known
     try:
-        ledger.note(desk.repository, item, state=stays.state, reason=stays.reason, open_to_people=stays.waits)
+        ledger.note(
+            desk.repository,
+            item,
+            state=stays.state,
+            reason=stays.reason,
+            open_to_people=stays.waits,
+            before=known,
+        )
     except AlreadyFiled as already:
         return already.item or item
     return item
@@ -363,9 +379,7 @@ def _comment(case: _Case, author: TenantContext, number: int) -> None:
         then = Status.OPEN if not author.is_agent and Status.OPEN in MOVES[status] else None
         body, text = _text(case, COMMENT_LIMIT, left)
         try:
-            commenting.comment(
-                author, number, body=body, then=then, files=files, companion=LetterRecord(case.item), letter=text
-            )
+            commenting.comment(author, number, body=body, then=then, files=files, companion=case.record, letter=text)
         except Invalid as error:
             if error.field != "status" or attempt + 1 == _TRIES:
                 raise Stays(ledger.REFUSED, error.message) from error
@@ -385,7 +399,7 @@ def _new_ticket(case: _Case, author: TenantContext, person: Requester) -> None:
             title=" ".join(case.letter.subject.split())[:TITLE_LIMIT].strip() or "(no subject)",
             description=body,
             files=files,
-            companion=LetterRecord(case.item),
+            companion=case.record,
             letter=text,
         )
     except Invalid as error:

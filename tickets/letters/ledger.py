@@ -7,18 +7,24 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from portal.dynamo.retry import retrying
 from portal.dynamo.store import Page, Store, Transaction
-from portal.errors import NotFound, TransactionRefused
+from portal.errors import ConditionFailed, NotFound, PortalError, TransactionRefused
 from portal.objects.object_store import ObjectStore
+from portal.schema import keys
 from tickets.letters import stored
 from tickets.letters.envelope import Envelope
 from tickets.letters.stored import LedgerRow, LetterItem, WaitingRow
+from tickets.replies.stored import WAITING as COUNTED
+from tickets.replies.stored import WaitingCountItem
 from tickets.ticket import stored as tickets
 
 FILED, AUTOMATIC, REFUSED, WAITING, DISCARDED = "filed", "automatic", "refused", "waiting", "discarded"
 OPEN: Final = (REFUSED, WAITING)  # somebody may still file or discard them
+CLOSED: Final = "This letter was filed or discarded meanwhile."
 _END: Final = "9"  # sorts behind all moments
-_LETTER: Final = "letter"  # the name of its member in a transaction
+_LETTER, _COUNT = "letter", "waiting letters"  # the names of members of a transaction
+_TRIES: Final = 8  # of a transaction that meets others which count
 _SHOWN: Final = 300  # characters of a sender, a subject and a reason
 
 
@@ -65,28 +71,32 @@ def get(repository: Store, digest: str) -> LetterItem:
     return found
 
 
-def note(repository: Store, item: LetterItem, *, state: str, reason: str, open_to_people: bool = False) -> None:
-    """Write down a letter that becomes no ticket: one PutItem. Nothing changes where it was filed meanwhile."""
+def note(
+    repository: Store,
+    item: LetterItem,
+    *,
+    state: str,
+    reason: str,
+    open_to_people: bool = False,
+    before: LetterItem | None = None,
+) -> None:
+    """Write down a letter that becomes no ticket, and count it where it waits. `before` is its stored row, None for a
+    new letter. Raises AlreadyFiled where somebody else has written it meanwhile."""
     item.state, item.reason = state, reason[:_SHOWN]
     item.waiting = repository.key(stored.waiting) if open_to_people else None
-    transaction = Transaction()
-    transaction.put(item, name=_LETTER, condition=_still_open())
-    try:
-        repository.transact(transaction)
-    except TransactionRefused as refused:
-        _blame(refused)
-        raise
+    _store(repository, item, before)
 
 
 def discard(repository: Store, item: LetterItem) -> None:
     """Say that a letter that waited for somebody becomes no ticket. Raises NotFound where it waits no more."""
+    if item.state not in OPEN:
+        raise NotFound(CLOSED)
+    before = _as_stored(item)
     item.state, item.waiting = DISCARDED, None
-    transaction = Transaction()
-    transaction.put(item, name=_LETTER, condition=LetterItem.state.is_in(*OPEN))
     try:
-        repository.transact(transaction)
-    except TransactionRefused as refused:
-        raise NotFound("This letter was filed or discarded meanwhile.") from refused
+        _store(repository, item, before)
+    except AlreadyFiled as already:
+        raise NotFound(CLOSED) from already
 
 
 def letters(repository: Store, *, after: list[Any] | None = None, limit: int) -> tuple[list[LedgerRow], list[Any]]:
@@ -135,14 +145,13 @@ def of_senders(repository: Store, addresses: Collection[str]) -> Iterator[Ledger
 def forget_sender(repository: Store, digest: str) -> None:
     """Forget who sent a letter and what it was about, and the letter as it came. That it came stays: the same letter
     would else be filed again."""
-    item = get(repository, digest)
+    before = get(repository, digest)
+    item = _as_stored(before)
     ObjectStore("tenant", repository.tenant_id).delete(stored.raw_key(repository.tenant_id, item.object))
     item.sender = item.sent_by = item.subject = item.reason = ""
     item.sent_to, item.waiting = [], None
     item.state = item.state if item.state in (FILED, AUTOMATIC) else DISCARDED
-    transaction = Transaction()
-    transaction.put(item, name=_LETTER, condition=LetterItem.pk.exists())
-    repository.transact(transaction)
+    _store(repository, item, before)
 
 
 @dataclass
@@ -150,7 +159,9 @@ class LetterRecord:
     """Join a letter's row to the change that files it, in the place of the record of a request: the same letter again,
     or the same notification, finds the row and changes nothing."""
 
+    repository: Store
     item: LetterItem
+    before: LetterItem | None = None
 
     def meanwhile(self) -> None:
         """Do nothing: the letter is stored before it is filed."""
@@ -160,15 +171,77 @@ class LetterRecord:
         entry = None if isinstance(told, tuple) else told
         owner = tickets.owner_of(entry.pk if entry else told[0].pk)
         self.item.number, self.item.entry = owner[1] if owner else 0, entry.sk if entry else ""
-        transaction.put(self.item, name=_LETTER, condition=_still_open())
+        _add(transaction, self.repository, self.item, self.before)
 
     def blame(self, refused: TransactionRefused) -> None:
         """Raise AlreadyFiled where the row was what refused the transaction."""
         _blame(refused)
 
 
-def _still_open() -> Any:
-    return LetterItem.pk.does_not_exist() | LetterItem.state.is_in(*OPEN)
+def _store(repository: Store, item: LetterItem, before: LetterItem | None) -> None:
+    """Write a row, with the count. Raises AlreadyFiled."""
+
+    def attempt() -> None:
+        transaction = Transaction()
+        _add(transaction, repository, item, before)
+        try:
+            repository.transact(transaction)
+        except TransactionRefused as refused:
+            _blame(refused)
+            raise
+
+    retrying(attempt, again=is_passing, attempts=_TRIES)
+
+
+def is_passing(error: PortalError) -> bool:
+    """Tell whether a transaction was refused only because it met others, such as those of letters counted with it."""
+    return isinstance(error, TransactionRefused) and error.is_passing()
+
+
+def _add(transaction: Transaction, repository: Store, item: LetterItem, before: LetterItem | None) -> None:
+    """Add a row to a transaction, with the number of letters that wait: exact, since the row has to be as it was."""
+    transaction.put(item, name=_LETTER, condition=_is_as(before))
+    if change := bool(item.waiting) - bool(before and before.waiting):
+        counted = WaitingCountItem(repository.tenant_id, COUNTED)
+        transaction.update(counted, [WaitingCountItem.total.add(change)], name=_COUNT)
+
+
+def _as_stored(item: LetterItem) -> LetterItem:
+    """Return a copy: PynamoDB's items share what they hold with those of `copy`."""
+    return LetterItem.from_raw_data(item.serialize())
+
+
+def _is_as(before: LetterItem | None) -> Any:
+    if before is None:
+        return LetterItem.pk.does_not_exist()
+    waits = LetterItem.waiting.exists() if before.waiting else LetterItem.waiting.does_not_exist()
+    return (LetterItem.state == before.state) & waits
+
+
+def counted(repository: Store) -> int:
+    """Return the number of letters that wait as it is kept: one GetItem."""
+    item = repository.get(WaitingCountItem, keys.tenant, sort=COUNTED, consistent=True)
+    return int(item.total) if item else 0
+
+
+def recount(repository: Store) -> int:
+    """Count the letters that wait anew, and return by how much the kept number was wrong: for letters of before there
+    was one, and for desks that were brought in. A Query for each megabyte of them.
+
+    Changes nothing where the number moves meanwhile: the index may be behind it, and a later run finds out.
+    """
+    before = counted(repository)
+    found = sum(1 for _ in repository.query_all(WaitingRow, stored.waiting))
+    if found == before:
+        return 0
+    item, count = WaitingCountItem(repository.tenant_id, COUNTED), WaitingCountItem.total
+    try:
+        repository.update(
+            item, [count.set(found)], condition=(count == before) if before else count.does_not_exist() | (count == 0)
+        )
+    except ConditionFailed:
+        return 0
+    return found - before
 
 
 def _blame(refused: TransactionRefused) -> None:

@@ -83,6 +83,9 @@ def own_address(tenant: TenantContext) -> str:
 
 def reconciled(found: LettersFound) -> str:
     """Say what a comparison of the bucket with the ledger found."""
+    recounted = " The number of letters that wait was put right." if found.recounted else ""
     if not found.asked:
-        return f"All {amount(found.letters, 'letter')} in the bucket are in the list."
-    return f"{amount(found.asked, 'letter')} in the bucket had been left behind, and will be filed in a moment."
+        return f"All {amount(found.letters, 'letter')} in the bucket are in the list.{recounted}"
+    return (
+        f"{amount(found.asked, 'letter')} in the bucket had been left behind, and will be filed in a moment.{recounted}"
+    )

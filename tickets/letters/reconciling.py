@@ -25,17 +25,20 @@ _SLACK: Final = timedelta(days=1)  # by which a letter's arrival may be before i
 
 @dataclass
 class LettersFound:
-    """Count the letters that were looked at, and those that are handed on again."""
+    """Count the letters that were looked at, and those that are handed on again. `recounted` is by how much the number
+    of those that wait was wrong."""
 
     letters: int = 0
     asked: int = 0
+    recounted: int = 0
 
 
 def desk(tenant_id: str, *, grace: timedelta = GRACE, looked_back: timedelta = LOOKED_BACK) -> LettersFound:
-    """Find the letters of a desk that are in the bucket and not in the ledger, and let them be filed.
+    """Find the letters of a desk that are in the bucket and not in the ledger, and let them be filed. Count those that
+    wait anew.
 
     Costs a list of the bucket for each 1,000 letters of the desk, a Query for each megabyte of the ledger's rows of the
-    last days, and a message for each letter that was left behind.
+    last days and for those that wait, and a message for each letter that was left behind.
     """
     tenant, now, found = tenant_directory.get(tenant_id), clock.now(), LettersFound()
     repository = context.for_system(tenant).repository
@@ -47,6 +50,7 @@ def desk(tenant_id: str, *, grace: timedelta = GRACE, looked_back: timedelta = L
             if name not in known and one.changed_at <= now - grace:
                 arrival.ask(tenant, name)
                 found.asked += 1
+    found.recounted = ledger.recount(repository)
     return found
 
 

@@ -104,7 +104,7 @@ def file_letter(request: TenantRequest, letter: str) -> HttpResponse:
     """File a letter that waits, as a person of the desk wants it."""
     item = _letter(request, letter)
     if item.state not in ledger.OPEN:
-        messages.warning(request, "This letter was filed or discarded meanwhile.")
+        messages.warning(request, ledger.CLOSED)
         return redirect("tickets:letter", letter)
     filed = filing.file(request.tenant.tenant_id, item.object, approved=True)
     if filed is None:

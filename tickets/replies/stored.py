@@ -1,7 +1,8 @@
-"""Declare the table of a desk's mail: its settings, and the Message-IDs that a carrier gave its letters.
+"""Declare the table of a desk's mail: its settings, the Message-IDs that a carrier gave its letters, and the number of
+letters that wait for somebody.
 
-The settings are changed by the platform role, in the transaction of their audit row. The Message-IDs are written as the
-tenant, by a worker.
+The settings are changed by the platform role, in the transaction of their audit row. The others are written as the
+tenant; the platform role reads the number with the desk itself, since each page shows it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from portal.schema.row_forms import RowForm
 from portal.schema.tables import Table
 
 SETTINGS: Final = "SETTINGS"
+WAITING: Final = "WAITING"
 _SENT: Final = "SENT"
 _SENT_PREFIX: Final = keys.beginning(_SENT)
 HISTORY_CHOICES: Final = (0, 1, 5, 20)  # earlier messages that a letter can quote
@@ -28,8 +30,8 @@ MAIL = Table("Support.Mail", "tenant", "tenant_id", "part")
 declare(
     MAIL,
     grants=(
-        Grant("tenant", MAIL, ("GetItem", "PutItem")),
-        Grant("platform", MAIL, ("PutItem", "UpdateItem")),
+        Grant("tenant", MAIL, ("GetItem", "PutItem", "UpdateItem")),
+        Grant("platform", MAIL, ("BatchGetItem", "PutItem", "UpdateItem")),
     ),
 )
 
@@ -83,7 +85,20 @@ class SentItem(Item):
     number = NumberAttribute()
 
 
+class WaitingCountItem(Item):
+    """The number of letters that wait for somebody of the desk; missing while none has waited yet."""
+
+    table = MAIL
+
+    tenant_id = UnicodeAttribute(hash_key=True)
+    part = UnicodeAttribute(range_key=True)
+    total = NumberAttribute(default=0)
+
+
 # --- holdings ---
+
+
+_AMOUNT: Final = row_forms.between(0, 10**9)
 
 
 def _fit(item: Raw, arrival: TenantArrival) -> Raw:
@@ -108,6 +123,9 @@ def _forms() -> tuple[RowForm, ...]:
     }
     return (
         RowForm(MailSettingsItem, lambda own, _: (keys.tenant(own), SETTINGS), begins=SETTINGS, checks=checks),
+        RowForm(
+            WaitingCountItem, lambda own, _: (keys.tenant(own), WAITING), begins=WAITING, checks={"total": _AMOUNT}
+        ),
         RowForm(SentItem, _sent_key, begins=_SENT_PREFIX),
     )
 
