@@ -29,12 +29,12 @@ if not apps.ready:
 
 from delivery.mail import bounces
 from delivery.outbox.stored import OUTBOX
-from delivery.queues import message_handling
+from delivery.queues import message_handling, queue_transport
 from delivery.queues.dispatcher import Dispatcher
 from delivery.queues.limits import Schedule
 from delivery.queues.message_handling import Handled, MessageHandler
 from delivery.queues.periodic_work import PeriodicWork
-from delivery.queues.queue_transport import BATCH, QueueTransport, Received
+from delivery.queues.queue_transport import BATCH, REQUEST, QueueTransport, Received
 from delivery.queues.sender import Sender
 from portal.errors import PortalError, Unavailable
 from portal.load import reporting
@@ -131,7 +131,8 @@ def queue_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 def _received(record: Mapping[str, Any]) -> Received:
     attributes, queue = record.get("attributes", {}), int(record["eventSourceARN"].rpartition("-")[2])
     receives, sent_at = attributes.get("ApproximateReceiveCount", 1), attributes.get("SentTimestamp", 0)
-    return Received(queue, record["body"], record["receiptHandle"], int(receives), int(sent_at) / 1000)
+    request = queue_transport.request_of(record.get("messageAttributes", {}).get(REQUEST, {}).get("stringValue"))
+    return Received(queue, record["body"], record["receiptHandle"], int(receives), int(sent_at) / 1000, request)
 
 
 def _delivered(together: list[Received]) -> list[tuple[Received, Handled]]:

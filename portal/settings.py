@@ -156,7 +156,7 @@ if DEBUG and (BASE_DIR / "proofs").is_dir():
 
 MIDDLEWARE = [
     "portal.web.middleware.HealthMiddleware",
-    "portal.web.middleware.MeterMiddleware",
+    "portal.web.middleware.RequestLogMiddleware",
     "api.edge.edge_middleware.ApiMiddleware",
     "csp.middleware.CSPMiddleware",
     "portal.web.middleware.RequestLimitsMiddleware",
@@ -312,11 +312,16 @@ WHITENOISE_USE_FINDERS = DEBUG
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000_000  # bytes; the longest form is a description of 50,000 characters
 
+# "json": a line of JSON for each record, without anything that people wrote; "line": for people to read.
+LOG_FORMAT: str = env.str("LOG_FORMAT", default="line" if DEBUG else "json")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "formatters": {
+        "line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"},
+        "json": {"()": "portal.logs.json_lines.JsonLines"},
+    },
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
     "root": {"handlers": ["console"], "level": env.str("LOG_LEVEL", default="INFO")},
     "loggers": {
         "botocore": {"level": "WARNING"},

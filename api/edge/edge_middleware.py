@@ -11,9 +11,6 @@ tenant's until it is proved, takes nothing of one and learns nothing of one: `ke
 from __future__ import annotations
 
 import logging
-import re
-import time
-import uuid
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Final
@@ -29,6 +26,7 @@ from api.edge import key_attempts, problem_responses
 from api.edge.problem_responses import RequestProblem
 from api.edge.routing import ApiRequest, ApiRoute
 from portal.errors import NotFound, PortalError
+from portal.logs import request_id as request_ids
 from portal.web import middleware
 from portal.web.access import SAFE, Access
 from portal.web.client_address import client_address
@@ -37,13 +35,13 @@ from tenants.api_keys.key_authentication import ApiCaller, KeyRefused
 from tenants.tenancy import admission
 from tenants.tenancy.admission import NotAdmitted
 
-_GIVEN: Final = re.compile(r"[A-Za-z0-9._-]{8,64}\Z")
-
 
 def request_id(request: HttpRequest) -> str:
     """Return the request's id: that of its header X-Request-Id where it is 8 to 64 plain characters."""
-    given: str = request.headers.get("X-Request-Id", "")
-    return given if _GIVEN.match(given) else uuid.uuid4().hex
+    given: str = request.headers.get(request_ids.HEADER, "")
+    if request_ids.is_one(given):
+        request_ids.use(given)
+    return request_ids.current() or request_ids.new()
 
 
 # --- scripts of other origins ---
@@ -125,8 +123,8 @@ class ApiMiddleware:
 
 
 def _answer(request: HttpRequest) -> HttpResponse:
-    """Answer in one form, whatever happens, and leave a line in the log."""
-    begun, said = time.monotonic(), request_id(request)
+    """Answer in one form, whatever happens."""
+    said = request_id(request)
     request.request_id, request.caller = said, None  # type: ignore[attr-defined]  # an ApiRequest from here on
     try:
         response = _routed(request)
@@ -153,14 +151,6 @@ def _answer(request: HttpRequest) -> HttpResponse:
         response.content = b""
     # Django would log refusals and faults with the address, in which a key may stand.
     response._has_been_logged = True  # type: ignore[attr-defined]
-    log.info(
-        "%s %s %.0f ms key=%s [%s]",
-        _route_of(request),
-        response.status_code,
-        (time.monotonic() - begun) * 1000,
-        caller.prefix if caller else "-",
-        said,
-    )
     return response
 
 

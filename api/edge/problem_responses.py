@@ -143,7 +143,7 @@ def of(error: PortalError, request_id: str) -> HttpResponse:
     if status in (429, 503):
         headers["Retry-After"] = str(getattr(error, "retry_after", 1))
     if status >= 500:
-        log.warning("%s: %s (%s)", code, error.message, error.__cause__)
+        log.warning("%s: %s (%s)", code, error.message, type(error.__cause__).__name__)
     return response(status, code, error.message, request_id=request_id, more=more, headers=headers)
 
 

@@ -17,6 +17,7 @@ from delivery.outbox.event_types import Event
 from delivery.outbox.stored import NO_TENANT, OutboxItem, outbox_row, pending_of, row_parts
 from portal import clock
 from portal.dynamo.store import Transaction
+from portal.logs import request_id
 from tenants.tenancy.context import TenantContext
 
 KEPT_SECONDS: Final = 30 * 86400  # of a row, after which TTL removes it
@@ -105,6 +106,7 @@ def new_row(
         pending=pending_of(row_id),
         due_at=due_at or stamp,
         expires_at=int(time.time()) + kept,
+        request=request_id.current() or None,
     )
 
 

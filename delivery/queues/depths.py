@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from delivery.queues.queue_transport import Depth
 from delivery.queues.stored import DEPTHS, LATEST, DepthsItem
@@ -34,6 +34,15 @@ def write(depths: Sequence[Depth]) -> None:
     """Store what was seen now, as the worker: one PutItem."""
     seen = [[depth.waiting, depth.in_flight, depth.delayed] for depth in depths]
     WORKER.put(DepthsItem(DEPTHS, LATEST, at=clock.stamp(), depths=json.dumps(seen)))
+
+
+def summary() -> dict[str, Any]:
+    """Return how many messages wait in all queues, and how many seconds ago that was seen: one GetItem."""
+    seen = read()
+    if seen is None:
+        return {"waiting": None}
+    age = (clock.now() - seen.at).total_seconds()
+    return {"waiting": sum(depth.total for depth in seen.queues), "seen": round(age), "late": seen.is_late}
 
 
 def read() -> Depths | None:

@@ -16,6 +16,7 @@ from delivery.queues import queue_sets
 from delivery.queues.queue_transport import Message, QueueTransport
 from portal import clock
 from portal.errors import Unavailable
+from portal.logs import request_id
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,6 @@ def send(kind: str, tenant_id: str, name: str, *, queues: Collection[int]) -> No
     transport = QueueTransport("delivery")
     known = [queue for queue in queues if 0 <= queue < transport.queues]
     ours = known or sorted(queue_sets.without_allocation(tenant_id, transport.queues))
-    message = Message(tenant_id, name, clock.stamp(), 0, kind)
+    message = Message(tenant_id, name, clock.stamp(), 0, kind, request=request_id.current())
     if transport.send(random.choice(ours), [message]):  # noqa: S311  # a choice among queues is no secret
         raise Unavailable("The queues did not take the message.")

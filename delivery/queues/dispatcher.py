@@ -212,7 +212,9 @@ def _offers(row: OutboxItem) -> list[Offer]:
     for member in sorted(outbox_rows.due_members(row)):
         index, destination = publisher.member_parts(member)
         where = outbox_rows.here()
-        message = Message(tenant_id, row.event_id, row.timestamp, index, destination, placement=where)
+        message = Message(
+            *(tenant_id, row.event_id, row.timestamp, index, destination), placement=where, request=row.request or ""
+        )
         queues = [int(number) for number in row.queues]
         offers.append(Offer(message, queues, outbox_rows.tried(row, member).ended + 1, row))
     return offers

@@ -31,6 +31,7 @@ from portal.dynamo.store import Store
 from portal.errors import Invalid, NotFound, PortalError, Unavailable
 from portal.load import measurement
 from portal.load.measurement import NoiseTally
+from portal.logs import request_id
 
 log = logging.getLogger("pooldesk.delivery")
 
@@ -111,6 +112,13 @@ class MessageHandler:
 
     def handle(self, received: Received) -> Handled:
         """Deliver, and write what came of it. Returns what is to happen with the message; raises nothing."""
+        with request_id.following(received.message.request):
+            begun = time.monotonic()
+            handled = self._safely(received)
+            _say(received.message, handled.did, (time.monotonic() - begun) * 1000)
+            return handled
+
+    def _safely(self, received: Received) -> Handled:
         waited = _waited(received)
         try:
             handled = self._handle(received.message, received.strikes)
@@ -149,6 +157,19 @@ class MessageHandler:
         except Unavailable:
             outbox_rows.risk(work, begun - 1)
             raise
+
+
+def _say(message: Message, did: str, ms: float) -> None:
+    fields = {
+        "tenant": message.tenant_id,
+        "event": message.event_id,
+        "destination": message.destination,
+        "did": did,
+        "ms": round(ms, 1),
+    }
+    log.info(
+        "Delivery to %s: %s, %.0f ms [%s]", message.destination, did, ms, message.request, extra={"fields": fields}
+    )
 
 
 def _do(kind: Kind, work: DirectWork, strikes: int) -> Handled:

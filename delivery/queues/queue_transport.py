@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Final, TypeVar
 
@@ -25,6 +25,7 @@ from portal.dynamo.client import fan_out
 from portal.dynamo.placement import Placement
 from portal.dynamo.store import chunked
 from portal.errors import Invalid, Unavailable
+from portal.logs import request_id
 from portal.queueing import sqs_client
 from portal.queueing.sqs_client import LONGEST_POLL
 from portal.schema import keys
@@ -37,6 +38,7 @@ BATCH: Final = 10  # entries of one request; AWS, "Amazon SQS quotas"
 RETENTION_SECONDS: Final = 14 * 86400  # the longest that there is
 VISIBILITY_SECONDS: Final = 60  # until a message whose worker has died is seen again, unless receiving says otherwise
 LONGEST_DELAY: Final = 900  # seconds
+REQUEST: Final = "request"  # the attribute of a message with the id of the request that caused it
 _WAIT_SECONDS: Final = 60  # for a queue that was created to be usable; AWS speaks of one second
 ATTRIBUTES: Final = {
     "MessageRetentionPeriod": str(RETENTION_SECONDS),
@@ -51,7 +53,8 @@ class Message:
 
     `postponed` counts how often a consumer has put it behind others because its tenant had enough in flight, and
     `strikes` how often it was being worked on when that ended badly; neither would survive as a count of receives.
-    `placement` says in whose outbox the row is, "" for that of all.
+    `placement` says in whose outbox the row is, "" for that of all. `request` is the id of the request that caused the
+    event. It travels beside the body as an attribute, which workers of before do not ask for.
     """
 
     tenant_id: str
@@ -62,10 +65,12 @@ class Message:
     postponed: int = 0
     strikes: int = 0
     placement: str = ""
+    request: str = field(default="", compare=False)
 
     def body(self) -> str:
         """Return the message as JSON; without a placement where there is none, as a worker of before wants it."""
         fields = asdict(self)
+        del fields["request"]
         if not self.placement:
             del fields["placement"]
         return json.dumps(fields, separators=(",", ":"))
@@ -74,7 +79,10 @@ class Message:
     def read(cls, body: str) -> Message:
         """Return the message of a body. Raises Invalid for what `body` never wrote."""
         try:
-            message = cls(**json.loads(body))
+            stated = json.loads(body)
+            if "request" in stated:
+                raise ValueError("a request id is no part of a body")
+            message = cls(**stated)
             keys.tenant(message.tenant_id)
             texts = (message.event_id, message.timestamp, message.destination)
             if not all(isinstance(text, str) and text for text in texts):
@@ -100,11 +108,12 @@ class Received:
     handle: str
     receives: int
     sent_at: float  # seconds since the epoch
+    request: str = ""
 
     @cached_property
     def message(self) -> Message:
         """The message that the body says. Raises Invalid."""
-        return Message.read(self.body)
+        return replace(Message.read(self.body), request=self.request)
 
     @property
     def strikes(self) -> int:
@@ -153,6 +162,7 @@ class QueueTransport:
                 "MessageBody": message.body(),
                 "MessageGroupId": message.tenant_id,
                 "DelaySeconds": min(delay, LONGEST_DELAY),
+                **({"MessageAttributes": {REQUEST: _attribute(message.request)}} if message.request else {}),
             }
 
         return self._batches("SendMessageBatch", queue, messages, entry)
@@ -168,6 +178,7 @@ class QueueTransport:
             WaitTimeSeconds=min(wait, LONGEST_POLL),
             VisibilityTimeout=visibility,
             MessageSystemAttributeNames=["ApproximateReceiveCount", "SentTimestamp"],
+            MessageAttributeNames=[REQUEST],
         )
         return [_received(queue, raw) for raw in answer.get("Messages", [])]
 
@@ -244,4 +255,14 @@ def _received(queue: int, raw: dict[str, Any]) -> Received:
         raw["ReceiptHandle"],
         int(attributes.get("ApproximateReceiveCount", 1)),
         int(attributes.get("SentTimestamp", 0)) / 1000,
+        request_of(raw.get("MessageAttributes", {}).get(REQUEST, {}).get("StringValue")),
     )
+
+
+def _attribute(text: str) -> dict[str, str]:
+    return {"DataType": "String", "StringValue": text}
+
+
+def request_of(text: object) -> str:
+    """Return the request id in the attribute of a message, "" where there is none of its form."""
+    return str(text) if request_id.is_one(text) else ""

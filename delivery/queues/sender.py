@@ -285,8 +285,23 @@ class Sender:
     def _send_to(self, queue: int, offers: Sequence[Offer]) -> list[Message]:
         messages = [offer.message for offer in offers]
         try:
-            return self._transport.send(queue, messages)
+            refused = self._transport.send(queue, messages)
         except (Rejected, Unavailable) as error:
             # Some of them may have gone; they go twice, and whoever receives them knows them by their id.
             log.warning("%d messages stay in the outbox: %s", len(messages), error.message)
             return messages
+        for message in messages:
+            if message not in refused:
+                _say_sent(message, queue)
+        return refused
+
+
+def _say_sent(message: Message, queue: int) -> None:
+    fields = {
+        "request": message.request,
+        "tenant": message.tenant_id,
+        "event": message.event_id,
+        "destination": message.destination,
+        "queue": queue,
+    }
+    log.info("Sent to queue %d for %s [%s]", queue, message.destination, message.request, extra={"fields": fields})

@@ -26,6 +26,7 @@ from delivery.webhooks.stored import EndpointItem, SecretItem
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import ConditionFailed, Conflict, Invalid, NotFound
+from portal.logs import request_id
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
 from portal.schema import keys
@@ -96,6 +97,8 @@ def _attempt(work: Work, endpoint: EndpointItem, secrets: Sequence[str]) -> tupl
     at, begun = clock.stamp(), time.monotonic()
     body = body_of(work)
     headers = {"content-type": "application/json", "user-agent": _USER_AGENT}
+    if work.row.request:
+        headers[request_id.HEADER.lower()] = work.row.request
     event_id = publisher.delivery_id(work.row, work.index)
     headers |= signatures.headers(secrets, event_id=event_id, timestamp=int(time.time()), body=body)
     note, answer = "", None

@@ -1,4 +1,4 @@
-"""Surround every request: health, its bill, refusals before anything reads it, and pages for what is wrong.
+"""Surround every request: health, bill and log line, refusals before anything reads it, and pages for what is wrong.
 
 Error pages need no database: the engine may be what is wrong.
 """
@@ -6,24 +6,29 @@ Error pages need no database: the engine may be what is wrong.
 from __future__ import annotations
 
 import logging
+import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.exceptions import BadRequest, DisallowedHost, SuspiciousOperation
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, UnreadablePostError
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 from django.shortcuts import render
 
 from portal.dynamo import meter
+from portal.dynamo.meter import Meter
 from portal.errors import LimitReached, NotFound, PortalError, Unavailable
-from portal.web import guest_pages
+from portal.logs import request_id
+from portal.web import guest_pages, readiness
 from portal.web.access import is_guest_path
 from portal.web.stash import Stash
 
 log = logging.getLogger("pooldesk")
+requests_log = logging.getLogger("pooldesk.requests")
 
 _TEMPLATES = {status: f"portal/{status}.html" for status in (400, 403, 404, 429, 503)}
 
@@ -35,7 +40,7 @@ def error_page(request: HttpRequest, error: PortalError) -> HttpResponse:
     status = error.status if error.status in _TEMPLATES else 400
     context: dict[str, Any] = {"reason": error.message, "stash": None}
     if isinstance(error, Unavailable):
-        log.warning("%s %s: %s (%s)", request.method, request.path, error.message, error.__cause__)
+        log.warning("%s (%s)", error.message, type(error.__cause__).__name__)
     wait = error.retry_after if isinstance(error, LimitReached | Unavailable) else None
     if wait is not None:
         context |= {"stash": Stash.of(request), "retry_after": wait}
@@ -160,31 +165,90 @@ def _is_address(text: str) -> bool:
 
 
 class HealthMiddleware(_Middleware):
-    """Answer `/healthz` before everything else: a load balancer sends an address as Host, and plain HTTP.
+    """Answer `/healthz` and `/readyz` before everything else: a load balancer sends an address as Host, and plain HTTP.
 
-    It says that the process answers, and nothing of the engine, which one process cannot mend by restarting;
-    `check_health` is for that.
+    The first says that the process answers, and nothing of the engine, which one process cannot mend by restarting.
+    The second says whether it can serve people now, and how far those who follow are behind; `check_health` says more.
     """
 
-    PATH = "/healthz"
-
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if request.path != self.PATH:
+        answer = {"/healthz": _healthy, "/readyz": _ready}.get(request.path)
+        if answer is None:
             return self.get_response(request)
         if request.method not in ("GET", "HEAD"):
             return HttpResponseNotAllowed(["GET", "HEAD"])
-        return HttpResponse("ok\n", content_type="text/plain", headers={"Cache-Control": "no-store"})
+        response = answer()
+        response["Cache-Control"] = "no-store"
+        return response
 
 
-class MeterMiddleware(_Middleware):
-    """Count the request's calls to DynamoDB; say so in a Server-Timing header where DEBUG is on."""
+def _healthy() -> HttpResponse:
+    return HttpResponse("ok\n", content_type="text/plain")
+
+
+def _ready() -> HttpResponse:
+    found = readiness.look()
+    return JsonResponse(found.said, status=200 if found.is_ready else 503)
+
+
+_LOGGED_METHODS: Final = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
+# As Amazon's load balancers write it, by which a line of theirs is found.
+_TRACE: Final = re.compile(r"(?:^|;)Root=(1-[0-9a-f]{8}-[0-9a-f]{24})(?:;|$)")
+
+
+class RequestLogMiddleware(_Middleware):
+    """Gives each request its id and its bill, and leaves one line about it in the log.
+
+    The line has the route and not the address, which may hold a token or what somebody searches for. With DEBUG on, a
+    Server-Timing header has the bill.
+    """
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        with meter.measure() as bill:
+        begun = time.perf_counter()
+        with request_id.following(request_id.new()), meter.measure() as bill:
             response = self.get_response(request)
-        if settings.DEBUG and bill.calls:
-            response["Server-Timing"] = bill.server_timing()
+            if settings.DEBUG and bill.calls:
+                response["Server-Timing"] = bill.server_timing()
+            response.headers.setdefault(request_id.HEADER, request_id.current())
+            _log(request, response.status_code, (time.perf_counter() - begun) * 1000, bill)
         return response
+
+
+def _log(request: HttpRequest, status: int, ms: float, bill: Meter) -> None:
+    match = request.resolver_match
+    method = request.method if request.method in _LOGGED_METHODS else "?"
+    route = f"/{match.route}" if match else "?"
+    fields: dict[str, Any] = {
+        "method": method,
+        "route": route,
+        "status": status,
+        "ms": round(ms, 1),
+        "trips": bill.trips,
+        "read_units": bill.read_units,
+        "write_units": bill.write_units,
+        **_who(request),
+    }
+    if trace := _TRACE.search(request.headers.get("X-Amzn-Trace-Id", "")):
+        fields["trace"] = trace[1]
+    requests_log.info(
+        "%s %s %s %.0f ms %d trips [%s]",
+        *(method, route, status, ms, bill.trips, request_id.current()),
+        extra={"fields": fields},
+    )
+
+
+def _who(request: HttpRequest) -> dict[str, str]:
+    """Return the ids of the tenant and of the person or API key that asked, and of the operator who acts for them."""
+    caller = getattr(request, "caller", None)  # of the API
+    desk = getattr(request, "tenant", None) or getattr(caller, "tenant", None)
+    user = getattr(request, "user", None)
+    acting = getattr(request, "acting", None)
+    found = {
+        "tenant": getattr(desk or getattr(request, "desk", None), "tenant_id", ""),
+        "actor": getattr(desk, "user_id", "") or getattr(user, "id", ""),
+        "operator": getattr(acting, "operator_id", ""),
+    }
+    return {name: str(value) for name, value in found.items() if value}
 
 
 class ErrorPageMiddleware(_Middleware):
@@ -203,6 +267,6 @@ class ErrorPageMiddleware(_Middleware):
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if isinstance(exception, CLIENT_FAULTS):
-            log.warning("%s %s: refused (%s)", request.method, request.path, type(exception).__name__)
+            log.warning("A request was refused: %s", type(exception).__name__)
             return bad_request(request)
         return error_page(request, exception) if isinstance(exception, PortalError) else None

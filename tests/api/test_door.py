@@ -164,7 +164,7 @@ def test_the_log_has_a_line_for_each_request_and_no_key(client: ApiClient, caplo
         client.ask(f"/{client.key}?{client.key}")
         client.ask("/tickets", Authorization=f"Basic {client.key}", X_Request_Id=client.key)
         client.call(client.key, "/tickets")
-    lines = [r.getMessage() for r in caplog.records if r.name == "pooldesk.api"]
+    lines = [r.getMessage() for r in caplog.records if r.name == "pooldesk.requests"]
     assert len(lines) == 4
     assert lines[0].startswith("GET /api/v1/tickets/<ticket_number:number> 200")
     assert "[my-request-1]" in lines[0]

@@ -80,6 +80,7 @@ PLATFORM = {
 CONNECTION = {
     "portal.load.reporting",
     "portal.dynamo.platform",
+    "portal.dynamo.probe",
     "portal.dynamo.provisioning",
     "portal.dynamo.store",  # in bulk, as the role of the seed
     "portal.streams.worker",

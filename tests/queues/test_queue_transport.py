@@ -5,6 +5,7 @@ from __future__ import annotations
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -169,6 +170,16 @@ def test_errors_of_the_service_are_errors_of_ours(engine: None, code: str, statu
     answer = {"Error": {"Code": code, "Message": "made up"}, "ResponseMetadata": {"HTTPStatusCode": status}}
     with sqs_answering("SendMessageBatch", answer, status=status), pytest.raises(error):
         QueueTransport().send(0, [message()])
+
+
+def test_a_message_brings_the_id_of_its_request_beside_its_body(engine: None) -> None:
+    transport = QueueTransport()
+    transport.create_all()
+    transport.send(0, [replace(message(), request="my-request-1")])
+    transport.send(0, [message()])
+    received = [one for _ in range(2) for one in transport.receive(0, wait=1)]
+    assert sorted(one.message.request for one in received) == ["", "my-request-1"]
+    assert all("request" not in one.body for one in received), "workers of before would refuse it"
 
 
 text = st.text(min_size=1, max_size=40)

@@ -26,6 +26,7 @@ class _Stored:
     visible_at: float
     receives: int = 0
     handle: str = ""
+    request: str = ""
 
 
 class QueuesInMemory(QueueTransport):
@@ -55,7 +56,9 @@ class QueuesInMemory(QueueTransport):
         with self._changed:
             for message in messages:
                 visible_at = time.monotonic() + delay / HASTE if delay else 0.0
-                self._stored.append(_Stored(next(self._numbers), queue, message.body(), visible_at))
+                self._stored.append(
+                    _Stored(next(self._numbers), queue, message.body(), visible_at, request=message.request)
+                )
             self._changed.notify_all()
         return []
 
@@ -73,7 +76,7 @@ class QueuesInMemory(QueueTransport):
                 stored.receives += 1
                 stored.visible_at = time.monotonic() + visibility
                 stored.handle = f"{stored.number}/{stored.receives}"
-                received.append(Received(queue, stored.body, stored.handle, stored.receives, 0.0))
+                received.append(Received(queue, stored.body, stored.handle, stored.receives, 0.0, stored.request))
             return received
 
     def delete(self, queue: int, handles: Sequence[str]) -> list[str]:
