@@ -194,7 +194,7 @@ TEMPLATES = [
         "OPTIONS": {"context_processors": _CONTEXT_PROCESSORS},
     },
 ]
-FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
+FORM_RENDERER = "portal.web.jinja.PageForms"
 
 # --- accounts, sessions, mail ---
 

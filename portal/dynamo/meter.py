@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final, Protocol
 
 _current: ContextVar[Meter | None] = ContextVar("meter", default=None)
@@ -150,9 +151,7 @@ def attribute_size(value: dict[str, Any]) -> int:
         case "S":
             return len(str(content).encode())
         case "N":
-            number = str(content)
-            digits = number.lstrip("-").replace(".", "").strip("0")
-            return math.ceil(len(digits) / 2) + 1 + number.startswith("-")
+            return _number_size(str(content))
         case "B":
             return len(bytes(content))
         case "BOOL" | "NULL":
@@ -170,14 +169,19 @@ def attribute_size(value: dict[str, Any]) -> int:
     raise ValueError(f"unknown attribute type {kind}")
 
 
+@lru_cache(maxsize=4096)
+def _number_size(number: str) -> int:
+    digits = number.lstrip("-").replace(".", "").strip("0")
+    return math.ceil(len(digits) / 2) + 1 + number.startswith("-")
+
+
 def item_size(item: dict[str, dict[str, Any]]) -> int:
     """Return the bytes that AWS counts for an item: names and values."""
-    size = 0
-    for name, value in item.items():
+    size = sum(map(len, item)) if "".join(item).isascii() else sum(len(name.encode()) for name in item)
+    for value in item.values():
         text = value.get("S")
         # Most attributes are short texts, and every page counts all that it read.
         size += len(text) if text is not None and text.isascii() else attribute_size(value)
-        size += len(name.encode())
     return size
 
 

@@ -88,14 +88,14 @@ def in_use() -> str:
     return _in_use.get()
 
 
-def address(route: str) -> str:
-    """Return the address of a route without arguments, for the desk in use. A page asks for the same ones again."""
-    return _address(in_use(), get_script_prefix(), route)
+def address(route: str, *args: Any) -> str:
+    """Return the address of a route for the desk in use. A page asks for the same ones again."""
+    return _address(in_use(), get_script_prefix(), route, *args)
 
 
-@lru_cache(maxsize=4096)
-def _address(desk: str, script_prefix: str, route: str) -> str:
-    return reverse(route)
+@lru_cache(maxsize=4096, typed=True)
+def _address(desk: str, script_prefix: str, route: str, *args: Any) -> str:
+    return reverse(route, args=args)
 
 
 def desk_of(address: str) -> str:

@@ -15,10 +15,12 @@ from importlib import import_module
 from itertools import zip_longest
 from typing import Any, Final
 
+from django.forms.renderers import TemplatesSetting
+from django.http import HttpRequest
 from django.middleware.csrf import get_token
 from django.template import defaultfilters
 from django.templatetags.static import static
-from django.urls import reverse
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from jinja2 import Environment, StrictUndefined, Template, Undefined, pass_context
 from jinja2.runtime import Context
@@ -97,7 +99,16 @@ def environment(*, libraries: Sequence[str], **options: Any) -> Environment:
 
 def url(route: str, *args: Any) -> str:
     """Return an address of the desk in use."""
-    return reverse(route, args=args) if args else desk_prefix.address(route)
+    return desk_prefix.address(route, *args)
+
+
+class PageForms(TemplatesSetting):
+    """The renderer of forms. Nearly all lists of errors are empty, and cost no template."""
+
+    def render(self, template_name: str, context: dict[str, Any], request: HttpRequest | None = None) -> SafeString:
+        if template_name.startswith("django/forms/errors/") and not context["errors"]:
+            return SafeString("")
+        return SafeString(super().render(template_name, context, request))
 
 
 @pass_context
@@ -108,15 +119,15 @@ def form_guard(context: Context, kept: str = "") -> Markup:
     engine is down; where the tenant is known, the page belongs to that one.
     """
     request = context["request"]
-    token = getattr(request, "csrf_input", None)  # each call of get_token makes another mask of the same secret
-    if token is None:
-        token = Markup('<input type="hidden" name="csrfmiddlewaretoken" value="{}">').format(get_token(request))
-        request.csrf_input = token
     tenant = getattr(request, "tenant", None)
     mark = tenant.page_mark if tenant else kept
-    if not mark:
-        return token
-    return token + Markup('<input type="hidden" name="{}" value="{}">').format(PAGE_MARK, mark)
+    made: tuple[str, Markup] | None = getattr(request, "form_guard", None)  # a page has several forms
+    if made is None or made[0] != mark:
+        inputs = Markup('<input type="hidden" name="csrfmiddlewaretoken" value="{}">').format(get_token(request))
+        if mark:
+            inputs += Markup('<input type="hidden" name="{}" value="{}">').format(PAGE_MARK, mark)
+        made = request.form_guard = mark, inputs
+    return made[1]
 
 
 @pass_context

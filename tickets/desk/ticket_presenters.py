@@ -177,19 +177,22 @@ class TimelineEntry:
 
 
 def timeline_entry(item: ActivityItem, *, is_agent: bool = False) -> TimelineEntry:
-    changes = [{"label": LABELS.get(c.field, c.field), "before": c.before, "after": c.after} for c in item.changes]
-    at, owner = clock.parse(item.at), stored.owner_of(item.pk) if item.files else None
+    of: dict[str, Any] = item.attribute_values  # attributes are descriptors, and a page reads hundreds of them
+    changes = [
+        {"label": LABELS.get(c.field, c.field), "before": c.before, "after": c.after} for c in of.get("changes") or ()
+    ]
+    owner = stored.owner_of(of["pk"]) if of.get("files") else None
     return TimelineEntry(
-        id=stored.entry_id(item.sk),
-        kind=item.kind,
-        author_name=item.author_name,
-        at=at,
-        body=item.body,
-        verb=item.verb,
+        id=stored.entry_id(of["sk"]),
+        kind=of["kind"],
+        author_name=of["author_name"],
+        at=clock.parse(of["at"]),
+        body=of.get("body") or "",
+        verb=of.get("verb") or "",
         changes=changes,
-        delivery=delivery_line(item),
-        files=file_lines(owner[1], item.files) if owner else [],
-        letter=letter_line(item.letter, is_agent=is_agent),
+        delivery=delivery_line(item) if of.get("delivery") else None,
+        files=file_lines(owner[1], of["files"]) if owner else [],
+        letter=letter_line(of["letter"], is_agent=is_agent) if of.get("letter") else None,
     )
 
 
