@@ -2,6 +2,7 @@ from django.urls import include, path, register_converter
 from django.urls.converters import IntConverter
 
 from portal.web.desk_prefix import desk_pages
+from tickets.articles import urls as article_urls
 from tickets.attachments import views as file_views
 from tickets.dashboards import views as dashboard_views
 from tickets.data import views as data_views
@@ -112,6 +113,7 @@ urlpatterns = [
     desk_pages(path("tickets/", include(_ticket_pages))),
     desk_pages(path("search/", include(_search_pages))),
     desk_pages(path("requesters/", include(_requester_pages))),
+    desk_pages(path("articles/", include(article_urls.desk_pages))),
     desk_pages(path("letters/", include(_letter_pages))),
     desk_pages(path("desk/settings/person/", include(_person_pages))),
     desk_pages(path("desk/settings/mail/", include(_mail_pages))),

@@ -21,6 +21,7 @@ from portal.schema import registry, tables
 from tenants.api_keys.stored import API_KEYS
 from tenants.audit_trail.stored import AUDIT, audit_actor_key
 from tenants.membership.stored import INVITES, MEMBERS, UNREACHED
+from tickets.articles.stored import ARTICLES
 from tickets.desk_export.stored import EXPORT_PARTS
 from tickets.letters.stored import LETTERS
 from tickets.outside.stored import OUTSIDE
@@ -47,6 +48,7 @@ ACTIONS: Final = {
     ANSWERS: ("GetItem", "UpdateItem"),
     SEARCH: ("Query", "BatchGetItem"),
     EXPORT_PARTS: ("GetItem",),
+    ARTICLES: ("GetItem", "Query", "BatchGetItem"),
     REQUESTERS: ("GetItem", "PutItem", "Query", "BatchGetItem"),
     MAIL: ("GetItem", "PutItem"),
     OUTSIDE: ("BatchGetItem", "GetItem"),

@@ -21,6 +21,7 @@ from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import TenantItem, TenantStatus
+from tickets.articles import articles
 from tickets.attachments import stored as file_keys
 from tickets.desk import lists, timelines
 from tickets.requesters import requester_list
@@ -60,6 +61,7 @@ class Target:
     deliveries: list[dict[str, str]] = field(default_factory=list)  # names and sort keys of real ones
     requesters: list[str] = field(default_factory=list)  # ids of people outside the desk
     requester_texts: set[str] = field(default_factory=set)  # their ids and addresses
+    article_texts: set[str] = field(default_factory=set)  # titles of articles, drafts included
     files: list[str] = field(default_factory=list)  # ids of files of tickets
     api_keys: list[str] = field(default_factory=list)  # prefixes
     api_key_texts: set[str] = field(default_factory=set)  # ids and digests of keys
@@ -145,6 +147,7 @@ def _sample(tenant: TenantContext) -> Target:
     target.summaries.sort(key=lambda s: int(s.number))
     _read_collections(target)
     _read_webhooks(target)
+    target.article_texts = {row.title for row in articles.rows(tenant)}
     for person in requester_list.page(tenant, typed="", after="", limit=_CANDIDATES).people:
         target.requesters.append(person.id)
         target.requester_texts |= {person.id, *person.addresses}
@@ -194,6 +197,7 @@ def texts_of(target: Target) -> set[str]:
         {s.title for s in target.summaries}
         | people
         | target.requester_texts
+        | target.article_texts
         | target.webhook_texts
         | target.api_key_texts
         | {*target.files}

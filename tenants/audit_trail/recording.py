@@ -86,6 +86,12 @@ class AuditAction(StrEnum):
     REQUESTER_MERGED = "requester.merged", "merged another person into the requester"
     REQUESTER_LINKS_REVOKED = "requester.links_revoked", "revoked the links of the requester"
     REQUESTER_MERGE_UNDONE = "requester.merge_undone", "undid a merge into the requester"
+    ARTICLE_CREATED = "article.created", "began the article"
+    ARTICLE_CHANGED = "article.changed", "changed the draft of the article"
+    ARTICLE_PUBLISHED = "article.published", "published the article"
+    ARTICLE_WITHDRAWN = "article.withdrawn", "withdrew the article"
+    ARTICLE_DELETED = "article.deleted", "deleted the article"
+    HELP_SECTIONS_CHANGED = "help.sections_changed", "changed the sections of the help centre of"
     TICKETS_HANDED_ON = "tickets.handed_on", "reassigned the tickets of"
     TICKETS_RESTORED = "tickets.restored", "restored"  # to what they were at a time
     USER_CREATED = "user.created", "created the account of"

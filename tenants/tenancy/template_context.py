@@ -84,6 +84,7 @@ _SECTIONS: Final = {
         "requesters",
     ),
     **dict.fromkeys(("tickets:letters", "tickets:letters_waiting", "tickets:letter"), "letters"),
+    **dict.fromkeys(("tickets:articles", "tickets:article", "tickets:article_edit"), "articles"),
     "tenants:account": "account",
     "tenants:password_change": "account",
     "tenants:security": "account",

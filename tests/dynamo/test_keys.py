@@ -28,6 +28,7 @@ from proofs.isolation import keys as proof_keys
 from tenants.audit_trail.stored import audit_actor_key, audit_entity_key
 from tenants.sign_in.stored import attempts_key, email_key, user_key
 from tenants.tenancy.stored import placed_key, slug_key
+from tickets.articles import stored as article_keys
 from tickets.attachments import stored as file_keys
 from tickets.counting import stored as aggregate_keys
 from tickets.data import stored as import_keys
@@ -79,6 +80,8 @@ TENANT_BUILDERS: dict[Callable[..., str], st.SearchStrategy[tuple[Any, ...]]] = 
     requester_keys.people: st.just(()),
     requester_keys.addresses: st.just(()),
     requester_keys.merged_people: st.just(()),
+    article_keys.article: st.tuples(st.integers(1, 10**12)),
+    article_keys.centre: st.just(()),
     letter_keys.letter: st.tuples(parts),
     letter_keys.ledger: st.just(()),
     letter_keys.waiting: st.just(()),
@@ -143,7 +146,7 @@ def sample(build: Callable[..., str], tenant_id: Any) -> Any:
         door_keys.pooled_answer: ("c", "POST", "/x", "k"),
         ticket_keys.tenant_requester: ("rq_" + "0" * 32,), requester_keys.requester: ("rq_" + "0" * 32,),
         requester_keys.address: ("a",), file_keys.files: (file_keys.BUCKETS[0],),
-        letter_keys.letter: ("d",),
+        letter_keys.letter: ("d",), article_keys.article: (1,),
         outbox_keys.outbox_row: ("f" * 32,), audit_actor_key: ("a",), audit_entity_key: ("user", "e"),
     }  # fmt: skip
     return build(tenant_id, *fixed.get(build, TENANT_READERS.get(build, ())))

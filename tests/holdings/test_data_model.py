@@ -31,9 +31,9 @@ MODEL = PAGE.with_suffix(".json")
 
 # Entities of which a used desk has no item, bases of others, and those with an attribute for each count.
 WITHOUT_EXAMPLE = {
-    "AggregateItem", "AuthenticatorItem", "CertificateItem", "CountsItem", "DamageItem", "DepthsItem", "FenceItem",
-    "FinishedShardItem", "FrozenItem", "JobItem", "PartItem", "PasskeyItem", "PurgeItem", "Recent", "RecoveryItem",
-    "ReplayedItem", "RoundItem", "SearchItem", "SuppressedItem", "VerifiedItem", "WatermarkItem",
+    "AggregateItem", "ArticleItem", "AuthenticatorItem", "CertificateItem", "CountsItem", "DamageItem", "DepthsItem",
+    "FenceItem", "FinishedShardItem", "FrozenItem", "JobItem", "PartItem", "PasskeyItem", "PurgeItem", "Recent",
+    "RecoveryItem", "ReplayedItem", "RoundItem", "SearchItem", "SuppressedItem", "VerifiedItem", "WatermarkItem",
 }  # fmt: skip
 
 

@@ -42,6 +42,8 @@ ACMES = {
     "desk": "acme",
     "rest": "7/",
     "number": "7",
+    "version": "1",
+    "section": "abc0123456789",
     "uid": "MQ",
     "token": "abc-def",
     "object_id": "a" * 32,

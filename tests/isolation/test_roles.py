@@ -19,6 +19,9 @@ WEBHOOKS = "desk/settings/webhooks/"
 ENDPOINT = f"{WEBHOOKS}<str:endpoint>/"
 REQUESTERS = "requesters/"
 REQUESTER = f"{REQUESTERS}<str:requester>/"
+ARTICLES = "articles/"
+ARTICLE = f"{ARTICLES}<int:number>/"
+VERSION = f"{ARTICLE}versions/<int:version>/"
 LETTERS = "letters/"
 LETTER = f"{LETTERS}<str:letter>/"
 DELIVERY = f"{ENDPOINT}deliveries/<str:delivery>/"
@@ -26,12 +29,15 @@ PAGES = {
     Role.VIEWER: (
         "", "desk/leave/", "tickets/", "tickets/updates/", "tickets/people/", "tickets/export/",
         f"{TICKET}follow/", "desk/mail/",
+        ARTICLES, ARTICLE,
         TICKET, f"{TICKET}updates/", "search/", "search/suggest/", f"{TICKET}files/", f"{TICKET}files/<str:file_id>/",
     ),
     Role.AGENT: (
         REQUESTERS, f"{REQUESTERS}new/", f"{REQUESTERS}options/", REQUESTER,
         f"{REQUESTER}beside/<ticket_number:number>/",
         *(f"{REQUESTER}{act}/" for act in ("edit", "merge", "separate")),
+        f"{ARTICLES}new/", f"{ARTICLES}options/", VERSION, f"{VERSION}restore/",
+        *(f"{ARTICLE}{act}/" for act in ("edit", "publish", "withdraw", "versions")),
         LETTERS, f"{LETTERS}waiting/", LETTER,
         *(f"{LETTER}{act}/" for act in ("original", "raw", "file", "discard")),
         "tickets/new/", "tickets/files/", "tickets/bulk/", "tickets/bulk/undo/", "tickets/dashboard/",
@@ -43,6 +49,7 @@ PAGES = {
         "desk/invitations/", "desk/invitations/<str:invite>/resend/", "desk/invitations/<str:invite>/revoke/",
         "desk/audit/", "desk/audit/export/", "desk/settings/usage/",
         "desk/settings/mail/", "desk/settings/mail/sender/", "desk/settings/mail/check/",
+        f"{ARTICLE}delete/", *(f"{ARTICLES}sections/{rest}" for rest in ("", "<str:section>/", "<str:section>/move/")),
         f"{LETTERS}reconcile/", "tickets/files/usage/", f"{TICKET}files/<str:file_id>/remove/",
         "tickets/past/", "tickets/past/restore/", f"{TICKET}past/", "desk/members/past/",
         "desk/members/past/restore/",

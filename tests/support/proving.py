@@ -18,12 +18,15 @@ from proofs.isolation import mutants, targets
 from proofs.isolation.data_attack import AttackPlan
 from proofs.isolation.walk import api_tricks, http_attack, portal_tricks
 from proofs.isolation.walk.http_request import api_routes, routes
+from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy.roles import Role
 from tests.support import commands, embedded
 from tests.support.commands import Ended
 from tests.support.endpoints import endpoint, tell, work_off
 from tests.support.placed import BRIDGE, SILO, desk
 from tests.support.world import World
+from tickets.articles import article_changes
+from tickets.articles.articles import Text
 from tickets.desk import commenting, creating
 from tickets.requesters import requesters
 
@@ -43,6 +46,7 @@ def three_tenants() -> World:
             number = creating.create(author, title=f"Only {where} knows of {n}", description=f"A secret of {where}")
             commenting.comment(author, number, body=f"What {where} says")
         requesters.ensure(author, f"somebody@{where}.invalid", name=f"A customer of {where}")
+        article_changes.create(author, Text(f"A draft of {where}", f"What {where} writes"), by=SYSTEM)
         endpoint(author, f"https://hooks.{where}.invalid/in")
         tell(world.context(who, where), 1)
         work_off(author)

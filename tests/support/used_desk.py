@@ -47,6 +47,8 @@ from tests.support.folding import Follower, put_aside
 from tests.support.searching import index_all
 from tests.support.stored import put_all, unguarded
 from tests.support.world import World
+from tickets.articles import article_changes, sections
+from tickets.articles.articles import Text
 from tickets.attachments import attachments
 from tickets.counting import stream_barrier
 from tickets.counting.stored import MarkerItem
@@ -158,6 +160,11 @@ def _tickets(world: World, where: str) -> None:
     by = Actor(person.user_id, "", "127.0.0.1")
     mail_settings.change(person, values={"signature": "Yours, us", "blocked": ["@spam.example"]}, version=0, by=by)
     looks.change(person, values={"name": "Help", "colour": "#0a6a7b", "language": "de"}, version=0, by=by)
+    section = sections.add(person, "Printers", by=by)
+    for is_public in (True, False):
+        text = Text("Printers that burn", "Use *water*.", section.id, is_public)
+        article = article_changes.create(person, text, by=by)
+        article_changes.publish(person, int(article.number), text, edit=1, by=by)
     commenting.comment(person, number, body="It works again.", cc=[f"grace@{where}.example.org"])
     message_ids.remember(person, "0100018f-one-000000", number)
     arrived = Envelope(f"first-{where}", f"ada@{where}.example.org", (f"{where}@desk.example.org",), clock.stamp())

@@ -27,6 +27,8 @@ from tenants.audit_trail.stored import AUDIT
 from tenants.membership.stored import MEMBERS, UNREACHED
 from tenants.sign_in.stored import USERS, email_key, user_key
 from tenants.tenancy.stored import MEMBERSHIPS, slug_key
+from tickets.articles import stored as article_keys
+from tickets.articles.stored import ARTICLES
 from tickets.outside.stored import LOOKS, OUTSIDE
 from tickets.replies.stored import MAIL
 from tickets.replies.stored import SETTINGS as MAIL_SETTINGS
@@ -54,6 +56,7 @@ _OF_TENANTS: Final = (
     DELIVERIES,
     API_KEYS,
     REQUESTERS,
+    ARTICLES,
     MAIL,
     OUTSIDE,
 )
@@ -92,6 +95,8 @@ class Draw:
             return webhook_keys.log_partition(target.id, rng.choice(target.endpoints or [_NO_ENDPOINT]))
         if table == REQUESTERS:
             return self._of_requesters(target, index)
+        if table == ARTICLES:
+            return rng.choice([article_keys.centre(target.id), article_keys.article(target.id, 1)])
         person = rng.choice(target.members) if target.members else None
         if table == USERS and person:
             return rng.choice([user_key(person.id), email_key(person.email), slug_key(target.tenant.slug)])
@@ -114,6 +119,7 @@ class Draw:
             ENDPOINTS: self.other.endpoints or [_NO_ENDPOINT],
             SECRETS: self.other.endpoints or [_NO_ENDPOINT],
             REQUESTERS: [requester_keys.PROFILE],
+            ARTICLES: [article_keys.DRAFT, article_keys.PUBLISHED, article_keys.CENTRE],
             MAIL: [MAIL_SETTINGS],
             OUTSIDE: [LOOKS],
             API_KEYS: self.other.api_keys or [_NO_API_KEY],

@@ -1,0 +1,135 @@
+"""Read the catalogue of published articles: lists, the search and suggestions are made from it.
+
+A process remembers the catalogue of a desk by its edition. So a reader sends one request: for the centre's item, which
+says whether the edition is still the same, or for all of the catalogue. Guests have a catalogue of their own, for which
+no card of an article for the desk is read.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from portal.bounded_cache import BoundedCache
+from tenants.tenancy.context import TenantContext
+from tickets.articles import stored
+from tickets.articles.stored import CATALOGUE_ROWS, CENTRE, FOR_GUESTS, FOR_MEMBERS, CardItem, CentreItem
+from tickets.search.index import postings
+from tickets.search.stored import UNREADABLE
+
+_REMEMBERED: Final = 32  # catalogues, some MB each at most
+
+
+class Section(NamedTuple):
+    """A section of the help centre."""
+
+    id: str
+    name: str
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class Card:
+    """A published article in a list."""
+
+    number: int
+    title: str
+    lead: str
+    section: str
+    is_public: bool
+    published_at: str
+
+
+@dataclass(frozen=True)
+class CatalogueTerms:
+    """Terms in order, each with its encoded postings."""
+
+    terms: list[bytes]
+    entries: list[bytes]
+
+    @classmethod
+    def of(cls, terms: Mapping[bytes, Mapping[int, int]]) -> CatalogueTerms:
+        ordered = sorted(terms)
+        return cls(ordered, [postings.encode(terms[term]) for term in ordered])
+
+    def between(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the terms within these bounds, both included, with their postings."""
+        at = slice(bisect_left(self.terms, low), bisect_right(self.terms, high))
+        return zip(self.terms[at], self.entries[at], strict=True)
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """The published articles that somebody may read, as of an edition of the help centre."""
+
+    edition: int = 0
+    sections: tuple[Section, ...] = ()
+    cards: Mapping[int, Card] = field(default_factory=dict)
+    _blocks: Sequence[tuple[int, int, bytes]] = ()  # number, version of the tokenizer, words
+
+    @property
+    def groups(self) -> list[tuple[Section | None, list[Card]]]:
+        """Return the sections that have articles, in order, each with its articles by title. None comes last: articles
+        without a section, or of one that was deleted."""
+        by_section: dict[str, list[Card]] = defaultdict(list)
+        known = {section.id for section in self.sections}
+        for one in sorted(self.cards.values(), key=lambda card: (card.title.casefold(), card.number)):
+            by_section[one.section if one.section in known else ""].append(one)
+        places: list[Section | None] = [*self.sections, None]
+        return [(place, found) for place in places if (found := by_section[place.id if place else ""])]
+
+    @cached_property
+    def words(self) -> Mapping[int, CatalogueTerms]:
+        """The terms of all articles by versions of the tokenizer."""
+        found: dict[int, dict[bytes, dict[int, int]]] = defaultdict(lambda: defaultdict(dict))
+        for number, version, block in self._blocks:
+            try:
+                for term, posting in postings.block_entries(block):
+                    found[version][term][number] = posting[0]
+            except UNREADABLE:
+                continue  # of an article that was tampered with, no words are found
+        return {version: CatalogueTerms.of(terms) for version, terms in found.items()}
+
+
+def sections_of(item: CentreItem) -> tuple[Section, ...]:
+    """Return the sections of a help centre in their order."""
+    return tuple(Section(*one) for one in json.loads(item.sections))
+
+
+def read_centre(tenant: TenantContext) -> CentreItem:
+    """Return the help centre's own item, an empty one where nothing was written yet: one GetItem."""
+    key = tenant.repository.key(stored.centre)
+    return tenant.repository.get(CentreItem, stored.centre, sort=CENTRE, consistent=True) or CentreItem(key, CENTRE)
+
+
+def read(desk: TenantContext, *, public: bool) -> Catalogue:
+    """Return the catalogue: one GetItem where this process remembers it, else one Query for each MB."""
+    key = (desk.tenant_id, public)
+    known = _known.get(key)
+    if known is not None and int(read_centre(desk).edition) == known.edition:
+        return known
+    bounds = FOR_GUESTS if public else FOR_MEMBERS
+    rows = [*desk.repository.query_all(CATALOGUE_ROWS, stored.centre, between=bounds, consistent=True)]
+    centre = next((one for one in rows if isinstance(one, CentreItem)), None)
+    cards = [one for one in rows if isinstance(one, CardItem)]
+    made = Catalogue(
+        int(centre.edition) if centre else 0,
+        sections_of(centre) if centre else (),
+        {int(one.number): _card(one) for one in cards},
+        [(int(one.number), int(one.words_version), one.words) for one in cards],
+    )
+    _known.put(key, made)
+    return made
+
+
+def _card(item: CardItem) -> Card:
+    return Card(int(item.number), item.title, item.lead, item.section, bool(item.is_public), item.published_at)
+
+
+_known: Final[BoundedCache[tuple[str, bool], Catalogue]] = BoundedCache(_REMEMBERED)
+forget: Final = _known.clear  # as a process that was just started

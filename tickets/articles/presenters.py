@@ -1,0 +1,165 @@
+"""Articles as templates show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
+from typing import Any, Final, NamedTuple
+
+from django.urls import reverse
+from django.utils.text import slugify
+
+from portal import clock
+from portal.web import markdown
+from tenants.tenancy.context import TenantContext
+from tickets.articles.article_search import ArticleHit
+from tickets.articles.articles import Text
+from tickets.articles.catalogue import Card, Section
+from tickets.articles.stored import ArticleItem, DraftItem, RowItem, VersionItem
+
+_AROUND: Final = 3  # lines that are shown around a change
+_LINES: Final = 3_000  # of a text that is compared line by line, which takes longer than linear time
+
+
+class ComparedLine(NamedTuple):
+    """A line of a comparison: `kind` is "same", "gone", "new" or, for lines that are left out, "skipped"."""
+
+    kind: str
+    text: str
+
+
+def url_of(number: int) -> str:
+    """Return the address of an article for members of the desk in use."""
+    return reverse("tickets:article", args=[number])
+
+
+def listed(one: Card | RowItem) -> dict[str, Any]:
+    """Return an article in a list."""
+    number = int(one.number)
+    made = {"number": number, "title": one.title, "url": url_of(number), "is_public": bool(one.is_public)}
+    if isinstance(one, Card):
+        return {**made, "is_draft": False, "is_changed": False, "at": clock.parse(one.published_at)}
+    is_draft, is_changed = not int(one.published), bool(one.is_changed)
+    return {**made, "is_draft": is_draft, "is_changed": is_changed, "at": clock.parse(one.edited_at)}
+
+
+def groups(sections: Sequence[Section], found: Iterable[RowItem]) -> list[dict[str, Any]]:
+    """Return all articles by section, in order, each by title. The last group has those without one."""
+    ordered = sorted(found, key=lambda one: (one.title.casefold(), int(one.number)))
+    known = {section.id for section in sections}
+    made = [
+        {"name": one.name, "about": one.about, "articles": [listed(row) for row in ordered if row.section == one.id]}
+        for one in sections
+    ]
+    rest = [listed(row) for row in ordered if row.section not in known]
+    return [*made, *([{"name": "", "about": "", "articles": rest}] if rest else [])]
+
+
+def groups_of_readers(found: Iterable[tuple[Section | None, list[Card]]]) -> list[dict[str, Any]]:
+    """Return published articles by section, as somebody sees them who does not write."""
+    return [
+        {
+            "name": section.name if section else "",
+            "about": section.about if section else "",
+            "articles": [listed(card) for card in cards],
+        }
+        for section, cards in found
+    ]
+
+
+def shown(item: ArticleItem, sections: Sequence[Section] = ()) -> dict[str, Any]:
+    """Return an article with its text as HTML."""
+    number = int(item.number)
+    return {
+        "number": number,
+        "title": item.title,
+        "body": markdown.render(item.body),
+        "is_empty": not item.body,
+        "section": next((one.name for one in sections if one.id == item.section), ""),
+        "is_public": bool(item.is_public),
+        "url": url_of(number),
+    }
+
+
+def state(item: DraftItem) -> dict[str, Any]:
+    """Return how far an article is: a draft, published, or changed since."""
+    published = int(item.published)
+    return {
+        "edit": int(item.edit),
+        "published": published,
+        "versions": int(item.versions),
+        "is_draft": not published,
+        "is_changed": bool(published) and int(item.published_edit) != int(item.edit),
+        "edited_at": clock.parse(item.edited_at),
+    }
+
+
+def version(item: VersionItem, *, current: int) -> dict[str, Any]:
+    """Return a version in the list of them."""
+    number = int(item.version)
+    return {
+        "number": number,
+        "title": item.title,
+        "is_public": bool(item.is_public),
+        "at": clock.parse(item.published_at),
+        "is_current": number == current,
+        "url": reverse("tickets:article_version", args=[int(item.number), number]),
+    }
+
+
+def hits(found: Iterable[ArticleHit], tenant: TenantContext) -> list[dict[str, Any]]:
+    """Return articles that were found, for members of the desk in use."""
+    return [{"title": one.title, "snippet": one.snippet, **_of_card(one.card, tenant)} for one in found]
+
+
+def suggested(found: Iterable[Card], tenant: TenantContext) -> list[dict[str, Any]]:
+    """Return articles for an answer. A link of a public one leads readers to the public page, of others members."""
+    return [{"title": one.title, **_of_card(one, tenant)} for one in found]
+
+
+def _of_card(card: Card, tenant: TenantContext) -> dict[str, Any]:
+    url = url_of(card.number)
+    return {"url": url, "link": url, "is_public": card.is_public}
+
+
+def words_in_address(number: int, title: str) -> str:
+    """Return an article in an address: its number decides, the title behind it is for people."""
+    words = slugify(title)[:80].strip("-")
+    return f"{number}-{words}" if words else str(number)
+
+
+def compared(before: Text, after: Text) -> dict[str, Any]:
+    """Return what differs between two texts of an article."""
+    return {
+        "title": None if before.title == after.title else (before.title, after.title),
+        "visibility": None if before.is_public == after.is_public else (_who(before), _who(after)),
+        "lines": [*_differing(before.body.split("\n"), after.body.split("\n"))],
+        "is_same": (before.title, before.body, before.is_public) == (after.title, after.body, after.is_public),
+    }
+
+
+def _who(text: Text) -> str:
+    return "Everybody" if text.is_public else "Members of this desk"
+
+
+def _differing(before: list[str], after: list[str]) -> Iterable[ComparedLine]:
+    """Yield the lines that differ, with some around them."""
+    if before == after:
+        return
+    if max(len(before), len(after)) > _LINES:
+        yield from (ComparedLine("gone", line) for line in before)
+        yield from (ComparedLine("new", line) for line in after)
+        return
+    end = 0
+    for group in SequenceMatcher(None, before, after, autojunk=False).get_grouped_opcodes(_AROUND):
+        if group[0][1] > end:
+            yield ComparedLine("skipped", "")
+        for kind, i1, i2, j1, j2 in group:
+            if kind == "equal":
+                yield from (ComparedLine("same", line) for line in before[i1:i2])
+            else:
+                yield from (ComparedLine("gone", line) for line in before[i1:i2])
+                yield from (ComparedLine("new", line) for line in after[j1:j2])
+            end = i2
+    if end < len(before):
+        yield ComparedLine("skipped", "")

@@ -1,0 +1,348 @@
+"""Show and edit articles, for members of the desk."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from portal.dynamo.client import alongside
+from portal.errors import Conflict, Invalid, NotFound, Overtaken
+from portal.web import markdown
+from portal.web.access import get_or_post, member
+from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.roles import Role
+from tickets.articles import article_changes, article_search, articles, catalogue, presenters, sections
+from tickets.articles.articles import Text
+from tickets.articles.forms import ArticleForm, SectionForm
+from tickets.articles.stored import DraftItem, PublishedItem
+from tickets.search.views import place_for_a_search
+
+_TYPED: Final = 400  # characters of a query
+
+
+# --- reading ---
+
+
+@member(Role.VIEWER)
+@require_safe
+def list_articles(request: TenantRequest) -> HttpResponse:
+    """List articles by section, or those that `?q=` finds. Agents see drafts, too."""
+    tenant, typed = request.tenant, request.GET.get("q", "").strip()[:_TYPED]
+    context: dict[str, Any] = {"q": typed, "problem": "", "hits": [], "groups": []}
+    if typed:
+        try:
+            with place_for_a_search(tenant):
+                context["hits"] = presenters.hits(article_search.find(tenant, typed, public=False), tenant)
+        except Invalid as error:
+            context["problem"] = error.message
+    elif tenant.is_agent:
+        found, known = alongside(partial(articles.rows, tenant), aside=partial(sections.listed, tenant))
+        context |= {"groups": presenters.groups(known, found), "has_any": bool(found)}
+    else:
+        groups = catalogue.read(tenant, public=False).groups
+        context |= {"groups": presenters.groups_of_readers(groups), "has_any": bool(groups)}
+    return render(request, "articles/list.html", context)
+
+
+@member(Role.VIEWER)
+@require_safe
+def article(request: TenantRequest, number: int) -> HttpResponse:
+    """Show what readers see of an article; to those who write, the draft of one that is not published."""
+    tenant = request.tenant
+    draft: DraftItem | None = None
+    shown: DraftItem | PublishedItem
+    known = partial(sections.listed, tenant)
+    if tenant.is_agent:
+        read = partial(articles.draft, tenant, number)
+        (draft, published), places = alongside(
+            partial(alongside, read, aside=partial(_published, tenant, number)), aside=known
+        )
+        shown = published or draft
+    else:
+        shown, places = alongside(partial(articles.published, tenant, number, public=False), aside=known)
+    context = {
+        "article": presenters.shown(shown, places),
+        "state": presenters.state(draft) if draft else None,
+    }
+    return render(request, "articles/article.html", context)
+
+
+def _published(tenant: Any, number: int) -> PublishedItem | None:
+    try:
+        return articles.published(tenant, number, public=False)
+    except NotFound:
+        return None
+
+
+@member(Role.AGENT)
+@require_safe
+def article_options(request: TenantRequest) -> HttpResponse:
+    """Offer articles for an answer: for the title of the ticket, and what is written so far. One request."""
+    text = " ".join(request.GET.get(name, "") for name in ("title", "body"))
+    found = article_search.suggest(request.tenant, text, public=False)
+    context = {"articles": presenters.suggested(found, request.tenant), "q": request.GET.get("title", "")[:_TYPED]}
+    return render(request, "articles/_options.html", context)
+
+
+# --- writing ---
+
+
+@member(Role.AGENT)
+@get_or_post
+def new_article(request: TenantRequest) -> HttpResponse:
+    known = sections.listed(request.tenant)
+    form = ArticleForm(request.POST or None, sections=known)
+    if request.method == "POST" and form.is_valid():
+        if request.POST.get("then") == "preview":
+            return _form_page(request, form, None, preview=form.text)
+        try:
+            made = article_changes.create(request.tenant, form.text, by=actor_of(request))
+            return _saved(request, made, form.text)
+        except (Invalid, Conflict) as error:
+            return _form_page(request, form, None, error)
+    return _form_page(request, form, None)
+
+
+@member(Role.AGENT)
+@get_or_post
+def edit_article(request: TenantRequest, number: int) -> HttpResponse:
+    """Edit the draft. Each button but the preview saves it."""
+    tenant = request.tenant
+    draft, known = alongside(partial(articles.draft, tenant, number), aside=partial(sections.listed, tenant))
+    if request.method != "POST":
+        return _form_page(request, ArticleForm.of(Text.of(draft), int(draft.edit), known), draft)
+    form = ArticleForm(request.POST, sections=known)
+    if not form.is_valid():
+        return _form_page(request, form, draft)
+    if request.POST.get("then") == "preview":
+        return _form_page(request, form, draft, preview=form.text)
+    edit = form.cleaned_data["edit"] or 0
+    try:
+        if request.POST.get("then") == "publish":
+            return _publish(request, number, form.text, edit)
+        article_changes.save(tenant, number, form.text, edit=edit, by=actor_of(request))
+    except Overtaken:
+        return _overtaken_page(request, form, articles.draft(tenant, number))
+    except (Invalid, Conflict) as error:
+        return _form_page(request, form, draft, error)
+    messages.success(request, "Draft saved.")
+    return redirect("tickets:article_edit", number)
+
+
+def _saved(request: TenantRequest, made: DraftItem, text: Text) -> HttpResponse:
+    """Answer for a new article, which is published where that button was used."""
+    number = int(made.number)
+    if request.POST.get("then") == "publish":
+        return _publish(request, number, text, int(made.edit))
+    messages.success(request, "Draft saved.")
+    return redirect("tickets:article_edit", number)
+
+
+def _publish(request: TenantRequest, number: int, text: Text, edit: int) -> HttpResponse:
+    item = article_changes.publish(request.tenant, number, text, edit=edit, by=actor_of(request))
+    messages.success(request, f"Version {int(item.published)} is published.")
+    return redirect("tickets:article", number)
+
+
+def _form_page(
+    request: TenantRequest,
+    form: ArticleForm,
+    draft: DraftItem | None,
+    error: Invalid | Conflict | None = None,
+    *,
+    preview: Text | None = None,
+    theirs: Text | None = None,
+) -> HttpResponse:
+    if error is not None:
+        field = getattr(error, "field", "") or ""
+        form.add_error(field if field in form.fields else None, error.message)
+    context = {
+        "form": form,
+        "article": presenters.shown(draft) if draft else None,
+        "state": presenters.state(draft) if draft else None,
+        "preview": {"title": preview.title, "body": markdown.render(preview.body)} if preview else None,
+        "compared": presenters.compared(theirs, form.text) if theirs else None,
+    }
+    status = 409 if theirs or isinstance(error, Conflict) else 422 if form.errors else 200
+    return render(request, "articles/form.html", context, status=status)
+
+
+def _overtaken_page(request: TenantRequest, form: ArticleForm, draft: DraftItem) -> HttpResponse:
+    """Show the form as it was sent, ready to replace what somebody else has saved, beside what that is."""
+    data = request.POST.copy()
+    data["edit"] = str(int(draft.edit))
+    again = ArticleForm(data, sections=sections.listed(request.tenant))
+    again.is_valid()
+    again.add_error(None, f"{article_changes.CHANGED} Save again to replace their text with yours.")
+    return _form_page(request, again, draft, theirs=Text.of(draft))
+
+
+@member(Role.AGENT)
+@require_POST
+def publish_article(request: TenantRequest, number: int) -> HttpResponse:
+    """Publish the draft as it is stored."""
+    draft = articles.draft(request.tenant, number)
+    edit = request.POST.get("edit", "")
+    try:
+        return _publish(request, number, Text.of(draft), int(edit) if edit.isascii() and edit.isdigit() else 0)
+    except (Invalid, Conflict) as error:
+        messages.error(request, error.message)
+        return redirect("tickets:article_edit", number)
+
+
+@member(Role.AGENT)
+@require_POST
+def withdraw_article(request: TenantRequest, number: int) -> HttpResponse:
+    """Show an article to readers no more."""
+    try:
+        article_changes.withdraw(request.tenant, number, by=actor_of(request))
+        messages.success(request, "The article is a draft again. Readers do not see it any more.")
+    except Conflict as error:
+        messages.error(request, error.message)
+    return redirect("tickets:article", number)
+
+
+@member(Role.ADMIN)
+@get_or_post
+def delete_article(request: TenantRequest, number: int) -> HttpResponse:
+    """Ask, then delete an article with all versions."""
+    draft = articles.draft(request.tenant, number)
+    if request.method == "POST":
+        try:
+            article_changes.delete(request.tenant, number, by=actor_of(request))
+        except Conflict as error:
+            messages.error(request, error.message)
+            return redirect("tickets:article", number)
+        messages.success(request, f"“{draft.title}” was deleted.")
+        return redirect("tickets:articles")
+    context = {"article": presenters.shown(draft), "state": presenters.state(draft)}
+    return render(request, "articles/delete.html", context)
+
+
+# --- versions ---
+
+
+@member(Role.AGENT)
+@require_safe
+def list_versions(request: TenantRequest, number: int) -> HttpResponse:
+    """List the versions that were published, newest first. Two requests at the same time."""
+    before = request.GET.get("before", "")
+    start = int(before) if before.isascii() and before.isdigit() and len(before) < 10 else 0
+    draft, page = alongside(
+        partial(articles.draft, request.tenant, number),
+        aside=partial(articles.versions, request.tenant, number, before=start),
+    )
+    context = {
+        "article": presenters.shown(draft),
+        "versions": [presenters.version(one, current=int(draft.published)) for one in page.items],
+        "older": int(page.items[-1].version) if page.items and page.last_key else 0,
+        "is_first": not start,
+    }
+    return render(request, "articles/versions.html", context)
+
+
+@member(Role.AGENT)
+@require_safe
+def show_version(request: TenantRequest, number: int, version: int) -> HttpResponse:
+    """Show a version, and how the draft differs from it. Two requests at the same time."""
+    draft, older = alongside(
+        partial(articles.draft, request.tenant, number),
+        aside=partial(articles.version, request.tenant, number, version),
+    )
+    context = {
+        "article": presenters.shown(draft),
+        "state": presenters.state(draft),
+        "version": presenters.version(older, current=int(draft.published)),
+        "text": presenters.shown(older),
+        "compared": presenters.compared(Text.of(older), Text.of(draft)),
+    }
+    return render(request, "articles/version.html", context)
+
+
+@member(Role.AGENT)
+@require_POST
+def restore_version(request: TenantRequest, number: int, version: int) -> HttpResponse:
+    """Make an older text the draft."""
+    edit = request.POST.get("edit", "")
+    try:
+        article_changes.restore(
+            request.tenant,
+            number,
+            version,
+            edit=int(edit) if edit.isascii() and edit.isdigit() else 0,
+            by=actor_of(request),
+        )
+    except Conflict as error:
+        messages.error(request, error.message)
+        return redirect("tickets:article_version", number, version)
+    messages.success(request, f"The draft has the text of version {version}. Publish it so that readers see it.")
+    return redirect("tickets:article_edit", number)
+
+
+# --- sections ---
+
+
+@member(Role.ADMIN)
+@get_or_post
+def edit_sections(request: TenantRequest) -> HttpResponse:
+    """List the sections, and add one."""
+    form = SectionForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            given = form.cleaned_data
+            made = sections.add(request.tenant, given["name"], given["about"], by=actor_of(request))
+            messages.success(request, f"“{made.name}” was added.")
+            return redirect("tickets:article_sections")
+        except (Invalid, Conflict) as error:
+            _blame(form, error)
+    context = {"sections": sections.listed(request.tenant), "form": form}
+    return render(request, "articles/sections.html", context, status=422 if form.errors else 200)
+
+
+@member(Role.ADMIN)
+@get_or_post
+def edit_section(request: TenantRequest, section: str) -> HttpResponse:
+    """Rename a section."""
+    known = next((one for one in sections.listed(request.tenant) if one.id == section), None)
+    if known is None:
+        raise NotFound("There is no such section.")
+    form = SectionForm(request.POST or None, initial={"name": known.name, "about": known.about})
+    if request.method == "POST" and form.is_valid():
+        try:
+            given = form.cleaned_data
+            sections.rename(request.tenant, section, given["name"], given["about"], by=actor_of(request))
+            messages.success(request, "Changes saved.")
+            return redirect("tickets:article_sections")
+        except (Invalid, Conflict) as error:
+            _blame(form, error)
+    context = {"section": known, "form": form}
+    return render(request, "articles/section.html", context, status=422 if form.errors else 200)
+
+
+@member(Role.ADMIN)
+@require_POST
+def move_section(request: TenantRequest, section: str) -> HttpResponse:
+    """Move a section up or down by one, or remove it."""
+    acts = {
+        "up": partial(sections.move, by_places=-1),
+        "down": partial(sections.move, by_places=1),
+        "remove": sections.remove,
+    }
+    act: Any = acts.get(request.POST.get("act", ""))
+    if act is None:
+        raise NotFound("There is no such step.")
+    try:
+        act(request.tenant, section, by=actor_of(request))
+    except Conflict as error:
+        messages.error(request, error.message)
+    return redirect("tickets:article_sections")
+
+
+def _blame(form: SectionForm, error: Invalid | Conflict) -> None:
+    field = getattr(error, "field", "") or ""
+    form.add_error(field if field in form.fields else None, error.message)
