@@ -1,6 +1,7 @@
 """Send mail by Amazon SES: Django's mail backend for EMAIL_URL=ses://<region>.
 
-One request for each mail, with the very bytes that SMTP would carry. A mail may have `tags`, a mapping, which SES hands
+One request for each mail, with the very bytes that SMTP would carry. SES sends it from a return address of its own, and
+tells itself what came back. A mail may have `tags`, a mapping, which SES hands
 back with a bounce: their names and values hold letters, digits, - and _. EMAIL_URL may name a configuration set, by
 which SES tells what bounced: ses://eu-central-1?configuration_set=pooldesk-mail.
 
@@ -50,7 +51,7 @@ def _send(message: EmailMessage) -> None:
     mime: Any = message.message()  # Django's, whose line endings can be chosen
     encoding = message.encoding or settings.DEFAULT_CHARSET
     request: dict[str, Any] = {
-        "FromEmailAddress": sanitize_address(message.from_email, encoding),
+        "FromEmailAddress": sanitize_address(message.extra_headers.get("From", message.from_email), encoding),
         "Destination": {"ToAddresses": [sanitize_address(address, encoding) for address in message.recipients()]},
         "Content": {"Raw": {"Data": mime.as_bytes(linesep="\r\n")}},
         "EmailTags": [{"Name": name, "Value": value} for name, value in tags.items()],

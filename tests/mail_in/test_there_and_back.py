@@ -14,7 +14,9 @@ from tests.support.mail_receiver import MailReceiver, mail_receiver, parts
 from tests.support.world import World
 from tickets.desk import commenting, timelines
 from tickets.letters import ledger
+from tickets.replies.reply_addresses import address_of, return_address
 from tickets.requesters import requesters
+from tickets.requesters.requesters import Requester
 from tickets.ticket.stored import ActivityItem
 
 ZOE = "zoe@customer.example"
@@ -75,7 +77,7 @@ def test_a_conversation_stays_one_ticket_and_quotes_are_folded(mail: World, tick
 
 def test_a_delivery_report_is_shown_on_the_comment(mail: World, ticket: int, inbox: MailReceiver) -> None:
     received = answer(mail, ticket, inbox)
-    come_in(report_on(received))
+    come_in(report_on(received), inbox.envelopes[-1][0], sender="")
     assert comments(mail, ticket)[-1].delivery == "bounced"
     zoe = requesters.by_address(mail.context("bob", "acme"), ZOE)
     assert zoe is not None
@@ -85,11 +87,74 @@ def test_a_delivery_report_is_shown_on_the_comment(mail: World, ticket: int, inb
 
 def test_whoever_writes_again_gets_mail_again(mail: World, ticket: int, inbox: MailReceiver) -> None:
     received = answer(mail, ticket, inbox)
-    come_in(report_on(received))
+    come_in(report_on(received), inbox.envelopes[-1][0], sender="")
+    assert zoe_of(mail).bounced
     come_in(*reply_to(received, "I am back."))
     zoe = requesters.by_address(mail.context("bob", "acme"), ZOE)
     assert zoe is not None
     assert zoe.bounced == {}
+
+
+def zoe_of(mail: World) -> Requester:
+    zoe = requesters.by_address(mail.context("bob", "acme"), ZOE)
+    assert zoe is not None
+    return zoe
+
+
+def test_a_report_that_anybody_can_write_changes_nothing_and_says_so(
+    mail: World, ticket: int, inbox: MailReceiver
+) -> None:
+    received = answer(mail, ticket, inbox)
+    acme = mail.tenants["acme"].tenant_id
+    reply = address_of(acme, ticket, zoe_of(mail).id, is_agent=False)
+    of_globex = return_address(mail.tenants["globex"].tenant_id, ticket, "new")
+    for n, to in enumerate(("acme@desk.localhost", reply, of_globex)):
+        come_in(report_on(received).replace(b"report-1", f"forged-{n}".encode()), to, sender="")
+    assert {entry.delivery for entry in comments(mail, ticket)} == {"sent"}
+    assert zoe_of(mail).bounced == {}
+    reasons = [row.reason for row in rows(mail) if row.state == ledger.AUTOMATIC]
+    assert reasons
+    assert all(one.endswith("so it changes nothing.") for one in reasons)
+    assert len(rows(mail, "globex")) == 1
+
+
+def test_a_report_is_about_the_letter_whose_return_address_it_came_to_whatever_it_says(
+    mail: World, ticket: int, inbox: MailReceiver
+) -> None:
+    answer(mail, ticket, inbox)
+    second = answer(mail, ticket, inbox, "Or sand.")
+    come_in(report_on(second), inbox.envelopes[1][0], sender="")
+    assert [entry.delivery for entry in comments(mail, ticket)] == ["bounced", "sent"]
+
+
+def test_a_report_on_somebody_who_had_no_such_letter_changes_nothing(
+    mail: World, ticket: int, inbox: MailReceiver
+) -> None:
+    come_in(letter(sender="lin@customer.example", message_id="<lin@customer.example>"), sender="lin@customer.example")
+    received = answer(mail, ticket, inbox)
+    forged = report_on(received).replace(ZOE.encode(), b"lin@customer.example")
+    come_in(forged, inbox.envelopes[-1][0], sender="")
+    lin = requesters.by_address(mail.context("bob", "acme"), "lin@customer.example")
+    assert lin is not None
+    assert lin.bounced == zoe_of(mail).bounced == {}
+
+
+def test_a_letter_to_a_return_address_that_is_no_report_waits_for_a_person(
+    mail: World, ticket: int, inbox: MailReceiver
+) -> None:
+    answer(mail, ticket, inbox)
+    come_in(letter(message_id="<new@customer.example>", body="I am away."), inbox.envelopes[-1][0])
+    assert (rows(mail)[0].state, rows(mail)[0].number) == (ledger.WAITING, 0)
+
+
+def test_each_letter_has_a_return_address_of_its_own_and_the_desks_address_in_from(
+    mail: World, ticket: int, inbox: MailReceiver
+) -> None:
+    letters = [answer(mail, ticket, inbox), answer(mail, ticket, inbox, "Or sand.")]
+    senders = [sender for sender, _ in inbox.envelopes]
+    assert len(set(senders)) == 3, "the acknowledgement, too"
+    assert all(sender.startswith("bounce+") for sender in senders)
+    assert {str(one["From"]) for one in letters} == {"Acme <acme@desk.localhost>"}
 
 
 def test_two_programs_that_answer_everything_fall_silent(mail: World, inbox: MailReceiver) -> None:

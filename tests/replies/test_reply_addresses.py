@@ -203,3 +203,31 @@ def test_the_spare_bits_of_the_last_character_mean_nothing_else(other: str) -> N
 
 def _id() -> str:
     return message_id(ACME, 7, "e1")
+
+
+@given(desks, numbers, entries)
+def test_a_return_address_says_which_letter_it_was_made_for_and_is_no_reply_address(
+    desk: str, number: int, entry: str
+) -> None:
+    address = reply_addresses.return_address(desk, number, entry)
+    sent = reply_addresses.read_return(address.upper())
+    assert sent is not None
+    assert (sent.tenant_id, sent.number) == (desk, number)
+    assert sent.is_about(entry)
+    assert not sent.is_about(f"{entry}x")
+    assert len(address.partition("@")[0].encode()) <= 64
+    token = address.partition("+")[2]
+    assert reply_addresses.read(f"reply+{token}") is None
+    assert reply_addresses.read_return(f"reply+{token}") is None
+
+
+@given(desks, numbers, people)
+def test_a_reply_address_is_no_return_address(desk: str, number: int, person: str) -> None:
+    token = address_of(desk, number, person, is_agent=False).partition("+")[2]
+    assert reply_addresses.read_return(f"bounce+{token}") is None
+
+
+@pytest.mark.parametrize("number", [0, -1, MOST + 1])
+def test_no_return_address_is_made_for_what_is_no_ticket(number: int) -> None:
+    with pytest.raises(ValueError, match="ticket number"):
+        reply_addresses.return_address(ACME, number, "new")

@@ -18,13 +18,13 @@ def is_ours(address: str) -> bool:
 
 
 def desk_of(address: str) -> TenantItem | None:
-    """Return the desk of a recipient, None where no desk takes letters at it. Costs two reads, one for a reply address.
+    """Return the desk of a recipient, None where no desk takes letters at it. Costs two reads, one if it is signed.
 
     `acme+anything@` is `acme@`, and case does not matter. A desk that is closing takes no letters any more.
     """
     local, _, domain = address.strip().strip("<>").lower().rpartition("@")
-    if claim := reply_addresses.read(address):
-        return desk_at_work(claim.tenant_id)
+    if tenant_id := reply_addresses.desk_in(address):
+        return desk_at_work(tenant_id)
     if not settings.MAIL_DOMAIN or domain != settings.MAIL_DOMAIN:
         return None
     return desk_named(local.partition("+")[0])

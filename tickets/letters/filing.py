@@ -45,7 +45,7 @@ from tickets.letters.ledger import AlreadyFiled, LetterRecord
 from tickets.letters.stored import LetterItem, raw_key
 from tickets.replies import delivery_states, mail_settings, message_ids, reply_addresses
 from tickets.replies.mail_settings import MailSettings
-from tickets.replies.reply_addresses import Claim
+from tickets.replies.reply_addresses import Claim, SentLetter
 from tickets.requesters import bounced_addresses, requester_addresses, requesters
 from tickets.requesters.requesters import Requester
 from tickets.ticket import stored as tickets
@@ -222,8 +222,9 @@ def _refuse(case: _Case) -> None:
         _find_sender(case)
         return
     if letter.automatic and not _is_forwarded_by_group(case):
-        _take_report(case)
-        raise Stays(ledger.AUTOMATIC, letter.automatic, waits=False)
+        raise Stays(ledger.AUTOMATIC, f"{letter.automatic}{_take_report(case)}", waits=False)
+    if _returned_to(case):
+        raise Stays(ledger.WAITING, "It came to the address that reports on a letter come to, and it is no report.")
     _find_sender(case)
     if case.settings.is_blocked(case.sender) or case.settings.is_blocked(letter.sender.address):
         raise Stays(ledger.REFUSED, "The desk has blocked its sender.", waits=False)
@@ -231,17 +232,26 @@ def _refuse(case: _Case) -> None:
         raise Stays(ledger.WAITING, "It was found to be spam.")
 
 
-def _take_report(case: _Case) -> None:
-    """Note what a report says of a letter that the desk sent: on the comment, and on the address that it names."""
+def _returned_to(case: _Case) -> SentLetter | None:
+    """Return the letter of the desk to whose return address this one came, None where it came to none."""
+    found = (reply_addresses.read_return(recipient) for recipient in case.envelope.recipients)
+    return next((sent for sent in found if sent and sent.tenant_id == case.tenant.tenant_id), None)
+
+
+def _take_report(case: _Case) -> str:
+    """Note what a report says of a letter that the desk sent: on the comment, and on the address that it names.
+
+    Anybody can write a report. It is believed only where it came to the return address of the letter itself; of any
+    other, return a sentence that says so.
+    """
     report, complained = case.letter.report, case.letter.automatic_kind == "complaint"
     if report is None or not report.recipient or not (report.has_failed or complained):
-        return
-    named = report.original_message_id
-    thread = message_ids.read_message_id(named) or message_ids.known_message(case.desk, named)
-    if thread:
-        delivery_states.note_report(
-            case.desk, thread, address=report.recipient, why=report.reason, complained=complained
-        )
+        return ""
+    sent = _returned_to(case)
+    if sent is None:
+        return " It did not come to the return address of a letter of this desk, so it changes nothing."
+    delivery_states.note_returned(case.desk, sent, address=report.recipient, why=report.reason, complained=complained)
+    return ""
 
 
 def _is_forwarded_by_group(case: _Case) -> bool:

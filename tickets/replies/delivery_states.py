@@ -16,9 +16,10 @@ from portal.dynamo.store import Action
 from portal.errors import ConditionFailed, NotFound
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
-from tickets.desk import changing
+from tickets.desk import changing, timelines
 from tickets.replies import message_ids
 from tickets.replies.message_ids import Thread
+from tickets.replies.reply_addresses import SentLetter
 from tickets.requesters import bounced_addresses, requesters
 from tickets.ticket import stored
 from tickets.ticket.stored import BOUNCED, COMPLAINED, HELD, SENT, ActivityItem
@@ -78,12 +79,27 @@ def take(feedback: Feedback) -> None:
         note_report(tenant, thread, address=address, why=why, complained=feedback.kind == "complained")
 
 
+def note_returned(tenant: TenantContext, sent: SentLetter, *, address: str, why: str, complained: bool = False) -> None:
+    """Note a report that came to the return address of a letter. Costs what `note_report` does, and the read of the
+    ticket's newest entries, among which the letter is."""
+    if sent.tenant_id != tenant.tenant_id:
+        return
+    try:
+        activity = timelines.ticket(tenant, sent.number).activity
+    except NotFound:
+        return
+    entries = (message_ids.entry_of(one.sk) for one in activity if one.delivery)
+    entry = next((one for one in entries if sent.is_about(one)), "")
+    thread = Thread(sent.tenant_id, sent.number, entry)
+    note_report(tenant, thread, address=address, why=why, complained=complained)
+
+
 def note_report(tenant: TenantContext, thread: Thread, *, address: str, why: str, complained: bool = False) -> None:
     """Note that a letter of this thread did not reach an address, or is unwanted there.
 
-    `thread` is that of the letter's Message-ID, which only those know who had the letter. So a report is believed about
-    the addresses that it went to, and about no other. One about the acknowledgement of a ticket, or about a copy,
-    leaves the state of the comment. Costs up to five GetItems and three writes.
+    `thread` is that of the letter, by Amazon SES or by the signed address that the report came to. It is
+    believed about the addresses that the letter went to, and about no other. One about the acknowledgement of a ticket,
+    or about a copy, leaves the state of the comment. Costs up to five GetItems and three writes.
     """
     if thread.tenant_id != tenant.tenant_id:
         return

@@ -88,7 +88,7 @@ class MailSettings:
         folded = _folded(address)
         local, _, host = folded.rpartition("@")
         domain: str = settings.MAIL_DOMAIN
-        if domain and host == domain and local.partition("+")[0] in (slug, "reply"):
+        if domain and host == domain and local.partition("+")[0] in (slug, "reply", "bounce"):
             return True
         return folded in (*self.addresses, self.domain_sender)
 

@@ -71,9 +71,12 @@ def records(tenant: TenantContext, settings: MailSettings) -> list[DnsRecord]:
         why = "Amazon SES signs your letters by it (DKIM)."
         found.append(DnsRecord(f"dkim {token}", "CNAME", f"{token}._domainkey.{domain}", value, why, True))
     if site.MAIL_SPF:
-        why = "It lets the mail server of this installation send for your domain (SPF). If you have one, add to it: "
-        why += f"{site.MAIL_SPF}"
-        found.append(DnsRecord("spf", "TXT", domain, f"v=spf1 {site.MAIL_SPF} ~all", why, True))
+        why = (
+            "It lets the mail server of this installation send for your domain (SPF). Some mail servers look at it, "
+            "though the return address of letters is one of this installation. If you have one, add to it: "
+            f"{site.MAIL_SPF}"
+        )
+        found.append(DnsRecord("spf", "TXT", domain, f"v=spf1 {site.MAIL_SPF} ~all", why, False))
     why = "It tells other mail servers what to do with letters that only pretend to be yours (DMARC)."
     found.append(DnsRecord("dmarc", "TXT", f"_dmarc.{domain}", "v=DMARC1; p=none", why, False))
     return found
@@ -90,7 +93,7 @@ def unchecked() -> list[str]:
         found.insert(
             0,
             "Whether the mail server of this installation signs letters for your domain (DKIM). Ask whoever runs it; "
-            "without that, DMARC holds by SPF alone.",
+            "without that, DMARC does not hold, since the return address of letters is one of this installation.",
         )
     return found
 

@@ -244,11 +244,11 @@ def _message(
     message: Any = EmailMultiAlternatives(
         subject=letter.subject,
         body=letter.text,
-        from_email=_named(desk, read.sender),
+        from_email=_return_address(read),
         to=[_named(read.requester.name, address)],
         cc=copies,
         reply_to=_reply_to(read, desk),
-        headers=_headers(read),
+        headers=_headers(read) | {"From": _named(desk, read.sender)},
     )
     message.attach_alternative(letter.html, "text/html")
     for file, content in attached:
@@ -264,6 +264,13 @@ def _earlier(read: _Reply, entry: PublicEntry) -> list[PublicEntry]:
     if description and read.ticket.earlier is None:
         found.append(PublicEntry("", summary.created_at, summary.requester, summary.requester_name, description))
     return found
+
+
+def _return_address(read: _Reply) -> str:
+    """Return the envelope's sender, which reports come back to: signed, where this installation receives mail."""
+    if not site.MAIL_DOMAIN:
+        return read.sender
+    return reply_addresses.return_address(read.tenant.tenant_id, read.number, read.part)
 
 
 def _reply_to(read: _Reply, desk: str) -> list[str]:
