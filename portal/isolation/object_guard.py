@@ -19,11 +19,14 @@ _KEY: Final = re.compile(r"(?!\.+(?:/|\Z))[A-Za-z0-9._=@+-]{1,255}(?:/(?!\.+(?:/
 _PREFIX: Final = re.compile(r"(?:[A-Za-z0-9_-]{1,255}/)+\Z")
 _OF_TENANT: Final = re.compile(r"tenant/([0-9a-f]{32})/")
 _OVERRIDES: Final = ("ResponseContentDisposition", "ResponseContentType", "ResponseCacheControl")
+_READ_BY_COPY: Final = ("GetObject",)  # what a copy needs of its source
+_COPYING: Final = ("ContentType", "MetadataDirective", "Tagging", "TaggingDirective")
 # The operations that our code sends, each with the action of IAM and the parameters that it may have.
 _OPERATIONS: Final = {
     "GetObject": ("GetObject", {"Bucket", "Key", "Range", *_OVERRIDES}),
     "HeadObject": ("GetObject", {"Bucket", "Key"}),
     "PutObject": ("PutObject", {"Bucket", "Key", "Body", "ContentType", "Metadata"}),
+    "CopyObject": ("PutObject", {"Bucket", "Key", "CopySource", *_COPYING}),
     "DeleteObject": ("DeleteObject", {"Bucket", "Key"}),
     "GetObjectTagging": ("GetObjectTagging", {"Bucket", "Key"}),
     "PutObjectTagging": ("PutObjectTagging", {"Bucket", "Key", "Tagging"}),
@@ -63,6 +66,14 @@ def refuse_foreign_object(
             raise NotUnderstood("an operation or a parameter that is not understood")
         if params["Bucket"] != bucket:
             raise NotUnderstood("another bucket")
+        if operation == "CopyObject":
+            of, _, source = str(params["CopySource"]).partition("/")
+            for permission in _READ_BY_COPY:
+                refuse_foreign_object(policy, role, bucket, permission, {"Bucket": of, "Key": source})
+            if "Tagging" in params:
+                refuse_foreign_object(
+                    policy, role, bucket, "PutObjectTagging", {"Bucket": bucket, "Key": params["Key"]}
+                )
         key, form = (params["Prefix"], _PREFIX) if action == "ListBucket" else (params["Key"], _KEY)
         if not form.match(key):
             raise NotUnderstood("a key that is not understood")

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, cached_property
 from typing import Any, Final
+from urllib.parse import urlencode
 from xml.sax.saxutils import escape
 
 import botocore.config
@@ -152,6 +153,18 @@ class ObjectStore:
                     yield piece
 
         return read()
+
+    def copy(self, source: str, key: str, *, content_type: str, tags: Mapping[str, str]) -> None:
+        """Copy an object to another key, within the bucket and without its tags. Raises NotFound."""
+        self._call(
+            "CopyObject",
+            Key=key,
+            CopySource=f"{settings.MAIL_BUCKET}/{source}",
+            ContentType=content_type,
+            MetadataDirective="REPLACE",
+            Tagging=urlencode(tags),
+            TaggingDirective="REPLACE",
+        )
 
     def tags(self, key: str) -> dict[str, str]:
         """Return the tags of an object. Raises NotFound."""

@@ -343,6 +343,7 @@ MISTAKES: Final[dict[str, Mutant]] = {
     "objects: nobody looks at a request": _misread("refuse_foreign_object", lambda *a: None, of=object_guard),
     "objects: the tenant in a key is not compared": _misread("_OF_TENANT", re.compile(r"\Znothing"), of=object_guard),
     "objects: any form of a key will do": _misread("_KEY", re.compile(r"(?s).*"), of=object_guard),
+    "objects: the source of a copy is not compared": _misread("_READ_BY_COPY", (), of=object_guard),
     "guard: worker and seed are not held": _misread("refuse_strange", lambda *a: None, of=guard),
 }
 

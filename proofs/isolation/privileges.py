@@ -175,7 +175,8 @@ def foreign_objects(mine: str, anothers: str) -> list[str]:
     """Return keys of objects that are not a tenant's, however much they look like it."""
     own, other = f"tenant/{mine}", f"tenant/{anothers}"
     return [
-        f"{other}/letters/one", f"{other}/files/one", f"{own}/letters/../../{anothers}/letters/one",
+        f"{other}/letters/one", f"{other}/files/one", f"{other}/uploads/one", f"{other}/previews/one",
+        f"{own}/letters/../../{anothers}/letters/one",
         f"{own}/../{anothers}/letters/one", f"{own}{anothers}/letters/one", f"tenant//{anothers}/letters/one",
         f"/{other}/letters/one", f"{own}/letters/", f"{own}/letters/.", f"{own}/others/one", own,
         f"{own}/letters/a%2F..%2Fb", f"{own}/letters/\0", f"{own.upper()}/letters/one", "tenant/*/letters/one",
@@ -199,6 +200,20 @@ def _of_objects(documents: Documents) -> Iterator[Promise]:
                     lambda: object_guard.refuse_foreign_object(documents[role], role, bucket, action, params)  # noqa: B023
                 )
             yield Promise(words, GUARD, role, kept)
+    for key in foreign_objects(_TENANT, _OTHER):
+        for source, to in ((key, f"tenant/{_TENANT}/files/one"), (f"tenant/{_TENANT}/uploads/one", key)):
+            params = {"Bucket": bucket, "Key": to, "CopySource": f"{bucket}/{source}"}
+            with guard.acting_for(_TENANT):
+                kept = _stopped(
+                    lambda: object_guard.refuse_foreign_object(
+                        documents["tenant"],
+                        "tenant",
+                        bucket,
+                        "CopyObject",
+                        params,  # noqa: B023
+                    )
+                )
+            yield Promise("no object is copied from or to another tenant", GUARD, "tenant", kept)
 
 
 def _of_own_tables(documents: Documents, role: Role) -> Iterator[Promise]:

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import replace
 
+import pytest
 import urllib3
 
-from portal.objects.object_store import UploadForm
+from portal.objects.object_store import ObjectStore, UploadForm, tenant_prefix
+from tenants.tenancy.context import TenantContext
+from tests.support.world import World
+from tickets.attachments import downloads, stored
+
+
+@pytest.fixture(autouse=True)
+def _empty(world: World) -> None:
+    """Begin without objects: tests use the same desks again."""
+    for tenant in world.tenants.values():
+        for kind in ("files", "uploads"):
+            for key in objects_of(tenant.tenant_id, kind):
+                ObjectStore("lifecycle", tenant.tenant_id).delete(key)
+
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 100
 
@@ -28,5 +41,11 @@ def send(form: UploadForm, content: bytes, **changed: str | None) -> tuple[int, 
     return answer.status, answer.data.decode()
 
 
-def with_key(form: UploadForm, key: str) -> UploadForm:
-    return replace(form, fields={**form.fields, "key": key})
+def key_of(tenant: TenantContext, number: int, file_id: str) -> str:
+    """Return the key of the object of a ticket's file."""
+    return stored.object_key(tenant.tenant_id, stored.object_of(downloads.file_of(tenant, number, file_id)))
+
+
+def objects_of(tenant_id: str, kind: str = "files") -> list[str]:
+    """Return the keys of the objects of a tenant, of one kind."""
+    return [found.key for found in ObjectStore("lifecycle", tenant_id).list(tenant_prefix(tenant_id, kind))]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+import urllib3
 
-from portal.errors import Conflict
+from portal.errors import Conflict, Invalid
 from portal.objects.object_store import ObjectStore
-from tests.attachments.conftest import PNG, send
+from tests.attachments.conftest import PNG, key_of, objects_of, send
 from tests.support.world import World
-from tickets.attachments import attachments, stored
+from tickets.attachments import attachments, downloads, stored
 from tickets.desk import commenting, creating, timelines
 
 
@@ -39,8 +40,7 @@ def test_a_browser_sends_a_file_by_the_form_that_the_portal_signed(world: World)
     (file,) = attachments.uploaded(bob, [upload.file.id])
     assert (file.type, file.size) == ("application/pdf", 9)
     commenting.comment(bob, 1, body="", files=[file])
-    key = stored.object_key(bob.tenant_id, file.id)
-    assert ObjectStore("tenant", bob.tenant_id).tags(key) == attachments.ATTACHED
+    assert ObjectStore("tenant", bob.tenant_id).tags(key_of(bob, 1, file.id)) == attachments.ATTACHED
 
 
 @pytest.mark.parametrize(
@@ -62,3 +62,53 @@ def test_a_form_that_was_tampered_with_is_refused(world: World, content: bytes, 
     assert why.lower() in answer.lower()
     with pytest.raises(Conflict, match="has not arrived"):
         attachments.uploaded(world.context("bob", "acme"), [upload.file.id])
+
+
+def test_sending_the_form_again_changes_nothing_of_a_file_that_is_on_a_ticket(world: World) -> None:
+    world.tickets("acme", 1)
+    bob = world.context("bob", "acme")
+    upload = attachments.begin(bob, "a.pdf", 9)
+    send(upload.form, b"%PDF-1.7\n")
+    files = attachments.uploaded(bob, [upload.file.id])
+    commenting.comment(bob, 1, body="", files=files)
+    assert send(upload.form, b"malicious") == (204, "")
+    assert urllib3.request("GET", downloads.address_of(bob, 1, upload.file.id)).data == b"%PDF-1.7\n"
+    with pytest.raises(Invalid, match="used already"):
+        commenting.comment(bob, 1, body="Once more.", files=files)
+    assert urllib3.request("GET", downloads.address_of(bob, 1, upload.file.id)).data == b"%PDF-1.7\n"
+    assert objects_of(bob.tenant_id) == [key_of(bob, 1, upload.file.id)], "a refused copy is deleted"
+
+
+def test_a_file_that_was_replaced_before_the_comment_is_the_one_that_is_looked_at(world: World) -> None:
+    world.tickets("acme", 1)
+    bob = world.context("bob", "acme")
+    upload = attachments.begin(bob, "a.pdf", 9)
+    send(upload.form, b"%PDF-1.7\n")
+    files = attachments.uploaded(bob, [upload.file.id])
+    send(upload.form, b"<script> ")
+    commenting.comment(bob, 1, body="", files=files)
+    assert [file.type for file in timelines.ticket(bob, 1).activity[-1].files] == ["text/html"]
+
+
+def test_a_file_of_another_size_than_its_form_said_is_attached_to_nothing(world: World) -> None:
+    """Amazon S3 lets no form bring another size; here the object is written past it."""
+    world.tickets("acme", 1)
+    bob = world.context("bob", "acme")
+    upload = attachments.begin(bob, "a.pdf", 9)
+    send(upload.form, b"%PDF-1.7\n")
+    files = attachments.uploaded(bob, [upload.file.id])
+    ObjectStore("tenant", bob.tenant_id).put(stored.upload_key(bob.tenant_id, upload.file.id), b"longer than that")
+    with pytest.raises(Invalid, match="has not arrived whole"):
+        commenting.comment(bob, 1, body="", files=files)
+    assert objects_of(bob.tenant_id) == []
+    assert [one for one in timelines.ticket(bob, 1).activity if one.kind != "event"] == []
+
+
+def test_the_same_comment_again_leaves_no_second_copy(world: World) -> None:
+    world.tickets("acme", 1)
+    bob = world.context("bob", "acme")
+    files = [attachments.store(bob, "a.png", PNG)]
+    for _ in range(2):
+        commenting.comment(bob, 1, body="", files=files, request_id="0" * 32)
+    assert len([one for one in timelines.ticket(bob, 1).activity if one.kind != "event"]) == 1
+    assert len(objects_of(bob.tenant_id)) == 1

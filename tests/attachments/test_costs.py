@@ -41,7 +41,7 @@ def test_an_upload_begins_with_a_read_and_a_write_and_asks_the_bucket_nothing(
     assert not asked
 
 
-def test_a_comment_with_files_reads_each_files_beginning_and_writes_one_transaction(
+def test_a_comment_with_files_copies_each_looks_at_both_and_writes_one_transaction(
     world: World, asked: Counter[str], bill: meter.Meter
 ) -> None:
     world.tickets("acme", 1)
@@ -52,7 +52,7 @@ def test_a_comment_with_files_reads_each_files_beginning_and_writes_one_transact
     files = attachments.uploaded(bob, ids)
     commenting.comment(bob, 1, body="Three.", files=files)
     assert [call.operation for call in bill.calls] == ["BatchGetItem", "GetItem", "TransactWriteItems"]
-    assert asked == {"GetObject": 3, "PutObjectTagging": 3}
+    assert asked == {"GetObject": 6, "CopyObject": 3}
 
 
 def test_a_ticket_with_files_is_one_query_and_a_download_one_read(

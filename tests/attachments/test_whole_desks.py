@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from portal.dynamo.placement import POOL
-from portal.errors import NotFound
-from portal.objects.object_store import ObjectStore, tenant_prefix
+from portal.objects.object_store import ObjectStore
 from portal.schema import holdings
 from tenants.lifecycle import object_rows
 from tenants.tenancy import tenant_directory
+from tests.attachments.conftest import key_of, objects_of
 from tests.support.commands import run
 from tests.support.world import World
-from tickets.attachments import attachments, stored
+from tickets.attachments import attachments
 from tickets.attachments.attachments import FileRef
 from tickets.desk import commenting
 from tickets.purging.erasing import Eraser
@@ -32,10 +33,6 @@ def file(world: World) -> FileRef:
     return file
 
 
-def objects_of(tenant_id: str) -> list[str]:
-    return [found.key for found in ObjectStore("lifecycle", tenant_id).list(tenant_prefix(tenant_id, "files"))]
-
-
 def test_a_desk_that_is_brought_in_has_the_contents_of_its_files(world: World, file: FileRef, tmp_path: Path) -> None:
     made = run("export_tenant", "acme", tmp_path / "acme.zip")
     assert made.status == 0, made
@@ -43,8 +40,9 @@ def test_a_desk_that_is_brought_in_has_the_contents_of_its_files(world: World, f
     assert come.status == 0, come
     tenant_id = tenant_directory.find("acme-again").tenant_id
     assert tenant_id != world.tenants["acme"].tenant_id
-    key = stored.object_key(tenant_id, file.id)
-    assert objects_of(tenant_id) == [key]  # and none of what was on its way to a ticket
+    (key,) = objects_of(tenant_id)
+    assert key == key_of(replace(world.context("alice", "acme"), tenant_id=tenant_id), 1, file.id)
+    assert objects_of(tenant_id, "uploads") == []  # nor none of what was on its way to a ticket
     assert ObjectStore("tenant", tenant_id).get(key, most=len(CONTENT)) == CONTENT
 
 
@@ -58,12 +56,9 @@ def test_a_file_of_a_desk_whose_rows_are_no_objects_is_refused(world: World, fil
 
 def test_a_purge_deletes_the_objects_of_files_and_those_that_were_on_their_way(world: World, file: FileRef) -> None:
     tenant_id = world.tenants["acme"].tenant_id
-    stored_before = len(objects_of(tenant_id))
-    assert stored_before >= 2
     eraser = Eraser(tenant_id, [POOL], sleep=lambda seconds: None)
-    (contents,) = [holding for holding in holdings.holdings() if holding.name == "contents of files"]
-    assert eraser.count(contents) == stored_before
-    eraser.clear(contents, deleted=lambda count: None)
-    assert objects_of(tenant_id) == []
-    with pytest.raises(NotFound):
-        ObjectStore("tenant", tenant_id).get(stored.object_key(tenant_id, file.id), most=10)
+    for name, kind, count in (("contents of files", "files", 1), ("uploads", "uploads", 2)):
+        (contents,) = [holding for holding in holdings.holdings() if holding.name == name]
+        assert eraser.count(contents) == count
+        eraser.clear(contents, deleted=lambda count: None)
+        assert objects_of(tenant_id, kind) == []

@@ -31,7 +31,7 @@ def test_the_files_of_a_letter_are_on_its_ticket(mail: World) -> None:
     alice = mail.context("alice", "acme")
     ticket = timelines.ticket(alice, int(row.number))
     assert [(file.name, file.type) for file in ticket.files] == [("photo.png", "image/png"), ("log.txt", "text/plain")]
-    key = object_key(alice.tenant_id, ticket.files[0].id)
+    key = object_key(alice.tenant_id, ticket.files[0].object)
     assert ObjectStore("tenant", alice.tenant_id).get(key, most=1000) == PNG
     assert ObjectStore("tenant", alice.tenant_id).tags(key) == attachments.ATTACHED
 

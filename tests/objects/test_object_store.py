@@ -11,7 +11,7 @@ from django.conf import settings
 from django.test import override_settings
 
 from portal.errors import NotFound, Unavailable
-from portal.isolation import guard, policies
+from portal.isolation import guard, object_guard, policies
 from portal.isolation.guard import IsolationError
 from portal.objects import object_store
 from portal.objects.object_store import ObjectStore, TooLarge, tenant_key, tenant_prefix
@@ -86,6 +86,31 @@ def test_a_tenant_writes_and_reads_under_its_own_keys_alone(key: str) -> None:
         store.tag(key, {"a": "b"})
     with pytest.raises(IsolationError):
         store.tags(key)
+    own, how = tenant_key(ACME, "sent", "one"), {"content_type": "text/plain", "tags": {"a": "b"}}
+    with pytest.raises(IsolationError):
+        store.copy(own, key, **how)
+    with pytest.raises(IsolationError):
+        store.copy(key, own, **how)
+
+
+def test_an_object_is_copied_without_its_tags_and_with_a_type_of_ours() -> None:
+    store, source, key = ObjectStore("tenant", ACME), tenant_key(ACME, "sent", "one"), tenant_key(ACME, "sent", "two")
+    store.put(source, b"content", content_type="text/html", about={"a": "b"})
+    store.tag(source, {"state": "new"})
+    store.copy(source, key, content_type="text/plain", tags={"state": "kept & used"})
+    assert store.get_with_about(key, most=100) == (b"content", {})
+    assert store.tags(key) == {"state": "kept & used"}
+    with pytest.raises(NotFound):
+        store.copy(tenant_key(ACME, "sent", "none"), key, content_type="text/plain", tags={})
+
+
+@pytest.mark.parametrize("source", ["{bucket}", "other-bucket/{key}", "{key}", "arn:aws:s3:::{bucket}/{key}"])
+def test_a_copy_has_its_source_in_the_same_bucket(source: str) -> None:
+    key = tenant_key(ACME, "sent", "one")
+    check = object_guard.check_of("tenant", settings.MAIL_BUCKET)
+    copied = source.format(bucket=settings.MAIL_BUCKET, key=key)
+    with pytest.raises(IsolationError), guard.acting_for(ACME):
+        check("CopyObject", {"Bucket": settings.MAIL_BUCKET, "Key": key, "CopySource": copied})
 
 
 @pytest.mark.parametrize(

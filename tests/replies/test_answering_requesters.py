@@ -18,13 +18,13 @@ from portal.mailing.mail_transport import HandOver
 from portal.objects.object_store import ObjectStore
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.lifecycle import tenant_lifecycle
+from tests.attachments.conftest import key_of
 from tests.support import deliveries, mailing, outbox
 from tests.support.mail_receiver import MailReceiver, parts
 from tests.support.outbox import rows
 from tests.support.stored import send
 from tests.support.world import World
 from tickets.attachments import attachments, scanning
-from tickets.attachments.stored import object_key
 from tickets.desk import commenting, timelines
 from tickets.desk.timelines import TicketTimeline
 from tickets.replies import mail_settings, message_ids, reply_addresses
@@ -196,7 +196,7 @@ def test_a_letter_has_a_file_by_what_its_scanner_found(
         bob = world.context("bob", "acme")
         file = attachments.store(bob, "a.txt", b"Some text.")
         answer(world, number, files=[file])
-        store, key = ObjectStore("tenant", bob.tenant_id), object_key(bob.tenant_id, file.id)
+        store, key = ObjectStore("tenant", bob.tenant_id), key_of(bob, number, file.id)
         store.tag(key, store.tags(key) | {"GuardDutyMalwareScanStatus": finding})
         mailing.carry()
     assert [part.get_filename() for part in the_letter(inbox).iter_attachments()] == attached

@@ -1,9 +1,9 @@
 """Store files and put them on tickets.
 
-A file comes in two steps. First it is stored: by a form that the portal signs for a browser (`begin`), or by the portal
-itself where it has the content already (`store`). Then a rule that writes a ticket or a comment attaches it, in the
-same transaction: so no ticket shows a file that is not stored, whoever dies in between. A file that is stored and never
-attached goes after a day.
+A file comes in two steps. First it is stored: by a form that the portal signs for a browser (`begin`, `guest_form`), or
+by the portal itself where it has the content already (`store`). Then a rule that writes a ticket or a comment attaches
+a copy of it (`Copies`, `attach`), in the same transaction: so no ticket shows a file that is not stored, whoever dies
+in between, and nobody changes it by sending the form once more. An upload goes after a day.
 """
 
 from __future__ import annotations
@@ -13,16 +13,26 @@ import time
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from django.conf import settings
 
 from portal import clock, plain_text
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import Action, Transaction
-from portal.errors import TRANSACTION_CONFLICT, ConditionFailed, Conflict, Invalid, NotFound, TransactionRefused
+from portal.errors import (
+    TRANSACTION_CONFLICT,
+    ConditionFailed,
+    Conflict,
+    Invalid,
+    NotFound,
+    PortalError,
+    TransactionRefused,
+    Unavailable,
+)
 from portal.objects.object_store import ObjectStore, UploadForm
 from portal.schema import keys
 from tenants.tenancy.context import TenantContext
@@ -50,17 +60,20 @@ MEMBER: Final = "file"  # the name of our members of a transaction
 
 @dataclass(frozen=True)
 class FileRef:
-    """A stored file. `size` is in bytes, `type` what the content looks like, `state` what a scanner says of it."""
+    """A stored file. `size` is in bytes, `type` what the content looks like, `state` what a scanner says of it.
+    `object` is the name of the copy that belongs to a ticket, "" where there is none yet."""
 
     id: str
     name: str
     size: int
     type: str
     state: str
+    object: str = ""
 
     @classmethod
     def of(cls, item: FileItem) -> FileRef:
-        return cls(item.id, item.name, int(item.size), item.type, item.state)
+        made = stored.object_of(item) if item.entry else ""
+        return cls(item.id, item.name, int(item.size), item.type, item.state, made)
 
 
 @dataclass(frozen=True)
@@ -130,7 +143,7 @@ def _owner(tenant: TenantContext, form_id: str) -> str:
 
 def _signed(tenant: TenantContext, item: FileItem) -> Upload:
     form = _objects(tenant).upload_form(
-        stored.object_key(tenant.tenant_id, item.id),
+        stored.upload_key(tenant.tenant_id, item.id),
         content_type=file_types.UNKNOWN,
         size=int(item.size),
         seconds=FORM_SECONDS,
@@ -147,7 +160,7 @@ def store(tenant: TenantContext, name: str, content: bytes, content_type: str = 
     """
     _check_size(name, len(content))
     file_id = stored.id_of(identity) if identity else stored.new_id()
-    key, bucket = stored.object_key(tenant.tenant_id, file_id), stored.bucket_of(file_id)
+    key, bucket = stored.upload_key(tenant.tenant_id, file_id), stored.bucket_of(file_id)
     if identity:
         existing = tenant.repository.get(FileItem, stored.files, bucket, sort=stored.file(file_id))
         if existing is not None and existing.entry:
@@ -210,40 +223,85 @@ def _seen(tenant: TenantContext, item: FileItem) -> FileRef | str:
     """Return a file as its content says, or why it has not arrived."""
     if item.entry:  # the form has come before; the record of its request tells
         return FileRef.of(item)
-    key = stored.object_key(tenant.tenant_id, item.id)
+    return _looked_at(tenant, FileRef.of(item), stored.upload_key(tenant.tenant_id, item.id))
+
+
+def _looked_at(tenant: TenantContext, file: FileRef, key: str) -> FileRef | str:
+    """Return a file with the type that this object has, or why the object is not the file: one request."""
     try:
         head, size = _objects(tenant).beginning(key, most=file_types.HEAD)
     except NotFound:
-        return f"{item.name} has not arrived. Add it again."
-    if size != int(item.size):
-        return f"{item.name} has not arrived whole. Add it again."
-    return FileRef(item.id, item.name, size, file_types.type_of(head, item.name), item.state)
+        return f"{file.name} has not arrived. Add it again."
+    if size != file.size:
+        return f"{file.name} has not arrived whole. Add it again."
+    return replace(file, type=file_types.type_of(head, file.name))
 
 
-def keep(tenant: TenantContext, files: Sequence[FileRef]) -> None:
-    """Let files stay that are about to be attached: one request for each. Raises Invalid for one that is gone.
+class Copies:
+    """The copies of files that one request attaches, made once however often its transaction is tried.
 
-    It comes before the transaction. A crash between the two leaves an object that no ticket shows, and never a
-    ticket that shows a file which a rule is about to delete.
+    Leaving the context deletes them where nothing came of them. A crash, or an answer of the database that got lost,
+    can leave an object that no ticket shows, and never a ticket that shows a file which is not there.
     """
 
-    def stay(file: FileRef) -> None:
-        objects, key = _objects(tenant), stored.object_key(tenant.tenant_id, file.id)
-        try:
-            # All tags are replaced together, and a scanner's finding is one.
-            objects.tag(key, (objects.tags(key) if scanning.has_scanner() else {}) | ATTACHED)
-        except NotFound:
-            raise Invalid(f"{file.name} is gone. Add it again.", field="files") from None
+    def __init__(self, tenant: TenantContext, files: Sequence[FileRef]) -> None:
+        self.files = files
+        self._tenant = tenant
+        self._made: list[FileRef] | None = None
 
-    if len(files) > MOST_FILES:
-        raise too_many()
-    fan_out([partial(stay, file) for file in files])
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if self._made and (error is None or (isinstance(error, PortalError) and not isinstance(error, Unavailable))):
+            with suppress(PortalError):
+                self._clear(self._made)
+
+    def made(self) -> list[FileRef]:
+        """Copy the files to where nobody has a form for, and look at each copy: two requests for each file, once.
+        Raises Invalid for a file that is gone or that is not what its form said."""
+        if len(self.files) > MOST_FILES:
+            raise too_many()
+        if self._made is None:
+            self._made = [one if one.object else replace(one, object=stored.new_id()) for one in self.files]
+            seen = fan_out([partial(self._copied, *both) for both in zip(self.files, self._made, strict=True)])
+            for one in seen:
+                if isinstance(one, str):
+                    raise Invalid(one, field="files")
+            self._made = [one for one in seen if isinstance(one, FileRef)]
+        return self._made
+
+    def _copied(self, file: FileRef, copy: FileRef) -> FileRef | str:
+        if file.object:  # of a ticket already: the transaction is refused, or has been written before
+            return file
+        objects, tenant_id = _objects(self._tenant), self._tenant.tenant_id
+        key = stored.object_key(tenant_id, copy.object)
+        try:
+            objects.copy(stored.upload_key(tenant_id, file.id), key, content_type=file_types.UNKNOWN, tags=ATTACHED)
+        except NotFound:
+            return f"{file.name} is gone. Add it again."
+        return _looked_at(self._tenant, copy, key)
+
+    def _clear(self, made: Sequence[FileRef]) -> None:
+        """Delete the copies that belong to no ticket: one BatchGetItem where the entry was not written by this."""
+        ours = [copy for file, copy in zip(self.files, made, strict=True) if not file.object]
+        repository = self._tenant.repository
+        wanted: list[Wanted] = [(stored.files, (stored.bucket_of(one.id),), stored.file(one.id)) for one in ours]
+        items = repository.get_many(FileItem, wanted) if wanted else []
+        used = {item.object for item in items if item is not None}
+        for copy in ours:
+            if copy.object not in used:
+                _objects(self._tenant).delete(stored.object_key(self._tenant.tenant_id, copy.object))
+
+    def written(self) -> None:
+        """Note that the transaction was written: the copies stay."""
+        self._made = None
 
 
 def attach(
     tenant: TenantContext, transaction: Transaction, files: Sequence[FileRef], *, number: int, entry: str
 ) -> list[FileMap]:
-    """Add to a transaction that these files belong to an entry of a ticket. Return what the entry lists."""
+    """Add to a transaction that these copies of files belong to an entry of a ticket. Return what the entry lists."""
     counts: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
     for file in files:
@@ -255,6 +313,7 @@ def attach(
             FileItem.number.set(number),
             FileItem.entry.set(entry),
             FileItem.type.set(file.type),
+            FileItem.object.set(file.object),
             FileItem.expires_at.remove(),
             FileItem.author.remove(),  # the entry has one, which is forgotten with a person
         ]
@@ -290,7 +349,9 @@ def blame(refused: TransactionRefused) -> None:
 
 def _map(file: FileRef) -> FileMap:
     told: Any = FileMap
-    made: FileMap = told(id=file.id, name=file.name, size=file.size, type=file.type, state=file.state)
+    made: FileMap = told(
+        id=file.id, name=file.name, size=file.size, type=file.type, state=file.state, object=file.object
+    )
     return made
 
 
@@ -348,9 +409,10 @@ def _item(tenant: TenantContext, file_id: str, name: str, size: int, media_type:
     )
 
 
-def content(tenant: TenantContext, file_id: str, *, most: int) -> bytes:
-    """Return the content of a file: one request. Raises NotFound, and TooLarge above `most` bytes."""
-    return _objects(tenant).get(stored.object_key(tenant.tenant_id, file_id), most=most)
+def content(tenant: TenantContext, name: str, *, most: int) -> bytes:
+    """Return the content of a ticket's file by the name of its object: one request. Raises NotFound, and TooLarge above
+    `most` bytes."""
+    return _objects(tenant).get(stored.object_key(tenant.tenant_id, name), most=most)
 
 
 def _objects(tenant: TenantContext) -> ObjectStore:

@@ -38,7 +38,7 @@ def address_of(tenant: TenantContext, number: int, file_id: str) -> str:
     state = findings.look(tenant, file) if file.state == scanning.WAITING else file.state
     if state not in scanning.READABLE:
         raise NotReadable(file.name, state)
-    key = stored.object_key(tenant.tenant_id, file_id)
+    key = stored.object_key(tenant.tenant_id, stored.object_of(file))
     return ObjectStore("tenant", tenant.tenant_id).download_url(key, name=file.name, seconds=SECONDS)
 
 
@@ -93,7 +93,7 @@ def zipped(tenant: TenantContext, files: list[FileMap]) -> Iterator[bytes]:
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         for file in files:
             try:
-                pieces = objects.pieces(stored.object_key(tenant.tenant_id, file.id))
+                pieces = objects.pieces(stored.object_key(tenant.tenant_id, stored.object_of(file)))
             except NotFound:
                 continue
             entry = zipfile.ZipInfo(_free(file.name, names), at)

@@ -7,42 +7,35 @@ before a letter takes the file along: until then nobody can have it, so nothing 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any, Final
 
-from portal import clock
 from portal.dynamo.retry import retrying
 from portal.dynamo.store import Transaction
 from portal.errors import Conflict, NotFound, TransactionRefused
 from portal.objects.object_store import ObjectStore
 from tenants.tenancy.context import TenantContext
 from tickets.attachments import scanning, stored
-from tickets.attachments.attachments import FORM_SECONDS
 from tickets.attachments.stored import FileItem
 from tickets.ticket import stored as tickets
 from tickets.ticket.stored import ActivityItem, DetailItem, FileMap
 
 _ATTEMPTS: Final = 4
-REPLACEABLE: Final = timedelta(seconds=2 * FORM_SECONDS)  # an upload may begin as late as the form is good
 
 
 def look(tenant: TenantContext, file: FileItem) -> str:
     """Return the state of a file that waits: what the scanner has found meanwhile, which is noted, or that it waits.
 
     One request to the bucket, and where there is a finding one read and one transaction. Raises Conflict where others
-    change the comment at the same moment, again and again. That a file can be had is not noted while its form may be
-    sent again, with another content, which would take the place of the one that was scanned and its tags.
+    change the comment at the same moment, again and again.
     """
     try:
         found = scanning.finding(
-            ObjectStore("tenant", tenant.tenant_id).tags(stored.object_key(tenant.tenant_id, file.id))
+            ObjectStore("tenant", tenant.tenant_id).tags(stored.object_key(tenant.tenant_id, stored.object_of(file)))
         )
     except NotFound:
         return file.state
     if found is None:
         return file.state
-    if found in scanning.READABLE and clock.now() < clock.parse(file.at) + REPLACEABLE:
-        return found
     note(tenant, file, found)
     return found
 
@@ -79,5 +72,7 @@ def note(
 
 def _in_state(file: FileMap, state: str) -> FileMap:
     make: Any = FileMap
-    made: FileMap = make(id=file.id, name=file.name, size=int(file.size), type=file.type, state=state)
+    made: FileMap = make(
+        id=file.id, name=file.name, size=int(file.size), type=file.type, state=state, object=file.object
+    )
     return made

@@ -25,7 +25,7 @@ def remove(tenant: TenantContext, number: int, file_id: str) -> str:
     file = downloads.file_of(tenant, number, file_id)
     if file.state != scanning.REMOVED:
         findings.note(tenant, file, scanning.REMOVED, lambda transaction: _told(tenant, transaction, file))
-    ObjectStore("tenant", tenant.tenant_id).delete(stored.object_key(tenant.tenant_id, file_id))
+    ObjectStore("tenant", tenant.tenant_id).delete(stored.object_key(tenant.tenant_id, stored.object_of(file)))
     return file.name
 
 

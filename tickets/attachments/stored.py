@@ -1,15 +1,16 @@
-"""Declare how the files of tickets are stored: items among the tickets, and objects `tenant/<tenant id>/files/<id>`.
+"""Declare how the files of tickets are stored: items among the tickets, and objects of two kinds.
 
-A file has an item of its own from the moment at which its upload begins. Until the file belongs to a ticket, TTL
-removes the item after a day, and a rule of the bucket its object, by a tag. A page reads none of these items: what it
-shows of a file is in the item of the description or comment. They lie in a few collections of the tenant, each with the
-count of what its files need.
+A file has an item of its own from the moment at which its upload begins. Its object is `uploads/<id>` then, where TTL
+removes the item after a day, and a rule of the bucket the object, by a tag. A file that belongs to a ticket is a copy
+of that, `files/<random name>`, for which nobody ever had a form. A page reads none of these items: what it shows of a
+file is in the item of the description or comment. They lie in a few collections of the tenant, each with the count of
+what its files need.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
@@ -20,10 +21,10 @@ from portal.schema import keys, row_forms
 from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding, no_items
 from portal.schema.registry import TENANT_OBJECTS, ObjectGrant, declare
 from portal.schema.row_forms import RowForm
-from tickets.ticket.stored import FILE_STATES, FILES, TICKETS
+from tickets.ticket.stored import FILE_STATES, FILES, TICKETS, FileMap
 from tickets.ticket.stored import is_file_id as is_file_id
 
-KIND: Final = "files"  # of objects
+KIND, UPLOADS = "files", "uploads"  # of objects
 USAGE: Final = "USAGE"
 BUCKETS: Final = "abcdefghijklmnop"  # the collections, one for each digit that an id can begin with
 _FILE: Final = "FILE"
@@ -37,10 +38,21 @@ declare(
             ("DeleteObject", "GetObject", "GetObjectTagging", "PutObject", "PutObjectTagging"),
         ),
         ObjectGrant(
+            "tenant",
+            f"{TENANT_OBJECTS}{UPLOADS}/",
+            ("GetObject", "PutObject", "PutObjectTagging"),
+        ),
+        ObjectGrant(
             "lifecycle",
             f"{TENANT_OBJECTS}{KIND}/",
             ("DeleteObject", "GetObject", "ListBucket", "PutObject"),
             "FilesOfWholeTenants",
+        ),
+        ObjectGrant(
+            "lifecycle",
+            f"{TENANT_OBJECTS}{UPLOADS}/",
+            ("DeleteObject", "ListBucket"),
+            "UploadsOfWholeTenants",
         ),
     )
 )
@@ -78,17 +90,30 @@ def file(file_id: str) -> str:
     return keys.joined(_FILE, file_id)
 
 
-def object_key(tenant_id: str, file_id: str) -> str:
-    """Return the key of a file's object. Raises ValueError for what is no id."""
+def upload_key(tenant_id: str, file_id: str) -> str:
+    """Return the key of the object of a file that belongs to no ticket yet. Raises ValueError for what is no id."""
     bucket_of(file_id)
-    return object_store.tenant_key(tenant_id, KIND, file_id)
+    return object_store.tenant_key(tenant_id, UPLOADS, file_id)
+
+
+def object_key(tenant_id: str, name: str) -> str:
+    """Return the key of the object of a ticket's file, by `object_of` it. Raises ValueError for what is no such
+    name."""
+    bucket_of(name)
+    return object_store.tenant_key(tenant_id, KIND, name)
+
+
+def object_of(file: FileItem | FileMap) -> str:
+    """Return the name of the object of a ticket's file."""
+    return file.object or file.id
 
 
 # --- items ---
 
 
 class FileItem(Item):
-    """A file, of a ticket or on its way to one: then `expires_at` is when TTL removes the item.
+    """A file, of a ticket or on its way to one: then `expires_at` is when TTL removes the item. `object` is the name of
+    the object of a ticket's file, null for one that has the name of its id.
 
     `size` is in bytes. `type` is what the content looks like, and `state` what a scanner says of it. `author` is the
     id of the person who sent it, as long as it is of no ticket. `number` and `entry` are the ticket's number and the
@@ -107,6 +132,7 @@ class FileItem(Item):
     at = UnicodeAttribute()
     number = NumberAttribute(null=True)
     entry = UnicodeAttribute(null=True)
+    object = UnicodeAttribute(null=True)
     expires_at = NumberAttribute(null=True)
 
     @property
@@ -164,14 +190,18 @@ def _forms() -> tuple[RowForm, ...]:
 
 def _names(reader: Reader) -> Iterator[str]:
     """Yield the names of the objects of files that belong to tickets."""
-    return (keys.split(found.item["sk"]["S"])[-1] for found in _of_tickets(reader) if found.item["sk"]["S"] != USAGE)
+    for found in _of_tickets(reader):
+        if found.item["sk"]["S"] != USAGE:
+            name = found.item.get("object", {}).get("S")
+            yield name or keys.split(found.item["sk"]["S"])[-1]
 
 
-def _prefix(tenant_id: str) -> str:
-    return object_store.tenant_prefix(tenant_id, KIND)
+def _prefix(kind: str) -> Callable[[str], str]:
+    return lambda tenant_id: object_store.tenant_prefix(tenant_id, kind)
 
 
 declare_holding(
-    Holding("contents of files", (), no_items, Stage.NAMED, objects=_prefix, exported=_names),
+    Holding("contents of files", (), no_items, Stage.NAMED, objects=_prefix(KIND), exported=_names),
+    Holding("uploads", (), no_items, Stage.NAMED, left_out="they belong to no ticket yet", objects=_prefix(UPLOADS)),
     Holding("files", (TICKETS,), _stored, Stage.BESIDE, export=_of_tickets, forms=_forms),
 )

@@ -7,6 +7,7 @@ what lists and aggregates count. It moves the ticket up for agents alone: see AD
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -112,22 +113,23 @@ def comment(
             _refuse_unseen(tenant, number, said.digest, seen)
         transaction = Transaction()
         try:
-            entry = _add(tenant, transaction, summary, said)
+            entry = _add(tenant, transaction, summary, said, copies)
         except Invalid:  # what this request has changed already is no reason to refuse it
             if _was_added(tenant, said.digest):
                 return summary
             raise
-        _write(tenant, transaction, entry, companion)
+        _write(tenant, transaction, entry, companion, copies)
         _complete(tenant, entry, said)
         return summary
 
-    return retrying(
-        attempt,
-        again=lambda error: isinstance(error, TransactionRefused),
-        attempts=_ATTEMPTS,
-        first=_PAUSE,
-        given_up=CommentNotAdded(),
-    )
+    with attachments.Copies(tenant, said.files) if said.files else nullcontext() as copies:
+        return retrying(
+            attempt,
+            again=lambda error: isinstance(error, TransactionRefused),
+            attempts=_ATTEMPTS,
+            first=_PAUSE,
+            given_up=CommentNotAdded(),
+        )
 
 
 def _complete(tenant: TenantContext, entry: ActivityItem, said: _Said) -> None:
@@ -147,7 +149,11 @@ def _refuse_unseen(tenant: TenantContext, number: int, digest: str, seen: str) -
 
 
 def _write(
-    tenant: TenantContext, transaction: Transaction, entry: ActivityItem, companion: Companion[Any] | None
+    tenant: TenantContext,
+    transaction: Transaction,
+    entry: ActivityItem,
+    companion: Companion[Any] | None,
+    copies: attachments.Copies | None,
 ) -> None:
     """Write the transaction, which is written already where its request record is."""
     if companion is not None:
@@ -161,9 +167,18 @@ def _write(
         if request is None or request.item is None:
             attachments.blame(refused)
             raise
+    else:
+        if copies:
+            copies.written()
 
 
-def _add(tenant: TenantContext, transaction: Transaction, summary: SummaryItem, said: _Said) -> ActivityItem:
+def _add(
+    tenant: TenantContext,
+    transaction: Transaction,
+    summary: SummaryItem,
+    said: _Said,
+    copies: attachments.Copies | None,
+) -> ActivityItem:
     """Add the entry and what comes of it to the transaction."""
     state = TicketState.of(summary)
     if said.letter is None:
@@ -174,10 +189,9 @@ def _add(tenant: TenantContext, transaction: Transaction, summary: SummaryItem, 
     if to:
         actions += changing.dated(state.status, to, at)
     entry = _entry(tenant, summary, said, at=at)
-    if said.files:
-        attachments.keep(tenant, said.files)
+    if copies:
         actions += attachments.counted(summary, said.files)
-        entry.files = attachments.attach(tenant, transaction, said.files, number=state.number, entry=entry.sk)
+        entry.files = attachments.attach(tenant, transaction, copies.made(), number=state.number, entry=entry.sk)
     transaction.put(entry)
     told: list[Event] = []
     if is_note and not to:

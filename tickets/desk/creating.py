@@ -77,7 +77,6 @@ def create(
         companion.join(transaction, (summary, description))
     text, kept = letter.begin(description) if letter else (description, {})
     detail = DetailItem(pk, stored.DETAIL, description=text, request=digest, **kept)
-    _put(tenant, transaction, summary, detail, files)
     follows = letter if letter and letter.comes_again else None
     if not follows:
         transaction.put(_opened(tenant, summary))
@@ -85,7 +84,9 @@ def create(
     opened = ticket_events.created(tenant, number, made, requester=(summary.requester, summary.requester_name))
     to_send = _to_acknowledge(tenant, number, is_wanted=acknowledge and not (follows and _acknowledges_later(tenant)))
     publish(tenant, transaction, opened, *told, to_send, subject=ticket_events.subject(number), at=at)
-    number = _write_once(tenant, transaction, number, companion)
+    with attachments.Copies(tenant, files) as copies:
+        _put(tenant, transaction, summary, detail, copies)
+        number = _write_once(tenant, transaction, number, companion, copies)
     if follows:
         _complete(tenant, summary, detail, follows, description, acknowledge=acknowledge)
     return number
@@ -138,12 +139,12 @@ def _put(
     transaction: Transaction,
     summary: SummaryItem,
     detail: DetailItem,
-    files: Sequence[FileRef],
+    copies: attachments.Copies,
 ) -> None:
     """Write summary and detail of a new ticket, whose description these files belong to. Raises Invalid."""
-    if files:
-        attachments.check_ticket(0, 0, files)
-        attachments.keep(tenant, files)
+    if copies.files:
+        attachments.check_ticket(0, 0, copies.files)
+        files = copies.made()
         detail.files = attachments.attach(tenant, transaction, files, number=int(summary.number), entry=stored.DETAIL)
         summary.file_count, summary.file_bytes = len(files), sum(file.size for file in files)
     transaction.put(summary, condition=SummaryItem.pk.does_not_exist())
@@ -215,7 +216,13 @@ def _assign(tenant: TenantContext, transaction: Transaction, summary: SummaryIte
     return ticket_events.revised(tenant, number=int(summary.number), version=2, changes=changes, resolver=people)
 
 
-def _write_once(tenant: TenantContext, transaction: Transaction, number: int, companion: Companion[Any] | None) -> int:
+def _write_once(
+    tenant: TenantContext,
+    transaction: Transaction,
+    number: int,
+    companion: Companion[Any] | None,
+    copies: attachments.Copies,
+) -> int:
     """Write the transaction, and return the number of the ticket that its request record stands for."""
     try:
         retrying(
@@ -234,4 +241,5 @@ def _write_once(tenant: TenantContext, transaction: Transaction, number: int, co
             attachments.blame(refused)
             raise
         return int(request.item["number"]["N"])
+    copies.written()
     return number

@@ -16,13 +16,15 @@ COMMENT = "comment"
 
 @dataclass(frozen=True)
 class PublicFile:
-    """A file of a message. `state` is what is known of it, one of FILE_STATES; `size` is in bytes."""
+    """A file of a message. `state` is what is known of it, one of FILE_STATES; `size` is in bytes. `object` is the name
+    of its object."""
 
     id: str
     name: str
     size: int
     type: str
     state: str
+    object: str
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,10 @@ def public(entry: ActivityItem | None) -> PublicEntry | None:
         return None
     # An operator who acts as a member is written down as "operator as member": that is of no concern outside.
     name = entry.author_name.rpartition(" as ")[2]
-    files = (PublicFile(one.id, one.name, int(one.size), one.type, one.state) for one in entry.files or ())
+    files = (
+        PublicFile(one.id, one.name, int(one.size), one.type, one.state, one.object or one.id)
+        for one in entry.files or ()
+    )
     return PublicEntry(entry.sk, entry.at, entry.author, name, entry.body, tuple(files))
 
 

@@ -223,7 +223,7 @@ def _attached(tenant: TenantContext, files: Sequence[PublicFile]) -> list[tuple[
 
 def _content(tenant: TenantContext, file: PublicFile) -> bytes | None:
     try:
-        return attachments.content(tenant, file.id, most=attachments.MAIL_BYTES)
+        return attachments.content(tenant, file.object, most=attachments.MAIL_BYTES)
     except (NotFound, Rejected):
         return None
 

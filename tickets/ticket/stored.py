@@ -308,13 +308,15 @@ def is_file_id(text: str) -> bool:
 
 
 class FileMap(MapAttribute[str, Any]):
-    """A file as the description or comment lists it that it belongs to. `size` is in bytes."""
+    """A file as the description or comment lists it that it belongs to. `size` is in bytes. `object` is the name of
+    its object, null for one that has the name of its id."""
 
     id = UnicodeAttribute()
     name = UnicodeAttribute()
     size = NumberAttribute()
     type = UnicodeAttribute()
     state = UnicodeAttribute()
+    object = UnicodeAttribute(null=True)
 
 
 def may_join(people: Any, user_id: str, *, most: int) -> Any:

@@ -147,13 +147,24 @@ def _check() -> object_guard.Check:
     return object_guard.check_of("tenant", settings.MAIL_BUCKET)
 
 
+_OBJECT_OPERATIONS: Final = (
+    "GetObject", "HeadObject", "PutObject", "CopyObject", "DeleteObject", "ListObjectsV2",
+)  # fmt: skip
+
+
 def _object(draw: Draw) -> AttackAttempt:
     """Ask for an object under a key that is not the tenant's."""
-    operation = draw.rng.choice(("GetObject", "HeadObject", "PutObject", "DeleteObject", "ListObjectsV2"))
+    operation = draw.rng.choice(_OBJECT_OPERATIONS)
     key = draw.rng.choice(privileges.foreign_objects(draw.me.id, draw.other.id))
     named = {"Prefix": f"{key.rpartition('/')[0]}/"} if operation == "ListObjectsV2" else {"Key": key}
     if operation == "ListObjectsV2" and named["Prefix"] == f"tenant/{draw.me.id}/letters/":
         named["Prefix"] = "tenant/"  # the other one is the tenant's own
+    if operation == "CopyObject":
+        # One of the two keys is the tenant's own.
+        source, named["Key"] = draw.rng.choice(
+            ((key, f"tenant/{draw.me.id}/files/one"), (f"tenant/{draw.me.id}/uploads/one", key))
+        )
+        named["CopySource"] = f"{settings.MAIL_BUCKET}/{source}"
 
     def call() -> object:
         try:
