@@ -63,7 +63,9 @@ class ActivityEntry(ApiModel, json_schema_extra={"example": _COMMENT}):
     kind: Literal["comment", "note", "event"]
     at: Moment
     by: Author
-    body: str | None = Field(None, description="of comments and notes, in Markdown")
+    body: str | None = Field(
+        None, description="of comments and notes, in Markdown, and what a requester said with a rating"
+    )
     letter: CommentLetter | None = Field(None, description="of comments that go to a requester by mail")
     verb: str | None = Field(None, description="of events")
     changes: list[ChangedField] | None = Field(None, description="of events")

@@ -27,6 +27,7 @@ from tickets.ticket.fields import (
     TITLE_LIMIT,
     Channel,
     Priority,
+    Rating,
     Status,
 )
 from tickets.ticket.stored import FileMap, SummaryItem
@@ -58,6 +59,7 @@ _LISTED: Final[dict[str, Any]] = {
     "status": "open",
     "priority": "normal",
     "channel": "mail",
+    "rating": None,
     "tags": ["printer"],
     "resolver": {"id": "0a1b2c3d4e5f40718293a4b5c6d7e8f9", "name": "Bob Example"},
     "requester_name": "Alice Example",
@@ -68,6 +70,7 @@ _LISTED: Final[dict[str, Any]] = {
     "resolved_at": None,
     "reopened_at": None,
     "commented_at": None,
+    "rated_at": None,
 }
 
 
@@ -86,6 +89,7 @@ class TicketInList(ApiModel, json_schema_extra={"example": _LISTED}):
     status: Status
     priority: Priority
     channel: Channel = Field(description="the way by which it came")
+    rating: Rating | None = Field(description="by its requester")
     tags: list[str]
     resolver: PersonOut | None = Field(description="the agent to whom it is assigned")
     requester_name: str
@@ -96,6 +100,7 @@ class TicketInList(ApiModel, json_schema_extra={"example": _LISTED}):
     resolved_at: Moment | None
     reopened_at: Moment | None
     commented_at: Moment | None
+    rated_at: Moment | None
 
     @classmethod
     def of(cls, stored: SummaryItem, updated_at: str = "", **more: Any) -> Self:
@@ -113,6 +118,7 @@ class TicketInList(ApiModel, json_schema_extra={"example": _LISTED}):
             resolved_at=stored.resolved_at or None,
             reopened_at=stored.reopened_at or None,
             commented_at=stored.commented_at or None,
+            rated_at=stored.rated_at or None,
             **more,
         )
 
@@ -207,6 +213,7 @@ class _Filtered(ApiQuery):
     resolver: _Resolver | None = Field(None, description="a member's id, or none")
     priority: Priority | None = None
     channel: Channel | None = None
+    rating: Rating | None = None
     tag: _Tag | None = None
     created: _Days | None = Field(
         None, description="days in UTC, as 2026-11-20, 2026-11-01..2026-11-07 or 2026-11-01.."
@@ -214,6 +221,7 @@ class _Filtered(ApiQuery):
     resolved: _Days | None = Field(None, description="days on which it was resolved last")
     reopened: _Days | None = Field(None, description="days on which it was reopened last")
     commented: _Days | None = Field(None, description="days on which it was commented on last")
+    rated: _Days | None = Field(None, description="days on which it was rated last")
     after: str | None = Field(None, max_length=2000, description="from `next` of the page before")
 
     @property

@@ -18,7 +18,7 @@ from tests.support.folding import apply, contribution, created, image, kept_coun
 from tickets.counting import coding, contributions, dead_letters, stored
 from tickets.counting.contributions import Part
 from tickets.counting.stored import DeadLetterItem
-from tickets.ticket.fields import Channel, Priority, Status
+from tickets.ticket.fields import Channel, Priority, Rating, Status
 from tickets.ticket.stored import day_count
 
 ACME = "a" * 32
@@ -35,6 +35,7 @@ def day(date: str) -> Part:
 FIRST, LAST = datetime.fromisoformat("2026-11-18"), datetime.fromisoformat("2026-11-20")
 moments = st.datetimes(FIRST, LAST, timezones=st.just(UTC)).map(clock.stamp)
 days = st.dictionaries(st.builds(day_count, st.sampled_from("cqro"), moments), st.integers(1, 3), max_size=3)
+ratings = st.sampled_from(["", *(r.value for r in Rating)])
 facts = st.fixed_dictionaries(
     {
         "status": st.sampled_from([s.value for s in Status]),
@@ -45,7 +46,7 @@ facts = st.fixed_dictionaries(
         "days": days,
         "epoch": st.integers(0, 1),
     },
-    optional={"responded_at": moments, "resolved_at": moments},
+    optional={"responded_at": moments, "resolved_at": moments, "rating": ratings, "rated_at": moments},
 )
 
 

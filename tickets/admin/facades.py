@@ -20,7 +20,7 @@ from tickets.counting import stored as counting_keys
 from tickets.counting.stored import DeadLetterItem
 from tickets.desk import lists
 from tickets.ticket import stored as ticket_keys
-from tickets.ticket.fields import CHANNEL, PRIORITY, STATUS
+from tickets.ticket.fields import CHANNEL, PRIORITY, RATING, STATUS
 from tickets.ticket.stored import SummaryItem
 
 
@@ -41,6 +41,7 @@ class Ticket(Facade):
     status = models.CharField(max_length=10, choices=STATUS.choices)
     priority = models.CharField(max_length=10, choices=PRIORITY.choices)
     channel = models.CharField(max_length=10, choices=CHANNEL.choices)
+    rating = models.CharField(max_length=10, blank=True, choices=RATING.choices)
     requester_name = models.CharField("requester", max_length=100)
     resolver_name = models.CharField("assignee", max_length=100)
     created_at = models.DateTimeField("created")

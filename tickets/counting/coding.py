@@ -3,10 +3,11 @@
 A code is `<kind letter><epoch>:<date>:<name>`; TOTALS and DAY items, whose sort key says the rest, keep the name alone:
 
     TOTALS   on    open.normal        -o  unassigned.open      w2026-11-16  w.2026-11-16      w  weeks long ago
-             =mo   mail.open
+             =mo   mail.open          *gr  good.resolved
     DAY      c r o m q  created resolved reopened commented received      cm  created.mail
+             g b         rated.good rated.bad
              fn fs f0..ff    first.n .sum .<bucket>      d.. done, likewise
-    PEOPLE   <user id, shortened>o    <user id>.open
+    PEOPLE   <user id, shortened>o    <user id>.open         likewise g b
     TAGS     vpn.o                    open.vpn
 
 The empty name counts the changes that touched the part: as long as it stands still, nothing in the part moved.
@@ -22,7 +23,7 @@ from functools import lru_cache
 from typing import Final
 
 from tickets.counting.contributions import BUCKET_NAMES, COUNTED_CHANNELS, UNASSIGNED, Contribution, Counts, Kind, Part
-from tickets.ticket.fields import Priority, Status
+from tickets.ticket.fields import Priority, Rating, Status
 
 TOUCHES: Final = ""  # the name under which a part's changes are counted
 WEEKS_KEPT: Final = 30  # weeks of unresolved tickets that TOTALS holds one by one; readers show fourteen
@@ -30,12 +31,13 @@ OLDER_WEEKS: Final = "w."  # the count of all weeks before those
 
 _KINDS: Final[dict[Kind, str]] = {"TOTALS": "T", "PEOPLE": "P", "TAGS": "G", "DAY": "D"}
 _LETTERS: Final = {letter: kind for kind, letter in _KINDS.items()}
-_STATUS: Final = {s.value: s.value[0] for s in Status}
-_STATUS_OF: Final = {letter: s for s, letter in _STATUS.items()}
+_LETTER: Final = {word.value: word.value[0] for word in (*Status, *Rating)}  # of what people and tags are counted by
+_WORD: Final = {letter: word for word, letter in _LETTER.items()}
 _TOTALS: Final = {
     **{f"{s}.{p}": f"{s[0]}{p[0]}" for s in Status for p in Priority},
     **{f"{UNASSIGNED}.{s}": f"-{s[0]}" for s in Status},
     **{f"{channel}.{s}": f"={channel[0]}{s[0]}" for channel in COUNTED_CHANNELS for s in Status},
+    **{f"{rating}.{s}": f"*{rating[0]}{s[0]}" for rating in Rating for s in Status},
 }
 _DAY: Final = {
     "created": "c",
@@ -44,6 +46,7 @@ _DAY: Final = {
     "commented": "m",
     "received": "q",
     **{f"created.{channel}": f"c{channel[0]}" for channel in COUNTED_CHANNELS},
+    **{f"rated.{rating}": rating[0] for rating in Rating},
     **{
         f"{what}.{name}": f"{what[0]}{code}"
         for what in ("first", "done")
@@ -81,10 +84,10 @@ def short(kind: Kind, name: str) -> str:
     if kind in _SHORT:
         return _SHORT[kind][name]
     if kind == "PEOPLE":
-        person, _, status = name.rpartition(".")
-        return f"{_short_id(person)}{_STATUS[status]}"
+        person, _, word = name.rpartition(".")
+        return f"{_short_id(person)}{_LETTER[word]}"
     status, _, tag = name.partition(".")
-    return f"{tag}.{_STATUS[status]}"
+    return f"{tag}.{_LETTER[status]}"
 
 
 def long(kind: Kind, name: str) -> str:
@@ -96,8 +99,8 @@ def long(kind: Kind, name: str) -> str:
     if kind in _LONG:
         return _LONG[kind][name]
     if kind == "PEOPLE":
-        return f"{_long_id(name[:-1])}.{_STATUS_OF[name[-1]]}"
-    return f"{_STATUS_OF[name[-1]]}.{name[:-2]}"
+        return f"{_long_id(name[:-1])}.{_WORD[name[-1]]}"
+    return f"{_WORD[name[-1]]}.{name[:-2]}"
 
 
 def is_wide(attribute: str) -> bool:

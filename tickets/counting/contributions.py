@@ -13,12 +13,15 @@ A part is a group of counts. Names of the counts in each kind of part:
     TOTALS   <status>.<priority>          tickets
              unassigned.<status>          tickets that nobody has
              <channel>.<status>           tickets that came by mail, a form or the API
+             <rating>.<status>            tickets that their requesters have rated
              w.<monday>                   unresolved tickets that were opened in this week, see `coding.WEEKS_KEPT`
     PEOPLE   <resolver>.<status>          tickets of a user id
+             <resolver>.<rating>          those of them that are rated
     TAGS     <status>.<tag>               tickets
     DAY      created resolved reopened commented          events of this day; a ticket may be resolved more than once
              received                                     those of the comments that people outside the desk wrote
              created.<channel>                            tickets of this day that came by mail, a form or the API
+             rated.<rating>                               tickets that were last rated on this day
              first.n first.sum first.<bucket>             first responses: number, seconds, histogram
              done.n done.sum done.<bucket>                resolutions that still hold, likewise
 
@@ -37,7 +40,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
 from portal import clock
-from tickets.ticket.fields import Channel, Priority, Status, is_unresolved
+from tickets.ticket.fields import Channel, Priority, Rating, Status, is_unresolved
 from tickets.ticket.stored import COMMENTED, RECEIVED, REOPENED, RESOLVED
 
 # Upper bounds of the histograms in seconds, some two to a factor of four; above the last is "over".
@@ -69,6 +72,7 @@ COUNTED_CHANNELS: Final[tuple[Channel, ...]] = tuple(channel for channel in Chan
 # The attributes of a summary that `contribution` reads.
 COUNTED: Final = (
     "status", "priority", "channel", "epoch", "created_at", "resolver", "tags", "days", "responded_at", "resolved_at",
+    "rating", "rated_at",
 )  # fmt: skip
 
 # Raised by `contribution` for an image that no rule of ours writes.
@@ -98,12 +102,15 @@ def contribution(image: Plain) -> Contribution:
     """
     status, priority = Status(image["status"]).value, Priority(image["priority"]).value
     channel = Channel(image.get("channel", Channel.HAND))
+    rating = Rating(image["rating"]) if image.get("rating") else None
     epoch = _whole(image.get("epoch", 0))
     created_at = clock.parse(image["created_at"])
     totals = Counter((f"{status}.{priority}",))
     counted: Contribution = {Part("TOTALS", "", epoch): totals}
     if resolver := _text(image["resolver"]):
-        counted[Part("PEOPLE", "", epoch)] = Counter((f"{resolver}.{status}",))
+        counted[Part("PEOPLE", "", epoch)] = Counter(
+            [f"{resolver}.{status}", *([f"{resolver}.{rating}"] if rating else [])]
+        )
     else:
         totals[f"{UNASSIGNED}.{status}"] += 1
     if is_unresolved(status):
@@ -115,6 +122,10 @@ def contribution(image: Plain) -> Contribution:
     if channel is not Channel.HAND:
         totals[f"{channel}.{status}"] += 1
         opened[f"created.{channel}"] += 1
+    if rating:
+        totals[f"{rating}.{status}"] += 1
+        if "rated_at" in image:
+            _of_day(counted, clock.parse(image["rated_at"]).date(), epoch)[f"rated.{rating}"] += 1
     for name, count in image.get("days", {}).items():
         if n := _whole(count):
             _of_day(counted, date.fromisoformat(name[:-1]), epoch)[EVENT_NAMES[name[-1]]] += n

@@ -29,6 +29,7 @@ BUDGET: Final = {"P": 1200, "G": 1200}  # bytes, by the first letter of a code
 _NUMBER: Final = 4  # bytes of a count
 _RANK: Final = 10**9  # of one unresolved ticket, in tickets
 _UNRESOLVED: Final = tuple(status.value[0] for status in UNRESOLVED)
+_STATUSES: Final = frozenset(status.value[0] for status in Status)  # ratings are counts of people too, and no tickets
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,8 @@ class Outside:
     def after(self, run: Mapping[str, int]) -> Outside:
         """Add counts by code. Somebody who gets tickets may be new, and somebody who loses some may have no more."""
         added = by_entity(run).values()
-        grown, shrunk = (sum(sign * sum(some.values()) > 0 for some in added) for sign in (1, -1))
+        moved = [sum(_by_status(some).values()) for some in added]
+        grown, shrunk = (sum(sign * n > 0 for n in moved) for sign in (1, -1))
         tickets = Counter(self.tickets)
         tickets.update(_by_status(run))
         if not any(tickets.values()):
@@ -95,7 +97,8 @@ UNKNOWN: Final = Outside(bound=_RANK**2, most=_RANK, tickets=dict.fromkeys(_UNRE
 def _by_status(counts: Mapping[str, int]) -> Counter[str]:
     by_status = Counter[str]()
     for code, n in counts.items():
-        by_status[code[-1]] += n
+        if code[-1] in _STATUSES:
+            by_status[code[-1]] += n
     return by_status
 
 
@@ -174,7 +177,7 @@ def rank(counts: Mapping[str, int]) -> int:
 
     It is a sum over tickets itself: the rank of what is added can be added to a rank.
     """
-    return sum(n * (_RANK * (code[-1] in _UNRESOLVED) + 1) for code, n in counts.items())
+    return sum(n * (_RANK * (letter in _UNRESOLVED) + 1) for letter, n in _by_status(counts).items())
 
 
 def floor(leaders: Counts, family: str, run: Mapping[str, int]) -> int:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from functools import partial
 from typing import Any, Final, Literal
@@ -32,7 +32,7 @@ from tickets.counting.leaders import Outside
 from tickets.counting.stored import VerifiedItem
 from tickets.counting.stored_counts import Aggregates, Stored
 from tickets.dashboards.durations import Durations
-from tickets.ticket.fields import UNRESOLVED, Channel, Priority, Status
+from tickets.ticket.fields import UNRESOLVED, Channel, Priority, Rating, Status
 from tickets.ticket.stored import TICKETS
 
 State = Literal["current", "behind", "stopped", "unknown"]
@@ -76,15 +76,17 @@ UNASSIGNED: Final = "Unassigned"
 FORMER_MEMBER: Final = "Former member"
 
 _Statuses = dict[str, dict[Status, int]]  # by key
+_RATINGS: Final = frozenset(rating.value for rating in Rating)
 
 
 @dataclass(frozen=True)
 class Load:
-    """Tickets by status: of a resolver ("" for nobody), or with a tag."""
+    """Tickets by status: of a resolver ("" for nobody), with how their requesters rated them, or with a tag."""
 
     key: str
     name: str
     statuses: Mapping[Status, int]
+    ratings: Mapping[Rating, int] = field(default_factory=dict)
 
     @property
     def unresolved(self) -> int:
@@ -98,11 +100,16 @@ class Load:
 def of_people(totals: Counts, people: Counts, names: Mapping[str, str]) -> list[Load]:
     """Return the loads of all who have tickets; the key "" stands for nobody."""
     statuses: _Statuses = {"": {s: totals[f"{contributions.UNASSIGNED}.{s}"] for s in Status}}
+    ratings: defaultdict[str, dict[Rating, int]] = defaultdict(dict)
     for name, n in people.items():
-        who, _, status = name.rpartition(".")
-        statuses.setdefault(who, {})[Status(status)] = n
+        who, _, word = name.rpartition(".")
+        if word in _RATINGS:
+            ratings[who][Rating(word)] = max(0, n)
+        else:
+            statuses.setdefault(who, {})[Status(word)] = n
     names = {"": UNASSIGNED, **names}
-    return _ranked(statuses, {who: names.get(who, FORMER_MEMBER) for who in statuses})
+    loads = _ranked(statuses, {who: names.get(who, FORMER_MEMBER) for who in statuses})
+    return [replace(load, ratings=ratings[load.key]) for load in loads]
 
 
 def of_tags(counts: Counts) -> list[Load]:
@@ -156,6 +163,7 @@ class Day:
     reopened: int
     commented: int
     received: int  # those of the comments that people outside the desk wrote
+    rated: int  # tickets that were last rated on this day
 
 
 @dataclass(frozen=True)
@@ -165,6 +173,19 @@ class ChannelLoad:
     channel: Channel
     statuses: Mapping[Status, int]
     created: int
+
+
+@dataclass(frozen=True)
+class Rated:
+    """Tickets whose requesters gave them this rating: all by status, and those that were last rated in the period."""
+
+    rating: Rating
+    statuses: Mapping[Status, int]
+    lately: int
+
+    @property
+    def total(self) -> int:
+        return sum(self.statuses.values())
 
 
 @dataclass(frozen=True)
@@ -196,6 +217,7 @@ class Dashboard:
     days: list[Day]
     ages: list[Age]
     channels: list[ChannelLoad]
+    ratings: list[Rated]
     loads: list[Load]  # most unresolved first: nobody, and the people who lead
     tags: list[Load]  # likewise
     other_people: Outside  # who have tickets and are not among `loads`
@@ -271,6 +293,7 @@ def read(tenant: TenantContext, *, days: int) -> Dashboard:
         days=[_day(d, by_day[d]) for d in shown.dates()],
         ages=_ages(totals, shown.last),
         channels=_channels(totals, [by_day[d] for d in shown.dates()]),
+        ratings=_ratings(totals, [by_day[d] for d in shown.dates()]),
         loads=of_people(totals, persons, names),
         tags=of_tags(tags),
         other_people=seen.recent.outside("P"),
@@ -325,8 +348,10 @@ def _matrix(totals: Counts) -> dict[tuple[Status, Priority], int]:
 
 
 def _day(day: date, counts: Counts) -> Day:
-    numbers = (max(0, counts[name]) for name in ("created", "done.n", "reopened", "commented", "received"))
-    return Day(day, *numbers)
+    names = ("created", "done.n", "reopened", "commented", "received")
+    created, resolved, reopened, commented, received = (max(0, counts[name]) for name in names)
+    rated = sum(max(0, counts[f"rated.{rating}"]) for rating in Rating)
+    return Day(day, created, resolved, reopened, commented, received, rated)
 
 
 def _channels(totals: Counts, days: Sequence[Counts]) -> list[ChannelLoad]:
@@ -337,6 +362,17 @@ def _channels(totals: Counts, days: Sequence[Counts]) -> list[ChannelLoad]:
     statuses[Channel.HAND] = {s: max(0, n - sum(one[s] for one in statuses.values())) for s, n in all_tickets.items()}
     created[Channel.HAND] = max(0, sum(day["created"] for day in days) - sum(created.values()))
     return [ChannelLoad(channel, statuses[channel], created[channel]) for channel in Channel]
+
+
+def _ratings(totals: Counts, days: Sequence[Counts]) -> list[Rated]:
+    return [
+        Rated(
+            rating,
+            {s: max(0, totals[f"{rating}.{s}"]) for s in Status},
+            max(0, sum(day[f"rated.{rating}"] for day in days)),
+        )
+        for rating in Rating
+    ]
 
 
 # Whole weeks, counted back from the current one: exact, because tickets are counted by the Monday of their week.

@@ -17,7 +17,7 @@ from tickets.dashboards.dashboard import PERIODS, AgentNumbers, Dashboard, Load,
 from tickets.dashboards.durations import Durations
 from tickets.desk.lists import READ_LIMIT
 from tickets.desk.ticket_presenters import queue_url
-from tickets.ticket.fields import UNRESOLVED, Priority, Status
+from tickets.ticket.fields import UNRESOLVED, Priority, Rating, Status
 
 UNRESOLVED_LIST, ANY = "unresolved", "any"  # what the queue calls these statuses
 SHOWN_LOADS: Final = 12  # people, and tags, with a bar; the others are in the table that opens
@@ -76,6 +76,8 @@ def dashboard(tenant: TenantContext, found: Dashboard) -> dict[str, Any]:
         "priorities": [p.label for p in Priority],
         "matrix": _matrix(found),
         "channels": _channels(found, to_read[shown.first]),
+        "ratings": _ratings(found, to_read[shown.first]),
+        "rated_people": _rated_people(tenant, found),
         "loads": _lines(found.loads, lambda load: _resolver(tenant, load), "load", others=found.other_people),
         "tags": _lines(found.tags, lambda load: {"tag": load.key}, "tag", others=found.other_tags, among=found),
         "durations": [
@@ -154,7 +156,7 @@ def _daily(found: Dashboard, to_read: dict[date, int]) -> list[Line]:
 def _changed_since(found: Dashboard) -> dict[date, int]:
     """Count for each day the tickets that a list by latest change may have to read to reach it."""
     latest_first = sorted(found.days, key=lambda day: day.date, reverse=True)
-    events = accumulate(day.created + day.resolved + day.reopened + day.commented for day in latest_first)
+    events = accumulate(day.created + day.resolved + day.reopened + day.commented + day.rated for day in latest_first)
     tickets = found.of_status(*Status)
     return {day.date: min(tickets, count) for day, count in zip(latest_first, events, strict=True)}
 
@@ -202,6 +204,45 @@ def _channels(found: Dashboard, to_read: int) -> list[Line]:
             ],
         )
         for one in found.channels
+    ]
+
+
+def _ratings(found: Dashboard, to_read: int) -> list[Line]:
+    """Return ratings by status, each row with the tickets rated in the period at its end; nothing where there are
+    none."""
+    if not any(one.total for one in found.ratings):
+        return []
+    return [
+        Line(
+            f"rating-{one.rating}",
+            one.rating.label,
+            [
+                *(
+                    _number(one.statuses[s], among=found.of_status(s), status=s, rating=one.rating.value)
+                    for s in Status
+                ),
+                _number(one.lately, among=to_read, status=ANY, rating=one.rating.value, rated=str(found.period)),
+            ],
+        )
+        for one in found.ratings
+    ]
+
+
+def _rated_people(tenant: TenantContext, found: Dashboard) -> list[Line]:
+    """Return the assignees of rated tickets, with how many of those are rated good and bad."""
+    return [
+        Line(
+            f"rated-{load.key}",
+            load.name,
+            [
+                _number(
+                    load.ratings.get(one, 0), among=load.total, status=ANY, rating=one.value, **_resolver(tenant, load)
+                )
+                for one in Rating
+            ],
+        )
+        for load in found.loads
+        if any(load.ratings.values())
     ]
 
 

@@ -31,7 +31,7 @@ from tickets.verification.recount import last_number
 Json = dict[str, Any]
 
 # Moments that a ticket remembers of its history; null where there was none.
-MOMENTS = ("responded_at", "resolved_at", "reopened_at", "commented_at", "noted_at")
+MOMENTS = ("responded_at", "resolved_at", "reopened_at", "commented_at", "rated_at", "noted_at")
 
 
 def line(
@@ -77,7 +77,8 @@ def entry(one: ActivityItem) -> Json:
     }
     if one.kind == "event":
         changes = [{"field": c.field, "before": c.before, "after": c.after} for c in one.changes]
-        return told | {"verb": one.verb, "changes": changes}
+        said = {"body": one.body} if one.body else {}  # the words of a rating
+        return told | {"verb": one.verb, "changes": changes} | said
     told["body"] = one.body
     if one.delivery:
         told["letter"] = {

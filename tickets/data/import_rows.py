@@ -460,7 +460,8 @@ class _LineReader(RowValues):
         at, by = self.moment(value.get("at"), f"time of {what}"), self._person(f"author of {what}", value.get("by"))
         if kind == "event":
             verb, changes = self._word(value, "verb"), self._changes(what, value.get("changes") or [])
-            return PastEntry(kind, at, *by, verb=verb, changes=changes, id=entry_id)
+            said = self.text(value.get("body") or "", f"body of {what}")
+            return PastEntry(kind, at, *by, verb=verb, changes=changes, body=said, id=entry_id)
         body = self.text(value.get("body"), f"body of {what}")
         if not body:
             raise Refused(f"has an {what} in which nothing is written")

@@ -1,6 +1,6 @@
 """Which tickets a list shows, beyond what a key serves: words of an address turned into conditions on rows.
 
-Keys serve status and resolver. Priority, channel, tag and days are asked of each row that is read; see lists.py.
+Keys serve status and resolver. Priority, channel, rating, tag and days are asked of each row that is read: lists.py.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ EVENTS: Final = {
     "resolved": "last resolved",
     "reopened": "last reopened",
     "commented": "last comment",
+    "rated": "last rated",
 }
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z")
@@ -111,7 +112,7 @@ class TicketFilter:
     def since(self) -> str:
         """The day before which no ticket that matches can have changed last, "" where there is none.
 
-        To be opened, resolved, reopened and commented on are changes, each of which sets `updated_at`.
+        To be opened, resolved, reopened, commented on and rated are changes, each of which sets `updated_at`.
         """
         return max((days.first for name in EVENTS if (days := self.get(name))), default="")
 

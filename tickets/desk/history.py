@@ -17,7 +17,7 @@ from portal import clock
 from tenants.tenancy.context import TenantContext
 from tickets.desk.changing import derived
 from tickets.ticket import fields, stored
-from tickets.ticket.fields import ASSIGNEE, DESCRIPTION, FIELDS, FIXED, STATUS, SUMMARISED, Values
+from tickets.ticket.fields import ASSIGNEE, DESCRIPTION, FIELDS, FIXED, RATING, STATUS, SUMMARISED, Values
 from tickets.ticket.stored import ActivityItem, ChangeMap, DetailItem, SummaryItem
 
 
@@ -88,6 +88,8 @@ class History:
                 elif (entry.author, entry.author_name) != requester:
                     found.setdefault("responded_at", at)
             for name, before, after in entry.changes:
+                if name == RATING.name:
+                    found["rated_at"] = at
                 if name != "status" or fields.is_unresolved(before) == fields.is_unresolved(after):
                     continue
                 if fields.is_unresolved(after):

@@ -1,9 +1,9 @@
 """Lists of tickets: index partitions, one per status and shard, read at the same time and merged, newest change first.
 
 Status and resolver are served by a key and cost one round trip: each shard is asked for its share of a page and some
-slack, and a page ends early where one has more of the newest rows. Priority, channel, tag and days are asked of the
-rows that were read: where a page is not full, further rounds read on, up to READ_LIMIT rows in three rounds, so that
-even a filter that nothing matches answers in a fraction of a second.
+slack, and a page ends early where one has more of the newest rows. Priority, channel, rating, tag and days are asked of
+the rows that were read: where a page is not full, further rounds read on, up to READ_LIMIT rows in three rounds, so
+that even a filter that nothing matches answers in a fraction of a second.
 
 No FilterExpression: DynamoDB charges what it reads and not what it returns, and the merge needs the place of each row
 that was passed over.

@@ -48,6 +48,7 @@ PIECES: Final = {
         "person": 4096,
         "priority": 64,
         "channel": 16,
+        "rating": 16,
         "status": 64,
         "row_tags": 1024,
         "row_count": 256,

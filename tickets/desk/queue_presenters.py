@@ -31,6 +31,7 @@ _MEANT: Final = {
     "resolved": "last resolved",
     "reopened": "last reopened",
     "commented": "last commented on",
+    "rated": "last rated",
 }
 # The form of filters sends each end of the days in a field of its own.
 _ENDS: Final = ("created_from", "created_to")
@@ -173,7 +174,7 @@ def form(
     typed = typed or {}
     created: Days | None = address.only.get("created")
     offered = {**{s.value: s.label for s in Status}, "unresolved": "Unresolved", "any": "Any"}
-    kept = ("resolver", "name", "resolved", "reopened", "commented")
+    kept = ("resolver", "name", "resolved", "reopened", "commented", "rated")
     return {
         "url": desk_prefix.address("tickets:queue"),
         "place": "#queue",

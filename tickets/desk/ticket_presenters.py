@@ -36,6 +36,7 @@ class ListedTicket(NamedTuple):
     status: str
     priority: str
     channel: str
+    rating: str
     labels: dict[str, str]  # of the fields that have a few values
     tags: tuple[str, ...]
     resolver: str
@@ -60,6 +61,7 @@ def listed(tenant: TenantContext, item: SummaryItem, *, description: str = "") -
         status=status,
         priority=of["priority"],
         channel=of["channel"],
+        rating=of["rating"],
         labels=_labels(*map(of.get, _CHOICE_NAMES)),
         tags=tuple(of["tags"]),
         resolver=resolver,
@@ -308,8 +310,8 @@ def queue_url(**params: str | None) -> str:
     """Return the queue with these filters in its address; None and "" leave one out. The words of each: filters.py.
 
     `status` is a status, "unresolved" or "any"; `resolver` "me", "none" or a user id, whose `name` is shown until a
-    row says it; `priority`, `channel` and `tag` are words; `created`, `resolved`, `reopened` and `commented` are days
-    in UTC: "2026-11-20", "2026-11-01..2026-11-07", "..2026-11-20" or "2026-11-01..". `after` is a cursor.
+    row says it; `priority`, `channel`, `rating` and `tag` are words; `created`, `resolved`, `reopened`, `commented` and
+    `rated` are days in UTC: "2026-11-20", "2026-11-01..2026-11-07", "..2026-11-20", "2026-11-01..". `after`: a cursor.
     """
     return tickets_url() + _query(tuple(params.items()))
 

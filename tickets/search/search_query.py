@@ -5,7 +5,7 @@ words              tickets that have all of them, in any form; of the last one t
 word*              words that begin so
 -word  -"words"    tickets without them
 #123  123          the ticket of this number, then what mentions it; with # among other words, too
-status: priority: channel: assignee: tag: from: before: after:
+status: priority: channel: rating: assignee: tag: from: before: after:
 """
 
 from __future__ import annotations

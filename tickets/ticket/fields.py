@@ -116,6 +116,13 @@ class Channel(ChoiceValue):
         return {Channel.API: "API", Channel.HAND: "By hand"}.get(self) or super().label
 
 
+class Rating(ChoiceValue):
+    """A requester's judgement of how their ticket was handled."""
+
+    GOOD = "good"
+    BAD = "bad"
+
+
 # --- texts ---
 
 
@@ -183,7 +190,7 @@ class TicketField:
     `about` says in a few words what it may hold, `example` is a value for documents, `initial` the value of a new
     ticket for which none is given. A field that is listed is projected into the indexes and shown by lists. Where the
     history does not tell all of a former value, `kept_as` is the attribute of its entries that does. A field that is
-    fixed is given when the ticket is made, and nothing changes it.
+    fixed is changed by nobody of the desk: it is given when the ticket is made, or by its requester.
     """
 
     name: str
@@ -356,6 +363,17 @@ CHANNEL: Final = ChoiceField(
     is_later=True,
     words=Channel,
 )
+RATING: Final = ChoiceField(
+    name="rating",
+    label="Rating",
+    about="good or bad, as its requester has rated it",
+    example=None,
+    is_fixed=True,
+    is_optional=True,
+    none="Not rated",
+    words=Rating,
+    told_as="text or null",
+)
 TAGS: Final = TagsField(name="tags", label="Tags", about="perhaps empty", example=["printer"])
 ASSIGNEE: Final = PersonField(
     name="resolver",
@@ -367,7 +385,7 @@ ASSIGNEE: Final = PersonField(
 )
 
 # In the order of documents, of pages that compare two versions, and of columns.
-FIELDS: Final[tuple[TicketField, ...]] = (TITLE, DESCRIPTION, STATUS, PRIORITY, CHANNEL, TAGS, ASSIGNEE)
+FIELDS: Final[tuple[TicketField, ...]] = (TITLE, DESCRIPTION, STATUS, PRIORITY, CHANNEL, RATING, TAGS, ASSIGNEE)
 BY_NAME: Final = {field.name: field for field in FIELDS}
 LABELS: Final = {field.name: field.label for field in FIELDS}
 CHOICES: Final = tuple(field for field in FIELDS if isinstance(field, ChoiceField))
@@ -392,7 +410,7 @@ def known(names: Iterable[str]) -> None:
 
 
 def changeable(names: Iterable[str]) -> None:
-    """Raise TypeError where one of these is no field's name, or that of a fixed field."""
+    """Raise TypeError where one of these is no field's name, or that of a field which nobody of the desk changes."""
     known(names)
     if fixed := {field.name for field in FIXED}.intersection(names):
         raise TypeError(f"nothing changes {sorted(fixed)} of a ticket")

@@ -167,7 +167,7 @@ def _forms() -> tuple[RowForm, ...]:
         **dict.fromkeys(("followers", "muted_by"), row_forms.ids),
         **row_forms.moments("created_at", "updated_at"),
         **row_forms.moments_if_any(
-            "responded_at", "resolved_at", "reopened_at", "commented_at", "noted_at", "raised_at"
+            "responded_at", "resolved_at", "reopened_at", "commented_at", "rated_at", "noted_at", "raised_at"
         ),
     }
     activity = {

@@ -30,10 +30,11 @@ LIST_ROW = (
     "created_at",
     "comment_count",
     "version",
-    # Where there is one: when it was last resolved, reopened, commented on. The dashboard's numbers lead to lists.
+    # Where there is one: when it was last resolved, reopened, commented on, rated. Lists behind numbers need it.
     "resolved_at",
     "reopened_at",
     "commented_at",
+    "rated_at",
 )
 
 STATUS_UPDATED = Index("gsi-status-updated", "tenant_status", "updated_at", (*LIST_ROW, "raised_at"))
@@ -236,7 +237,7 @@ class SummaryItem(Item):
     of it: tickets/notices.
 
     For the aggregates, so that what a ticket adds to them follows from this item alone: when it was first answered
-    and last resolved, reopened and commented on; in `days` how often which of these happened on which day
+    and last resolved, reopened, commented on and rated; in `days` how often which of these happened on which day
     (`day_count`), some 15 bytes for each; and the epoch of aggregates that it is counted in.
     """
 
@@ -251,6 +252,7 @@ class SummaryItem(Item):
     status = UnicodeAttribute()
     priority = UnicodeAttribute()
     channel = UnicodeAttribute(default=Channel.HAND.value)
+    rating = UnicodeAttribute(default="")
     tags: ListAttribute[Any] = ListAttribute(default=list)
     resolver = UnicodeAttribute(default="")
     resolver_name = UnicodeAttribute(default="")
@@ -266,6 +268,7 @@ class SummaryItem(Item):
     resolved_at = UnicodeAttribute(null=True)
     reopened_at = UnicodeAttribute(null=True)
     commented_at = UnicodeAttribute(null=True)
+    rated_at = UnicodeAttribute(null=True)
     noted_at = UnicodeAttribute(null=True)
     raised_at = UnicodeAttribute(null=True)
     raised_status = UnicodeAttribute(null=True)

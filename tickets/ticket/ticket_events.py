@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from delivery.outbox.event_types import Event, EventField, EventType, declare_event
 from tenants.tenancy.context import TenantContext
-from tickets.ticket.fields import ASSIGNEE, BY_NAME, DESCRIPTION, EDITED, FIELDS, STATUS, Values
+from tickets.ticket.fields import ASSIGNEE, BY_NAME, DESCRIPTION, EDITED, FIELDS, OPTIONAL, RATING, STATUS, Values
 
 Json = dict[str, Any]
 
-_EDITED: Final = [EDITED[0].label, *(field.label.lower() for field in EDITED[1:])]
+_EDITED: Final = [EDITED[0].label, *(field.label.lower() for field in (*EDITED[1:], RATING))]
 
 _ALICE: Final = {"id": "5f0c1d2e3a4b4c5d8e6f708192a3b4c5", "name": "Alice Example"}
 _BOB: Final = {"id": "0a1b2c3d4e5f40718293a4b5c6d7e8f9", "name": "Bob Example"}
@@ -111,6 +111,7 @@ def created(tenant: TenantContext, number: int, values: Values, *, requester: tu
     `requester` are the id and the name of the person for whom it was opened.
     """
     told = {field.name: values[field.name] for field in FIELDS if field is not ASSIGNEE}
+    told |= {name: told[name] or None for name in OPTIONAL}
     for_whom: Json = {"id": requester[0], "name": requester[1]}
     return Event(CREATED, {"number": number, **told, "requester": for_whom, "by": _me(tenant)}, 1)
 
@@ -163,7 +164,9 @@ def subject(number: int) -> str:
 def _change(name: str, before: str, after: str, description: str | None) -> Json:
     if name == DESCRIPTION.name:
         return {"field": name, "before": None, "after": description}
-    return {"field": name, "before": BY_NAME[name].from_text(before), "after": BY_NAME[name].from_text(after)}
+    values = [BY_NAME[name].from_text(text) for text in (before, after)]
+    was, now = [value or None for value in values] if name in OPTIONAL else values
+    return {"field": name, "before": was, "after": now}
 
 
 def _person(user_id: str, name: str) -> Json | None:
