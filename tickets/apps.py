@@ -22,7 +22,7 @@ class TicketsConfig(RoomsConfig):
         from tenants.lifecycle import desk_settings
         from tenants.tenancy import context
         from tickets.desk_export import export_job, export_mails
-        from tickets.letters.stored import LETTERS_QUEUE, WORK
+        from tickets.letters.stored import HELD_WORK, LETTERS_QUEUE, WORK
         from tickets.replies.stored import WAITING, WaitingCountItem
         from tickets.ticket import (
             fields,
@@ -31,6 +31,7 @@ class TicketsConfig(RoomsConfig):
 
         queue_readers.declare_reader(LETTERS_QUEUE, _take_letter)
         direct_work.declare_kind(WORK, direct_work.Kind(_file_letter, _give_letter_up))
+        direct_work.declare_kind(HELD_WORK, direct_work.Kind(_file_held_letter, _leave_letter_held))
         export_job.tell_with(export_mails.ready)
         destinations.declare_destination(ticket_events.REPLY, _to_requester)
         destinations.declare_destination(ticket_events.NOTICE, _to_members)
@@ -89,6 +90,16 @@ def _file_letter(work: DirectWork) -> None:
     from tickets.letters import filing
 
     filing.do(work)
+
+
+def _file_held_letter(work: DirectWork) -> None:
+    from tickets.letters import filing
+
+    filing.do_held(work)
+
+
+def _leave_letter_held(work: DirectWork, reason: str) -> None:
+    """Leave a letter where it waits: its button is still there."""
 
 
 def _give_letter_up(work: DirectWork, reason: str) -> None:

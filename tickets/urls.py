@@ -75,6 +75,7 @@ _requester_pages = [
 _letter_pages = [
     path("", letter_views.all_letters, name="letters"),
     path("waiting/", letter_views.waiting_letters, name="letters_waiting"),
+    path("held/file/", letter_views.file_held, name="letters_file_held"),
     path("reconcile/", letter_views.reconcile, name="letters_reconcile"),
     path("<str:letter>/", letter_views.letter, name="letter"),
     path("<str:letter>/original/", letter_views.original_letter, name="letter_original"),

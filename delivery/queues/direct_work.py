@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from delivery.queues import queue_sets
-from delivery.queues.queue_transport import Message, QueueTransport
+from delivery.queues.queue_transport import BATCH, Message, QueueTransport
 from portal import clock
+from portal.dynamo.store import chunked
 from portal.errors import Unavailable
 from portal.logs import request_id
 
@@ -53,14 +54,16 @@ def kind_of(message: Message) -> Kind | None:
     return _kinds.get(message.destination)
 
 
-def send(kind: str, tenant_id: str, name: str, *, queues: Collection[int]) -> None:
-    """Put a piece of work into one of the tenant's queues: one request. `queues` are the numbers that it was given.
+def send(kind: str, tenant_id: str, *names: str, queues: Collection[int]) -> None:
+    """Put pieces of work into some of the tenant's queues: a request for each 10. `queues` are the numbers that it was
+    given.
 
     Raises Unavailable, Throttled, Rejected.
     """
     transport = QueueTransport("delivery")
     known = [queue for queue in queues if 0 <= queue < transport.queues]
     ours = known or sorted(queue_sets.without_allocation(tenant_id, transport.queues))
-    message = Message(tenant_id, name, clock.stamp(), 0, kind, request=request_id.current())
-    if transport.send(random.choice(ours), [message]):  # noqa: S311  # a choice among queues is no secret
-        raise Unavailable("The queues did not take the message.")
+    for some in chunked(names, BATCH):
+        messages = [Message(tenant_id, name, clock.stamp(), 0, kind, request=request_id.current()) for name in some]
+        if transport.send(random.choice(ours), messages):  # noqa: S311  # a choice among queues is no secret
+            raise Unavailable("The queues did not take the message.")

@@ -12,6 +12,7 @@ import json
 import logging
 import re
 import threading
+from collections.abc import Collection
 from typing import Final
 
 from delivery.queues import direct_work
@@ -20,7 +21,7 @@ from portal.objects.object_store import ObjectStore, TooLarge
 from tenants.tenancy.stored import TenantItem
 from tickets.letters import desk_addresses, envelope
 from tickets.letters.envelope import Envelope
-from tickets.letters.stored import INCOMING, UNCLAIMED, WORK, raw_key
+from tickets.letters.stored import HELD_WORK, INCOMING, UNCLAIMED, WORK, raw_key
 
 log = logging.getLogger("pooldesk.mail")
 
@@ -80,8 +81,16 @@ def give(tenant: TenantItem, found: Envelope, raw: bytes) -> None:
 
 def ask(tenant: TenantItem, name: str) -> None:
     """Send the message that lets a letter of a desk be filed."""
-    queues = json.loads(tenant.queues) if tenant.queues else ()
-    direct_work.send(WORK, tenant.tenant_id, name, queues=queues)
+    direct_work.send(WORK, tenant.tenant_id, name, queues=_queues(tenant))
+
+
+def ask_for_held(tenant: TenantItem, digests: Collection[str]) -> None:
+    """Send the messages that let letters be filed which were held back: a request for each 10."""
+    direct_work.send(HELD_WORK, tenant.tenant_id, *digests, queues=_queues(tenant))
+
+
+def _queues(tenant: TenantItem) -> tuple[int, ...]:
+    return tuple(json.loads(tenant.queues)) if tenant.queues else ()
 
 
 def recipients_in(raw: bytes) -> tuple[str, ...]:

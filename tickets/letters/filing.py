@@ -102,6 +102,14 @@ def do(work: DirectWork) -> None:
     file(work.tenant_id, work.name)
 
 
+def do_held(work: DirectWork) -> None:
+    """File a letter that was held back, as a person of the desk wants it. Nothing happens where it waits no more."""
+    desk = context.for_system(tenant_directory.get(work.tenant_id))
+    held = ledger.find(desk.repository, work.name)
+    if held is not None and held.state == ledger.HELD:
+        file(work.tenant_id, held.object, approved=True)
+
+
 def give_up(work: DirectWork, reason: str) -> None:
     """Write down that a letter could not be filed however often it was tried; people may try again."""
     tenant = tenant_directory.get(work.tenant_id)
@@ -294,21 +302,27 @@ def _file(case: _Case) -> None:
     if claim and claim.is_agent and _answer_of_agent(case, claim, people):
         return
     case.marks += _marks(case, people)
-    person = requesters.ensure(desk, case.sender, name=case.name, comes_again=not case.approved)
+    known = requesters.by_address(desk, case.sender)
+    number = _ticket(case, desk, claim, known)
+    if not case.approved:
+        _hold_back(case, number, is_stranger=not number and not (known and case.is_confirmed))
+    person = known or requesters.ensure(desk, case.sender, name=case.name, comes_again=not case.approved)
     if case.is_confirmed and any(_same(one, case.sender) for one in person.bounced):
         bounced_addresses.note(desk, case.sender, "")  # whoever writes has a mailbox again
-    number = _ticket(case, desk, claim, person)
-    if not case.approved and (
-        reason := letter_rates.sentence(
-            desk.repository, sender=case.item.sender, number=number, subject=case.letter.subject
-        )
-    ):
-        raise Stays(ledger.WAITING, reason)
     author = context.of_tenant(case.tenant, role=Role.VIEWER, user_id=person.id, user_name=person.label)
     if number:
         _comment(case, author, number)
     else:
         _new_ticket(case, author, person)
+
+
+def _hold_back(case: _Case, number: int, *, is_stranger: bool) -> None:
+    """Raise Stays for one of too many letters."""
+    recent = letter_rates.RecentLetters.of(case.desk.repository)
+    if reason := recent.loop(sender=case.item.sender, number=number, subject=case.letter.subject):
+        raise Stays(ledger.WAITING, reason)
+    if is_stranger and (reason := recent.crowd()):
+        raise Stays(ledger.HELD, reason)
 
 
 def _claim(case: _Case) -> Claim | None:
@@ -338,23 +352,25 @@ def _answer_of_agent(case: _Case, claim: Claim, people: Sequence[Member]) -> boo
     )
 
 
-def _ticket(case: _Case, desk: TenantContext, claim: Claim | None, person: Requester) -> int:
-    """Return the number of the ticket that the letter belongs to, 0 for a new one."""
+def _ticket(case: _Case, desk: TenantContext, claim: Claim | None, person: Requester | None) -> int:
+    """Return the number of the ticket that the letter belongs to, 0 for a new one. `person` is its sender, where the
+    desk knows them."""
+    ids = person.ids if person else ()
     if claim:
         summary = _summary(desk, claim.number)
         if summary is None:
             return 0
-        if claim.is_agent or not any(claim.is_of(one) for one in person.ids):
+        if claim.is_agent or not any(claim.is_of(one) for one in ids):
             case.marks.append(letter_texts.OTHER_PERSON)
         return claim.number
     if not case.is_confirmed:
         return 0
-    ids = dict.fromkeys([case.letter.in_reply_to, *reversed(case.letter.references)])
-    named = [one for one in ids if one][:_THREADS]
+    named_ids = dict.fromkeys([case.letter.in_reply_to, *reversed(case.letter.references)])
+    named = [one for one in named_ids if one][:_THREADS]
     threads = [message_ids.read_message_id(one) or message_ids.known_message(desk, one) for one in named]
     for number in dict.fromkeys(t.number for t in threads if t and t.tenant_id == case.tenant.tenant_id):
         summary = _summary(desk, number)
-        if summary and summary.requester in person.ids:
+        if summary and summary.requester in ids:
             return number
     return 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 from portal.dynamo.retry import retrying
@@ -20,7 +21,8 @@ from tickets.replies.stored import WaitingCountItem
 from tickets.ticket import stored as tickets
 
 FILED, AUTOMATIC, REFUSED, WAITING, DISCARDED = "filed", "automatic", "refused", "waiting", "discarded"
-OPEN: Final = (REFUSED, WAITING)  # somebody may still file or discard them
+HELD = "held"  # it waits because too many came at once
+OPEN: Final = (REFUSED, WAITING, HELD)  # somebody may still file or discard them
 CLOSED: Final = "This letter was filed or discarded meanwhile."
 _END: Final = "9"  # sorts behind all moments
 _LETTER, _COUNT = "letter", "waiting letters"  # the names of members of a transaction
@@ -111,6 +113,13 @@ def waiting(repository: Store, *, after: list[Any] | None = None, limit: int) ->
     start = _start(repository, after, "waiting", stored.waiting)
     page = repository.query(WaitingRow, stored.waiting, descending=True, limit=limit, start=start)
     return page.items, _end(page)
+
+
+def held(repository: Store, *, most: int) -> list[str]:
+    """Return the digests of up to `most` letters that were held back, the oldest first: a Query for each megabyte of
+    those that wait."""
+    rows = repository.query_all(WaitingRow, stored.waiting)
+    return list(islice((stored.digest_of(row.pk) for row in rows if row.state == HELD), most))
 
 
 def _end(page: Page[Any]) -> list[Any]:

@@ -1,43 +1,70 @@
 """Notice letters that answer each other, and senders who send too much, by the newest rows of the ledger.
 
 Two programs that answer each other without saying that they are programs stop here: after four letters of one sender
-about one thing within ten minutes, the fifth waits for a person of the desk, and nothing answers it. Counting reads the
-ledger and writes nothing.
+about one thing within ten minutes, the fifth waits for a person of the desk, and nothing answers it. A flood of letters
+under ever-changing names is held back as a whole; answers and letters of known people are filed meanwhile. Counting
+reads the ledger and writes nothing.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
 from portal import clock
 from portal.dynamo.store import Store
 from tickets.letters import ledger
+from tickets.letters.stored import LedgerRow
 
 WINDOW: Final = timedelta(minutes=10)
 ABOUT_ONE_THING: Final = 4  # letters of one sender within the window; more wait
 OF_ONE_SENDER: Final = 40
+SENDERS: Final = 50  # different ones within the window; letters of more strangers are held back
+LETTERS: Final = 100  # the same for letters of any senders
 _LOOKED_AT: Final = 100  # rows of the ledger; a Query of some 10 read units at most
+_MINUTES: Final = int(WINDOW.total_seconds() // 60)
 _REPLY: Final = re.compile(r"\s*(?:re|aw|fw|fwd|wg|sv|antw|tr|rv|res|automatic reply|auto|out of office)\s*:\s*", re.I)
 
 
-def sentence(repository: Store, *, sender: str, number: int, subject: str) -> str:
-    """Return why a letter has to wait for a person, "" where it need not. `number` is that of the ticket that it would
-    be filed to, 0 for a new one. Costs one Query."""
-    recent = ledger.since(repository, clock.stamp(clock.now() - WINDOW), most=_LOOKED_AT)
-    own = [row for row in recent if row.sender == sender]
-    about = thing(subject)
-    same = [row for row in own if (number and row.number == number) or _is_alike(thing(row.subject), about)]
-    minutes = int(WINDOW.total_seconds() // 60)
-    if len(same) >= ABOUT_ONE_THING:
+@dataclass(frozen=True)
+class RecentLetters:
+    """The newest rows of a desk's ledger, of within the window: one Query."""
+
+    rows: Sequence[LedgerRow]
+
+    @classmethod
+    def of(cls, repository: Store) -> RecentLetters:
+        """Read the rows."""
+        return cls(ledger.since(repository, clock.stamp(clock.now() - WINDOW), most=_LOOKED_AT))
+
+    def loop(self, *, sender: str, number: int, subject: str) -> str:
+        """Return why a letter of one sender has to wait for a person, "" where it need not. `number` is that of the
+        ticket that it would be filed to, 0 for a new one."""
+        own = [row for row in self.rows if row.sender == sender]
+        about = thing(subject)
+        same = [row for row in own if (number and row.number == number) or _is_alike(thing(row.subject), about)]
+        if len(same) >= ABOUT_ONE_THING:
+            return (
+                f"{sender} has sent more than {ABOUT_ONE_THING} letters about this within {_MINUTES} minutes. "
+                "It may be a program that answers the desk's own letters."
+            )
+        if len(own) >= OF_ONE_SENDER:
+            return f"{sender} has sent more than {OF_ONE_SENDER} letters within {_MINUTES} minutes."
+        return ""
+
+    def crowd(self) -> str:
+        """Return why a letter of a stranger has to wait, "" where it need not: so many letters have come at once that a
+        program may have sent them, each under another name. Those that wait count, so that the flood has to end."""
+        people = [row for row in self.rows if row.state != ledger.AUTOMATIC]
+        if len({row.sender for row in people}) < SENDERS and len(people) < LETTERS:
+            return ""
         return (
-            f"{sender} has sent more than {ABOUT_ONE_THING} letters about this within {minutes} minutes. "
-            "It may be a program that answers the desk's own letters."
+            f"This desk has had letters of {SENDERS} senders, or {LETTERS} letters, within {_MINUTES} minutes, "
+            "and does not know this sender."
         )
-    if len(own) >= OF_ONE_SENDER:
-        return f"{sender} has sent more than {OF_ONE_SENDER} letters within {minutes} minutes."
-    return ""
 
 
 def thing(subject: str) -> str:

@@ -22,6 +22,7 @@ _LABELS: Final = {
     ledger.AUTOMATIC: "Automatic",
     ledger.REFUSED: "Not filed",
     ledger.WAITING: "Waiting",
+    ledger.HELD: "Held back",
     ledger.DISCARDED: "Discarded",
 }
 _VERDICTS: Final = {"spf": "SPF", "dkim": "DKIM", "dmarc": "DMARC", "spam": "Spam check", "virus": "Virus check"}
@@ -35,6 +36,7 @@ def row(one: LedgerRow | WaitingRow | LetterItem) -> dict[str, Any]:
         "subject": one.subject or "(no subject)",
         "sender": one.sender or "(no sender)",
         "state": one.state,
+        "is_held": one.state == ledger.HELD,
         "label": _LABELS.get(one.state, one.state),
         "reason": one.reason,
         "at": clock.parse(one.received_at),
@@ -89,3 +91,11 @@ def reconciled(found: LettersFound) -> str:
     return (
         f"{amount(found.asked, 'letter')} in the bucket had been left behind, and will be filed in a moment.{recounted}"
     )
+
+
+def filing_held(letters: int, *, has_more: bool) -> str:
+    """Say how many of the letters are being filed that were held back."""
+    if not letters:
+        return "No letter is held back any more."
+    begun = f"{amount(letters, 'letter')} will be filed in a moment."
+    return f"{begun} More wait: press the button again once these are filed." if has_more else begun

@@ -18,6 +18,7 @@ from tenants.sign_in.stored import USERS
 
 LETTERS_QUEUE: Final = "letters"  # in which Amazon SES tells of each letter that it has put into the bucket
 WORK: Final = "letter"  # the kind of work in a desk's queues
+HELD_WORK: Final = "held-letter"  # the same for a letter that was held back, by its digest
 INCOMING: Final = "incoming/"  # letters that nobody has looked at yet
 UNCLAIMED: Final = "unclaimed/"  # letters to addresses that no desk has
 _RAW: Final = "letters"

@@ -16,12 +16,14 @@ from portal.mailing.letters import Unreadable
 from portal.objects.object_store import ObjectStore
 from portal.web.access import member
 from portal.web.heavy_work import heavy, heavy_to_read
+from tenants.tenancy import tenant_directory
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.letters import arrival, filing, ledger, presenters, reconciling
 from tickets.letters.stored import LetterItem, raw_key
 
 PAGE_SIZE: Final = 50
+HELD_AT_ONCE: Final = 500  # letters that one press of the button files
 # A letter's HTML is a stranger's: nothing in it runs, is sent or is loaded, but pictures when asked for.
 _POLICY: Final = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:{images}; "
@@ -53,6 +55,7 @@ def _list(request: TenantRequest, *, is_waiting: bool) -> HttpResponse:
     context = {
         "letters": [presenters.row(one) for one in rows],
         "is_waiting": is_waiting,
+        "has_held": is_waiting and any(one.state == ledger.HELD for one in rows),
         "is_first": not after,
         "next": more,
         "own_address": presenters.own_address(tenant),
@@ -115,6 +118,17 @@ def file_letter(request: TenantRequest, letter: str) -> HttpResponse:
     else:
         messages.error(request, f"It still cannot be filed. {filed.reason}")
     return redirect("tickets:letter", letter)
+
+
+@member(Role.AGENT)
+@require_POST
+def file_held(request: TenantRequest) -> HttpResponse:
+    """Let the letters be filed that were held back, some hundreds at a time. Pressed again it goes on with the rest."""
+    tenant = tenant_directory.get(request.tenant.tenant_id)
+    held = ledger.held(request.tenant.repository, most=HELD_AT_ONCE + 1)
+    arrival.ask_for_held(tenant, held[:HELD_AT_ONCE])
+    messages.success(request, presenters.filing_held(len(held[:HELD_AT_ONCE]), has_more=len(held) > HELD_AT_ONCE))
+    return redirect("tickets:letters_waiting")
 
 
 @member(Role.AGENT)
