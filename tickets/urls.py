@@ -11,6 +11,7 @@ from tickets.desk_export import views as desk_export_views
 from tickets.handover import views as handover_views
 from tickets.letters import views as letter_views
 from tickets.notices import views as notice_views
+from tickets.public_form import views as public_form_views
 from tickets.replies import views as reply_views
 from tickets.requesters import views as requester_views
 from tickets.search import views as search_views
@@ -109,7 +110,15 @@ _mail_pages = [
     path("links/end/", reply_views.end_all_links, name="mail_links_end"),
 ]
 
+_public_pages = [
+    path("", public_form_views.settings_page, name="public_pages"),
+    path("looks/", public_form_views.change_looks, name="public_looks"),
+    path("preview/", public_form_views.preview, name="public_form_preview"),
+]
+
 urlpatterns = [
+    path("forms/<slug:slug>/", public_form_views.form, name="public_form"),
+    path("forms/<slug:slug>/files/", public_form_views.upload, name="public_form_upload"),
     path("mail/mute/<str:token>/", notice_views.mute, name="mute"),
     desk_pages(path("tickets/", include(_ticket_pages))),
     desk_pages(path("search/", include(_search_pages))),
@@ -118,5 +127,6 @@ urlpatterns = [
     desk_pages(path("letters/", include(_letter_pages))),
     desk_pages(path("desk/settings/person/", include(_person_pages))),
     desk_pages(path("desk/settings/mail/", include(_mail_pages))),
+    desk_pages(path("desk/settings/public/", include(_public_pages))),
     desk_pages(path("desk/settings/export/", include(_export_pages))),
 ]

@@ -51,7 +51,7 @@ ACTIONS: Final = {
     ARTICLES: ("GetItem", "Query", "BatchGetItem"),
     REQUESTERS: ("GetItem", "PutItem", "Query", "BatchGetItem"),
     MAIL: ("GetItem", "PutItem"),
-    OUTSIDE: ("BatchGetItem", "GetItem"),
+    OUTSIDE: ("BatchGetItem", "GetItem", "PutItem"),
     LETTERS: ("GetItem", "PutItem", "Query"),
 }
 _PLACED: Final = (ANSWERS, EXPORT_PARTS, LETTERS, OUTBOX, SEARCH, TICKETS)  # that a tenant can have to itself

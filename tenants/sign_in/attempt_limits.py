@@ -7,7 +7,8 @@ the share of it that is not yet a window ago, so that no edge between two slots 
 Sign-in counts by account and network together: a stranger's wrong passwords do not keep the owner out. A network's
 limit stops one that tries many accounts, and an account's own, far higher, many networks that try one account. A
 browser in which this account was signed in before (tenants/sign_in/attempt_limits.py) has a counter of its own and
-none of those. Networks are IPv4 addresses and /64 prefixes of IPv6, which is what one customer has.
+none of those. Public forms are counted in the same way.
+Networks are IPv4 addresses and /64 prefixes of IPv6, which is what one customer has.
 """
 
 from __future__ import annotations
@@ -34,11 +35,25 @@ from tenants.sign_in.stored import ThrottleItem, attempts_key, folded
 
 @dataclass(frozen=True)
 class AttemptLimit:
-    """Attempts that one subject has in a window. `kind` keeps subjects of different sorts apart."""
+    """Attempts that one subject has in a window, of SIGN_IN_WINDOW seconds where `seconds` is 0. `kind` keeps subjects
+    of different sorts apart."""
 
     kind: str
     subject: str
     most: int
+    seconds: int = 0
+
+    @property
+    def window(self) -> int:
+        return self.seconds or settings.SIGN_IN_WINDOW
+
+    def bucket(self, now: float, *, back: int = 0) -> str:
+        """Return the key of its counter, now or so many windows ago."""
+        return attempts_key(self.kind, self.subject, int(now // self.window) - back)
+
+    def passed(self, now: float) -> float:
+        """Return how much of the current window is over, from 0 to 1."""
+        return now % self.window / self.window
 
 
 @dataclass(frozen=True)
@@ -104,18 +119,27 @@ def passkey(*, address: str) -> tuple[AttemptLimit, ...]:
 def begin(limits: Sequence[AttemptLimit]) -> CountedAttempt:
     """Count an attempt: an update for each limit and one BatchGetItem of the previous window, sent together."""
     now = time.time()
-    window, passed = divmod(now, settings.SIGN_IN_WINDOW)
-    share = passed / settings.SIGN_IN_WINDOW
-    buckets, earlier = ([attempts_key(n.kind, n.subject, int(w)) for n in limits] for w in (window, window - 1))
-    wanted: list[tuple[Any, str, None]] = [(ThrottleItem, bucket, None) for bucket in earlier]
-    work: list[Any] = [partial(_count, bucket, 1) for bucket in buckets]
+    buckets = [limit.bucket(now) for limit in limits]
+    wanted: list[tuple[Any, str, None]] = [(ThrottleItem, limit.bucket(now, back=1), None) for limit in limits]
+    work: list[Any] = [partial(_count, bucket, 1, limit.window) for bucket, limit in zip(buckets, limits, strict=True)]
     *counts, stored = fan_out([*work, lambda: PLATFORM.get_all(wanted)])
     waits = [
-        _wait(count, int(before.attempts) if before else 0, share, limit.most)
+        _wait(count, int(before.attempts) if before else 0, limit.passed(now), limit.most) * limit.window
         for count, before, limit in zip(counts, stored, limits, strict=True)
     ]
     longest = max(waits)
-    return CountedAttempt(tuple(buckets), math.ceil(longest * settings.SIGN_IN_WINDOW / 60) if longest else None)
+    return CountedAttempt(tuple(buckets), math.ceil(longest / 60) if longest else None)
+
+
+def counted(limits: Sequence[AttemptLimit]) -> list[float]:
+    """Return the attempts that were counted for each limit in the last window, and count none: one BatchGetItem."""
+    now = time.time()
+    wanted: list[tuple[Any, str, None]] = [
+        (ThrottleItem, limit.bucket(now, back=back), None) for limit in limits for back in (0, 1)
+    ]
+    found = [int(item.attempts) if item else 0 for item in PLATFORM.get_all(wanted)]
+    pairs = zip(found[::2], found[1::2], limits, strict=True)
+    return [current + previous * (1 - limit.passed(now)) for current, previous, limit in pairs]
 
 
 def succeeded(attempt: CountedAttempt) -> None:
@@ -144,8 +168,8 @@ def _wait(current: int, previous: int, share: float, most: int) -> float:
     return 1 - share + (1 - (most - 1) / current)
 
 
-def _count(bucket: str, by: int) -> int:
-    expires = int(time.time()) + 2 * settings.SIGN_IN_WINDOW
+def _count(bucket: str, by: int, window: int = 0) -> int:
+    expires = int(time.time()) + 2 * (window or settings.SIGN_IN_WINDOW)
     counted = PLATFORM.update(
         ThrottleItem(bucket), [ThrottleItem.attempts.add(by), ThrottleItem.expires_at.set(expires)]
     )

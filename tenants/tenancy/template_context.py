@@ -66,6 +66,10 @@ DESK_PAGES: Final[dict[str, tuple[DeskPage, ...]]] = {
     "Settings": (
         DeskPage("settings", "Name and defaults", "tenants:settings", ("tenants:settings_defaults",), Role.OWNER),
         DeskPage("mail", "Mail", "tickets:mail_settings", _with_steps("tickets:mail", "sender", "check")),
+        DeskPage(
+            "public_form", "Public form", "tickets:public_pages",
+            ("tickets:public_looks", "tickets:public_form_preview"),
+        ),
         DeskPage("usage", "Usage", "tenants:usage"),
         DeskPage("close", "Close the desk", "tenants:close", role=Role.OWNER),
     ),

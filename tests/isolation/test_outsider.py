@@ -25,6 +25,7 @@ from tenants.membership import invitations
 from tenants.sign_in import accounts
 from tenants.tenancy.roles import Role
 from tests.desk.test_cost import _watching
+from tests.public_form.conftest import open_form
 from tests.support import embedded
 from tests.support.api_client import api_client
 from tests.support.api_keys import make_key
@@ -34,12 +35,14 @@ from tickets.desk import changing, commenting, creating
 from tickets.letters import ledger
 from tickets.letters import stored as letter_keys
 from tickets.letters.envelope import Envelope
+from tickets.public_form import challenges
 from tickets.requesters import requesters
 
 # Values of Acme's for each route parameter. Acme has tickets up to 12, Globex has none. The fixture `acme` puts a real
 # member and a real invitation in.
 ACMES = {
     "desk": "acme",
+    "slug": "acme",
     "rest": "7/",
     "number": "7",
     "version": "1",
@@ -89,6 +92,7 @@ OPERATOR_ROUTES = [r for r, v in ALL_ROUTES if v.access.level == "operator"]  # 
 MEMBER_ROUTES = [(r, v.access) for r, v in ROUTES if v.access.level == "member"]  # type: ignore[attr-defined]
 # Those of the API know no cookie: they are walked with a key of Globex that has every scope.
 API_CALLS = [(r, m) for r, v in ALL_ROUTES if v.access.level == "api" for m in v.access.scopes]  # type: ignore[attr-defined]
+GUEST_ROUTES = [r for r, v in ROUTES if v.access.level == "guest"]  # type: ignore[attr-defined]
 OWN_ROUTES = [r for r, v in ROUTES if v.access.level == "signed_in" and "<" in r]  # type: ignore[attr-defined]
 DESK_ROUTES = [r for r, _ in MEMBER_ROUTES if r.startswith("<slug:desk>/")]
 OBJECT_ROUTES = [r for r in DESK_ROUTES if r.count("<") > 1]
@@ -135,6 +139,7 @@ def acme() -> World:
     ledger.note(alice.repository, waiting, state=ledger.WAITING, reason=SECRET, open_to_people=True)
     own = ObjectStore("tenant", alice.tenant_id)
     own.put(letter_keys.raw_key(alice.tenant_id, arrived.name), f"Subject: {SECRET}".encode(), about=arrived.about())
+    open_form(world)
     file = attachments.store(alice, f"{SECRET}.txt", SECRET.encode())
     commenting.comment(alice, 7, body=SECRET, files=[file])
     ACMES["file_id"] = file.id
@@ -292,10 +297,43 @@ def test_every_unsafe_route_wants_a_csrf_token(acme: World) -> None:
     browser = acme.browser("alice", "acme")
     browser.handler.enforce_csrf_checks = True
     browser.at_desk = str  # type: ignore[method-assign]  # each address as it stands
-    for route, _ in ROUTES:
+    for route, _ in [r for r in ROUTES if r[0] not in GUEST_ROUTES]:
         response = browser.post(filled(route), FORM)
         assert response.status_code in (403, 405), route
         assert response.status_code == 403 or "POST" not in response.headers["Allow"], route
+
+
+# --- pages of people outside the desks ---
+
+
+def test_guests_see_nothing_of_a_desk_that_is_not_public_and_get_no_cookie(acme: World) -> None:
+    visitors = {"nobody": Client(), "a member": acme.browser("bob", "acme"), "another": acme.browser("charlie")}
+    for route in GUEST_ROUTES:
+        for who, browser in visitors.items():
+            for answer in (browser.get(filled(route)), browser.post(filled(route), FORM)):
+                page = answer.content.decode()
+                assert not answer.cookies, (route, who)
+                assert SECRET not in page, (route, who)
+                assert acme.tenants["acme"].tenant_id not in page, (route, who)
+                assert "Example" not in page, f"{route} names somebody to {who}"
+
+
+def test_forged_challenges_and_tokens_of_guests_write_nothing(acme: World) -> None:
+    globex = challenges.issue(acme.context("charlie", "globex"), bits=0).text
+    forged = {"challenge": globex, "proof": "0", "email": "eve@example.org", "subject": "Stolen"}
+    forged["files"] = ACMES["file_id"]
+    for route in GUEST_ROUTES:
+        with _watched() as operations:
+            answer = Client().post(f"{filled(route)}?challenge={globex}", {**FORM, **forged})
+        assert answer.status_code in (404, 405, 422), route
+        assert not operations & WRITES, route
+
+
+def test_a_desk_without_public_pages_is_to_guests_as_one_that_does_not_exist(acme: World) -> None:
+    for route in [r for r in GUEST_ROUTES if "<slug:slug>" in r]:
+        answers = [Client().get(filled(route).replace("/acme/", f"/{desk}/")) for desk in ("globex", "nowhere")]
+        assert {a.status_code for a in answers} <= {404, 405}, route
+        assert answers[0].content == answers[1].content, route
 
 
 # --- the operators' admin ---

@@ -49,6 +49,7 @@ PAGES = {
         "desk/invitations/", "desk/invitations/<str:invite>/resend/", "desk/invitations/<str:invite>/revoke/",
         "desk/audit/", "desk/audit/export/", "desk/settings/usage/",
         "desk/settings/mail/", "desk/settings/mail/sender/", "desk/settings/mail/check/",
+        "desk/settings/public/", "desk/settings/public/looks/", "desk/settings/public/preview/",
         f"{ARTICLE}delete/", *(f"{ARTICLES}sections/{rest}" for rest in ("", "<str:section>/", "<str:section>/move/")),
         f"{LETTERS}reconcile/", "tickets/files/usage/", f"{TICKET}files/<str:file_id>/remove/",
         "tickets/past/", "tickets/past/restore/", f"{TICKET}past/", "desk/members/past/",

@@ -6,7 +6,7 @@ import json
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from django.test import override_settings
@@ -64,6 +64,8 @@ from tickets.moving import stored as moving_keys
 from tickets.moving.stored import MoveItem
 from tickets.notices import following
 from tickets.outside import looks
+from tickets.public_form import challenges, form_settings, receiving
+from tickets.public_form.receiving import SentForm
 from tickets.replies import mail_settings, message_ids
 from tickets.requesters import requesters
 from tickets.search import index_rebuild
@@ -165,6 +167,11 @@ def _tickets(world: World, where: str) -> None:
         text = Text("Printers that burn", "Use *water*.", section.id, is_public)
         article = article_changes.create(person, text, by=by)
         article_changes.publish(person, int(article.number), text, edit=1, by=by)
+    shown: dict[str, Any] = {"is_on": True, "asks_name": True, "asks_priority": False, "takes_files": True}
+    shown |= {"intro": "", "next_steps": "We ring you.", "origins": ["https://www.example.com"]}
+    form_settings.change(person, values=shown, version=0, by=by)
+    sent = SentForm(f"ada@{where}.example.org", "The mill", "It stands.")
+    receiving.receive(person, sent, challenges.issue(person, bits=0))
     commenting.comment(person, number, body="It works again.", cc=[f"grace@{where}.example.org"])
     message_ids.remember(person, "0100018f-one-000000", number)
     arrived = Envelope(f"first-{where}", f"ada@{where}.example.org", (f"{where}@desk.example.org",), clock.stamp())

@@ -211,7 +211,8 @@ def letter_line(kept: Any, *, is_agent: bool) -> dict[str, Any] | None:
         "cc": of.get("cc", []),
         "files": letter_texts.values(marks, letter_texts.FILE),
         "remarks": letter_texts.values(marks, letter_texts.REMARK),
-        "url": reverse("tickets:letter", args=[of["digest"]]) if is_agent else "",
+        "way": "By mail" if "digest" in of else "By the public form",
+        "url": reverse("tickets:letter", args=[of["digest"]]) if is_agent and "digest" in of else "",
     }
 
 

@@ -1,6 +1,7 @@
 """Declare the table of a desk's pages for people outside: their looks, and what each kind of page adds.
 
-The settings are changed by the platform role, in the transaction of their audit row.
+The settings are changed by the platform role, in the transaction of their audit row. The tenant writes
+items that a page has to remember for a while, and TTL removes them.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ LOOKS: Final = "LOOKS"
 LANGUAGES: Final = tuple(code for code, _ in settings.LANGUAGES)
 COLOUR: Final = r"#[0-9a-f]{6}\Z"
 
-OUTSIDE = Table("Support.Outside", "tenant", "tenant_id", "part")
+OUTSIDE = Table("Support.Outside", "tenant", "tenant_id", "part", ttl="expires_at")
 
 declare(
     OUTSIDE,
     grants=(
-        Grant("tenant", OUTSIDE, ("BatchGetItem", "GetItem")),
+        Grant("tenant", OUTSIDE, ("BatchGetItem", "GetItem", "PutItem")),
         Grant("platform", OUTSIDE, ("UpdateItem",)),
     ),
 )

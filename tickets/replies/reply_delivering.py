@@ -40,6 +40,7 @@ from tickets.replies.public_entries import PublicEntry, PublicFile, all_public, 
 from tickets.requesters import bounced_addresses, requesters
 from tickets.requesters.requesters import Requester
 from tickets.ticket import stored
+from tickets.ticket.fields import Channel
 from tickets.ticket.stored import BOUNCED, HELD, SENT, ActivityItem, DetailItem
 
 log = logging.getLogger("pooldesk.mail")
@@ -234,7 +235,9 @@ def _message(
     tenant, number = read.tenant, read.number
     desk = read.settings.sender_name or tenant.name
     about: dict[str, Any] = {"desk": desk, "settings": read.settings, "number": number}
-    about["title"] = read.ticket.summary.title
+    # Nobody has proved the address that a form gives: a stranger there is sent nothing that somebody else has typed.
+    is_told = read.entry is not None or read.ticket.summary.channel != Channel.FORM
+    about["title"] = read.ticket.summary.title if is_told else ""
     if read.entry:
         names = {file.id for file, _ in attached}
         left_out = [file.name for file in read.entry.files if file.id not in names]
@@ -245,7 +248,7 @@ def _message(
         subject=letter.subject,
         body=letter.text,
         from_email=_return_address(read),
-        to=[_named(read.requester.name, address)],
+        to=[_named(read.requester.name if is_told else "", address)],
         cc=copies,
         reply_to=_reply_to(read, desk),
         headers=_headers(read) | {"From": _named(desk, read.sender)},

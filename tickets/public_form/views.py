@@ -1,0 +1,264 @@
+"""Show a desk's public form and take what is sent by it; let admins set it up, look at it, and embed it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from django.conf import settings as deployment
+from django.contrib import messages
+from django.http import HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.html import escape
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_POST
+
+from portal.dynamo.client import fan_out
+from portal.errors import Conflict, Invalid, NotFound
+from portal.web.access import get_or_post, member
+from portal.web.client_address import client_address
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.request import GuestRequest, TenantRequest, absolute_url, actor_of
+from tenants.tenancy.roles import Role
+from tickets.attachments import attachments
+from tickets.attachments.forms import NO_FILES, SentFiles, guest_files_of
+from tickets.attachments.presenters import GUEST_FIELD
+from tickets.attachments.presenters import field as files_field
+from tickets.attachments.views import answer_upload
+from tickets.outside import guest_access, looks, pages
+from tickets.outside.looks import Looks
+from tickets.public_form import challenges, form_settings, receiving
+from tickets.public_form.challenges import Challenge
+from tickets.public_form.form_settings import FormSettings
+from tickets.public_form.forms import TRAP, GuestForm, LooksForm, SettingsForm
+from tickets.public_form.receiving import AlreadySent, SentForm
+
+_PAGE: Final = "tickets:public_pages"
+_EMBED: Final = '<iframe src="{}" title="{}" width="100%" height="860" style="border:0"></iframe>'
+
+
+def _read(desk: TenantContext) -> tuple[Looks, FormSettings]:
+    """Read what the form's pages need, by one BatchGetItem. Raises NotFound where the desk's form is not open."""
+    of_looks, of_form = desk.repository.get_all([looks.wanted(desk), form_settings.wanted(desk)])
+    settings = FormSettings.of(of_form)
+    if not settings.is_on:
+        raise NotFound
+    return Looks.of(desk, of_looks), settings
+
+
+@guest_access.by_name
+@get_or_post
+def form(request: GuestRequest, slug: str) -> HttpResponse:
+    """Show the form: two round trips for the desk, one for the rest. Take what is sent by it."""
+    desk, address = request.desk, client_address(request)
+    if request.method != "POST":
+        reads: list[Any] = [lambda: _read(desk), lambda: challenges.bits_for(desk, address=address)]
+        (of_looks, settings), bits = fan_out(reads)
+        return _page(request, of_looks, settings, GuestForm(settings), challenge=challenges.issue(desk, bits=bits))
+    of_looks, settings = _read(desk)
+    with pages.language(request, of_looks) as language:
+        return _sent(request, of_looks, settings, language)
+
+
+def _sent(request: GuestRequest, of_looks: Looks, settings: FormSettings, language: str) -> HttpResponse:
+    desk, address = request.desk, client_address(request)
+    filled = GuestForm(settings, request.POST)
+    challenge = challenges.read(desk, request.POST.get("challenge", ""))
+    is_proved = challenge is not None and challenge.is_proved_by(request.POST.get("proof", ""))
+    files = NO_FILES
+    if challenge and settings.takes_files:
+        files = guest_files_of(request, desk, challenge.nonce)
+        for problem in files.problems:
+            filled.add_error(None, problem)
+    again = partial(_again, request, of_looks, settings, filled, files=files)
+    if challenge is None:
+        return again(_("This page was open for a long time. Nothing was lost: please send it again."))
+    if request.POST.get(TRAP):
+        problem = _("A field that people do not see was filled in, perhaps by your browser. Please send it again.")
+        return again(problem, challenge=challenge)
+    if not filled.is_valid():
+        return again(challenge=challenge)
+    if not is_proved and challenge.wait:
+        problem = ngettext(
+            "Please wait %(num)s more second, then send it again. With JavaScript you need not wait.",
+            "Please wait %(num)s more seconds, then send it again. With JavaScript you need not wait.",
+            challenge.wait,
+        )
+        return again(problem % {"num": challenge.wait}, challenge=challenge, status=429)
+    if minutes := challenges.count(desk, address=address, is_proved=is_proved):
+        return again(_too_many(minutes, is_proved), challenge=challenge, status=429)
+    values = {name: value for name, value in filled.cleaned_data.items() if name in GuestForm.base_fields}
+    try:
+        receiving.receive(desk, SentForm(**values, language=language, files=tuple(files.files)), challenge)
+    except AlreadySent:
+        return again(_("Another message was sent from this page. If this is a new one, please send it again."))
+    except Invalid as error:
+        filled.add_error(error.field if error.field in filled.fields else None, error.message)
+        return again(challenge=challenge)
+    shown = {"email": values["email"], "next_steps": settings.next_steps, "slug": desk.slug}
+    return pages.page(request, "public_form/sent.html", shown, looks=of_looks, framed_by=settings.origins)
+
+
+def _too_many(minutes: int, is_proved: bool) -> str:
+    wait = ngettext("Please send it again in %(num)s minute.", "Please send it again in %(num)s minutes.", minutes) % {
+        "num": minutes
+    }
+    if is_proved:
+        return _("Many messages came from your network or to this desk.") + f" {wait}"
+    return _("Without JavaScript only a few messages are taken at a time.") + f" {wait}"
+
+
+def _again(
+    request: GuestRequest,
+    of_looks: Looks,
+    settings: FormSettings,
+    filled: GuestForm,
+    problem: str = "",
+    *,
+    files: SentFiles,
+    challenge: Challenge | None = None,
+    status: int = 422,
+) -> HttpResponse:
+    """Show the form with what was typed. Without a `challenge` that is still good it gets a new one, and the files that
+    were sent for the former one have to be added again."""
+    if problem:
+        filled.full_clean()
+        filled.add_error(None, problem)
+    kept = files.files if challenge else ()
+    if files.files and not challenge:
+        filled.add_error(None, _("Please add your files again."))
+    if challenge is None:
+        challenge = challenges.issue(
+            request.desk, bits=challenges.bits_for(request.desk, address=client_address(request))
+        )
+    return _page(request, of_looks, settings, filled, challenge=challenge, files=SentFiles(kept), status=status)
+
+
+def _page(
+    request: GuestRequest | TenantRequest,
+    of_looks: Looks,
+    settings: FormSettings,
+    filled: GuestForm,
+    *,
+    challenge: Challenge | None,
+    files: SentFiles = NO_FILES,
+    status: int = 200,
+) -> HttpResponse:
+    desk: Any = getattr(request, "desk", None) or request.tenant
+    shown: dict[str, Any] = {
+        "form": filled,
+        "settings": settings,
+        "challenge": challenge,
+        "trap": TRAP,
+        "slug": desk.slug,
+        "attached": files_field(files.files, limits=GUEST_FIELD) if settings.takes_files else None,
+        "wait": challenges.UNPROVED_SECONDS,
+        "most": challenges.UNPROVED_OF_NETWORK,
+        "minutes": deployment.SIGN_IN_WINDOW // 60,
+    }
+    return pages.page(
+        request, "public_form/form.html", shown, looks=of_looks, status=status, framed_by=settings.origins
+    )
+
+
+@guest_access.by_name
+@get_or_post
+def upload(request: GuestRequest, slug: str) -> HttpResponse:
+    """Answer with a signed form for one file of the form that is being filled in."""
+    desk = request.desk
+    settings = _read(desk)[1]
+    if request.method != "POST":
+        raise NotFound  # as where no form is open: a 405 would tell which desks there are
+    challenge = challenges.read(desk, request.GET.get("challenge", ""))
+    if challenge is None or not settings.takes_files:
+        return JsonResponse({"problem": "Reload the page and try again."}, status=422)
+    return answer_upload(request, partial(attachments.guest_form, desk, challenge.nonce))
+
+
+# --- for admins ---
+
+
+@member(Role.ADMIN)
+@get_or_post
+def settings_page(request: TenantRequest) -> HttpResponse:
+    """Show looks and settings, or store the settings of the form."""
+    if request.method != "POST":
+        return _settings(request)
+    sent = SettingsForm(request.POST)
+    if sent.is_valid():
+        try:
+            form_settings.change(
+                request.tenant, values=sent.values, version=sent.cleaned_data["version"], by=actor_of(request)
+            )
+        except (Invalid, Conflict) as error:
+            sent.add_error(error.field, error.message)
+        else:
+            messages.success(request, "Settings saved.")
+            return redirect(_PAGE)
+    return _settings(request, settings_form=sent, status=422)
+
+
+@member(Role.ADMIN)
+@require_POST
+def change_looks(request: TenantRequest) -> HttpResponse:
+    """Store name, colour and language of the desk's public pages."""
+    sent = LooksForm(request.POST)
+    if sent.is_valid():
+        version = sent.cleaned_data["looks_version"]
+        try:
+            looks.change(request.tenant, values=sent.values, version=version, by=actor_of(request))
+        except (Invalid, Conflict) as error:
+            sent.add_error("looks_name" if error.field == "name" else error.field, error.message)
+        else:
+            messages.success(request, "Looks saved.")
+            return redirect(_PAGE)
+    return _settings(request, looks_form=sent, status=422)
+
+
+@member(Role.ADMIN)
+@get_or_post
+def preview(request: TenantRequest) -> HttpResponse:
+    """Show the form as it is set up, or as the settings that were sent would make it. Nothing is stored."""
+    tenant = request.tenant
+    of_looks = looks.looks_of(tenant)
+    settings = form_settings.read(tenant)
+    if request.method == "POST":
+        sent = SettingsForm(request.POST)
+        try:
+            settings = FormSettings(**form_settings.checked(sent.values)) if sent.is_valid() else settings
+        except Invalid:
+            return _settings_refused(request, sent)
+    return _page(request, of_looks, replace(settings, origins=()), GuestForm(settings), challenge=None)
+
+
+def _settings_refused(request: TenantRequest, sent: SettingsForm) -> HttpResponse:
+    try:
+        form_settings.checked(sent.values)
+    except Invalid as error:
+        sent.add_error(error.field, error.message)
+    return _settings(request, settings_form=sent, status=422)
+
+
+def _settings(
+    request: TenantRequest,
+    *,
+    looks_form: LooksForm | None = None,
+    settings_form: SettingsForm | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    tenant = request.tenant
+    item, stored = tenant.repository.get_all([looks.wanted(tenant), form_settings.wanted(tenant)], consistent=True)
+    of_looks, settings = Looks.of(tenant, item), FormSettings.of(stored)
+    address = absolute_url(request, reverse("tickets:public_form", args=[tenant.slug]))
+    page = {
+        "looks_form": looks_form or LooksForm.of(of_looks, item),
+        "settings_form": settings_form or SettingsForm.of(settings),
+        "is_on": settings.is_on,
+        "address": address,
+        "embed": _EMBED.format(address, escape(of_looks.name)),
+        "origins": settings.origins,
+    }
+    return render(request, "public_form/settings.html", page, status=status)
