@@ -6,6 +6,11 @@ ENGINE_PORT ?= 0
 VENV := .venv
 PY := $(VENV)/bin/python
 CHECKOV_VERSION := 3.3.30
+UV_VERSION := 0.13.9
+IMAGE ?= pooldesk
+# Docker's command may be there without its daemon.
+BUILDER ?= $(shell for name in docker podman; do $$name info >/dev/null 2>&1 && echo $$name && exit; done; \
+	command -v buildah)
 PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14 python3; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
 DEMO = $(PY) manage.py demo --engine $(ENGINE) --engine-port $(ENGINE_PORT)
@@ -19,7 +24,7 @@ PLACED := $(addprefix tests/,desk/test_tickets.py desk/test_queue_filters.py api
 	api/test_requesters.py notices/test_telling.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test test-fast test-placements fuzz lint format seed shell prove bench clean distclean chromium
+.PHONY: help run setup test test-fast test-placements fuzz lint format seed shell prove bench image image-test lock clean distclean chromium
 
 help: ## This list
 	@echo "Pooldesk: a support desk for many tenants, on DynamoDB alone."
@@ -72,6 +77,21 @@ prove: $(VENV)/run.stamp ## Attack the layers between tenants, on the data of `m
 bench: $(VENV)/dev.stamp ## Measurements, on DynamoDB Local. BENCH_ARGS=
 	$(PY) -m benchmarks $(BENCH_ARGS)
 
+image: ## The container image, by docker, podman or buildah. IMAGE=pooldesk BUILDER= BUILD_ARGS=
+	@test -n "$(BUILDER)" || { echo "docker, podman or buildah is missing: sudo apt-get install -y buildah"; exit 1; }
+	$(BUILDER) build $(if $(findstring docker,$(BUILDER)),,--format docker) $(BUILD_ARGS) --tag $(IMAGE) .
+
+image-test: $(VENV)/dev.stamp ## Build the image with buildah, start it read-only and sign in. As root; installs what is missing
+	@{ command -v buildah && command -v mmdebstrap; } >/dev/null || \
+		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq buildah mmdebstrap >/dev/null; }
+	IMAGE_TEST=1 $(PY) -m pytest -n 0 -q tests/deployment/test_image.py $(PYTEST_ARGS)
+
+lock: $(VENV)/bin/pip ## Write requirements.lock anew: all packages of the image, by hash
+	@test -x $(VENV)/uv/bin/uv || $(PY) -m venv $(VENV)/uv
+	$(VENV)/uv/bin/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	$(VENV)/uv/bin/uv pip compile --quiet requirements-image.txt --generate-hashes --python-version 3.11 --no-header \
+		--no-annotate --output-file requirements.lock
+
 clean: ## Remove var/ (all data of `make run`) and caches
 	@test ! -d var || echo "Removing var/: $$(du -sh var | cut -f1) of data, logs and mail of \`make run\`."
 	@rm -rf var .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -80,11 +100,11 @@ clean: ## Remove var/ (all data of `make run`) and caches
 distclean: clean ## Remove the virtual environment as well
 	rm -rf $(VENV)
 
-$(VENV)/run.stamp: requirements.txt | $(VENV)/bin/pip
-	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements.txt
+$(VENV)/run.stamp: requirements.txt requirements-local.txt | $(VENV)/bin/pip
+	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements-local.txt
 	@touch $@
 
-$(VENV)/dev.stamp: requirements.txt requirements-dev.txt | $(VENV)/bin/pip
+$(VENV)/dev.stamp: requirements.txt requirements-local.txt requirements-dev.txt | $(VENV)/bin/pip
 	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from portal.logs import request_id
 
-OURS: Final = "pooldesk"
+OURS: Final = ("pooldesk", "gunicorn")  # gunicorn speaks of processes alone: waitress reads the requests
 _LIBRARY_WORDS: Final = 300  # characters of a library's template
 _MOST_FRAMES: Final = 12
 _ROOT: Final = f"{Path(__file__).resolve().parents[2]}/"
@@ -86,7 +86,7 @@ class JsonLines(logging.Formatter):
 
 
 def _message(record: logging.LogRecord) -> str:
-    if record.name == OURS or record.name.startswith(f"{OURS}."):
+    if record.name.partition(".")[0] in OURS:
         return record.getMessage()
     if record.exc_info or not isinstance(record.msg, str):  # libraries put the text of the exception there
         return ""

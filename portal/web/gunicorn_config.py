@@ -20,6 +20,14 @@ worker_connections = 800
 preload_app = True
 control_socket_disable = True  # it would lie in the home directory, for whoever may write there
 
+if env.str("LOG_FORMAT", default="line" if env.bool("DEBUG", default=False) else "json") == "json":
+    logconfig_dict = {
+        "formatters": {"json": {"()": "portal.logs.json_lines.JsonLines"}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
+        "root": {"handlers": ["stderr"]},
+        "loggers": {"gunicorn.error": {"level": "INFO", "handlers": ["stderr"], "propagate": False}},
+    }
+
 
 def when_ready(server: object) -> None:
     """Keep what is loaded out of garbage collections: a collection in a worker would write to each object, and so copy

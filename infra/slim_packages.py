@@ -1,0 +1,33 @@
+"""Remove from installed packages what the portal never reads: `python3 infra/slim_packages.py FOLDER`.
+
+botocore brings the description of each of Amazon's 400 services, Django its texts in 100 languages, others their tests
+and pages. Together they are as large as all the rest.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Final
+
+# Those that the product makes clients of; tests/deployment/test_image_parts.py looks for others.
+SERVICES: Final = {"dynamodb", "dynamodbstreams", "lambda", "s3", "sesv2", "sqs", "sso", "sso-oidc", "sts"}
+LANGUAGES: Final = {"en", "de"}
+UNUSED: Final = ("bin", "boto3/examples", "ninja/static")
+
+
+def slim(packages: Path) -> None:
+    """Remove services, languages and pages that the portal does not have, and what is there for developers."""
+    for service in [*(packages / "botocore" / "data").iterdir(), *(packages / "boto3" / "data").iterdir()]:
+        if service.is_dir() and service.name not in SERVICES:
+            shutil.rmtree(service)
+    for language in (packages / "django").glob("**/locale/*/"):
+        if language.name not in LANGUAGES and (language / "LC_MESSAGES").is_dir():
+            shutil.rmtree(language)
+    for folder in [*packages.glob("*/tests"), *(packages / name for name in UNUSED)]:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    slim(Path(sys.argv[1]))
