@@ -120,6 +120,7 @@ urlpatterns = [
     path("forms/<slug:slug>/", public_form_views.form, name="public_form"),
     path("forms/<slug:slug>/files/", public_form_views.upload, name="public_form_upload"),
     path("mail/mute/<str:token>/", notice_views.mute, name="mute"),
+    path("help/", include(article_urls.guest_pages)),
     desk_pages(path("tickets/", include(_ticket_pages))),
     desk_pages(path("search/", include(_search_pages))),
     desk_pages(path("requesters/", include(_requester_pages))),

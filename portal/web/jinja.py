@@ -161,10 +161,10 @@ def _switched_off(form: re.Match[str], request: Any) -> str:
     return f"{begin}{_OFF}{inner}</fieldset>{end}"
 
 
-_STYLES = ("variables", "base", "components", "queue", "ticket", "dashboard", "desk", "pages", "search")
+_STYLES = ("variables", "base", "components", "queue", "ticket", "dashboard", "desk", "pages", "search", "articles")
 _MODULES = (
     *("page", "files", "forms", "limits", "menus", "selection", "drafts", "keyboard", "neighbours", "updates", "folds"),
-    *("search", "mentions"),
+    *("search", "mentions", "articles"),
 )
 
 
@@ -181,7 +181,7 @@ def assets() -> Markup:
 @lru_cache(maxsize=1)
 def outside_assets() -> Markup:
     """Name what the pages of people outside the desks load: a few of the style sheets, and no script."""
-    sheets = ("variables", "base", "components", "outside")
+    sheets = ("variables", "base", "components", "articles", "outside")
     links = [Markup('<link rel="stylesheet" href="{}">').format(static(f"css/{name}.css")) for name in sheets]
     return Markup("\n  ".join(links))  # noqa: S704  # of safe strings
 

@@ -9,6 +9,7 @@ import pytest
 from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy.context import TenantContext
 from tests.desk.test_cost import spent
+from tests.support.articles import published
 from tests.support.world import Browser, World
 from tickets.articles import article_changes, article_search, articles, catalogue, sections
 from tickets.articles.articles import Text
@@ -38,13 +39,6 @@ def vera(world: World) -> Browser:
 
 def text_of(answer: Any) -> str:
     return answer.content.decode()  # type: ignore[no-any-return]
-
-
-def published(tenant: TenantContext, title: str, body: str = "", *, public: bool = True, section: str = "") -> int:
-    text = Text(title, body, section, public)
-    made = article_changes.create(tenant, text, by=SYSTEM)
-    article_changes.publish(tenant, int(made.number), text, edit=int(made.edit), by=SYSTEM)
-    return int(made.number)
 
 
 def sent(title: str, body: str = "", *, then: str = "save", **more: object) -> dict[str, object]:
@@ -356,3 +350,36 @@ def test_suggestions_cost_one_small_read_once_the_catalogue_is_known(alice: Tena
     again = spent(bob, f"{PAGE}options/?title=hours")
     assert [call.operation for call in again.calls] == ["BatchGetItem", "GetItem"]
     assert again.read_units < 4
+
+
+# --- beside tickets ---
+
+
+def test_the_search_for_tickets_finds_articles_too(alice: TenantContext, bob: Browser, vera: Browser) -> None:
+    published(alice, "Reset your password", "Press Forgot.")
+    article_changes.create(alice, Text("A draft about a password"), by=SYSTEM)
+    for somebody in (bob, vera):
+        page = text_of(somebody.get("/search/", {"q": "password"}))
+        assert 'href="/acme/articles/1/"' in page
+        assert "A draft" not in page
+        assert 'href="/acme/articles/1/"' not in text_of(somebody.get("/search/", {"q": "password", "status": "open"}))
+    assert "articles-title" not in text_of(bob.get("/search/", {"q": "elephant"}))
+
+
+def test_articles_are_offered_in_the_answer_with_a_link_for_readers(
+    alice: TenantContext, bob: Browser, world: World
+) -> None:
+    published(alice, "Reset your [password]")
+    published(alice, "Passwords that we know", public=False)
+    world.tickets("acme", 1)
+    assert f'hx-get="{PAGE}options/?title=Ticket%201"' in text_of(bob.get("/tickets/1/"))
+    piece = text_of(bob.get(f"{PAGE}options/", {"title": "My password"}, headers={"HX-Request": "true"}))
+    assert "<html" not in piece
+    assert 'data-insert="[Reset your password](http' in piece
+    assert "/help/acme/1-reset-your-password/)" in piece
+    assert "/acme/articles/2/)" in piece
+    assert "Desk only" in piece
+    page = text_of(bob.get(f"{PAGE}options/", {"title": "My password"}))  # without a script
+    assert "<html" in page
+    assert "Reset your [password]" in page
+    assert "No article fits" in text_of(bob.get(f"{PAGE}options/", {"title": "elephant"}))

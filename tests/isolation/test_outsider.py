@@ -29,7 +29,9 @@ from tests.public_form.conftest import open_form
 from tests.support import embedded
 from tests.support.api_client import api_client
 from tests.support.api_keys import make_key
+from tests.support.articles import published
 from tests.support.world import PASSWORD, Browser, World
+from tickets.articles import articles
 from tickets.attachments import attachments
 from tickets.desk import changing, commenting, creating
 from tickets.letters import ledger
@@ -47,6 +49,7 @@ ACMES = {
     "number": "7",
     "version": "1",
     "section": "abc0123456789",
+    "words": "decoration",
     "uid": "MQ",
     "token": "abc-def",
     "object_id": "a" * 32,
@@ -140,6 +143,8 @@ def acme() -> World:
     own = ObjectStore("tenant", alice.tenant_id)
     own.put(letter_keys.raw_key(alice.tenant_id, arrived.name), f"Subject: {SECRET}".encode(), about=arrived.about())
     open_form(world)
+    for number in range(8):  # only the last one is for guests
+        published(alice, "Hours" if number == 7 else SECRET, public=number == 7)
     file = attachments.store(alice, f"{SECRET}.txt", SECRET.encode())
     commenting.comment(alice, 7, body=SECRET, files=[file])
     ACMES["file_id"] = file.id
@@ -211,7 +216,8 @@ def _acmes_own(acme: World) -> tuple[object, ...]:
     alice = acme.context("alice", "acme")
     pending = [invite.invite_id for invite in invitations.pending(alice.repository)]
     person = requesters.find(alice, ACMES["requester"])
-    return acme.context("bob", "acme").role, pending, changing.read(alice, 7).version, person
+    article = articles.draft(alice, 7).edit
+    return acme.context("bob", "acme").role, pending, changing.read(alice, 7).version, person, article
 
 
 def test_what_is_a_persons_own_is_nobody_elses(acme: World) -> None:

@@ -227,7 +227,7 @@ def put_card(tenant: TenantContext, transaction: Transaction, item: PublishedIte
         words_version=tokenizer.VERSION,
     )
     transaction.put(card)
-    transaction.update(_centre(tenant), [CentreItem.edition.add(1)])
+    transaction.update(_centre(tenant), [CentreItem.edition.set(stored.new_edition())])
 
 
 def _hide(tenant: TenantContext, transaction: Transaction, number: int, *, articles: int = 0) -> None:
@@ -235,7 +235,9 @@ def _hide(tenant: TenantContext, transaction: Transaction, number: int, *, artic
     transaction.delete(PublishedItem(tenant.repository.key(stored.article, number), PUBLISHED))
     for is_public in (True, False):
         transaction.delete(CardItem(key, stored.card(number, is_public=is_public)))
-    transaction.update(_centre(tenant), [CentreItem.edition.add(1), CentreItem.articles.add(articles)])
+    transaction.update(
+        _centre(tenant), [CentreItem.edition.set(stored.new_edition()), CentreItem.articles.add(articles)]
+    )
 
 
 def _centre(tenant: TenantContext) -> CentreItem:

@@ -47,10 +47,14 @@ def find(desk: TenantContext, text: str, *, public: bool) -> list[ArticleHit]:
 
     Two round trips: the catalogue, and one BatchGetItem for the texts. Raises Invalid for a query that says nothing.
     """
+    return find_in(catalogue.read(desk, public=public), desk, text, public=public)
+
+
+def find_in(known: Catalogue, desk: TenantContext, text: str, *, public: bool) -> list[ArticleHit]:
+    """Do the same with a catalogue that was read: one round trip."""
     query, _ = search_query.parse(text)
     if not query.phrases or any(getattr(query, name) for name in _ONLY_TICKETS):
         return []
-    known = catalogue.read(desk, public=public)
     reads = [
         [_read(known, version, term) for term in index_lookup.asked_terms(query, version=version)]
         for version in known.words
@@ -77,15 +81,17 @@ def suggest(desk: TenantContext, text: str, *, public: bool, limit: int = SUGGES
 
     One request: for the edition of the catalogue, or all of it.
     """
+    return suggest_from(catalogue.read(desk, public=public), text, limit=limit) if _telling(text) else []
+
+
+def suggest_from(known: Catalogue, text: str, *, limit: int = SUGGESTED) -> list[Card]:
+    """Do the same with a catalogue that was read."""
     words = _telling(text)
-    if not words:
-        return []
-    known = catalogue.read(desk, public=public)
     reads = [
         [_read(known, version, AskedTerm(WordMatcher((word,), has_forms=True), n)) for n, word in enumerate(words)]
         for version in known.words
     ]
-    if not any(reads):
+    if not words or not reads:
         return []
     proposed = ranking.propose(reads, tickets=len(known.cards), newest_first=False)
     ranked = dict.fromkeys(map(ranking.number_of, [*proposed.best, *proposed.nearly]))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from portal.dynamo.store import Page
+from portal.dynamo.store import Page, Wanted
 from portal.errors import Invalid, NotFound
 from tenants.tenancy.context import TenantContext
 from tickets.articles import stored
@@ -51,10 +51,19 @@ def draft(tenant: TenantContext, number: int) -> DraftItem:
     return _found(tenant.repository.get(DraftItem, stored.article, _known(number), sort=DRAFT, consistent=True))
 
 
-def published(tenant: TenantContext, number: int, *, public: bool) -> PublishedItem:
-    """Return what readers see of an article: one GetItem. Raises NotFound, for guests also where it is for the desk."""
-    item = _found(tenant.repository.get(PublishedItem, stored.article, _known(number), sort=PUBLISHED, consistent=True))
-    if public and not item.is_public:
+def published(tenant: TenantContext, number: int) -> PublishedItem:
+    """Return what readers see of an article: one GetItem. Raises NotFound."""
+    return _found(tenant.repository.get(PublishedItem, stored.article, _known(number), sort=PUBLISHED, consistent=True))
+
+
+def wanted(desk: TenantContext, number: int) -> Wanted:
+    """Name what readers see of an article, for a page that reads it with other items. Raises NotFound."""
+    return desk.repository.wanted(PublishedItem, stored.article, _known(number), sort=PUBLISHED)
+
+
+def for_guests(item: PublishedItem | None) -> PublishedItem:
+    """Return an article that was read for somebody outside. Raises NotFound where it is not for them."""
+    if item is None or not item.is_public:
         raise NotFound(_NONE)
     return item
 

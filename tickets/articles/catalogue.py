@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from portal.bounded_cache import BoundedCache
+from portal.dynamo.store import Wanted
 from tenants.tenancy.context import TenantContext
 from tickets.articles import stored
 from tickets.articles.stored import CATALOGUE_ROWS, CENTRE, FOR_GUESTS, FOR_MEMBERS, CardItem, CentreItem
@@ -67,7 +68,7 @@ class CatalogueTerms:
 class Catalogue:
     """The published articles that somebody may read, as of an edition of the help centre."""
 
-    edition: int = 0
+    edition: str = ""
     sections: tuple[Section, ...] = ()
     cards: Mapping[int, Card] = field(default_factory=dict)
     _blocks: Sequence[tuple[int, int, bytes]] = ()  # number, version of the tokenizer, words
@@ -107,18 +108,23 @@ def read_centre(tenant: TenantContext) -> CentreItem:
     return tenant.repository.get(CentreItem, stored.centre, sort=CENTRE, consistent=True) or CentreItem(key, CENTRE)
 
 
+def wanted(desk: TenantContext) -> Wanted:
+    """Name the help centre's own item, for a page that reads it with other items."""
+    return desk.repository.wanted(CentreItem, stored.centre, sort=CENTRE)
+
+
 def read(desk: TenantContext, *, public: bool) -> Catalogue:
     """Return the catalogue: one GetItem where this process remembers it, else one Query for each MB."""
     key = (desk.tenant_id, public)
     known = _known.get(key)
-    if known is not None and int(read_centre(desk).edition) == known.edition:
+    if known is not None and read_centre(desk).edition == known.edition:
         return known
     bounds = FOR_GUESTS if public else FOR_MEMBERS
     rows = [*desk.repository.query_all(CATALOGUE_ROWS, stored.centre, between=bounds, consistent=True)]
     centre = next((one for one in rows if isinstance(one, CentreItem)), None)
     cards = [one for one in rows if isinstance(one, CardItem)]
     made = Catalogue(
-        int(centre.edition) if centre else 0,
+        centre.edition if centre else "",
         sections_of(centre) if centre else (),
         {int(one.number): _card(one) for one in cards},
         [(int(one.number), int(one.words_version), one.words) for one in cards],

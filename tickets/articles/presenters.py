@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlencode
 
 from django.urls import reverse
 from django.utils.text import slugify
 
 from portal import clock
+from portal.errors import Invalid
 from portal.web import markdown
 from tenants.tenancy.context import TenantContext
+from tenants.tenancy.request import TenantRequest, absolute_url
+from tickets.articles import article_search
 from tickets.articles.article_search import ArticleHit
 from tickets.articles.articles import Text
 from tickets.articles.catalogue import Card, Section
 from tickets.articles.stored import ArticleItem, DraftItem, RowItem, VersionItem
 
+_BESIDE: Final = 3  # articles above the tickets that a search finds
+_NO_LABEL: Final = re.compile(r"[\[\]\\`*_<>]+")  # what would end the label of a link, or be markup in it
 _AROUND: Final = 3  # lines that are shown around a change
 _LINES: Final = 3_000  # of a text that is compared line by line, which takes longer than linear time
 
@@ -107,25 +114,84 @@ def version(item: VersionItem, *, current: int) -> dict[str, Any]:
     }
 
 
-def hits(found: Iterable[ArticleHit], tenant: TenantContext) -> list[dict[str, Any]]:
+def hits(found: Iterable[ArticleHit]) -> list[dict[str, Any]]:
     """Return articles that were found, for members of the desk in use."""
-    return [{"title": one.title, "snippet": one.snippet, **_of_card(one.card, tenant)} for one in found]
+    return [
+        {
+            "title": one.title,
+            "snippet": one.snippet,
+            "url": url_of(one.card.number),
+            "is_public": one.card.is_public,
+        }
+        for one in found
+    ]
 
 
-def suggested(found: Iterable[Card], tenant: TenantContext) -> list[dict[str, Any]]:
-    """Return articles for an answer. A link of a public one leads readers to the public page, of others members."""
-    return [{"title": one.title, **_of_card(one, tenant)} for one in found]
+def beside_tickets(tenant: TenantContext, text: str) -> dict[str, Any]:
+    """Return the articles that a search for tickets finds beside them, nothing for "": two round trips."""
+    try:
+        found = article_search.find(tenant, text, public=False) if text else []
+    except Invalid:  # the search for tickets says so
+        found = []
+    more = f"{reverse('tickets:articles')}?{urlencode({'q': text})}" if len(found) > _BESIDE else ""
+    return {"articles": hits(found[:_BESIDE]), "more_articles": more}
 
 
-def _of_card(card: Card, tenant: TenantContext) -> dict[str, Any]:
-    url = url_of(card.number)
-    return {"url": url, "link": url, "is_public": card.is_public}
+def suggested(found: Iterable[Card], request: TenantRequest) -> list[dict[str, Any]]:
+    """Return articles for an answer, each with the link that is put into it: to the public page where there is one."""
+    slug = request.tenant.slug
+    return [
+        {
+            "title": one.title,
+            "url": (url := public_url(slug, one.number, one.title) if one.is_public else url_of(one.number)),
+            "markdown": f"[{' '.join(_NO_LABEL.sub(' ', one.title).split())}]({absolute_url(request, url)})",
+            "is_public": one.is_public,
+        }
+        for one in found
+    ]
 
 
-def words_in_address(number: int, title: str) -> str:
-    """Return an article in an address: its number decides, the title behind it is for people."""
-    words = slugify(title)[:80].strip("-")
-    return f"{number}-{words}" if words else str(number)
+def public_url(slug: str, number: int, title: str) -> str:
+    """Return the address of an article for everybody."""
+    words = words_in_address(title)
+    if words:
+        return reverse("tickets:help_article_words", args=[slug, number, words])
+    return reverse("tickets:help_article", args=[slug, number])
+
+
+def public_cards(found: Iterable[Card], slug: str) -> list[dict[str, Any]]:
+    """Return public articles in a list for everybody."""
+    return [
+        {"title": one.title, "lead": one.lead, "url": public_url(slug, one.number, one.title)}
+        for one in found
+        if one.is_public
+    ]
+
+
+def public_groups(found: Iterable[tuple[Section | None, list[Card]]], slug: str) -> list[dict[str, Any]]:
+    """Return the public articles by section."""
+    return [
+        {
+            "name": section.name if section else "",
+            "about": section.about if section else "",
+            "articles": public_cards(cards, slug),
+        }
+        for section, cards in found
+    ]
+
+
+def public_hits(found: Iterable[ArticleHit], slug: str) -> list[dict[str, Any]]:
+    """Return public articles that were found."""
+    return [
+        {"title": one.title, "snippet": one.snippet, "url": public_url(slug, one.card.number, one.card.title)}
+        for one in found
+        if one.card.is_public
+    ]
+
+
+def words_in_address(title: str) -> str:
+    """Return a title as it stands in an address, "" for one that has no Latin letters: the number there decides."""
+    return slugify(title)[:80].strip("-_")
 
 
 def compared(before: Text, after: Text) -> dict[str, Any]:

@@ -113,7 +113,10 @@ def _change(tenant: TenantContext, choose: Callable[[list[Section]], list[Sectio
             seen |= CentreItem.sections.does_not_exist()
         transaction = Transaction()
         key = CentreItem(tenant.repository.key(stored.centre), CENTRE)
-        actions: list[Action] = [CentreItem.sections.set(stored.sections_text(after)), CentreItem.edition.add(1)]
+        actions: list[Action] = [
+            CentreItem.sections.set(stored.sections_text(after)),
+            CentreItem.edition.set(stored.new_edition()),
+        ]
         transaction.update(key, actions, condition=seen)
         was, now = (", ".join(section.name for section in some) for some in (before, after))
         entry = AuditEntry.of_tenant(

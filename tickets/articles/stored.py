@@ -11,6 +11,7 @@ The table is not placed: changes are written with rows of the audit trail, and n
 from __future__ import annotations
 
 import json
+import uuid
 import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -160,7 +161,7 @@ class CardItem(Item):
 
 
 class CentreItem(Item):
-    """The help centre. `edition` grows with each change of what readers see, `last` is the last number given out, and
+    """The help centre. `edition` changes with what readers see, `last` is the last number given out, and
     `articles` how many there are. `sections` is JSON: id, name and description of each, in their order."""
 
     table = ARTICLES
@@ -169,7 +170,7 @@ class CentreItem(Item):
     sk = UnicodeAttribute(range_key=True)
     last = NumberAttribute(default=0)
     articles = NumberAttribute(default=0)
-    edition = NumberAttribute(default=0)
+    edition = UnicodeAttribute(default="")
     sections = UnicodeAttribute(default="[]")
 
 
@@ -233,6 +234,11 @@ def _centre_forms() -> tuple[RowForm, ...]:
             for kind in (_PUBLIC, _WITHIN)
         ),
     )
+
+
+def new_edition() -> str:
+    """Return the name of an edition of the catalogue: random, so that none comes back after a restore or an import."""
+    return uuid.uuid4().hex
 
 
 def sections_text(sections: Sequence[Sequence[str]]) -> str:

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from tickets.articles import views
+from tickets.articles import public_views, views
 
 desk_pages = [
     path("", views.list_articles, name="articles"),
@@ -21,4 +21,11 @@ desk_pages = [
         views.restore_version,
         name="article_restore",
     ),
+]
+
+guest_pages = [
+    path("<slug:slug>/", public_views.help_home, name="help"),
+    path("<slug:slug>/suggest/", public_views.help_suggest, name="help_suggest"),
+    path("<slug:slug>/<int:number>/", public_views.help_article, name="help_article"),
+    path("<slug:slug>/<int:number>-<slug:words>/", public_views.help_article, name="help_article_words"),
 ]

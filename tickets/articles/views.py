@@ -37,7 +37,7 @@ def list_articles(request: TenantRequest) -> HttpResponse:
     if typed:
         try:
             with place_for_a_search(tenant):
-                context["hits"] = presenters.hits(article_search.find(tenant, typed, public=False), tenant)
+                context["hits"] = presenters.hits(article_search.find(tenant, typed, public=False))
         except Invalid as error:
             context["problem"] = error.message
     elif tenant.is_agent:
@@ -64,7 +64,7 @@ def article(request: TenantRequest, number: int) -> HttpResponse:
         )
         shown = published or draft
     else:
-        shown, places = alongside(partial(articles.published, tenant, number, public=False), aside=known)
+        shown, places = alongside(partial(articles.published, tenant, number), aside=known)
     context = {
         "article": presenters.shown(shown, places),
         "state": presenters.state(draft) if draft else None,
@@ -74,7 +74,7 @@ def article(request: TenantRequest, number: int) -> HttpResponse:
 
 def _published(tenant: Any, number: int) -> PublishedItem | None:
     try:
-        return articles.published(tenant, number, public=False)
+        return articles.published(tenant, number)
     except NotFound:
         return None
 
@@ -85,8 +85,9 @@ def article_options(request: TenantRequest) -> HttpResponse:
     """Offer articles for an answer: for the title of the ticket, and what is written so far. One request."""
     text = " ".join(request.GET.get(name, "") for name in ("title", "body"))
     found = article_search.suggest(request.tenant, text, public=False)
-    context = {"articles": presenters.suggested(found, request.tenant), "q": request.GET.get("title", "")[:_TYPED]}
-    return render(request, "articles/_options.html", context)
+    context = {"articles": presenters.suggested(found, request), "title": request.GET.get("title", "")}
+    is_piece = "HX-Request" in request.headers
+    return render(request, "articles/_options.html" if is_piece else "articles/suggested.html", context)
 
 
 # --- writing ---

@@ -52,7 +52,7 @@ def _read(desk: TenantContext) -> tuple[Looks, FormSettings]:
 @guest_access.by_name
 @get_or_post
 def form(request: GuestRequest, slug: str) -> HttpResponse:
-    """Show the form: two round trips for the desk, one for the rest. Take what is sent by it."""
+    """Show the form: one round trip for the desk, one for the rest. Take what is sent by it."""
     desk, address = request.desk, client_address(request)
     if request.method != "POST":
         reads: list[Any] = [lambda: _read(desk), lambda: challenges.bits_for(desk, address=address)]

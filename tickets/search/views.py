@@ -20,6 +20,7 @@ from portal.web.access import member
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
+from tickets.articles.presenters import beside_tickets
 from tickets.dashboards.dashboard import Freshness
 from tickets.search import presenters, suggesting, ticket_search
 from tickets.search.presenters import NEWEST, SearchAddress
@@ -81,10 +82,12 @@ def _results(tenant: TenantContext, address: SearchAddress, after: str) -> dict[
         further=after,
         within=address.within(tenant),
     )
-    found, latest = alongside(find, aside=partial(watermark.read, TICKETS, tenant.repository))
+    articles = partial(beside_tickets, tenant, "" if after or address.is_narrowed else address.text)
+    late = partial(watermark.read, TICKETS, tenant.repository)
+    (found, beside), latest = alongside(partial(alongside, find, aside=articles), aside=late)
     is_new = not found.hits and not found.further and not after and NOTHING_INDEXED not in found.explanations
     meant = suggesting.meant(tenant, address.text, address.within(tenant)) if is_new else ""
-    return presenters.results_page(tenant, address, found, Freshness.of(latest), after=after, meant=meant)
+    return presenters.results_page(tenant, address, found, Freshness.of(latest), after=after, meant=meant) | beside
 
 
 @contextmanager

@@ -1,0 +1,12 @@
+// "Insert link" beside an article that is offered for an answer: the link goes where the cursor stands in the text.
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-insert]");
+  const field = button?.closest("form")?.querySelector("textarea");
+  if (!field) return;
+  const before = field.value.slice(0, field.selectionStart);
+  const gap = before && !/\s$/.test(before) ? " " : "";
+  field.setRangeText(`${gap}${button.dataset.insert}`, field.selectionStart, field.selectionEnd, "end");
+  field.focus();
+  field.dispatchEvent(new Event("input", { bubbles: true })); // the draft is kept, and the field grows
+});

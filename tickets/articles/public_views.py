@@ -1,0 +1,86 @@
+"""Show the public help centre to people outside the desk. Only public articles are ever read for them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from portal.dynamo.client import alongside
+from portal.errors import Invalid, NotFound
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.request import GuestRequest, absolute_url
+from tickets.articles import articles, catalogue, presenters
+from tickets.articles.article_search import ArticleHit, find_in, suggest_from
+from tickets.articles.catalogue import Catalogue
+from tickets.outside import looks, pages
+from tickets.outside.guest_access import by_name
+from tickets.outside.looks import Looks
+
+_TYPED: Final = 400  # characters of a query
+
+
+@by_name
+@require_safe
+def help_home(request: GuestRequest, slug: str) -> HttpResponse:
+    """List the public articles by section, or those that `?q=` finds."""
+    desk, typed = request.desk, request.GET.get("q", "").strip()[:_TYPED]
+    known, shown = _read(desk)
+    values: dict[str, Any] = {"slug": slug, "q": typed, "hits": [], "suggested": [], "groups": []}
+    if typed:
+        values["hits"] = presenters.public_hits(_found(known, desk, typed), slug)
+        values["suggested"] = [] if values["hits"] else presenters.public_cards(suggest_from(known, typed), slug)
+    else:
+        values["groups"] = presenters.public_groups(known.groups, slug)
+    return pages.page(request, "help/home.html", values, looks=shown)
+
+
+def _read(desk: TenantContext) -> tuple[Catalogue, Looks]:
+    """Read the public articles and the looks at the same time. Raises NotFound for a desk that has no public article:
+    nobody learns that there is such a desk."""
+    known, shown = alongside(partial(catalogue.read, desk, public=True), aside=partial(looks.looks_of, desk))
+    if not known.cards:
+        raise NotFound
+    return known, shown
+
+
+def _found(known: Catalogue, desk: TenantContext, typed: str) -> list[ArticleHit]:
+    try:
+        return find_in(known, desk, typed, public=True)
+    except Invalid:  # words that say nothing, such as "the"
+        return []
+
+
+@by_name
+@require_safe
+def help_article(request: GuestRequest, slug: str, number: int, words: str = "") -> HttpResponse:
+    """Show a public article. Its number alone says which: the words in its address may be those of a former title.
+
+    One request, besides finding the desk.
+    """
+    desk = request.desk
+    stored_looks, item, centre = desk.repository.get_all(
+        [looks.wanted(desk), articles.wanted(desk, number), catalogue.wanted(desk)], consistent=True
+    )
+    article = articles.for_guests(item)
+    values = {
+        "slug": slug,
+        "article": presenters.shown(article, catalogue.sections_of(centre) if centre else ()),
+        "canonical": absolute_url(request, presenters.public_url(slug, int(article.number), article.title)),
+    }
+    return pages.page(request, "help/article.html", values, looks=Looks.of(desk, stored_looks))
+
+
+@by_name
+@require_safe
+def help_suggest(request: GuestRequest, slug: str) -> HttpResponse:
+    """Offer articles for what somebody writes in the form: a piece of a page, empty where none fits."""
+    known, shown = _read(request.desk)
+    found = suggest_from(known, request.GET.get("q", ""))
+    with pages.language(request, shown):
+        answer = render(request, "help/_suggested.html", {"suggested": presenters.public_cards(found, slug)})
+    answer["Cache-Control"] = "no-store"
+    return answer
