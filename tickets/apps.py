@@ -29,7 +29,7 @@ class TicketsConfig(RoomsConfig):
             ticket_events,
         )
 
-        queue_readers.declare_reader(LETTERS_QUEUE, _take_letter)
+        queue_readers.declare_reader(LETTERS_QUEUE, _take_letter, pace=_pace_of_letter)
         direct_work.declare_kind(WORK, direct_work.Kind(_file_letter, _give_letter_up))
         direct_work.declare_kind(HELD_WORK, direct_work.Kind(_file_held_letter, _leave_letter_held))
         export_job.tell_with(export_mails.ready)
@@ -84,6 +84,12 @@ def _take_letter(notification: str) -> None:
     from tickets.letters import arrival
 
     arrival.take(notification)
+
+
+def _pace_of_letter(notification: str) -> float:
+    from tickets.letters import arrival
+
+    return arrival.pace(notification)
 
 
 def _file_letter(work: DirectWork) -> None:

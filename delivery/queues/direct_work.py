@@ -7,7 +7,7 @@ kills them, is as with deliveries.
 
 from __future__ import annotations
 
-import random
+import itertools
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
@@ -41,6 +41,7 @@ class Kind:
 
 
 _kinds: Final[dict[str, Kind]] = {}
+_turn: Final = itertools.count()  # of the queues of a tenant: a flood fills them evenly
 
 
 def declare_kind(name: str, kind: Kind) -> None:
@@ -65,5 +66,5 @@ def send(kind: str, tenant_id: str, *names: str, queues: Collection[int]) -> Non
     ours = known or sorted(queue_sets.without_allocation(tenant_id, transport.queues))
     for some in chunked(names, BATCH):
         messages = [Message(tenant_id, name, clock.stamp(), 0, kind, request=request_id.current()) for name in some]
-        if transport.send(random.choice(ours), messages):  # noqa: S311  # a choice among queues is no secret
+        if transport.send(ours[next(_turn) % len(ours)], messages):
             raise Unavailable("The queues did not take the message.")

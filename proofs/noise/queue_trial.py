@@ -35,6 +35,7 @@ from portal.schema import keys
 from proofs.forked import Journal, Process
 from proofs.noise.closed_loop import NOISY, ClosedLoop, Plan, percentile
 from proofs.noise.designs import DESIGNS, SLOTS, WORKERS, Design
+from proofs.noise.letter_flood import LETTERS, LetterSide
 
 PHASES: Final = ("quiet", "noisy", "cooldown")
 THINK_SECONDS: Final = 0.1  # implied by the slides' own throughput, 46.9 a second of 20 clients
@@ -48,6 +49,7 @@ NOISES: Final = {
     "slow": f"15 times the clients, and their work takes {SLOW_FACTOR} times as long.",
     "hang": "15 times the clients; each of their messages holds its slot for a third of the phase.",
     "kill": "15 times the clients; each of their messages ends the process that works on it.",
+    "letters": f"{LETTERS:,} letters to one desk; the requests of all are letters, by the queue that all desks share.",
 }
 ANSWERED, FAILED, DEAD = "answered", "failed", "dead"  # dead: the delivery is a dead letter
 _REFRESHES: Final = 5  # of the slides' heuristic in a phase: once a minute in five
@@ -348,7 +350,11 @@ def carry_out(plan: Plan) -> dict[str, Any]:
     name = f"delivery-trial-{plan.name}"
     transport = TrialQueues(name, design, bell=not kills)
     transport.create_all()
-    desk = SendingSide(design, transport, seed=plan.run, refresh_seconds=plan.seconds / _REFRESHES)
+    desk: SendingSide | LetterSide
+    if plan.noise == "letters":
+        desk = LetterSide(design, transport)
+    else:
+        desk = SendingSide(design, transport, seed=plan.run, refresh_seconds=plan.seconds / _REFRESHES)
     notes = WorkerNotes(desk.ended)
     works: dict[tuple[str, int, int], Iterator[float]] = defaultdict(lambda: iter(()))
 
@@ -359,7 +365,10 @@ def carry_out(plan: Plan) -> dict[str, Any]:
         destination = f"work/{round(seconds * 1000 * (SLOW_FACTOR if noise == 'slow' else 1))}"
         if noise in ("hang", "kill"):
             destination = f"{noise}/{round(plan.seconds * HANG_SHARE * 1000)}/{loop.until:.3f}"
-        return desk.send(tenant, f"{phase}-{tenant}-{client}-{number}", destination)
+        event_id = f"{phase}-{tenant}-{client}-{number}"
+        if noise == "letters" and isinstance(desk, LetterSide):
+            return desk.flood(tenant, event_id, destination, seconds=plan.seconds)
+        return desk.send(tenant, event_id, destination)
 
     lengths = zip(PHASES, (plan.seconds, plan.seconds, plan.seconds * COOLDOWN_SHARE), strict=True)
     loop = ClosedLoop(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import smtplib
 import threading
 import time
+from collections import Counter
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,13 +13,14 @@ import pytest
 from django.test import override_settings
 
 from delivery.queues import queue_readers
+from delivery.queues.queue_transport import LONGEST_DELAY
 from portal import clock
 from portal.engines.endpoint import LOOPBACK, free_port
 from portal.errors import Invalid
 from portal.mailing import letter_process
 from portal.mailing.letters import Unreadable
 from tests.support.commands import run
-from tests.support.letters_in import DOMAIN, drain, incoming, letter, post, rows, unclaimed
+from tests.support.letters_in import DOMAIN, drain, incoming, letter, post, rows, unclaimed, work
 from tests.support.waiting import PATIENCE
 from tests.support.world import World
 from tickets.letters import arrival, envelope, ledger, reconciling, smtp_receiver
@@ -132,6 +134,41 @@ def test_small_letters_are_handed_on_at_the_same_time_and_large_ones_one_after_t
     assert queue_readers.read(LETTERS_QUEUE)["read"] == 3
     assert most_large == [1, 1, 1]
     assert incoming() == []
+
+
+def test_a_flood_to_one_desk_is_put_off_and_the_letters_of_others_are_not(
+    mail: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrival, "AT_ONCE", 2)
+    for number in range(6):
+        name = ("acme", "ACME+sales", "acme+more")[number % 3]
+        post(letter(subject=f"Flood {number}", message_id=f"<{number}@x.example>"), f"{name}@{DOMAIN}")
+    post(letter(subject="Help"), f"globex@{DOMAIN}")
+    first = queue_readers.read(LETTERS_QUEUE, wait=0)
+    assert (first["read"], first["put off"]) == (3, 4)
+    work()
+    assert (len(rows(mail)), len(rows(mail, "globex"))) == (2, 1)
+    again = Counter[str]()
+    while again.total() < 4:  # as many seconds as the engine takes
+        again += queue_readers.read(LETTERS_QUEUE)
+    assert again == {"read": 4}
+    work()
+    assert len(rows(mail)) == 6
+
+
+@pytest.mark.parametrize("letters", [5, 50])
+def test_the_turns_of_a_desk_come_one_after_the_other_and_none_is_taken_that_is_too_far_away(letters: int) -> None:
+    now = [1000.0]
+    turns = arrival._Turns(lambda: now[0])
+    waits = [turns.seconds("acme") for _ in range(arrival.AT_ONCE + letters)]
+    assert waits[: arrival.AT_ONCE] == [0.0] * arrival.AT_ONCE
+    assert waits[arrival.AT_ONCE :] == pytest.approx([n / arrival.PER_SECOND for n in range(1, letters + 1)])
+    assert turns.seconds("globex") == 0.0
+    for _ in range(10_000):
+        last = turns.seconds("acme")
+    assert last == LONGEST_DELAY
+    now[0] += 2 * LONGEST_DELAY
+    assert turns.seconds("acme") == 0.0
 
 
 def test_an_envelope_is_what_it_was_after_its_notification_and_beside_its_object() -> None:

@@ -23,13 +23,13 @@ from tests.support import commands
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, Any]:
-    """What our own design did against the two noises that tell most by counts."""
-    plans = [Plan(OURS, "hang", 1, 1.0), Plan(OURS, "kill", 1, 1.0)]
+    """What our own design did against the noises that tell most by counts."""
+    plans = [Plan(OURS, noise, 1, 1.0) for noise in ("hang", "kill", "letters")]
     return {seen["plan"]["noise"]: seen for seen in closed_loop.carry_out_all(queue_trial.__name__, plans, at_a_time=2)}
 
 
 def test_every_request_of_a_quiet_tenant_is_answered_whatever_hangs_and_whoever_dies(found: dict[str, Any]) -> None:
-    for noise in ("hang", "kill"):
+    for noise in ("hang", "kill", "letters"):
         counted = [request for request in noise_figures.requests(found[noise]) if request.tenant != NOISY]
         assert {request.how for request in counted} == {"answered"}
         assert {request.tenant for request in counted} == set(QUIET_TENANTS)
@@ -63,11 +63,12 @@ def test_the_command_carries_out_each_trial_and_writes_both_reports(
     assert ended.status == 0, ended.err
     assert "nothing was promised of what was tried" in ended.out
     report = json.loads(machines.read_text())
-    assert [(one["noise"], one["design"]) for one in report["summaries"]] == [(noise, "one") for noise in NOISES]
+    behind = [noise for noise in NOISES if noise != "letters"]  # which come ahead of what the designs differ in
+    assert [(one["noise"], one["design"]) for one in report["summaries"]] == [(noise, "one") for noise in behind]
     page = people.read_text()
     assert "<th>p95</th>" in page
-    assert page.count("<td>20</td><td>noisy</td>") == len(NOISES)
-    assert page.count("<svg viewBox") == len(NOISES)
+    assert page.count("<td>20</td><td>noisy</td>") == len(behind)
+    assert page.count("<svg viewBox") == len(behind)
     assert not re.search(r"<script|https?://|src=|@import", page)
 
 
@@ -183,7 +184,8 @@ def test_a_promise_is_missed_when_somebody_dies_whom_the_poison_should_not_reach
 
 def test_without_a_name_every_design_meets_every_noise_and_ours_three_times() -> None:
     every = noise_figures.plans("", 30.0)
-    assert {(plan.name, plan.noise) for plan in every} == {(design, noise) for design in DESIGNS for noise in NOISES}
+    met = {(design, noise) for design in DESIGNS for noise in NOISES if design == OURS or noise != "letters"}
+    assert {(plan.name, plan.noise) for plan in every} == met
     assert sum(plan.name == OURS and plan.noise == "load" for plan in every) == 3
 
 

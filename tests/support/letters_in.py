@@ -15,7 +15,7 @@ from portal import aws_session, clock
 from portal.objects import object_store
 from portal.objects.object_store import ObjectStore
 from tests.support.world import World
-from tickets.letters import ledger, posting, stored
+from tickets.letters import arrival, ledger, posting, stored
 from tickets.letters.envelope import Envelope
 from tickets.letters.stored import LETTERS_QUEUE, LedgerRow
 
@@ -30,6 +30,7 @@ def mail() -> Iterator[None]:
     _empty_bucket()
     QueueTransport().create_all()
     queue_readers.create_missing()
+    arrival._turns = arrival._Turns()  # what came in a test before
     drain()
     yield
     object_store.reset()

@@ -1,8 +1,9 @@
 """Hand a letter that has come in to each desk that its envelope names: copy it to the desk's objects, and put a message
 into the desk's queues.
 
-This does little for each letter, so that a flood to one desk hardly delays the letters of others; the work of filing is
-shared out among desks as deliveries are. It is right however often it is done: the object in `incoming/` goes last, so
+This does little for each letter, and of one desk no more than PER_SECOND of them in a process: those of a flood come
+again later, as `pace` says, while the letters of others are handed on. The work of filing is shared out among desks as
+deliveries are. Handing a letter on is right however often it is done: the object in `incoming/` goes last, so
 a letter whose way was cut short is found there, by the notification that comes again or by `reconcile_mail`.
 """
 
@@ -12,12 +13,15 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection
 from typing import Final
 
 from delivery.queues import direct_work
+from delivery.queues.queue_transport import LONGEST_DELAY
 from portal.errors import NotFound
 from portal.objects.object_store import ObjectStore, TooLarge
+from portal.quotas import RecentTenants
 from tenants.tenancy.stored import TenantItem
 from tickets.letters import desk_addresses, envelope
 from tickets.letters.envelope import Envelope
@@ -25,6 +29,8 @@ from tickets.letters.stored import HELD_WORK, INCOMING, UNCLAIMED, WORK, raw_key
 
 log = logging.getLogger("pooldesk.mail")
 
+PER_SECOND: Final = 5.0  # letters of a desk that one process hands on, after so many at once:
+AT_ONCE: Final = 10
 MOST_BYTES: Final = 40_000_000  # of a letter; SES takes no larger one
 _SMALL_BYTES: Final = 4_000_000
 _one_large = threading.Lock()  # letters are handed on ten at a time, and ten of the largest are 400 MB
@@ -39,6 +45,35 @@ def take(notification: str) -> int:
     if not key.startswith(INCOMING):
         raise NotFound("The letter is not where letters arrive.")
     return hand_on(found, key)
+
+
+class _Turns:
+    """Remember when the next letter of each desk has its turn."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._lock = clock, threading.Lock()
+        self._next = RecentTenants[list[float]](lambda _: [float("-inf")])
+
+    def seconds(self, desk: str) -> float:
+        """Take the next turn of a desk, and return in how many seconds it is: LONGEST_DELAY where no turn is free
+        until then, and none is taken."""
+        with self._lock:
+            kept, now = self._next.of(desk), self._clock()
+            turn = max(kept[0], now - AT_ONCE / PER_SECOND)
+            if turn - now >= LONGEST_DELAY:
+                return LONGEST_DELAY
+            kept[0] = turn + 1 / PER_SECOND
+            return max(0.0, round(turn + 1 / PER_SECOND - now, 3))
+
+
+_turns = _Turns()
+
+
+def pace(notification: str) -> float:
+    """Return by how many seconds a letter is put off because its desk has got many, 0 for none. Reads nothing: a desk
+    is known by its address or by the token in it. Raises Invalid for what is no notification."""
+    found, _ = envelope.read(notification)
+    return max((_turns.seconds(desk) for desk in {desk_addresses.pace_of(one) for one in found.recipients}), default=0)
 
 
 def hand_on(found: Envelope, key: str) -> int:

@@ -30,6 +30,12 @@ def desk_of(address: str) -> TenantItem | None:
     return desk_named(local.partition("+")[0])
 
 
+def pace_of(address: str) -> str:
+    """Return a text that is the same for all addresses of a name, and for all reply addresses of a desk: no read."""
+    claim = reply_addresses.read(address)
+    return claim.tenant_id if claim else address.strip().strip("<>").lower().partition("@")[0].partition("+")[0]
+
+
 def desk_named(name: str) -> TenantItem | None:
     """Return the desk with this name, or with it before its last renaming, as `desk_of` does: two reads."""
     tenant_id = tenant_directory.id_of(name)

@@ -19,6 +19,7 @@ from tickets.letters.envelope import Envelope
 from tickets.letters.stored import INCOMING, UNCLAIMED
 
 GRACE: Final = timedelta(minutes=5)  # in which a letter is on its way and not left behind
+HAND_ON_GRACE: Final = timedelta(hours=1)  # the same of one that no desk has yet: those of a flood are put off
 LOOKED_BACK: Final = timedelta(days=7)
 _SLACK: Final = timedelta(days=1)  # by which a letter's arrival may be before its object was written
 
@@ -54,7 +55,7 @@ def desk(tenant_id: str, *, grace: timedelta = GRACE, looked_back: timedelta = L
     return found
 
 
-def arrived(*, grace: timedelta = GRACE) -> LettersFound:
+def arrived(*, grace: timedelta = HAND_ON_GRACE) -> LettersFound:
     """Find the letters that nobody has handed to a desk, and tell of them again.
 
     The notification had the envelope, so of a letter whose notification is lost only that recipient is known whom the
