@@ -27,7 +27,7 @@ document.addEventListener("submit", (event) => {
     event.stopImmediatePropagation();
     return;
   }
-  if ("download" in form.dataset) return;  // the page stays, and its button with it
+  if ("download" in form.dataset || event.submitter?.formTarget === "_blank") return;  // the page stays, and its button with it
   if (form.dataset.busy) {
     event.preventDefault();
     event.stopImmediatePropagation();

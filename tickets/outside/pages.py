@@ -14,6 +14,11 @@ from portal.web.guest_pages import LANGUAGES, known_language
 from tickets.outside.looks import Looks
 
 
+def _is_framed(request: HttpRequest) -> bool:
+    """Tell whether a browser asks for the page to show it within another one."""
+    return request.headers.get("Sec-Fetch-Dest", "") in ("iframe", "frame")
+
+
 @contextmanager
 def language(request: HttpRequest, looks: Looks, requester: str = "") -> Iterator[str]:
     """Let texts inside be in the language that the address has as `lang`, else the requester's, else the desk's."""
@@ -40,7 +45,13 @@ def page(
     `framed_by` are the origins that may show the page in a frame, none by default.
     """
     with language(request, looks, requester_language) as chosen:
-        shown = {**values, "looks": looks, "language": chosen, "is_private": signed_link, "is_framed": bool(framed_by)}
+        shown = {
+            **values,
+            "looks": looks,
+            "language": chosen,
+            "is_private": signed_link,
+            "is_framed": _is_framed(request),
+        }
         response = render(request, template, shown, status=status)
     policy: dict[str, Any] = {}
     if looks.style is not None:

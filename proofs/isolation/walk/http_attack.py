@@ -98,7 +98,13 @@ class HttpAttack:
         """Make these requests, up to the first that shows a hole."""
         watch, texts = Watch({t.id: Oracle(t.id) for t in self.targets}), ForeignTexts(self.targets)
         browser = Client(raise_request_exception=False)
-        unlimited = {"TENANT_RATES": "off", "RATES_SHARED": False, "NOISE_NOTED": False, "DEBUG": False}
+        unlimited = {
+            "TENANT_RATES": "off",
+            "RATES_SHARED": False,
+            "NOISE_NOTED": False,
+            "GUEST_RATE": 0.0,
+            "DEBUG": False,
+        }
         hosts = {"ALLOWED_HOSTS": [*settings.ALLOWED_HOSTS, HOST]}
         with override_settings(**hosts, **unlimited, **self.own_settings), watch.watching(), self.prepared():
             try:
@@ -137,7 +143,9 @@ def _make(
         text = unescape(getattr(answer, "content", b"").decode(errors="replace"))
         text += "\n".join(f"{name}: {value}" for name, value in answer.items())
         status = answer.status_code
-        for foreign in texts.kept_from(made.homes, made.described):
+        # The desk that a guest asks shows its name and the form, and no text of a person or a ticket.
+        homes = frozenset[str]() if made.is_of_guest else made.homes
+        for foreign in texts.kept_from(homes, made.described):
             if foreign in text:
                 raise Crossed(f"The answer, {status}, holds {foreign!r} of another tenant.")
         if made.key and made.key in text:
@@ -206,6 +214,15 @@ class PortalAttack(HttpAttack):
                 portal_tricks.plain(visitor),
                 lambda answer, text, name=name: answer.status_code == 200 and name in text,  # type: ignore[misc]
             )
+        for target in self.targets:
+            name = target.tenant.name
+            yield (
+                portal_tricks.guest(target),
+                lambda answer, text, name=name: answer.status_code == 200 and name in text,  # type: ignore[misc]
+            )
+
+    def prepared(self) -> AbstractContextManager[object]:
+        return portal_tricks.open_forms()
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from urllib.parse import urlencode
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from api.documents import openapi
+from portal.web.access import is_guest_path
 from proofs.isolation.targets import Target
 from tenants.api_keys.scopes import Scope
 
@@ -102,6 +103,11 @@ class HttpRequest:
         return replace(self, **(changes | added))
 
     @property
+    def is_of_guest(self) -> bool:
+        """Tell whether it asks for a page of people outside a desk, who see what is public and nothing of the rest."""
+        return is_guest_path(self.path)
+
+    @property
     def described(self) -> dict[str, Any]:
         shown = ("method", "path", "query", "body", "headers", "cookie", "key")
         return {name: getattr(self, name) for name in shown} | {
@@ -153,6 +159,8 @@ def argument(rng: random.Random, own: Target, victim: Target, converter: str, na
     if name.startswith("delivery"):
         name_of_none = f"evt_{'0' * 32}_0.2026-01-31T12:00:00.000000Z"
         return rng.choice(victim.deliveries)["name"] if victim.deliveries else name_of_none
+    if name == "slug":  # of a guest's page, which is anybody's
+        return rng.choice([own.tenant.slug, victim.tenant.slug])
     if name == "token":
         return "abcdef-0123456789abcdef0123456789abcdef"
     encoded = base64.urlsafe_b64encode(somebody.encode()).decode().rstrip("=")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from itertools import product
 from typing import Any, Final
+from unittest.mock import patch
 
 from django.conf import settings
 from django.core import signing
@@ -20,6 +23,8 @@ from tenants.sign_in import impersonation_session
 from tenants.sign_in.impersonation_session import ActingIds
 from tenants.tenancy import context, request_identity
 from tenants.tenancy.request_identity import Ids, Pin
+from tickets.public_form import challenges
+from tickets.public_form.form_settings import FormSettings
 from tickets.ticket import stored
 from tickets.ticket.fields import Priority, Status
 
@@ -36,6 +41,20 @@ def plain(visitor: Visitor) -> HttpRequest:
         path = reverse("tickets:queue")
     cookie, target = request_identity.write_cookie(visitor.ids), visitor.target
     return HttpRequest(target, target, Route(path), "GET", path, visitor.homes, cookie)
+
+
+def guest(target: Target) -> HttpRequest:
+    """Return a desk's public form, as anybody asks for it."""
+    path = reverse("tickets:public_form", args=[target.tenant.slug])
+    return HttpRequest(target, target, Route(path), "GET", path, frozenset({target.id}))
+
+
+@contextmanager
+def open_forms() -> Iterator[None]:
+    """Let the public form of each desk be open, without storing anything: a closed one has nothing to give away."""
+    as_stored = FormSettings.of
+    with patch.object(FormSettings, "of", lambda item: replace(as_stored(item), is_on=True)):
+        yield
 
 
 def visit(
@@ -64,6 +83,9 @@ def visit(
     )  # fmt: skip
     for name in names:
         made = made.changed(**TRICKS[name](rng, made, visitors))
+    if made.is_of_guest:  # no cookie counts there: the desk that the address names answers, and no other
+        named = {one.id for one in (visitor.target, victim) if f"/{one.tenant.slug}/" in made.path}
+        made = made.changed(homes=frozenset(named))
     return made
 
 
@@ -89,6 +111,7 @@ def _form(rng: random.Random, visitor: Visitor, victim: Target) -> dict[str, Any
         "request_id": f"{rng.getrandbits(128):032x}",
         "tags": "",
         "email": "nobody@proof.invalid",  # no form may send mail to a real person
+        "subject": "Proof",
         "role": "owner",
         "name": "Proof",
         "scopes": ["tickets:read"],
@@ -204,6 +227,16 @@ def _tokens(rng: random.Random, v: HttpRequest, visitors: Visitors) -> dict[str,
     return {"form": more, "query": more}
 
 
+def _challenge(rng: random.Random, v: HttpRequest, _: Visitors) -> dict[str, Any]:
+    """Return a challenge of either desk, solved, or one that was signed with a key that is not ours; and a file of the
+    victim's."""
+    desk = rng.choice([v.own, v.victim]).tenant
+    issued = challenges.issue(desk, bits=0).text
+    text = rng.choice([issued, issued[:-1] + "A", signing.Signer(key=_NOT_OURS).sign(issued.rpartition(":")[0])])
+    more = {"challenge": text, "proof": "0", "website": "", "files": v.victim.files[:1]}
+    return {"form": more, "query": {"challenge": text}}
+
+
 def _partial(rng: random.Random, v: HttpRequest, _: Visitors) -> dict[str, Any]:
     url = f"https://testserver/{v.victim.tenant.slug}/tickets/?tenant={v.victim.id}"
     return {"headers": {"HTTP_HX_REQUEST": "true", "HTTP_HX_CURRENT_URL": url, "HTTP_REFERER": url}}
@@ -226,12 +259,13 @@ TRICKS: Final[dict[str, Trick]] = {
     "member acted as": _acted_as,
     "foreign page mark": _mark,
     "kept form and way back": _tokens,
+    "challenge of a form": _challenge,
     "partial request": _partial,
 }
 # What every address gets at least; apart, because one may be refused before another is looked at.
 PASSES: Final[tuple[tuple[str, ...], ...]] = (
     ("tenant in the address", "tenant in the form", "tenant in headers"),
     ("foreign cursor", "foreign person"),
-    ("foreign page mark", "kept form and way back"),
+    ("foreign page mark", "kept form and way back", "challenge of a form"),
 )
 _OF_COOKIES: Final = {"cookie of another secret", "spliced cookie", "member no more", "member acted as"}

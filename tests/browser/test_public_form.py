@@ -1,0 +1,119 @@
+"""The public form in a browser: its pages in both languages, the proof that the browser works out, and its settings."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tenants.audit_trail.recording import Actor
+from tests.browser.conftest import NewPage, Witness
+from tests.browser.page_audit import audit, audit_all
+from tests.public_form.conftest import FORM, open_form
+from tests.support.world import World
+from tickets.desk import timelines
+from tickets.outside import looks
+from tickets.public_form import challenges, form_settings
+
+pytestmark = pytest.mark.browser
+
+LONG = "Kundendienst-für-Donaudampfschifffahrtsgesellschaften-" * 2
+WORDS = {
+    "en": ("Your email address", "Subject", "Message", "Send", "Your message has arrived", "Enter an email address"),
+    "de": ("Ihre E-Mail-Adresse", "Betreff", "Nachricht", "Senden", "Ihre Nachricht ist angekommen", "Geben Sie eine"),
+}
+
+
+def dress(world: World, language: str, **values: str) -> None:
+    alice = world.context("alice", "acme")
+    given = {"name": "", "colour": "", "language": language, **values}
+    looks.change(alice, values=given, version=looks.looks_of(alice).version, by=Actor(alice.user_id))
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_somebody_outside_writes_to_a_desk(world: World, browse: NewPage, witness: Witness, language: str) -> None:
+    witness.accepts(422)
+    address, subject, message, send, arrived, refused = WORDS[language]
+    open_form(world, asks_priority=True, intro=f"Hello {LONG}\nMonday to Friday", next_steps=LONG)
+    dress(world, language, name=LONG[:80], colour="#ffee00")
+    page = browse()
+    page.goto(FORM)
+    assert page.locator("html").get_attribute("lang") == language
+    found = audit_all(page, f"the form, {language}")
+    page.get_by_label(message, exact=True).fill("It stands still.")
+    page.get_by_label(subject, exact=True).fill("The engine")
+    page.get_by_label(address).fill("ada")
+    page.get_by_role("button", name=send, exact=True).click()
+    expect(page.locator(".error-summary")).to_contain_text(refused)
+    expect(page.get_by_label(message, exact=True)).to_have_value("It stands still.")
+    found += audit_all(page, f"the form, refused, {language}")
+    page.get_by_label(address).fill("ada@example.org")
+    page.get_by_label(subject, exact=True).press("Enter")
+    expect(page.get_by_role("heading", name=arrived)).to_be_visible()
+    found += audit_all(page, f"the form, sent, {language}")
+    assert not found
+    made = timelines.ticket(world.context("bob", "acme"), 1)
+    assert (made.summary.title, made.description) == ("The engine", "It stands still.")
+
+
+def test_a_browser_works_out_the_proof_that_a_busy_desk_asks_for(
+    world: World, browse: NewPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(challenges, "UNPROVED_OF_NETWORK", 0)
+    monkeypatch.setattr(challenges, "UNPROVED_SECONDS", 3600)
+    open_form(world)
+    page = browse()
+    page.goto(FORM)
+    page.get_by_label("Your email address").fill("ada@example.org")
+    page.get_by_label("Subject").fill("The engine")
+    page.get_by_label("Message").fill("It stands still.")
+    page.get_by_role("button", name="Send").click()
+    expect(page.get_by_role("heading", name="Your message has arrived")).to_be_visible()
+
+
+def test_sites_that_the_desk_names_show_the_form_in_a_frame_and_no_others(world: World, browse: NewPage) -> None:
+    page = browse()
+    page.goto("/login/")
+    origin = page.evaluate("location.origin")
+    open_form(world, origins=[origin.replace("127.0.0.1", "localhost")])
+    assert (
+        page.request.get(FORM).headers["content-security-policy"].count("frame-ancestors 'self' http://localhost") == 1
+    )
+    open_form(world, origins=[])
+    headers = page.request.get(FORM).headers
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert headers["x-frame-options"] == "DENY"
+
+
+def test_an_admin_sets_the_form_up(world: World, person: NewPage, witness: Witness) -> None:
+    witness.accepts(422)
+    page = person("alice", "acme")
+    page.goto("/acme/desk/settings/public/")
+    found = audit_all(page, "public form, nothing set", within="#main")
+    page.get_by_label("The form is open to everybody").check()
+    page.get_by_label("What happens next").fill("We ring you.")
+    page.get_by_label("Sites that may show the form").fill("http://insecure.example.com")
+    with page.expect_popup() as opened:
+        page.get_by_role("button", name="Preview").click()
+    expect(opened.value.locator("[data-error-summary]")).to_contain_text("Only sites with https")
+    page.get_by_role("button", name="Save the form").click()
+    expect(page.locator("[data-error-summary]")).to_contain_text("Only sites with https")
+    expect(page.get_by_label("What happens next")).to_have_value("We ring you.")
+    found += audit(page, "public form, refused", within="#main")
+    page.get_by_label("Sites that may show the form").fill("https://www.example.com/contact")
+    with page.expect_popup() as opened:
+        page.get_by_role("button", name="Preview").click()
+    expect(opened.value.get_by_text("This is a preview. It cannot be sent.")).to_be_visible()
+    page.get_by_role("button", name="Save the form").click()
+    expect(page.get_by_text("Settings saved.")).to_be_visible()
+    expect(page.locator(".embed")).to_contain_text('/forms/acme/" title="Acme"')
+    page.get_by_label("Colour").fill("teal")
+    page.get_by_role("button", name="Save the looks").click()
+    expect(page.locator("[data-error-summary]")).to_contain_text("six digits")
+    page.get_by_label("Colour").fill("#0A6A7B")
+    page.get_by_role("button", name="Save the looks").click()
+    expect(page.get_by_text("Looks saved.")).to_be_visible()
+    found += audit_all(page, "public form, open", within="#main")
+    assert not found
+    alice = world.context("alice", "acme")
+    assert form_settings.read(alice).origins == ("https://www.example.com",)
+    assert looks.looks_of(alice).colour == "#0a6a7b"
