@@ -136,7 +136,7 @@ class Holding:
 
     A kind of objects has no tables: `objects` returns the beginning of their keys, for a tenant's id. They stay in
     their bucket wherever the tenant's content is moved. `exported` finds what stands behind that in the keys of those
-    that an export holds.
+    that an export holds, and `exported_to_owners` those that have room in the file which owners make themselves.
     """
 
     name: str
@@ -153,6 +153,7 @@ class Holding:
     together: Callable[[], RowsTogether] | None = None
     objects: Callable[[str], str] | None = None
     exported: Callable[[Reader], Iterator[str]] | None = None
+    exported_to_owners: Callable[[Reader], Iterator[str]] | None = None
 
 
 _holdings: dict[str, Holding] = {}

@@ -13,7 +13,7 @@ from portal.schema.holdings import Raw
 TABLE: Final = "object"  # stands where the rows of tables name theirs
 _PART: Final = 512 * 1024  # bytes of a row; a line has less than a million
 _MOST: Final = 200 * 1024 * 1024  # bytes of an object that is brought in: it is held in memory
-_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,200}\Z")
+_NAME: Final = re.compile(r"(?!\.+\Z)[A-Za-z0-9._-]{1,200}\Z")
 
 
 def rows(tenant_id: str, prefix: str, names: Iterator[str]) -> Iterator[tuple[str, Raw]]:

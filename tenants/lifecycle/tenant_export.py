@@ -12,7 +12,7 @@ from portal.dynamo.placement import Placement
 from portal.dynamo.tenant_reader import TenantReader
 from portal.errors import Conflict, NotFound
 from portal.schema import holdings
-from portal.schema.holdings import Holding, Raw
+from portal.schema.holdings import Holding, Raw, Reader
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.lifecycle import object_rows, tenant_file
@@ -37,7 +37,8 @@ def export(
 
     Each ticket is as it is when it is read, the audit trail as it was at one moment. The export is recorded in the
     trail before anything is written, but for `by` None, where the caller records it. Without `with_secrets` the file
-    has no secret of a webhook and no hash of a key, and without `with_objects` no content of a file of a ticket.
+    has no secret of a webhook and no hash of a key, and without `with_objects` no content of a file of a ticket,
+    and of letters those that came last.
     `begun` is called with the name of each holding. Raises OSError, also where there is a file with that name,
     Unavailable, Throttled, and Conflict where the tenant was moved to another place meanwhile, or its purge has begun:
     then nothing is written under that name.
@@ -56,11 +57,12 @@ def export(
             )
             recording.record(entry)
         for holding in holdings.holdings():
-            if why := holding.left_out or (_TOO_LARGE if holding.exported and not with_objects else ""):
+            names = holding.exported if with_objects else holding.exported_to_owners
+            if why := holding.left_out or (_TOO_LARGE if holding.exported and not names else ""):
                 left_out[holding.name] = why
                 continue
             begun(holding.name)
-            file.write(holding.name, _items(holding, reader, with_secrets, advance))
+            file.write(holding.name, _items(holding, reader, with_secrets, advance, names))
         _check_place(tenant)
         manifest = Manifest(
             tenant.tenant_id, tenant.slug, tenant.name, made_at, with_secrets, tuple(file.entries), left_out
@@ -89,11 +91,15 @@ def _refuse_purged(tenant: TenantItem) -> None:
 
 
 def _items(
-    holding: Holding, reader: TenantReader, with_secrets: bool, advance: Callable[[int], object]
+    holding: Holding,
+    reader: TenantReader,
+    with_secrets: bool,
+    advance: Callable[[int], object],
+    names: Callable[[Reader], Iterator[str]] | None,
 ) -> Iterator[tuple[str, Raw]]:
-    if holding.exported and holding.objects:
+    if names and holding.objects:
         prefix = holding.objects(reader.tenant_id)
-        for row in object_rows.rows(reader.tenant_id, prefix, holding.exported(reader)):
+        for row in object_rows.rows(reader.tenant_id, prefix, names(reader)):
             yield row
             advance(1)
         return

@@ -1,12 +1,22 @@
-"""A purge deletes a desk's letters as they came, too, and those of nobody else."""
+"""Letters go where their desk goes: into its file and out of it, and away when it is purged; and nobody else's do."""
 
 from __future__ import annotations
 
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
 from portal.dynamo.placement import POOL
-from portal.schema import holdings
+from portal.objects.object_store import ObjectStore
+from portal.schema import holdings, row_forms
+from tenants.lifecycle import tenant_export
+from tenants.tenancy import context, tenant_directory
 from tests.support.commands import run
 from tests.support.letters_in import DOMAIN, come_in, letter, objects, rows
 from tests.support.world import World
+from tickets.letters import filing, ledger, stored
 from tickets.purging.erasing import Eraser
 
 
@@ -33,3 +43,58 @@ def test_the_letters_of_an_erased_person_are_forgotten_and_not_filed_again(mail:
     assert len(objects(mail)) == 1
     come_in(letter())
     assert [row.sender for row in rows(mail)] == ["ann@human.example", ""]
+
+
+def test_a_desk_that_is_brought_in_has_its_letters_and_can_file_those_that_wait(mail: World, tmp_path: Path) -> None:
+    come_in(letter())
+    come_in(letter(message_id="<2@customer.example>", body="Buy."), spam="FAIL")
+    before = [(row.state, row.subject, row.received_at, row.object) for row in rows(mail)]
+    assert run("export_tenant", "acme", tmp_path / "acme.zip").status == 0
+    come = run("import_tenant", tmp_path / "acme.zip", "--as", "acme-again", "--new-id")
+    assert come.status == 0, come
+    tenant = tenant_directory.find("acme-again")
+    repository = context.for_system(tenant).repository
+    there = ledger.letters(repository, limit=10)[0]
+    assert [(row.state, row.subject, row.received_at, row.object) for row in there] == before
+    assert ledger.counted(repository) == 1
+    own = ObjectStore("tenant", tenant.tenant_id)
+    assert b"It burns since noon." in own.get(stored.raw_key(tenant.tenant_id, there[-1].object), most=10_000)
+    (waiting,) = [row for row in there if row.state == ledger.WAITING]
+    filed = filing.file(tenant.tenant_id, waiting.object, approved=True)
+    assert filed is not None
+    assert (filed.state, filed.received_at) == (ledger.FILED, waiting.received_at)
+    assert list(filed.sent_to) == [f"acme@{DOMAIN}"]
+    assert ledger.counted(repository) == 0
+
+
+def test_the_file_that_owners_make_has_the_letters_that_came_last(
+    mail: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    come_in(letter(body="The first."))
+    come_in(letter(message_id="<2@customer.example>", body="The second."))
+    monkeypatch.setattr(stored, "OWNERS_BYTES", int(rows(mail)[0].size) + 10)
+    tenant_export.export(mail.tenants["acme"], tmp_path / "desk.zip", with_objects=False, by=None)
+    with zipfile.ZipFile(tmp_path / "desk.zip") as file:
+        (name,) = [one for one in file.namelist() if "letters as they came" in one.replace("-", " ").replace("_", " ")]
+        content = file.read(name)
+    assert content.count(b'"last"') == 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"state": {"S": "lost"}},
+        {"ledger": {"S": "f" * 32 + "|LEDGER"}},
+        {"object": {"S": "../other"}},
+        {"waiting": {"S": "x"}},
+    ],
+)
+def test_a_row_that_no_ledger_has_is_refused(mail: World, wrong: dict[str, Any]) -> None:
+    come_in(letter())
+    tenant_id = mail.tenants["acme"].tenant_id
+    repository = mail.context("alice", "acme").repository
+    item = ledger.get(repository, stored.digest_of(rows(mail)[0].pk)).serialize()
+    (kind,) = [one for one in holdings.holdings() if one.name == "letters"]
+    assert kind.forms is not None
+    assert row_forms.fault(kind.forms(), stored.LETTERS, tenant_id, item) == ""
+    assert row_forms.fault(kind.forms(), stored.LETTERS, tenant_id, item | wrong) != ""

@@ -58,7 +58,10 @@ class DeskExport(LeasedJob[ExportItem]):
         self._pause = 1 / parts_a_second
         self._file = uuid.uuid4().hex[:16]
         self._holding, self._step, self._written = "", 0, 0
-        self._steps = sum(not (holding.left_out or holding.exported) for holding in holdings.holdings())
+        self._steps = sum(
+            not (holding.left_out or (holding.exported and not holding.exported_to_owners))
+            for holding in holdings.holdings()
+        )
 
     def _carry_out(self) -> None:
         try:

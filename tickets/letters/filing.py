@@ -136,18 +136,10 @@ def file(tenant_id: str, name: str, *, approved: bool = False) -> LetterItem | N
         letter = letter_process.read(raw)
     except Unreadable as error:
         sender, subject = _head(raw)
-        item = ledger.new(desk.repository, _plain_digest(raw), arrived, size=len(raw), sender=sender, subject=subject)
-        known = ledger.find(desk.repository, stored.digest_of(item.pk))
+        item, known, _ = _row(desk, _plain_digest(raw), arrived, size=len(raw), sender=sender, subject=subject)
         return _note(desk, item, Stays(ledger.REFUSED, str(error)), known)
-    item = ledger.new(
-        desk.repository,
-        _digest(letter, raw),
-        arrived,
-        size=len(raw),
-        sender=letter.sender.address,
-        subject=letter.subject,
-    )
-    known = ledger.find(desk.repository, stored.digest_of(item.pk))
+    about = {"sender": letter.sender.address, "subject": letter.subject}
+    item, known, arrived = _row(desk, _digest(letter, raw), arrived, size=len(raw), **about)
     is_known = known is not None and not (approved and known.state in ledger.OPEN)
     if known is not None and is_known and not (known.state == ledger.FILED and known.object == name):
         _drop_copy(tenant_id, name, known)
@@ -166,6 +158,17 @@ def file(tenant_id: str, name: str, *, approved: bool = False) -> LetterItem | N
             _drop_copy(tenant_id, name, already.item)
         return already.item
     return item
+
+
+def _row(
+    desk: TenantContext, digest: str, arrived: Envelope, *, size: int, sender: str, subject: str
+) -> tuple[LetterItem, LetterItem | None, Envelope]:
+    """Return the row of a letter as filed, the stored one or None, and how the letter came: as the stored row says,
+    since the object of a desk that was brought in has nothing beside it."""
+    known = ledger.find(desk.repository, digest)
+    if known is not None and known.object == arrived.name:
+        arrived = ledger.envelope_of(known)
+    return ledger.new(desk.repository, digest, arrived, size=size, sender=sender, subject=subject), known, arrived
 
 
 def _stored(tenant_id: str, name: str) -> tuple[bytes, Envelope] | None:

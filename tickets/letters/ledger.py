@@ -57,6 +57,11 @@ def new(
     )
 
 
+def envelope_of(item: LetterItem) -> Envelope:
+    """Return how a letter came, as its row has it."""
+    return Envelope(item.object, item.sent_by, tuple(item.sent_to), item.received_at, json.loads(item.verdicts))
+
+
 def find(repository: Store, digest: str) -> LetterItem | None:
     """Return a letter by its digest: one consistent GetItem."""
     return repository.get(LetterItem, stored.letter, digest, consistent=True)

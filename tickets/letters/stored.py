@@ -10,9 +10,10 @@ from pynamodb.attributes import ListAttribute, NumberAttribute, UnicodeAttribute
 from portal.dynamo.client import Item
 from portal.dynamo.models import IndexModel
 from portal.objects.object_store import tenant_key, tenant_prefix
-from portal.schema import keys
-from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding, no_items
+from portal.schema import keys, row_forms
+from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding, no_items
 from portal.schema.registry import Grant, ObjectGrant, QueueGrant, declare
+from portal.schema.row_forms import RowForm
 from portal.schema.tables import Table
 from tenants.sign_in.stored import USERS
 
@@ -21,6 +22,7 @@ WORK: Final = "letter"  # the kind of work in a desk's queues
 HELD_WORK: Final = "held-letter"  # the same for a letter that was held back, by its digest
 INCOMING: Final = "incoming/"  # letters that nobody has looked at yet
 UNCLAIMED: Final = "unclaimed/"  # letters to addresses that no desk has
+STATES: Final = ("filed", "automatic", "refused", "waiting", "held", "discarded")
 _RAW: Final = "letters"
 _LETTER: Final = "LETTER"
 _LEDGER: Final = "LEDGER"
@@ -36,7 +38,20 @@ LETTERS = Table(
 )
 
 
-class LedgerRow(IndexModel):
+class _ListedLetter(IndexModel):
+    """A letter as both lists show it."""
+
+    received_at = UnicodeAttribute(range_key=True)
+    pk = UnicodeAttribute()
+    state = UnicodeAttribute()
+    reason = UnicodeAttribute(default="")
+    sender = UnicodeAttribute(default="")
+    subject = UnicodeAttribute(default="")
+    size = NumberAttribute(default=0)
+    number = NumberAttribute(default=0)
+
+
+class LedgerRow(_ListedLetter):
     """A letter in the list of all that came to a desk, by when it arrived."""
 
     table = LETTERS
@@ -44,18 +59,10 @@ class LedgerRow(IndexModel):
     leading_keys = keys.OWN_COLLECTIONS
 
     ledger = UnicodeAttribute(hash_key=True)
-    received_at = UnicodeAttribute(range_key=True)
-    pk = UnicodeAttribute()
-    state = UnicodeAttribute()
-    reason = UnicodeAttribute(default="")
-    sender = UnicodeAttribute(default="")
-    subject = UnicodeAttribute(default="")
-    size = NumberAttribute(default=0)
-    number = NumberAttribute(default=0)
     object = UnicodeAttribute(default="")
 
 
-class WaitingRow(IndexModel):
+class WaitingRow(_ListedLetter):
     """A letter that waits for somebody of the desk: all others are missing here."""
 
     table = LETTERS
@@ -63,14 +70,6 @@ class WaitingRow(IndexModel):
     leading_keys = keys.OWN_COLLECTIONS
 
     waiting = UnicodeAttribute(hash_key=True)
-    received_at = UnicodeAttribute(range_key=True)
-    pk = UnicodeAttribute()
-    state = UnicodeAttribute()
-    reason = UnicodeAttribute(default="")
-    sender = UnicodeAttribute(default="")
-    subject = UnicodeAttribute(default="")
-    size = NumberAttribute(default=0)
-    number = NumberAttribute(default=0)
 
 
 _RAW_OF_TENANT: Final = tenant_prefix("0" * 32, _RAW).replace("0" * 32, "{tenant}")
@@ -84,7 +83,7 @@ declare(
         Grant("tenant", LETTERS, ("GetItem", "PutItem", "Query")),
         Grant("lifecycle", LETTERS, ("PutItem",), "CopyLetters"),
         ObjectGrant("tenant", _RAW_OF_TENANT, _PASS_ON, "OwnLetters"),
-        ObjectGrant("lifecycle", _RAW_OF_TENANT, ("DeleteObject", "GetObject", "ListBucket"), "LettersOfWholeTenants"),
+        ObjectGrant("lifecycle", _RAW_OF_TENANT, _PASS_ON, "LettersOfWholeTenants"),
         ObjectGrant("delivery", INCOMING, _PASS_ON, "PassLettersOn"),
         ObjectGrant("delivery", UNCLAIMED, _PASS_ON, "KeepLettersToNobody"),
         QueueGrant(
@@ -138,10 +137,10 @@ def raw_prefix(tenant_id: str) -> str:
 class LetterItem(Item):
     """A letter that came to a desk, and what became of it.
 
-    `object` names the object that holds it as it came, of `size` bytes. `state` is filed, automatic, refused, waiting
-    or discarded, and `reason` a sentence on any but the first. A filed one is the `entry` of ticket `number`, its sort
-    key, or "" for the ticket's description. `sent_to` are the envelope's recipients that the desk has, `sent_by` its
-    sender; `verdicts` is the JSON of what the receiving server found out.
+    `object` names the object that holds it as it came, of `size` bytes. `state` is one of STATES, and `reason` a
+    sentence on any but the first. A filed one is the `entry` of ticket `number`, its sort key, or "" for the ticket's
+    description. `sent_to` are the envelope's recipients that the desk has, `sent_by` its sender; `verdicts` is the JSON
+    of what the receiving server found out.
     """
 
     table = LETTERS
@@ -166,6 +165,7 @@ class LetterItem(Item):
 # --- holdings ---
 
 _AT_ONCE: Final = 100
+OWNERS_BYTES: Final = 50_000_000  # of letters in the file that owners make, which is kept in the database
 
 
 def _letters(reader: Reader) -> Iterator[StoredItem]:
@@ -178,9 +178,53 @@ def _letters(reader: Reader) -> Iterator[StoredItem]:
     yield from reader.get(LETTERS, *named)
 
 
-_STAYS: Final = "the letters as they came stay in the bucket of their installation; their texts are in the tickets"
+def _names(reader: Reader) -> Iterator[str]:
+    """Yield the names of the objects of letters that the ledger has."""
+    for row in reader.query(LETTERS, ledger(reader.tenant_id), index=LedgerRow.gsi):
+        yield row.item["object"]["S"]
+
+
+def _newest(reader: Reader) -> Iterator[str]:
+    """Yield the names of the letters that came last, as far as the file of owners has room."""
+    rows = [row.item for row in reader.query(LETTERS, ledger(reader.tenant_id), index=LedgerRow.gsi)]
+    room = OWNERS_BYTES
+    for row in sorted(rows, key=lambda row: str(row["received_at"]["S"]), reverse=True):
+        room -= int(row["size"]["N"])
+        if room < 0:
+            return
+        yield row["object"]["S"]
+
+
+def _letter_key(tenant_id: str, item: Raw) -> tuple[str, ...]:
+    return (letter(tenant_id, digest_of(item["pk"]["S"])),)
+
+
+def _place(tenant_id: str, item: Raw) -> str:
+    """Say what is wrong with the lists that a letter is in, and with the name of its object."""
+    is_waiting = item.get("waiting", {"S": waiting(tenant_id)})["S"] == waiting(tenant_id)
+    is_listed = item["ledger"]["S"] == ledger(tenant_id) and is_waiting
+    return "" if is_listed and raw_key(tenant_id, item["object"]["S"]) else "is in another list than its own"
+
+
+def _forms() -> tuple[RowForm, ...]:
+    checks = {
+        "state": row_forms.one_of(*STATES),
+        "sent_to": row_forms.texts,
+        "verdicts": row_forms.json_object(row_forms.is_text),
+        **row_forms.moments("received_at"),
+    }
+    return (RowForm(LetterItem, _letter_key, checks=checks, whole=_place),)
+
 
 declare_holding(
-    Holding("letters", (LETTERS,), _letters, Stage.BESIDE, left_out=_STAYS),
-    Holding("letters as they came", (), no_items, Stage.BESIDE, left_out=_STAYS, objects=raw_prefix),
+    Holding("letters", (LETTERS,), _letters, Stage.BESIDE, forms=_forms),
+    Holding(
+        "letters as they came",
+        (),
+        no_items,
+        Stage.BESIDE,
+        objects=raw_prefix,
+        exported=_names,
+        exported_to_owners=_newest,
+    ),
 )
