@@ -45,6 +45,35 @@ def test_the_letters_of_an_erased_person_are_forgotten_and_not_filed_again(mail:
     assert [row.sender for row in rows(mail)] == ["ann@human.example", ""]
 
 
+@pytest.mark.parametrize("texts", [(), ("--texts",)])
+@pytest.mark.parametrize("header", ["Cc", "To"])
+def test_a_filed_letter_that_went_to_an_erased_person_too_is_deleted_as_it_came(
+    mail: World, header: str, texts: tuple[str, ...]
+) -> None:
+    lin = "lin@human.example"
+    copied = {"Cc": f"Lin <{lin}>"} if header == "Cc" else {"to": f"acme@{DOMAIN}, {lin}"}
+    come_in(letter(**copied))
+    come_in(letter(sender="ann@human.example", message_id="<2@human.example>", subject="Another"))
+    found = run("find_person", "acme", lin)
+    assert "letter as it came, which went to them too" in found.out
+    assert "Their text and their files are not searched" in found.err
+    erased = run("erase_person", "acme", lin, *texts)
+    assert erased.status == 0, erased.err
+    other, deleted = rows(mail)
+    assert (deleted.state, deleted.sender, deleted.object) == (ledger.FILED, "zoe@customer.example", "")
+    assert [key.rpartition("/")[2] for key in objects(mail)] == [other.object]
+    assert "which went to them too" not in run("find_person", "acme", lin).out
+    bob = mail.browser("bob")
+    address = f"/acme/letters/{stored.digest_of(deleted.pk)}/"
+    page = bob.get(address).content.decode()
+    assert "was deleted with the data of a person" in page
+    assert "Download" not in page
+    assert bob.get(f"{address}raw/").status_code == bob.get(f"{address}original/").status_code == 404
+    assert "By mail" in bob.get("/acme/tickets/1/").content.decode()
+    come_in(letter(**copied))
+    assert len(rows(mail)) == len(objects(mail)) + 1 == 2
+
+
 def test_a_desk_that_is_brought_in_has_its_letters_and_can_file_those_that_wait(mail: World, tmp_path: Path) -> None:
     come_in(letter())
     come_in(letter(message_id="<2@customer.example>", body="Buy."), spam="FAIL")

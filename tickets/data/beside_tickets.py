@@ -31,6 +31,10 @@ from tickets.requesters import requester_changes, requesters
 from tickets.requesters.requesters import Requester
 
 MEMBER: Final = "member"
+NOT_SEEN: Final = (
+    "Letters as they came are found by their sender, and filed ones by the addresses in To and Cc. Their text "
+    "and their files are not searched; they are deleted with the letter."
+)
 CHANGED: Final = "Somebody else has just changed this desk. Please try again."
 
 

@@ -273,6 +273,7 @@ Advance = Callable[[int], object]
 
 _PARTS: Final = ("author", "requester", "resolver")  # of an item: each an id, with a name beside it
 _SETS: Final = {"followers": "follower", "muted_by": "muted the ticket"}  # of a summary: ids alone
+LETTER_TO_THEM: Final = "letter as it came, which went to them too"
 _AROUND: Final = 40  # characters that are shown on both sides of a mention
 
 
@@ -338,6 +339,14 @@ def copied_to(raw: Raw) -> list[str]:
     return [str(one["S"]) for one in raw.get("cc", {}).get("L", ())]
 
 
+def letter_to(person: DeskPerson, raw: Raw) -> str:
+    """Return the digest of the letter behind an item of a ticket, "" if it did not go to the person or is gone."""
+    kept = letter_texts_of(raw)
+    recipients = [*kept.get("cc", ()), *kept.get("to", ())]
+    is_there = "deleted" not in kept
+    return str(kept.get("digest", "")) if is_there and any(map(person.mail.is_in, recipients)) else ""
+
+
 def names_in(person: DeskPerson, raw: Raw) -> set[str]:
     """Return by which names an item of a ticket knows the person: entries of its history tell of people by names."""
     found = {_text(raw, f"{name}_name") for name in _PARTS if person.is_who(_text(raw, name))}
@@ -367,6 +376,8 @@ def places(person: DeskPerson, names: Collection[str], number: int, raw: Raw) ->
         yield PersonalPlace(_SETS[name], number, sort)
     if person.is_who(_text(raw, "author")):
         yield PersonalPlace(f"author: {_text(raw, 'kind')}", number, sort)
+    if letter_to(person, raw):
+        yield PersonalPlace(LETTER_TO_THEM, number, sort)
     if person.is_who(_text(raw, "former_resolver")) or not assignees_told(raw, "before").isdisjoint(names):
         yield PersonalPlace("former assignee", number, sort)
     if not assignees_told(raw, "after").isdisjoint(names):

@@ -29,6 +29,7 @@ from tickets.data import beside_tickets, desk_person
 from tickets.data.beside_tickets import CHANGED, NewName
 from tickets.data.desk_person import Advance, DeskPerson, PersonalPlace, Raw
 from tickets.data.person_finding import PersonFound
+from tickets.letters import ledger
 from tickets.ticket import stored
 from tickets.ticket.stored import ActivityItem, ChangeMap, DetailItem, SummaryItem
 from tickets.verification.recount import last_number
@@ -120,7 +121,19 @@ def _values(new: NewName, raw: Raw, name: str) -> Values:
     told = desk_person.changes_of(raw)
     if (changes := [_change(new, name, **one) for one in told]) != told:
         values["changes"] = changes
+    if (letter := _letter(new, raw, name)) is not None:
+        values["letter"] = letter
     return values | (dict(_written(new, raw, name)) if new.texts else {})
+
+
+def _letter(new: NewName, raw: Raw, name: str) -> dict[str, str | list[str]] | None:
+    """Return what an item keeps of its letter afterwards, None where that is the same. One that went to the person is
+    deleted as it came, and the item says so."""
+    kept = desk_person.letter_texts_of(raw)
+    after = {part: _without(new, value, name) for part, value in kept.items()} if new.texts else dict(kept)
+    if desk_person.letter_to(new.person, raw):
+        after["deleted"] = "as it came"
+    return after if after != kept else None
 
 
 def _written(new: NewName, raw: Raw, name: str) -> Iterator[tuple[str, Any]]:
@@ -135,9 +148,6 @@ def _written(new: NewName, raw: Raw, name: str) -> Iterator[tuple[str, Any]]:
     copies = desk_person.copied_to(raw)
     if (others_copied := [one for one in copies if not new.person.mail.is_in(one)]) != copies:
         yield "cc", others_copied
-    kept = desk_person.letter_texts_of(raw)
-    if (without_them := {part: _without(new, value, name) for part, value in kept.items()}) != kept:
-        yield "letter", without_them
 
 
 def _without(new: NewName, value: str | list[str], name: str) -> str | list[str]:
@@ -363,6 +373,9 @@ def _erase_some(tenant: TenantContext, number: int, done: Erasure) -> bool:
     found = [one for raw in items if (one := replaced(done.new_name, raw))]
     if not found:
         return False
+    for one in found:
+        if digest := desk_person.letter_to(done.person, one.raw):
+            ledger.forget_original(tenant.repository, digest)  # before the item that names it is written
     summary = next((raw for raw in items if raw["sk"]["S"] == stored.SUMMARY), None)
     is_of_summary = [one for one in found if one.raw is summary]
     some, others = first_of([one for one in found if one.raw is not summary])

@@ -203,6 +203,7 @@ def pieces(tenant: TenantContext, person: DeskPerson, *, advance: Advance = lamb
         "desk": {"name": tenant.name, "slug": tenant.slug},
         "made_at": clock.stamp(),
         "address": person.address,
+        "not_searched": beside_tickets.NOT_SEEN,
         "user_ids": [*person.user_ids],
         "erased_as": person.erased_as or None,
         "membership": _membership(tenant, person),

@@ -49,6 +49,7 @@ class FromLetter:
     folded: str = ""
     marks: tuple[str, ...] = ()
     cc: tuple[str, ...] = ()
+    to: tuple[str, ...] = ()  # the others that it was addressed to
     comes_again: bool = False
 
     def is_begun(self, text: str) -> bool:
@@ -59,7 +60,8 @@ class FromLetter:
         """Return the text and the other attributes of the entry's item, as the transaction writes them."""
         marks = [mark[:_SHOWN] for mark in self.marks[:_MOST]]
         copies = [address[:_SHOWN] for address in self.cc[:_MOST]]
-        found = {"digest": self.digest, "folded": self._folded, "marks": marks, "cc": copies}
+        others = [address[:_SHOWN] for address in self.to[:_MOST]]
+        found = {"digest": self.digest, "folded": self._folded, "marks": marks, "cc": copies, "to": others}
         if self.is_begun(text):
             text, found["folded"], found["marks"] = _beginning(text), "", [*marks, _BEGUN]
         kept = {name: value for name, value in found.items() if value}

@@ -495,5 +495,6 @@ def _text(case: _Case, limit: int, files: Sequence[str]) -> tuple[str, FromLette
             *(letter_texts.REMARK + remark for remark in letter.remarks),
         ),
         cc=tuple(one.address for one in letter.cc if one.address),
+        to=tuple(one.address for one in letter.to if one.address and not _is_ours(case, one.address)),
         comes_again=not case.approved,  # nobody's message comes again where a person presses a button
     )

@@ -161,11 +161,26 @@ def forget_sender(repository: Store, digest: str) -> None:
     would else be filed again."""
     before = get(repository, digest)
     item = _as_stored(before)
-    ObjectStore("tenant", repository.tenant_id).delete(stored.raw_key(repository.tenant_id, item.object))
+    _delete_original(repository, item)
     item.sender = item.sent_by = item.subject = item.reason = ""
     item.sent_to, item.waiting = [], None
     item.state = item.state if item.state in (FILED, AUTOMATIC) else DISCARDED
     _store(repository, item, before)
+
+
+def forget_original(repository: Store, digest: str) -> None:
+    """Delete a letter as it came, whose row stays as it is: what was filed of it is in its ticket."""
+    before = find(repository, digest)
+    if before is not None and before.object:
+        item = _as_stored(before)
+        _delete_original(repository, item)
+        _store(repository, item, before)
+
+
+def _delete_original(repository: Store, item: LetterItem) -> None:
+    if item.object:
+        ObjectStore("tenant", repository.tenant_id).delete(stored.raw_key(repository.tenant_id, item.object))
+        item.object = ""
 
 
 @dataclass

@@ -51,6 +51,7 @@ def letter(item: LetterItem) -> dict[str, Any]:
     digest, verdicts = stored.digest_of(item.pk), json.loads(item.verdicts)
     return row(item) | {
         "id": digest,
+        "has_original": bool(item.object),
         "is_open": item.state in ledger.OPEN,
         "is_too_large": int(item.size) > SIZE_LIMIT,
         "sent_by": item.sent_by,

@@ -137,10 +137,10 @@ def raw_prefix(tenant_id: str) -> str:
 class LetterItem(Item):
     """A letter that came to a desk, and what became of it.
 
-    `object` names the object that holds it as it came, of `size` bytes. `state` is one of STATES, and `reason` a
-    sentence on any but the first. A filed one is the `entry` of ticket `number`, its sort key, or "" for the ticket's
-    description. `sent_to` are the envelope's recipients that the desk has, `sent_by` its sender; `verdicts` is the JSON
-    of what the receiving server found out.
+    `object` names the object that holds it as it came, of `size` bytes; "" where that was deleted. `state` is one of
+    STATES, and `reason` a sentence on any but the first. A filed one is the `entry` of ticket `number`, its sort
+    key, or "" for the ticket's description. `sent_to` are the envelope's recipients that the desk has, `sent_by`
+    its sender; `verdicts` is the JSON of what the receiving server found out.
     """
 
     table = LETTERS
@@ -181,12 +181,14 @@ def _letters(reader: Reader) -> Iterator[StoredItem]:
 def _names(reader: Reader) -> Iterator[str]:
     """Yield the names of the objects of letters that the ledger has."""
     for row in reader.query(LETTERS, ledger(reader.tenant_id), index=LedgerRow.gsi):
-        yield row.item["object"]["S"]
+        if name := row.item["object"]["S"]:
+            yield name
 
 
 def _newest(reader: Reader) -> Iterator[str]:
     """Yield the names of the letters that came last, as far as the file of owners has room."""
-    rows = [row.item for row in reader.query(LETTERS, ledger(reader.tenant_id), index=LedgerRow.gsi)]
+    found = reader.query(LETTERS, ledger(reader.tenant_id), index=LedgerRow.gsi)
+    rows = [row.item for row in found if row.item["object"]["S"]]
     room = OWNERS_BYTES
     for row in sorted(rows, key=lambda row: str(row["received_at"]["S"]), reverse=True):
         room -= int(row["size"]["N"])
@@ -203,7 +205,8 @@ def _place(tenant_id: str, item: Raw) -> str:
     """Say what is wrong with the lists that a letter is in, and with the name of its object."""
     is_waiting = item.get("waiting", {"S": waiting(tenant_id)})["S"] == waiting(tenant_id)
     is_listed = item["ledger"]["S"] == ledger(tenant_id) and is_waiting
-    return "" if is_listed and raw_key(tenant_id, item["object"]["S"]) else "is in another list than its own"
+    name = item["object"]["S"]
+    return "" if is_listed and (not name or raw_key(tenant_id, name)) else "is in another list than its own"
 
 
 def _forms() -> tuple[RowForm, ...]:

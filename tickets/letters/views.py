@@ -158,5 +158,7 @@ def _letter(request: TenantRequest, digest: str) -> LetterItem:
 
 
 def _raw(request: TenantRequest, item: LetterItem) -> bytes:
+    if not item.object:
+        raise NotFound("This letter was deleted as it came, with the data of a person.")
     tenant_id = request.tenant.tenant_id
     return ObjectStore("tenant", tenant_id).get(raw_key(tenant_id, item.object), most=arrival.MOST_BYTES)
