@@ -321,8 +321,11 @@ LOGGING = {
         "line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"},
         "json": {"()": "portal.logs.json_lines.JsonLines"},
     },
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
-    "root": {"handlers": ["console"], "level": env.str("LOG_LEVEL", default="INFO")},
+    "handlers": {
+        "console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT},
+        "faults": {"class": "portal.logs.fault_notes.FaultHandler", "level": "ERROR"},
+    },
+    "root": {"handlers": ["console", "faults"], "level": env.str("LOG_LEVEL", default="INFO")},
     "loggers": {
         "botocore": {"level": "WARNING"},
         "pynamodb": {"level": "WARNING"},

@@ -136,7 +136,7 @@ def _answer(request: HttpRequest) -> HttpResponse:
             400, "unreadable", "This request cannot be read as a whole.", request_id=said
         )
     except Exception:
-        log.exception("%s failed [%s]", _route_of(request), said)
+        log.exception("%s failed [%s]", _route_of(request), said, extra={"route": _route_of(request)})
         response = problem_responses.response(500, "internal", "Something went wrong on our side.", request_id=said)
     caller: ApiCaller | None = request.caller  # type: ignore[attr-defined]
     response["X-Request-Id"] = said

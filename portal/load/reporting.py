@@ -29,6 +29,7 @@ from django.conf import settings
 
 from portal.dynamo.store import Store
 from portal.errors import PortalError
+from portal.faults import fault_board
 from portal.load import measurement, stored, usage
 from portal.load.measurement import MINUTE, MinuteNotes, NoiseTally, TenantNotes
 from portal.load.stored import NoiseItem
@@ -127,6 +128,13 @@ class LoadReporter:
         if gauges := self._gauges():
             say_gauges(self._kind, gauges, at=int(time.time()))
 
+    def tell_faults(self) -> None:
+        """Write down the errors of this process; those that cannot be written now are written later."""
+        try:
+            fault_board.write(self._kind, self._role)
+        except PortalError as error:
+            log.warning("Errors cannot be written down, it is tried again: %s", error.message)
+
     def _tell(self, notes: MinuteNotes) -> None:
         tallies = {tenant_id: tally.stored() for tenant_id, tally in notes.tenants.items()}
         tallies |= {OTHERS: notes.others.stored(), NOBODY: notes.nobody.stored()}
@@ -158,9 +166,10 @@ def start(kind: str, role: Role, *, gauges: Gauges = dict, in_thread: bool = Tru
 
 
 def turn() -> None:
-    """Tell of the minutes that are over, where somebody takes notes."""
+    """Tell of the minutes that are over, and of errors, where somebody takes notes."""
     if _reporter is not None:
         _reporter.turn()
+        _reporter.tell_faults()
 
 
 def stop() -> None:
@@ -171,12 +180,14 @@ def stop() -> None:
         measurement.take(False)
     if ending is not None:
         ending.turn(last=True)
+        ending.tell_faults()
 
 
 def _run(reporter: LoadReporter) -> None:
     after, minute = random.uniform(0, _LATEST), int(time.time() // MINUTE)  # noqa: S311  # no secret
     while _reporter is reporter:
         time.sleep(_TURN_SECONDS)
+        reporter.tell_faults()
         now = time.time() - after
         if int(now // MINUTE) == minute:
             continue

@@ -10,12 +10,16 @@ from delivery.outbox.outbox_rows import Work
 from delivery.queues import dead_deliveries, depths, holds
 from delivery.queues.queue_transport import Depth
 from portal.dynamo.store import Store
+from portal.faults import fault_board
 from portal.load.measurement import NoiseTally
+from portal.logs import fault_notes
+from portal.logs.fault_notes import FaultNotes
 from tenants.audit_trail.recording import SYSTEM
 from tests.browser.conftest import NewPage, Witness, sign_in
 from tests.browser.page_audit import TOO_WIDE, grave, show, ways_of
 from tests.isolation.test_outsider import OPERATOR_ROUTES
 from tests.load.test_noise_page import told
+from tests.operators.test_errors_page import fail
 from tests.support import deliveries
 from tests.support.operators import make_operator, membership_url, tenant_url, user_url
 from tests.support.world import World
@@ -90,7 +94,15 @@ def noise(world: World) -> None:
     depths.write([Depth(number, 3, 0) for number in range(8)])
 
 
-@pytest.mark.usefixtures("resharded", "noise")
+@pytest.fixture
+def errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fault_notes, "notes", FaultNotes())
+    fail(ZeroDivisionError, times=3)
+    fail(LookupError)
+    fault_board.write("web", "platform")
+
+
+@pytest.mark.usefixtures("resharded", "noise", "errors")
 def test_no_page_of_the_admin_is_hard_to_read_or_wider_than_its_window_or_cuts_a_column(
     world: World, browse: NewPage, person: NewPage, dead: str
 ) -> None:

@@ -59,6 +59,7 @@ PLATFORM = {
     "tenants.lifecycle.tenant_import",
     "portal.streams.watermark",
     # What processes are asked for, which tells of tenants how busy they are and nothing else.
+    "portal.faults.fault_board",
     "portal.load.rate_sharing",
     "portal.load.noise_report",
     # The reshardings of all tenants, which operators ask for and see.
@@ -78,6 +79,7 @@ PLATFORM = {
 # and the stream worker, whose connection is another one, with a policy and a guard of its own. What a process notes of
 # its noise it writes as the role that it has.
 CONNECTION = {
+    "portal.faults.fault_board",
     "portal.load.reporting",
     "portal.dynamo.platform",
     "portal.dynamo.probe",
@@ -107,6 +109,7 @@ ELSEWHERE: dict[str, set[str]] = {
     "ChainItem": {"tenants.lifecycle.arriving_rows"},
     "DirectoryItem": {"delivery.queues.allocation", "tenants.lifecycle.desk_settings", "tenants.operators.facades"},
     "DisabledAccount": {"tenants.operators.facades"},
+    "FaultItem": {"tenants.admin.fault_pages"},
     "HoldItem": {"delivery.admin.held_tenant_admin", "tickets.admin.noise_pages"},
     "JobItem": {
         "tickets.admin.job_pages",

@@ -1,0 +1,61 @@
+"""Write down the errors that a process has noted, and read those of all processes.
+
+A process writes at most `AT_ONCE` items at a time, one for each fingerprint. The operators' page reads all items: there
+are as many as ways to fail within `KEPT_DAYS`.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+from portal import clock
+from portal.dynamo.platform import PLATFORM
+from portal.dynamo.store import Store
+from portal.errors import PortalError
+from portal.faults.stored import FAULTS, FaultItem
+from portal.logs import fault_notes
+from portal.logs.fault_notes import NotedFault
+from portal.schema.registry import Role
+
+KEPT_DAYS: Final = 30  # after an error came last
+SHOWN: Final = 100
+AT_ONCE: Final = 20
+
+
+def write(kind: str, role: Role) -> int:
+    """Write down what this process has noted, and return how many items that took: one UpdateItem for each.
+
+    Raises PortalError where the database does not take one; the rest is noted again.
+    """
+    taken = fault_notes.notes.take(AT_ONCE)
+    for number, noted in enumerate(taken):
+        try:
+            _write(noted, kind, role)
+        except PortalError:
+            for left in taken[number:]:
+                fault_notes.notes.put_back(left)
+            raise
+    return len(taken)
+
+
+def _write(noted: NotedFault, kind: str, role: Role) -> None:
+    first = clock.stamp(noted.first_at)
+    actions: list[Any] = [
+        FaultItem.type.set(noted.fault.kind),
+        FaultItem.places.set("\n".join(noted.fault.places)),
+        FaultItem.route.set(noted.route),
+        FaultItem.request.set(noted.request),
+        FaultItem.process.set(kind),
+        FaultItem.times.add(noted.count),
+        FaultItem.first_at.set(FaultItem.first_at | first),
+        FaultItem.last_at.set(clock.stamp(noted.last_at)),
+        FaultItem.expires_at.set(int(time.time()) + KEPT_DAYS * 86400),
+    ]
+    Store(role).update(FaultItem(FAULTS, noted.fault.fingerprint), actions)
+
+
+def latest() -> list[FaultItem]:
+    """Return the hundred errors that came last, the last one first: a Query."""
+    found = (item for item in PLATFORM.query_all(FaultItem, FAULTS) if item.expires_at > time.time())
+    return sorted(found, key=lambda item: item.last_at, reverse=True)[:SHOWN]
