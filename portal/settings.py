@@ -287,7 +287,7 @@ X_FRAME_OPTIONS = "DENY"
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [SELF],
-        "img-src": [SELF, "data:"],
+        "img-src": [SELF, "data:", OBJECTS_ORIGIN],  # previews of files come from the bucket
         "connect-src": [SELF, OBJECTS_ORIGIN],  # files go to the bucket itself
         "object-src": [NONE],
         "base-uri": [NONE],

@@ -35,6 +35,7 @@ class TicketsConfig(RoomsConfig):
         export_job.tell_with(export_mails.ready)
         destinations.declare_destination(ticket_events.REPLY, _to_requester)
         destinations.declare_destination(ticket_events.NOTICE, _to_members)
+        destinations.declare_destination(ticket_events.PREVIEW, _to_previews)
         destinations.declare_destination(ticket_events.DIGEST, _to_member)
         context.declare_count("letters", WaitingCountItem, WAITING)
         bounces.declare_feedback(f"{ticket_events.REPLY}_", _of_letter)
@@ -61,6 +62,13 @@ def _to_members(work: Work) -> Outcome:
     from tickets.notices import telling
 
     return telling.deliver(work)
+
+
+def _to_previews(work: Work) -> Outcome:
+    """Make the previews of an entry's files."""
+    from tickets.attachments import previews
+
+    return previews.deliver(work)
 
 
 def _to_member(work: Work) -> Outcome:

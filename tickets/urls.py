@@ -55,6 +55,7 @@ _ticket_pages = [
     path("<ticket_number:number>/links/end/", reply_views.end_links_of_ticket, name="links_end"),
     path("<ticket_number:number>/files/", file_views.all_files, name="files"),
     path("<ticket_number:number>/files/<str:file_id>/", file_views.file, name="file"),
+    path("<ticket_number:number>/files/<str:file_id>/preview/", file_views.preview, name="file_preview"),
     path("<ticket_number:number>/files/<str:file_id>/remove/", file_views.remove, name="file_remove"),
     path("<ticket_number:number>/edit/", views.edit, name="edit"),
     path("<ticket_number:number>/change/", views.change, name="change"),

@@ -149,6 +149,11 @@ function settle(form) {
   form.requestSubmit(submitter?.isConnected ? submitter : undefined);
 }
 
+// A preview that is gone, such as that of a file which was removed meanwhile, leaves no broken picture.
+document.addEventListener("error", (event) => {
+  if (event.target.matches?.(".file-preview img")) event.target.closest(".file-preview").remove();
+}, true);
+
 // --- the ways in ---
 
 document.addEventListener("change", (event) => {

@@ -17,7 +17,7 @@ from tickets.attachments import downloads, stored
 def _empty(world: World) -> None:
     """Begin without objects: tests use the same desks again."""
     for tenant in world.tenants.values():
-        for kind in ("files", "uploads"):
+        for kind in ("files", "uploads", "previews"):
             for key in objects_of(tenant.tenant_id, kind):
                 ObjectStore("lifecycle", tenant.tenant_id).delete(key)
 

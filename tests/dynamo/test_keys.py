@@ -99,6 +99,7 @@ TENANT_READERS = {
     ticket_keys.place_of_requester: ("rq_" + "0" * 32,),
     file_keys.object_key: ("0" * 32,),
     file_keys.upload_key: ("0" * 32,),
+    file_keys.preview_key: ("0" * 32,),
     letter_keys.raw_key: ("x",),
     letter_keys.raw_prefix: (),
 }

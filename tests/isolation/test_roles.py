@@ -31,6 +31,7 @@ PAGES = {
         f"{TICKET}follow/", "desk/mail/",
         ARTICLES, ARTICLE,
         TICKET, f"{TICKET}updates/", "search/", "search/suggest/", f"{TICKET}files/", f"{TICKET}files/<str:file_id>/",
+        f"{TICKET}files/<str:file_id>/preview/",
     ),
     Role.AGENT: (
         REQUESTERS, f"{REQUESTERS}new/", f"{REQUESTERS}options/", REQUESTER,

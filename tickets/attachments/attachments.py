@@ -340,6 +340,11 @@ def check_ticket(count: int, size: int, files: Sequence[FileRef]) -> None:
         raise Invalid(f"The files of a ticket can have at most {TICKET_BYTES // 1_000_000} MB.", field="files")
 
 
+def have_pictures(files: Sequence[FileRef]) -> bool:
+    """Tell whether one of these files may get a preview."""
+    return any(file.type in file_types.PICTURES for file in files)
+
+
 def blame(refused: TransactionRefused) -> None:
     """Raise why a transaction that attaches files was refused because of them; return where it was not."""
     reason = refused.reason(MEMBER) if MEMBER in refused.names else None
@@ -413,6 +418,17 @@ def content(tenant: TenantContext, name: str, *, most: int) -> bytes:
     """Return the content of a ticket's file by the name of its object: one request. Raises NotFound, and TooLarge above
     `most` bytes."""
     return _objects(tenant).get(stored.object_key(tenant.tenant_id, name), most=most)
+
+
+def delete(tenant: TenantContext, file: FileItem | FileMap) -> None:
+    """Delete the objects of a ticket's file: its content and its preview."""
+    _objects(tenant).delete(stored.object_key(tenant.tenant_id, stored.object_of(file)))
+    delete_preview(tenant, file)
+
+
+def delete_preview(tenant: TenantContext, file: FileItem | FileMap) -> None:
+    """Delete the preview of a ticket's file."""
+    _objects(tenant).delete(stored.preview_key(tenant.tenant_id, stored.object_of(file)))
 
 
 def _objects(tenant: TenantContext) -> ObjectStore:

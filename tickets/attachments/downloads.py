@@ -24,11 +24,12 @@ from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, DetailItem, FileMa
 SECONDS: Final = 60  # for which an address is good: the browser follows it at once
 
 
-def address_of(tenant: TenantContext, number: int, file_id: str) -> str:
+def address_of(tenant: TenantContext, number: int, file_id: str, *, preview: str = "") -> str:
     """Return a signed address of a file of a ticket. Raises NotFound, and Conflict for a file that nobody can have.
 
     One read, and a second one for people who may not read notes: a file of a note is none of theirs. Of a file that
-    waits for a scanner, its finding is asked for.
+    waits for a scanner, its finding is asked for. With the media type of a `preview`, the address is that of the
+    preview, which a browser shows.
     """
     file = file_of(tenant, number, file_id)
     if not tenant.is_agent and file.entry != tickets.DETAIL:
@@ -38,8 +39,12 @@ def address_of(tenant: TenantContext, number: int, file_id: str) -> str:
     state = findings.look(tenant, file) if file.state == scanning.WAITING else file.state
     if state not in scanning.READABLE:
         raise NotReadable(file.name, state)
-    key = stored.object_key(tenant.tenant_id, stored.object_of(file))
-    return ObjectStore("tenant", tenant.tenant_id).download_url(key, name=file.name, seconds=SECONDS)
+    objects, name = ObjectStore("tenant", tenant.tenant_id), stored.object_of(file)
+    if preview:
+        key = stored.preview_key(tenant.tenant_id, name)
+        return objects.download_url(key, name="preview", seconds=SECONDS, content_type=preview)
+    key = stored.object_key(tenant.tenant_id, name)
+    return objects.download_url(key, name=file.name, seconds=SECONDS)
 
 
 def file_of(tenant: TenantContext, number: int, file_id: str) -> FileItem:

@@ -10,6 +10,7 @@ from typing import Final
 
 UNKNOWN: Final = "application/octet-stream"
 HEAD: Final = 4096  # bytes that are looked at
+PICTURES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")  # of which previews are made
 
 _BEGINNINGS: Final = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),

@@ -17,7 +17,7 @@ from tenants.tenancy.context import TenantContext
 from tickets.attachments import scanning, stored
 from tickets.attachments.stored import FileItem
 from tickets.ticket import stored as tickets
-from tickets.ticket.stored import ActivityItem, DetailItem, FileMap
+from tickets.ticket.stored import ActivityItem, DetailItem
 
 _ATTEMPTS: Final = 4
 
@@ -56,7 +56,7 @@ def note(
             known = list(entry.files)
             transaction.update(
                 model(entry.pk, entry.sk),
-                [model.files.set([_in_state(one, state) if one.id == file.id else one for one in known])],
+                [model.files.set([stored.listed(one, state=state) if one.id == file.id else one for one in known])],
                 condition=model.files == known,
             )
         more(transaction)
@@ -68,11 +68,3 @@ def note(
         attempts=_ATTEMPTS,
         given_up=Conflict("This file is being changed by others at this moment. Try again."),
     )
-
-
-def _in_state(file: FileMap, state: str) -> FileMap:
-    make: Any = FileMap
-    made: FileMap = make(
-        id=file.id, name=file.name, size=int(file.size), type=file.type, state=state, object=file.object
-    )
-    return made

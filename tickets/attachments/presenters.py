@@ -16,6 +16,15 @@ from tickets.ticket.stored import FileMap
 
 
 @dataclass(frozen=True)
+class Preview:
+    """The small picture of a file. Width and height are in pixels, so that the page keeps its place for it."""
+
+    url: str
+    width: int
+    height: int
+
+
+@dataclass(frozen=True)
 class FileLine:
     """A file at a comment or a description. `url` leads to its download, "" where it cannot be had."""
 
@@ -27,6 +36,7 @@ class FileLine:
     state_label: str
     url: str
     remove_url: str
+    preview: Preview | None
 
 
 def lines(number: int, files: Iterable[FileMap] | None) -> list[FileLine]:
@@ -43,9 +53,17 @@ def lines(number: int, files: Iterable[FileMap] | None) -> list[FileLine]:
             if file.state in (*scanning.READABLE, scanning.WAITING)
             else "",
             reverse("tickets:file_remove", args=[number, file.id]) if file.state != scanning.REMOVED else "",
+            _preview(number, file),
         )
         for file in files or ()
     ]
+
+
+def _preview(number: int, file: FileMap) -> Preview | None:
+    width, _, height = (file.preview or "").partition("x")
+    if not (height and file.state in scanning.READABLE):
+        return None
+    return Preview(reverse("tickets:file_preview", args=[number, file.id]), int(width), int(height))
 
 
 # What the field of files of a form shows: its limits, and no files that came with it before.

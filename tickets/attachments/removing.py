@@ -8,16 +8,15 @@ from typing import Any
 from portal import clock
 from portal.dynamo.store import Transaction
 from portal.errors import NotFound
-from portal.objects.object_store import ObjectStore
 from tenants.tenancy.context import TenantContext
-from tickets.attachments import downloads, findings, scanning, stored
+from tickets.attachments import attachments, downloads, findings, scanning, stored
 from tickets.attachments.stored import FileItem, FileUsageItem
 from tickets.ticket import stored as tickets
 from tickets.ticket.stored import ActivityItem, SummaryItem
 
 
 def remove(tenant: TenantContext, number: int, file_id: str) -> str:
-    """Remove a file and return its name: two reads, one transaction, and then the object is deleted.
+    """Remove a file and return its name: two reads, one transaction, and then content and preview are deleted.
 
     A crash in between leaves an object that nobody can have; removing the file again deletes it. Raises NotFound, and
     Conflict where others change the comment at the same moment, again and again.
@@ -25,7 +24,7 @@ def remove(tenant: TenantContext, number: int, file_id: str) -> str:
     file = downloads.file_of(tenant, number, file_id)
     if file.state != scanning.REMOVED:
         findings.note(tenant, file, scanning.REMOVED, lambda transaction: _told(tenant, transaction, file))
-    ObjectStore("tenant", tenant.tenant_id).delete(stored.object_key(tenant.tenant_id, stored.object_of(file)))
+    attachments.delete(tenant, file)
     return file.name
 
 

@@ -24,7 +24,7 @@ from portal.schema.row_forms import RowForm
 from tickets.ticket.stored import FILE_STATES, FILES, TICKETS, FileMap
 from tickets.ticket.stored import is_file_id as is_file_id
 
-KIND, UPLOADS = "files", "uploads"  # of objects
+KIND, UPLOADS, PREVIEWS = "files", "uploads", "previews"  # of objects
 USAGE: Final = "USAGE"
 BUCKETS: Final = "abcdefghijklmnop"  # the collections, one for each digit that an id can begin with
 _FILE: Final = "FILE"
@@ -43,6 +43,11 @@ declare(
             ("GetObject", "PutObject", "PutObjectTagging"),
         ),
         ObjectGrant(
+            "tenant",
+            f"{TENANT_OBJECTS}{PREVIEWS}/",
+            ("DeleteObject", "GetObject", "PutObject"),
+        ),
+        ObjectGrant(
             "lifecycle",
             f"{TENANT_OBJECTS}{KIND}/",
             ("DeleteObject", "GetObject", "ListBucket", "PutObject"),
@@ -53,6 +58,12 @@ declare(
             f"{TENANT_OBJECTS}{UPLOADS}/",
             ("DeleteObject", "ListBucket"),
             "UploadsOfWholeTenants",
+        ),
+        ObjectGrant(
+            "lifecycle",
+            f"{TENANT_OBJECTS}{PREVIEWS}/",
+            ("DeleteObject", "ListBucket"),
+            "PreviewsOfWholeTenants",
         ),
     )
 )
@@ -103,12 +114,26 @@ def object_key(tenant_id: str, name: str) -> str:
     return object_store.tenant_key(tenant_id, KIND, name)
 
 
+def preview_key(tenant_id: str, name: str) -> str:
+    """Return the key of the preview of a ticket's file, by `object_of` it. Raises ValueError for what is no such
+    name."""
+    bucket_of(name)
+    return object_store.tenant_key(tenant_id, PREVIEWS, name)
+
+
 def object_of(file: FileItem | FileMap) -> str:
     """Return the name of the object of a ticket's file."""
     return file.object or file.id
 
 
 # --- items ---
+
+
+def listed(file: FileMap, **changed: Any) -> FileMap:
+    """Return a file as an entry lists it, with these values in place of others."""
+    make: Any = FileMap
+    made: FileMap = make(**{**file.attribute_values, **changed})
+    return made
 
 
 class FileItem(Item):
@@ -203,5 +228,6 @@ def _prefix(kind: str) -> Callable[[str], str]:
 declare_holding(
     Holding("contents of files", (), no_items, Stage.NAMED, objects=_prefix(KIND), exported=_names),
     Holding("uploads", (), no_items, Stage.NAMED, left_out="they belong to no ticket yet", objects=_prefix(UPLOADS)),
+    Holding("previews", (), no_items, Stage.NAMED, left_out="they are made of files", objects=_prefix(PREVIEWS)),
     Holding("files", (TICKETS,), _stored, Stage.BESIDE, export=_of_tickets, forms=_forms),
 )

@@ -17,7 +17,7 @@ from portal.web.access import get_or_post, member
 from portal.web.heavy_work import heavy
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
-from tickets.attachments import attachments, downloads, removing
+from tickets.attachments import attachments, downloads, previews, removing
 from tickets.attachments.attachments import Upload
 
 _Response = TypeVar("_Response", HttpResponse, StreamingHttpResponse)
@@ -57,6 +57,15 @@ def file(request: TenantRequest, number: int, file_id: str) -> HttpResponse:
     """Lead to a file of a ticket."""
     response = HttpResponse(status=302)
     response["Location"] = downloads.address_of(request.tenant, number, file_id)
+    return _guarded(response)
+
+
+@member(Role.VIEWER)
+@require_safe
+def preview(request: TenantRequest, number: int, file_id: str) -> HttpResponse:
+    """Lead to the preview of a file of a ticket."""
+    response = HttpResponse(status=302)
+    response["Location"] = previews.address_of(request.tenant, number, file_id)
     return _guarded(response)
 
 

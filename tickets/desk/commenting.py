@@ -214,6 +214,8 @@ def _add(
     ours = [ticket_events.REPLY] if entry.delivery else []
     if summary.listeners - {tenant.user_id} or fields.mentions(said.body):
         ours.append(ticket_events.NOTICE)
+    if said.files and attachments.have_pictures(said.files):
+        ours.append(ticket_events.PREVIEW)
     entered = ticket_events.entered(tenant, state.number, entry=entry.sk, version=version, to=tuple(ours))
     publish(tenant, transaction, about, *told, entered, subject=ticket_events.subject(state.number), at=at)
     return entry

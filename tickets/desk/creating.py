@@ -35,7 +35,7 @@ from tickets.ticket.fields import (
     Values,
 )
 from tickets.ticket.stored import ActivityItem, CounterItem, DetailItem, SummaryItem
-from tickets.ticket.ticket_events import REPLY
+from tickets.ticket.ticket_events import PREVIEW, REPLY
 
 _ATTEMPTS: Final = 6
 
@@ -82,7 +82,7 @@ def create(
         transaction.put(_opened(tenant, summary))
     acknowledge = acknowledge and outside is not None
     opened = ticket_events.created(tenant, number, made, requester=(summary.requester, summary.requester_name))
-    to_send = _to_acknowledge(tenant, number, is_wanted=acknowledge and not (follows and _acknowledges_later(tenant)))
+    to_send = _entered(tenant, number, files, by_mail=acknowledge and not (follows and _acknowledges_later(tenant)))
     publish(tenant, transaction, opened, *told, to_send, subject=ticket_events.subject(number), at=at)
     with attachments.Copies(tenant, files) as copies:
         _put(tenant, transaction, summary, detail, copies)
@@ -115,17 +115,19 @@ def _complete(
     letter.complete(tenant.repository, detail, description)
     if acknowledge and _acknowledges_later(tenant):
         number = int(summary.number)
-        event = _to_acknowledge(tenant, number, is_wanted=True)
+        event = _entered(tenant, number, (), by_mail=True)
         about, at = ticket_events.subject(number), summary.created_at
         publish_after(tenant, event, subject=about, at=at, row_id=letter.digest[:32])
 
 
+def _entered(tenant: TenantContext, number: int, files: Sequence[FileRef], *, by_mail: bool) -> Event:
+    """Tell destinations of ours of a new ticket: of one that is acknowledged by mail, and of one with pictures."""
+    to = ([REPLY] if by_mail else []) + ([PREVIEW] if files and attachments.have_pictures(files) else [])
+    return ticket_events.entered(tenant, number, entry="", version=1, to=tuple(to))
+
+
 def _opened(tenant: TenantContext, summary: SummaryItem, digest: str = "") -> ActivityItem:
     return changing.event(tenant, summary.pk, summary.created_at, verb="opened the ticket", entry_id=digest[:12])
-
-
-def _to_acknowledge(tenant: TenantContext, number: int, *, is_wanted: bool) -> Event:
-    return ticket_events.entered(tenant, number, entry="", version=1, to=(REPLY,) if is_wanted else ())
 
 
 def _acknowledges_later(tenant: TenantContext) -> bool:

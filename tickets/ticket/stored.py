@@ -312,7 +312,8 @@ def is_file_id(text: str) -> bool:
 
 class FileMap(MapAttribute[str, Any]):
     """A file as the description or comment lists it that it belongs to. `size` is in bytes. `object` is the name of
-    its object, null for one that has the name of its id."""
+    its object, null for one that has the name of its id. `preview` is the size of its preview in pixels, as "400x300",
+    and null until one is made; "none" where it gets none."""
 
     id = UnicodeAttribute()
     name = UnicodeAttribute()
@@ -320,6 +321,7 @@ class FileMap(MapAttribute[str, Any]):
     type = UnicodeAttribute()
     state = UnicodeAttribute()
     object = UnicodeAttribute(null=True)
+    preview = UnicodeAttribute(null=True)
 
 
 def may_join(people: Any, user_id: str, *, most: int) -> Any:

@@ -93,6 +93,7 @@ NOTE_ADDED: Final = declare_event(
 )
 
 REPLY: Final = "reply"  # the destination of comments that go to somebody outside as letters
+PREVIEW: Final = "preview"  # makes the small pictures of the files of an entry
 NOTICE: Final = "notice"  # decides which members are told
 DIGEST: Final = "digest"  # sends a member's mail
 
