@@ -84,7 +84,7 @@ _TAGS = {
     "tr",
     "ul",
 }
-_ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}, "pre": {"tabindex"}, "code": {"class"}}
+_ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}, "pre": {"tabindex"}, "table": {"tabindex"}, "code": {"class"}}
 _SCHEMES = {"http", "https", "mailto"}
 _NOWHERE: Final = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?(?://(?:/.*)?)?", re.IGNORECASE)  # an address without a host
 
@@ -138,9 +138,10 @@ def _rendered(text: str) -> str:
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):
             token.tag = _HEADINGS.get(token.tag, token.tag)
-        elif token.type in ("fence", "code_block"):
+        elif token.type == "table_open":  # as code, it may have to be scrolled
             token.attrSet("tabindex", "0")
-    html = markdown.renderer.render(tokens, markdown.options, {})
+    # A fence has its attributes on the code inside; nothing that people write can be a tag here.
+    html = markdown.renderer.render(tokens, markdown.options, {}).replace("<pre>", '<pre tabindex="0">')
     return nh3.clean(
         html,
         tags=_TAGS,

@@ -10,9 +10,11 @@ from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy.context import TenantContext
 from tests.desk.test_cost import spent
 from tests.support.articles import published
+from tests.support.commands import run
 from tests.support.world import Browser, World
 from tickets.articles import article_changes, article_search, articles, catalogue, sections
 from tickets.articles.articles import Text
+from tickets.requesters import requesters
 
 PAGE = "/acme/articles/"
 
@@ -383,3 +385,26 @@ def test_articles_are_offered_in_the_answer_with_a_link_for_readers(
     assert "<html" in page
     assert "Reset your [password]" in page
     assert "No article fits" in text_of(bob.get(f"{PAGE}options/", {"title": "elephant"}))
+
+
+# --- people in texts ---
+
+
+def test_an_erasure_replaces_an_address_in_all_versions(alice: TenantContext, owner: Browser) -> None:
+    requesters.ensure(alice, "ada@example.org", name="Ada")
+    published(alice, "Ask ada@example.org", "She is ada@example.org.")
+    article_changes.publish(alice, 1, Text("Whom to ask", "Not ada@example.org", "", True), edit=2, by=SYSTEM)
+    assert "rticle, its text" in text_of(owner.send("/desk/settings/person/", {"address": "ada@example.org"}))
+    assert run("erase_person", "acme", "ada@example.org", "--texts").status == 0
+    texts = [*articles.versions(alice, 1).items, articles.draft(alice, 1), articles.published(alice, 1)]
+    assert len(texts) == 4
+    assert not [one for one in texts if "ada@" in one.title + one.body]
+    assert found(alice, '"ada@example.org"') == []
+    assert found(alice, "erased person") == ["Whom to ask"]
+
+
+def test_an_address_in_a_text_stays_where_texts_are_to_stay(alice: TenantContext) -> None:
+    requesters.ensure(alice, "ada@example.org", name="Ada")
+    published(alice, "Ask", "ada@example.org")
+    assert run("erase_person", "acme", "ada@example.org").status == 0
+    assert articles.draft(alice, 1).body == "ada@example.org"

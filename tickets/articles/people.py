@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Final
 
+from portal.dynamo.client import fan_out
 from portal.dynamo.models import Kinds
-from portal.dynamo.store import Transaction
+from portal.dynamo.store import Transaction, chunked
 from tenants.audit_trail import recording
 from tenants.tenancy.context import TenantContext
 from tickets.articles import article_changes, articles, stored
 from tickets.articles.stored import DRAFT, PUBLISHED, VERSIONS, ArticleItem, DraftItem, PublishedItem, VersionItem
 
-_TEXTS = Kinds[ArticleItem]({DRAFT: DraftItem, PUBLISHED: PublishedItem, VERSIONS: VersionItem})
+_TOGETHER: Final = 10  # articles that are read at the same time
+_TEXTS: Final = Kinds[ArticleItem]({DRAFT: DraftItem, PUBLISHED: PublishedItem, VERSIONS: VersionItem})
 
 
 def find(tenant: TenantContext, is_in: Callable[[str], bool]) -> Iterator[str]:
@@ -44,5 +48,8 @@ def replace(tenant: TenantContext, is_in: Callable[[str], bool], replaced: Calla
 
 
 def _articles(tenant: TenantContext) -> Iterator[list[ArticleItem]]:
-    for row in articles.rows(tenant):
-        yield [*tenant.repository.query_all(_TEXTS, stored.article, int(row.number), consistent=True)]
+    def texts(number: int) -> list[ArticleItem]:
+        return [*tenant.repository.query_all(_TEXTS, stored.article, number, consistent=True)]
+
+    for some in chunked((int(row.number) for row in articles.rows(tenant)), _TOGETHER):
+        yield from fan_out([partial(texts, number) for number in some])

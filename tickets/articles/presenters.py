@@ -168,6 +168,11 @@ def public_cards(found: Iterable[Card], slug: str) -> list[dict[str, Any]]:
     ]
 
 
+def suggested_to_guests(desk: TenantContext, text: str) -> list[dict[str, Any]]:
+    """Return the public articles that may answer what somebody writes: one request."""
+    return public_cards(article_search.suggest(desk, text, public=True), desk.slug)
+
+
 def public_groups(found: Iterable[tuple[Section | None, list[Card]]], slug: str) -> list[dict[str, Any]]:
     """Return the public articles by section."""
     return [

@@ -21,6 +21,7 @@ from tenants.membership import invitations, members
 from tenants.membership.stored import InviteItem
 from tenants.sign_in.stored import folded
 from tenants.tenancy.context import TenantContext
+from tickets.articles import people as article_people
 from tickets.counting import stored
 from tickets.counting.stored import VerifiedItem, VerifyLeaseItem
 from tickets.data.desk_person import DeskPerson, PersonalPlace
@@ -71,6 +72,7 @@ def places(tenant: TenantContext, person: DeskPerson, names: Collection[str]) ->
     if lease := tenant.repository.get(VerifyLeaseItem, stored.aggregate, sort=stored.VERIFYING):
         yield from _in_lease(names, lease)
     yield from (_in_letter(row) for row in _letters_of(tenant, person))
+    yield from (_in_article(title) for title in article_people.find(tenant, person.mail.is_in))
     if mail_settings.read(tenant).is_blocked(person.address):
         yield PersonalPlace("blocked sender of mail", stays=True)
     if rows := person.trail_rows:
@@ -87,6 +89,16 @@ def _letters_of(tenant: TenantContext, person: DeskPerson) -> list[LedgerRow]:
     """Return the letters that the person sent to the desk: those of an address of theirs."""
     addresses = {person.address, *(one for known in requesters_of(tenant, person) for one in known.addresses)}
     return [*ledger.of_senders(tenant.repository, addresses)]
+
+
+def _in_article(title: str) -> PersonalPlace:
+    return PersonalPlace("article, its text", is_text=True, excerpt=title)
+
+
+def _articles(tenant: TenantContext, new: NewName) -> Iterator[PersonalPlace]:
+    mail = new.person.mail
+    replaced = article_people.replace(tenant, mail.is_in, lambda text: mail.replaced(text, new.name))
+    yield from map(_in_article, replaced if new.texts else ())
 
 
 def _in_letter(row: LedgerRow) -> PersonalPlace:
@@ -161,6 +173,7 @@ def replace(tenant: TenantContext, new: NewName) -> list[PersonalPlace]:
         people = new.replaces(_in_profiles(requesters_of(tenant, new.person)))
         changed = (
             _letters(tenant, new),
+            _articles(tenant, new),
             _invitations(tenant, new),
             _keys(tenant, new),
             _endpoints(tenant, new),

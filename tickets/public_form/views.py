@@ -23,6 +23,7 @@ from portal.web.client_address import client_address
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import GuestRequest, TenantRequest, absolute_url, actor_of
 from tenants.tenancy.roles import Role
+from tickets.articles.presenters import suggested_to_guests
 from tickets.attachments import attachments
 from tickets.attachments.forms import NO_FILES, SentFiles, guest_files_of
 from tickets.attachments.presenters import GUEST_FIELD
@@ -154,6 +155,7 @@ def _page(
         "challenge": challenge,
         "trap": TRAP,
         "slug": desk.slug,
+        "suggested": suggested_to_guests(desk, filled.data.get("subject", "")) if status != 200 else [],
         "attached": files_field(files.files, limits=GUEST_FIELD) if settings.takes_files else None,
         "wait": challenges.UNPROVED_SECONDS,
         "most": challenges.UNPROVED_OF_NETWORK,
