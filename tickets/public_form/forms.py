@@ -136,9 +136,9 @@ class SettingsForm(forms.Form):
     """The settings of a public form. `version` is that of the settings that the form showed."""
 
     is_on = forms.BooleanField(label="The form is open to everybody", required=False)
-    asks_name = forms.BooleanField(label="Ask for the name", required=False)
-    asks_priority = forms.BooleanField(label="Ask how urgent it is", required=False)
-    takes_files = forms.BooleanField(label="Take files", required=False)
+    asks_name = forms.BooleanField(label="Name", required=False)
+    asks_priority = forms.BooleanField(label="How urgent it is", required=False)
+    takes_files = forms.BooleanField(label="Files", required=False)
     intro = forms.CharField(
         label="Text above the form",
         required=False,

@@ -9,7 +9,7 @@ tickets meanwhile get later ones.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime
 from functools import partial
 from typing import Final
@@ -20,12 +20,15 @@ from portal import clock
 from portal.dynamo.client import Item, fan_out
 from portal.dynamo.store import Store
 from portal.errors import Forbidden
+from tenants.audit_trail.recording import Actor
 from tenants.lifecycle import certificates
 from tenants.tenancy import context, placements, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.stored import TenantStatus
 from tickets.data import stored as import_keys
 from tickets.desk.history import TicketItems, collection
+from tickets.outside import looks
+from tickets.public_form import form_settings
 from tickets.requesters import requesters
 from tickets.seeding import cast
 from tickets.seeding.cast import Accounts, CastDesk, ensure_tenant
@@ -35,6 +38,8 @@ from tickets.ticket import stored as ticket_keys
 from tickets.ticket.stored import CounterItem, SummaryItem
 
 BLOCK: Final = 50  # tickets, some 500 items
+# Colour and language of the public forms, by the desk's name in addresses.
+_PUBLIC_FORMS: Final = {"acme": ("#b45309", "en"), "globex": ("#4338ca", "de")}
 PARALLEL: Final = 4  # batches on their way at the same time
 
 
@@ -113,6 +118,7 @@ def _write_tickets(
     """Write the desk's missing tickets; yields how many, block by block."""
     if record is None:
         _write_contacts(tenant, desk, day)
+        _open_public_form(tenant, desk)
     if record is not None and record.written < record.planned:
         # Tickets follow from the plan that they are part of, so the old one is finished first, as it was.
         former = cast.desk(desk.name, seed=seed, tickets=int(record.planned), users=int(record.users))
@@ -132,6 +138,20 @@ def _write_contacts(tenant: TenantContext, desk: CastDesk, day: date) -> None:
         profile.created_at = clock.stamp(datetime(day.year, day.month, day.day, tzinfo=UTC))
         items += [profile, requesters.address_item(tenant, contact.address, profile)]
     tenant.repository.put_all(items)
+
+
+def _open_public_form(tenant: TenantContext, desk: CastDesk) -> None:
+    """Open the desk's public form, if it is one of those that have some. Leaves what people have set up."""
+    chosen = _PUBLIC_FORMS.get(desk.slug)
+    if chosen is None:
+        return
+    (colour, language), owner = chosen, desk.owner
+    person, by = replace(tenant, user_id=owner.id, user_name=owner.name), Actor(owner.id, owner.email)
+    if not looks.looks_of(person).version:
+        looks.change(person, values={"name": "", "colour": colour, "language": language}, version=0, by=by)
+    now = form_settings.read(person)
+    if not now.version:
+        form_settings.change(person, values={**asdict(now), "is_on": True}, version=0, by=by)
 
 
 def _reserve(repository: Store, record: SeedItem | None, *, tickets: int, users: int, day: date) -> SeedItem:

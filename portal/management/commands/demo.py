@@ -47,6 +47,7 @@ SHOW_CURSOR = "\x1b[?25h"
 BANNER = """
   Pooldesk   {portal}
   Engine     {engine}
+  Public     {portal}/forms/acme/  {portal}/help/acme/  (in German: globex)
 {mail}
   alice@example.com     owner of Acme, agent in Globex
   bob@example.com       agent in Acme

@@ -1,0 +1,122 @@
+"""An admin sets up the public form: what is stored, what is refused, and what other sites may show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from tests.public_form.conftest import FORM, open_form
+from tests.support.world import World
+from tickets.outside import colours, looks
+from tickets.public_form import form_settings
+
+PAGE = "/acme/desk/settings/public/"
+SETTINGS = {"is_on": "on", "asks_name": "on", "intro": "", "next_steps": "We ring.", "origins": "", "version": "0"}
+LOOKS = {"looks_name": "Acme Help", "colour": "#FFEE00", "language": "de", "looks_version": "0"}
+
+
+def test_what_an_admin_sets_up_is_what_strangers_see(world: World) -> None:
+    browser = world.browser("alice", "acme")
+    origins = "https://www.example.com/contact\nhttps://shop.example.com:8443\n"
+    assert browser.send(PAGE, {**SETTINGS, "origins": origins}).status_code == 302
+    assert browser.send(f"{PAGE}looks/", LOOKS).status_code == 302
+    answer = Client().get(FORM)
+    page, policy = answer.content.decode(), answer["Content-Security-Policy"]
+    assert '<html lang="de">' in page
+    assert "Acme Help" in page
+    assert "frame-ancestors 'self' https://www.example.com https://shop.example.com:8443" in policy
+    assert "X-Frame-Options" not in answer
+    assert "unsafe" not in policy
+    line = "&lt;iframe src=&#34;http://testserver/forms/acme/&#34; title=&#34;Acme Help&#34;"
+    assert line in browser.get(PAGE).content.decode().replace("http://127.0.0.1:80", "http://testserver")
+
+
+def test_a_form_that_no_site_may_show_is_shown_by_none(world: World) -> None:
+    open_form(world)
+    answer = Client().get(FORM)
+    assert "frame-ancestors 'none'" in answer["Content-Security-Policy"]
+    assert answer["X-Frame-Options"] == "DENY"
+
+
+@pytest.mark.parametrize(
+    ("origin", "sentence"),
+    [
+        ("http://www.example.com", "Only sites with https"),
+        ("javascript:alert(1)", "is no address of a site"),
+        ("https://*.example.com", "is no address of a site"),
+        ("https://example", "is no address of a site"),
+        ("https://a.example; script-src *", "is no address of a site"),
+        ("https://me@example.com", "is no address of a site"),
+        ("https://[::1", "is no address of a site"),
+        ("data:", "is no address of a site"),
+    ],
+)
+def test_what_is_no_site_is_refused_and_what_was_typed_stays(world: World, origin: str, sentence: str) -> None:
+    answer = world.browser("alice", "acme").send(PAGE, {**SETTINGS, "origins": origin})
+    assert answer.status_code == 422
+    assert sentence in answer.content.decode()
+    assert "We ring." in answer.content.decode()
+    assert form_settings.read(world.context("alice", "acme")).version == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"colour": "teal"}, "six digits"),
+        ({"colour": "#12345"}, "six digits"),
+        ({"colour": "#000000;}body{"}, "six digits"),
+        ({"language": "fr"}, "Select a valid choice"),
+        ({"looks_name": "x" * 81}, "at most 80 characters"),
+    ],
+)
+def test_looks_that_cannot_be_are_refused(world: World, values: dict[str, str], sentence: str) -> None:
+    answer = world.browser("alice", "acme").send(f"{PAGE}looks/", {**LOOKS, **values})
+    assert (answer.status_code, sentence in answer.content.decode()) == (422, True)
+
+
+def test_two_who_change_the_settings_at_the_same_time_do_not_overwrite_each_other(world: World) -> None:
+    browser = world.browser("alice", "acme")
+    browser.send(PAGE, SETTINGS)
+    late = browser.send(PAGE, {**SETTINGS, "next_steps": "We write."})
+    assert (late.status_code, "Somebody else has just changed" in late.content.decode()) == (422, True)
+
+
+def test_each_change_is_in_the_audit_trail(world: World) -> None:
+    browser = world.browser("alice", "acme")
+    browser.send(PAGE, SETTINGS)
+    browser.send(f"{PAGE}looks/", LOOKS)
+    trail = browser.get("/acme/desk/audit/").content.decode()
+    assert trail.count("changed the public pages of") == 2
+
+
+def test_the_preview_shows_unsaved_settings_and_stores_nothing(world: World) -> None:
+    browser = world.browser("alice", "acme")
+    answer = browser.send(f"{PAGE}preview/", {**SETTINGS, "intro": "Not saved yet"})
+    page = answer.content.decode()
+    assert "Not saved yet" in page
+    assert "This is a preview. It cannot be sent." in page
+    assert answer["X-Frame-Options"] == "DENY"
+    assert form_settings.read(world.context("alice", "acme")).version == 0
+
+
+@pytest.mark.parametrize("colour", ["#ffee00", "#000000", "#ffffff", "#0a6a7b", "#ff0000", "#1a2427"])
+def test_a_colour_is_readable_whatever_is_chosen(colour: str) -> None:
+    for background in ("#ffffff", "#f5f8f8", "#ecf1f1"):
+        assert colours.contrast(colours.readable(colour, on="#ecf1f1"), background) >= 4.5
+    for background in ("#0e1416", "#151d20", "#1a2427", "#0b1012"):
+        assert colours.contrast(colours.readable(colour, on="#1a2427"), background) >= 4.5
+    css = colours.style(colour).css
+    accents = [part.split("--accent:")[1][:7] for part in css.split("{") if "--accent:" in part]
+    inks = [part.split("--on-accent:")[1][:7] for part in css.split("{") if "--on-accent:" in part]
+    hovers = [part.split("--accent-hover:")[1][:7] for part in css.split("{") if "--accent-hover:" in part]
+    assert len(accents) == len(inks) == len(hovers) == 2
+    for accent, hover, ink in zip(accents, hovers, inks, strict=True):
+        assert colours.contrast(accent, ink) >= 4.5
+        assert colours.contrast(hover, ink) >= 4.5
+
+
+def test_a_desk_that_changed_nothing_has_its_own_name(world: World) -> None:
+    found: Any = looks.looks_of(world.context("alice", "acme"))
+    assert (found.name, found.style, found.language) == ("Acme", None, "en")
