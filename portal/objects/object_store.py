@@ -228,6 +228,10 @@ class ObjectStore:
         except NotFound:
             return None
 
+    def about(self, key: str) -> dict[str, str]:
+        """Return the texts that are kept beside an object: one request. Raises NotFound."""
+        return dict(self._call("HeadObject", Key=key).get("Metadata", {}))
+
     def delete(self, key: str) -> None:
         """Delete an object, if there is one."""
         self._call("DeleteObject", Key=key)

@@ -131,6 +131,8 @@ class AuditAction(StrEnum):
     EXPORT_CANCELLED = "export.cancelled", "cancelled the export of"
     EXPORT_MADE = "export.made", "exported"
     EXPORT_DOWNLOADED = "export.downloaded", "downloaded the export of"
+    LETTER_DELIVERED = "letter.delivered", "handed to the desk the stray letter"
+    LETTERS_DISCARDED = "letters.discarded", "discarded"
     DEAD_LETTER_REPLAYED = "dead_letter.replayed", "counted after all the dead letter"
     DEAD_LETTER_REFUSED = (
         "dead_letter.refused",

@@ -6,6 +6,7 @@ Begin with `ticket_admin.py`; the models that it shows are in `facades.py`.
 from tickets.admin import (  # noqa: F401  # importing is registering
     deletion_pages,
     job_pages,
+    letter_pages,
     noise_pages,
     place_pages,
     search_pages,

@@ -10,7 +10,7 @@ from portal.management.command import PortalCommand, Progress
 from portal.plain_text import amount
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.stored import TenantStatus
-from tickets.letters import reconciling
+from tickets.letters import reconciling, unclaimed
 
 
 class Command(PortalCommand):
@@ -21,9 +21,19 @@ class Command(PortalCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--tenant", metavar="SLUG", help="look at this desk alone")
+        one = parser.add_mutually_exclusive_group()
+        one.add_argument("--tenant", metavar="SLUG", help="look at this desk alone")
+        one.add_argument("--unclaimed", action="store_true", help="list the letters to no desk, and do nothing else")
 
     def work(self, options: dict[str, Any]) -> None:
+        if options["unclaimed"]:
+            letters, has_more = unclaimed.newest()
+            for letter in letters:
+                to = ", ".join(letter.recipients) or "not known"
+                self.stdout.write(f"{letter.at}  {letter.size:>9,}  {letter.name}  {to}")
+            if has_more or not letters:
+                self.stdout.write("There are more." if letters else "There are none.")
+            return
         if options["tenant"]:
             tenant = tenant_directory.find(options["tenant"])
             self._say(f"{tenant.slug}: ", reconciling.desk(tenant.tenant_id), "in its bucket")
@@ -37,8 +47,11 @@ class Command(PortalCommand):
                 total.letters, total.asked = total.letters + found.letters, total.asked + found.asked
                 progress.advance()
         self._say("", total, f"in the bucket, of {amount(len(active), 'desk')}")
-        if unclaimed := reconciling.unclaimed():
-            self.stdout.write(f"{amount(len(unclaimed), 'letter')} to addresses that no desk has, kept for 90 days.")
+        if kept := reconciling.unclaimed():
+            self.stdout.write(
+                f"{amount(len(kept), 'letter')} to addresses that no desk has, kept for 90 days. The admin's page "
+                "Letters to no desk hands them to a desk, or discards them."
+            )
 
     def _say(self, begin: str, found: reconciling.LettersFound, where: str) -> None:
         behind = "none of them left behind" if not found.asked else f"{found.asked:,} left behind; they are filed now"
