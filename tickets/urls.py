@@ -60,6 +60,7 @@ _ticket_pages = [
     path("<ticket_number:number>/edit/", views.edit, name="edit"),
     path("<ticket_number:number>/change/", views.change, name="change"),
     path("<ticket_number:number>/assign/", views.assign, name="assign"),
+    path("<ticket_number:number>/requester/", views.requester_of_ticket, name="requester_of_ticket"),
 ]
 
 _requester_pages = [

@@ -160,9 +160,9 @@ def change_ticket(request: ApiRequest, number: Number, ticket: TicketToChange) -
         answers.require_match(request, answers.tag(*shown.tag_parts), current=shown.model_dump(mode="json"))
 
     try:
-        written = changing.change(
-            request.acting, number, Wishes(**ticket.values), version=ticket.version, whole=True, check=check
-        )
+        person = _requester(request, ticket.requester) if ticket.requester else None
+        wishes = Wishes(requester=person, **ticket.values)
+        written = changing.change(request.acting, number, wishes, version=ticket.version, whole=True, check=check)
     except EditConflict as conflict:
         stored = TicketInFull.whole(request.tenant, conflict.stored, conflict.description)
         more, etag = {"current": stored.model_dump(mode="json")}, answers.tag(*stored.tag_parts)

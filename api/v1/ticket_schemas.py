@@ -270,6 +270,14 @@ _UserId = Annotated[
 ]
 _Version = Annotated[int, Field(ge=1, le=10**10 - 1)]
 _Number = Annotated[int, Field(ge=1, le=10**15 - 1)]
+_Requester = Annotated[
+    str,
+    Field(
+        min_length=3,
+        max_length=400,
+        description="a requester's id, an address, or `Name <address>`: an address that nobody has adds the person",
+    ),
+]
 _Priority = Annotated[Priority, Strict(False)]
 _Status = Annotated[Status, Strict(False)]
 
@@ -329,12 +337,7 @@ class TicketToCreate(
     priority: _Priority = Priority.NORMAL
     tags: _Tags = Field(default_factory=list)
     resolver_id: _UserId | None = Field(None, description="a member who is an agent or above, or null for nobody")
-    requester: str | None = Field(
-        None,
-        min_length=3,
-        max_length=400,
-        description="a requester's id, an address, or `Name <address>`: an address that nobody has adds the person",
-    )
+    requester: _Requester | None = None
     files: _Files = Field(default_factory=list)
 
 
@@ -349,6 +352,7 @@ class TicketToChange(
     tags: _Tags = _LEFT
     status: _Status = _LEFT
     resolver_id: _UserId | None = Field(None, description="a member who is an agent or above, or null for nobody")
+    requester: _Requester = _LEFT
     version: _Version | None = Field(
         None, description="the version that you saw: what others changed since stays, or is a conflict in a same field"
     )

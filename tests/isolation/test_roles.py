@@ -43,7 +43,7 @@ PAGES = {
         *(f"{LETTER}{act}/" for act in ("original", "raw", "file", "discard")),
         "tickets/new/", "tickets/files/", "tickets/bulk/", "tickets/bulk/undo/", "tickets/dashboard/",
         "tickets/people/names/",
-        *(f"{TICKET}{change}/" for change in ("comment", "edit", "change", "assign")),
+        *(f"{TICKET}{change}/" for change in ("comment", "edit", "change", "assign", "requester")),
     ),
     Role.ADMIN: (
         "desk/members/", "desk/members/<str:user>/role/", "desk/members/<str:user>/remove/",

@@ -187,8 +187,9 @@ def test_the_reply_address_of_a_requester_never_yields_an_agent(mail: World, tic
 
 def test_a_token_of_another_desk_reaches_that_desk_and_not_this_one(mail: World, ticket: int) -> None:
     charlie = mail.context("charlie", "globex")
-    number = creating.create(charlie, title="Of Globex")
-    to = reply_addresses.address_of(charlie.tenant_id, number, "rq_" + "0" * 32, is_agent=False)
+    ada = requesters.ensure(charlie, "ada@example.org")
+    number = creating.create(charlie, title="Of Globex", requester=ada)
+    to = reply_addresses.address_of(charlie.tenant_id, number, ada.id, is_agent=False)
     come_in(letter(body="Hello", message_id="<3@x.example>"), to)
     assert len(rows(mail, "acme")) == 1
     assert [row.number for row in rows(mail, "globex")] == [number]

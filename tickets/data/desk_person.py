@@ -272,6 +272,7 @@ _WRITTEN: Final = {
 Advance = Callable[[int], object]
 
 _PARTS: Final = ("author", "requester", "resolver")  # of an item: each an id, with a name beside it
+CHANGED: Final = {"resolver": "assignee", "requester": "requester"}  # fields of people whose changes the history tells
 _SETS: Final = {"followers": "follower", "muted_by": "muted the ticket"}  # of a summary: ids alone
 LETTER_TO_THEM: Final = "letter as it came, which went to them too"
 _AROUND: Final = 40  # characters that are shown on both sides of a mention
@@ -350,14 +351,15 @@ def letter_to(person: DeskPerson, raw: Raw) -> str:
 def names_in(person: DeskPerson, raw: Raw) -> set[str]:
     """Return by which names an item of a ticket knows the person: entries of its history tell of people by names."""
     found = {_text(raw, f"{name}_name") for name in _PARTS if person.is_who(_text(raw, name))}
-    if person.is_who(_text(raw, "former_resolver")):
-        found |= {one.get("before", "") for one in changes_of(raw) if one["field"] == "resolver"}
+    for field in CHANGED:
+        if person.is_who(_text(raw, f"former_{field}")):
+            found |= {one.get("before", "") for one in changes_of(raw) if one["field"] == field}
     return found - {""}
 
 
-def assignees_told(raw: Raw, *when: str) -> set[str]:
-    """Return the names of assignees, "before" a change or "after" it, that an entry of a ticket's history tells of."""
-    return {one.get(name, "") for one in changes_of(raw) if one["field"] == "resolver" for name in when} - {""}
+def people_told(raw: Raw, *when: str, of: Collection[str] = ("resolver", "requester")) -> set[str]:
+    """Return the names of assignees and requesters, "before" a change or "after" it, that an entry tells of."""
+    return {one.get(name, "") for one in changes_of(raw) if one["field"] in of for name in when} - {""}
 
 
 def changes_of(raw: Raw) -> list[dict[str, str]]:
@@ -378,15 +380,17 @@ def places(person: DeskPerson, names: Collection[str], number: int, raw: Raw) ->
         yield PersonalPlace(f"author: {_text(raw, 'kind')}", number, sort)
     if letter_to(person, raw):
         yield PersonalPlace(LETTER_TO_THEM, number, sort)
-    if person.is_who(_text(raw, "former_resolver")) or not assignees_told(raw, "before").isdisjoint(names):
-        yield PersonalPlace("former assignee", number, sort)
-    if not assignees_told(raw, "after").isdisjoint(names):
-        yield PersonalPlace("new assignee", number, sort)
+    for field, kind in CHANGED.items():
+        is_former = person.is_who(_text(raw, f"former_{field}"))
+        if is_former or not people_told(raw, "before", of=(field,)).isdisjoint(names):
+            yield PersonalPlace(f"former {kind}", number, sort)
+        if not people_told(raw, "after", of=(field,)).isdisjoint(names):
+            yield PersonalPlace(f"new {kind}", number, sort)
     changed = {
         f"{one['field']}, {when}": one.get(when, "")
         for one in changes_of(raw)
         for when in ("before", "after")
-        if not (one["field"] == "resolver" and one.get(when) in names)
+        if not (one["field"] in CHANGED and one.get(when) in names)
     }
     shown = {f"{name}_name": _text(raw, f"{name}_name") for name in others_shown(person, raw)}
     tags = {"tags": ", ".join(tags_of(raw)), "copies of a letter": ", ".join(copied_to(raw))}

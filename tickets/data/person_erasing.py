@@ -116,8 +116,9 @@ def _values(new: NewName, raw: Raw, name: str) -> Values:
             values["resolver_raised"] = stored.resolver_updated(new.pseudonym, raised_at)
     for name_of_set in desk_person.sets_with(new.person, raw):
         values[name_of_set] = frozenset(new.person.user_ids)
-    if new.person.is_who(_text(raw, "former_resolver")):
-        values["former_resolver"] = new.pseudonym
+    for former in (f"former_{changed}" for changed in desk_person.CHANGED):
+        if new.person.is_who(_text(raw, former)):
+            values[former] = new.pseudonym
     told = desk_person.changes_of(raw)
     if (changes := [_change(new, name, **one) for one in told]) != told:
         values["changes"] = changes
@@ -157,9 +158,9 @@ def _without(new: NewName, value: str | list[str], name: str) -> str | list[str]
 
 
 def _change(new: NewName, name: str, field: str, before: str = "", after: str = "") -> dict[str, str]:
-    """Return what an entry tells of one field, with the new name: of an assignee by the name alone."""
+    """Return what an entry tells of one field, with the new name: of a person by the name alone."""
     values = {"before": before, "after": after}
-    if field == "resolver":
+    if field in desk_person.CHANGED:
         values = {when: new.name if text in new.names else text for when, text in values.items()}
     if new.texts:
         shown = _tag(name) if field == "tags" else name

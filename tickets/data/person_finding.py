@@ -126,7 +126,7 @@ class PersonFound:
         self.names = sorted(names.union(self.names))
         if not names.isdisjoint(self.others):
             return None
-        told = {name for raw in items for name in desk_person.assignees_told(raw, "before", "after")}
+        told = {name for raw in items for name in desk_person.people_told(raw, "before", "after")}
         self.others = sorted(told.union(self.others).difference(self.names))
         found = [place for raw in items for place in desk_person.places(self.person, self.names, number, raw)]
         self.tickets += bool(found)

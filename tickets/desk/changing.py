@@ -31,8 +31,9 @@ from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tickets.desk import timelines
 from tickets.desk.timelines import ChangesSince
+from tickets.requesters.requesters import Requester
 from tickets.ticket import fields, stored, ticket_events
-from tickets.ticket.fields import ASSIGNEE, BY_NAME, DESCRIPTION, MOVES, STATUS, SUMMARISED, Status, Values
+from tickets.ticket.fields import ASSIGNEE, BY_NAME, DESCRIPTION, MOVES, REQUESTER, STATUS, SUMMARISED, Status, Values
 from tickets.ticket.stored import ActivityItem, ChangeMap, DetailItem, RequestItem, SummaryItem
 
 FieldChange = tuple[str, str, str]  # a field, its text before and its text after
@@ -144,6 +145,7 @@ def revise(
     told_at: str = "",
     description: str | None = None,
     former_description: str | None = None,
+    former_requester: str | None = None,
     verb: str = "changed",
 ) -> list[Event]:
     """Add the change of one ticket to a transaction: its summary, and with `changes` the entry that tells of them.
@@ -168,7 +170,7 @@ def revise(
     if not changes:
         return []
     entry = event(tenant, pk, told_at or at, verb=verb, changes=changes)
-    entry.former_description = former_description
+    entry.former_description, entry.former_requester = former_description, former_requester
     entry.former_resolver = state.resolver if values["resolver"] != state.resolver else None
     transaction.put(entry)
     return ticket_events.revised(
@@ -297,19 +299,19 @@ class EditConflict(Conflict):
 class Wishes:
     """Hold the values that somebody wants a ticket's fields to have, by name. `resolver` is "" for nobody.
 
-    None leaves a field as it is. `restoring` is for a ticket that is to be as it was: what the history says of it. Then
-    every status may follow the present one.
+    None leaves a field as it is. `requester` is the person outside the desk for whom the ticket is to be. `restoring`
+    is for a ticket that is to be as it was: what the history says of it. Then every status may follow the present one.
     """
 
-    def __init__(self, *, restoring: str = "", **values: Any) -> None:
+    def __init__(self, *, restoring: str = "", requester: Requester | None = None, **values: Any) -> None:
         fields.changeable(values)
-        self.restoring = restoring
+        self.restoring, self.requester = restoring, requester
         self.values: Values = {name: value for name, value in values.items() if value is not None}
 
     def cleaned(self) -> Wishes:
         """Return them as tickets hold them. Raises Invalid."""
         values = {name: BY_NAME[name].clean(value) for name, value in self.values.items()}
-        return Wishes(restoring=self.restoring, **values)
+        return Wishes(restoring=self.restoring, requester=self.requester, **values)
 
 
 @dataclass(frozen=True)
@@ -411,6 +413,7 @@ class _Revision:
         self._describe()
         self._move()
         self._assign()
+        self._ask_for()
 
     def _is_wished(self, name: str, wanted: str, stored: str) -> bool:
         """Tell whether this remains to be changed. Raises EditConflict where others changed the same field."""
@@ -453,6 +456,16 @@ class _Revision:
         self.changes.append((ASSIGNEE.name, self.present.summary.resolver_name, self.present.resolver_name))
         self.values["resolver_name"] = self.present.resolver_name
 
+    def _ask_for(self) -> None:
+        """Let the ticket be somebody else's; their place in the index of requesters follows."""
+        person, summary = self.wishes.requester, self.present.summary
+        if person is None or summary.requester in person.ids:
+            return
+        if self._is_wished(REQUESTER, person.id, summary.requester):
+            place = stored.place_of_requester(self.tenant.tenant_id, person.id)
+            self.values |= {REQUESTER: person.id, "requester_name": person.label, "tenant_requester": place}
+            self.changes.append((REQUESTER, summary.requester_name, person.label))
+
     def write(self, transaction: Transaction) -> Present:
         """Add it to the transaction, and return the ticket that it makes."""
         tenant, summary = self.tenant, self.present.summary
@@ -469,6 +482,7 @@ class _Revision:
             actions=[*(set_to(name, value) for name, value in self.values.items()), *self.counts],
             description=description,
             former_description=self.present.description if described else None,
+            former_requester=summary.requester if REQUESTER in self.values else None,
             verb=self.wishes.restoring or "changed",
         )
         if described:

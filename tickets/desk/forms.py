@@ -131,6 +131,13 @@ class CommentForm(forms.Form):
         body.required, body.stored = False, lambda text: fields.comment(text) if text.strip() else ""
 
 
+class RequesterOfTicketForm(forms.Form):
+    """Another person for whom a ticket is, on the version that the agent saw."""
+
+    requester = requester_field(help_text="A person whom the desk knows, or a new address: Name <address>.")
+    version = forms.IntegerField(min_value=1, widget=forms.HiddenInput)
+
+
 class ChangeForm(Resendable):
     """A quick change from the ticket's side bar, on the version that the person saw: an assignee, or of the fields that
     have a few values those that the form names."""

@@ -181,7 +181,8 @@ class TimelineEntry:
 def timeline_entry(item: ActivityItem, *, is_agent: bool = False) -> TimelineEntry:
     of: dict[str, Any] = item.attribute_values  # attributes are descriptors, and a page reads hundreds of them
     changes = [
-        {"label": LABELS.get(c.field, c.field), "before": c.before, "after": c.after} for c in of.get("changes") or ()
+        {"label": LABELS.get(c.field, c.field.capitalize()), "before": c.before, "after": c.after}
+        for c in of.get("changes") or ()
     ]
     owner = stored.owner_of(of["pk"]) if of.get("files") else None
     return TimelineEntry(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -29,11 +30,12 @@ from tickets.attachments.presenters import field as files_field
 from tickets.desk import bulk, changing, commenting, creating, lists, queue_presenters, ticket_presenters, timelines
 from tickets.desk.bulk import BulkRefused
 from tickets.desk.changing import EditConflict, TicketState, Wishes
-from tickets.desk.forms import ChangeForm, CommentForm, NewTicketForm, TicketForm
+from tickets.desk.forms import ChangeForm, CommentForm, NewTicketForm, RequesterOfTicketForm, TicketForm
 from tickets.desk.queue_presenters import QueueAddress
 from tickets.requesters import naming, requesters
 from tickets.requesters.requesters import Requester
 from tickets.ticket.fields import STATUS, Status
+from tickets.ticket.stored import is_requester
 
 
 @member(Role.VIEWER)
@@ -344,6 +346,35 @@ def assign(request: TenantRequest, number: int) -> HttpResponse:
         raise Invalid(_INCOMPLETE)
     who = form.cleaned_data["resolver"]
     return _attempt(request, number, form, Wishes(resolver={"me": request.tenant.user_id, "none": ""}.get(who, who)))
+
+
+@member(Role.AGENT)
+@get_or_post
+def requester_of_ticket(request: TenantRequest, number: int) -> HttpResponse:
+    """Let a ticket be for another person outside the desk."""
+    form, status = RequesterOfTicketForm(request.POST or None), 200
+    summary = changing.read(request.tenant, number)
+    if request.method == "POST" and form.is_valid():
+        try:
+            person = _requester(request, form.cleaned_data["requester"], uuid.uuid4().hex)
+            changing.change(request.tenant, number, Wishes(requester=person), version=form.cleaned_data["version"])
+        except EditConflict as conflict:
+            summary = conflict.stored
+            data = request.POST.copy()
+            data["version"] = str(int(summary.version))
+            form, status = RequesterOfTicketForm(data), 409
+            form.add_error(
+                None, "Somebody else has changed the requester meanwhile. Check who it is now, and try again."
+            )
+        except Invalid as error:
+            form.add_error("requester", error.message)
+        else:
+            messages.success(request, f"The requester is now {person.label if person else ''}.")
+            return redirect("tickets:ticket", number)
+    status = 422 if form.errors and status == 200 else status
+    is_outside = is_requester(summary.requester)
+    context = {"form": form, "ticket": ticket_presenters.listed(request.tenant, summary), "is_outside": is_outside}
+    return render(request, "tickets/requester.html", context, status=status)
 
 
 def _attempt(request: TenantRequest, number: int, form: ChangeForm, wishes: Wishes) -> HttpResponse:

@@ -361,7 +361,7 @@ def _ticket(case: _Case, desk: TenantContext, claim: Claim | None, person: Reque
     ids = person.ids if person else ()
     if claim:
         summary = _summary(desk, claim.number)
-        if summary is None:
+        if summary is None or not _is_open_to(desk, claim, summary):
             return 0
         if claim.is_agent or not any(claim.is_of(one) for one in ids):
             case.marks.append(letter_texts.OTHER_PERSON)
@@ -376,6 +376,15 @@ def _ticket(case: _Case, desk: TenantContext, claim: Claim | None, person: Reque
         if summary and summary.requester in ids:
             return number
     return 0
+
+
+def _is_open_to(desk: TenantContext, claim: Claim, summary: SummaryItem) -> bool:
+    """Tell whether a reply address leads to its ticket still: one of a requester does while the ticket is theirs, or of
+    somebody who was merged with them. One GetItem for these, none else."""
+    if claim.is_agent or claim.is_of(summary.requester):
+        return True
+    owner = requesters.find(desk, summary.requester)
+    return owner is not None and any(claim.is_of(one) for one in owner.ids)
 
 
 def _summary(desk: TenantContext, number: int) -> SummaryItem | None:

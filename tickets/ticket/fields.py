@@ -387,6 +387,8 @@ ASSIGNEE: Final = PersonField(
 # In the order of documents, of pages that compare two versions, and of columns.
 FIELDS: Final[tuple[TicketField, ...]] = (TITLE, DESCRIPTION, STATUS, PRIORITY, CHANNEL, RATING, TAGS, ASSIGNEE)
 BY_NAME: Final = {field.name: field for field in FIELDS}
+# No field of a form: a person outside the desk, for whom the ticket is. The history tells of a change as of a field.
+REQUESTER: Final = "requester"
 LABELS: Final = {field.name: field.label for field in FIELDS}
 CHOICES: Final = tuple(field for field in FIELDS if isinstance(field, ChoiceField))
 OPTIONAL: Final = frozenset(field.name for field in CHOICES if field.is_optional)

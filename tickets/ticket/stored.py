@@ -359,7 +359,8 @@ class ActivityItem(Item):
     `request` is, in a comment or note that a form or a call has made, what it is in `DetailItem`. `delivery` is there
     in a comment that goes to somebody outside as a letter: how that fared, since `delivery_at`, and in `delivery_note`
     why. `cc` are the addresses that it goes to in copy. `message_id` is that of the letter that a comment came as.
-    `former_resolver` is the id of the assignee before a change ("" for nobody), whose name alone is among the changes,
+    `former_requester` is the id of the requester before a change, and
+    `former_resolver` that of the assignee ("" for nobody), whose names alone are among the changes,
     and `former_description` the text before one, of which they have the length: both let a ticket be seen as it was and
     are missing in events of before they were kept.
 
@@ -383,6 +384,7 @@ class ActivityItem(Item):
     delivery_note = UnicodeAttribute(null=True)
     cc: ListAttribute[Any] = ListAttribute(null=True)
     message_id = UnicodeAttribute(null=True)
+    former_requester = UnicodeAttribute(null=True)
     former_resolver = UnicodeAttribute(null=True)
     former_description = UnicodeAttribute(null=True)
     files: ListAttribute[FileMap] = ListAttribute(of=FileMap, null=True)

@@ -165,7 +165,7 @@ def subject(number: int) -> str:
 def _change(name: str, before: str, after: str, description: str | None) -> Json:
     if name == DESCRIPTION.name:
         return {"field": name, "before": None, "after": description}
-    values = [BY_NAME[name].from_text(text) for text in (before, after)]
+    values = [BY_NAME[name].from_text(text) if name in BY_NAME else text for text in (before, after)]
     was, now = [value or None for value in values] if name in OPTIONAL else values
     return {"field": name, "before": was, "after": now}
 

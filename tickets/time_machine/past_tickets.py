@@ -19,7 +19,7 @@ from portal.errors import Invalid
 from tenants.tenancy.context import TenantContext
 from tickets.desk import timelines
 from tickets.ticket import fields, stored
-from tickets.ticket.fields import ASSIGNEE, BY_NAME, FIELDS, TITLE, Status, TicketField, Values
+from tickets.ticket.fields import ASSIGNEE, BY_NAME, FIELDS, REQUESTER, TITLE, Status, TicketField, Values
 from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, CounterItem, SummaryItem
 
 _UNKNOWN: Final = "(not kept)"
@@ -116,7 +116,7 @@ def _then_and_now(number: int, newer: Sequence[Item], at: str) -> ThenAndNow:
 
 def taken_back(now: PastTicket, entries: Iterable[ActivityItem]) -> PastTicket:
     """Return the ticket as it was before these entries of its history, newest first."""
-    values, resolver_name = dict(now.values), now.resolver_name
+    values, resolver_name, requester_name = dict(now.values), now.resolver_name, now.requester_name
     comments = changes = 0
     for entry in entries:
         comments += entry.kind == "comment"
@@ -126,10 +126,13 @@ def taken_back(now: PastTicket, entries: Iterable[ActivityItem]) -> PastTicket:
                 values[change.field] = _before(BY_NAME[change.field], change.before, entry)
             if change.field == ASSIGNEE.name:
                 resolver_name = change.before
+            if change.field == REQUESTER:
+                requester_name = change.before
     return replace(
         now,
         values=values,
         resolver_name=resolver_name,
+        requester_name=requester_name,
         comment_count=now.comment_count - comments,
         version=now.version - changes,
     )
