@@ -8,6 +8,7 @@ from api.edge.routing import RoutedApi
 from api.v1 import (
     activity_routes,
     aggregate_routes,
+    article_routes,
     audit_routes,
     file_routes,
     follower_routes,
@@ -21,6 +22,7 @@ _RESOURCES: Final = {
     "Tickets": "Tickets with what was said and done about them.",
     "Files": "Files of tickets: sent to the bucket and had from it, never through this API.",
     "Requesters": "People outside the desk, for whom tickets are opened.",
+    "Articles": "Answers to read: the published articles of the help centre.",
     "Members": "Who belongs to the desk, and whom tickets can be assigned to.",
     "Numbers": "What the dashboard shows: counted already, at the same cost for any number of tickets.",
     "Audit trail": "Who did what to members, keys, webhooks and settings of the desk.",
@@ -38,6 +40,7 @@ version_1.add_router("", ticket_routes.router, tags=["Tickets"])
 version_1.add_router("", activity_routes.router, tags=["Tickets"])
 version_1.add_router("", follower_routes.router, tags=["Tickets"])
 version_1.add_router("", file_routes.router, tags=["Files"])
+version_1.add_router("", article_routes.router, tags=["Articles"])
 version_1.add_router("", member_routes.router, tags=["Members"])
 version_1.add_router("", requester_routes.router, tags=["Requesters"])
 version_1.add_router("", aggregate_routes.router, tags=["Numbers"])

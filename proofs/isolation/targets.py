@@ -61,7 +61,8 @@ class Target:
     deliveries: list[dict[str, str]] = field(default_factory=list)  # names and sort keys of real ones
     requesters: list[str] = field(default_factory=list)  # ids of people outside the desk
     requester_texts: set[str] = field(default_factory=set)  # their ids and addresses
-    article_texts: set[str] = field(default_factory=set)  # titles of articles, drafts included
+    articles: list[int] = field(default_factory=list)  # drafts, and those that members alone read
+    article_texts: set[str] = field(default_factory=set)  # their titles
     files: list[str] = field(default_factory=list)  # ids of files of tickets
     api_keys: list[str] = field(default_factory=list)  # prefixes
     api_key_texts: set[str] = field(default_factory=set)  # ids and digests of keys
@@ -147,7 +148,8 @@ def _sample(tenant: TenantContext) -> Target:
     target.summaries.sort(key=lambda s: int(s.number))
     _read_collections(target)
     _read_webhooks(target)
-    target.article_texts = {row.title for row in articles.rows(tenant)}
+    hidden = [row for row in articles.rows(tenant) if not (row.is_public and row.published)]
+    target.articles, target.article_texts = [int(row.number) for row in hidden], {row.title for row in hidden}
     for person in requester_list.page(tenant, typed="", after="", limit=_CANDIDATES).people:
         target.requesters.append(person.id)
         target.requester_texts |= {person.id, *person.addresses}

@@ -9,7 +9,7 @@ from django.test import Client
 
 from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy.context import TenantContext
-from tests.articles.test_articles import PAGE, sent, text_of
+from tests.articles.test_writing_articles import PAGE, sent, text_of
 from tests.desk.test_cost import spent
 from tests.support.articles import published
 from tests.support.world import Browser, World

@@ -21,6 +21,7 @@ from proofs.isolation.walk.http_request import api_routes, routes
 from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy.roles import Role
 from tests.support import commands, embedded
+from tests.support.articles import published
 from tests.support.commands import Ended
 from tests.support.endpoints import endpoint, tell, work_off
 from tests.support.placed import BRIDGE, SILO, desk
@@ -46,7 +47,9 @@ def three_tenants() -> World:
             number = creating.create(author, title=f"Only {where} knows of {n}", description=f"A secret of {where}")
             commenting.comment(author, number, body=f"What {where} says")
         requesters.ensure(author, f"somebody@{where}.invalid", name=f"A customer of {where}")
-        article_changes.create(author, Text(f"A draft of {where}", f"What {where} writes"), by=SYSTEM)
+        article_changes.create(author, Text(f"A draft of {where}", f"What {where} writes", "", True), by=SYSTEM)
+        published(author, f"Only for members of {where}", public=False)
+        published(author, f"{where.capitalize()} for everybody")
         endpoint(author, f"https://hooks.{where}.invalid/in")
         tell(world.context(who, where), 1)
         work_off(author)

@@ -61,6 +61,11 @@ def wanted(desk: TenantContext, number: int) -> Wanted:
     return desk.repository.wanted(PublishedItem, stored.article, _known(number), sort=PUBLISHED)
 
 
+def for_members(item: PublishedItem | None) -> PublishedItem:
+    """Return an article that was read for the desk. Raises NotFound where none is published."""
+    return _found(item)
+
+
 def for_guests(item: PublishedItem | None) -> PublishedItem:
     """Return an article that was read for somebody outside. Raises NotFound where it is not for them."""
     if item is None or not item.is_public:

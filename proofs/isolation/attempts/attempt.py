@@ -96,7 +96,9 @@ class Draw:
         if table == REQUESTERS:
             return self._of_requesters(target, index)
         if table == ARTICLES:
-            return rng.choice([article_keys.centre(target.id), article_keys.article(target.id, 1)])
+            return rng.choice(
+                [article_keys.centre(target.id), article_keys.article(target.id, rng.choice(target.articles or [1]))]
+            )
         person = rng.choice(target.members) if target.members else None
         if table == USERS and person:
             return rng.choice([user_key(person.id), email_key(person.email), slug_key(target.tenant.slug)])

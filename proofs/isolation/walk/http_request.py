@@ -143,6 +143,8 @@ def person(rng: random.Random, target: Target) -> str:
 
 def argument(rng: random.Random, own: Target, victim: Target, converter: str, name: str) -> str:
     """Return what an address has in a place of this name, such that it asks for what is the victim's."""
+    if converter == "int" and victim.articles:
+        return str(rng.choice(victim.articles))
     if "number" in converter or converter == "int" or name in ("number", "id", "pk"):
         return str(number(rng, own, victim))
     somebody = person(rng, victim)
