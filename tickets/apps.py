@@ -53,7 +53,7 @@ def _to_requester(work: Work) -> Outcome:
     """Deliver a letter. The modules are loaded with the first one: most processes send none."""
     from tickets.replies import reply_delivering, reply_mails
 
-    writers = reply_delivering.Writers(reply_mails.answer, reply_mails.acknowledgement)
+    writers = reply_delivering.Writers(reply_mails.answer, reply_mails.acknowledgement, reply_mails.link_letter)
     return reply_delivering.deliver(work, writers=writers)
 
 

@@ -13,6 +13,7 @@ from tickets.letters import views as letter_views
 from tickets.notices import views as notice_views
 from tickets.public_form import views as public_form_views
 from tickets.replies import views as reply_views
+from tickets.requester_pages import views as page_views
 from tickets.requesters import views as requester_views
 from tickets.search import views as search_views
 from tickets.time_machine import views as time_machine_views
@@ -118,9 +119,24 @@ _public_pages = [
     path("preview/", public_form_views.preview, name="public_form_preview"),
 ]
 
+# Pages of requesters outside, by a signed link. The page of one ticket is at the bare token.
+_guest_pages = [
+    path("all/<str:token>/", page_views.all_tickets, name="r_all"),
+    path("all/<str:token>/<ticket_number:number>/", page_views.one_of_all, name="r_one"),
+    path("<str:token>/", page_views.ticket, name="r_ticket"),
+    path("<str:token>/answer/", page_views.answer, name="r_answer"),
+    path("<str:token>/close/", page_views.close, name="r_close"),
+    path("<str:token>/rate/", page_views.rate, name="r_rate"),
+    path("<str:token>/all/", page_views.ask_for_all, name="r_ask"),
+    path("<str:token>/new/", page_views.ask_anew, name="r_new"),
+    path("<str:token>/files/", page_views.upload, name="r_upload"),
+    path("<str:token>/files/<str:file_id>/", page_views.file, name="r_file"),
+]
+
 urlpatterns = [
     path("forms/<slug:slug>/", public_form_views.form, name="public_form"),
     path("forms/<slug:slug>/files/", public_form_views.upload, name="public_form_upload"),
+    path("r/", include(_guest_pages)),
     path("mail/mute/<str:token>/", notice_views.mute, name="mute"),
     path("help/", include(article_urls.guest_pages)),
     desk_pages(path("tickets/", include(_ticket_pages))),

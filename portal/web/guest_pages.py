@@ -6,7 +6,7 @@ Guests of a desk see no page of the portal itself: it would ask them to sign in,
 from __future__ import annotations
 
 import logging
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -20,6 +20,7 @@ log = logging.getLogger("pooldesk")
 
 LANGUAGES: Final = tuple(code for code, _ in settings.LANGUAGES)
 _GONE, _BUSY = 404, (429, 503)
+_PROBLEM: Final = "outside/problem.html"
 
 
 def asked_language(request: HttpRequest) -> str:
@@ -43,11 +44,13 @@ def problem(request: HttpRequest, error: PortalError) -> HttpResponse:
     wait: int | None = getattr(error, "retry_after", None) if status in _BUSY else None
     if status == 503:
         log.warning("%s %s: %s (%s)", request.method, request.path, error.message, error.__cause__)
-    stash = Stash.of(request) if status in _BUSY else None
+    template: str = getattr(error, "guest_page", _PROBLEM)  # of an error that has a page of its own
+    stash = Stash.of(request) if status in _BUSY or template != _PROBLEM else None
     language = known_language(asked_language(request))
-    page = {"status": status, "retry_after": wait, "stash": stash, "language": language}
+    page: dict[str, Any] = {"status": status, "retry_after": wait, "stash": stash, "language": language}
+    page |= {"path": request.path_info, "method": request.method}
     with translation.override(language):
-        response = render(request, "outside/problem.html", page, status=status)
+        response = render(request, template, page, status=status)
     if wait is not None:
         response["Retry-After"] = str(wait)
     response["Cache-Control"] = "no-store"

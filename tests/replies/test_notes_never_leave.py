@@ -1,4 +1,4 @@
-"""Internal notes never leave the desk: no mail to anybody but its agents has a word of one.
+"""Internal notes never leave the desk: no mail to anybody but its agents has a word of one, and no requester's page.
 
 Two filters stand on each way that a note could take. Each is shown to hold alone, with the others taken away; and with
 all of them taken away the same test finds the note in a mail, so that it would notice. A filter that is removed from
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
-from django.test import override_settings
+from django.test import Client, override_settings
 
 from delivery.outbox.stored import OUTBOX
 from tenants.audit_trail.recording import SYSTEM
@@ -28,8 +28,9 @@ from tests.support.stored import send
 from tests.support.world import World
 from tickets.desk import changing, commenting
 from tickets.notices import following, telling
-from tickets.replies import mail_settings, public_entries, reply_delivering
+from tickets.replies import mail_settings, public_entries, reply_delivering, ticket_links
 from tickets.replies.public_entries import PublicEntry
+from tickets.requesters import requesters
 from tickets.ticket.fields import Status
 from tickets.ticket.stored import ActivityItem
 
@@ -74,6 +75,20 @@ def leaks(inbox: MailReceiver) -> list[str]:
     return found
 
 
+def page_of(world: World, number: int) -> str:
+    """The requester's page as it is now, with all that it leads to."""
+    bob = world.context("bob", "acme")
+    ada = requesters.known(bob, changing.read(bob, number).requester)
+    link = ticket_links.ticket_link(bob, changing.read(bob, number), ada, mail_settings.read(bob))
+    address, pages = f"/r/{link.token}/", []
+    for more in ("", "?before=x", "?rating=good"):
+        pages.append(Client().get(address + more).content.decode())
+    sent = {"body": "", "request_id": "1" * 32}  # a form that is refused shows the page as well
+    pages.append(Client().post(f"{address}answer/", sent).content.decode())
+    assert "The engine stops" in pages[0] or "Title" in pages[0], "there is a page to look at"
+    return "\n".join(pages)
+
+
 def note(world: World, number: int, text: str = "") -> None:
     body = f"# {SECRET}\n\n> {SECRET}\n\n**{SECRET}** {text}"
     commenting.comment(world.context("bob", "acme"), number, body=body, internal=True)
@@ -106,6 +121,7 @@ def test_no_history_of_a_ticket_lets_a_note_out(desk: World, number: int, inbox:
         act(desk, number, step)
     act(desk, number, "comment")
     assert leaks(inbox) == []
+    assert SECRET not in page_of(desk, number)
     assert any("grace@example.org" in recipients for _, recipients in inbox.envelopes), "somebody outside was told"
 
 
@@ -179,6 +195,8 @@ def test_each_filter_holds_alone_and_without_any_the_note_is_found(
     note(desk, number)
     act(desk, number, "comment")
     assert bool(leaks(inbox)) is is_found
+    on_page = {read_as_agent, take_notes_for_public}
+    assert (SECRET in page_of(desk, number)) is (on_page <= {*removed})
 
 
 # --- no other way ---
@@ -216,8 +234,8 @@ def test_each_module_that_makes_mail_is_one_of_those_that_are_shown_or_have_no_t
     assert {path for path, called in modules() if called & MAKES_MAIL} == set(WAYS)
 
 
-def test_letters_are_made_of_entries_that_went_through_the_filter_and_of_the_description() -> None:
+def test_letters_and_pages_are_made_of_entries_that_went_through_the_filter_and_of_the_description() -> None:
     made = {path for path, called in modules() if "PublicEntry" in called}
-    assert made == {"tickets/replies/public_entries.py", "tickets/replies/reply_delivering.py"}
+    assert made == {"tickets/replies/public_entries.py"}
     writer = Path(settings.BASE_DIR, "tickets/replies/reply_mails.py").read_text()
     assert "ActivityItem" not in writer

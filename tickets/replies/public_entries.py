@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tickets.ticket.stored import ActivityItem, is_requester
+from tickets.desk import rating
+from tickets.desk.timelines import TicketTimeline
+from tickets.ticket.fields import RATING
+from tickets.ticket.stored import ActivityItem, FileMap, is_requester
 
-COMMENT = "comment"
+COMMENT, EVENT = "comment", "event"
 
 
 @dataclass(frozen=True)
@@ -46,17 +49,36 @@ class PublicEntry:
         return is_requester(self.author)
 
 
+def opening(ticket: TicketTimeline) -> PublicEntry:
+    """Return a ticket's description as its first message, without a sort key: that is no entry."""
+    summary = ticket.summary
+    author, name, files = summary.requester, summary.requester_name, _files(ticket.files)
+    return PublicEntry("", summary.created_at, author, name, ticket.description, files)
+
+
 def public(entry: ActivityItem | None) -> PublicEntry | None:
     """Return a comment as people outside may read it; None for an internal note, an event, and for nothing."""
     if entry is None or entry.kind != COMMENT:
         return None
     # An operator who acts as a member is written down as "operator as member": that is of no concern outside.
     name = entry.author_name.rpartition(" as ")[2]
-    files = (
-        PublicFile(one.id, one.name, int(one.size), one.type, one.state, one.object or one.id)
-        for one in entry.files or ()
+    return PublicEntry(entry.sk, entry.at, entry.author, name, entry.body, _files(entry.files or ()))
+
+
+def _files(listed: Iterable[FileMap]) -> tuple[PublicFile, ...]:
+    return tuple(
+        PublicFile(one.id, one.name, int(one.size), one.type, one.state, one.object or one.id) for one in listed
     )
-    return PublicEntry(entry.sk, entry.at, entry.author, name, entry.body, tuple(files))
+
+
+def own_rating(entries: Iterable[ActivityItem]) -> str:
+    """Return the words that the requester gave with the latest rating among these entries, oldest first."""
+    said = [entry.body for entry in entries if entry.kind == EVENT and is_requester(entry.author) and _rates(entry)]
+    return said[-1] if said else ""
+
+
+def _rates(entry: ActivityItem) -> bool:
+    return entry.verb == rating.SAID_MORE or any(change.field == RATING.name for change in entry.changes)
 
 
 def all_public(entries: Iterable[ActivityItem], *, before: str) -> list[PublicEntry]:

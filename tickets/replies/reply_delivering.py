@@ -26,20 +26,22 @@ from portal.dynamo.client import fan_out
 from portal.errors import NotFound, Rejected
 from portal.mailing import mail_transport
 from portal.mailing.mail_transport import HandOver
+from portal.schema import keys
 from tenants.sign_in import suppressed_addresses
 from tenants.sign_in.stored import BOUNCED as NOBODY_THERE
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tickets.attachments import attachments, downloads, findings, scanning
-from tickets.desk import timelines
+from tickets.desk import rating, timelines
 from tickets.desk.timelines import TicketTimeline
-from tickets.replies import delivery_states, mail_settings, message_ids, reply_addresses
+from tickets.replies import delivery_states, mail_settings, mail_tokens, message_ids, reply_addresses, ticket_links
 from tickets.replies.mail_settings import MailSettings
-from tickets.replies.public_entries import PublicEntry, PublicFile, all_public, public
+from tickets.replies.public_entries import PublicEntry, PublicFile, all_public, opening, public
+from tickets.replies.ticket_links import TicketLink
 from tickets.requesters import bounced_addresses, requesters
 from tickets.requesters.requesters import Requester
-from tickets.ticket import stored
+from tickets.ticket import stored, ticket_events
 from tickets.ticket.fields import Channel
 from tickets.ticket.stored import BOUNCED, HELD, SENT, ActivityItem, DetailItem
 
@@ -67,15 +69,17 @@ class WrittenLetter(Protocol):
 
 @dataclass(frozen=True)
 class Writers:
-    """The functions that write letters: of an answer, and of an acknowledgement."""
+    """The functions that write letters: of an answer, of an acknowledgement, and of a link that was asked for."""
 
     answer: Callable[..., WrittenLetter]
     acknowledgement: Callable[..., WrittenLetter]
+    link: Callable[..., WrittenLetter]
 
 
 @dataclass(frozen=True)
 class _Reply:
-    """All that a letter is made of. `entry` is None for an acknowledgement."""
+    """All that a letter is made of. `entry` is None for an acknowledgement, and for a letter with a link that was asked
+    for: then `link` says where it leads, and `part` tells it from others of its kind."""
 
     tenant: TenantContext
     settings: MailSettings
@@ -84,6 +88,8 @@ class _Reply:
     entry: PublicEntry | None
     copies: tuple[str, ...]
     thread: tuple[str, ...]
+    link: str = ""
+    asked: str = ""
 
     @property
     def number(self) -> int:
@@ -92,7 +98,9 @@ class _Reply:
     @property
     def part(self) -> str:
         """The text that tells this letter from the others of the ticket."""
-        return message_ids.entry_of(self.entry.sort) if self.entry else "new"
+        if self.entry:
+            return message_ids.entry_of(self.entry.sort)
+        return f"link-{self.asked}" if self.link else "new"
 
     @property
     def sender(self) -> str:
@@ -115,9 +123,13 @@ def deliver(work: Work, *, writers: Writers) -> Outcome:
         return Outcome("answered", note="The desk is gone.")
     if tenant.suspended:
         return _later(work, tenant, number, sort, "The desk is suspended.")
-    read = _read(tenant, number, sort)
+    read = _read(tenant, number, sort, is_link="link" in event)
     if isinstance(read, str):
         return Outcome("answered", note=read)
+    if "link" in event:
+        if event["person"] not in read.requester.ids:
+            return Outcome("answered", note="The ticket is somebody else's by now.")
+        read = replace(read, link=event["link"], asked=keys.digest(work.row.event_id)[:12])
     address = _reachable(read.requester)
     if address is None:
         why = next(iter(read.requester.bounced.values()), "") or _no_address(read.requester)
@@ -149,7 +161,7 @@ def _viewer(tenant_id: str) -> TenantContext:
     return context.of_tenant(tenant, role=Role.VIEWER, user_id="", user_name=tenant.name)
 
 
-def _read(tenant: TenantContext, number: int, sort: str) -> _Reply | str:
+def _read(tenant: TenantContext, number: int, sort: str, *, is_link: bool = False) -> _Reply | str:
     """Read what the letter is made of, in two round trips; or return why none is sent."""
     store = tenant.repository
     reads: list[Callable[[], Any]] = [
@@ -168,7 +180,7 @@ def _read(tenant: TenantContext, number: int, sort: str) -> _Reply | str:
         return "There is nothing to send, or it was sent."
     if item is not None and item.delivery == BOUNCED:
         delivery_states.hold_again(tenant, number, sort)
-    if not sort and not settings.acknowledges:
+    if not sort and not is_link and not settings.acknowledges:
         return "The desk acknowledges no new tickets."
     requester = requesters.find(tenant, ticket.summary.requester)
     if requester is None:
@@ -238,12 +250,15 @@ def _message(
     # Nobody has proved the address that a form gives: a stranger there is sent nothing that somebody else has typed.
     is_told = read.entry is not None or read.ticket.summary.channel != Channel.FORM
     about["title"] = read.ticket.summary.title if is_told else ""
+    about |= {"link": _link(read, copies), "language": read.requester.language}
     if read.entry:
         names = {file.id for file, _ in attached}
         left_out = [file.name for file in read.entry.files if file.id not in names]
-        letter = writers.answer(**about, entry=read.entry, earlier=_earlier(read, read.entry), left_out=left_out)
+        asks = rating.can_be_rated(read.ticket.summary)
+        earlier = _earlier(read, read.entry)
+        letter = writers.answer(**about, entry=read.entry, earlier=earlier, left_out=left_out, asks_for_rating=asks)
     else:
-        letter = writers.acknowledgement(**about)
+        letter = (writers.link if read.link else writers.acknowledgement)(**about)
     message: Any = EmailMultiAlternatives(
         subject=letter.subject,
         body=letter.text,
@@ -263,9 +278,8 @@ def _message(
 def _earlier(read: _Reply, entry: PublicEntry) -> list[PublicEntry]:
     """Return the messages before the answer, the newest first; the ticket's description is the oldest."""
     found = all_public(reversed(read.ticket.activity), before=entry.sort)
-    summary, description = read.ticket.summary, read.ticket.description
-    if description and read.ticket.earlier is None:
-        found.append(PublicEntry("", summary.created_at, summary.requester, summary.requester_name, description))
+    if read.ticket.description and read.ticket.earlier is None:
+        found.append(opening(read.ticket))
     return found
 
 
@@ -274,6 +288,15 @@ def _return_address(read: _Reply) -> str:
     if not site.MAIL_DOMAIN:
         return read.sender
     return reply_addresses.return_address(read.tenant.tenant_id, read.number, read.part)
+
+
+def _link(read: _Reply, copies: Sequence[str]) -> TicketLink | None:
+    """Return the link in the letter; None where somebody gets a copy, who would answer in the requester's place."""
+    if copies or not stored.is_requester(read.requester.id) or read.number > mail_tokens.MOST:
+        return None
+    if read.link == ticket_events.TO_ALL:
+        return ticket_links.all_link(read.tenant, read.requester, read.settings)
+    return ticket_links.ticket_link(read.tenant, read.ticket.summary, read.requester, read.settings)
 
 
 def _reply_to(read: _Reply, desk: str) -> list[str]:

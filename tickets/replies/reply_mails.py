@@ -1,4 +1,4 @@
-"""Write letters to requesters: an agent's answer and the acknowledgement of a new ticket, as text and as HTML.
+"""Write letters to requesters, as text and as HTML: an agent's answer, the acknowledgement of a new ticket, a link.
 
 They are rendered of public entries alone; no stored item comes here.
 """
@@ -12,12 +12,19 @@ from typing import Any, Final
 
 import css_inline
 from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils import translation
+from django.utils.translation import gettext as _
 
 from portal import clock, plain_text
 from portal.mailing.letters import MARKER
 from portal.web import markdown
+from portal.web.guest_pages import known_language
+from tenants.tenancy.request import page_for_mail
 from tickets.replies.mail_settings import ACKNOWLEDGEMENT, MailSettings
 from tickets.replies.public_entries import PublicEntry
+from tickets.replies.ticket_links import TicketLink
+from tickets.ticket.fields import Rating
 
 HISTORY_BYTES: Final = 64 * 1024  # of quoted text; older messages are left out
 _inliner: Final = css_inline.CSSInliner(load_remote_stylesheets=False)  # a template never names one
@@ -41,27 +48,77 @@ def answer(
     entry: PublicEntry,
     earlier: Sequence[PublicEntry],
     left_out: Sequence[str] = (),
+    link: TicketLink | None = None,
+    language: str = "",
+    asks_for_rating: bool = False,
 ) -> LetterText:
     """Write an agent's answer. `earlier` are the messages before it, the newest first; the desk says how many go along.
 
     `desk` is the name of the desk, `left_out` are the names of files that the letter has no room for.
+    `link` leads to the ticket, and where the desk `asks_for_rating` to its form; both are told in the `language` of the
+    requester.
     """
     quoted = _fitting([one for one in earlier if one.body.strip()][: settings.history])  # some are files alone
     body = entry.body
     if left_out:
         body += f"\n\nNot attached: {', '.join(left_out)}. Please ask for it in another way."
-    return _letter(desk, settings, number, title, body=body, quoted=quoted)
+    links = _links(link, language, asks_for_rating=asks_for_rating)
+    return _letter(desk, settings, number, title, body=body, quoted=quoted, links=links)
 
 
-def acknowledgement(*, desk: str, settings: MailSettings, number: int, title: str) -> LetterText:
+def acknowledgement(
+    *, desk: str, settings: MailSettings, number: int, title: str, link: TicketLink | None = None, language: str = ""
+) -> LetterText:
     """Write that a message has arrived. It repeats nothing of it: an address may be forged, and would be sent that.
     The title stays, so that mail programs show one conversation, and no program makes a link of it."""
     shown = plain_text.unlinked(title)
-    return _letter(desk, settings, number, shown, body=settings.acknowledgement or ACKNOWLEDGEMENT, quoted=[])
+    body = settings.acknowledgement or ACKNOWLEDGEMENT
+    return _letter(desk, settings, number, shown, body=body, quoted=[], links=_links(link, language))
+
+
+def link_letter(
+    *, desk: str, settings: MailSettings, number: int, title: str, link: TicketLink | None = None, language: str = ""
+) -> LetterText:
+    """Write the letter with the link that a requester has asked for on the page of a ticket."""
+    with translation.override(known_language(language)):
+        body = _("You have asked for this link. If you have not, ignore this message: nobody else gets the link.")
+    shown = plain_text.unlinked(title)
+    return _letter(desk, settings, number, shown, body=body, quoted=[], links=_links(link, language))
+
+
+@dataclass(frozen=True)
+class _Link:
+    """A line of a letter that leads to a page."""
+
+    label: str
+    url: str
+
+
+def _links(link: TicketLink | None, language: str, *, asks_for_rating: bool = False) -> list[_Link]:
+    """Return the lines with links, in the requester's language. Opening one changes nothing: mail scanners do so."""
+    if link is None:
+        return []
+    with translation.override(known_language(language)):
+        if link.is_to_all:
+            url = page_for_mail(reverse("tickets:r_all", args=[link.token]))
+            return [_Link(_("All your requests, for the next 30 minutes:"), url)]
+        url = page_for_mail(reverse("tickets:r_ticket", args=[link.token]))
+        shown = [_Link(_("Read and answer this request on its page:"), url)]
+        if asks_for_rating:
+            shown.append(_Link(_("Were we of help? Good:"), f"{url}?rating={Rating.GOOD}#rating"))
+            shown.append(_Link(_("Or bad:"), f"{url}?rating={Rating.BAD}#rating"))
+        return shown
 
 
 def _letter(
-    desk: str, settings: MailSettings, number: int, title: str, *, body: str, quoted: list[PublicEntry]
+    desk: str,
+    settings: MailSettings,
+    number: int,
+    title: str,
+    *,
+    body: str,
+    quoted: list[PublicEntry],
+    links: Sequence[_Link],
 ) -> LetterText:
     page: dict[str, Any] = {
         "marker": MARKER,
@@ -69,13 +126,16 @@ def _letter(
         "signature": settings.signature or desk,
         "number": number,
         "desk": desk,
+        "links": links,
         "quoted": [
             {"name": one.author_name, "at": clock.parse(one.at), "body": _shown(one), "is_plain": one.is_plain}
             for one in quoted
         ],
     }
     html = _inliner.inline(render_to_string("replies/mail/letter.html", page))
-    text = "\n\n".join([f"-- {MARKER} --", body.strip(), f"-- \n{settings.signature or desk}", *map(_quote, quoted)])
+    led = [f"{one.label}\n{one.url}" for one in links]
+    sign = f"-- \n{settings.signature or desk}"
+    text = "\n\n".join([f"-- {MARKER} --", body.strip(), *led, sign, *map(_quote, quoted)])
     return LetterText(subject(number, title), text + "\n", html)
 
 

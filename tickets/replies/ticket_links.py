@@ -79,6 +79,10 @@ class TicketLink:
         return cls(tenant.hex(), _PREFIX + person.hex(), *values)
 
     @property
+    def is_to_all(self) -> bool:
+        return not self.number
+
+    @property
     def is_over(self) -> bool:
         return time.time() >= self.until
 

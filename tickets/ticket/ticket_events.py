@@ -105,6 +105,19 @@ ENTERED: Final = EventType(
     (_NUMBER, EventField("entry", "text", "the sort key of the entry", ""), EventField("by", "text", "an id", "")),
 )
 
+# A letter with a link, for which a requester asks. Nobody subscribes to it.
+TO_TICKET, TO_ALL = "ticket", "all"
+LINK_ASKED: Final = EventType(
+    "ticket.link_asked",
+    1,
+    "A requester asked for a link by mail.",
+    (
+        _NUMBER,
+        EventField("person", "text", "the id of the requester", ""),
+        EventField("link", "text", "where it leads: ticket or all", TO_TICKET),
+    ),
+)
+
 
 def created(tenant: TenantContext, number: int, values: Values, *, requester: tuple[str, str]) -> Event:
     """Tell of a new ticket that has these values. Its assignment has an event of its own.
@@ -126,6 +139,11 @@ def commented(tenant: TenantContext, number: int, *, kind: str, body: str, at: s
 def entered(tenant: TenantContext, number: int, *, entry: str, version: int, to: tuple[str, ...]) -> Event:
     """Tell destinations of our own of a comment or note, by the sort key of its entry. Without any it is not stored."""
     return Event(ENTERED, {"number": number, "entry": entry, "by": tenant.user_id}, version, to)
+
+
+def link_asked(number: int, *, person: str, link: str) -> Event:
+    """Ask for a letter with a link to this ticket, or to all tickets of the person."""
+    return Event(LINK_ASKED, {"number": number, "person": person, "link": link}, 1, (REPLY,))
 
 
 def revised(

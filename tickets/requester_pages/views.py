@@ -1,0 +1,244 @@
+"""Show a requester their ticket by a signed link, and let them answer, close and rate it, and ask for other links."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+from django.forms import Form
+from django.http import HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_POST, require_safe
+
+from portal.errors import Conflict, Invalid
+from portal.web.access import get_or_post
+from portal.web.client_address import client_address
+from tenants.sign_in import attempt_limits
+from tenants.tenancy.request import GuestRequest
+from tickets.attachments import attachments, downloads
+from tickets.attachments.forms import NO_FILES, SentFiles, guest_files_of
+from tickets.attachments.presenters import GUEST_FIELD
+from tickets.attachments.presenters import field as files_field
+from tickets.attachments.views import answer_upload
+from tickets.desk import changing, commenting, rating
+from tickets.desk.changing import Wishes
+from tickets.desk.rating import NotRatable
+from tickets.outside import pages
+from tickets.replies.ticket_links import TicketLink
+from tickets.requester_pages import presenters, requester_page
+from tickets.requester_pages.forms import AnswerForm, RatingForm
+from tickets.requester_pages.link_access import of_all, of_former, of_ticket
+from tickets.requester_pages.requester_page import LinkGone, Visit
+from tickets.ticket.fields import Rating, Status
+from tickets.ticket.ticket_events import TO_ALL
+
+_PAGE: Final = "tickets:r_ticket"
+# What a page says at its top after a form; its address names the sentence, and holds no text.
+_DONE: Final = ("answered", "closed", "rated", "mailed", "often")
+
+_BUSY: Final = _("This request is being changed at this moment. Nothing was lost: please send it again.")
+_NOTHING: Final = _("Write something first.")
+_OVER: Final = _("This request cannot be rated any more.")
+
+
+@of_ticket
+@require_safe
+def ticket(request: GuestRequest, token: str) -> HttpResponse:
+    """Show the ticket: two round trips. Reading changes nothing: programs that scan mail open links."""
+    return _page(request, token)
+
+
+@of_ticket
+@get_or_post
+def answer(request: GuestRequest, token: str) -> HttpResponse:
+    """Add the requester's answer, which opens the ticket again."""
+    if request.method != "POST":
+        return redirect(_PAGE, token)
+    form = AnswerForm(request.POST)
+    link, files = _link(token), NO_FILES
+    visit, summary = requester_page.let_in(request.desk, link)
+    files = guest_files_of(request, request.desk, form.once)
+    if files.files and not request.POST.get("body", "").strip():
+        form.fields["body"].required = False
+    for problem in files.problems:
+        form.add_error(None, problem)
+    if form.is_valid():
+        said = {"body": form.cleaned_data["body"], "files": files.files, "request_id": form.once}
+        try:
+            commenting.comment(visit.desk, int(summary.number), then=Status.OPEN, **said)
+        except Conflict:
+            form.add_error(None, _BUSY)
+        except Invalid as error:
+            form.add_error(*(("body", _NOTHING) if error.field == "body" else (None, error.message)))
+        else:
+            return _back(token, "answered")
+    return _page(request, token, answer_form=form, files=files, status=422)
+
+
+@of_ticket
+@get_or_post
+def close(request: GuestRequest, token: str) -> HttpResponse:
+    """Close the ticket."""
+    if request.method == "POST":
+        visit, summary = requester_page.let_in(request.desk, _link(token))
+        if summary.status != Status.CLOSED:
+            changing.change(visit.desk, int(summary.number), Wishes(status=Status.CLOSED))
+        return _back(token, "closed")
+    return redirect(_PAGE, token)
+
+
+@of_ticket
+@get_or_post
+def rate(request: GuestRequest, token: str) -> HttpResponse:
+    """Store a rating. The address in a letter leads to the page, whose button sends it."""
+    if request.method != "POST":
+        return redirect(_PAGE, token)
+    form = RatingForm(request.POST)
+    visit, summary = requester_page.let_in(request.desk, _link(token))
+    if form.is_valid():
+        to, words = Rating(form.cleaned_data["rating"]), form.cleaned_data["words"]
+        try:
+            rating.rate(visit.desk, int(summary.number), to, words=words, request_id=form.once)
+        except NotRatable:
+            form.add_error(None, _OVER)
+        except Conflict:
+            form.add_error(None, _BUSY)
+        else:
+            return _back(token, "rated")
+    return _page(request, token, rating_form=form, status=422)
+
+
+@of_ticket
+@require_POST
+def upload(request: GuestRequest, token: str) -> HttpResponse:
+    """Answer with a signed form for one file of the answer that is being written."""
+    requester_page.let_in(request.desk, _link(token))
+    once = AnswerForm({"request_id": request.GET.get("form", "")}).once
+    return answer_upload(request, partial(attachments.guest_form, request.desk, once))
+
+
+@of_ticket
+@require_safe
+def file(request: GuestRequest, token: str, file_id: str) -> HttpResponse:
+    """Lead to a file of a public message."""
+    visit, summary = requester_page.let_in(request.desk, _link(token))
+    response = HttpResponseRedirect(downloads.address_of(visit.desk, int(summary.number), file_id))
+    response["Cache-Control"], response["Referrer-Policy"] = "private, no-store", "no-referrer"
+    return response
+
+
+# --- other links ---
+
+
+@of_ticket
+@get_or_post
+def ask_for_all(request: GuestRequest, token: str) -> HttpResponse:
+    """Send the link to all tickets of the person to their address on record, which nothing here shows."""
+    if request.method != "POST":
+        return redirect(_PAGE, token)
+    visit, summary = requester_page.let_in(request.desk, _link(token))
+    network = attempt_limits.network_of(client_address(request))
+    sent = requester_page.send_link(request.desk, visit.person.id, int(summary.number), to=TO_ALL, network=network)
+    return _back(token, "mailed" if sent else "often")
+
+
+@of_former
+@get_or_post
+def ask_anew(request: GuestRequest, token: str) -> HttpResponse:
+    """Send a new link in the place of one that may be over. The answer is the one for a link that never was."""
+    link = TicketLink.read(token)
+    if request.method == "POST" and link is not None:
+        network = attempt_limits.network_of(client_address(request))
+        requester_page.send_new_link(request.desk, link, network=network)
+    raise LinkGone
+
+
+@of_all
+@require_safe
+def all_tickets(request: GuestRequest, token: str) -> HttpResponse:
+    """List the tickets of the person, the newest first: two round trips."""
+    link = TicketLink.read_all(token)
+    if link is None:
+        raise LinkGone
+    visit, found = requester_page.open_list(request.desk, link, after=request.GET.get("after", ""))
+    with pages.language(request, visit.looks, visit.person.language):
+        shown = presenters.tickets(found, token=token)
+    return _rendered(request, visit, "requester_pages/list.html", {**shown, "token": token})
+
+
+@of_all
+@require_safe
+def one_of_all(request: GuestRequest, token: str, number: int) -> HttpResponse:
+    """Lead from the list to the page of one of its tickets."""
+    link = TicketLink.read_all(token)
+    if link is None:
+        raise LinkGone
+    return redirect(_PAGE, requester_page.link_from_list(request.desk, link, number).token)
+
+
+# --- the page ---
+
+
+def _link(token: str) -> TicketLink:
+    link = TicketLink.read(token)
+    if link is None:
+        raise LinkGone
+    return link
+
+
+def _back(token: str, done: str) -> HttpResponse:
+    return redirect(f"{reverse(_PAGE, args=[token])}?done={done}")
+
+
+def _page(
+    request: GuestRequest,
+    token: str,
+    *,
+    answer_form: AnswerForm | None = None,
+    rating_form: RatingForm | None = None,
+    files: SentFiles = NO_FILES,
+    status: int = 200,
+) -> HttpResponse:
+    before = request.GET.get("before") or None
+    visit, found = requester_page.open_ticket(request.desk, _link(token), before=before)
+    with pages.language(request, visit.looks, visit.person.language):
+        shown = presenters.ticket(visit, found, token=token)
+        answering = answer_form or AnswerForm()
+        chosen = request.GET.get("rating", "")
+        initial = {
+            "rating": chosen if chosen in list(Rating) else shown["rating"],
+            "words": shown["words"],
+        }
+        page: dict[str, Any] = {
+            **shown,
+            "token": token,
+            "answer_form": answering,
+            "rating_form": rating_form or RatingForm(initial=initial),
+            "form": _with_errors(answer_form, rating_form),
+            "attached": files_field(files.files, limits=GUEST_FIELD),
+            "upload_url": f"{reverse('tickets:r_upload', args=[token])}?form={answering.once}",
+            "done": request.GET.get("done", "") if request.GET.get("done") in _DONE else "",
+            "is_past": before is not None,
+        }
+    return _rendered(request, visit, "requester_pages/ticket.html", page, status=status)
+
+
+def _with_errors(*forms: Form | None) -> Form:
+    """Return the form that was sent, whose errors the page lists at its top."""
+    return next((one for one in forms if one is not None), Form())
+
+
+def _rendered(
+    request: GuestRequest, visit: Visit, template: str, values: dict[str, Any], *, status: int = 200
+) -> HttpResponse:
+    return pages.page(
+        request,
+        template,
+        values,
+        looks=visit.looks,
+        requester_language=visit.person.language,
+        status=status,
+        signed_link=True,
+    )
