@@ -50,7 +50,7 @@ ACTIONS: Final = {
     EXPORT_PARTS: ("GetItem",),
     ARTICLES: ("GetItem", "Query", "BatchGetItem"),
     REQUESTERS: ("GetItem", "PutItem", "Query", "BatchGetItem"),
-    MAIL: ("GetItem", "PutItem"),
+    MAIL: ("GetItem", "PutItem", "UpdateItem"),
     OUTSIDE: ("BatchGetItem", "GetItem", "PutItem"),
     LETTERS: ("GetItem", "PutItem", "Query"),
 }

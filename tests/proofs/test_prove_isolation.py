@@ -252,10 +252,12 @@ def fails(request: HttpRequest, **kwargs: Any) -> HttpResponse:
     raise ValueError
 
 
-def without_memberships(user: User, membership: object, tenant: TenantItem | None) -> TenantContext | None:
+def without_memberships(
+    user: User, membership: object, tenant: TenantItem | None, *counts: object
+) -> TenantContext | None:
     """The cookie names a tenant, and nobody looks whether its owner is a member."""
     known = membership or MembershipItem(user.id, tenant.tenant_id, role=Role.OWNER.value) if tenant else None
-    return _real_context(user, known, tenant)
+    return _real_context(user, known, tenant, *counts)
 
 
 _real_context = context.of_items

@@ -219,6 +219,7 @@ METHODS: Final[dict[str, Method]] = {
     "as_role": lambda r, key, s: r.as_role("tenant").get(SummaryItem, key, sort=SUMMARY),
     "increment": lambda r, key, s: r.increment(CounterItem, lambda tenant_id: s, sort="counter"),
     "put": lambda r, key, s: r.put(_of_scratch(s)),
+    "put_new": lambda r, key, s: r.put_new(_of_scratch(s)),
     "put_all": lambda r, key, s: r.put_all([_of_scratch(s)]),
     "delete": lambda r, key, s: r.delete(_of_scratch(s)),
     "update": lambda r, key, s: r.update(
