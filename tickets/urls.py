@@ -11,6 +11,7 @@ from tickets.desk_export import views as desk_export_views
 from tickets.handover import views as handover_views
 from tickets.letters import views as letter_views
 from tickets.notices import views as notice_views
+from tickets.outside import views as outside_views
 from tickets.public_form import views as public_form_views
 from tickets.replies import views as reply_views
 from tickets.requester_pages import views as page_views
@@ -135,6 +136,7 @@ _guest_pages = [
 
 urlpatterns = [
     path("forms/<slug:slug>/", public_form_views.form, name="public_form"),
+    path("forms/<slug:slug>/logo/", outside_views.logo, name="logo"),
     path("forms/<slug:slug>/files/", public_form_views.upload, name="public_form_upload"),
     path("r/", include(_guest_pages)),
     path("mail/mute/<str:token>/", notice_views.mute, name="mute"),

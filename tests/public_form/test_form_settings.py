@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
+from tests.attachments.pictures import encoded, png
 from tests.public_form.conftest import FORM, open_form
 from tests.support.world import World
 from tickets.outside import colours, looks
@@ -120,3 +122,44 @@ def test_a_colour_is_readable_whatever_is_chosen(colour: str) -> None:
 def test_a_desk_that_changed_nothing_has_its_own_name(world: World) -> None:
     found: Any = looks.looks_of(world.context("alice", "acme"))
     assert (found.name, found.style, found.language) == ("Acme", None, "en")
+
+
+def picture(content: bytes, name: str = "logo.png") -> dict[str, Any]:
+    return {"logo": SimpleUploadedFile(name, content, content_type="image/png")}
+
+
+def test_a_logo_is_made_anew_and_shown_on_the_form_until_it_is_removed(world: World) -> None:
+    open_form(world)
+    browser, sent = world.browser("alice", "acme"), encoded("PNG", 900, 300)
+    assert browser.send(f"{PAGE}looks/", {**LOOKS, **picture(sent + b"<script>hidden</script>")}).status_code == 302
+    page = Client().get(FORM).content.decode()
+    address = page.split('class="outside-logo" src="')[1].split('"')[0]
+    answer = Client().get(address)
+    assert (answer.status_code, answer["Content-Type"]) == (200, "image/webp")
+    assert answer["Content-Security-Policy"] == "default-src 'none'; sandbox"
+    assert answer["X-Content-Type-Options"] == "nosniff"
+    assert answer.content[8:12] == b"WEBP"
+    assert b"hidden" not in answer.content
+    assert browser.send(f"{PAGE}looks/", {**LOOKS, "looks_version": "1", "looks_name": "Other"}).status_code == 302
+    assert "outside-logo" in Client().get(FORM).content.decode(), "other changes leave it"
+    assert browser.send(f"{PAGE}looks/", {**LOOKS, "looks_version": "2", "no_logo": "on"}).status_code == 302
+    assert "outside-logo" not in Client().get(FORM).content.decode()
+    assert Client().get(address).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"<svg xmlns='http://www.w3.org/2000/svg'/>",
+        b"<script></script>",
+        png(40_000, 40_000),
+        b"\0" * 1_000_001,
+    ],
+    ids=["svg", "html", "many pixels", "too long"],
+)
+def test_what_is_no_picture_becomes_no_logo_and_what_was_typed_stays(world: World, content: bytes) -> None:
+    answer = world.browser("alice", "acme").send(f"{PAGE}looks/", {**LOOKS, **picture(content)})
+    assert answer.status_code == 422
+    assert "Choose a picture" in answer.content.decode()
+    assert "Acme Help" in answer.content.decode()
+    assert looks.looks_of(world.context("alice", "acme")).version == 0

@@ -39,6 +39,7 @@ from tenants.membership.stored import UnreachedItem
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import PLACED, DirectoryItem, placed_key
+from tests.attachments.pictures import encoded
 from tests.support import archives, embedded, mailing
 from tests.support.api_client import api_client
 from tests.support.commands import run
@@ -161,7 +162,8 @@ def _tickets(world: World, where: str) -> None:
     following.mute(person, number, person.user_id)
     by = Actor(person.user_id, "", "127.0.0.1")
     mail_settings.change(person, values={"signature": "Yours, us", "blocked": ["@spam.example"]}, version=0, by=by)
-    looks.change(person, values={"name": "Help", "colour": "#0a6a7b", "language": "de"}, version=0, by=by)
+    dressed = {"name": "Help", "colour": "#0a6a7b", "language": "de"}
+    looks.change(person, values=dressed, version=0, by=by, logo=encoded("PNG"))
     section = sections.add(person, "Printers", by=by)
     for is_public in (True, False):
         text = Text("Printers that burn", "Use *water*.", section.id, is_public)

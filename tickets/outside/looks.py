@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,34 +11,44 @@ from typing import Any, Final
 from portal import plain_text
 from portal.dynamo.store import Transaction, Wanted
 from portal.errors import Conflict, Invalid
+from portal.plain_text import file_size
 from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import member_changes
 from tenants.tenancy.context import TenantContext
+from tickets.attachments import thumbnail
 from tickets.outside import colours
 from tickets.outside.colours import PageStyle
-from tickets.outside.stored import COLOUR, LANGUAGES, LOOKS, LooksItem
+from tickets.outside.stored import COLOUR, LANGUAGES, LOGO, LOOKS, LogoItem, LooksItem
 
 NAME_LIMIT: Final = 80  # characters
+PICTURE_BYTES: Final = 1_000_000  # of a picture that becomes a logo
+LOGO_BYTES: Final = 60_000  # of the logo
 _CHANGED: Final = "Somebody else has just changed these settings. Please check and try again."
 
 
 @dataclass(frozen=True)
 class Looks:
-    """The looks of a desk's pages. `name` is what they call the desk; `colour` is "" for the portal's own."""
+    """The looks of a desk's pages. `name` is what they call the desk; `colour` is "" for the portal's own.
+
+    `logo` is the digest of the logo, "" without one, which is served at the address of `slug`.
+    """
 
     name: str
     colour: str = ""
     language: str = LANGUAGES[0]
+    logo: str = ""
     version: int = 0
+    slug: str = ""
 
     @classmethod
     def of(cls, desk: TenantContext, item: LooksItem | None) -> Looks:
         """Return what is stored, or the looks of a desk that has changed nothing."""
         if item is None:
-            return cls(desk.name)
-        return cls(item.name or desk.name, item.colour, item.language, int(item.version))
+            return cls(desk.name, slug=desk.slug)
+        name, version = item.name or desk.name, int(item.version)
+        return cls(name, item.colour, item.language, item.logo, version, desk.slug)
 
     @property
     def style(self) -> PageStyle | None:
@@ -54,19 +65,51 @@ def looks_of(desk: TenantContext) -> Looks:
     return Looks.of(desk, desk.repository.get(LooksItem, keys.tenant, sort=LOOKS))
 
 
-def change(tenant: TenantContext, *, values: Mapping[str, str], version: int, by: Actor) -> bool:
+def change(
+    tenant: TenantContext, *, values: Mapping[str, str], version: int, by: Actor, logo: bytes | None = None
+) -> bool:
     """Store name, colour and language, with an audit row; tell whether that changed anything.
 
-    `version` is that of the looks which the person saw. Raises Invalid, and Conflict where they were changed since.
+    `logo` is a picture as somebody sent it, b"" to have none, None to leave it as it is. `version` is that of the looks
+    which the person saw. Raises Invalid, and Conflict where they were changed since.
     """
     item = tenant.repository.get(LooksItem, keys.tenant, sort=LOOKS, consistent=True)
-    stored = {"name": item.name, "colour": item.colour, "language": item.language} if item else {}
-    before = {"name": "", "colour": "", "language": LANGUAGES[0]} | stored
-    after = before | _checked(values)
+    names = ("name", "colour", "language", "logo")
+    stored = {name: getattr(item, name) for name in names} if item else {}
+    before = {"name": "", "colour": "", "language": LANGUAGES[0], "logo": ""} | stored
+    after, transaction = before | _checked(values), Transaction()
+    if logo is not None:
+        made = _made_anew(logo) if logo else ""
+        after["logo"] = keys.digest(made) if made else ""
+        content: Any = LogoItem.content
+        transaction.update(LogoItem(tenant.tenant_id, LOGO), [content.set(made) if made else content.remove()])
     if after == before:
         return False
-    store_part(tenant, LooksItem(tenant.tenant_id, LOOKS), item, before, after, version=version, by=by)
+    empty = LooksItem(tenant.tenant_id, LOOKS)
+    store_part(tenant, empty, item, before, after, version=version, by=by, transaction=transaction)
     return True
+
+
+def _made_anew(picture: bytes) -> str:
+    """Return a small picture of one that somebody sent, in base64. Raises Invalid for what is none."""
+    problem = Invalid("Choose a picture as PNG, JPEG, WebP or GIF.", field="logo")
+    if len(picture) > PICTURE_BYTES:
+        raise Invalid(f"Choose a picture of at most {file_size(PICTURE_BYTES)}.", field="logo")
+    try:
+        made = thumbnail.make(picture)
+    except TimeoutError:
+        raise Invalid("The picture could not be read in time. Try again in a moment.", field="logo") from None
+    if made is None:
+        raise problem
+    if len(made.content) > LOGO_BYTES:
+        raise Invalid("This picture has too many details for a logo. Choose a simpler one.", field="logo")
+    return base64.b64encode(made.content).decode()
+
+
+def logo_of(desk: TenantContext) -> bytes | None:
+    """Return the logo of a desk as WebP, None without one: one GetItem."""
+    item = desk.repository.get(LogoItem, keys.tenant, sort=LOGO)
+    return base64.b64decode(item.content) if item and item.content else None
 
 
 def store_part(
@@ -78,10 +121,12 @@ def store_part(
     *,
     version: int,
     by: Actor,
+    transaction: Transaction | None = None,
 ) -> None:
     """Write attributes of one of the desk's settings items, with an audit row. Raises Conflict.
 
-    `now` is the item as stored, None where there is none yet; `empty` is a new one with the same key.
+    `now` is the item as stored, None where there is none yet; `empty` is a new one with the same key. The members of a
+    `transaction` are written with it.
     """
     stored_version = int(now.version) if now else 0
     if stored_version != version:
@@ -92,7 +137,7 @@ def store_part(
     actions = [attributes[name].set(list(v) if isinstance(v, tuple) else v) for name, v in changed.items()]
     actions.append(model.version.set(stored_version + 1))
     is_seen = model.version == stored_version if stored_version else model.tenant_id.does_not_exist()
-    transaction = Transaction()
+    transaction = transaction or Transaction()
     transaction.update(empty, actions, condition=is_seen)
     member_changes.require_role(transaction, tenant)
     rows = [{name.replace("_", " "): _told(values[name]) for name in changed} for values in (before, after)]

@@ -6,6 +6,7 @@ items that a page has to remember for a while, and TTL removes them.
 
 from __future__ import annotations
 
+import base64
 from typing import Final
 
 from django.conf import settings
@@ -19,6 +20,7 @@ from portal.schema.row_forms import RowForm
 from portal.schema.tables import Table
 
 LOOKS: Final = "LOOKS"
+LOGO: Final = "LOGO"
 LANGUAGES: Final = tuple(code for code, _ in settings.LANGUAGES)
 COLOUR: Final = r"#[0-9a-f]{6}\Z"
 
@@ -35,7 +37,7 @@ declare(
 
 class LooksItem(Item):
     """The looks of a desk's pages for people outside. `name` is "" for the desk's own, `colour` for the portal's.
-    `version` grows with each change."""
+    `logo` is the digest of the logo, "" without one. `version` grows with each change."""
 
     table = OUTSIDE
 
@@ -44,7 +46,18 @@ class LooksItem(Item):
     name = UnicodeAttribute(default="")
     colour = UnicodeAttribute(default="")
     language = UnicodeAttribute(default=LANGUAGES[0])
+    logo = UnicodeAttribute(default="")
     version = NumberAttribute(default=1)
+
+
+class LogoItem(Item):
+    """A desk's logo: a small WebP that we have made, in base64; missing where it was removed."""
+
+    table = OUTSIDE
+
+    tenant_id = UnicodeAttribute(hash_key=True)
+    part = UnicodeAttribute(range_key=True)
+    content = UnicodeAttribute(null=True)
 
 
 def _forms() -> tuple[RowForm, ...]:
@@ -55,6 +68,11 @@ def _forms() -> tuple[RowForm, ...]:
     return (RowForm(LooksItem, lambda own, _: (keys.tenant(own), LOOKS), begins=LOOKS, checks=checks),)
 
 
+def _logo_forms() -> tuple[RowForm, ...]:
+    checks = {"content": lambda value: base64.b64decode(value, validate=True)[8:12] == b"WEBP"}
+    return (RowForm(LogoItem, lambda own, _: (keys.tenant(own), LOGO), begins=LOGO, checks=checks),)
+
+
 declare_holding(
     Holding(
         "looks",
@@ -62,5 +80,12 @@ declare_holding(
         lambda reader: reader.query(OUTSIDE, reader.tenant_id, begins_with=LOOKS),
         Stage.OWN,
         forms=_forms,
-    )
+    ),
+    Holding(
+        "logo",
+        (OUTSIDE,),
+        lambda reader: reader.query(OUTSIDE, reader.tenant_id, begins_with=LOGO),
+        Stage.OWN,
+        forms=_logo_forms,
+    ),
 )

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from portal import plain_text
 from portal.errors import Invalid
 from portal.web.guest_pages import LANGUAGES
-from tickets.outside.looks import NAME_LIMIT, Looks
+from tickets.outside.looks import NAME_LIMIT, PICTURE_BYTES, Looks
 from tickets.outside.stored import LooksItem
 from tickets.public_form.form_settings import FormSettings
 from tickets.requesters import requester_addresses
@@ -111,6 +111,13 @@ class LooksForm(forms.Form):
         choices=[(code, {"en": "English", "de": "German"}.get(code, code)) for code in LANGUAGES],
         help_text="Of the texts that you do not write. With ?lang=en or ?lang=de its address has the other one.",
     )
+    logo = forms.FileField(
+        label="Logo",
+        required=False,
+        help_text="A picture as PNG, JPEG, WebP or GIF. A small copy of it is shown beside the name.",
+        widget=forms.FileInput(attrs={"accept": "image/png,image/jpeg,image/webp,image/gif"}),
+    )
+    no_logo = forms.BooleanField(label="Remove the logo", required=False)
     looks_version = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
 
     @classmethod
@@ -127,9 +134,17 @@ class LooksForm(forms.Form):
 
     @property
     def values(self) -> dict[str, str]:
-        """The values as `looks.change` takes them."""
+        """The values as `looks.change` takes them, without the logo."""
         data = self.cleaned_data
         return {"name": data["looks_name"], "colour": data["colour"], "language": data["language"]}
+
+    @property
+    def picture(self) -> bytes | None:
+        """The logo as `looks.change` takes it."""
+        chosen = self.cleaned_data["logo"]
+        if chosen:
+            return bytes(chosen.read(PICTURE_BYTES + 1))
+        return b"" if self.cleaned_data["no_logo"] else None
 
 
 class SettingsForm(forms.Form):

@@ -207,11 +207,12 @@ def settings_page(request: TenantRequest) -> HttpResponse:
 @require_POST
 def change_looks(request: TenantRequest) -> HttpResponse:
     """Store name, colour and language of the desk's public pages."""
-    sent = LooksForm(request.POST)
+    sent = LooksForm(request.POST, request.FILES)
     if sent.is_valid():
         version = sent.cleaned_data["looks_version"]
         try:
-            looks.change(request.tenant, values=sent.values, version=version, by=actor_of(request))
+            by = actor_of(request)
+            looks.change(request.tenant, values=sent.values, logo=sent.picture, version=version, by=by)
         except (Invalid, Conflict) as error:
             sent.add_error("looks_name" if error.field == "name" else error.field, error.message)
         else:
@@ -262,5 +263,6 @@ def _settings(
         "address": address,
         "embed": _EMBED.format(address, escape(of_looks.name)),
         "origins": settings.origins,
+        "looks": of_looks,
     }
     return render(request, "public_form/settings.html", page, status=status)
