@@ -11,6 +11,7 @@ from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy.context import TenantContext
 from tests.articles.test_writing_articles import PAGE, sent, text_of
 from tests.desk.test_cost import spent
+from tests.public_form.conftest import open_form
 from tests.support.articles import published
 from tests.support.world import Browser, World
 from tickets.articles import article_changes, catalogue, sections
@@ -109,6 +110,23 @@ def test_the_pages_speak_german_where_the_desk_does(alice: TenantContext, guest:
     assert "Artikel durchsuchen" in text_of(guest.get(HELP))
     assert "Kein Artikel gefunden" in text_of(guest.get(HELP, {"q": "Elefant"}))
     assert "Diese Artikel" in text_of(guest.get(f"{HELP}suggest/?q=Kennwort"))
+
+
+def test_guests_are_led_to_the_form_where_it_is_open(alice: TenantContext, guest: Client, world: World) -> None:
+    published(alice, "Hours")
+    for path in (HELP, f"{HELP}1/"):
+        assert "Write to us" not in text_of(guest.get(path))
+    open_form(world)
+    for path in (HELP, f"{HELP}1/"):
+        assert 'href="/forms/acme/">Write to us</a>' in text_of(guest.get(path))
+
+
+def test_a_refused_form_comes_back_with_articles(alice: TenantContext, guest: Client, world: World) -> None:
+    open_form(world)
+    published(alice, "Reset your password")
+    page = text_of(guest.post("/forms/acme/", {"subject": "My password"}))
+    assert 'href="/help/acme/1-reset-your-password/"' in page
+    assert 'data-suggest-articles="/help/acme/suggest/"' in page
 
 
 def test_articles_are_suggested_while_somebody_writes(alice: TenantContext, guest: Client) -> None:

@@ -280,7 +280,7 @@ def commit(tenant: TenantContext, build: Callable[[], ReadChange | None], *, dep
 
     def with_role() -> ReadChange | None:
         built = build()
-        if built is not None:
+        if built is not None and tenant.user_id:  # a command is nobody's
             member_changes.require_role(built[0], tenant)
         return built
 

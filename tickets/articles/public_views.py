@@ -19,6 +19,8 @@ from tickets.articles.catalogue import Catalogue
 from tickets.outside import looks, pages
 from tickets.outside.guest_access import by_name
 from tickets.outside.looks import Looks
+from tickets.public_form import form_settings
+from tickets.public_form.form_settings import FormSettings
 
 _TYPED: Final = 400  # characters of a query
 
@@ -28,8 +30,8 @@ _TYPED: Final = 400  # characters of a query
 def help_home(request: GuestRequest, slug: str) -> HttpResponse:
     """List the public articles by section, or those that `?q=` finds."""
     desk, typed = request.desk, request.GET.get("q", "").strip()[:_TYPED]
-    known, shown = _read(desk)
-    values: dict[str, Any] = {"slug": slug, "q": typed, "hits": [], "suggested": [], "groups": []}
+    known, (shown, has_form) = alongside(partial(_catalogue, desk), aside=partial(_settings, desk))
+    values: dict[str, Any] = {"slug": slug, "has_form": has_form, "q": typed, "hits": [], "suggested": [], "groups": []}
     if typed:
         values["hits"] = presenters.public_hits(_found(known, desk, typed), slug)
         values["suggested"] = [] if values["hits"] else presenters.public_cards(suggest_from(known, typed), slug)
@@ -38,13 +40,18 @@ def help_home(request: GuestRequest, slug: str) -> HttpResponse:
     return pages.page(request, "help/home.html", values, looks=shown)
 
 
-def _read(desk: TenantContext) -> tuple[Catalogue, Looks]:
-    """Read the public articles and the looks at the same time. Raises NotFound for a desk that has no public article:
-    nobody learns that there is such a desk."""
-    known, shown = alongside(partial(catalogue.read, desk, public=True), aside=partial(looks.looks_of, desk))
+def _catalogue(desk: TenantContext) -> Catalogue:
+    """Read the public articles. Raises NotFound for a desk that has none: nobody learns that there is such a desk."""
+    known = catalogue.read(desk, public=True)
     if not known.cards:
         raise NotFound
-    return known, shown
+    return known
+
+
+def _settings(desk: TenantContext) -> tuple[Looks, bool]:
+    """Read the looks, and whether the public form is open: one BatchGetItem."""
+    of_looks, of_form = desk.repository.get_all([looks.wanted(desk), form_settings.wanted(desk)])
+    return Looks.of(desk, of_looks), FormSettings.of(of_form).is_on
 
 
 def _found(known: Catalogue, desk: TenantContext, typed: str) -> list[ArticleHit]:
@@ -62,23 +69,23 @@ def help_article(request: GuestRequest, slug: str, number: int, words: str = "")
     One request, besides finding the desk.
     """
     desk = request.desk
-    stored_looks, item, centre = desk.repository.get_all(
-        [looks.wanted(desk), articles.wanted(desk, number), catalogue.wanted(desk)], consistent=True
-    )
+    wanted = [looks.wanted(desk), form_settings.wanted(desk), articles.wanted(desk, number), catalogue.wanted(desk)]
+    of_looks, of_form, item, centre = desk.repository.get_all(wanted, consistent=True)
     article = articles.for_guests(item)
     values = {
         "slug": slug,
+        "has_form": FormSettings.of(of_form).is_on,
         "article": presenters.shown(article, catalogue.sections_of(centre) if centre else ()),
         "canonical": absolute_url(request, presenters.public_url(slug, int(article.number), article.title)),
     }
-    return pages.page(request, "help/article.html", values, looks=Looks.of(desk, stored_looks))
+    return pages.page(request, "help/article.html", values, looks=Looks.of(desk, of_looks))
 
 
 @by_name
 @require_safe
 def help_suggest(request: GuestRequest, slug: str) -> HttpResponse:
     """Offer articles for what somebody writes in the form: a piece of a page, empty where none fits."""
-    known, shown = _read(request.desk)
+    known, shown = alongside(partial(_catalogue, request.desk), aside=partial(looks.looks_of, request.desk))
     found = suggest_from(known, request.GET.get("q", ""))
     with pages.language(request, shown):
         answer = render(request, "help/_suggested.html", {"suggested": presenters.public_cards(found, slug)})

@@ -30,7 +30,7 @@ from tickets.desk.history import TicketItems, collection
 from tickets.outside import looks
 from tickets.public_form import form_settings
 from tickets.requesters import requesters
-from tickets.seeding import cast
+from tickets.seeding import cast, help_articles
 from tickets.seeding.cast import Accounts, CastDesk, ensure_tenant
 from tickets.seeding.content import invent
 from tickets.seeding.stored import SOURCE, SeedItem
@@ -141,7 +141,7 @@ def _write_contacts(tenant: TenantContext, desk: CastDesk, day: date) -> None:
 
 
 def _open_public_form(tenant: TenantContext, desk: CastDesk) -> None:
-    """Open the desk's public form, if it is one of those that have some. Leaves what people have set up."""
+    """Open the desk's public form and write its articles, if it has some. Leaves what people have set up."""
     chosen = _PUBLIC_FORMS.get(desk.slug)
     if chosen is None:
         return
@@ -152,6 +152,7 @@ def _open_public_form(tenant: TenantContext, desk: CastDesk) -> None:
     now = form_settings.read(person)
     if not now.version:
         form_settings.change(person, values={**asdict(now), "is_on": True}, version=0, by=by)
+    help_articles.write(person, desk.slug, by=by)
 
 
 def _reserve(repository: Store, record: SeedItem | None, *, tickets: int, users: int, day: date) -> SeedItem:
