@@ -31,7 +31,8 @@ log = logging.getLogger("pooldesk.delivery")
 # A poll is not cancelled, so stopping takes as long; and each is paid for.
 POLL_SECONDS: Final = 5
 # That what runs may take to finish, longer than any delivery; what hangs is seen again by others.
-STOP_SECONDS: Final = message_handling.DELIVERY_SECONDS + 5
+# Less than service managers wait. A delivery that takes longer is made again by another worker.
+STOP_SECONDS: Final = 16.0
 # What is over its tenant's cap waits here for so long, since a unit is often free again soon; then others may have it.
 ASIDE_SECONDS: Final = 0.5
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0  # seconds, while the queues are away

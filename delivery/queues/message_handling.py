@@ -37,7 +37,7 @@ log = logging.getLogger("pooldesk.delivery")
 
 MOST_BEGINNINGS: Final = 3
 MOST_STRIKES: Final = 6  # receives that ended badly, begun or not; more are not waited for
-DELIVERY_SECONDS: Final = 30.0  # that a delivery may take; whoever delivers cuts it off
+DELIVERY_SECONDS: Final = 15.0  # that a delivery may take; whoever delivers cuts it off
 AWAY_SECONDS: Final = 5  # until the same is tried again where the database is away, or something was struck
 # More often than this a message is not passed on; its row is due at once and brings a new one. Times the longest pause
 # it stays well within outbox_rows.CERTAINLY_ANSWERED.

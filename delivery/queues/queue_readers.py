@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -190,9 +191,10 @@ class QueueReaders:
     def stop(self, *, seconds: float) -> bool:
         """Finish what is being taken up. Return whether all of it has ended within the time."""
         self._stopping.set()
+        deadline = time.monotonic() + seconds
         for thread in self._threads:
             if thread.ident is not None:
-                thread.join(seconds)
+                thread.join(max(0.0, deadline - time.monotonic()))
         return not any(thread.is_alive() for thread in self._threads)
 
     def _run(self, queue: str, receiving: threading.Lock) -> None:

@@ -7,7 +7,9 @@ and with it those of the tenants that have this table to themselves.
 from __future__ import annotations
 
 import json
+import os
 import signal
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -29,6 +31,7 @@ from portal.streams.poller_fleet import PollerFleet
 
 METRICS_SECONDS: Final = 10.0
 LOOK_SECONDS: Final = 0.2  # between two looks at whether to end
+STOP_SECONDS: Final = 19.0  # within which a process has ended, whatever it does; service managers wait for 20 to 30
 
 
 class WorkerCommand(PortalCommand):
@@ -37,6 +40,8 @@ class WorkerCommand(PortalCommand):
     signals = 0
     started = said_at = 0.0  # by the monotonic clock
     metrics_seconds = METRICS_SECONDS
+    _giving_up: threading.Timer | None = None
+    drain_seconds = 0.0  # that the command goes on for after a signal, because somebody wants it to
     # What such a process is called among those that tell who is noisy, and as what it writes that; none tells nothing.
     noise: ClassVar[tuple[str, Role] | None] = None
 
@@ -62,6 +67,8 @@ class WorkerCommand(PortalCommand):
         finally:
             if self.noise:
                 reporting.stop()
+            if self._giving_up is not None:
+                self._giving_up.cancel()
             for number, handler in before.items():
                 signal.signal(number, handler)
 
@@ -90,6 +97,16 @@ class WorkerCommand(PortalCommand):
 
     def _note_signal(self, number: int, frame: FrameType | None) -> None:
         self.signals += 1
+        if self.signals == 1:
+            self._giving_up = threading.Timer(self.drain_seconds + STOP_SECONDS, self._give_up)
+            self._giving_up.daemon = True
+            self._giving_up.start()
+
+    def _give_up(self) -> None:
+        """End though something is at work that does not end. It is done again, as after a kill."""
+        self.stderr.write(f"Something did not end within {STOP_SECONDS:g} s of the signal; it is done again.")
+        self.stderr.flush()
+        os._exit(1)
 
 
 class FollowCommand(WorkerCommand):
@@ -129,7 +146,7 @@ class FollowCommand(WorkerCommand):
         return nullcontext()
 
     def work(self, options: dict[str, Any]) -> None:
-        self._options, self._asked_at = options, 0.0
+        self._options, self._asked_at, self.drain_seconds = options, 0.0, options["drain"]
         self._poller = self.poller(lease_seconds=options["lease"])
         small = {"threads": poller_fleet.THREADS, "idle_seconds": poller_fleet.IDLE_SECONDS}
         self._fleet = PollerFleet(self.table, partial(self.poller, lease_seconds=options["lease"], **small))

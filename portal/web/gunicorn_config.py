@@ -18,6 +18,7 @@ threads = env.int("WEB_THREADS", default=8)
 worker_connections = 800
 # One process loads the portal and the others are forked from it: they start at once, and share what does not change.
 preload_app = True
+graceful_timeout = 20  # seconds that a worker has to answer what clients have begun to send; they are killed then
 control_socket_disable = True  # it would lie in the home directory, for whoever may write there
 
 if env.str("LOG_FORMAT", default="line" if env.bool("DEBUG", default=False) else "json") == "json":

@@ -12,7 +12,7 @@ from delivery.queues.queue_transport import Depth
 from portal.dynamo.store import Store
 from portal.faults import fault_board
 from portal.load.measurement import NoiseTally
-from portal.logs import fault_notes
+from portal.logs import fault_notes, request_id
 from portal.logs.fault_notes import FaultNotes
 from tenants.audit_trail.recording import SYSTEM
 from tests.browser.conftest import NewPage, Witness, sign_in
@@ -97,7 +97,8 @@ def noise(world: World) -> None:
 @pytest.fixture
 def errors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fault_notes, "notes", FaultNotes())
-    fail(ZeroDivisionError, times=3)
+    with request_id.following(request_id.new()):
+        fail(ZeroDivisionError, times=3)
     fail(LookupError)
     fault_board.write("web", "platform")
 

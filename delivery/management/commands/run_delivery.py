@@ -57,7 +57,7 @@ class Command(WorkerCommand):
                 readers.start()
                 self._run(consumer)
             finally:
-                ended = all([consumer.stop(), readers.stop(seconds=STOP_SECONDS)])
+                ended = _stop(consumer, readers)
         self.say(consumer.report())
         if consumer.failed.is_set():
             raise CommandError("A part of the worker ended by an error; the log has it.")
@@ -69,3 +69,11 @@ class Command(WorkerCommand):
             time.sleep(LOOK_SECONDS)
             if self.must_speak:
                 self.say(consumer.report())
+
+
+def _stop(consumer: Consumer, readers: QueueReaders) -> bool:
+    """Stop both at the same time. Return whether all that they did has ended within STOP_SECONDS."""
+    deadline = time.monotonic() + STOP_SECONDS
+    readers.stop(seconds=0)
+    ended = consumer.stop(seconds=STOP_SECONDS)
+    return readers.stop(seconds=deadline - time.monotonic()) and ended
