@@ -86,6 +86,7 @@ _letter_pages = [
     path("<str:letter>/original/", letter_views.original_letter, name="letter_original"),
     path("<str:letter>/raw/", letter_views.raw_letter, name="letter_raw"),
     path("<str:letter>/file/", letter_views.file_letter, name="letter_file"),
+    path("<str:letter>/block/", letter_views.block_sender, name="letter_block"),
     path("<str:letter>/discard/", letter_views.discard_letter, name="letter_discard"),
 ]
 

@@ -40,7 +40,7 @@ PAGES = {
         f"{ARTICLES}new/", f"{ARTICLES}options/", VERSION, f"{VERSION}restore/",
         *(f"{ARTICLE}{act}/" for act in ("edit", "publish", "withdraw", "versions")),
         LETTERS, f"{LETTERS}waiting/", f"{LETTERS}held/file/", LETTER,
-        *(f"{LETTER}{act}/" for act in ("original", "raw", "file", "discard")),
+        *(f"{LETTER}{act}/" for act in ("original", "raw", "file", "discard", "block")),
         "tickets/new/", "tickets/files/", "tickets/bulk/", "tickets/bulk/undo/", "tickets/dashboard/",
         "tickets/people/names/",
         *(f"{TICKET}{change}/" for change in ("comment", "edit", "change", "assign", "requester", "links/end")),

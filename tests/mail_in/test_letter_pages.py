@@ -14,6 +14,7 @@ from tests.support.letters_in import come_in, drain, letter, objects, post, rows
 from tests.support.world import World
 from tickets.letters import filing, ledger, reconciling, stored
 from tickets.letters.stored import INCOMING, LETTERS_QUEUE
+from tickets.replies import mail_settings
 from tickets.replies.stored import WAITING, WaitingCountItem
 
 HTML = (
@@ -226,3 +227,60 @@ def test_looking_for_letters_counts_those_that_wait_anew(mail: World) -> None:
     assert "The number of letters that wait was put right." in page
     assert "was put right" not in text_of(alice.send("/acme/letters/reconcile/", {}, follow=True))
     assert shown_count(alice.get("/acme/letters/")) == "1"
+
+
+@pytest.mark.parametrize(
+    ("raw", "verdicts", "sentence"),
+    [
+        (letter(sender="nobody at all"), {}, "It cannot be filed. Download it, and open a ticket by hand."),
+        (letter(), {"virus": "FAIL"}, "It cannot be filed. Discard it."),
+    ],
+)
+def test_a_letter_of_which_nothing_makes_a_ticket_says_so_and_offers_no_button(
+    mail: World, raw: bytes, verdicts: dict[str, str], sentence: str
+) -> None:
+    come_in(raw, **verdicts)
+    page = text_of(mail.browser("bob").get(f"/acme/letters/{digest(mail)}/"))
+    assert sentence in page
+    assert "File it" not in page
+    assert "Discard it" in page
+
+
+def test_a_sender_is_blocked_from_the_page_of_a_letter_with_a_row_in_the_trail(mail: World) -> None:
+    come_in(letter(), spam="FAIL")
+    bob, address = mail.browser("bob"), f"/acme/letters/{digest(mail)}/"
+    assert "Block zoe@customer.example" in text_of(bob.get(address))
+    page = text_of(bob.send(f"{address}block/", {}, follow=True))
+    assert "zoe@customer.example is blocked" in page
+    assert "was blocked already" in text_of(bob.send(f"{address}block/", {}, follow=True))
+    come_in(letter(message_id="<2@customer.example>", body="Again."))
+    assert rows(mail)[0].reason == "The desk has blocked its sender."
+    assert "blocked" in text_of(mail.browser("alice").get("/acme/desk/audit/"))
+
+
+def test_a_sender_is_blocked_from_their_comment_on_a_ticket(mail: World) -> None:
+    come_in(letter())
+    bob = mail.browser("bob")
+    page = bob.get("/acme/tickets/1/").content.decode()
+    (address,) = re.findall(r'form="block" formaction="([^"]+)"', page)
+    answer = bob.send(address, {"from_ticket": "1"}, follow=True)
+    assert answer.redirect_chain[-1][0].endswith("/acme/tickets/1/")
+    assert "zoe@customer.example is blocked" in text_of(answer)
+    assert "Block this sender" not in text_of(mail.browser("vera").get("/acme/tickets/1/"))
+
+
+@pytest.mark.parametrize("sender", ["alice@example.com", "acme@desk.localhost"])
+def test_an_address_of_a_member_or_of_the_desk_itself_is_not_blocked(mail: World, sender: str) -> None:
+    come_in(letter(sender=sender, message_id="<m@example.com>"), sender=sender)
+    bob, address = mail.browser("bob"), f"/acme/letters/{digest(mail)}/"
+    bob.get(address)
+    assert "an address of the desk or of a member" in text_of(bob.send(f"{address}block/", {}, follow=True))
+    assert mail_settings.read(mail.context("bob", "acme")).blocked == ()
+
+
+def test_a_full_list_of_blocked_senders_says_so(mail: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mail_settings, "LIST_LIMIT", 0)
+    come_in(letter())
+    bob, address = mail.browser("bob"), f"/acme/letters/{digest(mail)}/"
+    bob.get(address)
+    assert "Enter at most 0 addresses." in text_of(bob.send(f"{address}block/", {}, follow=True))

@@ -283,6 +283,21 @@ def test_a_ticket_of_a_member_has_no_requester_beside_it(alice: TenantContext, b
     assert 'id="requester"' not in text_of(bob.get(f"/tickets/{number}/"))
 
 
+def test_the_comment_form_learns_that_mail_does_not_reach_the_requester(
+    alice: TenantContext, ada: Requester, bob: Browser
+) -> None:
+    creating.create(alice, title="First", requester=ada)
+    page = bob.get(f"{page_of(ada)}beside/1/", HTTP_HX_REQUEST="true").content.decode()
+    assert "not</b> mailed" not in page
+    for address in ada.addresses:
+        bounced_addresses.note(alice, address, "Nobody has this mailbox.")
+    page = bob.get(f"{page_of(ada)}beside/1/", HTTP_HX_REQUEST="true").content.decode()
+    assert 'id="letter-to" hx-swap-oob="true"' in page
+    assert "not</b> mailed" in page
+    assert "Nobody has this mailbox." in page
+    assert 'id="letter-to"' in bob.get(bob.at_desk("/tickets/1/")).content.decode()
+
+
 # --- costs ---
 
 

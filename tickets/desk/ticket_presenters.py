@@ -195,16 +195,18 @@ def timeline_entry(item: ActivityItem, *, is_agent: bool = False) -> TimelineEnt
         changes=changes,
         delivery=delivery_line(item) if of.get("delivery") else None,
         files=file_lines(owner[1], of["files"]) if owner else [],
-        letter=letter_line(of["letter"], is_agent=is_agent) if of.get("letter") else None,
+        letter=letter_line(of["letter"], is_agent=is_agent, author=of["author"]) if of.get("letter") else None,
     )
 
 
-def letter_line(kept: Any, *, is_agent: bool) -> dict[str, Any] | None:
-    """Return what a description or comment shows of the letter that it came as. Agents find the letter itself."""
+def letter_line(kept: Any, *, is_agent: bool, author: str) -> dict[str, Any] | None:
+    """Return what a description or comment shows of the letter that it came as. Agents find the letter itself, and can
+    block its sender if that is somebody outside the desk."""
     if not kept:
         return None
     of: dict[str, Any] = kept.as_dict()
     marks = of.get("marks", [])
+    can_block = is_agent and "digest" in of and stored.is_requester(author)
     return {
         "warnings": [*letter_texts.warnings(marks)],
         "verdicts": [one for one in letter_texts.values(marks, letter_texts.VERDICT) if not one.endswith(" PASS")],
@@ -214,6 +216,7 @@ def letter_line(kept: Any, *, is_agent: bool) -> dict[str, Any] | None:
         "remarks": letter_texts.values(marks, letter_texts.REMARK),
         "way": "By mail" if "digest" in of else "By the public form",
         "url": reverse("tickets:letter", args=[of["digest"]]) if is_agent and "digest" in of else "",
+        "block_url": reverse("tickets:letter_block", args=[of["digest"]]) if can_block else "",
     }
 
 
@@ -241,7 +244,7 @@ def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: boo
             for file in files or ()
         ),
         "attached": FIELD,
-        "letter": letter_line(stored.letter, is_agent=tenant.is_agent),
+        "letter": letter_line(stored.letter, is_agent=tenant.is_agent, author=summary.requester),
     }
 
 

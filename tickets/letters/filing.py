@@ -228,7 +228,7 @@ def _refuse(case: _Case) -> None:
     """Raise Stays for a letter that nobody wrote, that must not be filed, or that a person has to look at first."""
     letter, verdicts = case.letter, case.envelope.verdicts
     if verdicts.get("virus") == envelope.FAIL:
-        raise Stays(ledger.REFUSED, "A virus was found in it.")
+        raise Stays(ledger.REFUSED, ledger.VIRUS)
     if case.approved:
         _find_sender(case)
         return
@@ -289,7 +289,7 @@ def _find_sender(case: _Case) -> None:
         case.sender, case.name = other.address, other.name
         case.item.sender = other.address  # whom the ledger counts, and finds for a person who is forgotten
     if not requester_addresses.is_address(case.sender):
-        raise Stays(ledger.REFUSED, "It has no address of a sender, so that nobody could be answered.")
+        raise Stays(ledger.REFUSED, ledger.NO_SENDER)
 
 
 def _is_ours(case: _Case, address: str) -> bool:

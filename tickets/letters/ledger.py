@@ -23,6 +23,8 @@ from tickets.ticket import stored as tickets
 FILED, AUTOMATIC, REFUSED, WAITING, DISCARDED = "filed", "automatic", "refused", "waiting", "discarded"
 HELD = "held"  # it waits because too many came at once
 OPEN: Final = (REFUSED, WAITING, HELD)  # somebody may still file or discard them
+NO_SENDER: Final = "It has no address of a sender, so that nobody could be answered."
+VIRUS: Final = "A virus was found in it."
 CLOSED: Final = "This letter was filed or discarded meanwhile."
 _END: Final = "9"  # sorts behind all moments
 _LETTER, _COUNT = "letter", "waiting letters"  # the names of members of a transaction

@@ -53,7 +53,8 @@ def letter(item: LetterItem) -> dict[str, Any]:
         "id": digest,
         "has_original": bool(item.object),
         "is_open": item.state in ledger.OPEN,
-        "is_too_large": int(item.size) > SIZE_LIMIT,
+        "cannot_be_filed": _cannot_be_filed(item),
+        "can_be_blocked": bool(item.sender) and item.reason != ledger.NO_SENDER,
         "sent_by": item.sent_by,
         "sent_to": list(item.sent_to),
         "verdicts": [
@@ -62,6 +63,15 @@ def letter(item: LetterItem) -> dict[str, Any]:
             if name in verdicts
         ],
     }
+
+
+def _cannot_be_filed(item: LetterItem) -> str:
+    """Return what a person can do with a letter that nothing makes a ticket of, "" where that is possible."""
+    if item.reason == ledger.VIRUS:
+        return "It cannot be filed. Discard it."
+    if int(item.size) > SIZE_LIMIT or item.reason == ledger.NO_SENDER:
+        return "It cannot be filed. Download it, and open a ticket by hand."
+    return ""
 
 
 def original(read: Letter, html: str) -> dict[str, Any]:

@@ -10,17 +10,18 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from portal.dynamo import paging
-from portal.errors import NotFound
+from portal.errors import Conflict, Invalid, NotFound
 from portal.mailing import letter_process, letters
 from portal.mailing.letters import Unreadable
 from portal.objects.object_store import ObjectStore
 from portal.web.access import member
 from portal.web.heavy_work import heavy, heavy_to_read
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.request import TenantRequest
+from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.letters import arrival, filing, ledger, presenters, reconciling
 from tickets.letters.stored import LetterItem, raw_key
+from tickets.replies import mail_settings
 
 PAGE_SIZE: Final = 50
 HELD_AT_ONCE: Final = 500  # letters that one press of the button files
@@ -143,6 +144,25 @@ def discard_letter(request: TenantRequest, letter: str) -> HttpResponse:
     else:
         messages.success(request, "Discarded. The list of all letters still has it.")
     return redirect("tickets:letters_waiting")
+
+
+@member(Role.AGENT)
+@require_POST
+def block_sender(request: TenantRequest, letter: str) -> HttpResponse:
+    """Block the sender of a letter, from its own page or from the ticket that it became."""
+    item = _letter(request, letter)
+    try:
+        is_new = mail_settings.block(request.tenant, item.sender, by=actor_of(request))
+    except (Conflict, Invalid) as error:
+        messages.error(request, error.message)
+    else:
+        blocked = "is blocked: its letters become no tickets" if is_new else "was blocked already"
+        messages.success(
+            request, f"{item.sender} {blocked}. Admins can undo this in the settings of the desk\u2019s mail."
+        )
+    if "from_ticket" in request.POST and int(item.number):
+        return redirect("tickets:ticket", int(item.number))
+    return redirect("tickets:letter", letter)
 
 
 @member(Role.ADMIN)

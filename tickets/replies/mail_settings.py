@@ -15,7 +15,7 @@ from portal.errors import Conflict, Invalid
 from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.membership import member_changes
+from tenants.membership import member_changes, members
 from tenants.tenancy.context import TenantContext
 from tickets.replies.stored import HISTORY_CHOICES, LINK_DAYS_CHOICES, SETTINGS, MailSettingsItem
 from tickets.requesters import requester_addresses
@@ -133,6 +133,22 @@ def revoke_links(tenant: TenantContext, *, version: int, by: Actor) -> None:
     now = read(tenant)
     name = "link_generation"
     store(tenant, now, {name: now.link_generation + 1}, version=version, by=by, before={name: now.link_generation})
+
+
+def block(tenant: TenantContext, address: str, *, by: Actor) -> bool:
+    """Take no letters of an address any more, with an audit row; False where the desk takes none already.
+
+    Raises Invalid for what is no address, for one of the desk's own or of a member, and where the list is full; and
+    Conflict as `change` does.
+    """
+    blocked = requester_addresses.normal(address)
+    now = read(tenant)
+    if now.is_blocked(blocked):
+        return False
+    people = members.members_of(tenant.repository)
+    if now.is_own(tenant.slug, blocked) or any(one.email.lower() == blocked for one in people):
+        raise Invalid("This is an address of the desk or of a member. Their letters are not blocked.")
+    return change(tenant, values={"blocked": [*now.blocked, blocked]}, version=now.version, by=by)
 
 
 def store(

@@ -30,6 +30,7 @@ def person(one: Requester) -> dict[str, Any]:
         "url": reverse("tickets:requester", args=[one.id]),
         "created_at": clock.parse(one.created_at) if one.created_at else None,
         "bounced": one.bounced.get(one.address, ""),
+        "is_unreached": bool(one.addresses) and all(address in one.bounced for address in one.addresses),
     }
 
 
