@@ -17,7 +17,7 @@ from typing import Any, Final
 from delivery.outbox.stored import OUTBOX
 from delivery.queues.limits import HANGS_SECONDS
 from delivery.queues.queue_transport import ATTRIBUTES, BATCH, NAME
-from portal.deployment import parts, template
+from portal.deployment import object_bucket, parts, template
 from portal.deployment.parts import NOT_GIVEN, FunctionPart, StackPart, arn, declare, needs, resource
 
 Json = dict[str, Any]
@@ -136,6 +136,7 @@ _DELIVERY: Final = FunctionPart(
         "EMAIL_URL": EMAIL_URL,
         "DEFAULT_FROM_EMAIL": {"Ref": "DefaultFromEmail"},
         "MAIL_BUCKET": {"Ref": parts.BUCKET},
+        "FILE_SCANNER": {"Ref": object_bucket.SCANNER},
         "MAIL_DOMAIN": MAIL_DOMAIN,
     },
 )

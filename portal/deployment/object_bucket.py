@@ -24,6 +24,7 @@ PARAMETER: Final[Json] = {
         "AllowedPattern": "https?://[A-Za-z0-9.:-]+",
     }
 }
+SCANNER: Final = "FileScanner"  # the parameter that says who scans files
 UNATTACHED: Final = ("pooldesk", "unattached")  # the tag of a file that no ticket shows
 
 

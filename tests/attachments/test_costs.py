@@ -8,10 +8,12 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+import urllib3
 
 from portal.dynamo import meter
 from portal.objects import object_store
-from tests.attachments.conftest import PNG
+from portal.objects.object_store import UploadForm
+from tests.attachments.conftest import PNG, send
 from tests.support.world import World
 from tickets.attachments import attachments, downloads
 from tickets.desk import commenting, timelines
@@ -68,3 +70,27 @@ def test_a_ticket_with_files_is_one_query_and_a_download_one_read(
     downloads.address_of(bob, 1, file.id)
     assert [call.operation for call in bill.calls] == ["Query", "GetItem"]
     assert not asked
+
+
+def test_no_step_of_a_file_brings_its_content_through_the_portal(world: World) -> None:
+    """The ways on which it does are said in docs/files.md: a form without JavaScript, and all files as one zip."""
+    world.tickets("acme", 1)
+    bob, browser, content = world.context("bob", "acme"), world.browser("bob"), PNG + bytes(1_000_000)
+    carried: list[tuple[str, object]] = []
+    call = object_store.ObjectStore._call
+
+    def carrying(self: Any, operation: str, **params: Any) -> Any:
+        carried.append((operation, params.get("Range", "") or len(params.get("Body", b""))))
+        return call(self, operation, **params)
+
+    with patch.object(object_store.ObjectStore, "_call", carrying):
+        told = browser.send("/tickets/files/", {"name": "a.png", "size": str(len(content))}).json()
+        assert send(UploadForm(told["url"], told["fields"]), content)[0] == 204
+        data = {"body": "", "request_id": "0" * 32, "files": [told["id"]]}
+        assert browser.send("/tickets/1/comment/", data).status_code == 302
+        browser.get("/tickets/1/")
+        got = urllib3.request("GET", browser.get(f"/tickets/1/files/{told['id']}/")["Location"])
+        browser.get(f"/tickets/1/files/{told['id']}/preview/")
+    assert got.data == content
+    assert carried == [("GetObject", "bytes=0-4095"), ("CopyObject", 0), ("GetObject", "bytes=0-4095")]
+    assert attachments.usage(bob).count == 1

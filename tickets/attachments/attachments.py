@@ -12,7 +12,7 @@ import random
 import time
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -338,6 +338,13 @@ def check_ticket(count: int, size: int, files: Sequence[FileRef]) -> None:
         raise Invalid(f"A ticket can have at most {MOST_OF_TICKET} files.", field="files")
     if size + sum(file.size for file in files) > TICKET_BYTES:
         raise Invalid(f"The files of a ticket can have at most {TICKET_BYTES // 1_000_000} MB.", field="files")
+
+
+def rename(tenant: TenantContext, transaction: Transaction, files: Iterable[FileMap]) -> None:
+    """Add to a transaction that files of tickets have these names from then on, as their entries list them."""
+    for file in files:
+        item = FileItem(tenant.repository.key(stored.files, stored.bucket_of(file.id)), stored.file(file.id))
+        transaction.update(item, [FileItem.name.set(file.name)], condition=FileItem.pk.exists())
 
 
 def have_pictures(files: Sequence[FileRef]) -> bool:

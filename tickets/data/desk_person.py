@@ -318,7 +318,7 @@ def items_of(tenant: TenantContext, number: int) -> list[Raw]:
 
 def texts_of(raw: Raw) -> dict[str, str]:
     """Return the texts of an item of a ticket that people wrote, by the names of their attributes."""
-    names = _WRITTEN.get(raw["sk"]["S"], ("body", DESCRIPTION.kept_as))
+    names = _WRITTEN.get(raw["sk"]["S"], ("body", "verb", DESCRIPTION.kept_as))
     return {name: _text(raw, name) for name in names}
 
 
@@ -333,6 +333,17 @@ def letter_texts_of(raw: Raw) -> dict[str, str | list[str]]:
 def tags_of(raw: Raw) -> list[str]:
     """Return the tags of a ticket's summary, none of any other item."""
     return [str(tag["S"]) for tag in raw.get("tags", {}).get("L", ())]
+
+
+def files_in(number: int, raw: Raw) -> Iterator[PersonalPlace]:
+    """Yield the files of a description or a comment that the person wrote. Their contents stay."""
+    for file in file_names_of(raw):
+        yield PersonalPlace("a file of theirs", number, raw["sk"]["S"], excerpt=file, stays=True)
+
+
+def file_names_of(raw: Raw) -> list[str]:
+    """Return the names of the files of a description or a comment."""
+    return [str(one["M"]["name"]["S"]) for one in raw.get("files", {}).get("L", ())]
 
 
 def copied_to(raw: Raw) -> list[str]:
@@ -378,6 +389,7 @@ def places(person: DeskPerson, names: Collection[str], number: int, raw: Raw) ->
         yield PersonalPlace(_SETS[name], number, sort)
     if person.is_who(_text(raw, "author")):
         yield PersonalPlace(f"author: {_text(raw, 'kind')}", number, sort)
+        yield from files_in(number, raw)
     if letter_to(person, raw):
         yield PersonalPlace(LETTER_TO_THEM, number, sort)
     for field, kind in CHANGED.items():
@@ -394,6 +406,7 @@ def places(person: DeskPerson, names: Collection[str], number: int, raw: Raw) ->
     }
     shown = {f"{name}_name": _text(raw, f"{name}_name") for name in others_shown(person, raw)}
     tags = {"tags": ", ".join(tags_of(raw)), "copies of a letter": ", ".join(copied_to(raw))}
+    tags["names of files"] = ", ".join(file_names_of(raw))
     tags |= {
         f"letter, {name}": text if isinstance(text, str) else "\n".join(text)
         for name, text in letter_texts_of(raw).items()

@@ -25,13 +25,15 @@ from tenants.membership import member_changes, members
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.stored import TenantItem
+from tickets.attachments import attachments
+from tickets.attachments.stored import listed
 from tickets.data import beside_tickets, desk_person
 from tickets.data.beside_tickets import CHANGED, NewName
 from tickets.data.desk_person import Advance, DeskPerson, PersonalPlace, Raw
 from tickets.data.person_finding import PersonFound
 from tickets.letters import ledger
 from tickets.ticket import stored
-from tickets.ticket.stored import ActivityItem, ChangeMap, DetailItem, SummaryItem
+from tickets.ticket.stored import ActivityItem, ChangeMap, DetailItem, FileMap, SummaryItem
 from tickets.verification.recount import last_number
 
 _MEMBERS: Final = 40  # of one transaction beside the summary
@@ -53,8 +55,7 @@ class ReplacedItem:
 
     @property
     def model(self) -> Any:
-        sort = self.raw["sk"]["S"]
-        return {stored.SUMMARY: SummaryItem, stored.DETAIL: DetailItem}.get(sort, ActivityItem)
+        return _model_of(self.raw)
 
     @cached_property
     def size(self) -> int:
@@ -68,6 +69,10 @@ class ReplacedItem:
         model = self.model
         actions = [_action(getattr(model, name), value) for name, value in self.values.items()]
         return model(self.raw["pk"]["S"], self.raw["sk"]["S"]), actions
+
+
+def _model_of(raw: Raw) -> Any:
+    return {stored.SUMMARY: SummaryItem, stored.DETAIL: DetailItem}.get(raw["sk"]["S"], ActivityItem)
 
 
 def _action(attribute: Any, value: Any) -> Action:
@@ -93,10 +98,11 @@ def replaced(new: NewName, raw: Raw) -> ReplacedItem | None:
 
 def first_of(items: list[ReplacedItem]) -> tuple[list[ReplacedItem], list[ReplacedItem]]:
     """Return the first items, as many as one transaction takes, and the others."""
-    size = many = 0
+    size = many = members = 0
     for one in items[:_MEMBERS]:
         size += one.size
-        if many and size > _BYTES:
+        members += 1 + len(one.values.get("files", ()))
+        if many and (size > _BYTES or members > _MEMBERS):
             break
         many += 1
     return items[:many], items[many:]
@@ -146,6 +152,10 @@ def _written(new: NewName, raw: Raw, name: str) -> Iterator[tuple[str, Any]]:
     tags = desk_person.tags_of(raw)
     if (new_tags := [new.person.mail.replaced(tag, _tag(name)) for tag in tags]) != tags:
         yield "tags", [*dict.fromkeys(new_tags)]
+    files = desk_person.file_names_of(raw)
+    if (new_files := [new.person.mail.replaced(file, name) for file in files]) != files:
+        item = _model_of(raw).from_raw_data(raw)
+        yield "files", [listed(one, name=file) for one, file in zip(item.files, new_files, strict=True)]
     copies = desk_person.copied_to(raw)
     if (others_copied := [one for one in copies if not new.person.mail.is_in(one)]) != copies:
         yield "cc", others_copied
@@ -179,7 +189,7 @@ def _text(raw: Raw, name: str) -> str:
 def _stored(value: Any) -> Any:
     """Return a value as an attribute takes it."""
     if isinstance(value, list):
-        return [one if isinstance(one, str) else ChangeMap(**one) for one in value]  # type: ignore[no-untyped-call]
+        return [one if isinstance(one, str | FileMap) else ChangeMap(**one) for one in value]  # type: ignore[no-untyped-call]
     return value
 
 
@@ -187,6 +197,8 @@ def _typed(value: Any) -> Raw:
     """Return a value as DynamoDB gives it."""
     if isinstance(value, str):
         return {"S": value}
+    if isinstance(value, FileMap):
+        return {"M": value.serialize(value)}
     if isinstance(value, dict):
         return {"M": {name: _typed(one) for name, one in value.items()}}
     return {"L": [_typed(one) for one in value]}
@@ -383,6 +395,7 @@ def _erase_some(tenant: TenantContext, number: int, done: Erasure) -> bool:
     transaction = Transaction()
     for one in some:
         transaction.update(*one.update, condition=_as_read(one.model, one.raw))
+        attachments.rename(tenant, transaction, one.values.get("files", ()))
     if summary:
         # Whatever of the ticket is replaced raises its version: a form that was opened before, and another erasure
         # that has read the ticket already, would otherwise write back what they hold.
@@ -403,8 +416,8 @@ def _erase_some(tenant: TenantContext, number: int, done: Erasure) -> bool:
 
 
 def _as_read(model: Any, raw: Raw) -> Any:
-    """Return the condition that an item is as it was read. Nothing but an erasure changes an entry of the history, and
-    that raises the version."""
+    """Return the condition that an item is as it was read. Nothing but an erasure, which raises the version, and what
+    becomes of its files changes an entry of the history."""
     item = model.from_raw_data(raw)
     if model is SummaryItem:
         return (
@@ -413,6 +426,7 @@ def _as_read(model: Any, raw: Raw) -> Any:
             & (SummaryItem.raised_at == item.raised_at if item.raised_at else SummaryItem.raised_at.does_not_exist())
             & (SummaryItem.resolver == item.resolver)
         )
+    files = model.files == list(item.files) if item.files else model.files.does_not_exist()
     if model is DetailItem:
-        return DetailItem.description == item.description
-    return ActivityItem.at == item.at
+        return (DetailItem.description == item.description) & files
+    return (ActivityItem.at == item.at) & files

@@ -34,7 +34,8 @@ class PersonFound:
     """Hold what was found in the tickets up to the number `reached`, of `last`, and at the end beside the tickets.
 
     `tickets` is how many of them have a place. `kinds` counts the places in them by kind, those of texts under "text".
-    `beside` and `beside_texts` have the places outside of tickets as they are shown, `stays` what no erasure replaces.
+    `beside` and `beside_texts` have the places outside of tickets as they are shown, `stays` what no erasure replaces,
+    and `files` the first files that the person sent, which stay too.
     `names` are those by which the desk knows the person, `others` those of assignees that its histories tell of
     beside. `mentions` are the first texts with the address, as (ticket number, kind, excerpt).
     """
@@ -48,6 +49,7 @@ class PersonFound:
     beside: list[str] = field(default_factory=list)
     beside_texts: list[str] = field(default_factory=list)
     stays: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
     mentions: list[tuple[int, str, str]] = field(default_factory=list)
@@ -129,8 +131,14 @@ class PersonFound:
         told = {name for raw in items for name in desk_person.people_told(raw, "before", "after")}
         self.others = sorted(told.union(self.others).difference(self.names))
         found = [place for raw in items for place in desk_person.places(self.person, self.names, number, raw)]
-        self.tickets += bool(found)
-        for place in found:
+        if any(place.kind == "requester" for place in found):  # whose description it is
+            found += [
+                file for raw in items if raw["sk"]["S"] == stored.DETAIL for file in desk_person.files_in(number, raw)
+            ]
+        self.files += [str(place) for place in found if place.stays][: MOST_MENTIONS - len(self.files)]
+        counted = [place for place in found if not place.stays]
+        self.tickets += bool(counted)
+        for place in counted:
             self.kinds[_TEXT if place.is_text else place.kind] += 1
             if place.is_text and len(self.mentions) < MOST_MENTIONS:
                 self.mentions.append((number, place.kind, place.excerpt))
@@ -164,6 +172,7 @@ def go_on(
         places = found.add(number, items)
         if places is None:
             found.reached, found.tickets, found.kinds, found.mentions = 0, 0, Counter(), []
+            found.files = []
             yield None
             if most is None:
                 yield from go_on(tenant, found, advance=advance)

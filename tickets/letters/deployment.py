@@ -37,6 +37,7 @@ _LETTERS: Final = FunctionPart(
     environ={
         "TENANT_ROLE_ARN": arn(template.TENANT),
         "MAIL_BUCKET": {"Ref": BUCKET},
+        "FILE_SCANNER": {"Ref": object_bucket.SCANNER},
         "MAIL_DOMAIN": {"Ref": "MailDomain"},
     },
 )
