@@ -155,7 +155,7 @@ def test_a_loop_on_one_ticket_stops_within_five_letters_too(mail: World) -> None
     assert sum(row.state == ledger.FILED for row in rows(mail)) <= 5
 
 
-NEW = {"sender": "new@customer.example"}
+NEW = {"sender": "New Customer <new@customer.example>"}
 UNCONFIRMED = {"dmarc": "FAIL", "spf": "FAIL"}  # gets no acknowledgement
 RESOLVED = {"X-Ticket": "resolved"}
 
@@ -169,8 +169,8 @@ RESOLVED = {"X-Ticket": "resolved"}
         pytest.param(0, False, {}, UNCONFIRMED, 12, id="a ticket"),
         pytest.param(10, False, {}, UNCONFIRMED, 12 + 11, id="a ticket of 10 KB"),
         pytest.param(0, False, {}, {}, 12 + 3, id="a ticket and its acknowledgement"),
-        pytest.param(0, False, NEW, UNCONFIRMED, 12 + 4, id="a ticket of somebody new"),
-        pytest.param(0, False, NEW, {}, 12 + 4 + 3, id="a ticket of somebody new and its acknowledgement"),
+        pytest.param(0, False, NEW, UNCONFIRMED, 12 + 5, id="a ticket of somebody new"),
+        pytest.param(0, False, NEW, {}, 12 + 5 + 3, id="a ticket of somebody new and its acknowledgement"),
     ],
 )
 def test_filing_a_letter_costs_few_write_units(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from portal.errors import Invalid
+from tenants.audit_trail.recording import Actor
 from tenants.tenancy.context import TenantContext
 from tests.support import racing
 from tests.support.world import World
 from tickets.desk import changing, creating
-from tickets.requesters import requester_addresses, requesters
+from tickets.requesters import requester_addresses, requester_changes, requesters
 from tickets.requesters import stored as keys
 from tickets.ticket import stored
 
@@ -62,13 +65,28 @@ def test_the_same_address_is_another_person_in_another_desk(world: World, alice:
 
 
 @pytest.mark.parametrize(
-    "typed", ["ada", "ÁDA l", "ada.l@ex", "Ada Lovelace <ada.l", "Ada Lovelace <ada.l@example.org>"]
+    "typed", ["ada", "ÁDA l", "LOVE", "lovelace", "ada.l@ex", "Ada Lovelace <ada.l", "Ada Lovelace <ada.l@example.org>"]
 )
 def test_a_person_is_found_by_the_beginning_of_a_name_or_an_address(alice: TenantContext, typed: str) -> None:
     requesters.ensure(alice, "ada.l@example.org", name="Ada Lovelace")
     requesters.ensure(alice, "grace@example.org", name="Grace Hopper")
     (found,) = requesters.complete(alice, typed)
     assert (found.name, found.address) == ("Ada Lovelace", "ada.l@example.org")
+
+
+def test_a_last_word_is_that_of_the_name_now_and_of_nobody_who_was_merged(alice: TenantContext) -> None:
+    ada = requesters.ensure(alice, "ada@example.org", name="Ada Byron")
+    grace = requesters.ensure(alice, "grace@example.org", name="Grace van Lovelock")
+    by = Actor("d" * 32, "alice@example.com", "test")
+    requester_changes.change(alice, ada.id, lambda old: replace(old, name="Ada Lovelace"), version=1, by=by)
+    assert requesters.complete(alice, "byr") == []
+    assert {found.id for found in requesters.complete(alice, "love")} == {ada.id, grace.id}
+    requester_changes.merge(alice, grace.id, ada.id, by=by)
+    assert [found.id for found in requesters.complete(alice, "love")] == [grace.id]
+    requester_changes.undo_merge(alice, ada.id, by=by)
+    assert [found.name for found in requesters.complete(alice, "lovela")] == ["Ada Lovelace"]
+    requester_changes.change(alice, ada.id, lambda old: replace(old, name="Ada"), version=None, by=by)
+    assert requesters.complete(alice, "lovela") == []
 
 
 def test_no_more_people_are_offered_than_a_list_shows(alice: TenantContext) -> None:

@@ -75,7 +75,7 @@ def test_the_list_is_searched_by_the_beginning_of_a_name_or_an_address(
 ) -> None:
     for typed in ("ada", "LOVE", "ada@ex"):
         page = text_of(bob.get("/requesters/", {"q": typed}))
-        assert ("Ada Lovelace" in page) == (typed != "LOVE")
+        assert "Ada Lovelace" in page
         assert "The Countess" not in page
     assert "Nobody found" in text_of(bob.get("/requesters/", {"q": "<b>zzz"}))
     assert "&lt;b&gt;zzz" in text_of(bob.get("/requesters/", {"q": "<b>zzz"}))

@@ -13,7 +13,7 @@ from portal.dynamo.store import Page, Transaction
 from portal.errors import ConditionFailed, Invalid, NotFound, Throttled, TransactionRefused
 from tenants.tenancy.context import TenantContext
 from tickets.requesters import requester_addresses, stored
-from tickets.requesters.stored import ADDRESS, PROFILE, AddressItem, ProfileItem, RequesterRow
+from tickets.requesters.stored import ADDRESS, PROFILE, AddressItem, LastWordRow, ProfileItem, RequesterRow
 from tickets.ticket import fields
 
 OFFERED: Final = 8  # people, while somebody types
@@ -147,7 +147,8 @@ def stored_people(tenant: TenantContext, ids: Sequence[str]) -> list[Requester]:
 
 
 def complete(tenant: TenantContext, typed: str, *, limit: int = OFFERED) -> list[Requester]:
-    """Return people whose name or address begins with what somebody has typed: two Queries at the same time.
+    """Return people whose name or address begins with what somebody has typed, or the last word of whose name does:
+    three Queries at the same time, one for what has an @.
 
     They know their name, organisation and addresses, or of these the one that was found.
     """
@@ -155,22 +156,25 @@ def complete(tenant: TenantContext, typed: str, *, limit: int = OFFERED) -> list
     begun = stored.folded(inner.rstrip("> "))
     if not begun:
         return []
-    groups = [stored.addresses] if "@" in begun else [stored.people, stored.addresses]
-    pages = fan_out([partial(_rows, tenant, group, begins_with=begun, limit=limit) for group in groups])
+    people = ((RequesterRow, stored.people), (LastWordRow, stored.people))
+    asked = (*(() if "@" in begun else people), (RequesterRow, stored.addresses))
+    pages = fan_out([partial(_rows, tenant, *one, begins_with=begun, limit=limit) for one in asked])
     found: dict[str, Requester] = {}
     for row in (row for page in pages for row in page.items):
         found.setdefault(row.requester_id, of_row(row))
     return list(found.values())[:limit]
 
 
-def _rows(tenant: TenantContext, group: Any, **how: Any) -> Page[RequesterRow]:
-    return tenant.repository.query(RequesterRow, group, **how)
+def _rows(tenant: TenantContext, model: Any, group: Any, **how: Any) -> Page[RequesterRow | LastWordRow]:
+    page: Page[RequesterRow | LastWordRow] = tenant.repository.query(model, group, **how)
+    return page
 
 
-def of_row(row: RequesterRow) -> Requester:
+def of_row(row: RequesterRow | LastWordRow) -> Requester:
     """Return the person of a row, as far as the row knows them."""
-    addresses = (row.address,) if row.address else tuple(row.addresses)
-    bounced = {row.address: row.bounced_because} if row.address and row.bounced_because else {}
+    address = getattr(row, "address", None)
+    addresses = (address,) if address else tuple(row.addresses)
+    bounced = {address: why} if address and (why := getattr(row, "bounced_because", None)) else {}
     return Requester(
         id=row.requester_id, name=row.name, addresses=addresses, organisation=row.organisation, bounced=bounced
     )
@@ -192,7 +196,7 @@ def ensure(
 
     Somebody new gets the addresses of `also` beside it, unless one of those is somebody's. A name that is too long or
     shows nothing is cut or left out: it comes from a letter. Where `comes_again` says that the caller does the same
-    again after a kill, somebody new costs 4 write units instead of 6. Raises Invalid for an address that is none.
+    again after a kill, somebody new costs 5 write units instead of 7. Raises Invalid for an address that is none.
     """
     key = requester_addresses.normal(address)
     others = list(dict.fromkeys(map(requester_addresses.normal, also)))
@@ -261,6 +265,7 @@ def placed(tenant: TenantContext, item: ProfileItem) -> ProfileItem:
     """Put a profile at its place in the index, which follows from its other attributes, and return it."""
     item.tenant_group = tenant.repository.key(stored.merged_people if item.merged_into else stored.people)
     item.found_by = stored.found_by(item.name or next(iter(item.addresses), ""), item.requester_id)
+    item.found_by_last = stored.found_by_last_word(item.name, item.requester_id)
     return item
 
 

@@ -83,6 +83,12 @@ def found_by(text: str, requester_id: str) -> str:
     return keys.joined(folded(text) or "?", requester_id)
 
 
+def found_by_last_word(name: str, requester_id: str) -> str | None:
+    """Return the sort key, in the index of last words, of somebody with this name, None for one of a single word."""
+    words = folded(name).split()
+    return found_by(words[-1], requester_id) if len(words) > 1 else None
+
+
 def id_in_place(place: str) -> str:
     """Return the requester's id in what `found_by` formed."""
     return keys.split(place)[-1]
@@ -117,6 +123,7 @@ class ProfileItem(Item):
     sk = UnicodeAttribute(range_key=True)
     tenant_group = UnicodeAttribute()
     found_by = UnicodeAttribute()
+    found_by_last = UnicodeAttribute(null=True)
     requester_id = UnicodeAttribute()
     name = UnicodeAttribute(default="")
     organisation = UnicodeAttribute(default="")
@@ -171,6 +178,22 @@ class RequesterRow(IndexModel):
     bounced_because = UnicodeAttribute(null=True)
 
 
+class LastWordRow(IndexModel):
+    """A row by the last word of a name, a surname for instance; people with names of a single word have none."""
+
+    table = REQUESTERS
+    label = "gsi-last-word"
+
+    pk = UnicodeAttribute()
+    sk = UnicodeAttribute()
+    tenant_group = UnicodeAttribute(hash_key=True)
+    found_by_last = UnicodeAttribute(range_key=True)
+    requester_id = UnicodeAttribute()
+    name = UnicodeAttribute(default="")
+    organisation = UnicodeAttribute(default="")
+    addresses: ListAttribute[Any] = ListAttribute(default=list)
+
+
 # --- holdings ---
 
 
@@ -198,7 +221,10 @@ def _place(tenant_id: str, item: Raw) -> str:
         group = (merged_people if "merged_into" in item else people)(tenant_id)
         texts = [item.get("name", {}).get("S") or first_of(item)]
     own = [found_by(text, item["requester_id"]["S"]) for text in texts]
-    return "" if item["tenant_group"]["S"] == group and item["found_by"]["S"] in own else "is found by something else"
+    last = item.get("found_by_last", {}).get("S")
+    is_own = last in (None, found_by_last_word(item.get("name", {}).get("S", ""), item["requester_id"]["S"]))
+    is_right = item["tenant_group"]["S"] == group and item["found_by"]["S"] in own and is_own
+    return "" if is_right else "is found by something else"
 
 
 def first_of(item: Raw) -> str:
