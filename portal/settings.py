@@ -10,10 +10,13 @@ import environ
 from csp.constants import NONE, SELF
 from django.contrib.messages import constants as message_levels
 
+from portal import secret_environment
+
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 env = environ.Env()
 environ.Env.read_env(BASE_DIR / ".env")
+secret_environment.load()
 
 # --- what this is and where it runs ---
 

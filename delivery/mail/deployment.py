@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from delivery.mail.stored import BOUNCES
-from portal.deployment import template
+from portal.deployment import parts, template
 from portal.deployment.parts import NOT_GIVEN, ON_LAMBDA, FunctionPart, StackPart, arn, declare, needs, resource
 from portal.deployment.template import sub
 from portal.schema.tables import Table
@@ -30,6 +30,7 @@ _BOUNCES: Final = FunctionPart(
     "Notes which addresses mail does not reach",
     "delivery.lambda_handlers.bounce_handler",
     timeout=_SECONDS,
+    secrets=(parts.SIGNING, parts.ENCRYPTION),
     environ={"TENANT_ROLE_ARN": arn(template.TENANT)},
 )
 _DASHED: Final = {"Fn::Join": ["-", {"Fn::Split": [".", {"Ref": "TablePrefix"}]}]}

@@ -128,6 +128,7 @@ _DELIVERY: Final = FunctionPart(
     "Delivers what leaves the desks of Pooldesk",
     "delivery.lambda_handlers.queue_handler",
     timeout=int(HANGS_SECONDS),
+    secrets=(parts.SIGNING, parts.ENCRYPTION),  # who answers a mail answers to a signed address
     environ=_ENVIRON
     | {
         "TENANT_ROLE_ARN": arn(template.TENANT),

@@ -55,6 +55,11 @@ SILOS: Final = "Silos"
 BUCKET: Final = "ObjectBucket"  # of letters and whatever else is stored as an object
 MAPPING_POLICY: Final = "MapOwnStreamsPolicy"
 NOT_GIVEN: Final = "none"  # "" could be no bucket's name, which the linter notices
+IMAGE: Final = "Image"
+HAS_IMAGE: Final = "HasImage"
+ON_ARM: Final = "OnArm"
+IMAGE_GIVEN: Final[Json] = {"Fn::Not": [{"Fn::Equals": [{"Ref": IMAGE}, NOT_GIVEN]}]}
+NO_VALUE: Final[Json] = {"Ref": "AWS::NoValue"}
 _CONDITION: Final = {"Fn::Equals": [{"Ref": SERVICE}, _LAMBDA]}
 
 
@@ -64,7 +69,7 @@ class FunctionPart:
 
     `id` begins their logical ids, and `name` ends the function's name behind the stack's. `timeout` is in seconds.
     `environ` is beside what all functions have. With `tells_failures` there is a queue as well, in which Lambda says
-    what it has given up.
+    what it has given up. `secrets` are the logical ids of the secrets that the function reads when it starts.
     """
 
     id: str
@@ -74,6 +79,7 @@ class FunctionPart:
     timeout: int
     environ: Json = field(default_factory=dict)
     tells_failures: bool = False
+    secrets: tuple[str, ...] = ()
 
     @property
     def function(self) -> str:
@@ -165,27 +171,46 @@ class FunctionPart:
         }
 
     def _function(self, name: str, role: str) -> Json:
+        zipped = {"S3Bucket": {"Ref": "WorkerCodeBucket"}, "S3Key": {"Ref": "WorkerCodeKey"}}
+        started = {"EntryPoint": ["python3", "-m", "awslambdaric"], "Command": [self.handler]}
         return {
             "FunctionName": {"Fn::Sub": name},
             "Description": self.description,
-            "Runtime": "python3.13",
-            "Architectures": ["x86_64"],
-            "Handler": self.handler,
-            "Code": {"S3Bucket": {"Ref": "WorkerCodeBucket"}, "S3Key": {"Ref": "WorkerCodeKey"}},
+            "PackageType": either(HAS_IMAGE, "Image", "Zip"),
+            "Runtime": either(HAS_IMAGE, NO_VALUE, "python3.13"),
+            "Handler": either(HAS_IMAGE, NO_VALUE, self.handler),
+            "ImageConfig": either(HAS_IMAGE, started, NO_VALUE),
+            "Architectures": [either(ON_ARM, "arm64", "x86_64")],
+            "Code": either(HAS_IMAGE, {"ImageUri": {"Ref": IMAGE}}, zipped),
             "Role": arn(role),
             "MemorySize": 512,
             "Timeout": self.timeout,
             "Environment": {
-                # AWS_REGION is there already. No SECRET_KEY: no function signs a cookie.
+                # AWS_REGION is there already.
                 "Variables": {
                     "DYNAMODB_TABLE_PREFIX": {"Ref": "TablePrefix"},
                     "AWS_ACCOUNT_ID": {"Ref": "AWS::AccountId"},
                     "SILOS": {"Ref": SILOS},
                     "DELIVERY_WORKERS": "0",  # Lambda takes from each queue, and reads each stream, by itself
+                    **({"AWS_SECRETS": secrets_named(*self.secrets)} if self.secrets else {}),
                     **self.environ,
                 }
             },
         }
+
+
+SIGNING: Final = "SigningKeys"  # cookies, links and the addresses that people answer to
+ENCRYPTION: Final = "EncryptionKey"  # of secrets at rest
+CERTIFICATE: Final = "CertificateKey"  # of certificates of deletion
+
+
+def secrets_named(*logical_ids: str) -> Json:
+    """Return AWS_SECRETS of a process that reads these secrets."""
+    return {"Fn::Join": [",", [{"Ref": name} for name in logical_ids]]}
+
+
+def either(condition: str, yes: Any, no: Any) -> Json:
+    return {"Fn::If": [condition, yes, no]}
 
 
 def resource(kind: str, properties: Json) -> Json:
@@ -207,13 +232,24 @@ def _parameters() -> Json:
         },
         "WorkerCodeBucket": {
             "Type": "String",
-            "Description": "With Lambda: the S3 bucket that holds the functions' zip",
+            "Description": "With Lambda, without Image: the S3 bucket that holds the functions' zip",
             "Default": NOT_GIVEN,
         },
         "WorkerCodeKey": {
             "Type": "String",
-            "Description": "With Lambda: the key of the zip in that bucket",
+            "Description": "With Lambda, without Image: the key of the zip in that bucket",
             "Default": "pooldesk.zip",
+        },
+        IMAGE: {
+            "Type": "String",
+            "Description": "The image of web service and functions, in Amazon ECR of this account and region",
+            "Default": NOT_GIVEN,
+        },
+        "Processor": {
+            "Type": "String",
+            "Description": "What the image, or the zip, is built for",
+            "Default": "x86_64",
+            "AllowedValues": ["x86_64", "arm64"],
         },
         SILOS: {
             "Type": "String",
@@ -260,8 +296,12 @@ declare(
         "functions",
         resources=lambda logical_id, roles: {MAPPING_POLICY: _mapping_policy(roles["lifecycle"])},
         parameters=_parameters(),
-        rules={"FunctionHasCode": needs("WorkerCodeBucket", "and the zip in it")},
-        conditions={ON_LAMBDA: _CONDITION},
+        rules={"FunctionHasCode": needs("WorkerCodeBucket", "and the zip in it, or Image", unless=IMAGE_GIVEN)},
+        conditions={
+            ON_LAMBDA: _CONDITION,
+            HAS_IMAGE: IMAGE_GIVEN,
+            ON_ARM: {"Fn::Equals": [{"Ref": "Processor"}, "arm64"]},
+        },
     )
 )
 

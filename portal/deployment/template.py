@@ -49,7 +49,10 @@ HEADER: Final = """\
 # `pip install --target . -r requirements.txt` brings for Linux on x86_64. Both at the same time count nothing twice,
 # send some events twice, and cost twice.
 #
-# The portal then needs DYNAMODB_TABLE_PREFIX=<TablePrefix>, TENANT_ROLE_ARN=<output TenantRoleArn>, AWS_REGION and
+# With Image, an image of this project in Amazon ECR, the stack is the whole service: load balancer, web tasks, secrets,
+# and functions of the same image. `make deploy` sets its parameters and shows the changes first; see docs/deploy.md.
+#
+# The portal elsewhere needs DYNAMODB_TABLE_PREFIX=<TablePrefix>, TENANT_ROLE_ARN=<output TenantRoleArn>, AWS_REGION and
 # AWS_ACCOUNT_ID, and it runs as the web role. It creates no table there: no role may.
 #
 # prod  Tables and key stay when the stack or a resource is removed. No table can be deleted while its protection is
@@ -84,7 +87,7 @@ def template() -> Json:
     return {
         "AWSTemplateFormatVersion": "2010-09-09",
         "Transform": "AWS::LanguageExtensions",
-        "Description": "Pooldesk: DynamoDB tables, their encryption key and the roles that use them",
+        "Description": "Pooldesk: tables, queues and roles; with an image also the web service and its functions",
         "Parameters": _parameters() | data_events.PARAMETER | object_bucket.PARAMETER | _of_parts("parameters"),
         "Rules": _of_parts("rules"),
         "Conditions": {

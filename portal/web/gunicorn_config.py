@@ -16,6 +16,8 @@ workers = env.int("WEB_CONCURRENCY", default=2)
 threads = env.int("WEB_THREADS", default=8)
 # With the listening sockets and the pool of connections to DynamoDB below the usual limit of 1,024 open files.
 worker_connections = 800
+# A load balancer of AWS keeps idle connections for 60 seconds. If we closed them first, some requests would fail.
+keepalive = 75
 # One process loads the portal and the others are forked from it: they start at once, and share what does not change.
 preload_app = True
 graceful_timeout = 20  # seconds that a worker has to answer what clients have begun to send; they are killed then

@@ -30,6 +30,16 @@ WITH_FUNCTION = {
     "PortalBaseUrl": "https://desk.example.com",
     "EmailUrl": "smtp+tls://user:password@mail.example.com:587",
 }
+WITH_IMAGE = {
+    **PRODUCTION,
+    "WorkerService": "lambda.amazonaws.com",
+    "Image": f"{ACCOUNT}.dkr.ecr.{REGION}.amazonaws.com/pooldesk@sha256:{'0' * 64}",
+    "CertificateArn": f"arn:aws:acm:{REGION}:{ACCOUNT}:certificate/0",
+    "PortalBaseUrl": "https://desk.example.com",
+    "MailService": "ses",
+    "MailDomain": "mail.example.com",
+    "AlarmTopic": f"arn:aws:sns:{REGION}:{ACCOUNT}:alarms",
+}
 
 
 def read(path: Path) -> Json:
@@ -63,14 +73,18 @@ class Stack:
         for name, parameter in template["Parameters"].items():
             if parameter["Type"] == "CommaDelimitedList":
                 self._values[name] = self._values[name].split(",")
+        self._declared: Json = template["Conditions"]
         self._conditions: dict[str, bool] = {}
-        for name, condition in template["Conditions"].items():
-            self._conditions[name] = self._of(condition)
         self.resources = self._present(template["Resources"])
         self.outputs = self._present(template["Outputs"])
 
     def _present(self, section: Json) -> Json:
-        return {k: self._of(v) for k, v in section.items() if self._conditions.get(v.get("Condition"), True)}
+        return {k: self._of(v) for k, v in section.items() if "Condition" not in v or self._holds(v["Condition"])}
+
+    def _holds(self, name: str) -> bool:
+        if name not in self._conditions:
+            self._conditions[name] = self._of(self._declared[name])
+        return self._conditions[name]
 
     def resolved(self, value: Any) -> Any:
         return self._of(value)
@@ -95,16 +109,26 @@ class Stack:
                 return self._of(argument[1]).split(argument[0])
             case "Fn::Sub":
                 text, own = (argument, {}) if isinstance(argument, str) else (argument[0], self._of(argument[1]))
-                text = re.sub(r"\$\{([\w:]+)\}", lambda found: {**self._names, **self._values, **own}[found[1]], text)
+                text = re.sub(
+                    r"\$\{([\w:.]+)\}",
+                    lambda found: {**self._names, **self._values, **own}.get(found[1], found[1]),
+                    text,
+                )
                 return text.replace("${!", "${")
             case "Fn::If":
-                return self._of(argument[1 if self._conditions[argument[0]] else 2])
+                return self._of(argument[1 if self._holds(argument[0]) else 2])
+            case "Fn::Select":
+                return next(iter(self._of(argument[1])[argument[0] :]), "")
+            case "Fn::Cidr":
+                return [f"{self._of(argument[0])} {number}" for number in range(argument[1])]
+            case "Fn::GetAZs":
+                return ["zone-a", "zone-b", "zone-c"]
             case "Fn::Equals":
                 return self._of(argument[0]) == self._of(argument[1])
             case "Fn::And":
                 return all(self._of(one) for one in argument)
             case "Condition" if isinstance(argument, str) and len(value) == 1:
-                return self._conditions[argument]
+                return self._holds(argument)
             case "Fn::Not":
                 return not self._of(argument[0])
         assert not name.startswith("Fn::"), name

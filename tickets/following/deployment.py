@@ -36,6 +36,7 @@ _LIFECYCLE: Final = FunctionPart(
     "Moves and purges the tenants of Pooldesk for which operators have ordered that",
     "tickets.following.lifecycle_lambda.schedule_handler",
     timeout=900,
+    secrets=(parts.SIGNING, parts.ENCRYPTION, parts.CERTIFICATE),
     environ={"TENANT_ROLE_ARN": arn(template.TENANT)},
 )
 

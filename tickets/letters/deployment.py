@@ -24,6 +24,7 @@ from tickets.letters.stored import INCOMING, LETTERS_QUEUE, UNCLAIMED
 Json = dict[str, Any]
 
 _WANTED, _ON_LAMBDA, _ALARMED = "MailComesIn", "LettersAreFunction", "HasAlarmTopicAndMail"
+_IDENTITY: Final = "MakesMailIdentity"
 _TOPIC, _QUEUE, _RULES = "LettersTopic", "LettersQueue", "LettersRuleSet"
 _DASHED: Final = {"Fn::Join": ["-", {"Fn::Split": [".", {"Ref": "TablePrefix"}]}]}
 _KEPT_DAYS: Final = 90  # of letters that no desk has; long enough to notice and hand them on
@@ -34,6 +35,7 @@ _LETTERS: Final = FunctionPart(
     "Hands the letters that come in to the desks",
     "tickets.letters.letters_lambda.handler",
     timeout=_SECONDS,
+    secrets=(parts.SIGNING, parts.ENCRYPTION),
     environ={
         "TENANT_ROLE_ARN": arn(template.TENANT),
         "MAIL_BUCKET": {"Ref": BUCKET},
@@ -87,6 +89,7 @@ def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Jso
             {"TopicArn": {"Ref": _TOPIC}, "Protocol": "sqs", "Endpoint": arn(_QUEUE), "RawMessageDelivery": True},
         ),
         f"{_QUEUE}AgeAlarm": _alarm(),
+        "MailDomainIdentity": _incoming("AWS::SES::EmailIdentity", {"EmailIdentity": {"Ref": "MailDomain"}}, _IDENTITY),
         _RULES: _incoming("AWS::SES::ReceiptRuleSet", {"RuleSetName": sub("${AWS::StackName}-letters")}),
         "LettersRule": _incoming("AWS::SES::ReceiptRule", _rule())
         | {"DependsOn": [f"{BUCKET}Policy", f"{_TOPIC}Policy"]},
@@ -189,11 +192,35 @@ declare(
                 "Description": "MAIL_DOMAIN of the portal: letters to addresses in it come in by Amazon SES",
                 "Default": NOT_GIVEN,
             },
+            "MailIdentity": {
+                "Type": "String",
+                "Description": "Whether this stack makes the SES identity of MailDomain, or there is one already",
+                "Default": "stack",
+                "AllowedValues": ["stack", "there"],
+            },
         },
         conditions={
             _WANTED: _HAS_DOMAIN,
+            _IDENTITY: {"Fn::And": [{"Condition": _WANTED}, {"Fn::Equals": [{"Ref": "MailIdentity"}, "stack"]}]},
             _ON_LAMBDA: {"Fn::And": [{"Condition": _WANTED}, {"Condition": ON_LAMBDA}]},
             _ALARMED: {"Fn::And": [{"Condition": _WANTED}, {"Condition": parts.WANTED}]},
+        },
+        outputs={
+            f"Dkim{number}": {
+                "Condition": _IDENTITY,
+                "Description": "A CNAME entry of MailDomain and where it leads, by which its letters are signed",
+                "Value": sub(
+                    " ".join(f"${{MailDomainIdentity.DkimDNSToken{part}{number}}}" for part in ("Name", "Value"))
+                ),
+            }
+            for number in (1, 2, 3)
+        }
+        | {
+            "LettersRuleSetName": {
+                "Condition": _WANTED,
+                "Description": "The rule set by which letters come in, once it is the active one",
+                "Value": {"Ref": _RULES},
+            }
         },
     )
 )
