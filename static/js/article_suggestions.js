@@ -5,14 +5,16 @@ const place = document.querySelector("[data-suggest-articles]");
 const form = place.closest("form");
 let timer = 0;
 let asked = "";
+let hasNone = false;  // the desk has no help centre
 
 async function suggest() {
   const text = [form.elements.subject?.value, form.elements.body?.value].filter(Boolean).join(" ").slice(0, 500).trim();
-  if (text === asked) return;
+  if (text === asked || hasNone) return;
   asked = text;
   try {
     const address = `${place.dataset.suggestArticles}?${new URLSearchParams({ q: text, lang: document.documentElement.lang })}`;
     const answer = text ? await fetch(address) : null;
+    hasNone = answer?.status === 404;
     if (asked === text) place.innerHTML = answer?.ok ? await answer.text() : "";
   } catch {
     // Out of reach: the form is of use without.

@@ -6,6 +6,29 @@ const fieldOf = (form) => form?.querySelector("[data-files]");
 const listOf = (field) => field.querySelector("[data-file-list]");
 const sending = (form) => form.querySelectorAll("[data-file-list] [data-sending]");
 
+// What is said of a file. Pages in another language have theirs at the field.
+const WORDS = {
+  remove: "Remove",
+  removeFile: "Remove {name}",
+  removed: "{name} removed.",
+  tooLarge: "is larger than {size}",
+  empty: "is empty",
+  tooMany: "is one too many: {most} can be attached",
+  failed: "{why}. It is not attached.",
+  refusedByPage: "could not be sent: the desk refused it. Reload the page and try again",
+  refused: "was refused: {problem}",
+  attached: "attached",
+  fileAttached: "{name} attached.",
+  notStored: "could not be stored. Add it again",
+  noConnection: "could not be sent: check the connection, then add it again",
+  waits: "It is sent as soon as the files have arrived.",
+};
+
+function word(field, name, values = {}) {
+  const words = field.dataset.words ? JSON.parse(field.dataset.words) : WORDS;
+  return words[name].replace(/\{(\w+)\}/g, (_, key) => values[key]);
+}
+
 function say(field, text) {
   const status = field.querySelector("[data-file-status]");
   status.textContent = "";
@@ -37,8 +60,8 @@ function add(field, files, isPasted = false) {
     const remove = item.appendChild(document.createElement("button"));
     remove.type = "button";
     remove.className = "link-button";
-    remove.textContent = "Remove";
-    remove.setAttribute("aria-label", `Remove ${name}`);
+    remove.textContent = word(field, "remove");
+    remove.setAttribute("aria-label", word(field, "removeFile", { name }));
     const aborting = new AbortController();
     remove.addEventListener("click", () => {
       aborting.abort();
@@ -46,13 +69,13 @@ function add(field, files, isPasted = false) {
       const next = item.nextElementSibling?.querySelector("button") || field.querySelector("input[type=file]");
       item.remove();
       next.focus();
-      say(field, `${name} removed.`);
+      say(field, word(field, "removed", { name }));
       count(field);
       settle(form);
     });
-    if (file.size > Number(field.dataset.mostBytes)) fail(field, item, told, `is larger than ${field.dataset.mostSize}`);
-    else if (!file.size) fail(field, item, told, "is empty");
-    else if (list.querySelectorAll("li:not([data-failed])").length > Number(field.dataset.most)) fail(field, item, told, `is one too many: ${field.dataset.most} can be attached`);
+    if (file.size > Number(field.dataset.mostBytes)) fail(field, item, told, word(field, "tooLarge", { size: field.dataset.mostSize }));
+    else if (!file.size) fail(field, item, told, word(field, "empty"));
+    else if (list.querySelectorAll("li:not([data-failed])").length > Number(field.dataset.most)) fail(field, item, told, word(field, "tooMany", { most: field.dataset.most }));
     else send(field, item, told, file, name, aborting.signal);
   }
   count(field);
@@ -61,7 +84,7 @@ function add(field, files, isPasted = false) {
 function fail(field, item, told, why) {
   delete item.dataset.sending;
   item.dataset.failed = "";
-  told.textContent = ` ${why}. It is not attached.`;
+  told.textContent = ` ${word(field, "failed", { why })}`;
   told.className = "file-problem";
   say(field, `${item.querySelector(".file-name").textContent} ${why}.`);
 }
@@ -78,20 +101,20 @@ async function send(field, item, told, file, name, signal) {
     asked.append("size", file.size);
     const answer = await fetch(field.dataset.files, { method: "POST", body: asked, credentials: "same-origin", signal });
     const isTold = (answer.headers.get("Content-Type") || "").includes("json");
-    if (!isTold) throw new Error("could not be sent: the desk refused it. Reload the page and try again");
+    if (!isTold) throw new Error(word(field, "refusedByPage"));
     const begun = await answer.json();
-    if (begun.problem) { fail(field, item, told, `was refused: ${begun.problem.replace(/\.$/, "")}`); return; }
-    await post(begun, file, signal, (share) => { told.textContent = ` ${begun.size} · ${Math.round(share * 100)}%`; });
+    if (begun.problem) { fail(field, item, told, word(field, "refused", { problem: begun.problem.replace(/\.$/, "") })); return; }
+    await post(field, begun, file, signal, (share) => { told.textContent = ` ${begun.size} · ${Math.round(share * 100)}%`; });
     const kept = item.appendChild(document.createElement("input"));
     kept.type = "hidden";
     kept.name = "files";
     kept.value = begun.id;
-    told.textContent = ` ${begun.size} · attached`;
+    told.textContent = ` ${begun.size} · ${word(field, "attached")}`;
     delete item.dataset.sending;
-    say(field, `${name} attached.`);
+    say(field, word(field, "fileAttached", { name }));
   } catch (error) {
     if (signal.aborted) return;
-    fail(field, item, told, error instanceof TypeError ? "could not be sent: check the connection, then add it again" : error.message);
+    fail(field, item, told, error instanceof TypeError ? word(field, "noConnection") : error.message);
   } finally {
     count(field);
     settle(form);
@@ -99,7 +122,7 @@ async function send(field, item, told, file, name, signal) {
 }
 
 /** Sends a file by a signed form. XMLHttpRequest, because fetch tells no progress of what it sends. */
-function post(begun, file, signal, tell) {
+function post(field, begun, file, signal, tell) {
   return new Promise((done, failed) => {
     const body = new FormData();
     for (const [name, value] of Object.entries(begun.fields)) body.append(name, value);
@@ -109,7 +132,7 @@ function post(begun, file, signal, tell) {
     request.upload.addEventListener("progress", (event) => { if (event.lengthComputable) tell(event.loaded / event.total); });
     request.addEventListener("load", () => {
       if (request.status < 300) done();
-      else failed(new Error("could not be stored. Add it again"));
+      else failed(new Error(word(field, "notStored")));
     });
     request.addEventListener("error", () => failed(new TypeError()));
     signal.addEventListener("abort", () => { request.abort(); failed(new Error("removed")); });
@@ -137,7 +160,7 @@ document.addEventListener("submit", (event) => {
   event.preventDefault();
   event.stopImmediatePropagation();
   waiting.set(form, event.submitter);
-  say(fieldOf(form), "It is sent as soon as the files have arrived.");
+  say(fieldOf(form), word(fieldOf(form), "waits"));
 }, true);
 
 function settle(form) {

@@ -17,9 +17,26 @@ from tickets.public_form import challenges, form_settings
 pytestmark = pytest.mark.browser
 
 LONG = "Kundendienst-für-Donaudampfschifffahrtsgesellschaften-" * 2
+EMPTY = {"name": "leer.txt", "mimeType": "text/plain", "buffer": b""}
 WORDS = {
-    "en": ("Your email address", "Subject", "Message", "Send", "Your message has arrived", "Enter an email address"),
-    "de": ("Ihre E-Mail-Adresse", "Betreff", "Nachricht", "Senden", "Ihre Nachricht ist angekommen", "Geben Sie eine"),
+    "en": (
+        "Your email address",
+        "Subject",
+        "Message",
+        "Send",
+        "Your message has arrived",
+        "Enter an email address",
+        "attached",
+    ),
+    "de": (
+        "Ihre E-Mail-Adresse",
+        "Betreff",
+        "Nachricht",
+        "Senden",
+        "Ihre Nachricht ist angekommen",
+        "Geben Sie eine",
+        "angehängt",
+    ),
 }
 
 
@@ -31,8 +48,8 @@ def dress(world: World, language: str, **values: str) -> None:
 
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_somebody_outside_writes_to_a_desk(world: World, browse: NewPage, witness: Witness, language: str) -> None:
-    witness.accepts(422)
-    address, subject, message, send, arrived, refused = WORDS[language]
+    witness.accepts(422, 404)  # the desk has no help centre to suggest from
+    address, subject, message, send, arrived, refused, attached = WORDS[language]
     open_form(world, asks_priority=True, intro=f"Hello {LONG}\nMonday to Friday", next_steps=LONG)
     dress(world, language, name=LONG[:80], colour="#ffee00")
     page = browse()
@@ -46,6 +63,14 @@ def test_somebody_outside_writes_to_a_desk(world: World, browse: NewPage, witnes
     expect(page.locator(".error-summary")).to_contain_text(refused)
     expect(page.get_by_label(message, exact=True)).to_have_value("It stands still.")
     found += audit_all(page, f"the form, refused, {language}")
+    page.locator("#id_attached").set_input_files(
+        [{"name": "plan.txt", "mimeType": "text/plain", "buffer": b"a plan"}, *([EMPTY] if language == "de" else [])]
+    )
+    expect(page.locator(".file").first).to_contain_text(attached)
+    if language == "de":
+        expect(page.locator(".file-problem")).to_contain_text("ist leer. Sie ist nicht angehängt.")
+        found += audit(page, "the form, files, de")
+        page.get_by_role("button", name="leer.txt entfernen").click()
     page.get_by_label(address).fill("ada@example.org")
     page.get_by_label(subject, exact=True).press("Enter")
     expect(page.get_by_role("heading", name=arrived)).to_be_visible()
@@ -53,11 +78,13 @@ def test_somebody_outside_writes_to_a_desk(world: World, browse: NewPage, witnes
     assert not found
     made = timelines.ticket(world.context("bob", "acme"), 1)
     assert (made.summary.title, made.description) == ("The engine", "It stands still.")
+    assert [file.name for file in made.files or ()] == ["plan.txt"]
 
 
 def test_a_browser_works_out_the_proof_that_a_busy_desk_asks_for(
-    world: World, browse: NewPage, monkeypatch: pytest.MonkeyPatch
+    world: World, browse: NewPage, witness: Witness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    witness.accepts(404)
     monkeypatch.setattr(challenges, "UNPROVED_OF_NETWORK", 0)
     monkeypatch.setattr(challenges, "UNPROVED_SECONDS", 3600)
     open_form(world)

@@ -171,12 +171,13 @@ def _page(
 def upload(request: GuestRequest, slug: str) -> HttpResponse:
     """Answer with a signed form for one file of the form that is being filled in."""
     desk = request.desk
-    settings = _read(desk)[1]
+    of_looks, settings = _read(desk)
     if request.method != "POST":
         raise NotFound  # as where no form is open: a 405 would tell which desks there are
     challenge = challenges.read(desk, request.GET.get("challenge", ""))
     if challenge is None or not settings.takes_files:
-        return JsonResponse({"problem": "Reload the page and try again."}, status=422)
+        with pages.language(request, of_looks):
+            return JsonResponse({"problem": _("Reload the page and try again.")}, status=422)
     return answer_upload(request, partial(attachments.guest_form, desk, challenge.nonce))
 
 
