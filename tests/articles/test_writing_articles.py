@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from portal.errors import Overtaken
 from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy.context import TenantContext
 from tests.desk.test_cost import spent
@@ -14,6 +15,7 @@ from tests.support.commands import run
 from tests.support.world import Browser, World
 from tickets.articles import article_changes, article_search, articles, catalogue, sections
 from tickets.articles.articles import Text
+from tickets.articles.stored import CentreItem
 from tickets.requesters import requesters
 
 PAGE = "/acme/articles/"
@@ -61,7 +63,7 @@ def test_an_agent_writes_a_draft_that_readers_see_once_it_is_published(bob: Brow
     assert "This is a draft" in text_of(bob.get(page_of(1)))
     assert vera.get(page_of(1)).status_code == 404
     assert "Reset your password" not in text_of(vera.get(PAGE))
-    bob.send(f"{page_of(1)}edit/", sent("Reset your password", "Press **Forgot**.", then="publish", edit=1))
+    bob.send(f"{page_of(1)}edit/", sent("Reset your password", "Press **Forgot**.", then="publish", version=1))
     assert "<strong>Forgot</strong>" in text_of(vera.get(page_of(1)))
     assert "Reset your password" in text_of(vera.get(PAGE))
 
@@ -98,21 +100,35 @@ def test_two_writers_lose_nothing(alice: TenantContext, bob: Browser) -> None:
     published(alice, "Hours", "Monday\nTuesday")
     draft = articles.draft(alice, 1)
     article_changes.save(alice, 1, Text("Hours", "Monday\nWednesday", "", True), edit=int(draft.edit), by=SYSTEM)
-    answer = bob.send(f"{page_of(1)}edit/", sent("Our hours", "Monday\nFriday", edit=int(draft.edit)))
+    answer = bob.send(f"{page_of(1)}edit/", sent("Our hours", "Monday\nFriday", version=int(draft.edit)))
     page = text_of(answer)
     assert answer.status_code == 409
     assert "Somebody else has saved this article meanwhile" in page
     assert all(kept in page for kept in ("Monday\nFriday", "Our hours", "Wednesday"))
     assert articles.draft(alice, 1).body == "Monday\nWednesday"
-    assert (
-        bob.send(f"{page_of(1)}edit/", sent("Our hours", "Monday\nFriday", edit=int(draft.edit) + 1)).status_code == 302
-    )
+    again = sent("Our hours", "Monday\nFriday", version=int(draft.edit) + 1)
+    assert bob.send(f"{page_of(1)}edit/", again).status_code == 302
     assert articles.draft(alice, 1).body == "Monday\nFriday"
+
+
+def test_of_two_saves_at_the_same_moment_one_is_refused(alice: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    published(alice, "Hours", "9 to 5")
+    read = catalogue.read_centre
+
+    def meanwhile(tenant: TenantContext) -> CentreItem:
+        monkeypatch.undo()
+        article_changes.save(alice, 1, Text("Theirs", "", "", True), edit=2, by=SYSTEM)
+        return read(tenant)
+
+    monkeypatch.setattr(catalogue, "read_centre", meanwhile)
+    with pytest.raises(Overtaken):
+        article_changes.save(alice, 1, Text("Mine", "", "", True), edit=2, by=SYSTEM)
+    assert articles.draft(alice, 1).title == "Theirs"
 
 
 def test_a_draft_changes_nothing_for_readers(alice: TenantContext, bob: Browser, vera: Browser) -> None:
     published(alice, "Hours", "9 to 5")
-    bob.send(f"{page_of(1)}edit/", sent("Hours", "8 to 4", edit=2))
+    bob.send(f"{page_of(1)}edit/", sent("Hours", "8 to 4", version=2))
     assert "9 to 5" in text_of(vera.get(page_of(1)))
     assert "Draft has changes" in text_of(bob.get(PAGE))
     assert "The draft was changed" in text_of(bob.get(page_of(1)))
@@ -127,7 +143,7 @@ def test_publishing_the_same_text_again_makes_no_version(alice: TenantContext, b
 
 def test_versions_can_be_read_compared_and_restored(alice: TenantContext, bob: Browser, vera: Browser) -> None:
     published(alice, "Hours", "9 to 5\nEvery day")
-    bob.send(f"{page_of(1)}edit/", sent("Hours", "8 to 4\nEvery day", then="publish", edit=2))
+    bob.send(f"{page_of(1)}edit/", sent("Hours", "8 to 4\nEvery day", then="publish", version=2))
     listed = text_of(bob.get(f"{page_of(1)}versions/"))
     assert listed.index("Version 2") < listed.index("Version 1")
     older = text_of(bob.get(f"{page_of(1)}versions/1/"))
@@ -210,7 +226,7 @@ def test_a_desk_has_a_limit_of_articles(alice: TenantContext, bob: Browser, monk
 
 def test_the_audit_trail_says_who_did_what(alice: TenantContext, owner: Browser, bob: Browser) -> None:
     bob.send(f"{PAGE}new/", sent("Hours", "9 to 5", then="publish"))
-    bob.send(f"{page_of(1)}edit/", sent("Hours", "8 to 4", edit=2))
+    bob.send(f"{page_of(1)}edit/", sent("Hours", "8 to 4", version=2))
     bob.send(f"{page_of(1)}withdraw/")
     owner.send(f"{page_of(1)}delete/")
     trail = text_of(owner.get("/desk/audit/?entity=article:1"))

@@ -28,7 +28,7 @@ CHECKED: Final = 20  # proposals whose texts are read
 SHOWN: Final = 10
 SUGGESTED: Final = 5
 SUGGESTED_LIMIT: Final = 2_000  # characters of what somebody writes that are looked at
-_WORDS: Final = 24  # of them, the longest
+_WORDS: Final = 12  # of them, the longest
 _LEAST: Final = 3  # letters of a word that suggests something
 _ONLY_TICKETS: Final = ("statuses", "assignee", "tags", "requester", "choices", "before", "after")
 

@@ -20,7 +20,8 @@ def _line(limit: int) -> forms.TextInput:
 
 
 class ArticleForm(forms.Form):
-    """A new article, or the draft of one. `edit` is the one that the writer saw, empty for a new article."""
+    """A new article, or the draft of one. `version` is the edit that the writer saw, empty for a
+    new article; static/js/drafts.js keeps it with an unsent text."""
 
     title = forms.CharField(widget=_line(TITLE_LIMIT), error_messages={"required": "Enter a title."})
     section = forms.ChoiceField(required=False)
@@ -36,7 +37,7 @@ class ArticleForm(forms.Form):
         help_text="You can use Markdown.",
         widget=forms.Textarea(attrs={"rows": 22, "dir": "auto", "data-characters": BODY_LIMIT}),
     )
-    edit = forms.IntegerField(required=False, min_value=1, widget=forms.HiddenInput)
+    version = forms.IntegerField(required=False, min_value=1, widget=forms.HiddenInput)
 
     def __init__(self, *args: Any, sections: Sequence[Section] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -55,7 +56,7 @@ class ArticleForm(forms.Form):
             "body": text.body,
             "section": text.section,
             "visibility": visibility,
-            "edit": edit,
+            "version": edit,
         }
         return cls(initial=initial, sections=sections)
 

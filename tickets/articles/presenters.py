@@ -20,7 +20,7 @@ from tickets.articles import article_search
 from tickets.articles.article_search import ArticleHit
 from tickets.articles.articles import Text
 from tickets.articles.catalogue import Card, Section
-from tickets.articles.stored import ArticleItem, DraftItem, RowItem, VersionItem
+from tickets.articles.stored import ArticleItem, DraftItem, PublishedItem, RowItem, VersionItem
 
 _BESIDE: Final = 3  # articles above the tickets that a search finds
 _NO_LABEL: Final = re.compile(r"[\[\]\\`*_<>]+")  # what would end the label of a link, or be markup in it
@@ -157,6 +157,12 @@ def public_url(slug: str, number: int, title: str) -> str:
     if words:
         return reverse("tickets:help_article_words", args=[slug, number, words])
     return reverse("tickets:help_article", args=[slug, number])
+
+
+def public_url_of(item: ArticleItem, tenant: TenantContext) -> str:
+    """Return where everybody reads an article, "" for a draft and for one of the desk."""
+    is_open = isinstance(item, PublishedItem) and item.is_public
+    return public_url(tenant.slug, int(item.number), item.title) if is_open else ""
 
 
 def public_cards(found: Iterable[Card], slug: str) -> list[dict[str, Any]]:

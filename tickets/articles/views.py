@@ -68,6 +68,7 @@ def article(request: TenantRequest, number: int) -> HttpResponse:
     context = {
         "article": presenters.shown(shown, places),
         "state": presenters.state(draft) if draft else None,
+        "public_url": presenters.public_url_of(shown, tenant),
     }
     return render(request, "articles/article.html", context)
 
@@ -122,7 +123,7 @@ def edit_article(request: TenantRequest, number: int) -> HttpResponse:
         return _form_page(request, form, draft)
     if request.POST.get("then") == "preview":
         return _form_page(request, form, draft, preview=form.text)
-    edit = form.cleaned_data["edit"] or 0
+    edit = form.cleaned_data["version"] or 0
     try:
         if request.POST.get("then") == "publish":
             return _publish(request, number, form.text, edit)
@@ -176,7 +177,7 @@ def _form_page(
 def _overtaken_page(request: TenantRequest, form: ArticleForm, draft: DraftItem) -> HttpResponse:
     """Show the form as it was sent, ready to replace what somebody else has saved, beside what that is."""
     data = request.POST.copy()
-    data["edit"] = str(int(draft.edit))
+    data["version"] = str(int(draft.edit))
     again = ArticleForm(data, sections=sections.listed(request.tenant))
     again.is_valid()
     again.add_error(None, f"{article_changes.CHANGED} Save again to replace their text with yours.")
