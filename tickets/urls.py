@@ -106,6 +106,7 @@ _export_pages = [
     path("ask/", desk_export_views.ask, name="desk_export_ask"),
     path("cancel/", desk_export_views.cancel, name="desk_export_cancel"),
     path("download/", desk_export_views.download, name="desk_export_download"),
+    path("files/<str:part>/", desk_export_views.files, name="desk_export_files"),
 ]
 
 _mail_pages = [

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import re
+import zipfile
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +18,7 @@ from tenants.lifecycle import object_rows
 from tenants.tenancy import tenant_directory
 from tests.attachments.conftest import key_of, objects_of
 from tests.support.commands import run
+from tests.support.factors import confirmed
 from tests.support.world import World
 from tickets.attachments import attachments
 from tickets.attachments.attachments import FileRef
@@ -62,3 +67,26 @@ def test_a_purge_deletes_the_objects_of_files_and_those_that_were_on_their_way(w
         assert eraser.count(contents) == count
         eraser.clear(contents, deleted=lambda count: None)
         assert objects_of(tenant_id, kind) == []
+
+
+def test_an_owner_downloads_the_contents_of_all_files_part_by_part(world: World, file: FileRef) -> None:
+    alice = world.context("alice", "acme")
+    others = [attachments.store(alice, "data.bin", bytes([n])) for n in range(8)]
+    commenting.comment(alice, 1, body="More.", files=others)
+    browser = confirmed(world, "alice", "acme")
+    page = browser.get("/desk/settings/export/").content.decode()
+    parts = re.findall(r'action="/acme(/desk/settings/export/files/[a-p]/)"', page)
+    names, contents = Counter[str](), Counter[bytes]()
+    for part in parts:
+        answer = browser.send(part, {})
+        assert answer.status_code == 200
+        with zipfile.ZipFile(io.BytesIO(b"".join(answer.streaming_content))) as archive:
+            for name in archive.namelist():
+                names[name.partition("/")[0]] += 1
+                contents[archive.read(name)] += 1
+    assert names == {"1": 9}
+    assert contents == Counter([CONTENT, *(bytes([n]) for n in range(8))])
+    assert browser.get("/desk/audit/").content.decode().count("downloaded the export of") == len(parts)
+    for wrong in ("a/../b", "q", "aa", "USAGE"):
+        assert browser.send(f"/desk/settings/export/files/{wrong}/", {}).status_code in (302, 404)
+    assert world.browser("bob").send(parts[0], {}).status_code == 403

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.attachments import pictures
 from tests.browser import page_audit
 from tests.browser.conftest import NewPage, sign_in
+from tests.support import mailing
 from tests.support.world import World
 from tickets.desk import creating
 from tickets.requesters import requesters
@@ -128,3 +130,25 @@ def test_a_page_with_files_is_accessible(page: Page) -> None:
     page.locator("input[type=file]").set_input_files({"name": "next.png", "mimeType": "image/png", "buffer": PNG})
     expect(page.locator("#reply .file")).to_contain_text("attached")
     assert page_audit.audit_all(page, "a ticket with files") == []
+
+
+def test_a_picture_is_shown_small_and_leads_to_its_file(page: Page) -> None:
+    page.locator("input[type=file]").set_input_files(
+        [
+            {"name": "wide.png", "mimeType": "image/png", "buffer": pictures.encoded("PNG", 1600, 900)},
+            {"name": "broken.png", "mimeType": "image/png", "buffer": pictures.encoded("PNG", 1600, 900)[:300]},
+        ]
+    )
+    expect(page.locator("#reply .file").filter(has_text="attached")).to_have_count(2)
+    page.get_by_role("button", name="Comment", exact=True).click()
+    expect(page.get_by_role("article", name="Comment by Bob Example").locator(".file")).to_have_count(2)
+    mailing.carry()
+    page.reload()
+    picture = page.locator(".file-preview img")
+    expect(picture).to_have_count(1)
+    picture.scroll_into_view_if_needed()
+    expect(picture).to_have_js_property("naturalWidth", 400)
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert picture.evaluate("one => one.getBoundingClientRect().right <= innerWidth")
+    assert page_audit.audit_all(page, "a ticket with previews") == []

@@ -202,8 +202,12 @@ def test_two_who_make_it_for_a_moment_never_mix_their_files(
     assert zipfile.ZipFile(io.BytesIO(content)).testzip() is None
 
 
-def test_the_page_costs_one_read_beside_identity(alice: Browser) -> None:
-    exported(alice)
+def test_the_page_costs_two_reads_beside_identity_and_one_while_an_export_is_made(alice: Browser) -> None:
+    alice.send(f"{PAGE}ask/")
     with _watching() as bills:
         alice.get(PAGE)
     assert [call.operation for call in bills[0].calls] == ["BatchGetItem", "GetItem"]
+    assert work() == 1
+    with _watching() as bills:
+        alice.get(PAGE)
+    assert [call.operation for call in bills[0].calls] == ["BatchGetItem", "GetItem", "BatchGetItem"]

@@ -61,6 +61,7 @@ ACMES = {
     "letter": "d" * 48,
     "requester_id": f"rq_{'d' * 32}",
     "file_id": "d" * 32,
+    "part": "a",
     "invite": "e" * 32,
     "session": "f" * 32,
     "passkey": "f" * 32,

@@ -85,6 +85,15 @@ class Upload:
 
 
 @dataclass(frozen=True)
+class FilePart:
+    """A sixteenth of the files of a desk, by their ids. `size` is in bytes."""
+
+    name: str
+    count: int
+    size: int
+
+
+@dataclass(frozen=True)
 class Usage:
     """The files that a desk's tickets have, and the bytes that they may have at most."""
 
@@ -372,11 +381,15 @@ def _map(file: FileRef) -> FileMap:
 
 def usage(tenant: TenantContext) -> Usage:
     """Return what the files of a desk need: one BatchGetItem."""
+    found = parts(tenant)
+    return Usage(sum(part.count for part in found), sum(part.size for part in found), settings.FILES_OF_DESK)
+
+
+def parts(tenant: TenantContext) -> list[FilePart]:
+    """Return the parts of all files of a desk's tickets, those without files left out: one BatchGetItem."""
     wanted: list[Wanted] = [(stored.files, (bucket,), stored.USAGE) for bucket in stored.BUCKETS]
-    found = [item for item in tenant.repository.get_many(FileUsageItem, wanted, consistent=False) if item]
-    return Usage(
-        sum(int(item.file_count) for item in found), sum(int(item.file_bytes) for item in found), settings.FILES_OF_DESK
-    )
+    found = zip(stored.BUCKETS, tenant.repository.get_many(FileUsageItem, wanted, consistent=False), strict=True)
+    return [FilePart(name, int(item.file_count), int(item.file_bytes)) for name, item in found if item]
 
 
 def check_room(tenant: TenantContext, size: int) -> None:

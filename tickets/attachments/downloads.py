@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from portal import clock
@@ -88,9 +88,17 @@ def files_of(tenant: TenantContext, number: int) -> list[FileMap]:
     return found
 
 
-def zipped(tenant: TenantContext, files: list[FileMap]) -> Iterator[bytes]:
+def files_of_desk(tenant: TenantContext, part: str) -> Iterator[FileItem]:
+    """Yield the files of all tickets in one of the parts that attachments.parts returns, as they are read."""
+    found = tenant.repository.query_all(FileItem, stored.files, part, begins_with=stored.FILE_PREFIX)
+    return (file for file in found if file.entry and file.state in scanning.READABLE)
+
+
+def zipped(
+    tenant: TenantContext, files: Iterable[FileMap] | Iterable[FileItem], *, by_ticket: bool = False
+) -> Iterator[bytes]:
     """Yield a zip of files while it is made, some 64 KB at a time; nothing is compressed. A file that has gone since is
-    left out."""
+    left out. `by_ticket` puts each FileItem into a folder that has the number of its ticket."""
     objects, out = ObjectStore("tenant", tenant.tenant_id), _Pipe()
     now = clock.now()
     at = (now.year, now.month, now.day, now.hour, now.minute, now.second)
@@ -101,7 +109,8 @@ def zipped(tenant: TenantContext, files: list[FileMap]) -> Iterator[bytes]:
                 pieces = objects.pieces(stored.object_key(tenant.tenant_id, stored.object_of(file)))
             except NotFound:
                 continue
-            entry = zipfile.ZipInfo(_free(file.name, names), at)
+            folder = f"{int(file.number or 0)}/" if by_ticket and isinstance(file, FileItem) else ""
+            entry = zipfile.ZipInfo(_free(folder + file.name, names), at)
             with archive.open(entry, "w", force_zip64=True) as inner:
                 for piece in pieces:
                     inner.write(piece)

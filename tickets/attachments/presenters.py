@@ -66,6 +66,12 @@ def _preview(number: int, file: FileMap) -> Preview | None:
     return Preview(reverse("tickets:file_preview", args=[number, file.id]), int(width), int(height))
 
 
+LIMITS: Final = {
+    "file": settings.FILE_MOST_BYTES,
+    "ticket_count": attachments.MOST_OF_TICKET,
+    "ticket": attachments.TICKET_BYTES,
+    "comment_count": attachments.MOST_FILES,
+}
 # What the field of files of a form shows: its limits, and no files that came with it before.
 FIELD: Final[dict[str, object]] = {
     "most": attachments.MOST_FILES,

@@ -17,7 +17,7 @@ from portal.web.access import get_or_post, member
 from portal.web.heavy_work import heavy
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
-from tickets.attachments import attachments, downloads, previews, removing
+from tickets.attachments import attachments, downloads, presenters, previews, removing
 from tickets.attachments.attachments import Upload
 
 _Response = TypeVar("_Response", HttpResponse, StreamingHttpResponse)
@@ -105,4 +105,5 @@ def _guarded(response: _Response) -> _Response:
 @require_safe
 def usage(request: TenantRequest) -> HttpResponse:
     """Show what the files of the desk need: a part of the page Usage, and a page without JavaScript."""
-    return render(request, "tickets/files_usage.html", {"usage": attachments.usage(request.tenant)})
+    page = {"usage": attachments.usage(request.tenant), "limits": presenters.LIMITS}
+    return render(request, "tickets/files_usage.html", page)

@@ -14,6 +14,7 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import member_changes
 from tenants.tenancy.context import TenantContext
+from tickets.attachments import attachments, downloads
 from tickets.desk_export import stored
 from tickets.desk_export.stored import ExportItem, ExportPartItem
 from tickets.jobs.leased_job import JobKind
@@ -72,6 +73,18 @@ def fetch(tenant: TenantContext, *, by: Actor) -> tuple[ExportItem, Iterator[byt
         raise NotFound("This export has expired, or was replaced. You can export the desk again.")
     _commit(tenant, Transaction(), AuditAction.EXPORT_DOWNLOADED, by)
     return item, _content(tenant.repository, item)
+
+
+def require_files(tenant: TenantContext, part: str) -> None:
+    """Raise NotFound where the desk has no files in a part of this name: one BatchGetItem."""
+    if part not in {one.name for one in attachments.parts(tenant) if one.count}:
+        raise NotFound("There are no files in this part.")
+
+
+def fetch_files(tenant: TenantContext, part: str, *, by: Actor) -> Iterator[bytes]:
+    """Return a zip of the contents of the files in one part of the desk's, made as it is sent, and record that."""
+    _commit(tenant, Transaction(), AuditAction.EXPORT_DOWNLOADED, by)
+    return downloads.zipped(tenant, downloads.files_of_desk(tenant, part), by_ticket=True)
 
 
 def _content(repository: Store, item: ExportItem) -> Iterator[bytes]:

@@ -17,20 +17,24 @@ from portal.web.heavy_work import heavy
 from tenants.sign_in import security_views
 from tenants.tenancy.request import TenantRequest, actor_of, is_confirmed
 from tenants.tenancy.roles import Role
+from tickets.attachments import attachments
 from tickets.desk_export import export_requests
 
 
 @member(Role.OWNER)
 @require_safe
 def export_page(request: TenantRequest) -> HttpResponse:
-    """Show the last export and how far it is, at the cost of one GetItem."""
+    """Show the last export and how far it is, at the cost of one GetItem, and unless one is being made the parts of the
+    desk's files, at the cost of one BatchGetItem."""
     item = export_requests.last(request.tenant)
+    is_running = export_requests.EXPORTS.goes_on(item)
     page = {
         "export": item,
-        "is_running": export_requests.EXPORTS.goes_on(item),
+        "is_running": is_running,
         "is_ready": export_requests.is_ready(item, tenant=request.tenant),
         "until": clock.parse(item.expires_at) if item is not None and item.expires_at else None,
         "begun": clock.parse(item.begun_at) if item is not None else None,
+        "parts": [] if is_running else [part for part in attachments.parts(request.tenant) if part.count],
         "days": export_requests.KEPT_DAYS,
     }
     return render(request, "tickets/desk_export.html", page)
@@ -72,6 +76,21 @@ def download(request: TenantRequest) -> HttpResponseBase:
         return redirect("tickets:desk_export")
     name = f"{request.tenant.slug}-{item.begun_at[:10]}.zip"
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Length": str(int(item.size))}
+    return StreamingHttpResponse(content, content_type="application/zip", headers=headers)
+
+
+@open_while_closing
+@in_person
+@member(Role.OWNER)
+@require_POST
+@heavy
+def files(request: TenantRequest, part: str) -> HttpResponseBase:
+    """Send the contents of a part of the desk's files as they are read, to an owner who has proved who they are."""
+    export_requests.require_files(request.tenant, part)
+    if not is_confirmed(request):
+        return security_views.ask_first(request)
+    content = export_requests.fetch_files(request.tenant, part, by=actor_of(request))
+    headers = {"Content-Disposition": f'attachment; filename="{request.tenant.slug}-files-{part}.zip"'}
     return StreamingHttpResponse(content, content_type="application/zip", headers=headers)
 
 
