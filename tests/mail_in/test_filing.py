@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from portal.errors import Conflict
@@ -12,7 +14,7 @@ from tests.support.world import World
 from tickets.desk import changing, commenting, creating
 from tickets.letters import ledger
 from tickets.replies import message_ids, reply_addresses
-from tickets.requesters import requesters
+from tickets.requesters import requester_changes, requester_tickets, requesters
 from tickets.ticket import stored
 from tickets.ticket.fields import Status
 from tickets.ticket.stored import ActivityItem, DetailItem
@@ -273,3 +275,26 @@ def test_a_letter_of_the_longest_characters_is_filed(mail: World, bytes_each: in
     text = "\n".join([("\u706b" if bytes_each == 3 else "\U0001f525") * 60] * 3000)
     come_in(f"From: Zoe <zoe@customer.example>\nContent-Type: text/plain; charset=utf-8\n\n{text}".encode())
     assert [row.state for row in rows(mail)] == [ledger.FILED]
+
+
+def test_a_letter_that_comes_while_its_sender_is_merged_is_a_ticket_of_both(
+    mail: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = mail.context("alice", "acme")
+    ada, zoe = (requesters.ensure(alice, address) for address in ("ada@example.org", "zoe@customer.example"))
+    create = creating.create
+
+    def merged_first(*args: Any, **values: Any) -> int:
+        requester_changes.merge(alice, ada.id, zoe.id, by=Actor("d" * 32, "alice@example.com", "test"))
+        return create(*args, **values)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(creating, "create", merged_first)
+        come_in(letter())
+    come_in(letter(message_id="<2@customer.example>", subject="Later"))
+    assert [row.state for row in rows(mail)] == [ledger.FILED] * 2
+    _, both = requester_tickets.with_person(alice, ada.id, limit=10)
+    assert {int(row.number) for row in both} == {1, 2}
+    to = reply_addresses.address_of(alice.tenant_id, 1, zoe.id, is_agent=False)
+    come_in(letter(message_id="<3@customer.example>", subject="Re: it"), to)
+    assert int(rows(mail)[0].number) == 1

@@ -59,7 +59,9 @@ def test_an_agent_gives_a_ticket_to_another_person_and_back(
 ) -> None:
     page = bob.get("/tickets/1/").content.decode()
     assert "/tickets/1/requester/" in page
-    assert "Ada Lovelace" in bob.get("/tickets/1/requester/").content.decode()
+    form = bob.get("/tickets/1/requester/").content.decode()
+    assert "Ada Lovelace" in form
+    assert "or somebody new by name and address." in form
     began = clock.stamp()
     assert ask(bob, GRACE).status_code == 302
     assert (tickets_of(world, ada), tickets_of(world, grace)) == ([], [1])

@@ -134,7 +134,7 @@ class CommentForm(forms.Form):
 class RequesterOfTicketForm(forms.Form):
     """Another person for whom a ticket is, on the version that the agent saw."""
 
-    requester = requester_field(help_text="A person whom the desk knows, or a new address: Name <address>.")
+    requester = requester_field(help_text="A person whom the desk knows, or somebody new by name and address.")
     version = forms.IntegerField(min_value=1, widget=forms.HiddenInput)
 
 
