@@ -139,7 +139,7 @@ def test_a_seeded_ticket_has_the_attributes_of_one_that_the_rules_wrote_and_can_
     commenting.comment(alice, number, body="Hello", then=Status.CLOSED)
     # What only some tickets have met.
     sometimes = {"commented_at", "noted_at", "request", "resolved_at", "reopened_at", "responded_at"}
-    sometimes |= {"tenant_requester"}
+    sometimes |= {"tenant_requester", "rated_at"}
 
     def shapes(numbers: range) -> set[tuple[str, ...]]:
         wanted = {stored.ticket(alice.tenant_id, n) for n in numbers}
@@ -298,9 +298,9 @@ def test_an_interrupted_one_leaves_tickets_alone_that_people_changed_since(
     engine: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(demonstration, "PARALLEL", 1)
-    # Two batches of customers, the counter, the record, two batches of parts, the summaries; then the record is not
+    # Two batches of customers, the counter, the record, three batches of parts, the summaries; then the record is not
     # written.
-    with broken_at(8, "before", Unavailable("The database cannot be reached.")) as writes:
+    with broken_at(9, "before", Unavailable("The database cannot be reached.")) as writes:
         assert small().status == 1
     assert writes[-2:] == ["BatchWriteItem", "BatchWriteItem"]
     summary = changing.read(acme(), 2)

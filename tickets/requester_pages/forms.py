@@ -48,7 +48,7 @@ class RatingForm(_OnceForm):
         error_messages={"required": _("Choose good or bad."), "invalid_choice": _("Choose good or bad.")},
     )
     words = forms.CharField(
-        label=_("What should we know? (optional)"),
+        label=_("What should we know?"),
         required=False,
         max_length=WORDS_LIMIT,
         widget=forms.Textarea(attrs={"rows": 3}),

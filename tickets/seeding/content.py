@@ -17,7 +17,7 @@ from typing import Final
 
 from tickets.desk.history import History, PastEntry, changed, opened
 from tickets.seeding.cast import CastDesk, Person, Turn, made_id, scenarios, words
-from tickets.ticket.fields import Channel, Priority, Status
+from tickets.ticket.fields import UNRESOLVED, Channel, Priority, Rating, Status
 
 SPAN: Final = 30  # days before the given one in which tickets are opened
 _BY_WEEKDAY: Final = (10, 11, 10, 9, 8, 1, 1)  # how many of them on which day, Monday first
@@ -67,6 +67,11 @@ _FIRST_STEP: Final = (20.0, 6.0, 2.5, 0.5)  # mean hours
 _NEXT_STEP: Final = (40.0, 20.0, 9.0, 2.0)
 _CLOSING: Final = 60.0
 # Ways by which customers write, the frequent ones several times.
+_RATED, _RATED_BAD = 0.35, 0.2  # shares of resolved tickets, and of the rated ones
+_RATING_WORDS: Final = {
+    Rating.GOOD: ("", "", "Thank you, that was quick!", "Friendly and clear."),
+    Rating.BAD: ("", "It took too long.", "It happened again a day later."),
+}
 _CHANNELS: Final = (*[Channel.MAIL] * 7, *[Channel.FORM] * 2, Channel.API)
 
 
@@ -116,6 +121,7 @@ class _Play:
         tags = self.rng.sample(self.scenario.tags, self.rng.randint(1, 2))
         self._play(self._fate())
         entries = [opened(self.created_at, *self.requester), *self._timed()]
+        rating = self._rate(entries)
         return History(
             identity=self.identity,
             values={
@@ -124,6 +130,7 @@ class _Play:
                 "status": self.status,
                 "priority": self.priority,
                 "channel": self.channel,
+                "rating": rating,
                 "tags": tags,
                 "resolver": self.agent.id if self.taken else "",
             },
@@ -134,6 +141,18 @@ class _Play:
             resolver_name=self.agent.name if self.taken else "",
             entries=tuple(entries),
         )
+
+    def _rate(self, entries: list[PastEntry]) -> str:
+        """Let some customers rate what was resolved, as the last thing that happens, and return the rating."""
+        rng = random.Random(f"{self.identity}/rating")  # noqa: S311  # of its own, as that of the channel
+        if self.is_call or self.status in UNRESOLVED or rng.random() > _RATED:
+            return ""
+        rating = Rating.BAD if rng.random() < _RATED_BAD else Rating.GOOD
+        at = entries[-1].at + (self.now - entries[-1].at) * rng.uniform(0.05, 0.5)
+        words = rng.choice(_RATING_WORDS[rating])
+        change = ("rating", "", rating.value)
+        entries.append(PastEntry("event", at, *self.customer, body=words, verb="changed", changes=(change,)))
+        return rating
 
     def _called(self) -> str:
         """Say whose call an agent has written down: answers greet that person."""

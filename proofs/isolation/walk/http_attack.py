@@ -144,7 +144,7 @@ def _make(
         text += "\n".join(f"{name}: {value}" for name, value in answer.items())
         status = answer.status_code
         # The desk that a guest asks shows its name and the form, and no text of a person or a ticket.
-        homes = frozenset[str]() if made.is_of_guest else made.homes
+        homes = frozenset[str]() if made.is_of_guest and not made.is_by_link else made.homes
         for foreign in texts.kept_from(homes, made.described):
             if foreign in text:
                 raise Crossed(f"The answer, {status}, holds {foreign!r} of another tenant.")

@@ -108,6 +108,11 @@ class HttpRequest:
         return is_guest_path(self.path)
 
     @property
+    def is_by_link(self) -> bool:
+        """Tell whether it comes by the signed link of a requester, who sees the one ticket that it names."""
+        return self.path.startswith("/r/")
+
+    @property
     def described(self) -> dict[str, Any]:
         shown = ("method", "path", "query", "body", "headers", "cookie", "key")
         return {name: getattr(self, name) for name in shown} | {

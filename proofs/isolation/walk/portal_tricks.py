@@ -25,6 +25,7 @@ from tenants.tenancy import context, request_identity
 from tenants.tenancy.request_identity import Ids, Pin
 from tickets.public_form import challenges
 from tickets.public_form.form_settings import FormSettings
+from tickets.replies.ticket_links import TicketLink
 from tickets.ticket import stored
 from tickets.ticket.fields import Priority, Status
 
@@ -73,6 +74,8 @@ def visit(
     def value(converter: str, name: str) -> str:
         if name == "session" and session:
             return session
+        if name == "token" and route.path.startswith("r/"):
+            return _link(rng, visitor.target, victim, is_to_all=route.path.startswith("r/all/"))
         return argument(rng, visitor.target, victim, converter, name)
 
     path, cookie = route.filled(value), request_identity.write_cookie(visitor.ids)
@@ -83,10 +86,26 @@ def visit(
     )  # fmt: skip
     for name in names:
         made = made.changed(**TRICKS[name](rng, made, visitors))
-    if made.is_of_guest:  # no cookie counts there: the desk that the address names answers, and no other
+    if made.is_by_link:  # a link of the visitor's own desk, or one that was forged
+        made = made.changed(homes=frozenset({visitor.target.id}))
+    elif made.is_of_guest:  # no cookie counts there: the desk that the address names answers, and no other
         named = {one.id for one in (visitor.target, victim) if f"/{one.tenant.slug}/" in made.path}
         made = made.changed(homes=frozenset(named))
     return made
+
+
+def _link(rng: random.Random, own: Target, victim: Target, *, is_to_all: bool) -> str:
+    """Return a link of the own desk that is genuine, one that names what is the victim's, or a forged one of the
+    victim's desk."""
+    asked = [(s.requester, int(s.number)) for s in own.summaries if stored.is_requester(s.requester)]
+    theirs = [(s.requester, int(s.number)) for s in victim.summaries if stored.is_requester(s.requester)]
+    nobody = [(f"rq_{'0' * 32}", number(rng, own, victim))]
+    desk, known = rng.choice([(own, asked), (own, theirs), (victim, theirs)])
+    person_id, of_ticket = rng.choice(known or nobody)
+    token = TicketLink(desk.id, person_id, 0 if is_to_all else of_ticket, 0, 2**34).token
+    if desk is victim:  # which nobody else can sign: the last letter but one is another
+        return token[:-2] + ("a" if token[-2] != "a" else "b") + token[-1]
+    return token
 
 
 def _form(rng: random.Random, visitor: Visitor, victim: Target) -> dict[str, Any]:
