@@ -17,6 +17,12 @@ DEMO = $(PY) manage.py demo --engine $(ENGINE) --engine-port $(ENGINE_PORT)
 # A dozen processes load the same modules: let the first one keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 option = $(if $($(1)),--$(2) $($(1)))
+text = $(if $($(1)),--$(2) '$($(1))')
+on_stack = $(PY) manage.py stack $(1) "$(STACK)" $(call option,REGION,region) $(if $(YES),--yes)
+stack_parameters = $(if $(filter command line,$(origin IMAGE)),--image $(IMAGE)) $(call option,CERTIFICATE,certificate) \
+	$(call option,ADDRESS,address) $(call text,FROM,sender) $(call option,MAIL_DOMAIN,mail-domain) \
+	$(call text,EMAIL_URL,email-url) $(call option,SIZE,size) $(call option,PROCESSOR,processor) \
+	$(call option,ALARM_TOPIC,alarm-topic) $(foreach pair,$(SET),--set '$(pair)')
 
 # What is tried on each placement: what people and systems do with the content of a desk, and what leaves it.
 PLACED := $(addprefix tests/,desk/test_tickets.py desk/test_queue_filters.py api/test_writing_tickets.py api/test_reading_tickets.py \
@@ -24,7 +30,7 @@ PLACED := $(addprefix tests/,desk/test_tickets.py desk/test_queue_filters.py api
 	api/test_requesters.py notices/test_telling.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test test-fast test-placements fuzz lint format seed shell prove bench image image-test lock clean distclean chromium
+.PHONY: help run setup test test-fast test-placements fuzz lint format seed shell prove bench image image-test lock deploy upgrade operator manage teardown stack-named clean distclean chromium
 
 help: ## This list
 	@echo "Pooldesk: a support desk for many tenants, on DynamoDB alone."
@@ -92,6 +98,24 @@ lock: $(VENV)/bin/pip ## Write requirements.lock anew: all packages of the image
 	$(VENV)/uv/bin/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	$(VENV)/uv/bin/uv pip compile --quiet requirements-image.txt --generate-hashes --python-version 3.11 --no-header \
 		--no-annotate --output-file requirements.lock
+
+deploy: stack-named $(VENV)/run.stamp ## The whole service on AWS (docs/deploy.md). STACK= IMAGE= CERTIFICATE= ADDRESS= FROM= MAIL_DOMAIN= SIZE= REGION= SET=
+	@$(call on_stack,deploy) $(stack_parameters)
+
+upgrade: stack-named $(VENV)/run.stamp ## This version, or other parameters, for a stack that is there. STACK= IMAGE= ... as deploy
+	@$(call on_stack,upgrade) $(stack_parameters)
+
+operator: stack-named $(VENV)/run.stamp ## The first operator of a stack; asks for a password. STACK= EMAIL= NAME=
+	@$(call on_stack,operator) $(call option,EMAIL,email) $(call text,NAME,person)
+
+manage: stack-named $(VENV)/run.stamp ## A command of manage.py in a task of a stack. STACK= COMMAND="check_health" ROLE=Web|Seed|Lifecycle
+	@$(call on_stack,run) $(call text,COMMAND,command) $(call option,ROLE,role)
+
+teardown: stack-named $(VENV)/run.stamp ## Remove a stack and keep its data. STACK= DELETE_DATA=1 deletes that too
+	@$(call on_stack,teardown) $(if $(DELETE_DATA),--delete-data)
+
+stack-named:
+	@test -n "$(STACK)" || { echo "Name the stack: STACK=pooldesk-prod"; exit 1; }
 
 clean: ## Remove var/ (all data of `make run`) and caches
 	@test ! -d var || echo "Removing var/: $$(du -sh var | cut -f1) of data, logs and mail of \`make run\`."

@@ -35,6 +35,7 @@ SPEAK_TO_AWS = (
     *(
         "portal.aws_session",
         "portal.dynamo",
+        "portal.hosting",
         "portal.isolation",
         "portal.mailing",
         "portal.objects",
