@@ -132,13 +132,12 @@ document.addEventListener("keydown", (event) => {
     prefix = Date.now();
     return;
   }
-  if ("qd".includes(key) && Date.now() - prefix < 1500) {
-    prefix = 0;
+  const leads = /^[a-z]$/.test(key) && Date.now() - prefix < 1500 && follow(`g${key}`);
+  prefix = 0;
+  if (leads) {
     event.preventDefault();
-    follow(`g${key}`);
     return;
   }
-  prefix = 0;
   const action = actions[key];
   if (!action) return;
   event.preventDefault();

@@ -107,6 +107,10 @@ def test_c_opens_a_new_ticket_and_g_leads_elsewhere(still: Page) -> None:
     arrives(page, "Queue")
     press(page, "g", "d")
     arrives(page, "Dashboard")
+    press(page, "g", "r")
+    arrives(page, "Requesters")
+    press(page, "g", "m")
+    arrives(page, "Letters")
 
 
 def test_r_begins_an_answer_and_ctrl_enter_sends_it(still: Page) -> None:
@@ -210,7 +214,7 @@ def test_a_list_is_filtered_and_worked_without_a_mouse(page: Page, world: World)
     press(page, "Enter", "Tab")
     focus_is_on(page, "#filter-status")
     page.locator("#filter-status").select_option("Unresolved")
-    press(page, "Tab", "Tab", "Tab")
+    press(page, "Tab", "Tab", "Tab", "Tab")
     focus_is_on(page, "#filter-tag")
     page.keyboard.type("Printer")
     press(page, "Enter")
