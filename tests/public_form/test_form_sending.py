@@ -95,6 +95,7 @@ def test_the_acknowledgement_repeats_nothing_and_goes_to_an_address_a_few_times_
         for letter in inbox.letters:
             assert letter["To"].addresses[0].addr_spec == "ada@example.org"
             told = " ".join([letter["Subject"], letter["To"], *parts(letter)]).lower()
+            assert "http://testserver/r/" in told, "it leads to the ticket"
             assert "spam" not in told
             assert "pills" not in told
     assert ticket(open_desk, receiving.LETTERS_A_DAY + 2).summary.title == "Pills at spam.example"
