@@ -51,7 +51,7 @@ def carry(work: Work, mail: MailContent) -> Outcome:
     mail = mail.without(suppressed)
     if not mail.recipients:
         note = next(iter(suppressed.values())).sentence
-        log.warning("A mail was not sent: tenant %s, %s: %s", work.tenant_id, work.row.subject, note)
+        log.warning("A mail was not sent: tenant %s, %s", work.tenant_id, work.row.subject)
         bounces.note_undelivered(work.tenant_id, work.row.subject, why=note, sent_at=work.row.timestamp)
         return Outcome("answered", note=note)
     handed = mail_transport.hand_over(_message(work, mail))

@@ -67,7 +67,8 @@ def keep(work: Work, *, reason: str) -> None:
         repository.transact(writing)
         writing = Transaction()
     outbox_rows.dead(work, transaction=writing)
-    log.error("A delivery is dead: tenant %s, %s to %s: %s", work.tenant_id, row.subject, work.destination, reason)
+    # Not why: a mail server quotes addresses. The dead deliveries in the admin say it.
+    log.error("A delivery is dead: tenant %s, %s to %s", work.tenant_id, row.subject, work.destination)
 
 
 def name_of(letter: DeadDeliveryItem) -> str:

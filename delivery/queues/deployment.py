@@ -46,6 +46,7 @@ def _alarm(queue: int) -> Json:
         parts.metric("AWS/SQS", "ApproximateAgeOfOldestMessage", of_queue, "Maximum"),
         above=600,
         minutes=5,
+        runbook="delivery-queues",
     )
 
 
@@ -86,7 +87,7 @@ def _dispatch(outbox: str, role: str) -> Json:
     return {
         **_DISPATCH.resources(role, after=policies),
         "DispatchStream": resource("AWS::Lambda::EventSourceMapping", _stream_mapping(outbox)),
-        "DispatchAgeAlarm": parts.iterator_age_alarm(_DISPATCH.function),
+        "DispatchAgeAlarm": parts.iterator_age_alarm(_DISPATCH.function, runbook="dispatch-lag"),
         **_SWEEP.resources(role, after=policies),
         **_SWEEP.schedule("Lets the sweeper find what is due in the outbox"),
     }

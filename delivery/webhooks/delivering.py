@@ -154,6 +154,6 @@ def _pause(work: Work, endpoint: EndpointItem, because: str, write: Write) -> No
     except (Conflict, NotFound) as error:
         log.info("An endpoint was not paused: tenant %s, %s: %s", work.tenant_id, work.destination, error.message)
         return
-    log.warning("An endpoint was paused: tenant %s, %s: %s", work.tenant_id, work.destination, because)
+    log.warning("An endpoint was paused: tenant %s, %s", work.tenant_id, work.destination)
     if outgoing.leaves_at_once():
         outgoing.send_all(mails)

@@ -319,16 +319,18 @@ def alarm(
     *,
     above: float,
     minutes: int,
+    runbook: str,
     silence_is_bad: bool = False,
     condition: str = WANTED,
 ) -> Json:
     """Declare an alarm that rings after so many minutes one after the other in which `watched`, a metric or several
-    with an expression, was more than `above`. With `silence_is_bad` a minute without a value counts as well."""
+    with an expression, was more than `above`. With `silence_is_bad` a minute without a value counts as well.
+    `runbook` names the page in docs/runbooks/ for whoever hears it."""
     return {
         "Type": "AWS::CloudWatch::Alarm",
         "Condition": condition,
         "Properties": {
-            "AlarmDescription": description,
+            "AlarmDescription": f"{description}. Runbook: docs/runbooks/{runbook}.md",
             **watched,
             "ComparisonOperator": "GreaterThanThreshold",
             "Threshold": above,
@@ -368,18 +370,19 @@ def expression(text: str, **sums: Json) -> Json:
     return {"Metrics": [{"Id": "watched", "Expression": text, "ReturnData": True}, *terms]}
 
 
-def iterator_age_alarm(function: str) -> Json:
+def iterator_age_alarm(function: str, *, runbook: str) -> Json:
     """Declare the alarm of a function that reads a stream and is more than two and a half minutes behind."""
     age = metric("AWS/Lambda", "IteratorAge", {"FunctionName": {"Ref": function}}, "Maximum")
     description = f"{function} is more than 150 seconds behind its stream"
-    return alarm(description, age, above=150_000, minutes=5, condition=WANTED_OF_FUNCTIONS)
+    return alarm(description, age, above=150_000, minutes=5, runbook=runbook, condition=WANTED_OF_FUNCTIONS)
 
 
 def _tables_alarm() -> Json:
     """Declare the alarm of an account that has nearly as many tables in its region as AWS allows."""
     counted = metric("AWS/Usage", "ResourceCount", _TABLE_COUNT, "Maximum") | {"Period": 300}
     description = "The account has more than 80% of the DynamoDB tables that AWS allows it in this region"
-    return alarm(description, expression("100 * tables / SERVICE_QUOTA(tables)", tables=counted), above=80, minutes=1)
+    share = expression("100 * tables / SERVICE_QUOTA(tables)", tables=counted)
+    return alarm(description, share, above=80, minutes=1, runbook="table-quota")
 
 
 def _named(dimensions: Mapping[str, Any]) -> list[Json]:

@@ -144,6 +144,7 @@ def _rotation() -> Json:
             parts.metric("AWS/Lambda", "Errors", {"FunctionName": {"Ref": _ROTATION.function}}, "Sum"),
             above=0,
             minutes=1,
+            runbook="key-rotation",
             condition=parts.WANTED_OF_FUNCTIONS,
         ),
     }

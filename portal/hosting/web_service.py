@@ -383,14 +383,16 @@ def _alarms() -> Json:
             failed,
             above=2,
             minutes=5,
+            runbook="portal-errors",
             condition=ALARMED,
         ),
         "PortalSlowAlarm": parts.alarm(
-            "A twentieth of all requests take longer than two seconds", slow, above=2, minutes=10, condition=ALARMED
+            "A twentieth of all requests take longer than two seconds", slow,
+            above=2, minutes=10, runbook="portal-slow", condition=ALARMED,
         ),
         "PortalUnreadyAlarm": parts.alarm(
             "A web task is not ready", of_balancer("UnHealthyHostCount", "Maximum", targets),
-            above=0, minutes=10, condition=ALARMED,
+            above=0, minutes=10, runbook="portal-unready", condition=ALARMED,
         ),
     }  # fmt: skip
 

@@ -17,7 +17,7 @@ from portal.schema.tables import Table
 Json = dict[str, Any]
 
 _LAG_SECONDS: Final = 150  # as long as pages say that numbers are late
-_POLLERS: Final = {"StreamWorker": "stream worker", "Dispatcher": "dispatcher"}
+_POLLERS: Final = {"StreamWorker": ("stream worker", "stream-lag"), "Dispatcher": ("dispatcher", "dispatch-lag")}
 _LEAST_REQUESTS: Final = 100  # a minute, below which a share says nothing
 
 
@@ -30,22 +30,22 @@ def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Jso
     return {
         "ThrottlesAlarm": alarm(
             "DynamoDB throttles more than a request a second: the page Noise says whose, and a hot tenant is resharded",
-            _of_all("throttles"), above=60, minutes=5,
+            _of_all("throttles"), above=60, minutes=5, runbook="throttles",
         ),
         "RefusedRequestsAlarm": alarm(
             "More than a fifth of all requests got 429: one tenant's flood, or a limit that is too low", refused,
-            above=20, minutes=5,
+            above=20, minutes=5, runbook="refused-requests",
         ),
         "DeadLettersAlarm": alarm(
             "A delivery or a change was given up; the dead letters in the admin say why", _of_all("dead"),
-            above=0, minutes=1,
+            above=0, minutes=1, runbook="dead-letters",
         ),
         **{
             f"{name}LagAlarm": alarm(
                 f"The {kind} is more than {_LAG_SECONDS} seconds behind, or none runs", _lag(kind),
-                above=_LAG_SECONDS, minutes=5, silence_is_bad=True, condition=parts.WANTED_OF_POLLERS,
+                above=_LAG_SECONDS, minutes=5, runbook=runbook, silence_is_bad=True, condition=parts.WANTED_OF_POLLERS,
             )
-            for name, kind in _POLLERS.items()
+            for name, (kind, runbook) in _POLLERS.items()
         },
     }  # fmt: skip
 

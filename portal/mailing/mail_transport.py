@@ -62,7 +62,7 @@ def hand_over(message: EmailMessage) -> HandOver:
     except (SMTPNotSupportedError, Rejected, UnicodeError, ValueError) as error:
         return HandOver("refused", _sentence(str(error) or type(error).__name__))
     except SMTPAuthenticationError as error:
-        log.error("The mail server does not let us in: %s", said(error.smtp_code, error.smtp_error))
+        log.error("The mail server does not let us in: it answered %s", error.smtp_code)
         return HandOver("later", "The mail server does not let us in.")
     except SMTPResponseException as error:  # to us, or whom we send as: that is ours to mend, and not the mail's fault
         return HandOver("later", said(error.smtp_code, error.smtp_error))

@@ -49,7 +49,7 @@ from tickets.ticket.stored import TICKETS
 
 SCHEDULED = {"source": "aws.events", "detail-type": "Scheduled Event"}
 NOWHERE = "https://localhost/in"  # is asked for nothing: it is no host of the internet
-ERRORS = re.compile(r" (?:ERROR|CRITICAL) (?!pooldesk.delivery: A delivery is dead).*")
+ERRORS = re.compile(r'"level":"(?:ERROR|CRITICAL)","logger":"[^"]*","message":"(?!A delivery is dead)[^"]*')
 ENGINES_ACCOUNT = "000000000000"
 
 

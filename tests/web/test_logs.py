@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import smtplib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -212,3 +213,17 @@ def test_a_mail_has_the_id_of_the_request_that_it_comes_from(world: World) -> No
     assert sent.extra_headers["X-Request-Id"] == answer["X-Request-Id"]
     assert ADDRESS not in output.getvalue()
     assert answer["X-Request-Id"] in output.getvalue()
+
+
+def test_a_mail_servers_answer_that_quotes_an_address_stays_out_of_the_log(world: World) -> None:
+    refused = smtplib.SMTPRecipientsRefused({ADDRESS: (550, f"<{ADDRESS}>: no such user".encode())})
+    with override_settings(EMAIL_BACKEND=mailing.OUTBOX, MAIL_TRANSPORT=mailing.REFUSING):
+        mailing.RefusingBackend.errors = [refused]
+        world.browser("alice", "acme").send("/desk/invitations/", {"addresses": ADDRESS, "role": "agent"})
+        with logged() as output:
+            work_off(QueuesInMemory())
+    assert [line["message"].partition(":")[0] for line in lines(output, "pooldesk.delivery")][1:] == [
+        "A delivery is dead",
+        "Delivery to mail",
+    ]
+    assert MARK not in output.getvalue()

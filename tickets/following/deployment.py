@@ -51,7 +51,7 @@ def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Jso
         **_WORKER.resources(roles["worker"], after=template.policy_ids("worker")),
         "WorkerStream": resource("AWS::Lambda::EventSourceMapping", _mapping(logical_id(TICKETS))),
         **_WORKER.schedule(said),
-        "WorkerAgeAlarm": parts.iterator_age_alarm(_WORKER.function),
+        "WorkerAgeAlarm": parts.iterator_age_alarm(_WORKER.function, runbook="stream-lag"),
         **_LIFECYCLE.resources(
             roles["lifecycle"],
             after=[*template.policy_ids("platform"), *template.policy_ids("lifecycle"), parts.MAPPING_POLICY],

@@ -147,6 +147,7 @@ def _alarm() -> Json:
         ),
         above=600,
         minutes=5,
+        runbook="letters",
         condition=_ALARMED,
     )
 

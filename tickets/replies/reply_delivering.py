@@ -355,7 +355,7 @@ def _given_up(tenant: TenantContext, number: int, sort: str, why: str) -> Outcom
 
 
 def _ended(tenant: TenantContext, number: int, sort: str, why: str) -> Outcome:
-    log.info("No letter was sent: tenant %s, ticket %s: %s", tenant.tenant_id, number, why)
+    log.info("No letter was sent: tenant %s, ticket %s", tenant.tenant_id, number)
     _mark(tenant, number, sort, BOUNCED, why)
     return Outcome("answered", note=why)
 
