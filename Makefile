@@ -86,7 +86,7 @@ bench: $(VENV)/dev.stamp ## Measurements, on DynamoDB Local. BENCH_ARGS=
 
 image: ## The container image, by docker, podman or buildah. IMAGE=pooldesk BUILDER= BUILD_ARGS=
 	@test -n "$(BUILDER)" || { echo "docker, podman or buildah is missing: sudo apt-get install -y buildah"; exit 1; }
-	$(BUILDER) build $(if $(findstring docker,$(BUILDER)),,--format docker) $(BUILD_ARGS) --tag $(IMAGE) .
+	BUILDX_NO_DEFAULT_ATTESTATIONS=1 $(BUILDER) build $(if $(findstring docker,$(BUILDER)),,--format docker) $(BUILD_ARGS) --tag $(IMAGE) .
 
 image-test: $(VENV)/dev.stamp ## Build the image with buildah, start it read-only and sign in. As root; installs what is missing
 	@{ command -v buildah && command -v mmdebstrap; } >/dev/null || \

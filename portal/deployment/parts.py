@@ -99,7 +99,7 @@ class FunctionPart:
             log: resource("AWS::Logs::LogGroup", group),
             policy: resource("AWS::IAM::ManagedPolicy", self._policy(role, log)),
             self.function: resource("AWS::Lambda::Function", self._function(name, role))
-            | {"DependsOn": [policy, *after]},
+            | {"DependsOn": [policy, *after, *([READ_SECRETS] if self.secrets else [])]},
         }
         if self.tells_failures:
             # What is in there are ids and sequence numbers, no data of anybody's.
@@ -199,6 +199,7 @@ class FunctionPart:
         }
 
 
+READ_SECRETS: Final = "ReadSecretsPolicy"
 SIGNING: Final = "SigningKeys"  # cookies, links and the addresses that people answer to
 ENCRYPTION: Final = "EncryptionKey"  # of secrets at rest
 CERTIFICATE: Final = "CertificateKey"  # of certificates of deletion

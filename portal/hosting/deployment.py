@@ -7,7 +7,7 @@ from portal.hosting import network, secret_store, service_dashboard, web_service
 
 declare(
     StackPart(
-        "web service",
+        service_dashboard.PART,
         resources=lambda logical_id, roles: {
             **network.resources(),
             **secret_store.resources(logical_id, roles),

@@ -70,7 +70,7 @@ def resources(logical_id: Any, roles: dict[str, str]) -> Json:
             "CERTIFICATE_KEY of Pooldesk: signs certificates of deletion",
             _generated("CERTIFICATE_KEY", 64, **digits),
         ),
-        "ReadSecretsPolicy": resource(
+        parts.READ_SECRETS: resource(
             "AWS::IAM::Policy",
             {
                 "PolicyName": "read-secrets",

@@ -8,8 +8,12 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from portal.deployment import parts, template
 from portal.deployment.parts import HAS_IMAGE, Json
-from portal.load.reporting import LAG, METRICS, NAMESPACE
+from portal.load.reporting import METRICS, NAMESPACE, PREFIX
+from portal.schema import registry
+
+PART: Final = "web service"  # this one's own, which has the dashboard
 
 _WIDTH, _HEIGHT = 8, 6  # of a graph; a row has 24 columns
 _BALANCER: Final = ["LoadBalancer", "${Balancer.LoadBalancerFullName}"]
@@ -21,22 +25,26 @@ def _elb(name: str, label: str, statistic: str = "Sum", of: list[str] = _BALANCE
     return ["AWS/ApplicationELB", name, *of, {"label": label, "stat": statistic}]
 
 
-def _found(
-    namespace: str, dimension: str, name: str, statistic: str, label: str, of: str = "${AWS::StackName}"
-) -> Json:
-    """Return an expression over all metrics of a name whose dimension has the stack's name in it."""
-    search = f'SEARCH(\'{{{namespace},{dimension}}} MetricName="{name}" {dimension}="{of}"\', "{statistic}", 60)'
-    joined = "MAX" if statistic == "Maximum" else "SUM"
-    return {"expression": f"{joined}({search})", "label": label}
+def _names(kind: str, of: str) -> list[str]:
+    """Return the names that resources of this kind have in the template, as a substitution reads them."""
+    declared = [part.resources(template.logical_id, template.BY_NAME) for part in parts.parts() if part.name != PART]
+    named = [
+        one["Properties"][of]["Fn::Sub"]
+        for part in declared
+        for one in part.values()
+        if one["Type"] == kind and of in one["Properties"]
+    ]
+    return sorted(name if isinstance(name, str) else name[0] for name in named)
+
+
+def _each(namespace: str, name: str, dimension: str, names: list[str], statistic: str) -> list[list[Any]]:
+    return [[namespace, name, dimension, one, {"stat": statistic}] for one in names]
 
 
 def graphs() -> dict[str, list[Any]]:
     """Return the metrics of each graph, by its title."""
-    ours = [
-        [{"expression": f'SUM(SEARCH(\'Namespace="{NAMESPACE}" MetricName="{metric}"\', "Sum", 60))', "label": metric}]
-        for metric in METRICS.values()
-    ]
-    late = f'MAX(SEARCH(\'Namespace="{NAMESPACE}" MetricName="{LAG}"\', "Maximum", 60))'
+    functions, queues = _names("AWS::Lambda::Function", "FunctionName"), _names("AWS::SQS::Queue", "QueueName")
+    installation = [PREFIX, "${TablePrefix}"]
     return {
         "Requests": [
             _elb("RequestCount", "all"),
@@ -53,31 +61,26 @@ def graphs() -> dict[str, list[Any]]:
             ["AWS/ECS", name, *_SERVICE, {"label": label, "stat": "Average"}]
             for name, label in (("CPUUtilization", "processor"), ("MemoryUtilization", "memory"))
         ],
-        "The portal's own counts": ours,
-        "Seconds behind the streams": [[{"expression": late, "label": "processes"}]],
-        "Workers: failed and held back": [
-            [_found("AWS/Lambda", "FunctionName", name, "Sum", label)]
-            for name, label in (("Errors", "failed"), ("Throttles", "held back"))
-        ],
-        "Workers: milliseconds behind their stream": [
-            [_found("AWS/Lambda", "FunctionName", "IteratorAge", "Maximum", "functions")]
-        ],
-        "Queues: seconds of the oldest message": [
-            [_found("AWS/SQS", "QueueName", "ApproximateAgeOfOldestMessage", "Maximum", "oldest", "${Dashed}")]
-        ],
-        "Queues: messages": [
-            [_found("AWS/SQS", "QueueName", "ApproximateNumberOfMessagesVisible", "Maximum", "in one", "${Dashed}")]
-        ],
+        "The portal's own counts": [[NAMESPACE, name, *installation, {"stat": "Sum"}] for name in METRICS.values()],
+        "Functions: failed": _each("AWS/Lambda", "Errors", "FunctionName", functions, "Sum"),
+        "Functions: held back": _each("AWS/Lambda", "Throttles", "FunctionName", functions, "Sum"),
+        "Functions: milliseconds behind their stream": _each(
+            "AWS/Lambda", "IteratorAge", "FunctionName", functions, "Maximum"
+        ),
+        "Queues: seconds of the oldest message": _each(
+            "AWS/SQS", "ApproximateAgeOfOldestMessage", "QueueName", queues, "Maximum"
+        ),
+        "Queues: messages": _each("AWS/SQS", "ApproximateNumberOfMessagesVisible", "QueueName", queues, "Maximum"),
         "Firewall": [
             [
                 "AWS/WAFV2", "BlockedRequests", "Region", "${AWS::Region}", "Rule", "${AWS::StackName}-too-many",
                 "WebACL", "${AWS::StackName}-firewall", {"label": "blocked", "stat": "Sum"},
             ]
         ],
-        "DynamoDB: refused for its limits": [
-            [{"expression": "SUM(SEARCH('{AWS/DynamoDB,TableName} MetricName=\"ThrottledRequests\" "
-              "TableName=\"${TablePrefix}\"', \"Sum\", 60))", "label": "throttled"}]
-        ],
+        "Tables: writes refused for a limit": _each(
+            "AWS/DynamoDB", "WriteThrottleEvents", "TableName",
+            [f"${{TablePrefix}}.{table.name}" for table in registry.tables()], "Sum",
+        ),
     }  # fmt: skip
 
 

@@ -297,8 +297,7 @@ def _tasks(web_role: str) -> Json:
                 "TaskDefinition": {"Ref": "WebTask"},
                 "LaunchType": "FARGATE",
                 "PlatformVersion": "LATEST",
-                # Of the first start: autoscaling counts from then on. Two tasks are in two zones.
-                "DesiredCount": of_size(FEWEST),
+                # No DesiredCount: each update of the stack would set it anew, whatever autoscaling has found.
                 "NetworkConfiguration": {"AwsvpcConfiguration": in_network},
                 "LoadBalancers": [
                     {"ContainerName": "web", "ContainerPort": PORT, "TargetGroupArn": {"Ref": "WebTargets"}}
@@ -315,7 +314,7 @@ def _tasks(web_role: str) -> Json:
             },
             DependsOn=[
                 "HttpsListener",
-                "ReadSecretsPolicy",
+                parts.READ_SECRETS,
                 "AssumeTenantPolicy",
                 *template.policy_ids("platform"),
             ],

@@ -144,7 +144,8 @@ def test_tasks_are_in_two_zones_and_go_out_without_nat_if_small_and_by_one_in_ea
         assert len(of_kind(stack, "AWS::EC2::NatGateway")) == gateways
         zones = {stack.properties(name)["AvailabilityZone"] for name in network_of["Subnets"]}
         assert len(zones) == 2
-        assert stack.properties("Web")["DesiredCount"] >= 2
+        assert "DesiredCount" not in stack.properties("Web"), "an upgrade leaves as many as autoscaling has started"
+        assert stack.properties("WebScaling")["MinCapacity"] >= 2
 
 
 def test_the_subnets_do_not_overlap_and_each_has_its_routes(large: Stack) -> None:
@@ -203,7 +204,12 @@ def test_the_dashboard_is_a_document_whose_graphs_do_not_overlap(small: Stack) -
     places = [(one["x"], one["y"]) for one in body["widgets"]]
     assert len(places) == len(set(places)) >= 10
     assert all(one["x"] + one["width"] <= 24 for one in body["widgets"])
-    assert all(one["properties"]["metrics"] for one in body["widgets"])
+    metrics = {one["properties"]["title"]: one["properties"]["metrics"] for one in body["widgets"]}
+    assert all(metrics.values())
+    functions = {one["FunctionName"] for one in of_kind(small, "AWS::Lambda::Function").values()}
+    assert functions - {"pooldesk-rotation"} <= {metric[3] for metric in metrics["Functions: failed"]}
+    queues = {one["QueueName"] for one in of_kind(small, "AWS::SQS::Queue").values() if "QueueName" in one}
+    assert queues == {metric[3] for metric in metrics["Queues: messages"]}
 
 
 def test_the_domain_of_mail_becomes_an_identity_whose_entries_the_stack_tells_unless_there_is_one(
