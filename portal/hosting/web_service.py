@@ -134,7 +134,7 @@ def _targets() -> Json:
         "HealthyThresholdCount": 2,
         "UnhealthyThresholdCount": 10,  # the most: an engine that is away for three minutes costs no task
         "Matcher": {"HttpCode": "200"},
-        # gunicorn completes what it has begun within 30 seconds.
+        # gunicorn completes what it has begun within 20 seconds.
         "TargetGroupAttributes": _keyed({"deregistration_delay.timeout_seconds": "30"}),
     }
 
