@@ -3,6 +3,7 @@ programs that answer everything fall silent."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from email.message import EmailMessage as Letter
 
@@ -73,6 +74,20 @@ def test_a_conversation_stays_one_ticket_and_quotes_are_folded(mail: World, tick
     again = answer(mail, ticket, inbox, "Glad to hear.")
     assert again["In-Reply-To"] == f"<{abs(hash('That helped.'))}@customer.example>"
     assert "> That helped." in parts(again)[0]
+
+
+def test_the_requesters_link_that_an_answer_quotes_is_not_shown_to_members(
+    mail: World, ticket: int, inbox: MailReceiver
+) -> None:
+    received = answer(mail, ticket, inbox)
+    (token,) = re.findall(r"/r/([a-z2-7]+)/", parts(received)[0])
+    come_in(*reply_to(received, f"See http://testserver/r/{token}/ again."))
+    told = comments(mail, ticket)[-1]
+    assert told.body == "See http://testserver/r/…/ again."
+    assert told.letter is not None
+    stored = str(told.letter.as_dict())
+    assert "/r/…/" in stored
+    assert token not in stored, "whoever has it answers as the requester"
 
 
 def test_a_delivery_report_is_shown_on_the_comment(mail: World, ticket: int, inbox: MailReceiver) -> None:

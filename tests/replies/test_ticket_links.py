@@ -71,6 +71,16 @@ def test_no_link_is_made_for_a_member_or_for_what_is_no_ticket(number: int, pers
         _ = TicketLink("a" * 32, person, number, 0, 2**32).token
 
 
+@given(links, st.booleans())
+def test_a_text_loses_the_tokens_of_links_and_nothing_else(link: TicketLink, is_to_all: bool) -> None:
+    place = "/r/all/" if is_to_all else "/r/"
+    token = replace(link, number=0).token if is_to_all else link.token
+    quoted = f"> Read it at https://desk.example.com{place}{token}/?rating=good#rating\n> Bye /r/eading"
+    told = ticket_links.without_tokens(quoted)
+    assert token not in told
+    assert told == quoted.replace(token, "…")
+
+
 # --- what ends a link ---
 
 

@@ -43,7 +43,7 @@ from tickets.letters import arrival, desk_addresses, envelope, ledger, letter_ra
 from tickets.letters.envelope import Envelope
 from tickets.letters.ledger import AlreadyFiled, LetterRecord
 from tickets.letters.stored import LetterItem, raw_key
-from tickets.replies import delivery_states, mail_settings, message_ids, reply_addresses
+from tickets.replies import delivery_states, mail_settings, message_ids, reply_addresses, ticket_links
 from tickets.replies.mail_settings import MailSettings
 from tickets.replies.reply_addresses import Claim, SentLetter
 from tickets.requesters import bounced_addresses, requester_addresses, requesters
@@ -489,14 +489,15 @@ def _text(case: _Case, limit: int, files: Sequence[str]) -> tuple[str, FromLette
     """Return the text of the entry, and what is kept beside it: what is too long is folded, never dropped. `files` are
     those that the entry names and does not have."""
     letter = case.letter
-    body, rest = letter.text[:limit], letter.text[limit:]
+    text, folded = (ticket_links.without_tokens(one) for one in (letter.text, letter.folded))
+    body, rest = text[:limit], text[limit:]
     if not body.strip():
         body = "(This letter has no text.)" if not letter.attachments else "(This letter has files and no text.)"
     verdicts = [f"{letter_texts.VERDICT}{name} {status}" for name, status in case.envelope.verdicts.items()]
     return body, FromLetter(
         stored.digest_of(case.item.pk),
         message_id=letter.message_id,
-        folded="\n\n".join(filter(None, (rest, letter.folded))),
+        folded="\n\n".join(filter(None, (rest, folded))),
         marks=(
             *case.marks,
             *verdicts,

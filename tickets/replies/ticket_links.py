@@ -9,8 +9,10 @@ The two kinds have salts of their own, and so have reply addresses: none of them
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass
+from math import ceil
 from typing import Final, Self
 
 from portal import clock
@@ -19,7 +21,7 @@ from portal.schema import keys
 from tenants.tenancy.context import TenantContext
 from tickets.desk import changing
 from tickets.replies.mail_settings import MailSettings
-from tickets.replies.mail_tokens import MOST, NUMBER_BYTES, TENANT_BYTES, opened, sealed
+from tickets.replies.mail_tokens import MAC_BYTES, MOST, NUMBER_BYTES, TENANT_BYTES, opened, sealed
 from tickets.requesters.requesters import Requester
 from tickets.ticket import stored
 from tickets.ticket.stored import SummaryItem, is_requester
@@ -32,6 +34,7 @@ _PREFIX: Final = "rq_"  # of a requester's id, which 32 hexadecimal digits follo
 _PERSON_BYTES: Final = 16
 _TIME_BYTES: Final = 5
 _BYTES: Final = TENANT_BYTES + _PERSON_BYTES + NUMBER_BYTES + NUMBER_BYTES + _TIME_BYTES
+_IN_TEXT: Final = re.compile(rf"(/r/(?:all/)?)[A-Za-z2-7]{{{ceil((_BYTES + MAC_BYTES) * 8 / 5)}}}")
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,11 @@ def all_link(tenant: TenantContext, person: Requester, settings: MailSettings) -
 def _generation(settings: MailSettings, person: Requester, summary: SummaryItem | None = None) -> int:
     of_ticket = int(summary.link_generation or 0) if summary else 0
     return settings.link_generation + person.link_generation + of_ticket
+
+
+def without_tokens(text: str) -> str:
+    """Return a text without the tokens of links: answers quote them, and members who read those are no requesters."""
+    return _IN_TEXT.sub(r"\1…", text)
 
 
 def revoke(tenant: TenantContext, number: int) -> None:
