@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import urllib3
 
+from portal.dynamo.store import Store
 from portal.errors import Conflict, Invalid
 from portal.objects.object_store import ObjectStore
 from tests.attachments.conftest import PNG, key_of, objects_of, send
@@ -112,3 +115,20 @@ def test_the_same_comment_again_leaves_no_second_copy(world: World) -> None:
         commenting.comment(bob, 1, body="", files=files, request_id="0" * 32)
     assert len([one for one in timelines.ticket(bob, 1).activity if one.kind != "event"]) == 1
     assert len(objects_of(bob.tenant_id)) == 1
+
+
+def test_a_transaction_that_was_written_at_its_first_try_keeps_its_copy_after_the_second(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.tickets("acme", 1)
+    bob = world.context("bob", "acme")
+    transact = Store.transact
+
+    def twice(*args: Any, **how: Any) -> None:  # the first answer got lost
+        transact(*args, **how)
+        transact(*args, **how)
+
+    monkeypatch.setattr(Store, "transact", twice)
+    file = attachments.store(bob, "a.png", PNG)
+    commenting.comment(bob, 1, body="", files=[file])
+    assert urllib3.request("GET", downloads.address_of(bob, 1, file.id)).data == PNG
