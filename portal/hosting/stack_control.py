@@ -239,6 +239,15 @@ class StackControl:
             if "does not exist" not in str(error):
                 raise
 
+    def described_table(self, name: str) -> dict[str, Any] | None:
+        """Return DynamoDB's description of a table, None where there is no such table."""
+        dynamodb = self.client("dynamodb")
+        try:
+            table: dict[str, Any] = dynamodb.describe_table(TableName=name)["Table"]
+        except dynamodb.exceptions.ResourceNotFoundException:
+            return None
+        return table
+
     # --- removal ---
 
     def data(self) -> dict[str, list[str]]:

@@ -18,7 +18,8 @@ from portal.deployment import cfn_yaml
 from portal.deployment import template as infra
 from portal.deployment.parts import NOT_GIVEN
 from portal.errors import Conflict, Invalid
-from portal.hosting import prices
+from portal.hosting import index_stages, prices
+from portal.hosting.index_stages import StackUpdate
 from portal.hosting.stack_control import StackControl, summary
 
 # The options of the command by the parameter that they set.
@@ -45,26 +46,52 @@ def deploy(control: StackControl, options: dict[str, Any], *, only_upgrade: bool
         raise Invalid(f"There is no stack {control.name} in {control.region} of this account: `make deploy` makes one.")
     wanted = _wanted(control, account, options, new=there is None)
     made = infra.template()
-    url = control.uploaded(infra.HEADER + "\n" + cfn_yaml.dump(made), account)
-    changes = control.change_set(url, wanted, set(made["Parameters"]))
-    if not changes:
-        control.console.say("Nothing to change: the stack is as this version and these parameters want it.")
-    else:
-        for line in [*summary(changes), *_bill(control.parameters() | wanted, made)]:
-            control.console.say(line)
-        lost = [change.name for change in changes if change.loses_data]
-        if lost:
-            control.discard()
-            raise Conflict(
-                f"These changes would remove or replace what holds data: {', '.join(lost)}. Nothing was done."
-            )
-        if not control.console.agrees(f"Carry this out in account {account}, {control.region}?", "yes"):
-            control.discard()
-            raise Conflict("Nothing was changed.")
-        control.carry_out()
+    updates = _stages(control, made) if there else [StackUpdate("Create the stack", made, new_version=True)]
+    for number, stage in enumerate(updates):
+        parameters = wanted if stage.new_version else {k: v for k, v in wanted.items() if k != "Image"}
+        _update(control, account, stage, parameters, asks=number == 0, total=len(updates))
     protect(control)
     for line in _next_steps(control, new=there is None):
         control.console.say(line)
+
+
+def _stages(control: StackControl, template: dict[str, Any]) -> list[StackUpdate]:
+    """Return the updates that bring the stack to this template, and say why there are several."""
+    prefix = control.parameters().get("TablePrefix", "")
+    tables = index_stages.indexes_of(template, control.described_table, prefix)
+    for table in tables:
+        for sign, names in (("+", table.missing), ("-", table.former)):
+            for name in names:
+                control.console.say(f"Index {sign} {name} of {table.logical_id}")
+    return index_stages.stages(template, tables)
+
+
+def _update(
+    control: StackControl, account: str, stage: StackUpdate, wanted: dict[str, str], *, asks: bool, total: int
+) -> None:
+    """Carry out one update of a deployment. The first one asks for all."""
+    console = control.console
+    url = control.uploaded(infra.HEADER + "\n" + cfn_yaml.dump(stage.template), account)
+    changes = control.change_set(url, wanted, set(stage.template["Parameters"]))
+    if total > 1:
+        console.say(f"{stage.title}:")
+    if not changes:
+        console.say("Nothing to change: the stack is as this version and these parameters want it.")
+        return
+    for line in summary(changes):
+        console.say(line)
+    lost = [change.name for change in changes if change.loses_data]
+    if lost:
+        control.discard()
+        raise Conflict(f"These changes would remove or replace what holds data: {', '.join(lost)}. They were not made.")
+    if asks:
+        for line in _bill(control.parameters() | wanted, stage.template):
+            console.say(line)
+        more = f" {total} updates follow one another, each new index after it is built." if total > 1 else ""
+        if not console.agrees(f"Carry this out in account {account}, {control.region}?{more}", "yes"):
+            control.discard()
+            raise Conflict("Nothing was changed.")
+    control.carry_out()
 
 
 def _wanted(control: StackControl, account: str, options: dict[str, Any], *, new: bool) -> dict[str, str]:

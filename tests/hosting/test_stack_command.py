@@ -6,6 +6,7 @@ template is created without those kinds of resources: only AWS can show them, as
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Iterator
 from io import StringIO
@@ -20,7 +21,7 @@ from portal.deployment import template as infra
 from portal.engines.endpoint import REGION
 from portal.engines.engine_process import Ministack, start_engine
 from portal.errors import Conflict
-from portal.hosting import prices, stack_control, stack_steps
+from portal.hosting import index_stages, prices, stack_control, stack_steps
 from portal.hosting.stack_control import StackChange, StackControl
 
 NOT_IN_THE_ENGINE = (
@@ -312,3 +313,76 @@ def test_the_page_has_the_computed_prices_and_their_date(size: str) -> None:
     (row,) = [line for line in page.splitlines() if line.startswith(f"| `{size}` |")]
     assert row.endswith(" | ".join(f"{price:.2f}" for price in of_both) + " |")
     assert prices.NOTED in page
+
+
+# --- indexes ---
+
+
+def changed_indexes(template: dict[str, Any]) -> dict[str, Any]:
+    """The template of a version before: two indexes of a table were not there yet, and another one was."""
+    before = copy.deepcopy(template)
+    properties = before["Resources"]["SupportTicketsTable"]["Properties"]
+    first, _, *others = properties["GlobalSecondaryIndexes"]
+    former = {**first, "IndexName": "former-00000000"}
+    properties["GlobalSecondaryIndexes"] = [*others, former]
+    used = {"pk", "sk"} | {key["AttributeName"] for one in [*others, former, properties] for key in one["KeySchema"]}
+    properties["AttributeDefinitions"] = [
+        one for one in properties["AttributeDefinitions"] if one["AttributeName"] in used
+    ]
+    return before
+
+
+def test_an_upgrade_builds_new_indexes_one_by_one_before_the_new_version_and_removes_former_ones_after_it(
+    here: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    today = infra.template()
+    before = changed_indexes(today)
+    monkeypatch.setattr(infra, "template", lambda: before)
+    made = said(monkeypatch, "deploy", "indexed", "yes", **here.first())
+    assert status(here, "indexed") == "CREATE_COMPLETE", made
+    monkeypatch.setattr(infra, "template", lambda: today)
+    real, with_the_image = StackControl.change_set, list[bool]()
+
+    def noted(control: StackControl, url: str, wanted: dict[str, str], known: set[str]) -> list[StackChange]:
+        with_the_image.append("Image" in wanted)
+        return real(control, url, wanted, known)
+
+    monkeypatch.setattr(StackControl, "change_set", noted)
+    told = said(monkeypatch, "upgrade", "indexed", "yes", image=here.image("2"))
+    order = [line for line in told.splitlines() if line.endswith(("):", "version:")) and "dollars" not in line]
+    assert order == [
+        "Build new indexes (1 of 2):",
+        "Build new indexes (2 of 2):",
+        "Start this version:",
+        "Remove former indexes (1 of 1):",
+    ], told
+    wanted = {
+        one["IndexName"] for one in today["Resources"]["SupportTicketsTable"]["Properties"]["GlobalSecondaryIndexes"]
+    }
+    table = here.client("dynamodb").describe_table(TableName="indexed.Support.Tickets")["Table"]
+    assert {one["IndexName"] for one in table["GlobalSecondaryIndexes"]} == wanted
+    assert with_the_image == [False, False, True, True]
+
+
+def test_each_stage_adds_or_removes_one_index_of_a_table_and_defines_the_attributes_of_its_keys() -> None:
+    today = infra.template()
+    properties = changed_indexes(today)["Resources"]["SupportTicketsTable"]["Properties"]
+    described = {name: properties[name] for name in ("GlobalSecondaryIndexes", "AttributeDefinitions")}
+    tables = index_stages.indexes_of(today, lambda name: described if name == "desk.Support.Tickets" else None, "desk")
+    before = {one["IndexName"] for one in described["GlobalSecondaryIndexes"]}
+    for stage in index_stages.stages(today, tables):
+        table = stage.template["Resources"]["SupportTicketsTable"]["Properties"]
+        after = {one["IndexName"] for one in table["GlobalSecondaryIndexes"]}
+        assert len(after ^ before) <= 1
+        keys = {key["AttributeName"] for one in [*table["GlobalSecondaryIndexes"], table] for key in one["KeySchema"]}
+        assert {one["AttributeName"] for one in table["AttributeDefinitions"]} == keys
+        before = after
+    final = index_stages.stages(today, tables)[-1].template["Resources"]["SupportTicketsTable"]["Properties"]
+    wanted = today["Resources"]["SupportTicketsTable"]["Properties"]
+    assert final["GlobalSecondaryIndexes"] == wanted["GlobalSecondaryIndexes"]
+
+
+def test_without_changed_indexes_an_upgrade_is_one_update_with_the_template_as_it_is() -> None:
+    today = infra.template()
+    (stage,) = index_stages.stages(today, [])
+    assert (stage.template, stage.new_version) == (today, True)
