@@ -75,6 +75,7 @@ ARGUMENTS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "priority": st.tuples(TEXT, TEXT),
     "channel": st.tuples(TEXT, TEXT),
     "status": st.tuples(TEXT, TEXT),
+    "rating": st.tuples(TEXT, TEXT),
     "row_tags": st.tuples(st.lists(TEXT, max_size=5).map(tuple), TEXT),
     "row_count": st.tuples(st.integers(1, 3)),
     "number": st.tuples(st.builds(Number, st.integers(0, 2), TEXT)),
