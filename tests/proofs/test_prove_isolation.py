@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections import Counter
 from dataclasses import replace
@@ -24,7 +25,7 @@ from proofs.isolation.attempts import calls, requests
 from proofs.isolation.data_attack import AttackPlan
 from proofs.isolation.mutants import CONTROL, MISTAKES, MUTANTS, Mutant
 from proofs.isolation.walk import http_attack, portal_tricks, visitors
-from proofs.isolation.walk.http_request import api_routes, routes
+from proofs.isolation.walk.http_request import Route, api_routes, routes
 from proofs.isolation.walk.portal_tricks import PASSES
 from tenants.sign_in.accounts import User
 from tenants.tenancy import context, request_identity, tenant_directory
@@ -110,6 +111,17 @@ def test_every_address_is_to_be_visited_for_every_tenant_by_get_and_by_post(thre
     every = [*product([route.path for route in routes()], ["GET", "POST"], tenants, PASSES)]
     assert met == Counter(every)
     assert len(every) == len([*patterns()]) * 2 * 3 * 3
+
+
+def test_a_visitor_who_acts_as_a_member_sends_the_cookie_that_the_other_tricks_left(three: World) -> None:
+    found = targets.find([], None)
+    with visitors.visiting(found) as people:
+        mine = people.members[found[0].id]
+        for trick in ("cookie of another secret", "spliced cookie"):
+            route, rng = Route("<slug:desk>/tickets/"), random.Random(1)  # noqa: S311  # a seed, no secret
+            names = ["member acted as", trick]
+            made = portal_tricks.visit(rng, mine, found[1], people, route, "GET", names)
+            assert f"={made.cookie}; " in made.headers["HTTP_COOKIE"]
 
 
 def test_a_report_for_one_customer_names_no_other(clean: tuple[Ended, dict[str, Any], str], three: World) -> None:

@@ -84,7 +84,7 @@ def visit(
         visitor.target, victim, route, method, path, visitor.homes, cookie, form=form,
         tricks=tuple(names),
     )  # fmt: skip
-    for name in names:
+    for name in sorted(names, key=lambda name: name == _LAST):
         made = made.changed(**TRICKS[name](rng, made, visitors))
     if made.is_by_link:  # a link of the visitor's own desk, or one that was forged
         made = made.changed(homes=frozenset({visitor.target.id}))
@@ -262,6 +262,7 @@ def _partial(rng: random.Random, v: HttpRequest, _: Visitors) -> dict[str, Any]:
 
 
 _NOT_OURS: Final = "a key that is not ours " * 2
+_LAST: Final = "member acted as"  # it sends the session's cookie along, as the other tricks have left it
 TRICKS: Final[dict[str, Trick]] = {
     "tenant in the address": lambda rng, v, _: {"query": _names(rng, v)},
     "tenant in the form": lambda rng, v, _: {"form": _names(rng, v)},
@@ -275,7 +276,7 @@ TRICKS: Final[dict[str, Trick]] = {
     "cookie of another secret": _other_secret,
     "spliced cookie": _spliced,
     "member no more": _taken_out,
-    "member acted as": _acted_as,
+    _LAST: _acted_as,
     "foreign page mark": _mark,
     "kept form and way back": _tokens,
     "challenge of a form": _challenge,
@@ -287,4 +288,4 @@ PASSES: Final[tuple[tuple[str, ...], ...]] = (
     ("foreign cursor", "foreign person"),
     ("foreign page mark", "kept form and way back", "challenge of a form"),
 )
-_OF_COOKIES: Final = {"cookie of another secret", "spliced cookie", "member no more", "member acted as"}
+_OF_COOKIES: Final = {"cookie of another secret", "spliced cookie", "member no more", _LAST}
