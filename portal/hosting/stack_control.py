@@ -136,8 +136,8 @@ class StackControl:
         stack = self.found()
         if stack and stack["StackStatus"] in ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED"):
             raise Conflict(
-                f"The first creation of {self.name} failed, and nothing else can be done with it: delete it with "
-                f"`make teardown STACK={self.name}`, then deploy again."
+                f"The first creation of {self.name} failed, and nothing else can be done with it. Delete it and its "
+                f"empty tables with `make teardown STACK={self.name} DELETE_DATA=1`, then deploy again."
             )
         if stack and stack["StackStatus"].endswith(_UNFINISHED):
             raise Conflict(f"{self.name} is being changed now ({stack['StackStatus']}). Wait until that is over.")
@@ -210,8 +210,8 @@ class StackControl:
                     return "DELETE_COMPLETE"
                 raise
             status: str = stack["StackStatus"]
-            if not status.endswith(_UNFINISHED) or status == "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS":
-                return status.removesuffix("_CLEANUP_IN_PROGRESS")
+            if not status.endswith(_UNFINISHED):
+                return status
             self.sleep(_SECONDS)
 
     _id: str = ""
@@ -290,7 +290,10 @@ class StackControl:
         pages = dynamodb.get_paginator("list_tables").paginate()
         tables = [name for page in pages for name in page["TableNames"] if name.startswith(f"{prefix}.")]
         for table in tables:
-            dynamodb.update_table(TableName=table, DeletionProtectionEnabled=False)
+            if dynamodb.describe_table(TableName=table)["Table"].get("DeletionProtectionEnabled"):
+                dynamodb.update_table(TableName=table, DeletionProtectionEnabled=False)
+                # A table that is being changed cannot be deleted.
+                dynamodb.get_waiter("table_exists").wait(TableName=table, WaiterConfig={"Delay": 2, "MaxAttempts": 150})
             dynamodb.delete_table(TableName=table)
             self.console.say(f"Deleted the table {table}.")
         for bucket in data["AWS::S3::Bucket"]:
@@ -298,8 +301,9 @@ class StackControl:
             self.client("s3").delete_bucket(Bucket=bucket)
             self.console.say(f"Deleted the bucket {bucket}.")
         for secret in data["AWS::SecretsManager::Secret"]:
-            self.client("secretsmanager").delete_secret(SecretId=secret, RecoveryWindowInDays=7)
-            self.console.say(f"The secret {secret} goes in 7 days.")
+            # At once: with a time for recovery its name would be taken for a week.
+            self.client("secretsmanager").delete_secret(SecretId=secret, ForceDeleteWithoutRecovery=True)
+            self.console.say(f"Deleted the secret {secret}.")
         for key in data["AWS::KMS::Key"]:
             self.client("kms").schedule_key_deletion(KeyId=key, PendingWindowInDays=7)
             self.console.say(f"The key {key} goes in 7 days.")

@@ -7,6 +7,7 @@ template is created without those kinds of resources: only AWS can show them, as
 from __future__ import annotations
 
 import copy
+import re
 import sys
 from collections.abc import Iterator
 from io import StringIO
@@ -212,6 +213,31 @@ def test_a_development_stack_goes_with_its_data_only_if_told_twice(
     sentence = "delete all data of trial"
     assert "trial is removed." in said(monkeypatch, "teardown", "trial", "trial", sentence, delete_data=True)
     assert not [name for name in here.client("dynamodb").list_tables()["TableNames"] if name.startswith("trial.")]
+
+
+def test_a_production_stacks_data_goes_after_two_answers_so_that_its_name_is_free_again(
+    here: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = said(monkeypatch, "deploy", "past", "yes", **here.first())
+    assert status(here, "past") == "CREATE_COMPLETE", made
+    removed = said(monkeypatch, "teardown", "past", "past", "delete all data of past", delete_data=True)
+    assert removed.endswith("past is removed.\n")
+    assert not [name for name in here.client("dynamodb").list_tables()["TableNames"] if name.startswith("past.")]
+    left = here.client("secretsmanager").list_secrets()["SecretList"]
+    assert not [one for one in left if one["Name"].startswith("past/")]
+    said(monkeypatch, "deploy", "past", "yes", **here.first())
+    assert status(here, "past") == "CREATE_COMPLETE"
+
+
+def test_every_variable_of_the_page_is_one_of_the_makefile() -> None:
+    page, makefile = ((settings.BASE_DIR / name).read_text() for name in ("docs/deploy.md", "Makefile"))
+    named = set(
+        re.findall(
+            r"\b([A-Z_]+)=", " ".join(re.findall(r"make (?:deploy|upgrade|operator|manage|teardown) (.+)", page))
+        )
+    )
+    assert {"STACK", "REGION", "IMAGE", "COMMAND", "DELETE_DATA", "EMAIL", "NAME"} <= named
+    assert [one for one in named if f"$({one})" not in makefile and f",{one}," not in makefile] == []
 
 
 # --- commands in a task, which the engine does not start ---
