@@ -6,6 +6,7 @@ Sources: AWS, "Update CloudFormation stacks using change sets", "DescribeStackEv
 from __future__ import annotations
 
 import hashlib
+import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -144,7 +145,7 @@ class StackControl:
         had = {one["ParameterKey"] for one in stack["Parameters"]} & known if stack else set()
         given = [{"ParameterKey": name, "ParameterValue": value} for name, value in wanted.items()]
         kept = [{"ParameterKey": name, "UsePreviousValue": True} for name in sorted(had - wanted.keys())]
-        cloudformation, change_set = self.client("cloudformation"), f"pooldesk-{int(time.time())}"
+        cloudformation, change_set = self.client("cloudformation"), f"pooldesk-{secrets.token_hex(6)}"
         try:
             cloudformation.create_change_set(
                 StackName=self.name,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from portal.deployment import parts, template
+from portal.deployment import object_bucket, parts, template
 from portal.deployment.parts import HAS_IMAGE, Json, arn, either
 from portal.deployment.template import PRODUCTION, sub
 from portal.hosting import network
@@ -213,6 +213,7 @@ def environment() -> dict[str, Any]:
     address = {"Ref": "PortalBaseUrl"}
     by_ses = sub("ses://${AWS::Region}?configuration_set=${AWS::StackName}-mail")
     return {
+        "AWS_REGION": {"Ref": "AWS::Region"},
         "DYNAMODB_TABLE_PREFIX": {"Ref": "TablePrefix"},
         "TENANT_ROLE_ARN": arn(template.TENANT),
         "AWS_ACCOUNT_ID": {"Ref": "AWS::AccountId"},
@@ -227,6 +228,7 @@ def environment() -> dict[str, Any]:
         # Functions send the mail; the portal asks SES about desks' own domains.
         "EMAIL_URL": either("MailBySes", by_ses, "smtp://localhost:25"),
         "DEFAULT_FROM_EMAIL": {"Ref": "DefaultFromEmail"},
+        "FILE_SCANNER": {"Ref": object_bucket.SCANNER},
         "SILOS": {"Ref": parts.SILOS},
         "DELIVERY_WORKERS": "0",
         "WEB_CONCURRENCY": of_size(_PROCESSES),

@@ -95,6 +95,14 @@ def test_the_settings_of_the_web_task_pass_the_checks_of_production(small: Stack
         assert functions[name]["AWS_SECRETS"] == "SigningKeys,EncryptionKey", "addresses that people answer to"
 
 
+def test_the_web_task_has_each_setting_that_a_function_has(small: Stack) -> None:
+    web = {one["Name"] for one in container(small)["Environment"]}
+    functions = of_kind(small, "AWS::Lambda::Function").values()
+    settings_of_functions = {name for one in functions for name in one["Environment"]["Variables"]}
+    # The number of queues is the settings' default, and the rest is what a rotation restarts.
+    assert settings_of_functions - web == {"DELIVERY_QUEUES", "WEB_CLUSTER", "WEB_SERVICE"}
+
+
 def test_functions_run_the_same_image_with_their_handler_as_its_command(small: Stack) -> None:
     for name, function in of_kind(small, "AWS::Lambda::Function").items():
         assert function["Code"] == {"ImageUri": WITH_IMAGE["Image"]}, name
