@@ -40,12 +40,16 @@ def line(
     description: str,
     activity: Iterable[ActivityItem],
     addresses: Sequence[str] = (),
+    not_kept: Sequence[str] = (),
 ) -> str:
     """Return the ticket as text of one line, without its end. `activity` is all of it, oldest first, and `addresses`
-    are those of the requester, where it is a person outside the desk."""
+    are those of the requester, where it is a person outside the desk. `not_kept` names fields of a ticket of before
+    whose values are those of now."""
     told = ticket(summary, description) | {"desk": desk, "activity": [entry(one) for one in activity]}
     if addresses:
         told["requester_addresses"] = [*addresses]
+    if not_kept:
+        told["not_kept"] = [*not_kept]
     return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -124,12 +128,13 @@ _TRIES: Final = 3  # for a ticket that changes while it is read
 
 @dataclass(frozen=True)
 class WholeTicket:
-    """Hold a ticket with all of its activity, oldest first."""
+    """Hold a ticket with all of its activity, oldest first, now or at a moment; see past_export.py for `not_kept`."""
 
     summary: SummaryItem
     description: str
     activity: tuple[ActivityItem, ...]
     addresses: tuple[str, ...] = ()  # of the requester, where it is a person outside the desk
+    not_kept: tuple[str, ...] = ()
 
     @property
     def adds_up(self) -> bool:
@@ -140,17 +145,22 @@ class WholeTicket:
 
 
 def all_tickets(
-    tenant: TenantContext, *, advance: Callable[[int], object] = lambda numbers: None
+    tenant: TenantContext,
+    *,
+    advance: Callable[[int], object] = lambda numbers: None,
+    then: Callable[[WholeTicket], WholeTicket | None] = lambda one: one,
 ) -> Iterator[WholeTicket]:
     """Yield the tickets that there are now: a Query for each number that was given out, more for more than 1 MB.
 
-    `advance` is called with the numbers that were read since the last call.
+    `advance` is called with the numbers that were read since the last call. `then` returns what a ticket was at another
+    time, None where there was none.
     """
     numbers = range(1, last_number(tenant.repository) + 1)
     people: dict[str, tuple[str, ...]] = {}
     for start in range(0, len(numbers), GROUP):
         group = numbers[start : start + GROUP]
-        found = [one for one in fan_out([partial(whole, tenant, n) for n in group]) if one]
+        now = [one for one in fan_out([partial(whole, tenant, n) for n in group]) if one]
+        found = [one for one in map(then, now) if one]
         outside = {one.summary.requester for one in found if is_requester(one.summary.requester)}
         if len(people) > _PEOPLE:
             people.clear()

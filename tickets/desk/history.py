@@ -95,7 +95,7 @@ class History:
                 if fields.is_unresolved(after):
                     days[stored.day_count(stored.REOPENED, at)] += 1
                     found["reopened_at"] = at
-                    del found["resolved_at"]
+                    found.pop("resolved_at", None)  # an import may begin with a resolved ticket
                 else:
                     days[stored.day_count(stored.RESOLVED, at)] += 1
                     found["resolved_at"] = at
