@@ -23,6 +23,8 @@ urlpatterns = [
     path("tickets/<anything:rest>", views.without_desk, name="tickets_without_desk"),
     path("search/<anything:rest>", views.without_desk, name="search_without_desk"),
     path("requesters/<anything:rest>", views.without_desk, name="requesters_without_desk"),
+    path("articles/<anything:rest>", views.without_desk, name="articles_without_desk"),
+    path("letters/<anything:rest>", views.without_desk, name="letters_without_desk"),
     path("desk/<anything:rest>", views.without_desk, name="desk_without_desk"),
     namespace("tenants.urls"),
     namespace("delivery.urls"),

@@ -124,11 +124,11 @@ def list_as(transaction: Transaction, tenant: TenantItem, status: str, *, closes
 _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?\Z")
 # What stands at the beginning of other addresses, now or perhaps one day.
 _RESERVED_WORDS: Final = """
-    about account admin api app assets auth billing blog callback contact dashboard desk desks docs download events
-    forms health healthz help hooks impersonation inbound invitation invitations legal login logout mail media metrics
-    new oauth operator operators password pooldesk portal pricing privacy public r requesters robots search security
-    session sessions settings sign-in sign-out sign-up signin signout signup sso static status support switch teams
-    tenant tenants terms tickets user users webhook webhooks well-known www
+    about account admin api app articles assets auth billing blog callback contact dashboard desk desks docs
+    download events forms health healthz help hooks impersonation inbound invitation invitations legal letters login
+    logout mail media metrics new oauth operator operators password pooldesk portal pricing privacy public r readyz
+    requesters robots search security session sessions settings sign-in sign-out sign-up signin signout signup sso
+    static status support switch teams tenant tenants terms tickets user users webhook webhooks well-known www
 """
 # A slug is also a desk's mail address. With these names a desk would get the mail of whoever runs the installation, by
 # which authorities issue certificates, or answers to other desks' letters whose token was mangled on the way.

@@ -101,7 +101,9 @@ OWN_ROUTES = [r for r, v in ROUTES if v.access.level == "signed_in" and "<" in r
 DESK_ROUTES = [r for r, _ in MEMBER_ROUTES if r.startswith("<slug:desk>/")]
 OBJECT_ROUTES = [r for r in DESK_ROUTES if r.count("<") > 1]
 # Addresses without a desk's name, which lead to the pinned desk's and show nothing themselves.
-WITHOUT_DESK = {f"{part}/<anything:rest>" for part in ("tickets", "search", "requesters", "desk")}
+WITHOUT_DESK = {
+    f"{part}/<anything:rest>" for part in ("tickets", "search", "requesters", "articles", "letters", "desk")
+}
 
 FORM = {
     "title": "Stolen",

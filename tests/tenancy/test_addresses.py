@@ -12,7 +12,6 @@ from django.core.signing import Signer
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
 from portal.web.desk_prefix import addresses_of
-from portal.web.middleware import HealthMiddleware
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.lifecycle import desk_settings, tenant_lifecycle
 from tenants.membership import member_changes
@@ -316,7 +315,14 @@ def test_an_invitation_comes_before_the_choice_of_desks(desks: World) -> None:
 def test_an_address_without_a_desk_leads_to_the_pinned_one(desks: World) -> None:
     alice = desks.browser("alice", "globex")
     alice.at_desk = str  # type: ignore[method-assign]  # each address as it stands
-    for path in ("/tickets/", "/tickets/1/", "/tickets/?status=closed&tag=a%26b", "/desk/leave/"):
+    for path in (
+        "/tickets/",
+        "/tickets/1/",
+        "/tickets/?status=closed&tag=a%26b",
+        "/letters/waiting/",
+        "/articles/",
+        "/desk/leave/",
+    ):
         answer = alice.get(path)
         assert (answer.status_code, answer["Location"]) == (302, f"/globex{path}")
 
@@ -391,7 +397,7 @@ def first_words(patterns: list[URLPattern | URLResolver]) -> set[str]:
 def test_no_desk_can_be_called_like_the_beginning_of_another_address() -> None:
     words = first_words(get_resolver().url_patterns)
     assert {"login", "account", "admin", "tickets", "desk", "invitation"} <= words
-    outside = {settings.STATIC_URL.strip("/"), HealthMiddleware.PATH.strip("/"), "api"}
+    outside = {settings.STATIC_URL.strip("/"), "healthz", "readyz", "api"}
     assert words | outside <= tenant_directory.RESERVED
 
 
