@@ -69,6 +69,16 @@ def test_few_templates_show_what_is_not_escaped() -> None:
     assert showing == set(NOT_ESCAPED)
 
 
+def test_each_template_that_another_one_names_exists() -> None:
+    named = re.compile(r"""\{%-?\s*(?:extends|include|import|from)\s+["']([^"']+)["']""")
+    found = {
+        (str(p.relative_to(TEMPLATES)), name)
+        for p in TEMPLATES.rglob("*.html")
+        for name in named.findall(p.read_text())
+    }
+    assert [(by, name) for by, name in sorted(found) if not (TEMPLATES / name).exists()] == []
+
+
 TEXT = st.sampled_from(["", "Ann", HOSTILE, "Ann Bo"])
 ARGUMENTS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "person": st.tuples(TEXT, st.booleans(), st.booleans()),
