@@ -300,7 +300,9 @@ def test_a_mail_that_can_be_answered_says_where_an_answer_ends(desk: World) -> N
 
 def test_a_strangers_letter_is_shown_as_it_is_and_hides_no_link(desk: World) -> None:
     eve = replace(desk.context("bob", "acme"), role=Role.VIEWER, user_id=f"rq_{'e' * 32}", user_name="Eve")
-    letter = FromLetter("d" * 32)
-    commenting.comment(eve, 1, body="[https://acme.example](https://evil.example)", letter=letter)
+    commenting.comment(eve, 1, body="[https://acme.example](https://evil.example)", letter=FromLetter("d" * 32))
+    commenting.comment(eve, 1, body="[https://acme.example](https://evil.example) on the page")
     carry()
-    assert "[https://acme.example](https://evil.example)</div>" in mail.outbox[0].alternatives[0][0]
+    html = mail.outbox[0].alternatives[0][0]
+    assert html.count("[https://acme.example](https://evil.example)") == 2
+    assert 'href="https://evil.example"' not in html

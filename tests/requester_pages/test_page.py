@@ -68,6 +68,14 @@ def test_an_answer_is_a_comment_that_opens_the_ticket_again(world: World, resolv
     assert status(world, resolved) == "open"
 
 
+def test_the_desk_sees_an_answer_as_it_was_written(world: World, number: int, guest: Guest) -> None:
+    """In Markdown, somebody could hide where a link leads."""
+    guest.send("answer", body="[https://bank.example](https://evil.example)", request_id=ONCE)
+    page = world.browser("bob").get(f"/tickets/{number}/").content.decode()
+    assert "[https://bank.example](https://evil.example)" in page
+    assert 'href="https://evil.example"' not in page
+
+
 def test_the_same_answer_sent_again_is_added_once(world: World, resolved: int, guest: Guest) -> None:
     for _ in range(2):
         assert guest.send("answer", body="Again.", request_id=ONCE).status_code == 302

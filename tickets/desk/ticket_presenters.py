@@ -164,7 +164,10 @@ def _is_own(tenant: TenantContext, address: str) -> bool:
 
 @dataclass(frozen=True)
 class TimelineEntry:
-    """One entry of a ticket's history."""
+    """One entry of a ticket's history.
+
+    A text of somebody outside `is_plain`: in Markdown, a stranger could hide where a link leads.
+    """
 
     id: str
     kind: str
@@ -176,6 +179,7 @@ class TimelineEntry:
     delivery: DeliveryLine | None
     files: list[FileLine]
     letter: dict[str, Any] | None = None
+    is_plain: bool = False
 
 
 def timeline_entry(item: ActivityItem, *, is_agent: bool = False) -> TimelineEntry:
@@ -196,6 +200,7 @@ def timeline_entry(item: ActivityItem, *, is_agent: bool = False) -> TimelineEnt
         delivery=delivery_line(item) if of.get("delivery") else None,
         files=file_lines(owner[1], of["files"]) if owner else [],
         letter=letter_line(of["letter"], is_agent=is_agent, author=of["author"]) if of.get("letter") else None,
+        is_plain=of["kind"] == "event" or bool(of.get("letter")) or stored.is_requester(of["author"]),
     )
 
 

@@ -17,7 +17,7 @@ from tenants.tenancy.request import page_for_mail
 from tickets.notices.digest import Digest, TicketNews
 from tickets.notices.mute_links import MuteLink
 from tickets.ticket.fields import Priority, Status
-from tickets.ticket.stored import ActivityItem
+from tickets.ticket.stored import ActivityItem, is_requester
 
 _TEXT_LIMIT: Final = 3_000  # characters of one entry
 _NAME_LIMIT: Final = 60  # characters of a name
@@ -78,14 +78,14 @@ def _ticket(told: Digest, news: TicketNews) -> dict[str, Any]:
 
 
 def _entry(entry: ActivityItem) -> dict[str, Any]:
-    """Return an entry. One that came as a letter is shown as plain text, as on the page: in Markdown a stranger could
+    """Return an entry. The text of somebody outside is shown as it is, as on the page: in Markdown a stranger could
     hide where a link leads."""
     text = entry.body if len(entry.body) <= _TEXT_LIMIT else f"{entry.body[:_TEXT_LIMIT].rstrip()} …"
     return {
         "by": plain_text.named(entry.author_name, limit=_NAME_LIMIT),
         "what": _WHAT[entry.kind],
         "text": text,
-        "is_plain": bool(entry.letter),
+        "is_plain": bool(entry.letter) or is_requester(entry.author),
     }
 
 
