@@ -11,6 +11,7 @@ from tests.support.outbox import rows
 from tests.support.world import World
 from tickets.desk import creating
 from tickets.replies import mail_settings, message_ids
+from tickets.requesters import requester_changes
 from tickets.requesters.requesters import Requester
 
 
@@ -35,6 +36,16 @@ def test_a_new_ticket_is_acknowledged_without_repeating_what_it_says(
     for shown in parts(letter):
         assert mail_settings.ACKNOWLEDGEMENT in shown
         assert "spam.example" not in shown, "who forges a sender could send anything to anybody"
+
+
+def test_the_acknowledgement_speaks_the_requesters_language(world: World, ada: Requester, inbox: MailReceiver) -> None:
+    german = requester_changes.Details(name=ada.name, addresses=ada.addresses, language="de")
+    requester_changes.change(world.context("bob", "acme"), ada.id, lambda before: german, version=None, by=SYSTEM)
+    opened(world, ada)
+    mailing.carry()
+    (letter,) = inbox.letters
+    for shown in parts(letter):
+        assert "Wir haben Ihre Nachricht erhalten" in shown
 
 
 def test_a_desk_chooses_its_words_or_sends_none(world: World, ada: Requester, inbox: MailReceiver) -> None:

@@ -208,7 +208,7 @@ def test_a_letter_with_copies_has_no_link(world: World, number: int, inbox: Mail
     assert addresses_in(inbox.letters[0]) == [], "who reads along would answer in the requester's place"
 
 
-def test_the_letter_that_resolves_asks_for_a_rating_in_the_requesters_language(
+def test_the_letter_that_resolves_asks_for_a_rating_and_says_all_in_the_requesters_language(
     world: World, number: int, ada: Requester, inbox: MailReceiver
 ) -> None:
     bob = world.context("bob", "acme")
@@ -218,7 +218,12 @@ def test_the_letter_that_resolves_asks_for_a_rating_in_the_requesters_language(
     mailing.carry()
     page, good, bad = addresses_in(inbox.letters[0])
     assert (good, bad) == (f"{page}?rating=good", f"{page}?rating=bad")
-    assert "Konnten wir Ihnen helfen?" in parts(inbox.letters[0])[0]
+    text, html = parts(inbox.letters[0])
+    for german_words in ("Konnten wir Ihnen helfen?", "Bitte antworten Sie oberhalb dieser Zeile", "schrieb Ada"):
+        assert german_words in text
+        assert german_words in html
+    assert '<html lang="de">' in html
+    assert not {"wrote", "reply"} & {*text.split()}
     Client().get(bad)
     assert changing.read(bob, number).rating == "", "programs that scan mail open links"
 

@@ -17,7 +17,7 @@ from django.utils import translation
 from django.utils.translation import gettext as _
 
 from portal import clock, plain_text
-from portal.mailing.letters import MARKER
+from portal.mailing.letters import MARKERS
 from portal.web import markdown
 from portal.web.guest_pages import known_language
 from tenants.tenancy.request import page_for_mail
@@ -55,15 +55,17 @@ def answer(
     """Write an agent's answer. `earlier` are the messages before it, the newest first; the desk says how many go along.
 
     `desk` is the name of the desk, `left_out` are the names of files that the letter has no room for.
-    `link` leads to the ticket, and where the desk `asks_for_rating` to its form; both are told in the `language` of the
-    requester.
+    `link` leads to the ticket, and where the desk `asks_for_rating` to its form. All words but the desk's own are in
+    the `language` of the requester.
     """
     quoted = _fitting([one for one in earlier if one.body.strip()][: settings.history])  # some are files alone
     body = entry.body
     if left_out:
-        body += f"\n\nNot attached: {', '.join(left_out)}. Please ask for it in another way."
+        with translation.override(known_language(language)):
+            not_attached = _("Not attached: %(names)s. Please ask for it in another way.")
+        body += "\n\n" + not_attached % {"names": ", ".join(left_out)}
     links = _links(link, language, asks_for_rating=asks_for_rating)
-    return _letter(desk, settings, number, title, body=body, quoted=quoted, links=links)
+    return _letter(desk, settings, number, title, body=body, quoted=quoted, links=links, language=language)
 
 
 def acknowledgement(
@@ -72,8 +74,10 @@ def acknowledgement(
     """Write that a message has arrived. It repeats nothing of it: an address may be forged, and would be sent that.
     The title stays, so that mail programs show one conversation, and no program makes a link of it."""
     shown = plain_text.unlinked(title)
-    body = settings.acknowledgement or ACKNOWLEDGEMENT
-    return _letter(desk, settings, number, shown, body=body, quoted=[], links=_links(link, language))
+    with translation.override(known_language(language)):
+        body = settings.acknowledgement or _(ACKNOWLEDGEMENT)
+    links = _links(link, language)
+    return _letter(desk, settings, number, shown, body=body, quoted=[], links=links, language=language)
 
 
 def link_letter(
@@ -82,8 +86,8 @@ def link_letter(
     """Write the letter with the link that a requester has asked for on the page of a ticket."""
     with translation.override(known_language(language)):
         body = _("You have asked for this link. If you have not, ignore this message: nobody else gets the link.")
-    shown = plain_text.unlinked(title)
-    return _letter(desk, settings, number, shown, body=body, quoted=[], links=_links(link, language))
+    shown, links = plain_text.unlinked(title), _links(link, language)
+    return _letter(desk, settings, number, shown, body=body, quoted=[], links=links, language=language)
 
 
 @dataclass(frozen=True)
@@ -119,30 +123,34 @@ def _letter(
     body: str,
     quoted: list[PublicEntry],
     links: Sequence[_Link],
+    language: str,
 ) -> LetterText:
+    known = known_language(language)
     page: dict[str, Any] = {
-        "marker": MARKER,
+        "language": known,
+        "marker": MARKERS[known],
         "body": markdown.render(body),
         "signature": settings.signature or desk,
         "number": number,
         "desk": desk,
         "links": links,
         "quoted": [
-            {"name": one.author_name, "at": clock.parse(one.at), "body": _shown(one), "is_plain": one.is_plain}
-            for one in quoted
+            {"wrote": _attribution(one, known), "body": _shown(one), "is_plain": one.is_plain} for one in quoted
         ],
     }
     html = _inliner.inline(render_to_string("replies/mail/letter.html", page))
     led = [f"{one.label}\n{one.url}" for one in links]
     sign = f"-- \n{settings.signature or desk}"
-    text = "\n\n".join([f"-- {MARKER} --", body.strip(), *led, sign, *map(_quote, quoted)])
-    return LetterText(subject(number, title), text + "\n", html)
+    text = "\n\n".join([f"-- {MARKERS[known]} --", body.strip(), *led, sign, *(_quote(one, known) for one in quoted)])
+    with translation.override(known):
+        return LetterText(subject(number, title), text + "\n", html)
 
 
 def subject(number: int, title: str) -> str:
     """Return the subject of all letters about a ticket, so that mail programs show them as one conversation."""
     shown = re.sub(r"(?i)^(?:(?:re|aw|fw|fwd|wg)\s*:\s*)+", "", plain_text.without_controls(title, limit=150))
-    return f"Re: {shown or 'Your message'} [#{number}]"
+    unnamed = _("Your message")
+    return f"Re: {shown or unnamed} [#{number}]"
 
 
 def _shown(entry: PublicEntry) -> str:
@@ -160,7 +168,13 @@ def _fitting(entries: Sequence[PublicEntry]) -> list[PublicEntry]:
     return kept
 
 
-def _quote(entry: PublicEntry) -> str:
+def _attribution(entry: PublicEntry, language: str) -> str:
+    """Return the line above a quoted message, of a form by which programs know it."""
     when = clock.parse(entry.at).strftime("%Y-%m-%d %H:%M UTC")
+    with translation.override(language):
+        return _("On %(when)s, %(name)s wrote:") % {"when": when, "name": entry.author_name}
+
+
+def _quote(entry: PublicEntry, language: str) -> str:
     lines = "\n".join(f"> {line}".rstrip() for line in entry.body.strip().split("\n"))
-    return f"On {when}, {entry.author_name} wrote:\n{lines}"
+    return f"{_attribution(entry, language)}\n{lines}"

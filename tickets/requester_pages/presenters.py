@@ -93,7 +93,8 @@ def _name(visit: Visit, entry: PublicEntry) -> str:
 
 
 def _moment(at: datetime) -> str:
-    return f"{date_format(at, _('j F Y, H:i'))} UTC"
+    wanted = _("j F Y, H:i")  # apart: a text inside an f-string is found by no extraction
+    return f"{date_format(at, wanted)} UTC"
 
 
 def _file(file: PublicFile, token: str) -> dict[str, str]:
