@@ -12,7 +12,19 @@ from pathlib import Path
 from typing import Final
 
 # Those that the product makes clients of; tests/deployment/test_image_parts.py looks for others.
-SERVICES: Final = {"dynamodb", "dynamodbstreams", "lambda", "s3", "sesv2", "sqs", "sso", "sso-oidc", "sts"}
+SERVICES: Final = {
+    "dynamodb",
+    "dynamodbstreams",
+    "ecs",
+    "lambda",
+    "s3",
+    "secretsmanager",
+    "sesv2",
+    "sqs",
+    "sso",
+    "sso-oidc",
+    "sts",
+}
 LANGUAGES: Final = {"en", "de"}
 UNUSED: Final = ("bin", "boto3/examples", "ninja/static")
 
