@@ -43,7 +43,8 @@ def problem(request: HttpRequest, error: PortalError) -> HttpResponse:
     status = error.status if error.status in (_GONE, *_BUSY) else 400
     wait: int | None = getattr(error, "retry_after", None) if status in _BUSY else None
     if status == 503:
-        log.warning("%s %s: %s (%s)", request.method, request.path, error.message, error.__cause__)
+        # Neither the address, which may be a signed link, nor the text of the cause, which may quote what it was about.
+        log.warning("%s (%s)", error.message, type(error.__cause__).__name__)
     template: str = getattr(error, "guest_page", _PROBLEM)  # of an error that has a page of its own
     stash = Stash.of(request) if status in _BUSY or template != _PROBLEM else None
     language = known_language(asked_language(request))

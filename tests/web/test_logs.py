@@ -11,12 +11,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from django.core import mail
 from django.test import override_settings
 
 from delivery.queues.dispatcher import Dispatcher
 from delivery.queues.message_handling import MessageHandler
 from delivery.queues.sender import Sender
+from portal.errors import Unavailable
 from portal.logs import request_id
 from portal.logs.json_lines import JsonLines
 from proofs.isolation.walk import http_request
@@ -29,6 +31,7 @@ from tests.support.outbox import rows, subscribe
 from tests.support.queue_in_memory import QueuesInMemory
 from tests.support.receivers import answering, listening
 from tests.support.world import PASSWORD, Browser, World
+from tickets.letters import desk_addresses
 
 MARK = "gooseberry"
 ADDRESS = f"{MARK}@example.org"
@@ -226,4 +229,15 @@ def test_a_mail_servers_answer_that_quotes_an_address_stays_out_of_the_log(world
         "A delivery is dead",
         "Delivery to mail",
     ]
+    assert MARK not in output.getvalue()
+
+
+def test_an_outage_on_a_page_for_people_outside_logs_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(name: str) -> None:
+        raise Unavailable("The database does not answer.") from RuntimeError(f"{ADDRESS} in {name}")
+
+    monkeypatch.setattr(desk_addresses, "desk_named", away)
+    with logged() as output:
+        assert Browser().get(f"/forms/{MARK}/").status_code == 503
+    assert "The database does not answer. (RuntimeError)" in output.getvalue()
     assert MARK not in output.getvalue()
