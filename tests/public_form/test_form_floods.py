@@ -93,6 +93,32 @@ def test_a_desk_gets_no_more_than_its_share_from_all_networks(
     assert Guest(path="/forms/globex/").send().status_code == 200, "another desk is not touched"
 
 
+@pytest.mark.parametrize("is_proved", [True, False])
+def test_a_network_whose_forms_are_refused_keeps_nobody_else_out(
+    open_desk: World, no_waiting: None, monkeypatch: pytest.MonkeyPatch, settings: Any, is_proved: bool
+) -> None:
+    settings.GUEST_RATE = 0
+    for name, most in {"PROVED_OF_NETWORK": 4, "PROVED_OF_DESK": 8, "UNPROVED_OF_DESK": 4}.items():
+        monkeypatch.setattr(challenges, name, most)
+    guest = Guest()
+    fields = guest.form() if is_proved else without_script(guest)
+    assert [guest.post(fields).status_code for _ in range(12)][-1] == 429
+    other = Guest("203.0.113.9")
+    assert other.post(without_script(other)).status_code == 200
+    assert other.send(subject="With a proof").status_code == 200
+
+
+def test_forms_without_a_proof_use_up_nothing_of_those_with_one(
+    open_desk: World, no_waiting: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(challenges, "UNPROVED_OF_DESK", 2)
+    monkeypatch.setattr(challenges, "PROVED_OF_DESK", 4)
+    strangers = [Guest(f"198.51.100.{n}") for n in range(9)]
+    answers = [guest.post(without_script(guest)).status_code for guest in strangers]
+    assert answers == [200] * 2 + [429] * 7
+    assert Guest("203.0.113.9").send().status_code == 200
+
+
 def test_the_work_grows_with_what_a_network_sends(open_desk: World) -> None:
     guest = Guest()
     bits = []

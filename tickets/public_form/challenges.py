@@ -97,12 +97,16 @@ def bits_for(desk: TenantContext, *, address: str) -> int:
 def count(desk: TenantContext, *, address: str, is_proved: bool) -> int:
     """Count a form of a network address; return the minutes to wait where there were too many, 0 where it may go on.
 
-    A form without a proof counts among all and among those without.
+    A form without a proof counts among all and among those without. One that is refused counts for nothing further:
+    nobody uses up what all networks have together by forms that are not taken.
     """
-    limits = list(_limits(desk, address, is_proved=True))
+    of_network, of_desk = _limits(desk, address, is_proved=True)
+    stages: list[list[AttemptLimit]] = [[of_network], [of_desk]]
     if not is_proved:
-        limits += _limits(desk, address, is_proved=False)
-    return attempt_limits.begin(limits).wait_minutes or 0
+        of_unproved, of_desk_unproved = _limits(desk, address, is_proved=False)
+        stages = [[of_network, of_unproved], [of_desk_unproved], [of_desk]]
+    waits = (attempt_limits.begin(stage).wait_minutes for stage in stages)  # one after the other
+    return next((minutes for minutes in waits if minutes), 0)
 
 
 def _limits(desk: TenantContext, address: str, *, is_proved: bool) -> tuple[AttemptLimit, AttemptLimit]:
