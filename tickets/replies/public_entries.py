@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tickets.desk import rating
 from tickets.desk.timelines import TicketTimeline
-from tickets.ticket.fields import RATING
+from tickets.ticket.fields import RATING, REQUESTER
 from tickets.ticket.stored import ActivityItem, FileMap, is_requester
 
 COMMENT, EVENT = "comment", "event"
@@ -50,10 +50,17 @@ class PublicEntry:
 
 
 def opening(ticket: TicketTimeline) -> PublicEntry:
-    """Return a ticket's description as its first message, without a sort key: that is no entry."""
+    """Return a ticket's description as its first message, without a sort key: that is no entry.
+
+    The words are those of its first requester, whoever it is for by now. `ticket` has all of its entries.
+    """
     summary = ticket.summary
-    author, name, files = summary.requester, summary.requester_name, _files(ticket.files)
-    return PublicEntry("", summary.created_at, author, name, ticket.description, files)
+    author, name = summary.requester, summary.requester_name
+    handed_on = ((entry, one) for entry in ticket.activity for one in entry.changes if one.field == REQUESTER)
+    if first := next(handed_on, None):
+        entry, change = first
+        author, name = entry.former_requester or "", change.before
+    return PublicEntry("", summary.created_at, author, name, ticket.description, _files(ticket.files))
 
 
 def public(entry: ActivityItem | None) -> PublicEntry | None:
