@@ -11,7 +11,7 @@ from portal.objects.object_store import UploadForm
 from tests.attachments.conftest import PNG, send
 from tests.public_form.conftest import Guest, open_form
 from tests.support.world import World
-from tickets.attachments import attachments
+from tickets.attachments import attachments, views
 from tickets.desk import timelines
 
 
@@ -52,6 +52,19 @@ def test_a_desk_whose_form_takes_no_files_begins_none(world: World) -> None:
     open_form(world, takes_files=False)
     guest = Guest()
     assert begun(guest, guest.challenge()[0])[0] == 422
+
+
+def test_a_network_begins_no_more_files_than_its_share(
+    open_desk: World, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.GUEST_RATE = 0
+    monkeypatch.setattr(views, "GUEST_FILES_OF_NETWORK", 3)
+    monkeypatch.setattr(views, "GUEST_FILES_OF_DESK", 5)
+    guest = Guest()
+    answers = [begun(guest, guest.challenge()[0]) for _ in range(9)]  # each page is a new one
+    assert [status for status, _ in answers] == [200] * 3 + [429] * 6
+    assert "Many files came from your network" in answers[-1][1]["problem"]
+    assert begun(Guest("203.0.113.9"), guest.challenge()[0])[0] == 200, "another network is not kept out"
 
 
 def test_a_file_that_is_too_large_is_refused_before_it_is_sent(open_desk: World) -> None:

@@ -11,11 +11,13 @@ import pytest
 
 from tenants.audit_trail.recording import SYSTEM
 from tests.desk.test_cost import spent
-from tests.requester_pages.conftest import Guest
+from tests.requester_pages.conftest import Guest, link_of
 from tests.support.world import World
 from tickets.attachments import attachments
 from tickets.desk import changing, commenting, timelines
+from tickets.desk.changing import Wishes
 from tickets.outside import looks
+from tickets.requester_pages import requester_page
 from tickets.requesters import requester_changes, requesters
 from tickets.requesters.requester_changes import Details
 from tickets.requesters.requesters import Requester
@@ -60,6 +62,17 @@ def test_the_page_names_no_address_but_what_people_wrote(
     assert re.findall(r"[\w.+-]+@[\w.-]+", page) == []
 
 
+def test_who_gets_the_ticket_of_another_person_is_not_said_to_have_written_it(
+    world: World, number: int, guest: Guest
+) -> None:
+    bob = world.context("bob", "acme")
+    eve = requesters.ensure(bob, "eve@example.org", name="Eve Other")
+    changing.change(bob, number, Wishes(requester=eve))
+    page = plain(Guest(link_of(world, number, eve).token).text())
+    assert re.search(r"Ada Lovelace [^:]+:\d\d UTC It stops at \*\*noon", page), page
+    assert "You" not in page.partition("noon")[0]
+
+
 def test_an_answer_is_a_comment_that_opens_the_ticket_again(world: World, resolved: int, guest: Guest) -> None:
     answer = guest.send("answer", body="It stops **again**.", request_id=ONCE, follow=True)
     assert "Your answer has arrived." in answer.content.decode()
@@ -97,6 +110,20 @@ def test_an_answer_that_is_refused_says_why_and_is_kept(
     assert f'value="{ONCE}"' in page
     assert 'href="#id_body"' in page
     assert comments(world, number) == []
+
+
+def test_whoever_has_a_link_writes_only_so_much(
+    world: World, resolved: int, guest: Guest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requester_page, "WRITTEN", 2)
+    for n in range(4):
+        answer = guest.send("answer", body=f"No. {n}.", request_id=f"{n:032x}")
+    assert (answer.status_code, "No. 3." in answer.content.decode()) == (422, True)
+    assert "Nothing was lost" in answer.content.decode()
+    assert [body for _, body in comments(world, resolved)] == ["No. 0.", "No. 1."]
+    changing.change(world.context("bob", "acme"), resolved, Wishes(status=Status.RESOLVED))
+    rated = guest.send("rate", rating="bad", words="Too slow.", request_id=ONCE)
+    assert (rated.status_code, "Too slow." in rated.content.decode()) == (422, True)
 
 
 def test_an_answer_that_meets_many_changes_is_kept(

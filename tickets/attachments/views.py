@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from portal.errors import Invalid, NotFound
 from portal.plain_text import file_size
 from portal.web.access import get_or_post, member
+from portal.web.client_address import client_address
 from portal.web.heavy_work import heavy
+from tenants.sign_in import attempt_limits
+from tenants.sign_in.attempt_limits import AttemptLimit
+from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.attachments import attachments, downloads, presenters, previews, removing
 from tickets.attachments.attachments import Upload
+
+GUEST_FILES_OF_NETWORK: Final = 60  # that people outside begin in a window of SIGN_IN_WINDOW seconds
+GUEST_FILES_OF_DESK: Final = 600
 
 _Response = TypeVar("_Response", HttpResponse, StreamingHttpResponse)
 # For every answer that leads to a file or is one: a browser runs nothing of it, whatever it takes it for.
@@ -49,6 +57,23 @@ def answer_upload(request: HttpRequest, begin: Callable[[str, int], Upload]) -> 
             "fields": begun.form.fields,
         }
     )
+
+
+def answer_guest_upload(request: HttpRequest, desk: TenantContext, form_id: str) -> HttpResponse:
+    """Answer somebody outside the desk with the form of a file, as `answer_upload` does.
+
+    A file that becomes no part of a ticket is stored for a day. So each that is begun is counted, for the sender's
+    network first, and for the desk where that lets it go on.
+    """
+    network = attempt_limits.network_of(client_address(request))
+    for limit in (
+        AttemptLimit("guest files, network", f"{desk.tenant_id} {network}", GUEST_FILES_OF_NETWORK),
+        AttemptLimit("guest files, desk", desk.tenant_id, GUEST_FILES_OF_DESK),
+    ):
+        if attempt_limits.begin((limit,)).wait_minutes:
+            problem = _("Many files came from your network or to this desk. Add it again in a quarter of an hour.")
+            return JsonResponse({"problem": problem}, status=429)
+    return answer_upload(request, partial(attachments.guest_form, desk, form_id))
 
 
 @member(Role.VIEWER)

@@ -24,11 +24,10 @@ from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import GuestRequest, TenantRequest, absolute_url, actor_of
 from tenants.tenancy.roles import Role
 from tickets.articles.presenters import suggested_to_guests
-from tickets.attachments import attachments
 from tickets.attachments.forms import NO_FILES, SentFiles, guest_files_of
 from tickets.attachments.presenters import GUEST_FIELD
 from tickets.attachments.presenters import field as files_field
-from tickets.attachments.views import answer_upload
+from tickets.attachments.views import answer_guest_upload
 from tickets.outside import guest_access, looks, pages
 from tickets.outside.looks import Looks
 from tickets.public_form import challenges, form_settings, receiving
@@ -178,7 +177,8 @@ def upload(request: GuestRequest, slug: str) -> HttpResponse:
     if challenge is None or not settings.takes_files:
         with pages.language(request, of_looks):
             return JsonResponse({"problem": _("Reload the page and try again.")}, status=422)
-    return answer_upload(request, partial(attachments.guest_form, desk, challenge.nonce))
+    with pages.language(request, of_looks):
+        return answer_guest_upload(request, desk, challenge.nonce)
 
 
 # --- for admins ---

@@ -34,6 +34,7 @@ from tickets.requesters.stored import requester as requester_key
 from tickets.ticket import stored, ticket_events
 from tickets.ticket.stored import OF_REQUESTER, SummaryItem
 
+WRITTEN: Final = 60  # answers and ratings of a person, in a window of SIGN_IN_WINDOW; each costs the desk writes
 LISTED: Final = 25  # tickets of a page of the list
 _LINKS_OF_PERSON: Final = 3  # letters with a link, in a window of SIGN_IN_WINDOW
 _LINKS_OF_NETWORK: Final = 30
@@ -110,6 +111,12 @@ def _with_visit(desk: TenantContext, link: TicketLink, read: Callable[[], _T]) -
     person = Requester.of(profile)
     acting = replace(desk, user_id=person.id, user_name=person.label)
     return Visit(acting, person, settings, Looks.of(desk, of_looks)), found
+
+
+def has_written_often(visit: Visit) -> bool:
+    """Count something that a person writes by a link, and tell whether it is too much: for all who have their links."""
+    limit = AttemptLimit("requester's page", f"{visit.desk.tenant_id} {visit.person.id}", WRITTEN)
+    return attempt_limits.begin((limit,)).wait_minutes is not None
 
 
 # --- all tickets of a person ---

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Final
 
 from django.forms import Form
@@ -17,11 +16,11 @@ from portal.web.access import get_or_post
 from portal.web.client_address import client_address
 from tenants.sign_in import attempt_limits
 from tenants.tenancy.request import GuestRequest
-from tickets.attachments import attachments, downloads
+from tickets.attachments import downloads
 from tickets.attachments.forms import NO_FILES, SentFiles, guest_files_of
 from tickets.attachments.presenters import GUEST_FIELD
 from tickets.attachments.presenters import field as files_field
-from tickets.attachments.views import answer_upload
+from tickets.attachments.views import answer_guest_upload
 from tickets.desk import changing, commenting, rating
 from tickets.desk.changing import Wishes
 from tickets.desk.rating import NotRatable
@@ -39,6 +38,9 @@ _PAGE: Final = "tickets:r_ticket"
 _DONE: Final = ("answered", "closed", "rated", "mailed", "often")
 
 _BUSY: Final = _("This request is being changed at this moment. Nothing was lost: please send it again.")
+_OFTEN: Final = _(
+    "Many messages came by links to your requests. Nothing was lost: send it again in a quarter of an hour."
+)
 _NOTHING: Final = _("Write something first.")
 _OVER: Final = _("This request cannot be rated any more.")
 
@@ -64,6 +66,8 @@ def answer(request: GuestRequest, token: str) -> HttpResponse:
         form.fields["body"].required = False
     for problem in files.problems:
         form.add_error(None, problem)
+    if form.is_valid() and requester_page.has_written_often(visit):
+        form.add_error(None, _OFTEN)
     if form.is_valid():
         said = {"body": form.cleaned_data["body"], "files": files.files, "request_id": form.once}
         try:
@@ -97,6 +101,8 @@ def rate(request: GuestRequest, token: str) -> HttpResponse:
         return redirect(_PAGE, token)
     form = RatingForm(request.POST)
     visit, summary = requester_page.let_in(request.desk, _link(token))
+    if form.is_valid() and requester_page.has_written_often(visit):
+        form.add_error(None, _OFTEN)
     if form.is_valid():
         to, words = Rating(form.cleaned_data["rating"]), form.cleaned_data["words"]
         try:
@@ -114,9 +120,10 @@ def rate(request: GuestRequest, token: str) -> HttpResponse:
 @require_POST
 def upload(request: GuestRequest, token: str) -> HttpResponse:
     """Answer with a signed form for one file of the answer that is being written."""
-    requester_page.let_in(request.desk, _link(token))
+    visit, _summary = requester_page.let_in(request.desk, _link(token))
     once = AnswerForm({"request_id": request.GET.get("form", "")}).once
-    return answer_upload(request, partial(attachments.guest_form, request.desk, once))
+    with pages.language(request, visit.looks, visit.person.language):
+        return answer_guest_upload(request, request.desk, once)
 
 
 @of_ticket
