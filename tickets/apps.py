@@ -51,9 +51,15 @@ class TicketsConfig(RoomsConfig):
 
 def _to_requester(work: Work) -> Outcome:
     """Deliver a letter. The modules are loaded with the first one: most processes send none."""
+    from tickets.outside import looks
     from tickets.replies import reply_delivering, reply_mails
 
-    writers = reply_delivering.Writers(reply_mails.answer, reply_mails.acknowledgement, reply_mails.link_letter)
+    writers = reply_delivering.Writers(
+        reply_mails.answer,
+        reply_mails.acknowledgement,
+        reply_mails.link_letter,
+        language=lambda desk: looks.looks_of(desk).language,
+    )
     return reply_delivering.deliver(work, writers=writers)
 
 

@@ -19,19 +19,9 @@ from portal.mailing.letter_body import LetterPart
 from portal.mailing.letter_headers import Address
 from portal.mailing.letter_html import images_allowed
 from portal.mailing.mime import MimePart
-from portal.mailing.quotes import MARKER, MARKERS
+from portal.mailing.quotes import MARKER
 
-__all__ = [
-    "MARKER",
-    "MARKERS",
-    "Address",
-    "DeliveryReport",
-    "Letter",
-    "LetterPart",
-    "Unreadable",
-    "images_allowed",
-    "read",
-]
+__all__ = ["MARKER", "Address", "DeliveryReport", "Letter", "LetterPart", "Unreadable", "images_allowed", "read"]
 
 SIZE_LIMIT: Final = 25_000_000  # bytes of a letter
 TEXT_LIMIT: Final = 200_000  # characters of the visible text, and of the folded

@@ -138,8 +138,11 @@ def is_rule(line: str) -> bool:
     return len(line) < 200 and _RULE.fullmatch(line) is not None
 
 
-def is_foreign_marker(folded: str) -> bool:
-    """Tell whether a line in lower case is the marker of another support desk, which asks to reply above it."""
+def is_marker(folded: str) -> bool:
+    """Tell whether a line in lower case is the marker of a support desk, ours or another, which asks to reply above
+    it."""
+    if "über dieser zeile" in folded or "oberhalb dieser zeile" in folded:
+        return "antwort" in folded or "schreib" in folded
     return "above this line" in folded and ("reply" in folded or "type" in folded or "respond" in folded)
 
 

@@ -13,8 +13,6 @@ from typing import Final, NamedTuple
 from portal.mailing import quote_phrases as phrases
 
 MARKER: Final = "Please reply above this line"  # in mail that we send; a reply holds our text from there on
-MARKERS: Final = {"en": MARKER, "de": "Bitte antworten Sie oberhalb dieser Zeile"}
-_FOLDED_MARKERS: Final = tuple(one.casefold() for one in MARKERS.values())
 _LINE_LIMIT: Final = 300  # characters; longer lines introduce no quote
 _WRAPPED: Final = 4  # lines over which a sentence such as "On ..., ... wrote:" may be wrapped
 _SIGNATURE_LIMIT: Final = 20  # lines
@@ -87,8 +85,7 @@ def _history(lines: list[str], *, is_forwarded: bool) -> int:
 
 
 def _is_marker(line: str) -> bool:
-    folded = line[:_LINE_LIMIT].casefold()
-    return any(one in folded for one in _FOLDED_MARKERS) or phrases.is_foreign_marker(folded)
+    return phrases.is_marker(line[:_LINE_LIMIT].casefold())
 
 
 def _begins_letter(lines: list[str], at: int) -> bool:

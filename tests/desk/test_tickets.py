@@ -139,7 +139,7 @@ def test_a_new_ticket_cannot_be_given_to_somebody_who_can_have_none(world: World
     [
         ("title", "", "Enter a title."),
         ("title", " \n ", "Enter a title."),
-        ("title", "x" * 201, "This title has 201 characters; 200 are allowed."),
+        ("title", "x" * 201, "This text has 201 characters; 200 are allowed."),
         ("description", "x" * 50_001, "Shorten it by 1."),
         ("priority", "whatever", "valid choice"),
         ("tags", ",".join(f"t{n}" for n in range(13)), "at most 12 tags; these are 13"),

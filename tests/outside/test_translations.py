@@ -33,5 +33,9 @@ def test_the_compiled_catalogue_is_that_of_the_translations() -> None:
     assert translations.COMPILED.read_bytes() == translations.compiled(translations.stored())
 
 
+def test_no_sentence_that_guests_see_is_left_unmarked() -> None:
+    assert {path: left for path in translations.GUEST_RULES if (left := [*translations.unmarked_sentences(path)])} == {}
+
+
 def test_no_text_of_a_page_is_left_unmarked() -> None:
     assert {str(p): words for p in translations.templates() if (words := [*translations.unmarked(p)])} == {}

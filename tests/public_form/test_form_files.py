@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -71,3 +72,26 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_sent(open_desk: World)
     guest = Guest()
     status, told = begun(guest, guest.challenge()[0], size=attachments.GUEST_BYTES + 1)
     assert (status, "problem" in told) == (422, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "sentence"),
+    [
+        ("leer.txt", 0, "leer.txt ist leer."),
+        ("film.mp4", attachments.GUEST_BYTES + 1, "film.mp4 ist größer als 10 MB."),
+    ],
+)
+def test_a_refused_file_is_told_of_in_the_language_of_the_page(
+    open_desk: World, name: str, size: int, sentence: str
+) -> None:
+    guest = Guest()
+    fields = guest.form()
+    answer = guest.client.post(
+        f"{guest.path}files/?challenge={fields['challenge']}&lang=de", {"name": name, "size": str(size)}
+    )
+    assert answer.json()["problem"] == sentence
+    upload = re.search(r'data-files="([^"]+)"', guest.client.get(f"{guest.path}?lang=de").content.decode())
+    assert upload is not None
+    assert upload[1].endswith("lang=de")
+    left = guest.client.post(f"{guest.path}?lang=de", {**fields, "files": "0" * 32}).content.decode()
+    assert "Eine dieser Dateien ist nicht Ihre" in left

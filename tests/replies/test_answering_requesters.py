@@ -331,7 +331,7 @@ def test_a_letter_costs_its_reads_and_one_write(
     MessageHandler().handle(deliveries.received(deliveries.message(row, "reply")))
     assert len(inbox.letters) == 1
     counted = Counter(call.operation for call in bill.calls)
-    assert counted == {"BatchGetItem": 2, "GetItem": 5, "Query": 2, "UpdateItem": 2}
+    assert counted == {"BatchGetItem": 2, "GetItem": 6, "Query": 2, "UpdateItem": 2}
 
 
 def set_up(world: World, **values: Any) -> None:

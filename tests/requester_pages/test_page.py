@@ -223,6 +223,15 @@ def test_the_page_speaks_the_requesters_language(world: World, resolved: int, gu
     assert "Schreiben Sie zuerst etwas." in refused
 
 
+def test_a_refused_file_is_told_of_in_the_requesters_language(world: World, guest: Guest, ada: Requester) -> None:
+    german = Details(name=ada.name, addresses=ada.addresses, language="de")
+    requester_changes.change(world.context("bob", "acme"), ada.id, lambda before: german, version=None, by=SYSTEM)
+    begun = guest.client.post(f"{guest.address}files/?form={ONCE}", {"name": "x", "size": "99999999"})
+    assert begun.json()["problem"] == "x ist größer als 10 MB."
+    refused = guest.send("answer", body="Hier.", request_id=ONCE, files="0" * 32).content.decode()
+    assert "Eine dieser Dateien ist nicht Ihre" in refused
+
+
 def test_the_page_has_the_looks_of_the_desk(world: World, number: int, guest: Guest) -> None:
     values = {"name": "Acme & Sons", "colour": "#aa0000", "language": "en"}
     looks.change(world.context("alice", "acme"), values=values, version=0, by=SYSTEM)

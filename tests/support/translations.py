@@ -6,6 +6,7 @@ translation, drop what is used no more, and compile it.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -28,9 +29,9 @@ _BABEL_OPTIONS: dict[str, Any] = {"newstyle_gettext": "true"}
 
 
 def templates() -> list[Path]:
-    """The templates of guests' pages: the frame with its parts, what extends it, and what those include."""
+    """The templates of guests' pages and letters: the frame with its parts, what extends it, and what those include."""
     folder = ROOT / "templates"
-    found = set((folder / "outside").glob("*.html"))
+    found = {*(folder / "outside").glob("*.html"), *(folder / "replies" / "mail").glob("*.html")}
     everywhere = [path for path in folder.rglob("*.html") if "/mail/" not in str(path)]
     while True:
         known = {str(path.relative_to(folder)) for path in found}
@@ -56,7 +57,7 @@ def marked() -> Catalog:
     catalogue = Catalog(locale="de")
     for path in (*templates(), *modules()):
         method = "jinja2.ext.babel_extract" if path.suffix == ".html" else "python"
-        keywords = {**extract.DEFAULT_KEYWORDS, "gettext_lazy": None, "ngettext_lazy": (1, 2)}
+        keywords = {**extract.DEFAULT_KEYWORDS, "gettext_lazy": None, "ngettext_lazy": (1, 2), "gettext_noop": None}
         with path.open("rb") as file:
             for _, text, *_ in extract.extract(method, file, keywords=keywords, options=_BABEL_OPTIONS):
                 catalogue.add(text, locations=[(str(path.relative_to(ROOT)), 1)])
@@ -85,6 +86,46 @@ def write() -> None:
     with CATALOGUE.open("wb") as file:
         pofile.write_po(file, wanted, width=110, sort_by_file=True, include_lineno=False, omit_header=True)
     COMPILED.write_bytes(compiled(stored()))
+
+
+# Modules whose sentences reach guests, with the names there whose sentences do not.
+GUEST_RULES: dict[str, frozenset[str]] = {
+    "tickets/attachments/attachments.py": frozenset(),
+    "tickets/attachments/forms.py": frozenset(),
+    "tickets/public_form/challenges.py": frozenset(),
+    "tickets/public_form/receiving.py": frozenset({"receive"}),  # a mark of the letter, which agents read
+    "tickets/public_form/views.py": frozenset({"settings_page", "change_looks"}),
+    "tickets/replies/reply_mails.py": frozenset(),
+    "tickets/requester_pages/forms.py": frozenset(),
+    "tickets/requester_pages/presenters.py": frozenset(),
+    "tickets/requester_pages/requester_page.py": frozenset(),
+    "tickets/requester_pages/views.py": frozenset(),
+    "tickets/ticket/fields.py": frozenset({"tag_list", "clean", "DESCRIPTION"}),
+}
+_MARKS = {"_", "gettext", "gettext_lazy", "gettext_noop", "ngettext"}
+
+
+def unmarked_sentences(path: str) -> Iterator[str]:
+    """Yield the sentences of a module that would stay English: texts of several words that end as sentences do."""
+    tree = ast.parse((ROOT / path).read_text())
+
+    def look(node: ast.AST) -> Iterator[str]:
+        named = node.target if isinstance(node, ast.AnnAssign) else node
+        if {getattr(named, "name", ""), getattr(named, "id", "")} & GUEST_RULES[path]:
+            return
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _MARKS:
+            return
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            return  # a docstring
+        if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+            text = ast.unparse(node).strip("f'\"")
+            if " " in text and text.endswith((".", "?", ":")):
+                yield text
+            return
+        for child in ast.iter_child_nodes(node):
+            yield from look(child)
+
+    return look(tree)
 
 
 _JINJA = re.compile(r"\{%.*?%\}|\{#.*?#\}", re.DOTALL)

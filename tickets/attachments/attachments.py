@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, Final, Self
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from portal import clock, plain_text
 from portal.dynamo.client import fan_out
@@ -224,7 +225,7 @@ def arrived(tenant: TenantContext, file_ids: Sequence[str], *, form_id: str = ""
     seen = fan_out([partial(_seen, tenant, item) for item in mine]) if mine else []
     problems = [one for one in seen if isinstance(one, str)]
     if len(mine) < len({*file_ids}):
-        problems.append("One of these files is not yours, or waited for longer than a day. Add it again.")
+        problems.append(_("One of these files is not yours, or waited for longer than a day. Add it again."))
     return ArrivedFiles([one for one in seen if isinstance(one, FileRef)], problems)
 
 
@@ -240,9 +241,9 @@ def _looked_at(tenant: TenantContext, file: FileRef, key: str) -> FileRef | str:
     try:
         head, size = _objects(tenant).beginning(key, most=file_types.HEAD)
     except NotFound:
-        return f"{file.name} has not arrived. Add it again."
+        return _("%(name)s has not arrived. Add it again.") % {"name": file.name}
     if size != file.size:
-        return f"{file.name} has not arrived whole. Add it again."
+        return _("%(name)s has not arrived whole. Add it again.") % {"name": file.name}
     return replace(file, type=file_types.type_of(head, file.name))
 
 
@@ -288,7 +289,7 @@ class Copies:
         try:
             objects.copy(stored.upload_key(tenant_id, file.id), key, content_type=file_types.UNKNOWN, tags=ATTACHED)
         except NotFound:
-            return f"{file.name} is gone. Add it again."
+            return _("%(name)s is gone. Add it again.") % {"name": file.name}
         return _looked_at(self._tenant, copy, key)
 
     def _clear(self, made: Sequence[FileRef]) -> None:
@@ -344,9 +345,10 @@ def counted(summary: SummaryItem, files: Sequence[FileRef]) -> list[Any]:
 def check_ticket(count: int, size: int, files: Sequence[FileRef]) -> None:
     """Raise Invalid where a ticket with so many files and bytes would have too many with these."""
     if count + len(files) > MOST_OF_TICKET:
-        raise Invalid(f"A ticket can have at most {MOST_OF_TICKET} files.", field="files")
+        raise Invalid(_("A ticket can have at most %(num)s files.") % {"num": MOST_OF_TICKET}, field="files")
     if size + sum(file.size for file in files) > TICKET_BYTES:
-        raise Invalid(f"The files of a ticket can have at most {TICKET_BYTES // 1_000_000} MB.", field="files")
+        most = {"most": TICKET_BYTES // 1_000_000}
+        raise Invalid(_("The files of a ticket can have at most %(most)s MB.") % most, field="files")
 
 
 def rename(tenant: TenantContext, transaction: Transaction, files: Iterable[FileMap]) -> None:
@@ -365,7 +367,7 @@ def blame(refused: TransactionRefused) -> None:
     """Raise why a transaction that attaches files was refused because of them; return where it was not."""
     reason = refused.reason(MEMBER) if MEMBER in refused.names else None
     if reason is not None and reason.code != TRANSACTION_CONFLICT:
-        raise Invalid("One of these files was used already, or was scanned just now. Add it again.", field="files")
+        raise Invalid(_("One of these files was used already, or was scanned just now. Add it again."), field="files")
 
 
 def _map(file: FileRef) -> FileMap:
@@ -397,27 +399,28 @@ def check_room(tenant: TenantContext, size: int) -> None:
     used = usage(tenant)
     if used.size + size > used.most:
         raise Invalid(
-            f"This desk's files have reached their limit of {used.most // 1_000_000:,} MB. An administrator sees them "
-            "on the page Usage.",
+            _("The files of this desk have reached their limit of %(most)s MB. Administrators see more on Usage.")
+            % {"most": f"{used.most // 1_000_000:,}"},
             field="files",
         )
 
 
 def _check_size(name: str, size: int, *, most: int | None = None) -> None:
     if size <= 0:
-        raise Invalid(f"{clean_name(name)} is empty.", field="files")
+        raise Invalid(_("%(name)s is empty.") % {"name": clean_name(name)}, field="files")
     if size > (most := min(most or settings.FILE_MOST_BYTES, settings.FILE_MOST_BYTES)):
-        raise Invalid(f"{clean_name(name)} is larger than {most / 1_000_000:.0f} MB.", field="files")
+        told = {"name": clean_name(name), "most": f"{most / 1_000_000:.0f}"}
+        raise Invalid(_("%(name)s is larger than %(most)s MB.") % told, field="files")
 
 
 def too_many() -> Invalid:
     """Return the error of a comment with too many files."""
-    return Invalid(f"A comment can have at most {MOST_FILES} files.", field="files")
+    return Invalid(_("A comment can have at most %(num)s files.") % {"num": MOST_FILES}, field="files")
 
 
 def too_many_of_guest() -> Invalid:
     """Return the error of a form of somebody outside with too many files."""
-    return Invalid(f"At most {GUEST_FILES} files can be attached.", field="files")
+    return Invalid(_("At most %(num)s files can be attached.") % {"num": GUEST_FILES}, field="files")
 
 
 def _item(tenant: TenantContext, file_id: str, name: str, size: int, media_type: str, *, owner: str = "") -> FileItem:

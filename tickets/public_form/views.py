@@ -174,10 +174,9 @@ def upload(request: GuestRequest, slug: str) -> HttpResponse:
     if request.method != "POST":
         raise NotFound  # as where no form is open: a 405 would tell which desks there are
     challenge = challenges.read(desk, request.GET.get("challenge", ""))
-    if challenge is None or not settings.takes_files:
-        with pages.language(request, of_looks):
-            return JsonResponse({"problem": _("Reload the page and try again.")}, status=422)
     with pages.language(request, of_looks):
+        if challenge is None or not settings.takes_files:
+            return JsonResponse({"problem": _("Reload the page and try again.")}, status=422)
         return answer_guest_upload(request, desk, challenge.nonce)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from django.conf import settings
-from django.utils.translation import gettext_noop as N_
+from django.utils.translation import gettext_noop
 
 from portal import plain_text
 from portal.dynamo.store import Transaction
@@ -24,7 +24,7 @@ from tickets.requesters import requester_addresses
 NAME_LIMIT: Final = 80  # characters of the name in From
 TEXT_LIMIT: Final = 2000  # characters of the signature and of the acknowledgement
 LIST_LIMIT: Final = 100  # addresses
-ACKNOWLEDGEMENT: Final = N_("We have received your message and will answer as soon as we can.")
+ACKNOWLEDGEMENT: Final = gettext_noop("We have received your message and will answer as soon as we can.")
 _CHOICES: Final = {"history": HISTORY_CHOICES, "link_days": LINK_DAYS_CHOICES}
 _CHANGED: Final = "Somebody else has just changed these settings. Please check and try again."
 

@@ -69,11 +69,13 @@ class WrittenLetter(Protocol):
 
 @dataclass(frozen=True)
 class Writers:
-    """The functions that write letters: of an answer, of an acknowledgement, and of a link that was asked for."""
+    """The functions that write letters: of an answer, of an acknowledgement, and of a link that was asked for.
+    `language` reads that of a desk's pages for people outside."""
 
     answer: Callable[..., WrittenLetter]
     acknowledgement: Callable[..., WrittenLetter]
     link: Callable[..., WrittenLetter]
+    language: Callable[[TenantContext], str]
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,7 @@ class _Reply:
     entry: PublicEntry | None
     copies: tuple[str, ...]
     thread: tuple[str, ...]
+    desk_language: str
     link: str = ""
     asked: str = ""
 
@@ -123,7 +126,7 @@ def deliver(work: Work, *, writers: Writers) -> Outcome:
         return Outcome("answered", note="The desk is gone.")
     if tenant.suspended:
         return _later(work, tenant, number, sort, "The desk is suspended.")
-    read = _read(tenant, number, sort, is_link="link" in event)
+    read = _read(tenant, number, sort, writers.language, is_link="link" in event)
     if isinstance(read, str):
         return Outcome("answered", note=read)
     if "link" in event:
@@ -161,17 +164,20 @@ def _viewer(tenant_id: str) -> TenantContext:
     return context.of_tenant(tenant, role=Role.VIEWER, user_id="", user_name=tenant.name)
 
 
-def _read(tenant: TenantContext, number: int, sort: str, *, is_link: bool = False) -> _Reply | str:
+def _read(
+    tenant: TenantContext, number: int, sort: str, language_of: Callable[[TenantContext], str], *, is_link: bool
+) -> _Reply | str:
     """Read what the letter is made of, in two round trips; or return why none is sent."""
     store = tenant.repository
     reads: list[Callable[[], Any]] = [
         partial(mail_settings.read, tenant),
         partial(_timeline, tenant, number),
         partial(store.get, DetailItem, stored.ticket, number, sort=stored.DETAIL),
+        partial(language_of, tenant),
     ]
     if sort:
         reads.append(partial(store.get, ActivityItem, stored.ticket, number, sort=sort, consistent=True))
-    settings, ticket, detail, *entries = fan_out(reads)
+    settings, ticket, detail, language, *entries = fan_out(reads)
     if ticket is None:
         return "The ticket is gone."
     item = entries[0] if entries else None
@@ -187,7 +193,8 @@ def _read(tenant: TenantContext, number: int, sort: str, *, is_link: bool = Fals
         requester = Requester(ticket.summary.requester)  # whom nothing reaches
     copies = tuple(one for one in (item.cc or ()) if _is_copied(one, tenant, settings, requester)) if item else ()
     named = [detail.message_id if detail else None, *(one.message_id for one in ticket.activity)]
-    return _Reply(tenant, settings, ticket, requester, entry, copies, tuple(one for one in named if one))
+    thread = tuple(one for one in named if one)
+    return _Reply(tenant, settings, ticket, requester, entry, copies, thread, language)
 
 
 def _timeline(tenant: TenantContext, number: int) -> TicketTimeline | None:
@@ -250,7 +257,7 @@ def _message(
     # Nobody has proved the address that a form gives: a stranger there is sent nothing that somebody else has typed.
     is_told = read.entry is not None or read.ticket.summary.channel != Channel.FORM
     about["title"] = read.ticket.summary.title if is_told else ""
-    about |= {"link": _link(read, copies), "language": read.requester.language}
+    about |= {"link": _link(read, copies), "languages": (read.requester.language, read.desk_language)}
     if read.entry:
         names = {file.id for file, _ in attached}
         left_out = [file.name for file in read.entry.files if file.id not in names]

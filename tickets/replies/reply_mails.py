@@ -1,6 +1,7 @@
 """Write letters to requesters, as text and as HTML: an agent's answer, the acknowledgement of a new ticket, a link.
 
-They are rendered of public entries alone; no stored item comes here.
+They are rendered of public entries alone; no stored item comes here. Their own words are in the first of the
+`languages` that the pages of people outside have, too; a desk's texts stay as they were written.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from django.utils import translation
 from django.utils.translation import gettext as _
 
 from portal import clock, plain_text
-from portal.mailing.letters import MARKERS
 from portal.web import markdown
 from portal.web.guest_pages import known_language
 from tenants.tenancy.request import page_for_mail
@@ -49,45 +49,53 @@ def answer(
     earlier: Sequence[PublicEntry],
     left_out: Sequence[str] = (),
     link: TicketLink | None = None,
-    language: str = "",
+    languages: Sequence[str] = (),
     asks_for_rating: bool = False,
 ) -> LetterText:
     """Write an agent's answer. `earlier` are the messages before it, the newest first; the desk says how many go along.
 
     `desk` is the name of the desk, `left_out` are the names of files that the letter has no room for.
-    `link` leads to the ticket, and where the desk `asks_for_rating` to its form. All words but the desk's own are in
-    the `language` of the requester.
+    `link` leads to the ticket, and where the desk `asks_for_rating` to its form.
     """
     quoted = _fitting([one for one in earlier if one.body.strip()][: settings.history])  # some are files alone
-    body = entry.body
-    if left_out:
-        with translation.override(known_language(language)):
-            not_attached = _("Not attached: %(names)s. Please ask for it in another way.")
-        body += "\n\n" + not_attached % {"names": ", ".join(left_out)}
-    links = _links(link, language, asks_for_rating=asks_for_rating)
-    return _letter(desk, settings, number, title, body=body, quoted=quoted, links=links, language=language)
+    with translation.override(known_language(*languages)):
+        body = entry.body
+        if left_out:
+            names = {"names": ", ".join(left_out)}
+            body += "\n\n" + _("Not attached: %(names)s. Please ask for it in another way.") % names
+        links = _links(link, asks_for_rating=asks_for_rating)
+        return _letter(desk, settings, number, title, body=body, quoted=quoted, links=links)
 
 
 def acknowledgement(
-    *, desk: str, settings: MailSettings, number: int, title: str, link: TicketLink | None = None, language: str = ""
+    *,
+    desk: str,
+    settings: MailSettings,
+    number: int,
+    title: str,
+    link: TicketLink | None = None,
+    languages: Sequence[str] = (),
 ) -> LetterText:
     """Write that a message has arrived. It repeats nothing of it: an address may be forged, and would be sent that.
     The title stays, so that mail programs show one conversation, and no program makes a link of it."""
-    shown = plain_text.unlinked(title)
-    with translation.override(known_language(language)):
+    with translation.override(known_language(*languages)):
         body = settings.acknowledgement or _(ACKNOWLEDGEMENT)
-    links = _links(link, language)
-    return _letter(desk, settings, number, shown, body=body, quoted=[], links=links, language=language)
+        return _letter(desk, settings, number, plain_text.unlinked(title), body=body, quoted=[], links=_links(link))
 
 
 def link_letter(
-    *, desk: str, settings: MailSettings, number: int, title: str, link: TicketLink | None = None, language: str = ""
+    *,
+    desk: str,
+    settings: MailSettings,
+    number: int,
+    title: str,
+    link: TicketLink | None = None,
+    languages: Sequence[str] = (),
 ) -> LetterText:
     """Write the letter with the link that a requester has asked for on the page of a ticket."""
-    with translation.override(known_language(language)):
+    with translation.override(known_language(*languages)):
         body = _("You have asked for this link. If you have not, ignore this message: nobody else gets the link.")
-    shown, links = plain_text.unlinked(title), _links(link, language)
-    return _letter(desk, settings, number, shown, body=body, quoted=[], links=links, language=language)
+        return _letter(desk, settings, number, plain_text.unlinked(title), body=body, quoted=[], links=_links(link))
 
 
 @dataclass(frozen=True)
@@ -98,20 +106,19 @@ class _Link:
     url: str
 
 
-def _links(link: TicketLink | None, language: str, *, asks_for_rating: bool = False) -> list[_Link]:
-    """Return the lines with links, in the requester's language. Opening one changes nothing: mail scanners do so."""
+def _links(link: TicketLink | None, *, asks_for_rating: bool = False) -> list[_Link]:
+    """Return the lines with links, in the language that is active. Opening one changes nothing: mail scanners do so."""
     if link is None:
         return []
-    with translation.override(known_language(language)):
-        if link.is_to_all:
-            url = page_for_mail(reverse("tickets:r_all", args=[link.token]))
-            return [_Link(_("All your requests, for the next 30 minutes:"), url)]
-        url = page_for_mail(reverse("tickets:r_ticket", args=[link.token]))
-        shown = [_Link(_("Read and answer this request on its page:"), url)]
-        if asks_for_rating:
-            shown.append(_Link(_("Were we of help? Good:"), f"{url}?rating={Rating.GOOD}#rating"))
-            shown.append(_Link(_("Or bad:"), f"{url}?rating={Rating.BAD}#rating"))
-        return shown
+    if link.is_to_all:
+        url = page_for_mail(reverse("tickets:r_all", args=[link.token]))
+        return [_Link(_("All your requests, for the next 30 minutes:"), url)]
+    url = page_for_mail(reverse("tickets:r_ticket", args=[link.token]))
+    shown = [_Link(_("Read and answer this request on its page:"), url)]
+    if asks_for_rating:
+        shown.append(_Link(_("Were we of help? Good:"), f"{url}?rating={Rating.GOOD}#rating"))
+        shown.append(_Link(_("Or bad:"), f"{url}?rating={Rating.BAD}#rating"))
+    return shown
 
 
 def _letter(
@@ -123,31 +130,31 @@ def _letter(
     body: str,
     quoted: list[PublicEntry],
     links: Sequence[_Link],
-    language: str,
 ) -> LetterText:
-    known = known_language(language)
+    marker = _("Please reply above this line")  # quotes.py knows it in each language
     page: dict[str, Any] = {
-        "language": known,
-        "marker": MARKERS[known],
+        "language": translation.get_language(),
+        "marker": marker,
         "body": markdown.render(body),
         "signature": settings.signature or desk,
         "number": number,
         "desk": desk,
         "links": links,
         "quoted": [
-            {"wrote": _attribution(one, known), "body": _shown(one), "is_plain": one.is_plain} for one in quoted
+            {"name": one.author_name, "at": clock.parse(one.at), "body": _shown(one), "is_plain": one.is_plain}
+            for one in quoted
         ],
     }
     html = _inliner.inline(render_to_string("replies/mail/letter.html", page))
     led = [f"{one.label}\n{one.url}" for one in links]
     sign = f"-- \n{settings.signature or desk}"
-    text = "\n\n".join([f"-- {MARKERS[known]} --", body.strip(), *led, sign, *(_quote(one, known) for one in quoted)])
-    with translation.override(known):
-        return LetterText(subject(number, title), text + "\n", html)
+    text = "\n\n".join([f"-- {marker} --", body.strip(), *led, sign, *map(_quote, quoted)])
+    return LetterText(subject(number, title), text + "\n", html)
 
 
 def subject(number: int, title: str) -> str:
-    """Return the subject of all letters about a ticket, so that mail programs show them as one conversation."""
+    """Return the subject of all letters about a ticket, so that mail programs show them as one conversation. Without
+    a title it is in the language that is active."""
     shown = re.sub(r"(?i)^(?:(?:re|aw|fw|fwd|wg)\s*:\s*)+", "", plain_text.without_controls(title, limit=150))
     unnamed = _("Your message")
     return f"Re: {shown or unnamed} [#{number}]"
@@ -168,13 +175,8 @@ def _fitting(entries: Sequence[PublicEntry]) -> list[PublicEntry]:
     return kept
 
 
-def _attribution(entry: PublicEntry, language: str) -> str:
-    """Return the line above a quoted message, of a form by which programs know it."""
+def _quote(entry: PublicEntry) -> str:
     when = clock.parse(entry.at).strftime("%Y-%m-%d %H:%M UTC")
-    with translation.override(language):
-        return _("On %(when)s, %(name)s wrote:") % {"when": when, "name": entry.author_name}
-
-
-def _quote(entry: PublicEntry, language: str) -> str:
     lines = "\n".join(f"> {line}".rstrip() for line in entry.body.strip().split("\n"))
-    return f"{_attribution(entry, language)}\n{lines}"
+    said = _("On %(when)s, %(name)s wrote:") % {"when": when, "name": entry.author_name}
+    return f"{said}\n{lines}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from django.forms import Form
@@ -61,23 +62,24 @@ def answer(request: GuestRequest, token: str) -> HttpResponse:
     form = AnswerForm(request.POST)
     link, files = _link(token), NO_FILES
     visit, summary = requester_page.let_in(request.desk, link)
-    files = guest_files_of(request, request.desk, form.once)
-    if files.files and not request.POST.get("body", "").strip():
-        form.fields["body"].required = False
-    for problem in files.problems:
-        form.add_error(None, problem)
-    if form.is_valid() and requester_page.has_written_often(visit):
-        form.add_error(None, _OFTEN)
-    if form.is_valid():
-        said = {"body": form.cleaned_data["body"], "files": files.files, "request_id": form.once}
-        try:
-            commenting.comment(visit.desk, int(summary.number), then=Status.OPEN, **said)
-        except Conflict:
-            form.add_error(None, _BUSY)
-        except Invalid as error:
-            form.add_error(*(("body", _NOTHING) if error.field == "body" else (None, error.message)))
-        else:
-            return _back(token, "answered")
+    with _language(request, visit):
+        files = guest_files_of(request, request.desk, form.once)
+        if files.files and not request.POST.get("body", "").strip():
+            form.fields["body"].required = False
+        for problem in files.problems:
+            form.add_error(None, problem)
+        if form.is_valid() and requester_page.has_written_often(visit):
+            form.add_error(None, _OFTEN)
+        if form.is_valid():
+            said = {"body": form.cleaned_data["body"], "files": files.files, "request_id": form.once}
+            try:
+                commenting.comment(visit.desk, int(summary.number), then=Status.OPEN, **said)
+            except Conflict:
+                form.add_error(None, _BUSY)
+            except Invalid as error:
+                form.add_error(*(("body", _NOTHING) if error.field == "body" else (None, error.message)))
+            else:
+                return _back(token, "answered")
     return _page(request, token, answer_form=form, files=files, status=422)
 
 
@@ -122,7 +124,7 @@ def upload(request: GuestRequest, token: str) -> HttpResponse:
     """Answer with a signed form for one file of the answer that is being written."""
     visit, _summary = requester_page.let_in(request.desk, _link(token))
     once = AnswerForm({"request_id": request.GET.get("form", "")}).once
-    with pages.language(request, visit.looks, visit.person.language):
+    with _language(request, visit):
         return answer_guest_upload(request, request.desk, once)
 
 
@@ -170,7 +172,7 @@ def all_tickets(request: GuestRequest, token: str) -> HttpResponse:
     if link is None:
         raise LinkGone
     visit, found = requester_page.open_list(request.desk, link, after=request.GET.get("after", ""))
-    with pages.language(request, visit.looks, visit.person.language):
+    with _language(request, visit):
         shown = presenters.tickets(found, token=token)
     return _rendered(request, visit, "requester_pages/list.html", {**shown, "token": token})
 
@@ -195,6 +197,11 @@ def _link(token: str) -> TicketLink:
     return link
 
 
+def _language(request: GuestRequest, visit: Visit) -> AbstractContextManager[str]:
+    """Let sentences inside be in the language of the page."""
+    return pages.language(request, visit.looks, visit.person.language)
+
+
 def _back(token: str, done: str) -> HttpResponse:
     return redirect(f"{reverse(_PAGE, args=[token])}?done={done}")
 
@@ -210,7 +217,7 @@ def _page(
 ) -> HttpResponse:
     before = request.GET.get("before") or None
     visit, found = requester_page.open_ticket(request.desk, _link(token), before=before)
-    with pages.language(request, visit.looks, visit.person.language):
+    with _language(request, visit):
         shown = presenters.ticket(visit, found, token=token)
         answering = answer_form or AnswerForm()
         chosen = request.GET.get("rating", "")

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+
 from portal import plain_text
 from portal.errors import Invalid
 
@@ -130,7 +132,7 @@ def title(text: str) -> str:
     """Return a title as it is stored: one line. Raises Invalid where it shows nothing or is too long."""
     stored = line(text)
     if not plain_text.has_visible_text(stored):
-        raise Invalid("A ticket needs a title.", field="title")
+        raise Invalid(_("A ticket needs a title."), field="title")
     return _within(stored, TITLE_LIMIT, "title")
 
 
@@ -143,16 +145,15 @@ def comment(text: str) -> str:
     """Return a comment as it is stored. Raises Invalid where it shows nothing or is too long."""
     stored = block(text)
     if not plain_text.has_visible_text(stored):
-        raise Invalid("Write something first.", field="body")
-    return _within(stored, COMMENT_LIMIT, "comment", field="body")
+        raise Invalid(_("Write something first."), field="body")
+    return _within(stored, COMMENT_LIMIT, "body")
 
 
-def _within(text: str, limit: int, name: str, *, field: str = "") -> str:
+def _within(text: str, limit: int, field: str) -> str:
     if len(text) > limit:
-        raise Invalid(
-            f"This {name} has {len(text):,} characters; {limit:,} are allowed. Shorten it by {len(text) - limit:,}.",
-            field=field or name,
-        )
+        told = {"count": f"{len(text):,}", "limit": f"{limit:,}", "over": f"{len(text) - limit:,}"}
+        sentence = _("This text has %(count)s characters; %(limit)s are allowed. Shorten it by %(over)s.") % told
+        raise Invalid(sentence, field=field)
     return text
 
 
