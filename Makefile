@@ -7,6 +7,8 @@ VENV := .venv
 PY := $(VENV)/bin/python
 CHECKOV_VERSION := 3.3.30
 UV_VERSION := 0.13.9
+CYCLONEDX_VERSION := 7.5.0
+VERSION := $(shell sed -n 's/^VERSION: Final = "\(.*\)"/\1/p' portal/version_number.py)
 IMAGE ?= pooldesk
 # Docker's command may be there without its daemon.
 BUILDER ?= $(shell for name in docker podman; do $$name info >/dev/null 2>&1 && echo $$name && exit; done; \
@@ -30,7 +32,7 @@ PLACED := $(addprefix tests/,desk/test_tickets.py desk/test_queue_filters.py api
 	api/test_requesters.py notices/test_telling.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test test-fast test-placements fuzz lint format seed shell prove bench image image-test lock deploy upgrade operator manage teardown stack-named clean distclean chromium
+.PHONY: help run setup test test-fast test-placements fuzz lint format seed shell prove bench image image-test lock release deploy upgrade operator manage teardown stack-named clean distclean chromium
 
 help: ## This list
 	@echo "Pooldesk: a support desk for many tenants, on DynamoDB alone."
@@ -42,7 +44,7 @@ run: $(VENV)/run.stamp ## The portal with sample data. PORT=8000 ENGINE=ministac
 setup: $(VENV)/dev.stamp chromium ## Everything that run, test and lint need, and nothing else
 	-@$(PY) -m portal.engines.dynamodb_local
 
-test: $(VENV)/dev.stamp chromium ## All tests, in a browser too, three at a time. PYTEST_ARGS="-k queue -n 0"
+test: $(VENV)/dev.stamp $(VENV)/cyclonedx-$(CYCLONEDX_VERSION).stamp chromium ## All tests, in a browser too, three at a time. PYTEST_ARGS="-k queue -n 0"
 	-@$(PY) -m portal.engines.dynamodb_local
 	$(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
@@ -86,7 +88,10 @@ bench: $(VENV)/dev.stamp ## Measurements, on DynamoDB Local. BENCH_ARGS=
 
 image: ## The container image, by docker, podman or buildah. IMAGE=pooldesk BUILDER= BUILD_ARGS=
 	@test -n "$(BUILDER)" || { echo "docker, podman or buildah is missing: sudo apt-get install -y buildah"; exit 1; }
-	BUILDX_NO_DEFAULT_ATTESTATIONS=1 $(BUILDER) build $(if $(findstring docker,$(BUILDER)),,--format docker) $(BUILD_ARGS) --tag $(IMAGE) .
+	BUILDX_NO_DEFAULT_ATTESTATIONS=1 $(BUILDER) build $(if $(findstring docker,$(BUILDER)),,--format docker) \
+		--label org.opencontainers.image.title=pooldesk --label org.opencontainers.image.version=$(VERSION) \
+		--label org.opencontainers.image.revision=$(shell git describe --always --dirty --abbrev=40 --exclude '*' 2>/dev/null) \
+		$(BUILD_ARGS) --tag $(IMAGE) .
 
 image-test: $(VENV)/dev.stamp ## Build the image with buildah, start it read-only and sign in. As root; installs what is missing
 	@{ command -v buildah && command -v mmdebstrap; } >/dev/null || \
@@ -98,6 +103,9 @@ lock: $(VENV)/bin/pip ## Write requirements.lock anew: all packages of the image
 	$(VENV)/uv/bin/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	$(VENV)/uv/bin/uv pip compile --quiet requirements-image.txt --generate-hashes --python-version 3.11 --no-header \
 		--no-annotate --output-file requirements.lock
+
+release: $(VENV)/dev.stamp $(VENV)/cyclonedx-$(CYCLONEDX_VERSION).stamp ## All checks, parts list and licences of the version in portal/version_number.py. TAG=1 tags it
+	@$(PY) -m infra.release $(if $(TAG),--tag)
 
 deploy: stack-named $(VENV)/run.stamp ## The whole service on AWS (docs/deploy.md). STACK= IMAGE= CERTIFICATE= ADDRESS= FROM= MAIL_DOMAIN= SIZE= REGION= SET=
 	@$(call on_stack,deploy) $(stack_parameters)
@@ -138,6 +146,12 @@ $(VENV)/checkov-$(CHECKOV_VERSION).stamp: | $(VENV)/bin/pip
 	@echo "Installing checkov, once: 300 MB, a minute or two."
 	$(PY) -m venv --clear $(VENV)/checkov
 	$(VENV)/checkov/bin/pip install --quiet --disable-pip-version-check checkov==$(CHECKOV_VERSION)
+	@touch $@
+
+# It brings packages that others would import if they found them, such as chardet.
+$(VENV)/cyclonedx-$(CYCLONEDX_VERSION).stamp: | $(VENV)/bin/pip
+	$(PY) -m venv --clear $(VENV)/cyclonedx
+	$(VENV)/cyclonedx/bin/pip install --quiet --disable-pip-version-check cyclonedx-bom==$(CYCLONEDX_VERSION)
 	@touch $@
 
 # pip arrives last, so a venv that was interrupted half-way is made again.

@@ -23,6 +23,7 @@ from portal.dynamo import meter
 from portal.dynamo.meter import Meter
 from portal.errors import LimitReached, NotFound, PortalError, Unavailable
 from portal.logs import request_id
+from portal.version_number import VERSION
 from portal.web import guest_pages, readiness
 from portal.web.access import is_guest_path
 from portal.web.stash import Stash
@@ -188,7 +189,7 @@ def _healthy() -> HttpResponse:
 
 def _ready() -> HttpResponse:
     found = readiness.look()
-    return JsonResponse(found.said, status=200 if found.is_ready else 503)
+    return JsonResponse({"version": VERSION, **found.said}, status=200 if found.is_ready else 503)
 
 
 _LOGGED_METHODS: Final = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")

@@ -14,6 +14,7 @@ from django.utils.functional import SimpleLazyObject
 from portal.dynamo.store import Transaction
 from portal.errors import Conflict, TransactionRefused
 from portal.nosql.admin import AuditedChange, DynamoAdminSite
+from portal.version_number import VERSION
 from portal.web.access import operator
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
@@ -44,7 +45,7 @@ class OperatorSite(DynamoAdminSite):
         """Add the visit that goes on in this browser beside the admin: one read, where its cookie says so."""
         # What is hidden is known once the page is rendered.
         access = SimpleLazyObject(lambda: content_access.panel(request))
-        return super().each_context(request) | {"visit": _visit(request), "content": access}
+        return super().each_context(request) | {"visit": _visit(request), "content": access, "version": VERSION}
 
     def hide(self, request: Any, objects: Any) -> None:
         content_access.hide(request, objects)

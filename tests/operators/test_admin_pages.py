@@ -23,6 +23,7 @@ from portal.nosql.planner.planning import READ_LIMIT
 from portal.schema import registry
 from portal.streams import watermark
 from portal.streams.stored import LEASES
+from portal.version_number import VERSION
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import AuditAction
 from tenants.membership import invitations
@@ -114,7 +115,7 @@ def test_no_page_scans_and_no_look_at_one_writes(world: World, root: Operator) -
             response = root.get(path, follow=True)
         assert response.status_code in (200, 403, 404), path
         assert {call.operation for call in made} <= READS, path
-    cost = "This page took 2 round trips, 2 calls, 4 items, 1.5 read and 0 write units."
+    cost = f"This page took 2 round trips, 2 calls, 4 items, 1.5 read and 0 write units. Pooldesk {VERSION}."
     assert cost in root.says("/admin/tenants/tenant/")
     status = root.says("/admin/status/")
     assert all(table.full_name in status for table in registry.tables())

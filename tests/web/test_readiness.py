@@ -16,6 +16,7 @@ from portal import clock
 from portal.dynamo import meter, probe
 from portal.dynamo.probe import Probe
 from portal.streams import watermark
+from portal.version_number import VERSION
 from portal.web import readiness
 from tests.desk.test_outage import engine_down
 from tests.support.world import Browser, World
@@ -39,7 +40,7 @@ def test_it_tells_of_engine_clock_streams_and_queues_to_any_host(world: World, s
     depths.write([Depth(2, 1, 0), Depth(0, 0, 4)])
     watermark.write(TICKETS, clock.stamp(clock.now() - timedelta(minutes=10)))
     status, said = ready()
-    assert (status, said["ready"], said["engine"]["ok"]) == (200, True, True)
+    assert (status, said["ready"], said["engine"]["ok"], said["version"]) == (200, True, True, VERSION)
     assert (said["clock"]["ok"], abs(said["clock"]["ahead"]) < 30) == (True, True)
     assert (said["queues"]["waiting"], said["queues"]["late"]) == (7, False)
     assert 600 <= said["streams"][TICKETS.name]["behind"] < 900
@@ -55,7 +56,7 @@ def test_where_nobody_has_worked_yet_it_says_so(world: World) -> None:
 def test_without_its_engine_it_is_not_ready(settings: LazySettings) -> None:
     with engine_down(settings):
         status, said = ready()
-    assert (status, said["ready"], said["engine"]["ok"]) == (503, False, False)
+    assert (status, said["ready"], said["engine"]["ok"], said["version"]) == (503, False, False, VERSION)
 
 
 def test_an_engine_that_does_not_answer_is_not_waited_for_and_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
