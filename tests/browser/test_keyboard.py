@@ -435,6 +435,15 @@ def test_a_selection_moves_no_row_on_a_phone(page: Page) -> None:
     assert row.bounding_box() == before
 
 
+def test_every_entry_of_the_navigation_is_in_sight_on_a_phone(person: NewPage) -> None:
+    page = person("alice", "acme", viewport={"width": 390, "height": 844})
+    page.goto("/tickets/")
+    entries = page.locator(".topnav a").all()
+    assert len(entries) == 7
+    for entry in entries:
+        expect(entry).to_be_in_viewport(ratio=1)
+
+
 def test_filter_stays_in_its_line_where_a_person_is_chosen(page: Page, world: World) -> None:
     for name in ("Bob Example", "Somebody With A Very Long Name"):
         page.goto(f"/tickets/?resolver={world.users['bob'].id}&name={name}")

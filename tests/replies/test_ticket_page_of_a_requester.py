@@ -15,6 +15,7 @@ from tests.support.world import Browser, World
 from tickets.desk import commenting, creating, letter_texts
 from tickets.desk.letter_texts import FromLetter
 from tickets.requesters import requesters
+from tickets.requesters.requesters import Requester
 
 REQUEST = {"request_id": "0" * 32}
 
@@ -92,6 +93,22 @@ def test_one_who_types_is_told_that_the_last_letter_came_back(bob: Browser, numb
     html = page(bob, number)
     assert "was not delivered" in html
     assert html.count("no such user") == 2, "on the comment, and where one types"
+
+
+def test_without_javascript_a_ticket_of_whom_mail_does_not_reach_says_so_once_a_comment_was_sent(
+    world: World, bob: Browser, number: int, ada: Requester, inbox: MailReceiver
+) -> None:
+    inbox.answers["ada@example.org"] = "550 5.1.1 no such user"
+    send(bob, number)
+    mailing.carry()
+    other = creating.create(world.context("bob", "acme"), title="The wheel", requester=ada)
+    assert "Your comment is mailed to" in page(bob, other)
+    send(bob, other)
+    mailing.carry()
+    html = page(bob, other)
+    assert line(html).startswith("Not delivered")
+    assert "Your comment is mailed to" not in html
+    assert "your comment may not be either" in html
 
 
 def test_a_note_is_not_mailed_and_has_no_copies(bob: Browser, number: int, inbox: MailReceiver) -> None:
