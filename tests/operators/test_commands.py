@@ -27,6 +27,7 @@ from tests.engine_plugin import NOWHERE
 from tests.support import commands
 from tests.support.commands import Ended, everything, run
 from tests.support.world import World, account_of
+from tickets.letters import desk_addresses
 
 GOOD = "a quite long password"
 COMMANDS = {
@@ -278,3 +279,20 @@ def test_whoever_serves_no_pages_starts_without_the_operators(settings: Any) -> 
         [sys.executable, "-c", code], cwd=settings.BASE_DIR, capture_output=True, text=True, check=True
     )
     assert {*done.stdout.split()} & {"tenants.admin", "delivery.admin", "tickets.admin"} == set()
+
+
+def test_a_desk_whose_name_has_become_reserved_is_renamed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as before:
+        before.setattr(tenant_directory, "RESERVED", frozenset())
+        assert run("rename_tenant", "acme", "forms").status == 0
+    alice = world.browser("alice", "acme")
+    assert alice.get("/forms/tickets/").status_code == 404, "the address is that of a public form"
+    refused = run("rename_tenant", "forms", "help")
+    assert (refused.status, "is reserved" in refused.err) == (1, True)
+    told = run("rename_tenant", "forms", "acme-forms")
+    assert told.out == "Acme is acme-forms from now on, and no longer forms.\n"
+    assert alice.get("/acme-forms/tickets/").status_code == 200
+    kept = desk_addresses.desk_of("forms@desk.localhost")
+    assert kept is not None
+    assert kept.tenant_id == world.tenants["acme"].tenant_id
+    assert "rename_tenant" in alice.get("/acme-forms/desk/audit/").content.decode()
