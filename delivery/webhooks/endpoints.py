@@ -9,7 +9,7 @@ nothing, so what happens meanwhile is not kept for it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -34,6 +34,7 @@ from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry, ReadCh
 from tenants.membership import member_changes
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
+from tenants.tenancy.personal_data import DeskPerson, NewName, PersonalData, PersonalPlace
 from tenants.tenancy.stored import TenantItem
 
 _T = TypeVar("_T")
@@ -407,3 +408,18 @@ def _subscribed(text: str | None, endpoint_id: str, types: Sequence[str]) -> str
         subscriptions[name] = sorted([*others, endpoint_id]) if name in types else others
     kept = {name: ids for name, ids in sorted(subscriptions.items()) if ids}
     return json.dumps(kept, separators=(",", ":")) if kept else ""
+
+
+def _places(person: DeskPerson, names: Collection[str], endpoint: EndpointItem) -> Iterator[PersonalPlace]:
+    if person.mail.is_in(endpoint.description):
+        yield PersonalPlace("endpoint, its description", is_text=True, excerpt=endpoint.description)
+    if person.mail.is_in(endpoint.url):
+        yield PersonalPlace("endpoint, its address", is_text=True, excerpt=endpoint.url, stays=True)
+
+
+def _replace(tenant: TenantContext, new: NewName, endpoint: EndpointItem) -> None:
+    shown = EndpointItem.description.set(new.person.mail.replaced(endpoint.description, new.name)[:DESCRIPTION_LIMIT])
+    tenant.repository.update(endpoint, [shown], condition=EndpointItem.version == endpoint.version)
+
+
+PEOPLE: Final = PersonalData(lambda tenant, person: listed(tenant.repository), _places, _replace)

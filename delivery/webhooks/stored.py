@@ -25,6 +25,7 @@ from portal.schema.holdings import (
     StoredItem,
     TenantArrival,
     declare_holding,
+    declare_people,
     own_partition,
 )
 from portal.schema.registry import Grant, declare
@@ -233,3 +234,4 @@ declare_holding(
     ),
     Holding("delivery log", (DELIVERIES,), _deliveries, Stage.BESIDE, left_out="it tells of calls of some weeks"),
 )
+declare_people("endpoints", "delivery.webhooks.endpoints")

@@ -158,6 +158,7 @@ class Holding:
 
 _holdings: dict[str, Holding] = {}
 _nothing: dict[str, str] = {}
+_people: dict[str, str] = {}
 
 
 def declare_holding(*holdings: Holding) -> None:
@@ -178,3 +179,14 @@ def declare_nothing(table: Table, why: str) -> None:
 def holdings() -> tuple[Holding, ...]:
     """Return what is declared, in the order in which it can be deleted, then by name."""
     return tuple(sorted(_holdings.values(), key=lambda holding: (holding.stage, holding.name)))
+
+
+def declare_people(holding: str, module: str) -> None:
+    """Say which module finds and replaces a person in the items of a holding, by its `PEOPLE`. It is imported when
+    somebody is looked for."""
+    _people[holding] = module
+
+
+def people() -> dict[str, str]:
+    """Return the modules that find people, by the name of the holding."""
+    return dict(sorted(_people.items()))

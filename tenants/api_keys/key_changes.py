@@ -7,7 +7,7 @@ digest of a key is stored: the text is returned once, when it is made.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -23,6 +23,7 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import member_changes
 from tenants.tenancy.context import TenantContext
+from tenants.tenancy.personal_data import DeskPerson, NewName, PersonalData, PersonalPlace
 
 MOST: Final = 50  # keys of one tenant that work; simultaneous forms may make some more
 MOST_KEPT: Final = 500  # with those that ended of late: a list, and the making of a key, read them all
@@ -334,3 +335,20 @@ def with_rolled(repository: Store, prefix: str) -> tuple[ApiKeyItem, list[ApiKey
     if found is None:
         raise NotFound("There is no such API key.")
     return found, [key for key in stored if key.key_id == found.key_id and key is not found]
+
+
+def _places(person: DeskPerson, names: Collection[str], key: ApiKeyItem) -> Iterator[PersonalPlace]:
+    if key.created_by in names:
+        yield PersonalPlace("maker of an API key", excerpt=key.name)
+    if person.mail.is_in(key.name):
+        yield PersonalPlace("API key, its name", is_text=True, excerpt=key.name)
+
+
+def _replace(tenant: TenantContext, new: NewName, key: ApiKeyItem) -> None:
+    actions: list[Action] = [ApiKeyItem.created_by.set(new.name)] if key.created_by in new.names else []
+    if new.texts:
+        actions.append(ApiKeyItem.name.set(new.person.mail.replaced(key.name, new.name)[:NAME_LIMIT]))
+    recording.commit(updated(key, actions), [])
+
+
+PEOPLE: Final = PersonalData(lambda tenant, person: listed(tenant.repository, consistent=True), _places, _replace)

@@ -14,6 +14,7 @@ from portal.schema.holdings import (
     Stage,
     TenantArrival,
     declare_holding,
+    declare_people,
     own_partition,
 )
 from portal.schema.registry import Grant, declare
@@ -83,3 +84,4 @@ def _forms() -> tuple[RowForm, ...]:
 declare_holding(
     Holding("API keys", (API_KEYS,), _keys, Stage.OWN, secret=("digest",), fit=_fit, forms=_forms),
 )
+declare_people("API keys", "tenants.api_keys.key_changes")

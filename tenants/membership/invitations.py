@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -44,8 +44,9 @@ from tenants.membership.stored import (
     invited_key,
 )
 from tenants.sign_in import accounts, suppressed_addresses
-from tenants.sign_in.stored import ThrottleItem, attempts_key
+from tenants.sign_in.stored import ThrottleItem, attempts_key, folded
 from tenants.tenancy.context import TenantContext, for_system
+from tenants.tenancy.personal_data import DeskPerson, NewName, PersonalData, PersonalPlace
 from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import MembershipItem, TenantItem
 
@@ -429,3 +430,23 @@ def _minutes(seconds: float) -> str:
 def entry_of(invite: InviteItem, action: AuditAction, by: Actor, **values: Any) -> AuditEntry:
     """Return the audit entry of an act on an invitation."""
     return AuditEntry(invite.tenant_id, action, by, "invitation", invite.invite_id, invite.email, **values)
+
+
+def _places(person: DeskPerson, names: Collection[str], invite: InviteItem) -> Iterator[PersonalPlace]:
+    if folded(invite.email) == person.address:
+        yield PersonalPlace("invitation", excerpt=invite.sent_at)
+    elif person.is_who(invite.invited_by):
+        yield PersonalPlace("sender of an invitation", excerpt=invite.sent_at)
+
+
+def _replace(tenant: TenantContext, new: NewName, invite: InviteItem) -> None:
+    transaction = Transaction()
+    if folded(invite.email) == new.person.address:
+        delete_invite(transaction, invite)
+        forget_why(tenant.repository, invite.invite_id)
+    else:  # nobody can accept it any more: its sender is no member
+        rename_sender(transaction, invite, sender=new.pseudonym, sender_name=new.name, tenant_name=tenant.name)
+    recording.commit(transaction, [])
+
+
+PEOPLE: Final = PersonalData(lambda tenant, person: pending(tenant.repository), _places, _replace)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Store
@@ -11,8 +12,12 @@ from portal.schema import keys
 from tenants.membership import mail_choices
 from tenants.membership.mail_choices import MailKind
 from tenants.membership.stored import MemberItem
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.personal_data import DeskPerson, PersonalData, PersonalPlace
 from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import MembershipItem
+
+PLACE: Final = "member"  # what a membership is called where a person is looked for
 
 
 @dataclass(frozen=True)
@@ -73,3 +78,12 @@ def members_with(repository: Store, user_ids: Iterable[str]) -> list[Member]:
 
 def _member(item: MemberItem) -> Member:
     return Member(item.user_id, item.name, item.email, Role(item.role), mail_choices.of_item(item))
+
+
+def _of_person(tenant: TenantContext, person: DeskPerson) -> Iterator[Member]:
+    return (found for user_id in person.accounts if (found := member(tenant.repository, user_id)))
+
+
+PEOPLE: Final = PersonalData(
+    _of_person, lambda person, names, found: [PersonalPlace(PLACE, excerpt=found.role.label, stays=True)]
+)

@@ -9,7 +9,7 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UnicodeSetAtt
 from portal.dynamo.client import Item
 from portal.nosql.session_store import SessionStore
 from portal.nosql.stored import SESSIONS, SessionByUser, SessionItem
-from portal.schema import keys, row_forms
+from portal.schema import holdings, keys, row_forms
 from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding, own_partition
 from portal.schema.registry import Grant, declare
 from portal.schema.row_forms import Check, RowForm
@@ -193,3 +193,5 @@ declare_holding(
     Holding("invitation links", (USERS,), _links, Stage.BESIDE, left_out="it goes with its invitation"),
     Holding("unreached invitations", (UNREACHED,), _unreached, Stage.OWN, left_out="it goes with its invitation"),
 )
+holdings.declare_people("members", "tenants.membership.members")
+holdings.declare_people("invitations", "tenants.membership.invitations")

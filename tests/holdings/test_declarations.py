@@ -8,6 +8,7 @@ import pytest
 
 from portal.schema import holdings, registry
 from portal.schema.holdings import Stage
+from tenants.tenancy import personal_data
 
 
 def test_each_table_is_held_or_said_to_have_nothing_of_a_tenant() -> None:
@@ -44,3 +45,11 @@ def test_what_is_exported_says_what_its_rows_are() -> None:
         holdings.declare_holding(replace(exported, name="something new", forms=None))
     for holding in holdings.holdings():
         assert holding.left_out or holding.exported or (holding.forms and holding.forms()), holding.name
+
+
+def test_what_is_exported_says_how_a_person_is_found_in_it() -> None:
+    without = {"help centre", "imported archives", "imported rows", "logo", "looks", "public form", "tenant"}
+    looked_through = {"audit trail", "contents of files", "files", "letters as they came", "tickets"}  # by tickets.data
+    without |= looked_through | {"ticket counter", "webhook secrets"}
+    assert {one.name for one in holdings.holdings() if not one.left_out} - holdings.people().keys() == without
+    assert len([*personal_data.personal_data()]) == len(holdings.people())

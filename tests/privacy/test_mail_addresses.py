@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tenants.audit_trail.recording import SYSTEM
 from tenants.membership import member_changes
+from tenants.tenancy.personal_data import MailAddress
 from tests.support.commands import everything, run
 from tests.support.world import World
-from tickets.data.desk_person import MailAddress
 from tickets.desk import creating
 from tickets.ticket.stored import TICKETS
 

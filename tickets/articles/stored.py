@@ -20,7 +20,7 @@ from pynamodb.attributes import BinaryAttribute, BooleanAttribute, NumberAttribu
 
 from portal.dynamo.models import Item, Kinds
 from portal.schema import keys, row_forms
-from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding
+from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding, declare_people
 from portal.schema.registry import Grant, declare
 from portal.schema.row_forms import RowForm
 from portal.schema.tables import Table
@@ -263,3 +263,4 @@ declare_holding(
     Holding("articles", (ARTICLES,), _texts, Stage.BESIDE, forms=_forms),
     Holding("help centre", (ARTICLES,), _centre, Stage.OWN, forms=_centre_forms),
 )
+declare_people("articles", "tickets.articles.people")

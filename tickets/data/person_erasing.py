@@ -17,25 +17,27 @@ from portal import clock
 from portal.dynamo.meter import item_size
 from portal.dynamo.retry import retrying
 from portal.dynamo.store import ITEM_LIMIT, Action, Transaction
-from portal.errors import Conflict, Invalid, Throttled, TransactionRefused
+from portal.errors import ConditionFailed, Conflict, Invalid, Throttled, TransactionRefused
 from tenants.audit_trail import erased_people, recording
 from tenants.audit_trail.erased_people import ErasedPeople
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import member_changes, members
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
+from tenants.tenancy.personal_data import DeskPerson, NewName, PersonalPlace, of_this_form, personal_data
 from tenants.tenancy.stored import TenantItem
 from tickets.attachments import attachments
 from tickets.attachments.stored import listed
-from tickets.data import beside_tickets, desk_person
-from tickets.data.beside_tickets import CHANGED, NewName
-from tickets.data.desk_person import Advance, DeskPerson, PersonalPlace, Raw
+from tickets.data import desk_person
+from tickets.data.desk_person import Advance, Raw
 from tickets.data.person_finding import PersonFound
 from tickets.letters import ledger
+from tickets.requesters import requester_changes
 from tickets.ticket import stored
 from tickets.ticket.stored import ActivityItem, ChangeMap, DetailItem, FileMap, SummaryItem
 from tickets.verification.recount import last_number
 
+CHANGED: Final = "Somebody else has just changed this desk. Please try again."
 _MEMBERS: Final = 40  # of one transaction beside the summary
 _BYTES: Final = 3_000_000  # of them; AWS takes 4 MB in one transaction
 _PARTS: Final = ("author", "requester", "resolver")
@@ -238,7 +240,7 @@ class Erasure:
     @classmethod
     def load(cls, told: dict[str, Any]) -> Erasure:
         """Return what `dumped` made. Raises ValueError for what another version has made."""
-        return cls(**{**desk_person.of_this_form(cls, told), "person": DeskPerson.load(told["person"])})
+        return cls(**{**of_this_form(cls, told), "person": DeskPerson.load(told["person"])})
 
     def dumped(self) -> dict[str, Any]:
         """Return it as JSON can hold it."""
@@ -289,9 +291,22 @@ def begin(tenant: TenantContext, found: PersonFound, *, texts: bool = False) -> 
     pseudonym = _remember(tenant, person.address)
     last = last_number(tenant.repository)
     erasure = Erasure(person, pseudonym, erased_people.label(pseudonym), found.names, texts, last)
-    erasure.count(replaced := beside_tickets.replace(tenant, erasure.new_name))
+    erasure.count(replaced := [*_replaced_beside(tenant, erasure.new_name)])
     erasure.beside = len(replaced)
     return erasure
+
+
+def _replaced_beside(tenant: TenantContext, new: NewName) -> Iterator[PersonalPlace]:
+    """Put the new name wherever the person's stands beside the tickets, and yield the places. Raises Conflict."""
+    try:
+        for kind in personal_data():
+            for item in kind.read(tenant, new.person):
+                if found := new.replaces(kind.places(new.person, new.names, item)):
+                    if kind.replace:
+                        kind.replace(tenant, new, item)
+                    yield from found
+    except (ConditionFailed, TransactionRefused) as refused:
+        raise Conflict(CHANGED) from refused
 
 
 def go_on(
@@ -313,7 +328,10 @@ def end(tenant: TenantContext, erasure: Erasure, *, by: Actor) -> None:
     """Record it in the audit trail: how much was replaced, and not of whom. Raises Conflict where tickets are left."""
     if erasure.left:
         raise Conflict(f"{_tickets(erasure.left)} no room left for the pseudonym. All others are done.")
-    beside_tickets.forget_requesters(tenant, erasure.person)
+    try:
+        requester_changes.forget(tenant, erasure.person)
+    except TransactionRefused as refused:
+        raise Conflict(CHANGED) from refused
     entry = AuditEntry(tenant.tenant_id, AuditAction.PERSON_ERASED, by, *ENTITY, erasure.name, {}, erasure.counts)
     recording.record(entry)
 

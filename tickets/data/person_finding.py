@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -16,17 +16,24 @@ from typing import Any, Final
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Invalid
+from portal.plain_text import amount
 from tenants.membership import invitations, members
 from tenants.sign_in.stored import folded
 from tenants.tenancy.context import TenantContext
-from tickets.data import beside_tickets, desk_person
-from tickets.data.desk_person import Advance, DeskPerson, PersonalPlace, Raw
+from tenants.tenancy.personal_data import DeskPerson, PersonalPlace, of_this_form, personal_data
+from tickets.data import desk_person
+from tickets.data.desk_person import Advance, Raw
+from tickets.requesters import requesters
 from tickets.ticket import stored
 from tickets.ticket.fields import CHOICES
 from tickets.verification.recount import AT_ONCE, last_number
 
 MOST_MENTIONS: Final = 30  # texts that are kept to be shown
 _TEXT: Final = "text"
+NOT_SEEN: Final = (
+    "Letters as they came are found by their sender, and filed ones by the addresses in To and Cc. Their text "
+    "and their files are not searched; they are deleted with the letter."
+)
 
 
 @dataclass
@@ -59,7 +66,7 @@ class PersonFound:
         """Return what `dumped` made. Raises ValueError for what another version has made."""
         return cls(
             **{
-                **desk_person.of_this_form(cls, told),
+                **of_this_form(cls, told),
                 "person": DeskPerson.load(told["person"]),
                 "kinds": Counter(told["kinds"]),
             }
@@ -150,7 +157,7 @@ class PersonFound:
         self.stays = [str(place) for place in places if place.stays]
         self.beside = [str(place) for place in places if not (place.stays or place.is_text)]
         self.beside_texts = [str(place) for place in places if place.is_text and not place.stays]
-        self.is_member = any(place.kind == beside_tickets.MEMBER for place in places)
+        self.is_member = any(place.kind == members.PLACE for place in places)
 
 
 def begin(tenant: TenantContext, person: DeskPerson) -> PersonFound:
@@ -180,7 +187,7 @@ def go_on(
         yield from places
         advance(1)
     if found.is_whole:
-        beside = [*beside_tickets.places(tenant, found.person, found.names)]
+        beside = [*places_beside(tenant, found.person, found.names)]
         found.add_beside(beside)
         yield from beside
 
@@ -191,6 +198,16 @@ def tickets(tenant: TenantContext, numbers: range) -> Iterator[tuple[int, list[R
         several = range(first, min(first + AT_ONCE, numbers.stop))
         reads = [partial(desk_person.items_of, tenant, number) for number in several]
         yield from zip(several, fan_out(reads), strict=True)
+
+
+def places_beside(tenant: TenantContext, person: DeskPerson, names: Collection[str]) -> Iterator[PersonalPlace]:
+    """Yield where the person, who goes by these names, occurs beside the tickets. The audit trail is never changed."""
+    for kind in personal_data():
+        for item in kind.read(tenant, person):
+            yield from kind.places(person, names, item)
+    if rows := person.trail_rows:
+        shown = f", {person.trail_shown:,} of them since the erasure" * bool(person.erased_as and person.trail_shown)
+        yield PersonalPlace(f"audit trail, {amount(rows, 'row')}{shown}", stays=True)
 
 
 # --- the document ---
@@ -212,7 +229,7 @@ def pieces(tenant: TenantContext, person: DeskPerson, *, advance: Advance = lamb
         "desk": {"name": tenant.name, "slug": tenant.slug},
         "made_at": clock.stamp(),
         "address": person.address,
-        "not_searched": beside_tickets.NOT_SEEN,
+        "not_searched": NOT_SEEN,
         "user_ids": [*person.user_ids],
         "erased_as": person.erased_as or None,
         "membership": _membership(tenant, person),
@@ -225,7 +242,7 @@ def pieces(tenant: TenantContext, person: DeskPerson, *, advance: Advance = lamb
                 "notes": one.notes,
                 "known_since": one.created_at,
             }
-            for one in beside_tickets.requesters_of(tenant, person)
+            for one in requesters.stored_people(tenant, person.requesters)
         ],
         "invitations": [
             {"role": invite.role, "invited_by": invite.invited_by_name, "sent_at": invite.sent_at}
@@ -236,7 +253,7 @@ def pieces(tenant: TenantContext, person: DeskPerson, *, advance: Advance = lamb
     yield f"{_text(head)[:-2]},\n"
     yield from _list("tickets", _tickets(tenant, person, names, advance))
     yield ",\n"
-    yield from _list("places", map(str, beside_tickets.places(tenant, person, names)))
+    yield from _list("places", map(str, places_beside(tenant, person, names)))
     yield ",\n"
     yield from _list("audit_trail", map(_plain, desk_person.trail_rows(tenant, person)))
     yield "\n}\n"

@@ -13,7 +13,7 @@ from tenants.audit_trail.browsing import TrailFilter
 from tenants.audit_trail.erased_people import ErasedPeople
 from tenants.audit_trail.recording import AuditAction
 from tenants.tenancy.context import TenantContext
-from tickets.data import beside_tickets, desk_person
+from tickets.data import desk_person, person_finding
 from tickets.data.desk_person import LETTER_TO_THEM
 from tickets.data.person_erasing import ENTITY, Erasure
 from tickets.data.person_finding import PersonFound
@@ -40,7 +40,7 @@ def found(person: PersonFound) -> dict[str, Any]:
         "address": person.person.address,
         "counts": [(label, person.kinds[kind]) for kind, label in _LABELS.items() if person.kinds[kind]],
         "beside": [*person.beside, *person.beside_texts],
-        "not_seen": beside_tickets.NOT_SEEN,
+        "not_seen": person_finding.NOT_SEEN,
         "nothing": not person.is_known,
         "name_searches": _name_searches(person.names),
         "erased_as": person.person.erased_as,

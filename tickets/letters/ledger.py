@@ -13,11 +13,14 @@ from portal.dynamo.store import Page, Store, Transaction
 from portal.errors import ConditionFailed, NotFound, PortalError, TransactionRefused
 from portal.objects.object_store import ObjectStore
 from portal.schema import keys
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.personal_data import DeskPerson, PersonalData, PersonalPlace
 from tickets.letters import stored
 from tickets.letters.envelope import Envelope
 from tickets.letters.stored import LedgerRow, LetterItem, WaitingRow
 from tickets.replies.stored import WAITING as COUNTED
 from tickets.replies.stored import WaitingCountItem
+from tickets.requesters import requesters
 from tickets.ticket import stored as tickets
 
 FILED, AUTOMATIC, REFUSED, WAITING, DISCARDED = "filed", "automatic", "refused", "waiting", "discarded"
@@ -279,3 +282,15 @@ def _blame(refused: TransactionRefused) -> None:
     reason = refused.reason(_LETTER)
     if reason is not None and reason.item is not None:
         raise AlreadyFiled(LetterItem.from_raw_data(reason.item)) from refused
+
+
+def _of_person(tenant: TenantContext, person: DeskPerson) -> Iterator[LedgerRow]:
+    known = requesters.stored_people(tenant, person.requesters)
+    return of_senders(tenant.repository, {person.address, *(address for one in known for address in one.addresses)})
+
+
+PEOPLE: Final = PersonalData(
+    _of_person,
+    lambda person, names, row: [PersonalPlace("letter as it came", excerpt=row.subject)],
+    lambda tenant, new, row: forget_sender(tenant.repository, stored.digest_of(row.pk)),
+)

@@ -11,7 +11,7 @@ from portal.dynamo.client import Item
 from portal.dynamo.models import IndexModel
 from portal.objects.object_store import tenant_key, tenant_prefix
 from portal.schema import keys, row_forms
-from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding, no_items
+from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding, declare_people, no_items
 from portal.schema.registry import Grant, ObjectGrant, QueueGrant, declare
 from portal.schema.row_forms import RowForm
 from portal.schema.tables import Table
@@ -231,3 +231,4 @@ declare_holding(
         exported_to_owners=_newest,
     ),
 )
+declare_people("letters", "tickets.letters.ledger")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import member_changes, members
 from tenants.tenancy.context import TenantContext
+from tenants.tenancy.personal_data import DeskPerson, PersonalData, PersonalPlace
 from tickets.replies.stored import HISTORY_CHOICES, LINK_DAYS_CHOICES, SETTINGS, MailSettingsItem
 from tickets.requesters import requester_addresses
 
@@ -241,3 +242,11 @@ def _listed(lines: Iterable[str], name: str, *, domains: bool) -> tuple[str, ...
     if len(found) > LIST_LIMIT:
         raise Invalid(f"Enter at most {LIST_LIMIT} addresses.", field=name)
     return tuple(found)
+
+
+def _places(person: DeskPerson, names: Collection[str], settings: MailSettings) -> Iterator[PersonalPlace]:
+    if settings.is_blocked(person.address):
+        yield PersonalPlace("blocked sender of mail", stays=True)
+
+
+PEOPLE: Final = PersonalData(lambda tenant, person: [read(tenant)], _places)

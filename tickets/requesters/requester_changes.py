@@ -8,7 +8,7 @@ tickets there are, and an undo is exact.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -21,6 +21,7 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry, ReadChange
 from tenants.membership import member_changes
 from tenants.tenancy.context import TenantContext
+from tenants.tenancy.personal_data import DeskPerson, PersonalData, PersonalPlace
 from tickets.requesters import requester_addresses, requesters, stored
 from tickets.requesters.requesters import MERGED_LIMIT, NAME_LIMIT, Requester
 from tickets.requesters.stored import ADDRESS, PROFILE, AddressItem, ProfileItem
@@ -397,3 +398,22 @@ def _entry(
     name = next(iter(item.addresses), item.requester_id)
     said = {when: {n: v for n, v in told.items() if v} for when, told in values.items()}
     return AuditEntry(tenant.tenant_id, action, by, "requester", item.requester_id, name, **said)
+
+
+def forget(tenant: TenantContext, person: DeskPerson) -> None:
+    """Delete a person with all addresses. This comes last in an erasure: one that is begun again finds their tickets by
+    the requester. Raises TransactionRefused where somebody else changes them."""
+    transaction = Transaction()
+    for one in requesters.stored_people(tenant, person.requesters):
+        remove(tenant, transaction, one)
+    if transaction.members:
+        recording.commit(transaction, [])
+
+
+def _places(person: DeskPerson, names: Collection[str], one: Requester) -> Iterator[PersonalPlace]:
+    yield PersonalPlace("requester, with name, organisation and notes", excerpt=one.label)
+    if not one.merged_into:
+        yield from (PersonalPlace("address of the requester", excerpt=address) for address in one.addresses)
+
+
+PEOPLE: Final = PersonalData(lambda tenant, person: requesters.stored_people(tenant, person.requesters), _places)

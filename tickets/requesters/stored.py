@@ -18,7 +18,7 @@ from pynamodb.attributes import ListAttribute, MapAttribute, NumberAttribute, Un
 
 from portal.dynamo.models import IndexModel, Item
 from portal.schema import keys, row_forms
-from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding
+from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding, declare_people
 from portal.schema.registry import Grant, declare
 from portal.schema.row_forms import RowForm
 from portal.schema.tables import Table
@@ -252,3 +252,4 @@ def _forms() -> tuple[RowForm, ...]:
 
 
 declare_holding(Holding("requesters", (REQUESTERS,), _stored, Stage.OWN, forms=_forms))
+declare_people("requesters", "tickets.requesters.requester_changes")

@@ -9,7 +9,7 @@ from pynamodb.attributes import BinaryAttribute, NumberAttribute, UnicodeAttribu
 
 from portal.dynamo.client import Item
 from portal.schema import keys
-from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
+from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding, declare_people
 from tickets.ticket.stored import TICKETS
 
 ROUND: Final = "ROUND"
@@ -66,3 +66,4 @@ def _recounts(reader: Reader) -> Iterator[StoredItem]:
 
 
 declare_holding(Holding("recounts", (TICKETS,), _recounts, Stage.BESIDE, left_out="a recount is made anew"))
+declare_people("aggregates", "tickets.verification.verify")

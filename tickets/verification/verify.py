@@ -16,7 +16,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -24,12 +24,14 @@ from functools import partial
 from typing import Final, Literal
 
 from portal import clock
-from portal.dynamo.store import Store
+from portal.dynamo.store import Action, Store
 from portal.errors import ConditionFailed, Conflict
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.personal_data import DeskPerson, NewName, PersonalData, PersonalPlace
 from tickets.counting import coding, contributions, stored, stored_counts, stream_barrier
 from tickets.counting.contributions import Contribution, Counts, Part
 from tickets.counting.leaders import Outside
-from tickets.counting.stored import VerifyLeaseItem
+from tickets.counting.stored import VerifiedItem, VerifyLeaseItem
 from tickets.counting.stored_counts import Group, Stored
 from tickets.counting.stream_barrier import WorkerAway
 from tickets.ticket.fields import Status
@@ -264,3 +266,38 @@ def held(store: Store, *, by: str, take_over: bool = False) -> Iterator[Callable
     finally:
         with suppress(ConditionFailed):
             store.update(item, [VerifyLeaseItem.holder.set("")], condition=VerifyLeaseItem.holder == holder)
+
+
+_Started = VerifiedItem | VerifyLeaseItem
+
+
+def _items(tenant: TenantContext, person: DeskPerson) -> Iterator[_Started]:
+    if verified := tenant.repository.get(VerifiedItem, stored.aggregate, sort=stored.VERIFIED, consistent=True):
+        yield verified
+    if lease := tenant.repository.get(VerifyLeaseItem, stored.aggregate, sort=stored.VERIFYING, consistent=True):
+        yield lease
+
+
+def _places(person: DeskPerson, names: Collection[str], item: _Started) -> Iterator[PersonalPlace]:
+    if isinstance(item, VerifyLeaseItem):
+        if item.by in names:
+            yield PersonalPlace("last start of a verification", excerpt=item.renewed_at)
+        return
+    if item.by_name in names:
+        yield PersonalPlace("verification of the numbers", excerpt=item.started_at)
+    if any(name in item.why for name in names):
+        yield PersonalPlace("end of a verification of the numbers", excerpt=item.why)
+
+
+def _replace(tenant: TenantContext, new: NewName, item: _Started) -> None:
+    if isinstance(item, VerifyLeaseItem):
+        tenant.repository.update(item, [VerifyLeaseItem.by.set(new.name)], condition=VerifyLeaseItem.by == item.by)
+        return
+    by, why = item.by_name, item.why
+    for name in sorted(new.names, key=len, reverse=True):  # one may be a part of another
+        by, why = new.name if by == name else by, why.replace(name, new.name)
+    actions: list[Action] = [VerifiedItem.by_name.set(by), VerifiedItem.why.set(why)]
+    tenant.repository.update(item, actions, condition=VerifiedItem.run == item.run)
+
+
+PEOPLE: Final = PersonalData(_items, _places, _replace)

@@ -9,7 +9,7 @@ from django.core.management.base import CommandParser
 from portal import clock
 from portal.management.command import PortalCommand, Progress
 from tenants.tenancy import context, tenant_directory
-from tickets.data import beside_tickets, desk_person, person_finding
+from tickets.data import desk_person, person_finding
 
 
 class Command(PortalCommand):
@@ -36,7 +36,7 @@ class Command(PortalCommand):
                     lines.append(str(place))
         for line in lines:
             self.stdout.write(line)
-        self.stderr.write(beside_tickets.NOT_SEEN)
+        self.stderr.write(person_finding.NOT_SEEN)
         if person.erased_as:
             at = person.erased_at
             when = f"was erased on {clock.parse(at):%-d %B %Y, %H:%M} UTC" if at else "was erased, but not to the end"
