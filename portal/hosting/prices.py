@@ -1,7 +1,7 @@
 """Compute what a stack costs in a month before anybody uses it: the part that does not depend on traffic.
 
-The prices are AWS's on-demand list prices in us-east-1, in dollars, as noted on `NOTED`; docs/deploy.md says how to
-check them. The cost of use is in docs/costs.md, by page and command.
+The prices are AWS's on-demand prices in us-east-1, in dollars, as we noted them on `NOTED`, without AWS's own list at
+hand; docs/deploy.md says how to check them. The cost of use is in docs/costs.md, by page and command.
 """
 
 from __future__ import annotations

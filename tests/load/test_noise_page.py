@@ -40,7 +40,8 @@ def root(world: World) -> Operator:
 
 def told(tallies: dict[str, NoiseTally], *, minutes_ago: float = 1, kind: str = "web") -> None:
     """A process did this so long ago."""
-    notes = TenantNotes(clock=lambda: (clock.now() - timedelta(minutes=minutes_ago)).timestamp())
+    at = (clock.now() - timedelta(minutes=minutes_ago)).timestamp()  # once: a minute may end meanwhile
+    notes = TenantNotes(clock=lambda: at)
     for tenant_id, tally in tallies.items():
         notes.note(tenant_id, tally)
     assert LoadReporter(notes, kind=kind, role="platform").turn(last=True) == 1
