@@ -97,7 +97,7 @@ def _read(desk: TenantContext, link: TicketLink, before: str | None) -> TicketTi
 def _with_visit(desk: TenantContext, link: TicketLink, read: Callable[[], _T]) -> tuple[Visit, _T]:
     """Return who has come, and what `read` returns: one round trip. It is consistent, so a revoked link ends at once.
 
-    Raises LinkGone for a person who is no more.
+    Raises LinkGone for a person who is no more, and for a blocked sender.
     """
     profile_key = desk.repository.wanted(ProfileItem, requester_key, link.person_id, sort=PROFILE)
     reads: list[Callable[[], Any]] = [
@@ -109,6 +109,8 @@ def _with_visit(desk: TenantContext, link: TicketLink, read: Callable[[], _T]) -
     if profile is None:
         raise LinkGone
     person = Requester.of(profile)
+    if any(map(settings.is_blocked, person.addresses)):
+        raise LinkGone  # a blocked sender writes no letters either, and each page here takes text
     acting = replace(desk, user_id=person.id, user_name=person.label)
     return Visit(acting, person, settings, Looks.of(desk, of_looks)), found
 
@@ -205,5 +207,5 @@ def send_new_link(desk: TenantContext, link: TicketLink, *, network: str) -> Non
         is_theirs = changing.read(desk, link.number).requester in person.ids
     except NotFound:
         return
-    if is_theirs:
+    if is_theirs and not any(map(mail_settings.read(desk).is_blocked, person.addresses)):
         send_link(desk, person.id, link.number, to=ticket_events.TO_TICKET, network=network)
