@@ -46,6 +46,7 @@ SLOW = {
     "moving",
     "operators",
     "proofs",
+    "restoring",
     "seeding",
     "sharding",
     "streams",

@@ -33,7 +33,7 @@ from portal.dynamo.library_errors import LIBRARY_ERRORS, may_pass, translate
 from portal.isolation import credentials, guard
 from portal.quotas import TenantPlaces
 from portal.schema import tables
-from portal.schema.registry import Role
+from portal.schema.registry import ROLES, Role
 
 _T = TypeVar("_T")
 _U = TypeVar("_U")
@@ -187,6 +187,12 @@ def connection(role: Role) -> SharedConnection:
             if role not in _connections:
                 _connections[role] = SharedConnection(partial(make_client, role))
     return _connections[role]
+
+
+def each_client(attach: Callable[[Any], object]) -> None:
+    """Call `attach` with the client of each role at home, to hold its requests against something else as well."""
+    for role in ROLES:
+        attach(connection(role).client)
 
 
 def streams() -> SharedConnection:

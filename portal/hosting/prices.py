@@ -19,6 +19,9 @@ BALANCER_HOUR: Final = 0.0225
 CAPACITY_HOUR: Final = 0.008  # of one capacity unit of a load balancer
 ADDRESS_HOUR: Final = 0.005  # of one public IPv4 address
 NAT_HOUR: Final = 0.045
+READ_UNIT, WRITE_UNIT = 0.125e-6, 0.625e-6  # of tables on demand
+RESTORED_GB = 0.15  # of a table that is restored
+STORED_GB = 0.25  # a month
 FIREWALL, FIREWALL_RULE = 5.0, 1.0  # a month
 SECRET, KEY, ALARM, DASHBOARD = 0.40, 1.0, 0.10, 3.0  # a month
 
@@ -53,6 +56,18 @@ def month(size: str, processor: str = "x86_64", *, alarms: int = 0, own_network:
     if own_network:
         lines.append(BillLine("public addresses", str(addresses), addresses * HOURS * ADDRESS_HOUR))
     return lines
+
+
+def drill(size: int, *, reads: float, writes: float, seconds: float) -> list[BillLine]:
+    """Return what it costs to restore tables of `size` bytes, keep them for some seconds, and read and write units."""
+    gigabytes, months = size / 2**30, seconds / 3600 / HOURS
+    return [
+        BillLine("restore", f"{gigabytes:,.2f} GB", gigabytes * RESTORED_GB),
+        BillLine("storage", f"for {seconds / 3600:,.1f} hours", gigabytes * STORED_GB * months),
+        BillLine(
+            "verification", f"{reads:,.0f} read and {writes:,.0f} write units", reads * READ_UNIT + writes * WRITE_UNIT
+        ),
+    ]
 
 
 def total(lines: list[BillLine]) -> float:
