@@ -101,6 +101,14 @@ def test_the_acknowledgement_repeats_nothing_and_goes_to_an_address_a_few_times_
     assert ticket(open_desk, receiving.LETTERS_A_DAY + 2).summary.title == "Pills at spam.example"
 
 
+def test_addresses_of_one_mailbox_share_its_acknowledgements(open_desk: World) -> None:
+    with mail_receiver() as inbox:
+        for n in range(receiving.LETTERS_A_DAY + 2):
+            assert Guest(f"198.51.100.{n}").send(email=f"ada+{n}@example.org").status_code == 200
+        mailing.carry()
+        assert len(inbox.letters) == receiving.LETTERS_A_DAY
+
+
 def test_a_desk_that_sends_no_acknowledgements_sends_none_for_forms(open_desk: World) -> None:
     alice = open_desk.context("alice", "acme")
     mail_settings.change(alice, values={"acknowledges": False}, version=0, by=SYSTEM)

@@ -93,7 +93,9 @@ def receive(desk: TenantContext, form: SentForm, challenge: Challenge) -> int:
 
 
 def _may_write_to(address: str) -> bool:
-    limit = AttemptLimit("form, letters", folded(address), LETTERS_A_DAY, seconds=_DAY)
+    local, _, domain = folded(address).rpartition("@")
+    mailbox = f"{local.partition('+')[0] or local}@{domain}"  # ada+1@ and ada+2@ are one for many providers
+    limit = AttemptLimit("form, letters", mailbox, LETTERS_A_DAY, seconds=_DAY)
     return attempt_limits.begin((limit,)).wait_minutes is None
 
 
