@@ -12,49 +12,43 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from api.edge.stored import ANSWERS
-from delivery.outbox.stored import OUTBOX
-from delivery.queues.stored import DEAD_DELIVERIES
-from delivery.webhooks.stored import DELIVERIES, ENDPOINTS, SECRETS
-from portal.load.stored import USAGE
 from portal.schema import registry, tables
-from tenants.api_keys.stored import API_KEYS
-from tenants.audit_trail.stored import AUDIT, audit_actor_key
-from tenants.membership.stored import INVITES, MEMBERS, UNREACHED
-from tickets.articles.stored import ARTICLES
-from tickets.desk_export.stored import EXPORT_PARTS
-from tickets.letters.stored import LETTERS
-from tickets.outside.stored import OUTSIDE
-from tickets.replies.stored import MAIL
-from tickets.requesters.stored import REQUESTERS
-from tickets.search.stored import SEARCH
+from tenants.audit_trail.stored import audit_actor_key
 from tickets.ticket import stored as ticket_keys
-from tickets.ticket.stored import TICKETS
 
 # What the repositories of a tenant may do, and the reading half of a transaction, which is the same GetItem.
-ACTIONS: Final = {
-    TICKETS: ("GetItem", "PutItem", "UpdateItem", "Query", "BatchGetItem", "ConditionCheckItem"),
-    MEMBERS: ("BatchGetItem", "GetItem", "Query"),
-    INVITES: ("GetItem", "Query"),
-    UNREACHED: ("Query", "UpdateItem"),
-    API_KEYS: ("GetItem", "Query"),
-    USAGE: ("Query", "UpdateItem"),
-    AUDIT: ("GetItem", "Query"),
-    OUTBOX: ("GetItem", "PutItem", "UpdateItem"),
-    DEAD_DELIVERIES: ("GetItem", "PutItem", "Query", "BatchGetItem"),
-    ENDPOINTS: ("GetItem", "Query", "UpdateItem"),
-    SECRETS: ("GetItem",),
-    DELIVERIES: ("GetItem", "Query", "UpdateItem"),
-    ANSWERS: ("GetItem", "UpdateItem"),
-    SEARCH: ("Query", "BatchGetItem"),
-    EXPORT_PARTS: ("GetItem",),
-    ARTICLES: ("GetItem", "Query", "BatchGetItem"),
-    REQUESTERS: ("GetItem", "PutItem", "Query", "BatchGetItem"),
-    MAIL: ("GetItem", "PutItem", "UpdateItem"),
-    OUTSIDE: ("BatchGetItem", "GetItem", "PutItem"),
-    LETTERS: ("GetItem", "PutItem", "Query"),
+_ACTIONS: Final = {
+    "Support.Tickets": "GetItem PutItem UpdateItem Query BatchGetItem ConditionCheckItem",
+    "Admin.Users": "BatchGetItem GetItem Query",
+    "Tenants.Invites": "GetItem Query",
+    "Tenants.Unreached": "Query UpdateItem",
+    "Tenants.ApiKeys": "GetItem Query",
+    "Tenants.Usage": "Query UpdateItem",
+    "Audit.AdminActions": "GetItem Query",
+    "Events.Outbox": "GetItem PutItem UpdateItem",
+    "Events.DeadLetters": "GetItem PutItem Query BatchGetItem",
+    "Events.Endpoints": "GetItem Query UpdateItem",
+    "Events.Secrets": "GetItem",
+    "Events.Deliveries": "GetItem Query UpdateItem",
+    "Api.Answers": "GetItem UpdateItem",
+    "Support.Search": "Query BatchGetItem",
+    "Support.ExportParts": "GetItem",
+    "Support.Articles": "GetItem Query BatchGetItem",
+    "Support.Requesters": "GetItem PutItem Query BatchGetItem",
+    "Support.Mail": "GetItem PutItem UpdateItem",
+    "Support.Outside": "BatchGetItem GetItem PutItem",
+    "Support.Letters": "GetItem PutItem Query",
 }
-_PLACED: Final = (ANSWERS, EXPORT_PARTS, LETTERS, OUTBOX, SEARCH, TICKETS)  # that a tenant can have to itself
+ACTIONS: Final = {table: _ACTIONS[table.name].split() for table in registry.tables() if table.name in _ACTIONS}
+# Those that a tenant can have to itself.
+_PLACED: Final = [
+    "Api.Answers",
+    "Events.Outbox",
+    "Support.ExportParts",
+    "Support.Letters",
+    "Support.Search",
+    "Support.Tickets",
+]
 _MEMBERS: Final = {
     "TransactWriteItems": {"Put": "PutItem", "Update": "UpdateItem", "ConditionCheck": "ConditionCheckItem"},
     "TransactGetItems": {"Get": "GetItem"},
@@ -146,7 +140,7 @@ class Oracle:
     def _table(self, name: str) -> tables.Table:
         """Return the table of this name, of all or the tenant's own. Raises StopIteration for every other name."""
         prefixes = [settings.DYNAMODB_TABLE_PREFIX, *(site["prefix"] for site in settings.SILOS.values())]
-        own = {f"{prefix}.{self.tenant_id}.{table.name}": table for prefix in prefixes for table in _PLACED}
+        own = {f"{prefix}.{self.tenant_id}.{t.name}": t for prefix in prefixes for t in ACTIONS if t.name in _PLACED}
         return own.get(name) or next(t for t in registry.tables() if t.full_name == name)
 
     def _query(self, table: tables.Table, body: dict[str, Any]) -> bool:

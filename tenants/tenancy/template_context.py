@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
 from django.conf import settings
@@ -22,6 +23,15 @@ class DeskPage:
     route: str
     also: tuple[str, ...] = ()
     role: Role = Role.ADMIN
+
+
+@dataclass(frozen=True)
+class MainPage(DeskPage):
+    """A page of the main navigation. The keys g and `key` lead to it."""
+
+    role: Role = Role.VIEWER
+    icon: str = ""
+    key: str = ""
 
 
 def _with_steps(route: str, *steps: str) -> tuple[str, ...]:
@@ -74,28 +84,22 @@ DESK_PAGES: Final[dict[str, tuple[DeskPage, ...]]] = {
         DeskPage("close", "Close the desk", "tenants:close", role=Role.OWNER),
     ),
 }  # fmt: skip
+_REQUESTER_PAGES: Final = ("tickets:requester", "tickets:requester_new", "tickets:requester_edit")
+_LETTER_PAGES: Final = ("tickets:letters_waiting", "tickets:letter")
+_ARTICLE_PAGES: Final = ("tickets:article", "tickets:article_edit")
+MAIN_PAGES: Final = (
+    MainPage("queue", "Queue", "tickets:queue", icon="list", key="q"),
+    MainPage("dashboard", "Dashboard", "tickets:dashboard", (), Role.AGENT, "chart", "d"),
+    MainPage("requesters", "Requesters", "tickets:requesters", _REQUESTER_PAGES, Role.AGENT, "comment", "r"),
+    MainPage("letters", "Mail", "tickets:letters", _LETTER_PAGES, Role.AGENT, "mail", "m"),
+    MainPage("articles", "Articles", "tickets:articles", _ARTICLE_PAGES, icon="book", key="a"),
+)
 _SECTIONS: Final = {
-    "tickets:queue": "queue",
     "tickets:new": "new",
-    "tickets:dashboard": "dashboard",
-    **dict.fromkeys(
-        (
-            "tickets:requesters",
-            "tickets:requester",
-            "tickets:requester_new",
-            "tickets:requester_edit",
-        ),
-        "requesters",
-    ),
-    **dict.fromkeys(("tickets:letters", "tickets:letters_waiting", "tickets:letter"), "letters"),
-    **dict.fromkeys(("tickets:articles", "tickets:article", "tickets:article_edit"), "articles"),
-    "tenants:account": "account",
-    "tenants:password_change": "account",
-    "tenants:security": "account",
-    "tenants:authenticator_add": "account",
-    "tenants:recovery_codes": "account",
+    **dict.fromkeys(("tenants:account", "tenants:password_change", "tenants:security"), "account"),
+    **dict.fromkeys(("tenants:authenticator_add", "tenants:recovery_codes"), "account"),
     "tenants:pick": "pick",
-    **{route: one.name for pages in DESK_PAGES.values() for one in pages for route in (one.route, *one.also)},
+    **{route: one.name for one in chain(MAIN_PAGES, *DESK_PAGES.values()) for route in (one.route, *one.also)},
 }
 
 
@@ -109,10 +113,17 @@ def page(request: HttpRequest) -> dict[str, Any]:
         "tenant": tenant,
         "acting": getattr(request, "acting", None),
         "nav": nav,
-        "desk_mail": _mail(tenant),
+        "desk_mail": (mail := _mail(tenant)),
+        "main_pages": _main_pages(tenant, mail),
         "is_desk": any(one.name == nav for pages in DESK_PAGES.values() for one in pages),
         "desk_groups": lambda: _groups(tenant, nav),  # called by the templates that have the navigation
     }
+
+
+def _main_pages(tenant: TenantContext | None, mail: dict[str, Any] | None) -> list[MainPage]:
+    if tenant is None:
+        return [*MAIN_PAGES[:1]]
+    return [one for one in MAIN_PAGES if tenant.role.at_least(one.role) and (mail or one.name != "letters")]
 
 
 def _mail(tenant: TenantContext | None) -> dict[str, Any] | None:

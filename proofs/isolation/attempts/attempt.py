@@ -20,11 +20,11 @@ from delivery.webhooks.stored import DELIVERIES, ENDPOINTS, SECRETS
 from portal.isolation.policies import TAG
 from portal.schema import registry
 from portal.schema.tables import Index, Table
-from proofs.isolation import keys
+from proofs.isolation import keys, oracle
 from proofs.isolation.targets import Target
 from tenants.api_keys.stored import API_KEYS
 from tenants.audit_trail.stored import AUDIT
-from tenants.membership.stored import MEMBERS, UNREACHED
+from tenants.membership.stored import MEMBERS
 from tenants.sign_in.stored import USERS, email_key, user_key
 from tenants.tenancy.stored import MEMBERSHIPS, slug_key
 from tickets.articles import stored as article_keys
@@ -45,21 +45,6 @@ _FULL_WIDTH: Final = 0xFEE0  # from an ASCII character to one that looks like it
 _NO_ENDPOINT: Final = f"{webhook_keys.ENDPOINT}{'0' * 16}"
 _NO_REQUESTER: Final = f"rq_{'0' * 32}"
 _NO_API_KEY: Final = "Ab0Cd1Ef"
-_OF_TENANTS: Final = (
-    TICKETS,
-    MEMBERS,
-    UNREACHED,
-    AUDIT,
-    OUTBOX,
-    ENDPOINTS,
-    SECRETS,
-    DELIVERIES,
-    API_KEYS,
-    REQUESTERS,
-    ARTICLES,
-    MAIL,
-    OUTSIDE,
-)
 _NOBODYS_SHARE: Final = 0.2  # of the wanted rows of the outbox: mail of no tenant, such as a password reset
 _LIMIT: Final = 2048  # bytes of a partition key
 SCRATCH_SORT: Final = "proof"
@@ -132,7 +117,7 @@ class Draw:
     def place(self) -> tuple[Table, Index | None]:
         """Return any table or index, each as often as the others, and more often one that holds the tenant's items."""
         places = [(t, i) for t in registry.tables() for i in (None, *t.indexes)]
-        own = [p for p in places if p[0] in _OF_TENANTS]
+        own = [p for p in places if p[0] in oracle.ACTIONS]
         return self.rng.choice(places if self.rng.random() < 0.4 else own)
 
 
