@@ -40,6 +40,10 @@ def test_a_scanner_looks_at_the_objects_of_tenants_and_tags_them_where_it_is_wis
     assert plan["Condition"] == "HasFileScanner"
     assert plan["Properties"]["Actions"] == {"Tagging": {"Status": "ENABLED"}}
     assert plan["Properties"]["ProtectedResource"]["S3Bucket"]["ObjectPrefixes"] == ["tenant/"]
+    (document,) = [one["PolicyDocument"] for one in RESOURCES["FileScannerRole"]["Properties"]["Policies"]]
+    (reads,) = [one for one in document["Statement"] if "s3:GetObject" in one["Action"]]
+    resource = reads["Resource"]["Fn::Sub"]
+    assert resource.endswith("/tenant/*/files/*"), "each file is scanned once, and not its upload"
     for function in ("DeliveryFunction", "LettersFunction"):
         told = RESOURCES[function]["Properties"]["Environment"]["Variables"]
         assert told["FILE_SCANNER"] == {"Ref": "FileScanner"}

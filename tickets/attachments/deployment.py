@@ -1,9 +1,11 @@
 """Declare the scanner of files: Amazon GuardDuty Malware Protection for S3, which tags each object that it has seen.
 
-The parameter `FileScanner` asks for it. It looks at all objects of tenants, because a plan names beginnings of keys and
-no patterns: uploads, files, previews and letters are paid for by the gigabyte. The portal reads the tag of files.
+The parameter `FileScanner` asks for it. A plan names beginnings of keys and no patterns, so it hears of all objects of
+tenants. Its role may read only the files of tickets, so each file is scanned and paid for once: not its upload, which
+is the same content, nor previews and letters. For those the scanner reports ACCESS_DENIED.
 
-Sources: AWS, "AWS::GuardDuty::MalwareProtectionPlan", "Create or update IAM role policy" (Malware Protection for S3).
+Sources: AWS, "AWS::GuardDuty::MalwareProtectionPlan", "Create or update IAM role policy" and "Monitoring S3 object scan
+status" (Malware Protection for S3).
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from portal.deployment.parts import BUCKET, NOT_GIVEN, StackPart, arn, declare
 from portal.deployment.template import sub
 from portal.schema.tables import Table
 from tickets.attachments.scanning import GUARDDUTY
+from tickets.attachments.stored import KIND
 
 Json = dict[str, Any]
 
@@ -72,7 +75,7 @@ def _role() -> Json:
                 "s3:PutObjectTagging",
                 "s3:PutObjectVersionTagging",
             ],
-            Resource=_objects(f"{_PREFIX}*"),
+            Resource=_objects(f"{_PREFIX}*/{KIND}/*"),
         ),
     ]
     return {
