@@ -62,6 +62,7 @@ def test_an_agent_gives_a_ticket_to_another_person_and_back(
     form = bob.get("/tickets/1/requester/").content.decode()
     assert "Ada Lovelace" in form
     assert "or somebody new by name and address." in form
+    assert "all earlier public messages and files" in form, "somebody else will read them"
     began = clock.stamp()
     assert ask(bob, GRACE).status_code == 302
     assert (tickets_of(world, ada), tickets_of(world, grace)) == ([], [1])
