@@ -10,6 +10,7 @@ from tests.support.world import World
 from tickets.desk import creating
 from tickets.requesters import requesters
 from tickets.requesters.requesters import Requester
+from tickets.ticket.fields import Channel
 
 
 @pytest.fixture
@@ -27,4 +28,4 @@ def ada(world: World) -> Requester:
 def number(world: World, ada: Requester) -> int:
     """The number of a ticket that Ada, who is outside, has opened."""
     create = partial(creating.create, world.context("bob", "acme"), title="The engine stops")
-    return create(description="It stops at **noon**.", requester=ada)
+    return create(description="It stops at **noon**.", requester=ada, channel=Channel.MAIL)

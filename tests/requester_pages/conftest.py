@@ -14,7 +14,7 @@ from tickets.desk import changing, creating
 from tickets.replies import mail_settings, ticket_links
 from tickets.requesters import requesters
 from tickets.requesters.requesters import Requester
-from tickets.ticket.fields import Status
+from tickets.ticket.fields import Channel, Status
 
 
 @pytest.fixture
@@ -32,7 +32,8 @@ def ada(world: World) -> Requester:
 def number(world: World, ada: Requester) -> int:
     """The number of a ticket that Ada, who is outside, has opened."""
     bob = world.context("bob", "acme")
-    return creating.create(bob, title="The engine stops", description="It stops at **noon**.", requester=ada)
+    texts = {"title": "The engine stops", "description": "It stops at **noon**."}
+    return creating.create(bob, **texts, requester=ada, channel=Channel.MAIL)
 
 
 @dataclass

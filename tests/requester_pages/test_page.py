@@ -12,9 +12,11 @@ import pytest
 from tenants.audit_trail.recording import SYSTEM
 from tests.desk.test_cost import spent
 from tests.requester_pages.conftest import Guest, link_of
+from tests.support import mailing
+from tests.support.mail_receiver import MailReceiver, parts
 from tests.support.world import World
 from tickets.attachments import attachments
-from tickets.desk import changing, commenting, timelines
+from tickets.desk import changing, commenting, creating, timelines
 from tickets.desk.changing import Wishes
 from tickets.outside import looks
 from tickets.requester_pages import requester_page
@@ -79,6 +81,19 @@ def test_an_answer_is_a_comment_that_opens_the_ticket_again(world: World, resolv
     assert "It stops **again**." in answer.content.decode(), "people outside have no Markdown in mind"
     assert comments(world, resolved) == [("Ada Lovelace", "It stops **again**.")]
     assert status(world, resolved) == "open"
+
+
+def test_what_a_member_wrote_for_the_requester_is_the_members(
+    world: World, ada: Requester, inbox: MailReceiver
+) -> None:
+    bob = world.context("bob", "acme")
+    number = creating.create(bob, title="A call", description="Ada **phoned**.", requester=ada)
+    page = Guest(link_of(world, number, ada).token).text()
+    assert "<strong>phoned</strong>" in page
+    assert ">You<" not in page
+    commenting.comment(bob, number, body="We look into it.")
+    mailing.carry()
+    assert f"{bob.user_name} wrote:" in parts(inbox.letters[0])[0]
 
 
 def test_the_desk_sees_an_answer_as_it_was_written(world: World, number: int, guest: Guest) -> None:

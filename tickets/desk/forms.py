@@ -88,7 +88,8 @@ class NewTicketForm(TicketForm):
     resolver = forms.CharField(label="Assignee", required=False, max_length=32)
     attached = files_field()
     requester = requester_field(
-        required=False, help_text="A person outside the desk. Leave it empty for a ticket of your own."
+        required=False,
+        help_text="A person outside the desk, who can read the description. Leave it empty for a ticket of your own.",
     )
 
     def __init__(self, *args: Any, people: list[tuple[str, str]], **kwargs: Any) -> None:

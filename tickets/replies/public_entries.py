@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tickets.desk import rating
 from tickets.desk.timelines import TicketTimeline
-from tickets.ticket.fields import RATING, REQUESTER
+from tickets.ticket.fields import RATING, REQUESTER, Channel
 from tickets.ticket.stored import ActivityItem, FileMap, is_requester
 
 COMMENT, EVENT = "comment", "event"
@@ -52,7 +52,8 @@ class PublicEntry:
 def opening(ticket: TicketTimeline) -> PublicEntry:
     """Return a ticket's description as its first message, without a sort key: that is no entry.
 
-    The words are those of its first requester, whoever it is for by now. `ticket` has all of its entries.
+    The words are those of its first requester, whoever it is for by now; of a ticket that a member made for somebody
+    outside, the member's. `ticket` has all of its entries.
     """
     summary = ticket.summary
     author, name = summary.requester, summary.requester_name
@@ -60,6 +61,8 @@ def opening(ticket: TicketTimeline) -> PublicEntry:
     if first := next(handed_on, None):
         entry, change = first
         author, name = entry.former_requester or "", change.before
+    if summary.channel == Channel.HAND and ticket.activity:
+        author, name = ticket.activity[0].author, _outside_name(ticket.activity[0])
     return PublicEntry("", summary.created_at, author, name, ticket.description, _files(ticket.files))
 
 
@@ -67,9 +70,13 @@ def public(entry: ActivityItem | None) -> PublicEntry | None:
     """Return a comment as people outside may read it; None for an internal note, an event, and for nothing."""
     if entry is None or entry.kind != COMMENT:
         return None
-    # An operator who acts as a member is written down as "operator as member": that is of no concern outside.
-    name = entry.author_name.rpartition(" as ")[2]
-    return PublicEntry(entry.sk, entry.at, entry.author, name, entry.body, _files(entry.files or ()))
+    return PublicEntry(entry.sk, entry.at, entry.author, _outside_name(entry), entry.body, _files(entry.files or ()))
+
+
+def _outside_name(entry: ActivityItem) -> str:
+    """Return the name of an entry's author. An operator who acts as a member is written down as "operator as member":
+    that is of no concern outside."""
+    return entry.author_name.rpartition(" as ")[2]
 
 
 def _files(listed: Iterable[FileMap]) -> tuple[PublicFile, ...]:
