@@ -24,7 +24,7 @@ from tests.support.folding import Follower
 from tests.support.waiting import PATIENCE
 from tests.support.world import World
 from tickets.following import ticket_stream
-from tickets.management.commands import restore_drill
+from tickets.management.commands import restore_drill, verify_restored
 from tickets.ticket.stored import TICKETS
 
 DRILL = "-Drill."
@@ -214,6 +214,31 @@ def test_the_verification_refuses_the_living_tables_and_a_process_of_a_drill_nam
     other.describe_table(TableName=TICKETS.full_name)
     with pytest.raises(IsolationError):
         other.describe_table(TableName="Elsewhere.Support.Tickets")
+
+
+@pytest.mark.parametrize(
+    ("state", "why", "status", "sentence"),
+    [
+        ("unknown", "nobody follows", 3, "The aggregates of acme: cannot be verified, because nobody follows."),
+        ("drift", "", 1, "The aggregates of acme: wrong, also after a rebuild."),
+    ],
+)
+def test_aggregates_that_a_rebuild_does_not_make_right_are_named_by_the_status(
+    desks: World, monkeypatch: pytest.MonkeyPatch, state: str, why: str, status: int, sentence: str
+) -> None:
+    judged = verify_restored.Command._judged
+
+    def badly(command: Any, name: str, slugs: list[str], *options: str) -> list[dict[str, Any]]:
+        if name != "verify_aggregates":
+            return judged(command, name, slugs)
+        good = {"tickets": 2, "repaired": False, "uncountable": [], "state": "ok", "why": ""}
+        return [{**good, "tenant": slug, **({"state": state, "why": why} if slug == "acme" else {})} for slug in slugs]
+
+    monkeypatch.setattr(verify_restored.Command, "_judged", badly)
+    monkeypatch.setattr(client, "each_client", lambda attach: None)  # they are those of the other tests
+    monkeypatch.setattr(point_in_time, "SUFFIX", "")
+    ended = run("verify_restored")
+    assert (ended.status, ended.err.splitlines()[-1]) == (status, sentence)
 
 
 def test_the_process_that_verifies_reaches_neither_silos_nor_the_bucket_nor_roles_of_the_living() -> None:

@@ -106,8 +106,7 @@ class Command(PortalCommand):
                 if one["repaired"]:
                     report.behind.append(one["tenant"])
                 elif one["state"] != verify.OK:
-                    named = report.unknown if one["state"] == verify.UNKNOWN else report.wrong
-                    named.append(f"The aggregates of {one['tenant']} are {one['state']}. {one['why']}".rstrip())
+                    self._note(f"The aggregates of {one['tenant']}", one, is_unknown=one["state"] == verify.UNKNOWN)
                 if one["uncountable"]:
                     report.wrong.append(f"{one['tenant']} has tickets that cannot be counted: {one['uncountable']}.")
             self._search(chosen)
@@ -122,8 +121,14 @@ class Command(PortalCommand):
             if found[slug]["state"] == index_check.OK:
                 self._report.reindexed.append(slug)
             else:
-                named = self._report.unknown if found[slug]["state"] == index_check.UNKNOWN else self._report.wrong
-                named.append(f"The search index of {slug} is {found[slug]['state']}. {found[slug]['why']}".rstrip())
+                is_unknown = found[slug]["state"] == index_check.UNKNOWN
+                self._note(f"The search index of {slug}", found[slug], is_unknown=is_unknown)
+
+    def _note(self, what: str, verdict: dict[str, Any], *, is_unknown: bool) -> None:
+        if is_unknown:
+            self._report.unknown.append(f"{what}: cannot be verified, because {verdict['why']}.")
+        else:
+            self._report.wrong.append(f"{what}: wrong, also after a rebuild.")
 
     def _trails(self) -> int:
         status, lines = self._run("verify_audit", "--all")
