@@ -27,8 +27,8 @@ TAG: Final = f"v{VERSION}"
 ALLOWED: Final = {
     "Apache Software License", "Apache-2.0", "Apache-2.0 OR BSD-2-Clause", "Apache-2.0 OR BSD-3-Clause", "BSD License",
     "BSD-2-Clause", "BSD-3-Clause", "BSD-3-Clause AND ISC", "ISC", "MIT", "MIT License", "MIT OR AFL-2.1", "MIT-0",
-    "MPL-2.0", "MPL-2.0 AND (Apache-2.0 OR MIT)", "Mozilla Public License 2.0 (MPL 2.0)", "PSF-2.0",
-    "Zope Public License",
+    "MIT-CMU", "MPL-2.0", "MPL-2.0 AND (Apache-2.0 OR MIT)", "Mozilla Public License 2.0 (MPL 2.0)",
+    "PSF-2.0", "Zope Public License",
 }  # fmt: skip
 
 
