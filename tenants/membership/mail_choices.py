@@ -18,6 +18,7 @@ class MailKind(StrEnum):
     ASSIGNED = "assigned"
     MENTIONED = "mentioned"
     ENTERED = "entered"
+    RATED = "rated"
 
     @property
     def label(self) -> str:
@@ -29,6 +30,7 @@ _LABELS = {
     MailKind.ASSIGNED: "A ticket is assigned to me",
     MailKind.MENTIONED: "Somebody mentions me with @ and my name",
     MailKind.ENTERED: "Somebody comments on a ticket that is assigned to me or that I follow",
+    MailKind.RATED: "A requester rates such a ticket as bad",
 }
 
 

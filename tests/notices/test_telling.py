@@ -17,15 +17,18 @@ from tenants.lifecycle import tenant_lifecycle
 from tenants.membership import mail_choices, member_changes
 from tenants.membership.mail_choices import MailKind
 from tenants.sign_in import accounts
+from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tests.notices.conftest import Minute
 from tests.support import deliveries, mailing
 from tests.support.mailing import RefusingBackend
 from tests.support.world import World
-from tickets.desk import changing, commenting, creating
+from tickets.desk import changing, commenting, creating, rating
 from tickets.desk.letter_texts import FromLetter
 from tickets.notices import following, telling
 from tickets.replies import reply_addresses
+from tickets.requesters import requesters
+from tickets.ticket.fields import Rating, Status
 
 
 def carry() -> list[str]:
@@ -267,6 +270,68 @@ def test_an_agent_answers_to_an_address_of_their_own(desk: World) -> None:
     assert (claim.tenant_id, claim.number, claim.is_agent) == (desk.tenants["acme"].tenant_id, 1, True)
     assert claim.is_of(desk.users["bob"].id)
     assert letter.extra_headers["Auto-Submitted"] == "auto-generated"
+
+
+# --- ratings ---
+
+
+@pytest.fixture
+def resolved(desk: World) -> TenantContext:
+    """The requester of a ticket that Bob has and has resolved, and that Alice follows. Nobody was told of that."""
+    bob, alice = desk.context("bob", "acme"), desk.context("alice", "acme")
+    person = requesters.ensure(bob, "ada@example.org", name="Ada Lovelace")
+    number = creating.create(bob, title="The engine", requester=person, resolver=bob.user_id)
+    assert number == 2
+    changing.change_status(bob, number, to=Status.RESOLVED, version=int(changing.read(bob, number).version))
+    following.follow(alice, number, alice.user_id)
+    carry()
+    mail.outbox.clear()
+    return replace(desk.context("vera", "acme"), user_id=person.id, user_name=person.label)
+
+
+def rate(ada: TenantContext, to: Rating, words: str = "") -> None:
+    rating.rate(ada, 2, to, words=words, request_id=changing.new_request_id())
+
+
+RATED = "[Acme] #2 The engine"
+
+
+@pytest.mark.parametrize("words", ["", "It <b>stops</b>, @Vera."])
+def test_a_bad_rating_tells_the_assignee_and_followers(desk: World, resolved: TenantContext, words: str) -> None:
+    rate(resolved, Rating.BAD, words)
+    assert told() == [("alice@example.com", RATED), ("bob@example.com", RATED)], "words of a rating mention nobody"
+    text, html = mail.outbox[0].body, str(mail.outbox[0].alternatives[0][0])
+    assert "Ada Lovelace rated this ticket as bad" in text
+    assert words in text
+    assert "<b>stops" not in html
+
+
+def test_a_good_rating_tells_nobody(resolved: TenantContext) -> None:
+    rate(resolved, Rating.GOOD, "Thank you, @Bob.")
+    assert told() == []
+
+
+def test_a_rating_that_was_changed_before_the_mail_is_not_told(resolved: TenantContext, minute: Minute) -> None:
+    rate(resolved, Rating.BAD)
+    rate(resolved, Rating.GOOD)
+    assert told() == []
+
+
+def test_bad_ratings_are_muted_apart_from_comments(desk: World, resolved: TenantContext) -> None:
+    bob = desk.context("bob", "acme")
+    mail_choices.refuse(bob.repository, bob.user_id, MailKind.RATED)
+    rate(resolved, Rating.BAD)
+    assert told() == [("alice@example.com", RATED)]
+    say(desk, "alice", "What was it?", number=2)
+    assert ("bob@example.com", RATED) in told()
+
+
+def test_nobody_is_told_of_a_rating_who_has_left_or_muted_the_ticket(desk: World, resolved: TenantContext) -> None:
+    bob, alice = desk.context("bob", "acme"), desk.context("alice", "acme")
+    rate(resolved, Rating.BAD)
+    following.mute(bob, 2, bob.user_id)
+    following.unfollow(alice, 2, alice.user_id)
+    assert ("bob@example.com", RATED) not in told()
 
 
 def test_a_mail_with_an_internal_note_has_no_address_for_an_answer(desk: World) -> None:

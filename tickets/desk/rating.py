@@ -96,4 +96,9 @@ def _add(
         changes=changes,
         resolver=(state.resolver, state.resolver),
     )
+    if rating == Rating.BAD and summary.listeners:
+        to = (ticket_events.NOTICE,)
+        told.append(
+            ticket_events.entered(tenant, state.number, entry=entry.sk, version=state.version + bool(changes), to=to)
+        )
     publish(tenant, transaction, *told, subject=ticket_events.subject(state.number), at=at)

@@ -26,6 +26,7 @@ from tickets.notices import telling
 from tickets.notices.telling import TicketNotice
 from tickets.replies import mail_tokens, reply_addresses
 from tickets.ticket import stored
+from tickets.ticket.fields import Rating
 from tickets.ticket.stored import ActivityItem, SummaryItem
 
 MOST: Final = 40  # events in one mail; of more it says how many there are
@@ -89,6 +90,8 @@ def _news(tenant: TenantContext, person: Member, notices: list[TicketNotice]) ->
         news = found.get(number) or TicketNews(summary)
         if kind is MailKind.ASSIGNED:
             news.is_assigned = summary.resolver == person.id
+        elif kind is MailKind.RATED and summary.rating != Rating.BAD:
+            continue  # it was changed meanwhile
         elif entry is not None and telling.may_read(person, entry) and entry not in news.entries:
             news.entries.append(entry)
         if news.is_assigned or news.entries:

@@ -22,7 +22,7 @@ from tickets.ticket.stored import ActivityItem, is_requester
 _TEXT_LIMIT: Final = 3_000  # characters of one entry
 _NAME_LIMIT: Final = 60  # characters of a name
 _TITLE_LIMIT: Final = 120
-_WHAT: Final = {"comment": "commented", "note": "added an internal note"}
+_WHAT: Final = {"comment": "commented", "note": "added an internal note", "event": "rated this ticket as bad"}
 
 
 def digest(told: Digest) -> MailContent:

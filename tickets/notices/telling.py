@@ -28,11 +28,13 @@ from tickets.ticket import fields, stored, ticket_events
 from tickets.ticket.stored import ActivityItem, SummaryItem
 
 _DIGEST: Final = EventType("mail.notices", 1, "A person is to be told of what happened.", ())
+EVENT: Final = "event"  # the kind of an entry that is no text but a rating, among those that people are told of
 _NAME: Final = "notices/"  # of the group of a person, before their id
 
 
 class TicketNotice(NamedTuple):
-    """One event that a person is to be told of. `entry` is the sort key of a comment or note, "" for an assignment."""
+    """One event that a person is to be told of. `entry` is the sort key of a comment or note, "" for an assignment;
+    the entry of a rating is the change with its words."""
 
     kind: MailKind
     number: int
@@ -108,8 +110,8 @@ def _entered(tenant: TenantContext, number: int, entry: str, *, by: str) -> Iter
     summary, found = _ticket(tenant, number, entry)
     if summary is None or found is None:
         return
-    listeners = summary.listeners
-    if fields.mentions(found.body):
+    listeners, of_all = summary.listeners, MailKind.RATED if found.kind == EVENT else MailKind.ENTERED
+    if found.kind != EVENT and fields.mentions(found.body):
         people = members.members_of(tenant.repository, consistent=True)
         named = {person.id for person in mentioned(found.body, people)}
     else:
@@ -118,7 +120,7 @@ def _entered(tenant: TenantContext, number: int, entry: str, *, by: str) -> Iter
         if person.id in (by, found.author) or not may_read(person, found):
             continue
         kinds = [MailKind.MENTIONED] if person.id in named else []
-        kinds += [MailKind.ENTERED] if person.id in listeners else []
+        kinds += [of_all] if person.id in listeners else []
         wanted = [kind for kind in kinds if _wants(person, kind, summary)]
         if wanted:
             yield person, TicketNotice(wanted[0], number, entry)
