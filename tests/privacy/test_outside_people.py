@@ -10,11 +10,14 @@ import pytest
 
 from tenants.audit_trail.recording import Actor
 from tenants.audit_trail.stored import AUDIT
+from tests.public_form.conftest import open_form
 from tests.support.commands import everything, run
 from tests.support.world import World, captured
 from tickets.data import desk_person, person_erasing, person_finding
-from tickets.desk import changing, commenting, creating
+from tickets.desk import changing, commenting, creating, letter_texts
+from tickets.desk.changing import Wishes
 from tickets.desk.letter_texts import FromLetter
+from tickets.public_form import challenges, receiving
 from tickets.replies import mail_settings
 from tickets.requesters import requester_changes, requesters
 from tickets.requesters.requester_changes import Details
@@ -154,3 +157,18 @@ def test_what_a_comment_keeps_of_its_letter_is_found_and_forgotten(world: World,
     assert ADA not in str(kept)
     assert "wrote: hello" in kept["folded"]
     assert kept["marks"] == ["forwarded-by=lin@x.example"]
+
+
+@pytest.mark.parametrize("is_passed_on", [False, True])
+def test_another_name_that_a_form_gave_is_forgotten(world: World, ada: Requester, is_passed_on: bool) -> None:
+    open_form(world)
+    alice, words = world.context("alice", "acme"), ("The engine again", "It stands still.")
+    sent = receiving.SentForm(ADA, *words, name="Augusta King")
+    number = receiving.receive(alice, sent, challenges.issue(alice, bits=16))
+    if is_passed_on:
+        grace = requesters.ensure(alice, "grace@example.org", name="Grace Hopper")
+        changing.change(alice, number, Wishes(requester=grace))
+    assert "Augusta King" in acmes(world, TICKETS)
+    assert run("erase_person", "acme", ADA).status == 0
+    assert "Augusta King" not in acmes(world, TICKETS)
+    assert letter_texts.UNCONFIRMED in acmes(world, TICKETS), "what else is known of the form stays"

@@ -169,6 +169,12 @@ def copied_to(raw: Raw) -> list[str]:
     return [str(one["S"]) for one in raw.get("cc", {}).get("L", ())]
 
 
+def has_asked(person: DeskPerson, pseudonym: str, raw: Raw) -> bool:
+    """Tell whether an item of a ticket names the person as its requester, or as a former one, erased already or not."""
+    named = (_text(raw, name) for name in ("requester", "former_requester"))
+    return any(one == pseudonym or person.is_who(one) for one in named if one)
+
+
 def letter_to(person: DeskPerson, raw: Raw) -> str:
     """Return the digest of the letter behind an item of a ticket, "" if it did not go to the person or is gone."""
     kept = letter_texts_of(raw)

@@ -31,6 +31,7 @@ from tickets.attachments.stored import listed
 from tickets.data import desk_person
 from tickets.data.desk_person import Advance, Raw
 from tickets.data.person_finding import PersonFound
+from tickets.desk import letter_texts
 from tickets.letters import ledger
 from tickets.requesters import requester_changes
 from tickets.ticket import stored
@@ -82,15 +83,16 @@ def _action(attribute: Any, value: Any) -> Action:
     return action
 
 
-def replaced(new: NewName, raw: Raw) -> ReplacedItem | None:
+def replaced(new: NewName, raw: Raw, *, is_asked: bool = False) -> ReplacedItem | None:
     """Return an item of a ticket with the pseudonym in place of the person, None where nothing of it changes.
+    `is_asked` says that the person is, or was, the ticket's requester.
 
     In texts stands the longest of its names with which the item is not larger than it may be: the last one is no longer
     than any address.
     """
     digits = new.name.rpartition(" ")[2]
     for name in (new.name, f"Erased {digits}", digits, "*"):
-        found = ReplacedItem(raw, _values(new, raw, name), is_shortened=name != new.name)
+        found = ReplacedItem(raw, _values(new, raw, name, is_asked=is_asked), is_shortened=name != new.name)
         if not found.values:
             return None
         if found.size <= ITEM_LIMIT:
@@ -110,7 +112,7 @@ def first_of(items: list[ReplacedItem]) -> tuple[list[ReplacedItem], list[Replac
     return items[:many], items[many:]
 
 
-def _values(new: NewName, raw: Raw, name: str) -> Values:
+def _values(new: NewName, raw: Raw, name: str, *, is_asked: bool) -> Values:
     values: Values = {}
     for part in _PARTS:
         if new.person.is_who(_text(raw, part)):
@@ -130,18 +132,20 @@ def _values(new: NewName, raw: Raw, name: str) -> Values:
     told = desk_person.changes_of(raw)
     if (changes := [_change(new, name, **one) for one in told]) != told:
         values["changes"] = changes
-    if (letter := _letter(new, raw, name)) is not None:
+    if (letter := _letter(new, raw, name, is_asked=is_asked)) is not None:
         values["letter"] = letter
     return values | (dict(_written(new, raw, name)) if new.texts else {})
 
 
-def _letter(new: NewName, raw: Raw, name: str) -> dict[str, str | list[str]] | None:
+def _letter(new: NewName, raw: Raw, name: str, *, is_asked: bool) -> dict[str, str | list[str]] | None:
     """Return what an item keeps of its letter afterwards, None where that is the same. One that went to the person is
-    deleted as it came, and the item says so."""
+    deleted as it came, and the item says so. The name that the requester gave in a form goes in any case."""
     kept = desk_person.letter_texts_of(raw)
     after = {part: _without(new, value, name) for part, value in kept.items()} if new.texts else dict(kept)
     if desk_person.letter_to(new.person, raw):
         after["deleted"] = "as it came"
+    if is_asked and "marks" in after:
+        after["marks"] = [mark for mark in after["marks"] if not mark.startswith(letter_texts.GIVEN_NAME)]
     return after if after != kept else None
 
 
@@ -401,7 +405,8 @@ def _is_too_large(refused: TransactionRefused) -> bool:
 def _erase_some(tenant: TenantContext, number: int, done: Erasure) -> bool:
     """Replace as much of a ticket as one transaction takes, and tell whether there is more."""
     items = desk_person.items_of(tenant, number)
-    found = [one for raw in items if (one := replaced(done.new_name, raw))]
+    is_asked = any(desk_person.has_asked(done.person, done.new_name.pseudonym, raw) for raw in items)
+    found = [one for raw in items if (one := replaced(done.new_name, raw, is_asked=is_asked))]
     if not found:
         return False
     for one in found:

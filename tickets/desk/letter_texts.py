@@ -27,6 +27,7 @@ FORWARDED_BY: Final = "forwarded-by="
 VERDICT: Final = "verdict="  # "spf FAIL"
 FILE: Final = "file="
 REMARK: Final = "remark="  # a sentence about how the letter was read
+GIVEN_NAME: Final = REMARK + "The form gives the name "  # and a name other than the known one, which nobody can edit
 _BEGUN: Final = REMARK + "Only the beginning of its text is here so far. The letter as it came has the whole."
 
 _SENTENCES: Final = {

@@ -77,7 +77,7 @@ def receive(desk: TenantContext, form: SentForm, challenge: Challenge) -> int:
     if any(_same(one.email, address) for one in people):
         marks.append(letter_texts.CLAIMS_MEMBER)
     if form.name and form.name != person.name:
-        marks.append(f"{letter_texts.REMARK}The form gives the name {plain_text.named(form.name, limit=80)}.")
+        marks.append(f"{letter_texts.GIVEN_NAME}{plain_text.named(form.name, limit=80)}.")
     return creating.create(
         replace(desk, user_id=person.id, user_name=person.label),
         requester=person,
