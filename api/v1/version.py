@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from api.edge.routing import RoutedApi
 from api.v1 import (
@@ -18,15 +18,19 @@ from api.v1 import (
     webhook_routes,
 )
 
-_RESOURCES: Final = {
-    "Tickets": "Tickets with what was said and done about them.",
-    "Files": "Files of tickets: sent to the bucket and had from it, never through this API.",
-    "Requesters": "People outside the desk, for whom tickets are opened.",
-    "Articles": "Answers to read: the published articles of the help centre.",
-    "Members": "Who belongs to the desk, and whom tickets can be assigned to.",
-    "Numbers": "What the dashboard shows: counted already, at the same cost for any number of tickets.",
-    "Audit trail": "Who did what to members, keys, webhooks and settings of the desk.",
-    "Webhooks": "Addresses that the desk tells of events, and what came of telling them.",
+# What each tag of the documents is about, and the routes below it.
+_RESOURCES: Final[dict[str, tuple[Any, ...]]] = {
+    "Tickets": ("Tickets with what was said and done about them.", ticket_routes, activity_routes, follower_routes),
+    "Files": ("Files of tickets: sent to the bucket and had from it, never through this API.", file_routes),
+    "Requesters": ("People outside the desk, for whom tickets are opened.", requester_routes),
+    "Articles": ("Answers to read: the published articles of the help centre.", article_routes),
+    "Members": ("Who belongs to the desk, and whom tickets can be assigned to.", member_routes),
+    "Numbers": (
+        "What the dashboard shows: counted already, at the same cost for any number of tickets.",
+        aggregate_routes,
+    ),
+    "Audit trail": ("Who did what to members, keys, webhooks and settings of the desk.", audit_routes),
+    "Webhooks": ("Addresses that the desk tells of events, and what came of telling them.", webhook_routes),
 }
 
 version_1: Final = RoutedApi(
@@ -34,15 +38,8 @@ version_1: Final = RoutedApi(
     version="1",
     description="The tickets of one desk: that of the API key which calls.",
     urls_namespace="v1",
-    openapi_extra={"tags": [{"name": name, "description": text} for name, text in _RESOURCES.items()]},
+    openapi_extra={"tags": [{"name": name, "description": text} for name, (text, *_) in _RESOURCES.items()]},
 )
-version_1.add_router("", ticket_routes.router, tags=["Tickets"])
-version_1.add_router("", activity_routes.router, tags=["Tickets"])
-version_1.add_router("", follower_routes.router, tags=["Tickets"])
-version_1.add_router("", file_routes.router, tags=["Files"])
-version_1.add_router("", article_routes.router, tags=["Articles"])
-version_1.add_router("", member_routes.router, tags=["Members"])
-version_1.add_router("", requester_routes.router, tags=["Requesters"])
-version_1.add_router("", aggregate_routes.router, tags=["Numbers"])
-version_1.add_router("", audit_routes.router, tags=["Audit trail"])
-version_1.add_router("", webhook_routes.router, tags=["Webhooks"])
+for name, (_, *modules) in _RESOURCES.items():
+    for module in modules:
+        version_1.add_router("", module.router, tags=[name])
