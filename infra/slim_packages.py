@@ -26,7 +26,13 @@ SERVICES: Final = {
     "sts",
 }
 LANGUAGES: Final = {"en", "de"}
-UNUSED: Final = ("bin", "boto3/examples", "ninja/static")
+UNUSED: Final = (
+    *("bin", "boto3/examples", "ninja/static", "django/contrib/gis", "django/contrib/postgres"),
+    *("pygments*", "rich*"),  # of httpx's command line
+    # Of Pillow: AVIF, fonts, colour profiles, Tk. What previews read needs none of them.
+    *(f"PIL/{part}.*" for part in ("_avif", "_imagingft", "_imagingcms", "_imagingtk")),
+    *(f"pillow.libs/lib{name}*" for name in ("avif", "freetype", "harfbuzz", "brotli", "lcms2")),
+)
 
 
 def slim(packages: Path) -> None:
@@ -37,8 +43,9 @@ def slim(packages: Path) -> None:
     for language in (packages / "django").glob("**/locale/*/"):
         if language.name not in LANGUAGES and (language / "LC_MESSAGES").is_dir():
             shutil.rmtree(language)
-    for folder in [*packages.glob("*/tests"), *(packages / name for name in UNUSED)]:
-        shutil.rmtree(folder, ignore_errors=True)
+    for name in ("*/tests", *UNUSED):
+        for found in packages.glob(name):
+            shutil.rmtree(found) if found.is_dir() else found.unlink()
 
 
 if __name__ == "__main__":
