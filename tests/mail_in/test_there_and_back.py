@@ -13,7 +13,8 @@ from tests.support import mailing
 from tests.support.letters_in import come_in, letter, rows
 from tests.support.mail_receiver import MailReceiver, mail_receiver, parts
 from tests.support.world import World
-from tickets.desk import commenting, timelines
+from tickets.desk import changing, commenting, timelines
+from tickets.desk.changing import Wishes
 from tickets.letters import ledger
 from tickets.replies.reply_addresses import address_of, return_address
 from tickets.requesters import requesters
@@ -152,6 +153,19 @@ def test_a_report_on_somebody_who_had_no_such_letter_changes_nothing(
     lin = requesters.by_address(mail.context("bob", "acme"), "lin@customer.example")
     assert lin is not None
     assert lin.bounced == zoe_of(mail).bounced == {}
+
+
+def test_a_former_requester_reports_nothing_on_the_present_one(mail: World, ticket: int, inbox: MailReceiver) -> None:
+    received = answer(mail, ticket, inbox)
+    bob = mail.context("bob", "acme")
+    lin = requesters.ensure(bob, "lin@customer.example")
+    changing.change(bob, ticket, Wishes(requester=lin))
+    forged = report_on(received).replace(ZOE.encode(), b"lin@customer.example")
+    come_in(forged, inbox.envelopes[-1][0], sender="")
+    now = requesters.find(bob, lin.id)
+    assert now is not None
+    assert now.bounced == {}
+    assert comments(mail, ticket)[-1].delivery == "sent"
 
 
 def test_a_letter_to_a_return_address_that_is_no_report_waits_for_a_person(

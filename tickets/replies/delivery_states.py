@@ -22,6 +22,7 @@ from tickets.replies.message_ids import Thread
 from tickets.replies.reply_addresses import SentLetter
 from tickets.requesters import bounced_addresses, requesters
 from tickets.ticket import stored
+from tickets.ticket.fields import REQUESTER
 from tickets.ticket.stored import BOUNCED, COMPLAINED, HELD, SENT, ActivityItem
 
 ABOUT: Final = "reply_"  # what the tag of a letter begins with, by which its carrier says what came of it
@@ -90,6 +91,9 @@ def note_returned(tenant: TenantContext, sent: SentLetter, *, address: str, why:
         return
     entries = (message_ids.entry_of(one.sk) for one in activity if one.delivery)
     entry = next((one for one in entries if sent.is_about(one)), "")
+    later = (item for item in activity if item.sk > (message_ids.sort_of(entry) or ""))
+    if any(change.field == REQUESTER for item in later for change in item.changes):
+        return  # the letter went to somebody whose ticket it was before, and who has its return address
     thread = Thread(sent.tenant_id, sent.number, entry)
     note_report(tenant, thread, address=address, why=why, complained=complained)
 
