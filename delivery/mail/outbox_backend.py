@@ -68,8 +68,9 @@ class MailContent:
 
     @classmethod
     def read(cls, text: str) -> MailContent:
-        """Read what `written` wrote."""
-        return cls(**json.loads(text))
+        """Read what `written` wrote, without what a newer version may have added."""
+        stated: dict[str, Any] = json.loads(text)
+        return cls(**{name: stated[name] for name in stated if name in cls.__dataclass_fields__})
 
     def written(self) -> str:
         """Return it as JSON. Raises Invalid above PAYLOAD_LIMIT."""

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from delivery.outbox import destinations, outbox_rows
+from delivery.outbox.destinations import Outcome
 from delivery.outbox.outbox_rows import Work
 from delivery.outbox.stored import row_parts
 from delivery.queues import dead_deliveries, direct_work
@@ -137,6 +138,9 @@ class MessageHandler:
         try:
             work = _find(message, deadline=self._clock() + DELIVERY_SECONDS)
         except Invalid as error:
+            if not _is_known(message.destination) and message.postponed < MOST_POSTPONEMENTS:
+                # Work of a kind that a newer version has. Its workers take it, once this one is replaced.
+                return Handled("postponed", replace(message, postponed=message.postponed + 1), LONGEST_DELAY)
             log.error("A message was thrown away: %s", error.message)
             return Handled("refused")
         if work is None:
@@ -190,12 +194,12 @@ def _held(work: Work, *, drop: bool) -> Handled:
 
 
 def _deliver(work: Work) -> Handled:
-    """Let the destination deliver it, and write what came of that."""
+    """Let the destination deliver it, and write what came of that. A newer version may know more destinations: it is
+    tried again as one that fails."""
     try:
-        deliver = destinations.deliver_for(work.destination)
+        outcome = destinations.deliver_for(work.destination)(work)
     except NotFound as error:
-        return _give_up(work, error.message)
-    outcome = deliver(work)
+        outcome = Outcome("failed", note=error.message)
     if outcome.state == "answered":
         outbox_rows.answered(work)
         return Handled("answered")
@@ -205,6 +209,13 @@ def _deliver(work: Work) -> Handled:
     seconds = pause.total_seconds() if outcome.retry_after is None else outcome.retry_after
     outbox_rows.failed(work, next_at=clock.stamp(offset=int(seconds * 1_000_000)))
     return Handled(outcome.state)
+
+
+def _is_known(destination: str) -> bool:
+    try:
+        return bool(destinations.deliver_for(destination))
+    except NotFound:
+        return False
 
 
 def _give_up(work: Work, reason: str) -> Handled:

@@ -77,12 +77,13 @@ class Message:
 
     @classmethod
     def read(cls, body: str) -> Message:
-        """Return the message of a body. Raises Invalid for what `body` never wrote."""
+        """Return the message of a body, without what a newer version may have added. Raises Invalid for what `body`
+        never wrote."""
         try:
             stated = json.loads(body)
             if "request" in stated:
                 raise ValueError("a request id is no part of a body")
-            message = cls(**stated)
+            message = cls(**{name: stated[name] for name in stated if name in cls.__dataclass_fields__})
             keys.tenant(message.tenant_id)
             texts = (message.event_id, message.timestamp, message.destination)
             if not all(isinstance(text, str) and text for text in texts):

@@ -12,8 +12,8 @@ from delivery.outbox import destinations, outbox_rows, stored
 from delivery.outbox.destinations import Outcome
 from delivery.outbox.outbox_rows import Work
 from delivery.queues import consumer, limits, message_handling
-from delivery.queues.message_handling import Handled, MessageHandler
-from delivery.queues.queue_transport import Message
+from delivery.queues.message_handling import MOST_POSTPONEMENTS, Handled, MessageHandler
+from delivery.queues.queue_transport import LONGEST_DELAY, Message
 from portal import clock
 from portal.dynamo.meter import Meter
 from portal.errors import Unavailable
@@ -204,10 +204,21 @@ def test_a_database_that_is_away_is_no_strike(acme: str, receiver: Receiver) -> 
     assert handle(told).again == replace(told, postponed=1)
 
 
-def test_nobody_delivers_to_an_unknown_destination(acme: str) -> None:
+def test_a_destination_that_a_newer_version_knows_is_tried_again_until_its_attempts_are_used_up(
+    acme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     row = deliveries.row(acme, "pigeon")
+    assert handle(deliveries.message(row, "pigeon")) == Handled("failed")
+    assert deliveries.stored(row).open == {"0/pigeon"}
+    monkeypatch.setattr(destinations, "retry_pause", lambda attempt: None)
     assert handle(deliveries.message(row, "pigeon")) == Handled("dead")
     assert reasons(acme) == ["Nobody delivers to this destination."]
+
+
+def test_work_of_a_kind_that_a_newer_version_knows_waits_for_its_workers(acme: str) -> None:
+    told = Message(acme, "a letter", clock.stamp(), 0, "kind of tomorrow")
+    assert handle(told) == Handled("postponed", replace(told, postponed=1), LONGEST_DELAY)
+    assert handle(replace(told, postponed=MOST_POSTPONEMENTS)) == Handled("refused")
 
 
 # --- messages that nobody of ours has sent ---
