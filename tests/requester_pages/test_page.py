@@ -88,6 +88,9 @@ def test_what_a_member_wrote_for_the_requester_is_the_members(
 ) -> None:
     bob = world.context("bob", "acme")
     number = creating.create(bob, title="A call", description="Ada **phoned**.", requester=ada)
+    shown = plain(world.browser("bob").get(f"/tickets/{number}/").content.decode())
+    assert "Requested by Ada Lovelace" in shown
+    assert "Opened by" not in shown
     page = Guest(link_of(world, number, ada).token).text()
     assert "<strong>phoned</strong>" in page
     assert ">You<" not in page

@@ -63,11 +63,11 @@ def _headers(unsubscribe: str) -> dict[str, str]:
 
 def _ticket(told: Digest, news: TicketNews) -> dict[str, Any]:
     summary, number = news.summary, int(news.summary.number)
-    opened_by = plain_text.named(summary.requester_name, limit=_NAME_LIMIT)
+    name = plain_text.named(summary.requester_name, limit=_NAME_LIMIT)
     return {
         "number": number,
         "title": plain_text.without_controls(summary.title, limit=_TITLE_LIMIT),
-        "facts": f"{Status(summary.status).label} · {Priority(summary.priority).label} · opened by {opened_by}",
+        "facts": f"{Status(summary.status).label} · {Priority(summary.priority).label} · requested by {name}",
         "url": page_for_mail(reverse("tickets:ticket", args=[number])),
         "mute_url": _mute_page(MuteLink(told.tenant.tenant_id, told.person.id, number=number)),
         "is_assigned": news.is_assigned,
