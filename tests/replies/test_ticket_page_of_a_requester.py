@@ -47,6 +47,12 @@ def test_a_comment_says_that_it_waits_and_then_that_it_was_sent(bob: Browser, nu
     assert "copies to grace@example.org, lin@example.org" in shown
 
 
+def test_the_field_of_copies_says_that_they_cost_the_requester_the_link(bob: Browser, number: int) -> None:
+    described = re.search(r'name="cc"[^>]*aria-describedby="(\w+)"', page(bob, number))
+    assert described
+    assert f'id="{described[1]}">A letter with copies has no link' in page(bob, number)
+
+
 def test_the_next_comment_is_offered_the_same_copies(bob: Browser, number: int) -> None:
     send(bob, number, cc="grace@example.org; lin@example.org")
     assert 'value="grace@example.org, lin@example.org"' in page(bob, number)

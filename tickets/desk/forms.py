@@ -116,6 +116,7 @@ class CommentForm(forms.Form):
     cc = forms.CharField(
         label="Copies to",
         required=False,
+        help_text="A letter with copies has no link to the requester's page: others could answer there in their name.",
         widget=forms.TextInput(
             attrs={"autocomplete": "off", "spellcheck": "false", "placeholder": "Mail addresses, separated by commas"}
         ),
