@@ -39,14 +39,14 @@ def known_language(*wanted: str) -> str:
 
 
 def problem(request: HttpRequest, error: PortalError) -> HttpResponse:
-    """Return the page for an error of ours. Any 404 is the same one, whatever does not exist."""
+    """Return the page for an error of ours, with what was typed. Any 404 is the same one, whatever does not exist."""
     status = error.status if error.status in (_GONE, *_BUSY) else 400
     wait: int | None = getattr(error, "retry_after", None) if status in _BUSY else None
     if status == 503:
         # Neither the address, which may be a signed link, nor the text of the cause, which may quote what it was about.
         log.warning("%s (%s)", error.message, type(error.__cause__).__name__)
     template: str = getattr(error, "guest_page", _PROBLEM)  # of an error that has a page of its own
-    stash = Stash.of(request) if status in _BUSY or template != _PROBLEM else None
+    stash = Stash.of(request)  # it is lost otherwise: browsers forget what was typed into a page that is gone
     language = known_language(asked_language(request))
     page: dict[str, Any] = {"status": status, "retry_after": wait, "stash": stash, "language": language}
     page |= {"path": request.path_info, "method": request.method}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 import pytest
@@ -168,15 +169,26 @@ def test_no_open_form_no_desk_a_suspended_and_a_closing_desk_are_one_404(open_de
     globex = open_desk.tenants["globex"].tenant_id
     tenant_lifecycle.suspend(globex, by=SYSTEM)
     pages = {path: Client().get(path) for path in ("/forms/globex/", "/forms/nowhere/", "/forms/acme/x/")}
-    pages["post"] = Client().post("/forms/globex/", WORDS)
+    sent = [Client().post(path, WORDS) for path in ("/forms/globex/", "/forms/nowhere/")]
     tenant_lifecycle.resume(globex, by=SYSTEM)
     assert Client().get("/forms/globex/").status_code == 200
     desk_closing.close(globex, by=SYSTEM, write=closing_mails.to_owners)
     pages["closing"] = Client().get("/forms/globex/")
     open_form(open_desk, is_on=False)
     pages["off"] = Client().get(FORM)
-    assert {page.status_code for page in pages.values()} == {404}
+    sent.append(Client().post(FORM, WORDS))
+    assert {page.status_code for page in (*pages.values(), *sent)} == {404}
     assert len({page.content for page in pages.values()}) == 1
+    assert len({page.content for page in sent}) == 1
+
+
+def test_a_form_that_was_closed_meanwhile_gives_back_what_was_typed(open_desk: World) -> None:
+    open_form(open_desk, is_on=False)
+    page = Client(headers={"accept-language": "de"}).post(FORM, WORDS | {"challenge": "a1:b2"}).content.decode()
+    assert "Was Sie gesendet haben, ist nicht angekommen." in page
+    assert escape(WORDS["body"]) in page
+    assert "a1:b2" not in page
+    assert "<form" not in page, "there is nowhere to send it"
 
 
 def test_a_member_is_a_guest_there_and_no_cookie_is_set(open_desk: World) -> None:
