@@ -101,7 +101,7 @@ def test_each_change_is_told_once_with_what_it_changed(alice: TenantContext) -> 
             1,
             {
                 "title": "Printer", "description": "It *broke*.", "status": "open", "priority": "normal",
-                "channel": "hand", "tags": ["vip"], "requester": me,
+                "channel": "hand", "rating": None, "tags": ["vip"], "requester": me,
             },
         ),
         ("ticket.status_changed", 2, {"before": "open", "after": "pending"}),
