@@ -186,13 +186,13 @@ def hooks_of(*roles: Role) -> list[Any]:
 
 @contextmanager
 def listening(count: Callable[[], None]) -> Iterator[None]:
-    """Count the security events instead of printing a line for each."""
+    """Count the security events instead of printing a line for each, nor one for each request."""
 
     class Counting(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             count()
 
-    with logged_by("pooldesk.security", Counting()):
+    with logged_by("pooldesk.security", Counting()), logged_by("pooldesk.requests", logging.NullHandler()):
         yield
 
 

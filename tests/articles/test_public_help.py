@@ -173,3 +173,16 @@ def test_a_name_that_another_desk_has_now_leads_to_that_one(world: World, alice:
     desk_settings.rename(charlie, name="Globex", slug="acme", by=Actor(charlie.user_id))
     assert guest.get(f"{HELP}1/").status_code == 404
     assert guest.get("/help/third/1/").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "lead"),
+    [
+        ("## Begin\n\nOpen **Settings**, then [Printers](https://x.example/p).", "Begin Open Settings, then Printers."),
+        ("Two ways:\n\n- this\n* that\n", "Two ways: this that"),
+        ("1. Sign in.\n2) Choose 3. floor - left", "Sign in. Choose 3. floor - left"),
+        ("-5 degrees, 1.5 litres", "-5 degrees, 1.5 litres"),
+    ],
+)
+def test_a_list_shows_the_beginning_of_a_text_without_its_markup(body: str, lead: str) -> None:
+    assert article_changes.lead_of(body) == lead

@@ -39,7 +39,9 @@ ARTICLES_LIMIT: Final = 500  # of one desk: more do not fit into a catalogue tha
 LEAD_LENGTH: Final = 160  # characters
 CHANGED: Final = "Somebody else has saved this article meanwhile."
 _CENTRE: Final = "help centre"
-_MARKUP: Final = re.compile(r"[*_`#>|~]+|!?\[([^\[\]\n]{0,200})\]\([^()\s]{1,400}\)")
+_MARKUP: Final = re.compile(
+    r"^[ \t]{0,8}(?:[-+*]|\d{1,9}[.)])(?=[ \t])|[*_`#>|~]+|!?\[([^\[\]\n]{0,200})\]\([^()\s]{1,400}\)", re.MULTILINE
+)
 
 
 def create(tenant: TenantContext, text: Text, *, by: Actor) -> DraftItem:
