@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django import forms
 from django.conf import settings
 from django.template import engines
 from django.template.backends.jinja2 import Jinja2
+from django.test import RequestFactory
 from django.utils.safestring import SafeString
 from hypothesis import given
 from hypothesis import strategies as st
@@ -101,3 +103,18 @@ def test_what_is_kept_of_a_piece_is_what_its_arguments_make(pages: Environment, 
     made = getattr(pages.get_template(kept[name]).make_module(), name)(*arguments)
     assert pages.filters[name](*arguments) == made
     assert HOSTILE not in made
+
+
+def test_a_kept_form_has_its_own_mark_whatever_other_forms_are_on_the_page(pages: Environment) -> None:
+    template = pages.from_string("{{ form_guard() }}|{{ form_guard('kept') }}|{{ form_guard() }}")
+    first, kept, last = template.render({"request": RequestFactory().get("/")}).split("|")
+    assert ('value="kept"' in first, 'value="kept"' in kept, 'value="kept"' in last) == (False, True, False)
+
+
+@pytest.mark.parametrize(("sent", "shown"), [({"name": "x"}, False), ({}, True)])
+def test_a_field_lists_its_errors_and_nothing_where_there_are_none(sent: dict[str, str], shown: bool) -> None:
+    class Named(forms.Form):
+        name = forms.CharField()
+
+    errors = str(Named(sent)["name"].errors)
+    assert ("This field is required." in errors, errors == "") == (shown, not shown)
