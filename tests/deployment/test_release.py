@@ -238,7 +238,7 @@ def test_what_the_checks_find_or_change_ends_the_release(project: Project, check
 def test_make_release_tags_where_it_is_told_to() -> None:
     commands = {}
     for given in ("", "TAG=1"):
-        command = ["make", "--dry-run", "release", *given.split()]
+        command = ["make", "--dry-run", "--no-print-directory", "release", *given.split()]
         commands[given] = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert commands[""].rstrip().endswith("-m infra.release")
     assert commands["TAG=1"].rstrip().endswith("-m infra.release --tag")
