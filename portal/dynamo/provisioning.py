@@ -183,7 +183,7 @@ def _create_missing(
     safety: Mapping[tables.Table, _Safety] = MappingProxyType({}),
 ) -> dict[str, bool]:
     connection = _connection()
-    outcome = {}
+    outcome, active = {}, set()
     for table in declared:
         existing = describe(table)
         if existing is None:
@@ -192,9 +192,11 @@ def _create_missing(
         else:
             if compare:
                 _compare(table, existing)
+            if existing["TableStatus"] == "ACTIVE":
+                active.add(table)
             outcome[table.full_name] = False
     for table in declared:
-        if table.ttl or wait:
+        if (table.ttl or wait) and table not in active:
             _wait(table)
         if table.ttl and compare:
             _enable_ttl(connection, table)
@@ -322,8 +324,9 @@ def _billing(definition: dict[str, Any]) -> str:
     return str(definition.get("BillingMode") or summary.get("BillingMode", "PROVISIONED"))
 
 
-def upgrade(table: tables.Table, *, say: Callable[[str], None]) -> None:
-    """Make an existing table of the current source as declared, while it serves; indexes of before stay.
+def upgrade(table: tables.Table, *, say: Callable[[str], None]) -> dict[str, Any]:
+    """Make an existing table of the current source as declared, while it serves; indexes of before stay. Return its
+    description.
 
     Can be interrupted and run again. Raises Conflict for keys that no command can change, and Throttled, Unavailable.
     """
@@ -355,16 +358,20 @@ def upgrade(table: tables.Table, *, say: Callable[[str], None]) -> None:
             existing = _update(
                 table, say, AttributeDefinitions=types, GlobalSecondaryIndexUpdates=[{"Create": declared}]
             )
+    return existing
 
 
-def drop_old(table: tables.Table, *, say: Callable[[str], None]) -> None:
-    """Delete the indexes of an existing table that are not declared. Raises Conflict while a declared one is not
-    there: an older version may still be all that serves."""
-    existing = _settled(table, say)
+def drop_old(
+    table: tables.Table, existing: dict[str, Any] | None = None, *, say: Callable[[str], None]
+) -> dict[str, Any]:
+    """Delete the indexes of an existing table that are not declared, and return its description. Raises Conflict while
+    a declared one is not there: an older version may still be all that serves."""
+    existing = existing or _settled(table, say)
     _compare(table, existing)
     for name in sorted(_indexes(existing).keys() - {index.name for index in table.indexes}):
         say(f"{_name(table)}: deleting index {name}")
-        _drop(table, name, say)
+        existing = _drop(table, name, say)
+    return existing
 
 
 def _drop(table: tables.Table, name: str, say: Callable[[str], None]) -> dict[str, Any]:

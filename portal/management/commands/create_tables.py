@@ -60,9 +60,10 @@ class Command(PortalCommand):
         """Change tables as wished; return what still differs."""
         found = []
         for table in declared:
+            existing = None
             if options["upgrade"]:
-                provisioning.upgrade(table, say=self.stdout.write)
+                existing = provisioning.upgrade(table, say=self.stdout.write)
             if options["drop_old"]:
-                provisioning.drop_old(table, say=self.stdout.write)
-            found += provisioning.differences(table)
+                existing = provisioning.drop_old(table, existing, say=self.stdout.write)
+            found += provisioning.differences(table, existing)
         return found
