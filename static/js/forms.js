@@ -46,16 +46,32 @@ window.addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("form[data-busy]")) release(form);
 });
 
-// A select that submits on change. From the keyboard each arrow key is a change, so wait until it rests.
+// A select that submits on change. From the keyboard each arrow key is a change, so wait until it rests, or for Enter.
 let byKeyboard = false;
 let resting = 0;
-document.addEventListener("keydown", () => { byKeyboard = true; }, true);
+let changed = null;
+function submitChanged() {
+  clearTimeout(resting);
+  if (!changed) return;
+  // Another form's answer may have replaced this part of the page meanwhile.
+  const field = changed.isConnected ? changed : document.getElementById(changed.id);
+  if (field && field !== changed) field.value = changed.value;
+  changed = null;
+  field?.form?.requestSubmit();
+}
+document.addEventListener("keydown", (event) => {
+  byKeyboard = true;
+  if (event.key !== "Enter" || event.target !== changed) return;
+  event.preventDefault();
+  submitChanged();
+}, true);
 document.addEventListener("pointerdown", () => { byKeyboard = false; }, true);
 document.addEventListener("change", (event) => {
   const field = event.target.closest("[data-autosubmit]");
   if (!field) return;
   clearTimeout(resting);
-  resting = setTimeout(() => field.form?.requestSubmit(), byKeyboard ? 900 : 0);
+  changed = field;
+  resting = setTimeout(submitChanged, byKeyboard ? 900 : 0);
 });
 
 document.addEventListener("keydown", (event) => {

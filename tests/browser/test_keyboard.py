@@ -316,6 +316,20 @@ def test_focus_stays_where_a_property_was_changed(page: Page) -> None:
     focus_is_on(page, "#quick-priority")
 
 
+def test_a_priority_that_was_chosen_by_keys_is_set_at_once_by_enter_and_outlives_another_change(page: Page) -> None:
+    page.goto("/tickets/1/")
+    page.clock.install()  # nothing comes to rest by itself
+    press(page, "p", "u", "Enter")
+    expect(page.locator(".ticket-facts .priority")).to_have_text("Urgent")
+    focus_is_on(page, "#quick-priority")
+    press(page, "l")
+    page.locator("#assign-me").click()
+    expect(page.locator(".prop-now .person")).to_contain_text("Bob Example")
+    expect(page.locator(".ticket-facts .priority")).to_have_text("Urgent")
+    page.clock.run_for(2000)
+    expect(page.locator(".ticket-facts .priority")).to_have_text("Low")
+
+
 def test_focus_stays_where_it_is_when_a_page_learns_of_news(page: Page, world: World) -> None:
     bob = world.context("bob", "acme")
     page.evaluate("document.activeElement.blur()")
