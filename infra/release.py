@@ -22,6 +22,7 @@ from portal.version_number import VERSION
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 TAG: Final = f"v{VERSION}"
+LAST: Final = ROOT / "infra" / "last_release.txt"  # its version and commit, for tests/deployment/test_two_versions.py
 # As packages state them: an SPDX expression, or the name of a classifier. Each lets a product be passed on that has the
 # package unchanged; a new one is read by a person before it is added. MPL-2.0 asks for the sources of its own files.
 ALLOWED: Final = {
@@ -55,7 +56,9 @@ def release(*, tags: bool) -> None:
     _write(f"pooldesk-{VERSION}-licences.txt", "\n".join(f"{name}: {', '.join(licences[name])}" for name in licences))
     if tags:
         _git("tag", "--annotate", "--cleanup=whitespace", f"--message=Pooldesk {VERSION}\n\n{changes}", TAG, commit)
+        LAST.write_text(f"{VERSION} {commit}\n")
         _say(f"Tagged {TAG}. Publish it: git push origin {TAG}, then make image.")
+        _say(f"Commit {LAST.relative_to(ROOT)}: tests run this version beside the next one.")
     else:
         _say(f"{VERSION} can be released. `make release TAG=1` checks it again, and makes the tag {TAG}.")
 

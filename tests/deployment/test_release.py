@@ -137,6 +137,9 @@ def test_a_release_has_a_parts_list_and_licences_and_is_tagged_with_its_changes(
     assert sorted(project.written("-licences.txt").splitlines()) == ["Some_thing 1.0: MIT", "other 1.0: BSD License"]
     message = project.git("tag", "--list", "--format=%(contents)", f"v{VERSION}")
     assert message == f"Pooldesk {VERSION}\n\n{CHANGES}"
+    assert project.git("status", "--porcelain") == "?? infra/last_release.txt"
+    recorded = (project.root / "infra" / "last_release.txt").read_text()
+    assert recorded == f"{VERSION} {project.git('rev-parse', f'v{VERSION}^{{commit}}')}\n"
 
 
 def hashes_of(part: dict[str, Any]) -> list[str]:
