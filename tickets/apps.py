@@ -22,6 +22,8 @@ class TicketsConfig(RoomsConfig):
         from tenants.lifecycle import desk_settings
         from tenants.tenancy import context
         from tickets.desk_export import export_job, export_mails
+        from tickets.desk_setup import setup
+        from tickets.desk_setup.stored import SETUP, SetupItem
         from tickets.letters.stored import HELD_WORK, LETTERS_QUEUE, WORK
         from tickets.replies.stored import WAITING, WaitingCountItem
         from tickets.ticket import (
@@ -37,7 +39,8 @@ class TicketsConfig(RoomsConfig):
         destinations.declare_destination(ticket_events.NOTICE, _to_members)
         destinations.declare_destination(ticket_events.PREVIEW, _to_previews)
         destinations.declare_destination(ticket_events.DIGEST, _to_member)
-        context.declare_count("letters", WaitingCountItem, WAITING)
+        context.declare_item("letters", WaitingCountItem, WAITING)
+        context.declare_item(setup.NAME, SetupItem, SETUP)
         bounces.declare_feedback(f"{ticket_events.REPLY}_", _of_letter)
         desk_settings.declare_default(
             desk_settings.Default(

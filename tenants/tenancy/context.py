@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -67,7 +67,8 @@ class TenantContext:
     moving_to: int = 0
     where: Location = field(default=Location(), compare=False)
     standing: Standing | None = field(default=None, compare=False, repr=False)
-    counts: Mapping[str, int] = field(default_factory=dict, compare=False)  # by name; see `declare_count`
+    # Items of the desk that each of its pages needs, by name, None for one that is not stored; see `declare_item`.
+    items: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     acted_by: str = ""  # the name of the operator who acts in this person's place
     entered_at: float = field(default_factory=time.monotonic, compare=False, repr=False)
 
@@ -127,13 +128,13 @@ class TenantContext:
         return page_mark_of(self.user_id, self.tenant_id)
 
 
-def of_items(user: User, membership: Any, tenant: Any, *counts: Any, acted_by: str = "") -> TenantContext | None:
-    """Make the context of what was read, or None where the person is no member or the tenant is gone. `counts` are the
-    items that `wanted_counts` names."""
+def of_items(user: User, membership: Any, tenant: Any, *items: Any, acted_by: str = "") -> TenantContext | None:
+    """Make the context of what was read, or None where the person is no member or the tenant is gone. `items` are those
+    that `wanted_items` names."""
     if membership is None or tenant is None:
         return None
     found = of_tenant(tenant, role=Role(membership.role), user_id=user.id, user_name=user.name, acted_by=acted_by)
-    return replace(found, counts=_counts_of(counts)) if counts else found
+    return replace(found, items=dict(zip(_items, items, strict=True))) if items else found
 
 
 def of_tenant(
@@ -180,22 +181,18 @@ def _keeps_people_out(tenant: TenantItem) -> bool:
     return status != TenantStatus.ACTIVE
 
 
-_counts: Final[dict[str, tuple[type[Item], str]]] = {}
+_items: Final[dict[str, tuple[type[Item], str]]] = {}
 
 
-def declare_count(name: str, model: type[Item], sort: str) -> None:
-    """Let contexts have a number of the desk that each of its pages shows, such as letters that wait: the attribute
-    `total` of the desk's item with this sort key. It is read with the desk itself, in no round trip more."""
-    _counts[name] = (model, sort)
+def declare_item(name: str, model: type[Item], sort: str) -> None:
+    """Let contexts have an item of the desk that each of its pages needs, such as the number of letters that wait: the
+    one with this sort key. It is read with the desk itself, in no round trip more, and costs half a unit each time."""
+    _items[name] = (model, sort)
 
 
-def wanted_counts(tenant_id: str) -> list[Wanted]:
-    """Name the items of a desk's counts for `Store.get_all`."""
-    return [(model, keys.tenant(tenant_id), sort) for model, sort in _counts.values()]
-
-
-def _counts_of(items: Sequence[Any]) -> dict[str, int]:
-    return {name: int(item.total) if item else 0 for name, item in zip(_counts, items, strict=True)}
+def wanted_items(tenant_id: str) -> list[Wanted]:
+    """Name these items of a desk for `Store.get_all`."""
+    return [(model, keys.tenant(tenant_id), sort) for model, sort in _items.values()]
 
 
 def enter(user: User, tenant_id: str) -> TenantContext | None:
@@ -204,8 +201,8 @@ def enter(user: User, tenant_id: str) -> TenantContext | None:
     if not keys.TENANT_ID.match(tenant_id):
         return None
     wanted: list[Any] = [(MembershipItem, user.id, tenant_id), (TenantItem, keys.tenant(tenant_id), None)]
-    membership, tenant, *counts = PLATFORM.get_all([*wanted, *wanted_counts(tenant_id)], consistent=True)
-    return of_items(user, membership, tenant, *counts)
+    membership, tenant, *items = PLATFORM.get_all([*wanted, *wanted_items(tenant_id)], consistent=True)
+    return of_items(user, membership, tenant, *items)
 
 
 def for_system(tenant: TenantItem, *, name: str = "Pooldesk") -> TenantContext:

@@ -140,7 +140,7 @@ def resolve_acting(ids: Ids | None, acting: ActingIds, path: str) -> Identity:
             (AccountItem, user_key(acting.member_id), None),
             (MembershipItem, acting.member_id, tenant_key),
             (TenantItem, tenant_key, None),
-            *context.wanted_counts(tenant_key),
+            *context.wanted_items(tenant_key),
         ]
         own, account, borrowed, *as_member = PLATFORM.get_all(wanted, consistent=True)
         operator = User.from_item(account) if account else None
@@ -153,12 +153,12 @@ def resolve_acting(ids: Ids | None, acting: ActingIds, path: str) -> Identity:
     return replace(resolve(ids, path), has_ended=True)
 
 
-def _as_member(impersonation: Impersonation, account: Any, membership: Any, tenant: Any, *counts: Any) -> Any:
+def _as_member(impersonation: Impersonation, account: Any, membership: Any, tenant: Any, *items: Any) -> Any:
     """Return the person and the tenant in whose place somebody acts, None where that is not possible any more."""
     user = User.from_item(account) if account else None
     if user is None or not user.is_active or user.is_operator or user.id != impersonation.member_id:
         return None
-    found = context.of_items(user, membership, tenant, *counts, acted_by=impersonation.operator_name)
+    found = context.of_items(user, membership, tenant, *items, acted_by=impersonation.operator_name)
     return (user, found) if found and found.tenant_id == impersonation.tenant_id else None
 
 
@@ -178,7 +178,7 @@ def _read_items(ids: Ids, tenant_id: str) -> tuple[SessionItem | None, AccountIt
     if tenant_id:
         tenant_key = keys.tenant(tenant_id)
         wanted += [(MembershipItem, ids.user_id, tenant_key), (TenantItem, tenant_key, None)]
-        wanted += context.wanted_counts(tenant_key)
+        wanted += context.wanted_items(tenant_key)
     session, account, *rest = PLATFORM.get_all(wanted)
     tenant = context.of_items(User.from_item(account), *rest) if rest and account else None
     return session, account, tenant

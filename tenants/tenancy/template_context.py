@@ -130,7 +130,8 @@ def _mail(tenant: TenantContext | None) -> dict[str, Any] | None:
     """Return the number of letters that wait, for those who can file them; None where no mail comes in."""
     if tenant is None or not tenant.is_agent:
         return None
-    waiting = max(0, tenant.counts.get("letters", 0))
+    counted = tenant.items.get("letters")
+    waiting = max(0, int(counted.total)) if counted else 0
     return {"waiting": waiting, "label": f"{waiting:,}"} if waiting or settings.MAIL_DOMAIN else None
 
 

@@ -21,7 +21,7 @@ from tickets.ticket import stored
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.stored import DetailItem, SummaryItem
 
-IDENTITY = 2.5  # session, account, membership, tenant and a count: five items of under 4 KB, 0.5 units each
+IDENTITY = 3  # session, account, membership, tenant, a count and the setup: six items of under 4 KB, 0.5 units each
 
 
 def fill(world: World, where: str, count: int) -> None:

@@ -57,6 +57,7 @@ from tickets.data import stored as import_keys
 from tickets.desk import changing, commenting, creating
 from tickets.desk.letter_texts import FromLetter
 from tickets.desk_export import export_job, export_requests
+from tickets.desk_setup import setup
 from tickets.jobs.stored import past
 from tickets.letters import ledger
 from tickets.letters.envelope import Envelope
@@ -162,6 +163,7 @@ def _tickets(world: World, where: str) -> None:
     following.mute(person, number, person.user_id)
     by = Actor(person.user_id, "", "127.0.0.1")
     mail_settings.change(person, values={"signature": "Yours, us", "blocked": ["@spam.example"]}, version=0, by=by)
+    setup.change(person, "custom_fields", "{}", seen=setup.read(person), by=by, told=({}, {"fields": "one"}))
     dressed = {"name": "Help", "colour": "#0a6a7b", "language": "de"}
     looks.change(person, values=dressed, version=0, by=by, logo=encoded("PNG"))
     section = sections.add(person, "Printers", by=by)

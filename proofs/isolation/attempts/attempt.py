@@ -29,6 +29,7 @@ from tenants.sign_in.stored import USERS, email_key, user_key
 from tenants.tenancy.stored import MEMBERSHIPS, slug_key
 from tickets.articles import stored as article_keys
 from tickets.articles.stored import ARTICLES
+from tickets.desk_setup.stored import SETUP, SETUPS
 from tickets.outside.stored import LOOKS, OUTSIDE
 from tickets.replies.stored import MAIL
 from tickets.replies.stored import SETTINGS as MAIL_SETTINGS
@@ -109,6 +110,7 @@ class Draw:
             ARTICLES: [article_keys.DRAFT, article_keys.PUBLISHED, article_keys.CENTRE],
             MAIL: [MAIL_SETTINGS],
             OUTSIDE: [LOOKS],
+            SETUPS: [SETUP],
             API_KEYS: self.other.api_keys or [_NO_API_KEY],
             DELIVERIES: [d["sort"] for d in self.other.deliveries],
         }.get(table)

@@ -1,0 +1,90 @@
+"""Read the setup of a desk, and change one part of it.
+
+A page has it from the item that is read with the desk itself (`context.declare_item`), in no round trip more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from portal.dynamo.store import Transaction
+from portal.errors import Conflict, Invalid
+from portal.schema import keys
+from tenants.audit_trail import recording
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
+from tenants.membership import member_changes
+from tenants.tenancy.context import TenantContext
+from tickets.desk_setup.stored import PARTS, ROOM, SETUP, SetupItem, pack, unpack
+
+NAME: Final = "setup"  # of the item in a context
+CHANGED: Final = "Somebody else has just changed these settings. Please check and try again."
+
+
+@dataclass(frozen=True)
+class DeskSetup:
+    """The setup of a desk in one version, 0 where nothing is stored. `parts` are texts by their names."""
+
+    version: int = 0
+    parts: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @classmethod
+    def of_item(cls, item: SetupItem | None) -> DeskSetup:
+        """Return what is stored, or the setup of a desk that has changed nothing."""
+        if item is None:
+            return cls()
+        return cls(int(item.version), {name: unpack(getattr(item, name)) for name in PARTS})
+
+    def part(self, name: str) -> str:
+        """Return the text of one part, "" where it is empty."""
+        return self.parts.get(name, "")
+
+
+def of(tenant: TenantContext) -> DeskSetup:
+    """Return the setup of a desk as its context has it: no read in a request of a page, else the first time one
+    GetItem."""
+    if NAME not in tenant.items:
+        tenant.items[NAME] = tenant.repository.get(SetupItem, keys.tenant, sort=SETUP)
+    found = tenant.items[NAME]
+    if not isinstance(found, DeskSetup):
+        found = tenant.items[NAME] = DeskSetup.of_item(found)
+    return found
+
+
+def read(tenant: TenantContext) -> DeskSetup:
+    """Return the setup of a desk as of now, for somebody who changes it: one consistent GetItem."""
+    return DeskSetup.of_item(tenant.repository.get(SetupItem, keys.tenant, sort=SETUP, consistent=True))
+
+
+def change(
+    tenant: TenantContext,
+    part: str,
+    text: str,
+    *,
+    seen: DeskSetup,
+    by: Actor,
+    told: tuple[Mapping[str, Any], Mapping[str, Any]],
+) -> None:
+    """Store the text of one part, "" for none, with an audit row of what was before and after (`told`).
+
+    It holds only for the setup that was `seen`. Raises Conflict where that has changed since, or the actor's role has,
+    and Invalid where all parts together are larger than ROOM.
+    """
+    packed = pack(text) if text else b""
+    others = sum(len(pack(other)) for name, other in seen.parts.items() if name != part and other)
+    if (needed := others + len(packed)) > ROOM:
+        raise Invalid(
+            f"This needs {needed:,} bytes, and the settings that all pages of a desk read have {ROOM:,} together. "
+            "Shorten names, help texts, choices or templates."
+        )
+    attribute = SetupItem.get_attributes()[part]
+    action = attribute.set(packed) if packed else attribute.remove()
+    is_seen = SetupItem.version == seen.version if seen.version else SetupItem.tenant_id.does_not_exist()
+    transaction = Transaction()
+    item = SetupItem(tenant.tenant_id, SETUP)
+    transaction.update(item, [action, SetupItem.version.set(seen.version + 1)], condition=is_seen)
+    member_changes.require_role(transaction, tenant)
+    entry = AuditEntry.of_tenant(tenant, AuditAction.TENANT_SETUP_CHANGED, by, *told)
+    recording.commit(transaction, [entry], refused=Conflict(CHANGED))
+    tenant.items.pop(NAME, None)
