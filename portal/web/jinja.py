@@ -163,7 +163,20 @@ def _switched_off(form: re.Match[str], request: Any) -> str:
 
 _STYLES = ("variables", "base", "components", "queue", "ticket", "dashboard", "desk", "pages", "search", "articles")
 _MODULES = (
-    *("page", "files", "forms", "limits", "menus", "selection", "drafts", "keyboard", "neighbours", "updates", "folds"),
+    *(
+        "page",
+        "files",
+        "forms",
+        "limits",
+        "menus",
+        "selection",
+        "drafts",
+        "keyboard",
+        "neighbours",
+        "updates",
+        "folds",
+        "undo",
+    ),
     *("search", "mentions", "articles"),
 )
 

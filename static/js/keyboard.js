@@ -115,6 +115,7 @@ const actions = {
   },
   r: () => write({ internal: false }) || go("#id_body"),
   n: () => write({ internal: true }) || go("#note"),
+  z: () => document.querySelector("[data-undo] button")?.click(),
   "/": () => {
     const box = document.getElementById("search-box");
     box?.focus();

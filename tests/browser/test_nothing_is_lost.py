@@ -325,7 +325,7 @@ def test_many_tickets_are_closed_after_a_question_and_come_back_by_undo(
     expect(page.locator("#messages")).to_contain_text("6 tickets are now closed.")
     expect(page.locator("[data-row]")).to_have_count(1)
     page.get_by_role("button", name="Undo").click()
-    expect(page.locator("#messages")).to_contain_text("6 tickets are back in their previous status.")
+    expect(page.locator("#messages")).to_contain_text("6 tickets are as before.")
     expect(page.locator("[data-row]")).to_have_count(7)
     stored = changing.read(world.context("bob", "acme"), 1)
     assert (stored.status, stored.resolved_at) == ("open", None)

@@ -9,11 +9,10 @@ import pytest
 
 from portal import clock
 from portal.dynamo import retry
-from portal.errors import Invalid
 from tenants.tenancy.context import TenantContext, enter
 from tests.support.fakes import answering, refusal
 from tests.support.world import World
-from tickets.desk import bulk, changing, commenting, creating, lists, timelines
+from tickets.desk import changing, commenting, creating, lists, timelines
 from tickets.desk.changing import EditConflict, TicketState
 from tickets.desk.commenting import CommentNotAdded
 from tickets.ticket import stored
@@ -158,25 +157,11 @@ def test_creating_a_ticket_meets_its_own_double(alice: TenantContext) -> None:
     assert listed(alice) == [first]
 
 
-# --- many tickets ---
+# --- lists ---
 
 
 def seen(tenant: TenantContext, **which: Any) -> list[TicketState]:
     return [TicketState.of(row) for row in lists.page(tenant, **{"status": Status.OPEN, **which}).rows]
-
-
-def test_a_receipt_is_good_for_nobody_else_and_a_reopening_has_none(
-    world: World, alice: TenantContext, bob: TenantContext
-) -> None:
-    world.tickets("acme", 1)
-    closed = bulk.change_status(alice, seen(alice), to=Status.CLOSED)
-    for tenant in (bob, world.context("alice", "globex")):
-        with pytest.raises(Invalid):
-            bulk.take_back(tenant, closed.receipt)
-    assert bulk.change_status(alice, seen(alice, status=Status.CLOSED), to=Status.OPEN).receipt == ""
-
-
-# --- lists ---
 
 
 def fill(tenant: TenantContext, stamps: list[str], **values: Any) -> None:

@@ -368,17 +368,18 @@ def test_closing_more_than_a_handful_is_asked_about_first(world: World) -> None:
 
 
 def test_a_bulk_change_can_be_undone_from_its_message(world: World) -> None:
-    world.tickets("acme", 3)
+    world.tickets("acme", 7)
     browser = world.browser("bob")
     chosen = selected(browser.get("/tickets/"))
-    page = text(browser.send("/tickets/bulk/", {"tickets": chosen, "to": "closed"}, follow=True))
+    page = text(browser.send("/tickets/bulk/", {"tickets": chosen, "to": "closed", "confirmed": "yes"}, follow=True))
     receipt = re.search(r'name="receipt" value="([^"]+)"', page)
     assert receipt is not None
     page = text(browser.send("/tickets/bulk/undo/", {"receipt": receipt[1], "back": "/tickets/"}, follow=True))
-    assert "3 tickets are back in their previous status." in page
-    assert len(numbers(browser.get("/tickets/"))) == 3
-    again = browser.send("/tickets/bulk/undo/", {"receipt": receipt[1]}, follow=True)
-    assert "3 tickets have been changed again since" in text(again)
+    assert "7 tickets are as before." in page
+    assert len(numbers(browser.get("/tickets/"))) == 7
+    again = text(browser.send("/tickets/bulk/undo/", {"receipt": receipt[1]}, follow=True))
+    assert again.count("has been changed again since and stays as it is.") == 5
+    assert "2 more tickets were left as they are." in again
     forged = browser.send("/tickets/bulk/undo/", {"receipt": receipt[1][:-1]}, follow=True)
     assert "This change can no longer be undone." in text(forged)
 

@@ -18,7 +18,7 @@ from tests.support.world import World
 from tickets.data import exporting, import_rows
 from tickets.data.archive_reader import ArchiveFault, RawRow, archive_of
 from tickets.data.import_rows import Refused
-from tickets.desk import bulk, changing, commenting, creating
+from tickets.desk import bulk, changing, commenting, creating, undoing
 from tickets.desk.changing import TicketState
 from tickets.ticket import stored as ticket_stored
 from tickets.ticket.fields import NUMBER_GAP, Priority, Status
@@ -52,7 +52,7 @@ def busy(world: World) -> None:
     changing.change_status(alice, 1, to=Status.OPEN, version=4)
     creating.create(bob, title="Second")
     receipt = bulk.change_status(alice, [TicketState.of(changing.read(alice, 2))], to=Status.CLOSED).receipt
-    bulk.take_back(alice, receipt)
+    undoing.take_back(alice, receipt)
     alice.repository.increment(
         CounterItem, ticket_stored.counter, sort=ticket_stored.COUNTER_TICKET
     )  # a number that was lost
@@ -62,7 +62,8 @@ def busy(world: World) -> None:
 def stored(tenant_id: str) -> list[dict[str, Any]]:
     """All items of all tickets of a tenant, without the tenant, the epoch in which they were counted, and what lines
     do not tell: by which request something was made, and what a change keeps of before beside its words."""
-    untold = ("pk", "tenant_status", "raised_status", "epoch", "request", "former_resolver", "former_description")
+    of_changes = ("former_resolver", "former_description", "resolved_before", "reopened_before")
+    untold = ("pk", "tenant_status", "raised_status", "epoch", "request", *of_changes)
     return [
         {name: value for name, value in raw.items() if name not in untold}
         for raw in everything()

@@ -20,7 +20,7 @@ from tests.support.archives import imported, issue
 from tests.support.fakes import answering, refusal
 from tests.support.outbox import pending, rows, subscribe, told
 from tests.support.world import World
-from tickets.desk import bulk, changing, commenting, creating
+from tickets.desk import bulk, changing, commenting, creating, undoing
 from tickets.desk.changing import EditConflict, TicketState
 from tickets.handover import handover
 from tickets.ticket import fields
@@ -50,7 +50,7 @@ def everything(tenant: TenantContext) -> None:
     commenting.comment(tenant, number, body="Done.", then=Status.RESOLVED)
     commenting.comment(tenant, number, body="Between us.", internal=True)
     change = bulk.change_status(tenant, states(tenant, [number]), to=Status.CLOSED)
-    bulk.take_back(tenant, change.receipt)
+    undoing.take_back(tenant, change.receipt)
 
 
 # --- nobody listens ---

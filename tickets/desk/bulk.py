@@ -1,41 +1,30 @@
-"""One status for many tickets, all or none, in one transaction and without reading first; and taking it back.
+"""Give many tickets one status, all or none, in one transaction and without reading first.
 
-How many: DynamoDB takes 100 items in a transaction. Each ticket needs two of them, its summary and its entry in
-the timeline, because every change has its entry in the same write. One row of the outbox can tell of all of them, and
-its place is kept free whether anybody has subscribed or not. So 49, which is also the size of a page of the queue.
-
-Nothing is read before: each selected row states the version, status and assignee that the person saw, and the
-write holds only if they are still so. A statement that is made up therefore changes nothing.
-
-Taking back is for slips. It needs a receipt, signed for the tenant and the person, and restores each ticket that nobody
-has touched since: its status, and its part in the numbers, as if it had never moved. Both ways stay in the timeline.
-A reopening has no receipt, because it forgets when the ticket had been resolved.
+Nothing is read before: each selected row states the version, status and assignee that the person saw, and the write
+holds only if they are still so. A statement that is made up therefore changes nothing. For other fields, and for
+taking it back, see many.py, which also says how many tickets a transaction takes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
+from typing import TypeVar
 
 from delivery.outbox.event_types import Event
 from delivery.outbox.publisher import publish
 from portal import clock
-from portal.dynamo import paging
-from portal.dynamo.store import TRANSACTION_LIMIT, Transaction, chunked
+from portal.dynamo.store import Transaction, chunked
 from portal.dynamo.transaction import Companion
 from portal.errors import TRANSACTION_CONFLICT, Conflict, Invalid, TransactionRefused
 from tenants.tenancy.context import TenantContext
-from tickets.desk import changing
-from tickets.desk.changing import ITEMS_PER_REVISION, TicketState
-from tickets.ticket import fields, stored
+from tickets.desk import changing, many
+from tickets.desk.changing import EntryOfChange, TicketState
+from tickets.desk.many import MOST, SUBJECT, limit
 from tickets.ticket.fields import MOVES, Status
 from tickets.ticket.stored import SummaryItem
 
-_OUTBOX_ROW: Final = 1  # that tells of all of them
-MOST: Final = (TRANSACTION_LIMIT - _OUTBOX_ROW) // ITEMS_PER_REVISION  # tickets, while the desk is not moved
-_SUBJECT: Final = "tickets"  # of what is told of several together
-_RECEIPT_LIMIT: Final = 1500  # characters, so that it has room in the cookie of a page's messages
+__all__ = ["MOST", "limit"]
 
 _T = TypeVar("_T")
 
@@ -46,14 +35,6 @@ class BulkChange:
 
     count: int
     receipt: str
-
-
-@dataclass(frozen=True)
-class TakenBack:
-    """Count the tickets that have their former status again, and those that were left because they changed since."""
-
-    count: int
-    left: int
 
 
 @dataclass(frozen=True)
@@ -78,19 +59,13 @@ class BulkRefused(Conflict):
         self.refusals, self.kept, self.passes = refusals, kept, passes
 
 
-def limit(tenant: TenantContext, *, beside: int = 0) -> int:
-    """Return how many tickets of this desk can be changed together, with so many other members beside them."""
-    others = _OUTBOX_ROW + tenant.repository.extra_members + beside
-    return (TRANSACTION_LIMIT - others) // ITEMS_PER_REVISION
-
-
 def states(tenant: TenantContext, versions: Mapping[int, int | None]) -> list[TicketState]:
     """Return the states of up to `limit` tickets as they are now: one consistent BatchGetItem, for no numbers none.
 
     A version that somebody saw stands in the place of the stored one, so that a change holds only for it. Raises
     BulkRefused where some of them do not exist.
     """
-    found = _stored(tenant, list(versions))
+    found = many.stored_summaries(tenant, list(versions))
     missing = [Refusal(number, "", "does not exist") for number in versions if number not in found]
     seen = [replace(TicketState.of(s), version=versions[n] or int(s.version)) for n, s in found.items()]
     if missing:
@@ -120,12 +95,16 @@ def change_status(
         refusals = [Refusal(number, titles.get(number, ""), reason) for number, reason in stuck.items()]
         raise BulkRefused(refusals, [t for t in tickets if t.number not in stuck])
     transaction, begun, told = Transaction(), clock.now(), list[Event]()
+    made, entry_id = list[EntryOfChange](), changing.new_entry_id()
     for position, state in enumerate(tickets):
         # A microsecond apart, so that lists have one order for them.
         at = clock.stamp(begun, offset=position)
         changes, actions = [("status", state.status.value, to.value)], changing.dated(state.status, to, at)
-        told += changing.revise(tenant, transaction, state, at=at, status=to, changes=changes, actions=actions)
-    publish(tenant, transaction, *told, subject=_SUBJECT, at=clock.stamp(begun))
+        made.append(EntryOfChange(state.number, state.version + 1, at, entry_id))
+        told += changing.revise(
+            tenant, transaction, state, at=at, status=to, changes=changes, actions=actions, entry_id=entry_id
+        )
+    publish(tenant, transaction, *told, subject=SUBJECT, at=clock.stamp(begun))
     if companion is not None:
         companion.join(transaction, len(tickets))
     try:
@@ -136,25 +115,7 @@ def change_status(
         if not any(refused.reason(str(state.number)) for state in tickets):
             raise
         raise _explain(tenant, tickets, refused) from refused
-    return BulkChange(len(tickets), _receipt(tenant, tickets, to, clock.stamp(begun)))
-
-
-def take_back(tenant: TenantContext, receipt: str) -> TakenBack:
-    """Undo a bulk change, for all its tickets that are still as it left them. Raises Invalid for any other receipt."""
-    to, begun, *moved = paging.load(receipt, tenant_id=tenant.tenant_id, query=_purpose(tenant))
-    rows = [(position, *row) for position, row in enumerate(moved)]
-
-    def add(transaction: Transaction, row: tuple[int, int, int, str, str]) -> list[Event]:
-        position, number, version, before, resolver = row
-        then = clock.stamp(clock.parse(begun), offset=position)
-        state = TicketState(number, version + 1, Status(to), resolver)
-        changes, actions = [("status", to, before)], changing.forgotten(before, to, then)
-        at = clock.stamp(offset=position)
-        back = Status(before)
-        return changing.revise(tenant, transaction, state, at=at, status=back, changes=changes, actions=actions)
-
-    count = write_unchanged(tenant, rows, add, number=lambda row: row[1])
-    return TakenBack(count, len(rows) - count)
+    return BulkChange(len(tickets), many.receipt(tenant, made))
 
 
 def write_unchanged(
@@ -181,7 +142,7 @@ def _write_unchanged(
     while rows:
         transaction = Transaction()
         told = [event for row in rows for event in add(transaction, row)]
-        publish(tenant, transaction, *told, subject=_SUBJECT)
+        publish(tenant, transaction, *told, subject=SUBJECT)
         try:
             tenant.repository.transact(transaction)
         except TransactionRefused as refused:
@@ -192,18 +153,6 @@ def _write_unchanged(
         else:
             return len(rows)
     return 0
-
-
-def _receipt(tenant: TenantContext, tickets: list[TicketState], to: Status, begun: str) -> str:
-    if fields.is_unresolved(to) and not all(fields.is_unresolved(t.status) for t in tickets):
-        return ""
-    moved = [[t.number, t.version, t.status.value, t.resolver] for t in tickets]
-    receipt = paging.dump([to.value, begun, *moved], tenant_id=tenant.tenant_id, query=_purpose(tenant))
-    return receipt if len(receipt) <= _RECEIPT_LIMIT else ""
-
-
-def _purpose(tenant: TenantContext) -> tuple[Any, ...]:
-    return ("taking back a bulk change", tenant.user_id)
 
 
 def _explain(tenant: TenantContext, tickets: list[TicketState], refused: TransactionRefused) -> BulkRefused:
@@ -221,14 +170,7 @@ def _explain(tenant: TenantContext, tickets: list[TicketState], refused: Transac
 
 def _titles(tenant: TenantContext, numbers: list[int]) -> dict[int, str]:
     """Return the titles of those of these tickets that exist: one BatchGetItem, none for no numbers."""
-    return {number: summary.title for number, summary in _stored(tenant, numbers).items()}
-
-
-def _stored(tenant: TenantContext, numbers: list[int]) -> dict[int, SummaryItem]:
-    if not numbers:
-        return {}
-    wanted = [(stored.ticket, (number,), stored.SUMMARY) for number in numbers]
-    return {int(item.number): item for item in tenant.repository.get_many(SummaryItem, wanted) if item}
+    return {number: summary.title for number, summary in many.stored_summaries(tenant, numbers).items()}
 
 
 def _changed(state: TicketState, stored: SummaryItem | None, code: str) -> str:

@@ -147,13 +147,15 @@ def revise(
     former_description: str | None = None,
     former_requester: str | None = None,
     verb: str = "changed",
+    entry_id: str = "",
 ) -> list[Event]:
     """Add the change of one ticket to a transaction: its summary, and with `changes` the entry that tells of them.
 
     `actions` set what `status` and `resolver` do not. With `changes` the version grows by one. `at` is the moment of
-    the change, `told_at` that of the entry where it differs. The summary's member of the transaction is named by the
-    ticket's number. The entry keeps what its `changes` do not say in full: the assignee before, and with a new
-    description the former one. Returns the events for `publisher.publish`; a new description is told in full.
+    the change, `told_at` that of the entry where it differs, and `entry_id` its id, drawn where it is not given. The
+    summary's member of the transaction is named by the ticket's number. The entry keeps what its `changes` do not say
+    in full: the assignee before, and with a new description the former one. Returns the events for
+    `publisher.publish`; a new description is told in full.
     """
     pk = tenant.repository.key(stored.ticket, state.number)
     values = derived(
@@ -163,13 +165,12 @@ def revise(
         resolver=state.resolver if resolver is None else resolver,
         updated_at=at,
     )
-    every = [*actions, *(set_to(name, value) for name, value in values.items())]
-    if changes:
-        every.append(SummaryItem.version.set(state.version + 1))
+    version = [SummaryItem.version.set(state.version + 1)] if changes else []
+    every = [*actions, *(set_to(name, value) for name, value in values.items()), *version]
     transaction.update(SummaryItem(pk, stored.SUMMARY), every, name=str(state.number), condition=state.still_holds)
     if not changes:
         return []
-    entry = event(tenant, pk, told_at or at, verb=verb, changes=changes)
+    entry = event(tenant, pk, told_at or at, verb=verb, changes=changes, entry_id=entry_id)
     entry.former_description, entry.former_requester = former_description, former_requester
     entry.former_resolver = state.resolver if values["resolver"] != state.resolver else None
     transaction.put(entry)
@@ -183,13 +184,18 @@ def revise(
     )
 
 
+def new_entry_id() -> str:
+    """Return an id for entries of the history of which each is another ticket's."""
+    return uuid.uuid4().hex[:12]
+
+
 def event(
     tenant: TenantContext, pk: str, at: str, *, verb: str, changes: Sequence[FieldChange] = (), entry_id: str = ""
 ) -> ActivityItem:
     """Return a timeline entry: who did what, and for each changed field its text before and after."""
     return ActivityItem(
         pk,
-        stored.activity(at, entry_id or uuid.uuid4().hex[:12]),
+        stored.activity(at, entry_id or new_entry_id()),
         kind="event",
         at=at,
         author=tenant.user_id,
@@ -240,9 +246,13 @@ def dates(before: str, after: str, at: str) -> dict[str, str | None]:
 
 
 def dates_counted(before: str, after: str, at: str) -> list[Action]:
-    """Count what `dates` tells of, on its day."""
+    """Count what `dates` tells of, on its day; a reopened ticket keeps what `forgotten` needs."""
     kinds = {"resolved_at": stored.RESOLVED, "reopened_at": stored.REOPENED}
-    return [counted(kinds[name], moment) for name, moment in dates(before, after, at).items() if moment]
+    found = [counted(kinds[name], moment) for name, moment in dates(before, after, at).items() if moment]
+    if fields.is_unresolved(after) and not fields.is_unresolved(before):
+        found.append(SummaryItem.resolved_before.set(SummaryItem.resolved_at | ""))
+        found.append(SummaryItem.reopened_before.set(SummaryItem.reopened_at | ""))
+    return found
 
 
 def dated(before: str, after: str, at: str) -> list[Action]:
@@ -258,16 +268,21 @@ def set_to(name: str, value: Any) -> Action:
     return action
 
 
-def forgotten(before: str, after: str, at: str) -> list[Action]:
-    """Take back what `dated` remembered of a ticket that left `before` for `after` at this moment.
+def forgotten(summary: SummaryItem, before: str) -> tuple[dict[str, str | None], list[Action]]:
+    """Return the moments of a ticket, and what to count, as if it had never left `before` for its present status.
 
-    Raises ValueError for a ticket that was reopened by it: when it had been resolved before is not known any more.
+    This must have been the last change of its status.
     """
-    if fields.is_unresolved(before) == fields.is_unresolved(after):
-        return []
-    if fields.is_unresolved(after):
-        raise ValueError("a reopening cannot be taken back")
-    return [SummaryItem.resolved_at.remove(), counted(stored.RESOLVED, at, by=-1)]
+    if fields.is_unresolved(before) == fields.is_unresolved(summary.status):
+        return {}, []
+    if fields.is_unresolved(before):
+        kind, at = stored.RESOLVED, summary.resolved_at
+        former: dict[str, str | None] = {"resolved_at": None}
+    else:
+        kind, at = stored.REOPENED, summary.reopened_at
+        former = {"resolved_at": summary.resolved_before or None, "reopened_at": summary.reopened_before or None}
+        former |= {"resolved_before": None, "reopened_before": None}
+    return former, [counted(kind, at, by=-1)] if at else []
 
 
 def counted(kind: str, at: str, *, by: int = 1) -> Action:
@@ -301,26 +316,41 @@ class Wishes:
 
     None leaves a field as it is. `requester` is the person outside the desk for whom the ticket is to be. `restoring`
     is for a ticket that is to be as it was: what the history says of it. Then every status may follow the present one.
+    With `forgets` the ticket also forgets its last change of status: in the numbers it has never happened.
     """
 
-    def __init__(self, *, restoring: str = "", requester: Requester | None = None, **values: Any) -> None:
+    def __init__(
+        self, *, restoring: str = "", forgets: bool = False, requester: Requester | None = None, **values: Any
+    ) -> None:
         fields.changeable(values)
-        self.restoring, self.requester = restoring, requester
+        self.restoring, self.forgets, self.requester = restoring, forgets, requester
         self.values: Values = {name: value for name, value in values.items() if value is not None}
 
     def cleaned(self) -> Wishes:
         """Return them as tickets hold them. Raises Invalid."""
         values = {name: BY_NAME[name].clean(value) for name, value in self.values.items()}
-        return Wishes(restoring=self.restoring, requester=self.requester, **values)
+        return Wishes(restoring=self.restoring, forgets=self.forgets, requester=self.requester, **values)
 
 
 @dataclass(frozen=True)
 class Present:
-    """A ticket as an attempt to change it has read it. `description` is None where it was not read."""
+    """A ticket as an attempt to change it has read it, or has written it. `description` is None where it was not read.
+    `changed` says by which entry of the history it was written, None where nothing was."""
 
     summary: SummaryItem
     description: str | None
     resolver_name: str
+    changed: EntryOfChange | None = None
+
+
+@dataclass(frozen=True)
+class EntryOfChange:
+    """Name a change of one ticket: the version that it made, and the moment and the id of its entry."""
+
+    number: int
+    version: int
+    at: str
+    entry_id: str
 
 
 def change_status(tenant: TenantContext, number: int, *, to: Status, version: int) -> None:
@@ -333,12 +363,14 @@ def assign(tenant: TenantContext, number: int, *, to: str, version: int) -> None
     change(tenant, number, Wishes(resolver=to), version=version)
 
 
-def edit(tenant: TenantContext, number: int, *, version: int, **values: Any) -> None:
-    """Change what the form of a ticket holds. Raises NotFound, Invalid, EditConflict.
+def edit(tenant: TenantContext, number: int, *, version: int, **values: Any) -> Present:
+    """Change what the form of a ticket holds, and return the ticket as it was written.
+
+    Raises NotFound, Invalid, EditConflict.
 
     A field that the author left as it was keeps what others made of it meanwhile.
     """
-    change(tenant, number, Wishes(**values), version=version, of_form=True)
+    return change(tenant, number, Wishes(**values), version=version, of_form=True)
 
 
 def change(
@@ -366,11 +398,12 @@ def change(
         present = _read(tenant, number, wishes, whole=whole)
         check(present)
         seen = int(present.summary.version) if version is None else version
-        revision = _Revision(tenant, wishes, present, timelines.changes_since(tenant, present.summary, seen), of_form)
+        revision = Revision(tenant, wishes, present, timelines.changes_since(tenant, present.summary, seen), of_form)
         if not revision.changes:
             return present
         transaction = Transaction()
-        written = revision.write(transaction)
+        written, told = revision.write(transaction)
+        publish(tenant, transaction, *told, subject=ticket_events.subject(number), at=revision.at)
         tenant.repository.transact(transaction)
         return written
 
@@ -395,15 +428,24 @@ def _read(tenant: TenantContext, number: int, wishes: Wishes, *, whole: bool) ->
     return Present(found["summary"], found.get("description"), found.get("name", ""))
 
 
-class _Revision:
+class Revision:
     """Hold somebody's wishes against the ticket: what remains is a change. Raises EditConflict and Invalid."""
 
     def __init__(
-        self, tenant: TenantContext, wishes: Wishes, present: Present, since: ChangesSince, of_form: bool
+        self,
+        tenant: TenantContext,
+        wishes: Wishes,
+        present: Present,
+        since: ChangesSince = timelines.NOTHING_SINCE,
+        of_form: bool = False,
+        *,
+        at: str = "",
+        entry_id: str = "",
     ) -> None:
         self.tenant, self.wishes, self.present, self.since, self.of_form = tenant, wishes, present, since, of_form
         self.state = TicketState.of(present.summary)
-        self.at = max(clock.stamp(), present.summary.updated_at)
+        self.at = max(at or clock.stamp(), present.summary.updated_at)
+        self.entry_id = entry_id or new_entry_id()
         self.values: dict[str, Any] = {}  # attributes of the summary, beside those that follow
         self.changes: list[FieldChange] = []
         self.counts: list[Action] = []
@@ -445,8 +487,12 @@ class _Revision:
             raise Invalid(f"A {before.value} ticket cannot become {to.value}.", field=STATUS.name)
         self.status = to
         self.changes.append((STATUS.name, before.value, to.value))
-        self.values |= dates(before, to, self.at)
-        self.counts += dates_counted(before, to, self.at)
+        if self.wishes.forgets:
+            moments, counts = forgotten(self.present.summary, to)
+        else:
+            moments, counts = dates(before, to, self.at), dates_counted(before, to, self.at)
+        self.values |= moments
+        self.counts += counts
 
     def _assign(self) -> None:
         to = self.wishes.values.get(ASSIGNEE.name)
@@ -462,12 +508,13 @@ class _Revision:
         if person is None or summary.requester in person.ids:
             return
         if self._is_wished(REQUESTER, person.id, summary.requester):
-            place = stored.place_of_requester(self.tenant.tenant_id, person.id)
+            # A key of an index is never removed: the guard refuses that. A member's place there is read by nobody.
+            place = stored.tenant_requester(self.tenant.tenant_id, person.id)
             self.values |= {REQUESTER: person.id, "requester_name": person.label, "tenant_requester": place}
             self.changes.append((REQUESTER, summary.requester_name, person.label))
 
-    def write(self, transaction: Transaction) -> Present:
-        """Add it to the transaction, and return the ticket that it makes."""
+    def write(self, transaction: Transaction) -> tuple[Present, list[Event]]:
+        """Add it to the transaction. Return the ticket that it makes, and what is to be published of it."""
         tenant, summary = self.tenant, self.present.summary
         described = any(name == DESCRIPTION.name for name, _, _ in self.changes)
         description = self.wishes.values[DESCRIPTION.name] if described else self.present.description
@@ -484,17 +531,18 @@ class _Revision:
             former_description=self.present.description if described else None,
             former_requester=summary.requester if REQUESTER in self.values else None,
             verb=self.wishes.restoring or "changed",
+            entry_id=self.entry_id,
         )
         if described:
             # An update, because the item says more than this: which request has made the ticket.
             transaction.update(DetailItem(summary.pk, stored.DETAIL), [DetailItem.description.set(description or "")])
-        publish(tenant, transaction, *told, subject=ticket_events.subject(self.state.number), at=self.at)
         made = SummaryItem.from_raw_data(summary.serialize())
         status, resolver = self.status or self.state.status, self.resolver
         after = {"status": status.value, "resolver": self.state.resolver if resolver is None else resolver}
         for name, value in (self.values | after | {"updated_at": self.at, "version": self.state.version + 1}).items():
             setattr(made, name, value)
-        return Present(made, description, self.present.resolver_name)
+        changed = EntryOfChange(self.state.number, self.state.version + 1, self.at, self.entry_id)
+        return Present(made, description, self.present.resolver_name, changed), told
 
 
 def resolver_name(tenant: TenantContext, user_id: str) -> str:

@@ -19,7 +19,7 @@ from tickets.attachments.presenters import FIELD, FileLine
 from tickets.attachments.presenters import lines as file_lines
 from tickets.attachments.scanning import READABLE
 from tickets.desk import changing, letter_texts
-from tickets.desk.changing import EditConflict, TicketState
+from tickets.desk.changing import EditConflict, Present, TicketState, Wishes
 from tickets.desk.filters import FILTERS
 from tickets.desk.forms import ChangeForm, TicketForm
 from tickets.desk.timelines import TicketTimeline
@@ -383,3 +383,23 @@ def stored_texts(stored: SummaryItem, description: str = "") -> Texts:
 def sent_texts(form: TicketForm | ChangeForm) -> Texts:
     """Return the fields that a form changes, of an assignee the id."""
     return {name: BY_NAME[name].shown(value) for name, value in form.values.items()}
+
+
+# --- after a change ---
+
+_NAMED: Final = 5  # sentences about single tickets
+
+
+def change_text(wishes: Wishes, written: Present) -> str:
+    """Return what a quick change has made of a ticket, for its message."""
+    told = {name: BY_NAME[name].shown(value).lower() for name, value in wishes.values.items()}
+    if ASSIGNEE.name in told:
+        told[ASSIGNEE.name] = written.resolver_name or "nobody"
+    return " ".join(f"{LABELS[name]} is now {text}." for name, text in told.items())
+
+
+def shortened(sentences: Sequence[str]) -> list[str]:
+    """Return the first sentences, and one that counts the others."""
+    rest = len(sentences) - _NAMED
+    more = f"{rest} more {'ticket was' if rest == 1 else 'tickets were'} left as they are."
+    return [*sentences[:_NAMED], more] if rest > 0 else [*sentences]

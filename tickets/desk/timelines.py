@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from portal.dynamo import paging
 from portal.dynamo.client import fan_out
@@ -123,6 +123,9 @@ class ChangesSince:
     entries: tuple[ActivityItem, ...]  # newest first
 
 
+NOTHING_SINCE: Final = ChangesSince(True, {}, ())
+
+
 def changes_since(tenant: TenantContext, summary: SummaryItem, version: int) -> ChangesSince:
     """Return what was changed in a ticket after this version: nothing is read where it is the latest, else one Query.
 
@@ -131,7 +134,7 @@ def changes_since(tenant: TenantContext, summary: SummaryItem, version: int) -> 
     """
     missing = int(summary.version) - version
     if missing == 0:
-        return ChangesSince(True, {}, ())
+        return NOTHING_SINCE
     if any(made > version for made in summary.erased_versions or ()):
         return ChangesSince(False, {}, ())
     found = _collection(tenant, int(summary.number), CHANGES_READ, consistent=True).items

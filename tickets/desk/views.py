@@ -27,7 +27,18 @@ from tenants.tenancy.roles import Role
 from tickets.attachments.attachments import FileRef
 from tickets.attachments.forms import NO_FILES, files_of
 from tickets.attachments.presenters import field as files_field
-from tickets.desk import bulk, changing, commenting, creating, lists, queue_presenters, ticket_presenters, timelines
+from tickets.desk import (
+    bulk,
+    changing,
+    commenting,
+    creating,
+    lists,
+    many,
+    queue_presenters,
+    ticket_presenters,
+    timelines,
+    undoing,
+)
 from tickets.desk.bulk import BulkRefused
 from tickets.desk.changing import EditConflict, TicketState, Wishes
 from tickets.desk.forms import ChangeForm, CommentForm, NewTicketForm, RequesterOfTicketForm, TicketForm
@@ -141,7 +152,7 @@ def bulk_change(request: TenantRequest) -> HttpResponse:
         messages.error(request, error.message)
         return redirect(back)
     text = f"{amount(change.count, 'ticket is', 'tickets are')} now {to.value}."
-    # The notice of such a message has a button that takes the change back; see templates/portal/_notice.html.
+    # The notice of such a message has a button that takes the change back: see undoing.py.
     messages.success(request, text, extra_tags=change.receipt)
     return redirect(back)
 
@@ -149,23 +160,17 @@ def bulk_change(request: TenantRequest) -> HttpResponse:
 @member(Role.AGENT)
 @require_POST
 @heavy
-def bulk_undo(request: TenantRequest) -> HttpResponse:
-    """Take back a bulk change, for all its tickets that nobody has changed since."""
+def undo(request: TenantRequest) -> HttpResponse:
+    """Take back what a receipt names, as far as nobody has changed it since."""
     try:
-        taken = bulk.take_back(request.tenant, request.POST.get("receipt", ""))
-    except Invalid:
-        messages.error(request, "This change can no longer be undone.")
+        undone = undoing.take_back(request.tenant, request.POST.get("receipt", ""))
+    except (Invalid, Conflict) as error:
+        messages.error(request, error.message)
         return redirect(_back(request))
-    if taken.count:
-        moved = "ticket is back in its" if taken.count == 1 else "tickets are back in their"
-        messages.success(request, f"{taken.count} {moved} previous status.")
-    if taken.left == 1:
-        messages.warning(request, "1 ticket has been changed again since and was left as it is.")
-    elif taken.left:
-        messages.warning(
-            request,
-            f"{amount(taken.left, 'ticket has', 'tickets have')} been changed again since and stayed as before.",
-        )
+    if undone.said:
+        messages.success(request, undone.said)
+    for sentence in ticket_presenters.shortened(undone.left):
+        messages.warning(request, sentence)
     return redirect(_back(request))
 
 
@@ -312,13 +317,13 @@ def edit(request: TenantRequest, number: int) -> HttpResponse:
     form = TicketForm(request.POST)
     if form.is_valid():
         try:
-            changing.edit(request.tenant, number, version=form.cleaned_data["version"] or 0, **form.values)
+            written = changing.edit(request.tenant, number, version=form.cleaned_data["version"] or 0, **form.values)
         except EditConflict as conflict:
             return _conflict_page(request, conflict, form)
         except Invalid as error:
             form.add_error(None, error.message)
         else:
-            messages.success(request, "Changes saved.")
+            messages.success(request, "Changes saved.", extra_tags=many.receipt(request.tenant, [written.changed]))
             return redirect("tickets:ticket", number)
     stored = ticket_presenters.listed(request.tenant, changing.read(request.tenant, number))
     return render(request, "tickets/form.html", {"form": form, "ticket": stored}, status=422)
@@ -357,7 +362,8 @@ def requester_of_ticket(request: TenantRequest, number: int) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             person = _requester(request, form.cleaned_data["requester"], uuid.uuid4().hex)
-            changing.change(request.tenant, number, Wishes(requester=person), version=form.cleaned_data["version"])
+            seen = form.cleaned_data["version"]
+            written = changing.change(request.tenant, number, Wishes(requester=person), version=seen)
         except EditConflict as conflict:
             summary = conflict.stored
             data = request.POST.copy()
@@ -369,7 +375,9 @@ def requester_of_ticket(request: TenantRequest, number: int) -> HttpResponse:
         except Invalid as error:
             form.add_error("requester", error.message)
         else:
-            messages.success(request, f"The requester is now {person.label if person else ''}.")
+            receipt = many.receipt(request.tenant, [written.changed])
+            text = f"The requester is now {person.label if person else ''}."
+            messages.success(request, text, extra_tags=receipt)
             return redirect("tickets:ticket", number)
     status = 422 if form.errors and status == 200 else status
     is_outside = is_requester(summary.requester)
@@ -379,11 +387,18 @@ def requester_of_ticket(request: TenantRequest, number: int) -> HttpResponse:
 
 def _attempt(request: TenantRequest, number: int, form: ChangeForm, wishes: Wishes) -> HttpResponse:
     try:
-        changing.change(request.tenant, number, wishes, version=form.cleaned_data["version"])
+        written = changing.change(request.tenant, number, wishes, version=form.cleaned_data["version"])
     except EditConflict as conflict:
         return _conflict_page(request, conflict, form)
     except Invalid as error:
         messages.error(request, error.message)
+    else:
+        if written.changed:
+            text, receipt = (
+                ticket_presenters.change_text(wishes, written),
+                many.receipt(request.tenant, [written.changed]),
+            )
+            messages.success(request, text, extra_tags=receipt)
     return redirect("tickets:ticket", number)
 
 

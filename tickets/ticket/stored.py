@@ -238,7 +238,8 @@ class SummaryItem(Item):
 
     For the aggregates, so that what a ticket adds to them follows from this item alone: when it was first answered
     and last resolved, reopened, commented on and rated; in `days` how often which of these happened on which day
-    (`day_count`), some 15 bytes for each; and the epoch of aggregates that it is counted in.
+    (`day_count`), some 15 bytes for each; and the epoch of aggregates that it is counted in. `resolved_before` and
+    `reopened_before` are what the last reopening replaced, "" for nothing, so that it can be undone.
     """
 
     table = TICKETS
@@ -267,6 +268,8 @@ class SummaryItem(Item):
     responded_at = UnicodeAttribute(null=True)
     resolved_at = UnicodeAttribute(null=True)
     reopened_at = UnicodeAttribute(null=True)
+    resolved_before = UnicodeAttribute(null=True)
+    reopened_before = UnicodeAttribute(null=True)
     commented_at = UnicodeAttribute(null=True)
     rated_at = UnicodeAttribute(null=True)
     noted_at = UnicodeAttribute(null=True)
