@@ -38,6 +38,7 @@ from tickets.desk import creating
 
 CANNOT_TELL: Final = 3  # exit status
 STEP: Final = 0.05  # seconds between two looks
+LOOK: Final = 0.3  # the same, at what many items tell
 DRAIN_SECONDS: Final = 240.0  # until a worker has applied everything
 _AT_ONCE: Final = 8  # tickets that are opened
 JOB_SECONDS: Final = 3600.0  # until a move or a resharding is over
@@ -277,6 +278,10 @@ class Torture:
             if time.monotonic() > until:
                 raise TortureFailed("The processes came to nothing.")
             time.sleep(STEP)
+
+    def wait_for_first(self, *roles: str) -> None:
+        """Wait until a process of each of these roles has told a line."""
+        self.wait_until(lambda: all(self.told(role) for role in roles), *roles)
 
     def wait_for_more(self, role: str, many: int, *alive: str) -> None:
         """Wait until the processes of a role have told so many lines more than now."""

@@ -29,7 +29,7 @@ from portal.errors import PortalError
 log = logging.getLogger("pooldesk.delivery")
 
 # A poll is not cancelled, so stopping takes as long; and each is paid for.
-POLL_SECONDS: Final = 5
+POLL_SECONDS = 5
 # That what runs may take to finish, longer than any delivery; what hangs is seen again by others.
 # Less than service managers wait. A delivery that takes longer is made again by another worker.
 STOP_SECONDS: Final = 16.0
@@ -55,10 +55,10 @@ class Consumer:
         *,
         slots: int,
         limits_of: LimitsOf = limits.of_all,
-        poll_seconds: int = POLL_SECONDS,
+        poll_seconds: int | None = None,
     ) -> None:
         self._transport, self._handle, self._queues, self._slots = transport, handle, queues, slots
-        self._poll_seconds = poll_seconds
+        self._poll_seconds = poll_seconds or POLL_SECONDS
         self._schedule = Schedule(slots, limits_of=limits_of)
         self._receipts = Receipts(transport)
         self._changed = threading.Condition()

@@ -28,7 +28,7 @@ from portal.queueing import sqs_client
 log = logging.getLogger("pooldesk.delivery")
 
 VISIBILITY_SECONDS = queue_transport.VISIBILITY_SECONDS  # after which what a dead process had is seen by another
-POLL_SECONDS: Final = 5  # a poll is not cancelled, so stopping takes as long
+POLL_SECONDS = 5  # a poll is not cancelled, so stopping takes as long
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0  # seconds, while the queue is away
 _BATCHES: Final = 3  # of one queue at a time, in one process: the next does not wait for the slowest of the last
 _PUT_OFF: Final = "PutOff"  # the attribute of a message that has been put off and whose turn it is when it comes again
@@ -70,9 +70,9 @@ def create_missing() -> dict[str, bool]:
     return found
 
 
-def read(queue: str, *, wait: int = POLL_SECONDS, receiving: AbstractContextManager[Any] | None = None) -> Counter[str]:
+def read(queue: str, *, wait: int | None = None, receiving: AbstractContextManager[Any] | None = None) -> Counter[str]:
     """Take up to 10 messages of a queue, and delete those that were taken up. Returns how many were "read", "refused",
-    "put off" and "left": none where the queue is empty for `wait` seconds (at most 20).
+    "put off" and "left": none where the queue is empty for `wait` seconds (at most 20, POLL_SECONDS if not given).
 
     The queue is asked inside of `receiving`. Raises Unavailable, Throttled and Rejected where it cannot be read.
     """
@@ -82,7 +82,7 @@ def read(queue: str, *, wait: int = POLL_SECONDS, receiving: AbstractContextMana
             "ReceiveMessage",
             name,
             MaxNumberOfMessages=BATCH,
-            WaitTimeSeconds=wait,
+            WaitTimeSeconds=POLL_SECONDS if wait is None else wait,
             VisibilityTimeout=VISIBILITY_SECONDS,
             MessageAttributeNames=[_PUT_OFF],
         )

@@ -26,7 +26,6 @@ from delivery.outbox import destinations, event_types, outbox_rows, publisher
 from delivery.outbox.destinations import Outcome
 from delivery.outbox.outbox_rows import CERTAINLY_ANSWERED, Work
 from delivery.outbox.stored import SHARDS, row_parts
-from delivery.queues import consumer
 from delivery.queues.consumer import Consumer
 from delivery.queues.message_handling import MessageHandler
 from delivery.queues.queue_transport import QueueTransport
@@ -34,7 +33,7 @@ from portal import clock
 from portal.dynamo.store import Store
 from proofs import stored
 from proofs.forked import Journal
-from proofs.harness import Torture, TortureFailed, count, patiently
+from proofs.harness import LOOK, Torture, TortureFailed, count, patiently
 from proofs.scenarios import load
 from proofs.scenarios.hostile_poller import LEASE_SECONDS
 from tickets.ticket.stored import ActivityItem
@@ -48,7 +47,6 @@ SLOTS: Final = 8  # deliveries of one consumer at a time
 # Seconds without any progress, after which it is given up. An event whose message failed comes again from its row.
 PATIENCE: Final = CERTAINLY_ANSWERED.total_seconds() + 120.0
 REFUSED: Final = 0.01  # share of deliveries that the receiver answers with an error, and does not remember
-_VISIBLE_AGAIN: Final = 12  # seconds after which another consumer sees what a killed one had
 _PENDING_LOOK: Final = 1000  # keys of each shard of the index that are looked at
 _OF_ONE_FIELD: Final = {"status": "ticket.status_changed", "resolver": "ticket.assigned"}
 _OF_TEXTS: Final = {"comment": "ticket.commented", "note": "ticket.note_added"}
@@ -69,9 +67,9 @@ def dispatch(told: Journal, seed: int) -> None:
     call_command("run_dispatch", "--lease", str(LEASE_SECONDS), "--metrics", "0")
 
 
-def consume(told: Journal, seed: int, *, address: str) -> None:
+def consume(told: Journal, seed: int, *, address: str, visible: int) -> None:
     """Deliver what the queues bring, until it is killed."""
-    consumer.VISIBILITY_SECONDS = _VISIBLE_AGAIN  # type: ignore[misc]
+    load.see_again_after(visible)
 
     def deliver(work: Work) -> Outcome:
         body = json.dumps(publisher.envelope(work.row, work.index)).encode()
@@ -177,6 +175,7 @@ class Delivery(Torture):
         "writers": count(2, "W", "at a time"),
         "dispatchers": count(2, "D", "at a time"),
         "consumers": count(2, "C", "at a time"),
+        "visible": load.VISIBLE,
     }
     must_be_empty = ("lost", "unexpected", "under_two_ids", "pending", "doubles_too_many")
     kept = "Each event has arrived, and nothing is pending."
@@ -195,7 +194,7 @@ class Delivery(Torture):
             self.start_all(
                 **writers,
                 dispatcher=(plan.dispatchers, dispatch, {}),
-                consumer=(plan.consumers, consume, {"address": address}),
+                consumer=(plan.consumers, consume, {"address": address, "visible": plan.visible}),
             )
 
             def go_on(written: int) -> bool:
@@ -232,7 +231,7 @@ class Delivery(Torture):
             if (self.pending, arrived) != before:
                 before, moved = (self.pending, arrived), time.monotonic()
             self.replace_dead("dispatcher", "consumer")
-            time.sleep(1.0)
+            time.sleep(LOOK)
 
     def _pending(self) -> int:
         ours = {tenant.tenant_id for tenant in self.tenants}

@@ -26,14 +26,14 @@ from aiosmtpd.controller import Controller
 from django.conf import settings
 from django.core.management import call_command
 
-from delivery.queues import consumer, queue_readers
+from delivery.queues import queue_readers
 from delivery.queues.queue_transport import QueueTransport
 from portal.dynamo.store import Store
 from portal.objects import object_store
 from portal.objects.object_store import ObjectStore
 from proofs import stored
 from proofs.forked import Journal
-from proofs.harness import Torture, TortureFailed, count, patiently
+from proofs.harness import LOOK, Torture, TortureFailed, count, patiently
 from proofs.scenarios import load
 from proofs.scenarios.hostile_poller import LEASE_SECONDS
 from tickets.desk import commenting
@@ -46,7 +46,6 @@ from tickets.ticket.stored import SENT, ActivityItem, SummaryItem
 ROLES: Final = ("receiver", "worker", "dispatcher", "agent")
 _HOST: Final = "127.0.0.1"
 _RETRY: Final = 0.2  # seconds until a letter that was not taken is sent again
-_VISIBLE_AGAIN: Final = 12  # seconds after which another worker sees what a killed one had
 PATIENCE: Final = 240.0  # seconds without any progress, after which it is given up
 _ANSWER: Final = re.compile(r"Answer to (letter \d+)\b")
 
@@ -76,13 +75,12 @@ def receive(told: Journal, seed: int, *, port: int) -> None:
     threading.Event().wait()
 
 
-def work(told: Journal, seed: int, *, port: int) -> None:
+def work(told: Journal, seed: int, *, port: int, visible: int) -> None:
     """File what has come in and send what goes out to the customers' mail server, until it is killed."""
     settings.MAIL_TRANSPORT = "django.core.mail.backends.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = _HOST, port
     settings.EMAIL_USE_TLS = settings.EMAIL_USE_SSL = False
-    consumer.VISIBILITY_SECONDS = _VISIBLE_AGAIN  # type: ignore[misc]
-    queue_readers.VISIBILITY_SECONDS = _VISIBLE_AGAIN
+    load.see_again_after(visible)
     call_command("run_delivery", "--worker", "1", "--of", "1", "--metrics", "0")
 
 
@@ -145,6 +143,7 @@ class Letters(Torture):
         "kills": count(12, "K", "of all processes", 0),
         "tenants": count(3, "T", "to write to"),
         "workers": count(2, "W", "at a time"),
+        "visible": load.VISIBLE,
     }
     must_be_empty = ("lost", "filed_twice", "not_filed", "left_in_the_bucket", "unanswered", "unmarked")
     kept = "Each letter is one ticket, and each answer was sent and is marked so."
@@ -162,7 +161,7 @@ class Letters(Torture):
             customers, port = context.enter_context(self.customers.serving()), free_port()
             self.start_all(
                 receiver=(1, receive, {"port": port}),
-                worker=(plan.workers, work, {"port": customers}),
+                worker=(plan.workers, work, {"port": customers, "visible": plan.visible}),
                 dispatcher=(1, dispatch, {}),
                 agent=(1, answer, {"tenants": ids}),
                 writer=(1, write, {"port": port, "addresses": addresses, "letters": plan.letters}),
@@ -190,7 +189,7 @@ class Letters(Torture):
             if state != before:
                 before, moved = state, time.monotonic()
             self.replace_dead(*ROLES)
-            time.sleep(1.0)
+            time.sleep(LOOK)
 
     def _reconcile(self) -> None:
         """Let those letters be handed on that a killed receiver stored without telling of them, as `reconcile_mail`

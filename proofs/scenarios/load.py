@@ -12,9 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from delivery.queues import consumer, queue_readers
 from portal.errors import Conflict, Invalid, NotFound, Unavailable
 from proofs import cleanup
 from proofs.forked import Journal
+from proofs.harness import count
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tickets.desk import bulk, changing, commenting, creating
@@ -25,6 +27,16 @@ LIVE: Final = 60  # tickets of one writer in one tenant; above it deletes
 BULK: Final = (8, 40)  # tickets in one transaction
 TAGS: Final = [f"tag-{n}" for n in range(12)]
 TELL_EVERY: Final = 50  # events
+
+VISIBLE: Final = count(12, "SECONDS", "until another worker sees the messages of one that was killed")
+
+
+def see_again_after(seconds: int) -> None:
+    """Let others see the messages that this process has, so many seconds after it was killed."""
+    consumer.VISIBILITY_SECONDS = queue_readers.VISIBILITY_SECONDS = seconds  # type: ignore[misc]
+    consumer.EXTEND_SECONDS = seconds / 3  # type: ignore[misc]
+    # The embedded engine still hands messages to the poll of one that was killed.
+    consumer.POLL_SECONDS = queue_readers.POLL_SECONDS = 1
 
 
 @dataclass

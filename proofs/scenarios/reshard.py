@@ -118,8 +118,7 @@ class Reshard(Torture):
             writer=(plan.writers, write, {"tenant_id": self.tenant_id, "pause": plan.pause}),
             reader=(plan.readers, read, {"tenant_id": self.tenant_id, "quiet": plan.tickets, "pause": plan.pause}),
         )
-        for role in _ALIVE:
-            self.wait_for_more(role, 1, *_ALIVE)
+        self.wait_for_first(*_ALIVE)
         with self.stage("Resharding", None) as progress:
             for n, shards in enumerate(STEPS):
                 kills = len(range(n, plan.kills, len(STEPS)))

@@ -25,7 +25,7 @@ from tests.support import commands
 def found() -> dict[str, Any]:
     """What our own design did against the noises that tell most by counts."""
     plans = [Plan(OURS, noise, 1, 1.0) for noise in ("hang", "kill", "letters")]
-    return {seen["plan"]["noise"]: seen for seen in closed_loop.carry_out_all(queue_trial.__name__, plans, at_a_time=2)}
+    return {seen["plan"]["noise"]: seen for seen in closed_loop.carry_out_all(queue_trial.__name__, plans, at_a_time=3)}
 
 
 def test_every_request_of_a_quiet_tenant_is_answered_whatever_hangs_and_whoever_dies(found: dict[str, Any]) -> None:

@@ -33,11 +33,20 @@ SCENARIOS: dict[str, type[Torture]] = {
     "stream": stream.Stream,
 }
 SMALL: dict[str, dict[str, float]] = {
-    "delivery": {"events": 40, "kills": 3, "tenants": 1, "writers": 1, "dispatchers": 1, "consumers": 1, "seed": 3},
+    "delivery": {
+        "events": 40,
+        "kills": 3,
+        "tenants": 1,
+        "writers": 1,
+        "dispatchers": 1,
+        "consumers": 1,
+        "visible": 2,
+        "seed": 3,
+    },
     "idempotency": {"posts": 30, "kills": 3, "seed": 5},
-    "letters": {"letters": 25, "kills": 4, "tenants": 1, "workers": 1, "seed": 3},
-    "move": {"tickets": 10, "writers": 1, "readers": 1, "kills": 1, "writes": 3, "reads": 4, "rate": 40, "seed": 5},
-    "reshard": {"tickets": 20, "writers": 1, "readers": 1, "kills": 1, "rate": 40, "pause": 0.5, "seed": 5},
+    "letters": {"letters": 12, "kills": 4, "tenants": 1, "workers": 1, "visible": 2, "seed": 3},
+    "move": {"tickets": 10, "writers": 1, "readers": 1, "kills": 1, "writes": 8, "reads": 8, "rate": 40, "seed": 5},
+    "reshard": {"tickets": 20, "writers": 1, "readers": 1, "kills": 1, "rate": 40, "pause": 0.2, "seed": 5},
     "search": {"tickets": 15, "kills": 1, "seed": 5},
 }
 
@@ -53,7 +62,7 @@ def killed(name: str, found: dict[str, Any]) -> None:
         assert found["kills"] == {"before": 1, "behind": 1, "anywhere": 1}
         assert found["unheard"] > 0
     elif name == "letters":
-        assert (found["letters"], found["kills"]) == (25, dict.fromkeys(letter_traffic.ROLES, 1))
+        assert (found["letters"], found["kills"]) == (12, dict.fromkeys(letter_traffic.ROLES, 1))
     elif name == "move":
         assert (found["killed_at"], found["writes"] > 5, found["reads"] > 5) == (["copying"], True, True)
         (leg,) = found["legs"]

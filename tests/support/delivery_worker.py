@@ -2,7 +2,7 @@
 
 What it delivers is a line in a file, tenant and destination. A destination with "kill" in its name kills the process in
 the middle of the work, one with "hang" never returns, one with "slow" takes a second, one with "wait" waits for a file
-`go_on`. What a dead worker had is seen again after five seconds instead of thirty.
+`go_on`. What a dead worker had is seen again after three seconds instead of thirty.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def main(file: Path) -> None:
         return ending(of, **given)
 
     ending, Consumer.stop = Consumer.stop, stop  # type: ignore[method-assign]
-    consumer.VISIBILITY_SECONDS = 5  # type: ignore[misc]
-    consumer.EXTEND_SECONDS = 1.0  # type: ignore[misc]
+    consumer.VISIBILITY_SECONDS = 3  # type: ignore[misc]
+    consumer.POLL_SECONDS = 1  # the engine still hands messages to the poll of one that was killed
+    consumer.EXTEND_SECONDS = 0.5  # type: ignore[misc]
     destinations.declare_destination("test_", deliver)
     call_command("run_delivery", "--worker", "1", "--of", "1", "--metrics", "0")
