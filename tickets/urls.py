@@ -6,7 +6,7 @@ from tickets.articles import urls as article_urls
 from tickets.attachments import views as file_views
 from tickets.dashboards import views as dashboard_views
 from tickets.data import views as data_views
-from tickets.desk import views
+from tickets.desk import comment_views, views
 from tickets.desk_export import views as desk_export_views
 from tickets.handover import views as handover_views
 from tickets.letters import views as letter_views
@@ -53,6 +53,8 @@ _ticket_pages = [
     path("<ticket_number:number>/", views.ticket, name="ticket"),
     path("<ticket_number:number>/updates/", views.ticket_updates, name="ticket_updates"),
     path("<ticket_number:number>/comment/", views.comment, name="comment"),
+    path("<ticket_number:number>/comments/<str:entry>/edit/", comment_views.edit, name="comment_edit"),
+    path("<ticket_number:number>/comments/<str:entry>/delete/", comment_views.delete, name="comment_delete"),
     path("<ticket_number:number>/follow/", notice_views.follow, name="follow"),
     path("<ticket_number:number>/links/end/", reply_views.end_links_of_ticket, name="links_end"),
     path("<ticket_number:number>/files/", file_views.all_files, name="files"),

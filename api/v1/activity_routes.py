@@ -12,14 +12,16 @@ from pydantic import Field
 from api.edge import answers, idempotency
 from api.edge.answers import ApiModel, ApiQuery
 from api.edge.routing import ApiRequest, ApiRouter
-from api.v1.ticket_schemas import CommentToAdd, FileOut, Moment, NoteToAdd, Number
+from api.v1.ticket_schemas import CommentText, CommentToAdd, EntryId, FileOut, Moment, NoteToAdd, Number
 from portal.dynamo.transaction import Companion
+from portal.errors import NotFound
 from tenants.api_keys.scopes import Scope
+from tenants.tenancy.context import TenantContext
 from tickets.attachments import attachments
 from tickets.data import exporting
-from tickets.desk import commenting, timelines
+from tickets.desk import comment_changes, commenting, timelines
 from tickets.ticket.fields import Status
-from tickets.ticket.stored import ActivityItem
+from tickets.ticket.stored import ActivityItem, SummaryItem
 
 _COMMENT: Final[dict[str, Any]] = {
     "id": "5d1c2b3a4f5e",
@@ -56,6 +58,21 @@ class CommentLetter(ApiModel, json_schema_extra={"example": _LETTER}):
     cc: list[str] = Field(description="addresses that it goes to in copy")
 
 
+class EarlierText(ApiModel):
+    """An earlier text of a comment, until somebody put another in its place."""
+
+    body: str
+    at: Moment = Field(description="until when it was there")
+    by: Author = Field(description="who put another in its place")
+
+
+class Deletion(ApiModel):
+    """Say when a comment was deleted, and by whom."""
+
+    at: Moment
+    by: Author
+
+
 class ActivityEntry(ApiModel, json_schema_extra={"example": _COMMENT}):
     """An entry of a ticket's history: a comment or an internal note with its body, or an event with what it changed."""
 
@@ -70,10 +87,18 @@ class ActivityEntry(ApiModel, json_schema_extra={"example": _COMMENT}):
     verb: str | None = Field(None, description="of events")
     changes: list[ChangedField] | None = Field(None, description="of events")
     files: list[FileOut] | None = Field(None, description="of comments and notes that have some")
+    edited_at: Moment | None = Field(None, description="of comments and notes that were edited, the last time")
+    former_texts: list[EarlierText] | None = Field(
+        None, description="of comments and notes that were edited, oldest first; with the scope notes:read"
+    )
+    deleted: Deletion | None = Field(None, description="of comments and notes that were deleted, whose body is empty")
 
     @classmethod
-    def of(cls, entry: ActivityItem) -> Self:
-        return cls.model_validate(exporting.entry(entry))
+    def of(cls, entry: ActivityItem, *, is_agent: bool = False) -> Self:
+        told = exporting.entry(entry)
+        if not is_agent:
+            told.pop("former_texts", None)
+        return cls.model_validate(told)
 
 
 class ActivityList(ApiModel, json_schema_extra={"example": {"data": [_COMMENT], "next": None}}):
@@ -108,7 +133,7 @@ def list_activity(request: ApiRequest, number: Number, query: Query[ActivityQuer
     Comments, events, and with the scope notes:read internal notes.
     """
     found = timelines.ticket(request.tenant, number, before=query.after)
-    entries = [ActivityEntry.of(entry) for entry in found.activity]
+    entries = [ActivityEntry.of(entry, is_agent=request.tenant.is_agent) for entry in found.activity]
     url = answers.next_url(request, found.earlier)
     return answers.page(ActivityList(data=entries, next=url))
 
@@ -158,3 +183,70 @@ def _added(
         return answers.answer(ActivityEntry.of(item), status=201)
 
     return idempotency.post(request, write, render)
+
+
+# --- change comments of the last minutes ---
+
+
+@router.declare(
+    "PATCH",
+    "/tickets/{ticket_number:number}/comments/{entry}",
+    scope=Scope.COMMENTS_WRITE,
+    answers={200: ActivityEntry},
+)
+def edit_comment(request: ApiRequest, number: Number, entry: EntryId, comment: CommentText) -> HttpResponse:
+    """Give a comment of this key another text, within 15 minutes of adding it."""
+    return _edited(request, number, entry, comment.body, "comment")
+
+
+@router.declare(
+    "DELETE",
+    "/tickets/{ticket_number:number}/comments/{entry}",
+    scope=Scope.COMMENTS_WRITE,
+    answers={200: ActivityEntry},
+)
+def delete_comment(request: ApiRequest, number: Number, entry: EntryId) -> HttpResponse:
+    """Delete a comment of this key, within 15 minutes of adding it. Its entry says who deleted it and when."""
+    return _deleted(request, number, entry, "comment")
+
+
+@router.declare(
+    "PATCH",
+    "/tickets/{ticket_number:number}/notes/{entry}",
+    scope=Scope.NOTES_WRITE,
+    answers={200: ActivityEntry},
+)
+def edit_note(request: ApiRequest, number: Number, entry: EntryId, note: CommentText) -> HttpResponse:
+    """Give an internal note of this key another text, within 15 minutes of adding it."""
+    return _edited(request, number, entry, note.body, "note")
+
+
+@router.declare(
+    "DELETE",
+    "/tickets/{ticket_number:number}/notes/{entry}",
+    scope=Scope.NOTES_WRITE,
+    answers={200: ActivityEntry},
+)
+def delete_note(request: ApiRequest, number: Number, entry: EntryId) -> HttpResponse:
+    """Delete an internal note of this key, within 15 minutes of adding it."""
+    return _deleted(request, number, entry, "note")
+
+
+def _edited(request: ApiRequest, number: int, entry: str, body: str, kind: str) -> HttpResponse:
+    item = comment_changes.edit(request.acting, number, entry, body=body, find=_recent(kind))
+    return answers.answer(ActivityEntry.of(item, is_agent=request.tenant.is_agent))
+
+
+def _deleted(request: ApiRequest, number: int, entry: str, kind: str) -> HttpResponse:
+    item = comment_changes.delete(request.acting, number, entry, find=_recent(kind))
+    return answers.answer(ActivityEntry.of(item))
+
+
+def _recent(kind: str) -> comment_changes.Find:
+    def find(tenant: TenantContext, number: int, entry: str) -> tuple[SummaryItem, ActivityItem]:
+        summary, item = comment_changes.read_recent(tenant, number, entry)
+        if item.kind != kind:
+            raise NotFound(f"There is no such {kind} of the last 15 minutes.")
+        return summary, item
+
+    return find

@@ -33,6 +33,7 @@ from tickets.ticket.fields import (
 from tickets.ticket.stored import FileMap, SummaryItem
 
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2026-11-20T09:30:00.000000Z"])]
+EntryId = Annotated[str, Field(min_length=1, max_length=64, description="the id of an entry of the history")]
 Number = Annotated[int, Field(ge=1, le=10**15 - 1)]
 _StatusAsked = Literal["open", "pending", "resolved", "closed", "unresolved", "any"]
 _DAY: Final = "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
@@ -382,6 +383,12 @@ class NoteToAdd(ApiInput, json_schema_extra={"example": {"body": "The printer is
 
     body: _Body
     files: _Files = Field(default_factory=list)
+
+
+class CommentText(ApiInput, json_schema_extra={"example": {"body": "It works again after a *second* restart."}}):
+    """Another text of a comment or an internal note."""
+
+    body: _Body
 
 
 class TicketNamed(ApiInput):

@@ -15,20 +15,22 @@ from tickets.ticket import stored as tickets
 from tickets.ticket.stored import ActivityItem, SummaryItem
 
 
-def remove(tenant: TenantContext, number: int, file_id: str) -> str:
+def remove(tenant: TenantContext, number: int, file_id: str, *, is_told: bool = True) -> str:
     """Remove a file and return its name: two reads, one transaction, and then content and preview are deleted.
+
+    With `is_told` the history says so.
 
     A crash in between leaves an object that nobody can have; removing the file again deletes it. Raises NotFound, and
     Conflict where others change the comment at the same moment, again and again.
     """
     file = downloads.file_of(tenant, number, file_id)
     if file.state != scanning.REMOVED:
-        findings.note(tenant, file, scanning.REMOVED, lambda transaction: _told(tenant, transaction, file))
+        findings.note(tenant, file, scanning.REMOVED, lambda transaction: _told(tenant, transaction, file, is_told))
     attachments.delete(tenant, file)
     return file.name
 
 
-def _told(tenant: TenantContext, transaction: Transaction, file: FileItem) -> None:
+def _told(tenant: TenantContext, transaction: Transaction, file: FileItem, is_told: bool) -> None:
     """Count the file no more, and tell the history of the ticket."""
     number, size, at = int(file.number or 0), int(file.size), clock.stamp()
     less: list[Any] = [FileUsageItem.file_count.add(-1), FileUsageItem.file_bytes.add(-size)]
@@ -36,7 +38,7 @@ def _told(tenant: TenantContext, transaction: Transaction, file: FileItem) -> No
     pk = tenant.repository.key(tickets.ticket, number)
     of_ticket: list[Any] = [SummaryItem.file_count.add(-1), SummaryItem.file_bytes.add(-size)]
     transaction.update(SummaryItem(pk, tickets.SUMMARY), of_ticket, condition=SummaryItem.pk.exists())
-    if _is_of_note(tenant, number, file):  # of which viewers are told nothing
+    if not is_told or _is_of_note(tenant, number, file):  # of which viewers are told nothing
         return
     transaction.put(
         ActivityItem(

@@ -110,7 +110,7 @@ _WRITTEN: Final = {
 }
 Advance = Callable[[int], object]
 
-_PARTS: Final = ("author", "requester", "resolver")  # of an item: each an id, with a name beside it
+_PARTS: Final = ("author", "requester", "resolver", "deleted_by")  # of an item: each an id, with a name beside it
 CHANGED: Final = {"resolver": "assignee", "requester": "requester"}  # fields of people whose changes the history tells
 _SETS: Final = {"followers": "follower", "muted_by": "muted the ticket"}  # of a summary: ids alone
 LETTER_TO_THEM: Final = "letter as it came, which went to them too"
@@ -146,6 +146,12 @@ def letter_texts_of(raw: Raw) -> dict[str, str | list[str]]:
     return {
         name: str(value["S"]) if "S" in value else [str(one["S"]) for one in value["L"]] for name, value in kept.items()
     }
+
+
+def former_texts_of(raw: Raw) -> list[dict[str, str]]:
+    """Return the earlier texts of a comment that was edited, each with who put another in its place."""
+    told = raw.get("former_texts", {}).get("L", ())
+    return [{name: str(value.get("S", "")) for name, value in one["M"].items()} for one in told]
 
 
 def tags_of(raw: Raw) -> list[str]:
@@ -186,6 +192,7 @@ def letter_to(person: DeskPerson, raw: Raw) -> str:
 def names_in(person: DeskPerson, raw: Raw) -> set[str]:
     """Return by which names an item of a ticket knows the person: entries of its history tell of people by names."""
     found = {_text(raw, f"{name}_name") for name in _PARTS if person.is_who(_text(raw, name))}
+    found |= {one.get("by_name", "") for one in former_texts_of(raw) if person.is_who(one.get("by", ""))}
     for field in CHANGED:
         if person.is_who(_text(raw, f"former_{field}")):
             found |= {one.get("before", "") for one in changes_of(raw) if one["field"] == field}
@@ -214,6 +221,10 @@ def places(person: DeskPerson, names: Collection[str], number: int, raw: Raw) ->
     if person.is_who(_text(raw, "author")):
         yield PersonalPlace(f"author: {_text(raw, 'kind')}", number, sort)
         yield from files_in(number, raw)
+    if person.is_who(_text(raw, "deleted_by")):
+        yield PersonalPlace("deleted a comment", number, sort)
+    if any(person.is_who(one.get("by", "")) for one in former_texts_of(raw)):
+        yield PersonalPlace("edited a comment", number, sort)
     if letter_to(person, raw):
         yield PersonalPlace(LETTER_TO_THEM, number, sort)
     for field, kind in CHANGED.items():
@@ -230,6 +241,7 @@ def places(person: DeskPerson, names: Collection[str], number: int, raw: Raw) ->
     }
     shown = {f"{name}_name": _text(raw, f"{name}_name") for name in others_shown(person, raw)}
     tags = {"tags": ", ".join(tags_of(raw)), "copies of a letter": ", ".join(copied_to(raw))}
+    tags["earlier texts"] = "\n".join(one.get("body", "") for one in former_texts_of(raw))
     tags["names of files"] = ", ".join(file_names_of(raw))
     tags |= {
         f"letter, {name}": text if isinstance(text, str) else "\n".join(text)

@@ -83,7 +83,7 @@ def entry(one: ActivityItem) -> Json:
         changes = [{"field": c.field, "before": c.before, "after": c.after} for c in one.changes]
         said = {"body": one.body} if one.body else {}  # the words of a rating
         return told | {"verb": one.verb, "changes": changes} | said
-    told["body"] = one.body
+    told |= {"body": one.body, **_changes_of_comment(one)}
     if one.delivery:
         told["letter"] = {
             "state": one.delivery,
@@ -92,6 +92,16 @@ def entry(one: ActivityItem) -> Json:
             "cc": list(one.cc or ()),
         }
     return told | {"files": files(one.files)} if one.files else told
+
+
+def _changes_of_comment(one: ActivityItem) -> Json:
+    """Return the earlier texts of a comment that was edited, or who deleted it; nothing of any other."""
+    if one.deleted_at:
+        return {"deleted": {"at": one.deleted_at, "by": person(one.deleted_by or "", one.deleted_by_name or "")}}
+    former = [
+        {"body": text.body, "at": text.at, "by": person(text.by, text.by_name)} for text in one.former_texts or ()
+    ]
+    return {"edited_at": former[-1]["at"], "former_texts": former} if former else {}
 
 
 def files(listed: Iterable[FileMap]) -> list[Json]:

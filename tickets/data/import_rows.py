@@ -320,6 +320,7 @@ class _Reader(RowValues):
 
 
 CHANGES_LIMIT: Final = 20  # fields that one event changes
+FORMER_LIMIT: Final = 1_000  # earlier texts of one comment
 WORDS_LIMIT: Final = 200  # characters of a verb
 _ENTRY_ID: Final = re.compile(r"[0-9a-z]{1,40}\Z")
 _FIELD: Final = re.compile(r"[a-z_]{1,40}\Z")
@@ -462,10 +463,29 @@ class _LineReader(RowValues):
             verb, changes = self._word(value, "verb"), self._changes(what, value.get("changes") or [])
             said = self.text(value.get("body") or "", f"body of {what}")
             return PastEntry(kind, at, *by, verb=verb, changes=changes, body=said, id=entry_id)
-        body = self.text(value.get("body"), f"body of {what}")
-        if not body:
+        body, kept = self.text(value.get("body"), f"body of {what}"), self._kept(what, value)
+        if not body and "deleted_at" not in kept:
             raise Refused(f"has an {what} in which nothing is written")
-        return PastEntry(kind, at, *by, body=body, id=entry_id)
+        return PastEntry(kind, at, *by, body="" if "deleted_at" in kept else body, id=entry_id, kept=kept)
+
+    def _kept(self, what: str, value: dict[str, Any]) -> dict[str, Any]:
+        """Return what a comment keeps of its editing or its deletion, as its item holds it."""
+        if deleted := value.get("deleted"):
+            if not isinstance(deleted, dict):
+                raise Refused(f"has no usable deletion of {what}")
+            by, name = self._person(f"deleter of {what}", deleted.get("by"))
+            at = clock.stamp(self.moment(deleted.get("at"), f"deletion of {what}"))
+            return {"deleted_at": at, "deleted_by": by, "deleted_by_name": name}
+        former = value.get("former_texts") or []
+        if not isinstance(former, list) or len(former) > FORMER_LIMIT or not all(isinstance(f, dict) for f in former):
+            raise Refused(f"has no usable earlier texts of {what}")
+        made = []
+        for text in former:
+            by, name = self._person(f"editor of {what}", text.get("by"))
+            at = clock.stamp(self.moment(text.get("at"), f"edit of {what}"))
+            body = self.text(text.get("body"), f"earlier text of {what}")
+            made.append({"body": body, "at": at, "by": by, "by_name": name})
+        return {"former_texts": made} if made else {}
 
     def _changes(self, what: str, value: Any) -> tuple[tuple[str, str, str], ...]:
         if not isinstance(value, list) or len(value) > CHANGES_LIMIT:

@@ -14,7 +14,7 @@ from typing import Final
 from portal import clock
 from tenants.tenancy.context import TenantContext
 from tickets.data.exporting import WholeTicket
-from tickets.desk import history
+from tickets.desk import comment_changes, history
 from tickets.desk.history import History, PastEntry
 from tickets.ticket.fields import ASSIGNEE, DESCRIPTION, REQUESTER
 from tickets.ticket.stored import ActivityItem
@@ -31,6 +31,7 @@ def as_of(tenant: TenantContext, now: WholeTicket, *, at: str) -> WholeTicket | 
     """
     if now.summary.created_at > at:
         return None
+    now = replace(now, activity=tuple(comment_changes.as_of(one, at) for one in now.activity))
     later = [one for one in reversed(now.activity) if one.at > at]
     if not later:
         return now

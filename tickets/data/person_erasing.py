@@ -31,17 +31,17 @@ from tickets.attachments.stored import listed
 from tickets.data import desk_person
 from tickets.data.desk_person import Advance, Raw
 from tickets.data.person_finding import PersonFound
-from tickets.desk import letter_texts
+from tickets.desk import comment_changes, letter_texts
 from tickets.letters import ledger
 from tickets.requesters import requester_changes
 from tickets.ticket import stored
-from tickets.ticket.stored import ActivityItem, ChangeMap, DetailItem, FileMap, SummaryItem
+from tickets.ticket.stored import ActivityItem, ChangeMap, DetailItem, FileMap, FormerText, SummaryItem
 from tickets.verification.recount import last_number
 
 CHANGED: Final = "Somebody else has just changed this desk. Please try again."
 _MEMBERS: Final = 40  # of one transaction beside the summary
 _BYTES: Final = 3_000_000  # of them; AWS takes 4 MB in one transaction
-_PARTS: Final = ("author", "requester", "resolver")
+_PARTS: Final = ("author", "requester", "resolver", "deleted_by")
 
 # By attribute: a text, the tags, what an entry tells of each field, or as a frozenset the ids that leave a set.
 Values = dict[str, Any]
@@ -132,6 +132,9 @@ def _values(new: NewName, raw: Raw, name: str, *, is_asked: bool) -> Values:
     told = desk_person.changes_of(raw)
     if (changes := [_change(new, name, **one) for one in told]) != told:
         values["changes"] = changes
+    texts = desk_person.former_texts_of(raw)
+    if (new_texts := [_former_text(new, name, one) for one in texts]) != texts:
+        values["former_texts"] = new_texts
     if (letter := _letter(new, raw, name, is_asked=is_asked)) is not None:
         values["letter"] = letter
     return values | (dict(_written(new, raw, name)) if new.texts else {})
@@ -184,6 +187,15 @@ def _change(new: NewName, name: str, field: str, before: str = "", after: str = 
     return {"field": field, **values}
 
 
+def _former_text(new: NewName, name: str, text: dict[str, str]) -> dict[str, str]:
+    """Return an earlier text of a comment with the new name: of whoever edited it, and in the text."""
+    who = {"by": new.pseudonym, "by_name": new.name} if new.person.is_who(text.get("by", "")) else {}
+    said = (
+        {part: new.person.mail.replaced(text.get(part, ""), name) for part in ("body", "by_name")} if new.texts else {}
+    )
+    return text | said | who
+
+
 def _tag(name: str) -> str:
     return name.lower().replace(" ", "-")
 
@@ -195,8 +207,13 @@ def _text(raw: Raw, name: str) -> str:
 def _stored(value: Any) -> Any:
     """Return a value as an attribute takes it."""
     if isinstance(value, list):
-        return [one if isinstance(one, str | FileMap) else ChangeMap(**one) for one in value]  # type: ignore[no-untyped-call]
+        return [one if isinstance(one, str | FileMap) else _map_of(one) for one in value]
     return value
+
+
+def _map_of(value: dict[str, str]) -> Any:
+    make: Any = ChangeMap if "field" in value else FormerText
+    return make(**value)
 
 
 def _typed(value: Any) -> Raw:
@@ -439,8 +456,8 @@ def _erase_some(tenant: TenantContext, number: int, done: Erasure) -> bool:
 
 
 def _as_read(model: Any, raw: Raw) -> Any:
-    """Return the condition that an item is as it was read. Nothing but an erasure, which raises the version, and what
-    becomes of its files changes an entry of the history."""
+    """Return the condition that an item is as it was read. Only an erasure, which raises the version, the editing of a
+    comment, and what becomes of its files change an entry of the history."""
     item = model.from_raw_data(raw)
     if model is SummaryItem:
         return (
@@ -452,4 +469,4 @@ def _as_read(model: Any, raw: Raw) -> Any:
     files = model.files == list(item.files) if item.files else model.files.does_not_exist()
     if model is DetailItem:
         return (DetailItem.description == item.description) & files
-    return (ActivityItem.at == item.at) & files
+    return comment_changes.as_read(item)

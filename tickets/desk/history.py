@@ -26,7 +26,8 @@ class PastEntry:
     """One entry of a timeline. `kind` is comment, note or event; an event has a verb and perhaps changes.
 
     `author` is a user id, "" for somebody without an account. A change is field, text before, text after. The `id` is
-    made where there is none; it is unlike that of other entries of the moment.
+    made where there is none; it is unlike that of other entries of the moment. `kept` are the attributes of its item
+    that tell of a comment's editing or deletion.
     """
 
     kind: str
@@ -37,6 +38,7 @@ class PastEntry:
     verb: str = ""
     changes: tuple[tuple[str, str, str], ...] = ()
     id: str = ""
+    kept: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -168,4 +170,5 @@ def _activity(pk: str, digest: str, position: int, entry: PastEntry) -> Activity
             ChangeMap(field=f, before=b, after=a)  # type: ignore[no-untyped-call]  # PynamoDB leaves it unannotated
             for f, b, a in entry.changes
         ],
+        **entry.kept,
     )

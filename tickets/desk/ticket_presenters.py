@@ -18,7 +18,7 @@ from tenants.tenancy.context import TenantContext
 from tickets.attachments.presenters import FIELD, FileLine
 from tickets.attachments.presenters import lines as file_lines
 from tickets.attachments.scanning import READABLE
-from tickets.desk import changing, letter_texts
+from tickets.desk import changing, comment_changes, letter_texts
 from tickets.desk.changing import EditConflict, Present, TicketState, Wishes
 from tickets.desk.filters import FILTERS
 from tickets.desk.forms import ChangeForm, TicketForm
@@ -163,6 +163,59 @@ def _is_own(tenant: TenantContext, address: str) -> bool:
 
 
 @dataclass(frozen=True)
+class FormerLine:
+    """An earlier text of a comment, and who put another in its place."""
+
+    body: str
+    at: datetime
+    by_name: str
+
+
+@dataclass(frozen=True)
+class CommentState:
+    """Say what became of a comment: its last edit with the earlier texts for those who may read them, or its deletion.
+
+    `edit_url` and `delete_url` are "" where this person may not.
+    """
+
+    edited: FormerLine | None = None
+    former: tuple[FormerLine, ...] = ()
+    deleted_at: datetime | None = None
+    deleted_by: str = ""
+    edit_url: str = ""
+    delete_url: str = ""
+
+
+AS_WRITTEN = CommentState()
+
+
+def comment_state(item: ActivityItem, tenant: TenantContext | None) -> CommentState:
+    """Return what became of a comment, as `tenant` may know it; without one nothing can be done about it."""
+    of: dict[str, Any] = item.attribute_values  # attributes are descriptors, and a page reads hundreds of them
+    if of["kind"] == "event":
+        return AS_WRITTEN
+    if deleted_at := of.get("deleted_at"):
+        return CommentState(deleted_at=clock.parse(deleted_at), deleted_by=of.get("deleted_by_name") or "")
+    may_change = tenant is not None and comment_changes.may_change(tenant, item)
+    lines = tuple(FormerLine(one.body, clock.parse(one.at), one.by_name) for one in of.get("former_texts") or ())
+    if not lines and not may_change:
+        return AS_WRITTEN
+    return CommentState(
+        edited=lines[-1] if lines else None,
+        former=lines if tenant is not None and tenant.is_agent else (),
+        edit_url=address(item, "edit") if may_change else "",
+        delete_url=address(item, "delete") if may_change else "",
+    )
+
+
+def address(item: ActivityItem, what: str) -> str:
+    """Return the address at which something is done about a comment."""
+    owner = stored.owner_of(item.pk)
+    number = owner[1] if owner else 0
+    return reverse(f"tickets:comment_{what}", args=[number, stored.entry_reference(item.sk)])
+
+
+@dataclass(frozen=True)
 class TimelineEntry:
     """One entry of a ticket's history.
 
@@ -180,9 +233,11 @@ class TimelineEntry:
     files: list[FileLine]
     letter: dict[str, Any] | None = None
     is_plain: bool = False
+    state: CommentState = AS_WRITTEN
 
 
-def timeline_entry(item: ActivityItem, *, is_agent: bool = False) -> TimelineEntry:
+def timeline_entry(item: ActivityItem, tenant: TenantContext | None = None) -> TimelineEntry:
+    """Return an entry as `tenant` sees it; without one, as somebody who can do nothing about it."""
     of: dict[str, Any] = item.attribute_values  # attributes are descriptors, and a page reads hundreds of them
     changes = [
         {"label": LABELS.get(c.field, c.field.capitalize()), "before": c.before, "after": c.after}
@@ -199,8 +254,11 @@ def timeline_entry(item: ActivityItem, *, is_agent: bool = False) -> TimelineEnt
         changes=changes,
         delivery=delivery_line(item) if of.get("delivery") else None,
         files=file_lines(owner[1], of["files"]) if owner else [],
-        letter=letter_line(of["letter"], is_agent=is_agent, author=of["author"]) if of.get("letter") else None,
+        letter=letter_line(of["letter"], is_agent=bool(tenant and tenant.is_agent), author=of["author"])
+        if of.get("letter")
+        else None,
         is_plain=of["kind"] == "event" or bool(of.get("letter")) or stored.is_requester(of["author"]),
+        state=comment_state(item, tenant),
     )
 
 
@@ -231,7 +289,7 @@ def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: boo
     return {
         "ticket": listed(tenant, summary, description=stored.description),
         "tag_links": [{"name": tag, "url": queue_url(status="any", tag=tag)} for tag in summary.tags],
-        "activity": [timeline_entry(a, is_agent=tenant.is_agent) for a in stored.activity],
+        "activity": [timeline_entry(a, tenant) for a in stored.activity],
         "earlier_url": f"{here}?before={stored.earlier}" if stored.earlier else None,
         "latest_url": None if is_latest else here,
         **(_seen(tenant, summary, stored.activity[-1].at if stored.activity else "") if is_latest else {}),
@@ -275,7 +333,7 @@ def news(tenant: TenantContext, summary: SummaryItem, entries: list[ActivityItem
     """Return what an open page is shown of what came after the moment `seen`."""
     later = {
         "ticket": listed(tenant, summary),
-        "news": [timeline_entry(entry, is_agent=tenant.is_agent) for entry in entries],
+        "news": [timeline_entry(entry, tenant) for entry in entries],
         "is_updated": True,
         "can_write": tenant.is_agent,
     }

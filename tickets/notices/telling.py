@@ -81,8 +81,8 @@ def person_of(group: str) -> str:
 
 
 def may_read(person: Member, entry: ActivityItem) -> bool:
-    """Tell whether a member's role lets them read an entry."""
-    return entry.kind != "note" or person.role.at_least(Role.AGENT)
+    """Tell whether a member's role lets them read an entry; a deleted one says nothing."""
+    return not entry.deleted_at and (entry.kind != "note" or person.role.at_least(Role.AGENT))
 
 
 def _group(tenant: TenantContext, person: Member) -> RowGroup:
@@ -93,8 +93,8 @@ def _notices(tenant: TenantContext, kind: str, data: Any) -> Iterator[tuple[Memb
     number = int(data["number"])
     if kind == ticket_events.ASSIGNED.name:
         yield from _assigned(tenant, number, to=data["after"]["id"], by=data["by"]["id"])
-    elif kind == ticket_events.ENTERED.name:
-        yield from _entered(tenant, number, data["entry"], by=data["by"])
+    elif kind in (ticket_events.ENTERED.name, ticket_events.EDITED_ENTRY.name):
+        yield from _entered(tenant, number, data["entry"], by=data["by"], edited=data.get("times", 0))
 
 
 def _assigned(tenant: TenantContext, number: int, *, to: str, by: str) -> Iterator[tuple[Member, TicketNotice]]:
@@ -106,14 +106,21 @@ def _assigned(tenant: TenantContext, number: int, *, to: str, by: str) -> Iterat
             yield person, TicketNotice(MailKind.ASSIGNED, number)
 
 
-def _entered(tenant: TenantContext, number: int, entry: str, *, by: str) -> Iterator[tuple[Member, TicketNotice]]:
+def _entered(
+    tenant: TenantContext, number: int, entry: str, *, by: str, edited: int = 0
+) -> Iterator[tuple[Member, TicketNotice]]:
+    """Yield whom a new entry concerns, or of one that was `edited` for the nth time those whom it mentions since."""
     summary, found = _ticket(tenant, number, entry)
-    if summary is None or found is None:
+    if summary is None or found is None or found.deleted_at:
         return
     listeners, of_all = summary.listeners, MailKind.RATED if found.kind == EVENT else MailKind.ENTERED
     if found.kind != EVENT and fields.mentions(found.body):
         people = members.members_of(tenant.repository, consistent=True)
         named = {person.id for person in mentioned(found.body, people)}
+        if edited:
+            before = [*(found.former_texts or ())][edited - 1 : edited]
+            named -= {person.id for text in before for person in mentioned(text.body, people)}
+            listeners = set()
     else:
         people, named = members.members_with(tenant.repository, listeners - {by}), set()
     for person in people:

@@ -67,8 +67,9 @@ def opening(ticket: TicketTimeline) -> PublicEntry:
 
 
 def public(entry: ActivityItem | None) -> PublicEntry | None:
-    """Return a comment as people outside may read it; None for an internal note, an event, and for nothing."""
-    if entry is None or entry.kind != COMMENT:
+    """Return a comment as people outside may read it; None for an internal note, an event, a deleted comment, and for
+    nothing."""
+    if entry is None or entry.kind != COMMENT or entry.deleted_at:
         return None
     return PublicEntry(entry.sk, entry.at, entry.author, _outside_name(entry), entry.body, _files(entry.files or ()))
 

@@ -157,6 +157,10 @@ def _files_listed(values: Iterable[Raw]) -> bool:
     return all(is_file_id(one["M"]["id"]["S"]) and one["M"]["state"]["S"] in FILE_STATES for one in values)
 
 
+def _former_texts(values: Iterable[Raw]) -> bool:
+    return all(isinstance(one["M"]["body"]["S"], str) and row_forms.moment(one["M"]["at"]["S"]) for one in values)
+
+
 def _forms() -> tuple[RowForm, ...]:
     of_request: dict[str, Check] = {"request": all_keys.part, "files": _files_listed}
     summary: dict[str, Check] = {
@@ -175,7 +179,8 @@ def _forms() -> tuple[RowForm, ...]:
         "delivery": row_forms.one_of(HELD, SENT, BOUNCED, COMPLAINED),
         "cc": row_forms.texts,
         **row_forms.moments("at"),
-        **row_forms.moments_if_any("delivery_at"),
+        **row_forms.moments_if_any("delivery_at", "deleted_at"),
+        "former_texts": _former_texts,
         **of_request,
     }
     needs = ("comment_count", "version", "tags", "resolver", "resolver_name")  # lists take them as they are stored

@@ -86,6 +86,7 @@ _ACTIVITY: Final = "ACTIVITY"
 _RAISED: Final = "RAISED"
 _REQUESTER: Final = "REQUESTER"
 _OUTSIDE: Final = re.compile(r"rq_[0-9a-f]{32}\Z")
+_MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z\Z")
 ACTIVITY_PREFIX: Final = all_keys.beginning(_ACTIVITY)
 
 
@@ -120,6 +121,19 @@ def activity(at: str, entry_id: str) -> str:
 def activity_from(at: str) -> str:
     """Return the sort key before those of all entries of this moment and later, and after all earlier ones."""
     return all_keys.joined(_ACTIVITY, at)
+
+
+def entry_reference(activity_key: str) -> str:
+    """Return what addresses call an entry: its moment and its id, from which `of_reference` forms the key again."""
+    return "~".join(all_keys.split(activity_key)[1:])
+
+
+def of_reference(reference: str) -> str:
+    """Return the sort key of the entry that an address names. Raises ValueError for what names none."""
+    at, _, entry = reference.partition("~")
+    if not _MOMENT.match(at):
+        raise ValueError("this is no moment of an entry")
+    return activity(at, entry)
 
 
 def entry_id(activity_key: str) -> str:
@@ -356,6 +370,15 @@ class ChangeMap(MapAttribute[str, str]):
     after = UnicodeAttribute(default="")
 
 
+class FormerText(MapAttribute[str, str]):
+    """An earlier text of a comment, which stood until `at`, when `by` put another in its place."""
+
+    body = UnicodeAttribute(default="")
+    at = UnicodeAttribute()
+    by = UnicodeAttribute(default="")
+    by_name = UnicodeAttribute(default="")
+
+
 class ActivityItem(Item):
     """An entry of a ticket's history: `kind` is comment, note (internal) or event (a change of fields).
 
@@ -368,6 +391,9 @@ class ActivityItem(Item):
     are missing in events of before they were kept.
 
     `letter` is what a comment that came by mail keeps of its letter; see tickets/desk/letter_texts.py.
+
+    `former_texts` are what a comment or note said before it was edited, oldest first. One that was deleted keeps no
+    text, former ones and files neither: only who deleted it and when.
     """
 
     table = TICKETS
@@ -392,6 +418,10 @@ class ActivityItem(Item):
     former_description = UnicodeAttribute(null=True)
     files: ListAttribute[FileMap] = ListAttribute(of=FileMap, null=True)
     letter: MapAttribute[str, Any] = MapAttribute(null=True)  # type: ignore[no-untyped-call]  # unannotated in PynamoDB
+    former_texts: ListAttribute[FormerText] = ListAttribute(of=FormerText, null=True)
+    deleted_at = UnicodeAttribute(null=True)
+    deleted_by = UnicodeAttribute(null=True)
+    deleted_by_name = UnicodeAttribute(null=True)
 
 
 # What a Query of one ticket gives.

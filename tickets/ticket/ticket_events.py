@@ -13,6 +13,7 @@ from typing import Any, Final
 from delivery.outbox.event_types import Event, EventField, EventType, declare_event
 from tenants.tenancy.context import TenantContext
 from tickets.ticket.fields import ASSIGNEE, BY_NAME, DESCRIPTION, EDITED, FIELDS, OPTIONAL, RATING, STATUS, Values
+from tickets.ticket.stored import ActivityItem, entry_id
 
 Json = dict[str, Any]
 
@@ -91,6 +92,16 @@ COMMENTED: Final = declare_event(
 NOTE_ADDED: Final = declare_event(
     EventType("ticket.note_added", 1, "Somebody added an internal note.", (_NUMBER, _BODY, _AT, _BY))
 )
+_ENTRY: Final = EventField("entry", "text", "the id of the entry, as in the API", "5d1c2b3a4f5e")
+_WRITTEN_AT: Final = EventField("at", "moment", "when it was written first", "2026-11-20T09:30:00.000000Z")
+_NEW_BODY: Final = EventField("body", "text", "what it says now, in Markdown", "It works again after a **restart**.")
+_EDITED_NOW: Final = (_NUMBER, _ENTRY, _NEW_BODY, _WRITTEN_AT, _BY)
+_DELETED: Final = (_NUMBER, _ENTRY, _WRITTEN_AT, _BY)
+
+COMMENT_EDITED: Final = declare_event(EventType("ticket.comment_edited", 1, "A comment was edited.", _EDITED_NOW))
+NOTE_EDITED: Final = declare_event(EventType("ticket.note_edited", 1, "An internal note was edited.", _EDITED_NOW))
+COMMENT_DELETED: Final = declare_event(EventType("ticket.comment_deleted", 1, "A comment was deleted.", _DELETED))
+NOTE_DELETED: Final = declare_event(EventType("ticket.note_deleted", 1, "An internal note was deleted.", _DELETED))
 
 REPLY: Final = "reply"  # the destination of comments that go to somebody outside as letters
 PREVIEW: Final = "preview"  # makes the small pictures of the files of an entry
@@ -103,6 +114,14 @@ ENTERED: Final = EventType(
     1,
     "An entry was added to a ticket's history.",
     (_NUMBER, EventField("entry", "text", "the sort key of the entry", ""), EventField("by", "text", "an id", "")),
+)
+
+# Of a comment or note that mentions people since it was edited. Nobody subscribes to it, and it has no text.
+EDITED_ENTRY: Final = EventType(
+    "ticket.entry_edited",
+    1,
+    "An entry of a ticket's history was edited.",
+    (*ENTERED.fields, EventField("times", "number", "how often it was edited by then", 1)),
 )
 
 # A letter with a link, for which a requester asks. Nobody subscribes to it.
@@ -139,6 +158,28 @@ def commented(tenant: TenantContext, number: int, *, kind: str, body: str, at: s
 def entered(tenant: TenantContext, number: int, *, entry: str, version: int, to: tuple[str, ...]) -> Event:
     """Tell destinations of our own of a comment or note, by the sort key of its entry. Without any it is not stored."""
     return Event(ENTERED, {"number": number, "entry": entry, "by": tenant.user_id}, version, to)
+
+
+def edited(tenant: TenantContext, number: int, *, entry: str, version: int, times: int) -> Event:
+    """Tell those who decide which members hear of it that a comment or note has another text, for the nth time."""
+    return Event(
+        EDITED_ENTRY, {"number": number, "entry": entry, "by": tenant.user_id, "times": times}, version, (NOTICE,)
+    )
+
+
+def comment_edited(tenant: TenantContext, number: int, *, entry: ActivityItem, body: str, version: int) -> Event:
+    """Tell that a comment or an internal note has this text now."""
+    kind = NOTE_EDITED if entry.kind == "note" else COMMENT_EDITED
+    return Event(kind, _of_entry(tenant, number, entry) | {"body": body}, version)
+
+
+def comment_deleted(tenant: TenantContext, number: int, *, entry: ActivityItem, version: int) -> Event:
+    """Tell that a comment or an internal note was deleted."""
+    return Event(NOTE_DELETED if entry.kind == "note" else COMMENT_DELETED, _of_entry(tenant, number, entry), version)
+
+
+def _of_entry(tenant: TenantContext, number: int, entry: ActivityItem) -> Json:
+    return {"number": number, "entry": entry_id(entry.sk), "at": entry.at, "by": _me(tenant)}
 
 
 def link_asked(number: int, *, person: str, link: str) -> Event:

@@ -17,7 +17,7 @@ from portal.dynamo.client import fan_out
 from portal.dynamo.store import Item
 from portal.errors import Invalid
 from tenants.tenancy.context import TenantContext
-from tickets.desk import timelines
+from tickets.desk import comment_changes, timelines
 from tickets.ticket import fields, stored
 from tickets.ticket.fields import ASSIGNEE, BY_NAME, FIELDS, REQUESTER, TITLE, Status, TicketField, Values
 from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, CounterItem, SummaryItem
@@ -104,7 +104,7 @@ def read(tenant: TenantContext, number: int, at: str) -> ThenAndNow:
     later = clock.stamp(clock.parse(at), offset=1)
     reads: list[Callable[[], Any]] = [partial(of, tenant, number, later) for of in (_newer, _until)]
     newer, until = fan_out(reads)
-    return replace(_then_and_now(number, newer, at), until=tuple(until))
+    return replace(_then_and_now(number, newer, at), until=tuple(comment_changes.as_of(entry, at) for entry in until))
 
 
 def _then_and_now(number: int, newer: Sequence[Item], at: str) -> ThenAndNow:

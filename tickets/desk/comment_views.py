@@ -1,0 +1,123 @@
+"""Let people edit and delete comments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+
+from portal.errors import Conflict, Invalid, NotFound
+from portal.web.access import get_or_post, member
+from tenants.tenancy.request import TenantRequest
+from tenants.tenancy.roles import Role
+from tickets.desk import comment_changes
+from tickets.desk.comment_changes import TooLate
+from tickets.desk.forms import WrittenField
+from tickets.letters import ledger
+from tickets.ticket import fields, stored
+from tickets.ticket.stored import HELD, ActivityItem
+
+
+class CommentTextForm(forms.Form):
+    """The text of a comment that exists, on the mark of the text that its author saw."""
+
+    body = WrittenField(
+        fields.comment,
+        limit=fields.COMMENT_LIMIT,
+        label="Text",
+        error_messages={"required": "Write something, or delete the comment."},
+        widget=forms.Textarea(attrs={"rows": 10}),
+        help_text="You can use Markdown.",
+    )
+    seen = forms.CharField(max_length=32, widget=forms.HiddenInput)
+
+
+@member(Role.AGENT)
+@get_or_post
+def edit(request: TenantRequest, number: int, entry: str) -> HttpResponse:
+    """Edit a comment or an internal note."""
+    sort = sort_of(entry)
+    _, item = comment_changes.read(request.tenant, number, sort)
+    form, status = CommentTextForm(request.POST or None, initial=_initial(item)), 200
+    if item.files:
+        body_field: Any = form.fields["body"]
+        body_field.required, body_field.stored = False, lambda text: fields.comment(text) if text.strip() else ""
+    if not (request.method == "POST" or comment_changes.may_change(request.tenant, item)):
+        raise TooLate
+    if request.method == "POST" and form.is_valid():
+        body, seen = form.cleaned_data["body"], form.cleaned_data["seen"]
+        try:
+            comment_changes.edit(request.tenant, number, sort, body=body, seen=seen)
+        except (Invalid, Conflict) as error:
+            status = error.status if isinstance(error, Conflict) else 422
+            form.add_error("body", error.message)
+            _, item = comment_changes.read(request.tenant, number, sort)
+        else:
+            messages.success(request, f"The {_word(item)} is changed.")
+            return redirect(_address(number, item))
+    if form.errors and status == 200:
+        status = 422
+    return render(request, "tickets/comment_edit.html", _context(number, item) | {"form": form}, status=status)
+
+
+@member(Role.AGENT)
+@get_or_post
+def delete(request: TenantRequest, number: int, entry: str) -> HttpResponse:
+    """Ask whether a comment or an internal note is to be deleted, and delete it."""
+    sort = sort_of(entry)
+    _, item = comment_changes.read(request.tenant, number, sort)
+    if request.method == "POST":
+        if item.letter and comment_changes.may_change(request.tenant, item):
+            letter: dict[str, Any] = item.letter.attribute_values
+            if digest := letter.get("digest"):
+                ledger.forget_original(request.tenant.repository, digest)
+        comment_changes.delete(request.tenant, number, sort)
+        messages.success(request, f"The {_word(item)} is deleted.")
+        return redirect(_address(number, item))
+    if not comment_changes.may_change(request.tenant, item):
+        raise TooLate
+    return render(request, "tickets/comment_delete.html", _context(number, item))
+
+
+def sort_of(reference: str) -> str:
+    """Return the sort key of the comment that an address names. Raises NotFound."""
+    try:
+        return stored.of_reference(reference)
+    except ValueError as error:
+        raise NotFound("There is no such comment.") from error
+
+
+def _initial(item: ActivityItem) -> dict[str, str]:
+    return {"body": item.body, "seen": comment_changes.mark_of(item)}
+
+
+def _word(item: ActivityItem) -> str:
+    return "note" if item.kind == "note" else "comment"
+
+
+def _context(number: int, item: ActivityItem) -> dict[str, object]:
+    return {
+        "number": number,
+        "what": _word(item),
+        "now": item.body,
+        "author_name": item.author_name,
+        "warning": _letter_warning(item),
+        "files": len(item.files or ()),
+    }
+
+
+def _address(number: int, item: ActivityItem) -> str:
+    return f"{reverse('tickets:ticket', args=[number])}#entry-{stored.entry_id(item.sk)}"
+
+
+def _letter_warning(item: ActivityItem) -> str:
+    """Say what becomes of the letter that a comment was sent as, "" for one that was not."""
+    if not item.delivery:
+        return ""
+    if item.delivery == HELD:
+        return "This reply has not left as a letter yet. What you do now may still reach it, but need not."
+    return "This reply has left as a letter. A letter cannot be unsent: the requester keeps it as it was."
