@@ -95,6 +95,7 @@ _letter_pages = [
 _search_pages = [
     path("", search_views.search, name="search"),
     path("suggest/", search_views.suggest, name="suggest"),
+    path("commands/", search_views.commands, name="commands"),
 ]
 
 _person_pages = [

@@ -1,5 +1,6 @@
 // The box in the header: what is found while somebody types. It is a form without a script; here it becomes a combobox
 // whose list the server writes. What was asked before is given up, so an old answer never replaces a newer one.
+// Ctrl+K makes it the command palette: then it offers first what the page can do and where one can go.
 
 const REST = 200; // milliseconds without a key, after which it is asked
 const LONGEST = 200; // characters that are looked for while somebody types; more are somebody's log, pasted
@@ -8,6 +9,10 @@ const WARM = 60_000; // milliseconds for which the server needs no other hint th
 let asking = null;
 let resting = 0;
 let warmed = -WARM;
+let commands = null; // of the palette, null where the box only searches
+let places = null; // the answer with the pages, views and desks that the palette leads to
+let from = null; // the element that had focus before the palette
+let sought = ""; // the text in the box before it
 
 const box = () => document.getElementById("search-box");
 const panel = () => document.getElementById("search-panel");
@@ -27,6 +32,152 @@ function equip(input) {
   input.setAttribute("aria-expanded", "false");
 }
 
+// --- the command palette ---
+
+const SHOWN = 12; // commands at a time
+const COMMANDS = "button[type=submit], button[aria-haspopup], a.button, summary, select[data-autosubmit] option:not(:checked)";
+const folded = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
+const tidy = (text) => text.replace(/\s+/g, " ").trim();
+
+function label(element) {
+  const as = element.closest("[data-commands-as]")?.dataset.commandsAs;
+  const own = tidy(element.getAttribute("aria-label") || element.innerText || element.textContent);
+  return as && own ? `${as}: ${own}` : own;
+}
+
+/** What the page offers by buttons now, and the links of the header: a button that is added is a command by itself. */
+function collect() {
+  const found = new Map();
+  const add = (element, group) => {
+    const shown = element.tagName === "OPTION" ? element.closest("select") : element;
+    if (!shown.checkVisibility() || element.disabled || element.matches("[data-inert], [aria-disabled=true], [data-no-command]") || element.closest("[data-no-command]")) return;
+    const text = label(element);
+    if (text && !found.has(text)) found.set(text, { text, group, element });
+  };
+  for (const element of document.querySelectorAll("#main :is(" + COMMANDS + ")")) add(element, "On this page");
+  for (const link of document.querySelectorAll("nav a[href], #user-menu .option")) {
+    const text = tidy(link.textContent);
+    const group = link.matches("nav a") ? "Go to" : "Account";
+    if (text && !found.has(text) && !link.closest("#main")) found.set(text, { text, group, element: link });
+  }
+  return [...found.values()];
+}
+
+function fits(command, words) {
+  const own = folded(`${command.text} ${command.note || ""}`).split(/[^\p{L}\p{N}]+/u);
+  return words.every((word) => own.some((one) => one.startsWith(word)));
+}
+
+/** The first of each group where nothing is typed, else all that have words that begin so. */
+function offerCommands(text) {
+  const place = list().querySelector("[data-commands]");
+  place.replaceChildren();
+  const words = folded(text).split(/[^\p{L}\p{N}]+/u).filter(Boolean);
+  if (!commands || text && !words.length) return;
+  const groups = new Map();
+  let count = 0;
+  for (const command of commands) {
+    if (!fits(command, words) || count >= SHOWN && words.length) continue;
+    if (!groups.has(command.group)) groups.set(command.group, []);
+    if (!words.length && groups.get(command.group).length >= SHOWN / 2) continue;
+    groups.get(command.group).push(command);
+    count += 1;
+  }
+  for (const [name, members] of groups) {
+    const group = document.createElement("div");
+    group.setAttribute("role", "group");
+    group.setAttribute("aria-label", name);
+    const heading = document.createElement("p");
+    heading.className = "search-kind";
+    heading.setAttribute("role", "presentation");
+    heading.textContent = name;
+    group.append(heading, ...members.map((command, n) => commandOption(command, `${name}-${n}`.replace(/\W+/g, "-"))));
+    place.append(group);
+  }
+  choose(options()[0]);
+}
+
+function commandOption(command, id) {
+  const option = document.createElement("div");
+  option.className = "option";
+  option.id = `command-${id.toLowerCase()}`;
+  option.setAttribute("role", "option");
+  option.setAttribute("aria-selected", "false");
+  const text = document.createElement("bdi");
+  text.textContent = command.text;
+  option.append(text);
+  if (command.note) {
+    const note = document.createElement("span");
+    note.className = "option-note";
+    note.textContent = command.note;
+    option.append(note);
+  }
+  option.addEventListener("click", () => run(command));
+  return option;
+}
+
+function run({ text, element: collected, href }) {
+  close();
+  if (href) {
+    location.assign(href);
+    return;
+  }
+  // An answer that arrived meanwhile may have replaced this part of the page.
+  const element = collected.isConnected ? collected : collect().find((one) => one.text === text)?.element;
+  if (!element) return;
+  if (element.tagName === "OPTION") {
+    const select = element.closest("select");
+    select.value = element.value;
+    select.form.requestSubmit();
+    return;
+  }
+  box().blur();
+  if (element.matches("summary")) element.focus();
+  element.click();
+}
+
+/** The pages of the desk, the views and the desks: asked for once for each page. */
+async function learn() {
+  places ??= fetch(box().dataset.commands, { headers: { Accept: "text/html" } }).then((answer) => (answer.ok ? answer.text() : Promise.reject(answer.status)));
+  try {
+    const page = new DOMParser().parseFromString(await places, "text/html");
+    for (const link of page.querySelectorAll("[data-command]")) {
+      commands?.push({ text: tidy(link.textContent), group: link.dataset.command, note: link.dataset.note, href: link.getAttribute("href") });
+    }
+    if (commands) offerCommands(typed());
+  } catch {
+    places = null; // out of reach now: the page's own commands are there, and the next time it is asked again
+  }
+}
+
+function openPalette() {
+  from = document.activeElement === box() ? from : document.activeElement;
+  if (!commands) sought = box().value;
+  commands = collect();
+  box().value = "";
+  box().placeholder = "Command or search";
+  box().focus();
+  changed();
+  learn();
+}
+
+function closePalette() {
+  if (!commands) return;
+  commands = null;
+  list().querySelector("[data-commands]").replaceChildren();
+  box().placeholder = "Search";
+  box().value = sought;
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey || event.isComposing || !box()) return;
+  event.preventDefault(); // browsers have their own search on it
+  event.stopPropagation();
+  if (!document.querySelector("dialog[open]")) openPalette();
+}, true);
+
+// --- what is found while somebody types ---
+
 function forget() {
   clearTimeout(resting);
   asking?.abort();
@@ -38,6 +189,7 @@ function close() {
   choose(null);
   panel().hidden = true;
   box().setAttribute("aria-expanded", "false");
+  closePalette();
 }
 
 function open() {
@@ -66,7 +218,7 @@ function offerSearches(text) {
   const here = document.querySelector("[data-search-scope]");
   for (const option of list().querySelectorAll("[data-searches]")) {
     const scoped = option.dataset.searches === "here";
-    option.hidden = scoped && !here;
+    option.hidden = !text || scoped && !here;
     if (option.hidden) continue;
     const address = new URL(scoped ? here.href : box().form.action);
     // As the form would, but without the filters of a page of results: the other option keeps them.
@@ -101,9 +253,9 @@ async function ask(text) {
 
 function show(found) {
   const place = list().querySelector("[data-suggested]");
-  const kept = active()?.href;
+  const kept = active();
   place.replaceChildren(...(found ? found.childNodes : []));
-  choose(options().find((option) => option.href === kept) || null);
+  choose(options().find((option) => option === kept || option.href && option.href === kept?.href) || null);
   const count = place.querySelectorAll("[role=option]").length;
   const region = document.getElementById("announce");
   if (region && isOpen()) region.textContent = count === 1 ? "1 suggestion" : `${count || "No"} suggestions`;
@@ -112,14 +264,15 @@ function show(found) {
 function changed() {
   forget();
   const text = typed();
-  if (!text) {
+  offerCommands(text);
+  if (!text && !commands) {
     close();
     list().querySelector("[data-suggested]").replaceChildren();
     return;
   }
   offerSearches(text);
   open();
-  if (text.length > LONGEST) show(null);
+  if (!text || text.length > LONGEST) show(null);
   else resting = setTimeout(() => ask(text), REST);
 }
 
@@ -160,9 +313,10 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     if (!isOpen()) return;
     event.stopPropagation();
+    if (commands) from?.focus?.();
     close();
   } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
-    if (!typed()) return;
+    if (!typed() && !isOpen()) return;
     event.preventDefault();
     if (isOpen()) move(event.key === "ArrowDown" ? 1 : -1);
     else changed();
@@ -175,7 +329,9 @@ document.addEventListener("keydown", (event) => {
 }, true);
 
 document.addEventListener("submit", (event) => {
-  if (event.target.id === "search-form") close();
+  if (event.target.id !== "search-form") return;
+  sought = box().value; // is sent
+  close();
 });
 
 // A page that comes back from the history cache has its list as it was left.

@@ -121,6 +121,73 @@ def test_a_page_with_filters_offers_the_whole_desk_first_and_its_own_list_second
         assert asked == {"q": "printer", "order": "newest"} | ({"status": status} if status else {})
 
 
+# --- the command palette ---
+
+
+def open_palette(page: Page, text: str = "") -> None:
+    page.wait_for_load_state()
+    press(page, "Control+k")
+    expect(page.locator("#search-options [role=option]").first).to_be_visible()
+    page.keyboard.insert_text(text)
+
+
+def test_the_palette_does_what_the_page_offers_by_a_button_and_by_a_select(page: Page) -> None:
+    page.goto("/tickets/4/")
+    for typed, command, where, shown in (
+        ("clos", "Status: Closed", ".status-choice [aria-pressed=true]", "Closed"),
+        ("prio urg", "Priority: Urgent", ".ticket-facts .priority", "Urgent"),
+        ("to me", "Assign to me", ".prop-now .person", re.compile("Bob Example")),
+    ):
+        open_palette(page, typed)
+        expect(page.locator("#search-options [aria-selected=true]")).to_have_text(command)
+        press(page, "Enter")
+        expect(page.locator("#search-panel")).to_be_hidden()
+        expect(page.locator(where)).to_have_text(shown)
+        expect(page.locator("#search-box")).to_have_value("")
+
+
+def test_the_palette_acts_on_the_selected_tickets_of_a_list(page: Page) -> None:
+    press(page, "j", "x", "j", "x")
+    open_palette(page, "move closed")
+    press(page, "Enter")
+    expect(page.locator("#messages")).to_contain_text("2 tickets are now closed.")
+
+
+def test_the_palette_leads_to_tickets_people_pages_and_other_desks(page: Page, person: NewPage) -> None:
+    open_palette(page, "invoice")
+    expect(page.locator(TICKETS)).to_have_count(1)
+    press(page, "ArrowUp", "ArrowUp", "Enter") if page.locator("[aria-selected=true]").count() else press(
+        page, "ArrowUp", "Enter"
+    )
+    expect(page.get_by_role("heading", level=1)).to_have_text("Invoice cannot be opened")
+    alice = person("alice", "acme")
+    for typed, note, place in (("audit", "Security", "/acme/desk/audit/"), ("globex", "globex", "/globex/tickets/")):
+        alice.goto("/acme/tickets/")
+        open_palette(alice, typed)
+        expect(alice.locator("#search-options [aria-selected=true] .option-note")).to_have_text(note)
+        press(alice, "Enter")
+        is_at(alice, place)
+
+
+def test_the_palette_opens_from_a_text_box_and_gives_focus_back_with_what_was_typed(page: Page) -> None:
+    page.goto("/tickets/4/")
+    page.locator("#id_body").fill("Half a sen")
+    open_palette(page)
+    press(page, "Escape")
+    expect(page.locator("#id_body")).to_be_focused()
+    page.keyboard.type("tence")
+    expect(page.locator("#id_body")).to_have_value("Half a sentence")
+    page.keyboard.press("/")
+    expect(page.locator("#id_body")).to_have_value("Half a sentence/")
+
+
+def test_the_palette_offers_what_the_page_has_where_the_server_cannot_be_reached(page: Page, witness: Witness) -> None:
+    witness.accepts_console("Failed to load resource")
+    page.route("**/search/commands/", lambda route: route.abort())
+    open_palette(page, "queue")
+    expect(page.locator("#search-options [aria-selected=true]")).to_have_text("Queue")
+
+
 def test_esc_closes_the_list_and_leaves_the_box_when_it_is_pressed_again(page: Page) -> None:
     box, panel = page.locator("#search-box"), page.locator("#search-panel")
     type_into_box(page, "print")
@@ -272,6 +339,9 @@ def test_each_state_of_the_search_can_be_read_by_everybody(page: Page, witness: 
     expect(page.locator(TICKETS)).to_have_count(4)
     press(page, "ArrowDown", "ArrowDown", "ArrowDown")
     found += audit(page, "typing", ".topbar")
+    press(page, "Escape", "Escape")
+    open_palette(page)
+    found += audit(page, "palette", ".topbar")
     for name, query in {
         "waiting": "",
         "found": "q=toner+printer+the",

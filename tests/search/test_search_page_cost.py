@@ -53,3 +53,8 @@ def test_typing_takes_two_trips_beside_identity_once_the_box_has_had_focus_else_
     bill = spent(bob, "/search/suggest/?q=tick")
     assert bill.trips == 1 + 2
     assert bill.read_units <= IDENTITY + 12
+
+
+def test_the_palette_takes_one_trip_beside_identity(bob: Browser) -> None:
+    bill = spent(bob, "/search/commands/")
+    assert (bill.trips, bill.read_units) == (2, IDENTITY + 0.5)

@@ -16,7 +16,9 @@ from portal.load import measurement, tenant_limiter
 from portal.load.measurement import NoiseTally
 from portal.load.tenant_limiter import TooHeavy
 from portal.streams import watermark
+from portal.web import desk_prefix
 from portal.web.access import member
+from tenants.membership.members import memberships_of
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
@@ -26,6 +28,8 @@ from tickets.search import presenters, suggesting, ticket_search
 from tickets.search.presenters import NEWEST, SearchAddress
 from tickets.search.ticket_search import NOTHING_INDEXED
 from tickets.ticket.stored import TICKETS
+
+DESKS = 200  # that the palette offers; the page of all desks finds the others
 
 
 @member(Role.VIEWER)
@@ -71,6 +75,19 @@ def suggest(request: TenantRequest) -> HttpResponse:
         return HttpResponse(status=429, headers={"Retry-After": str(error.retry_after), "Cache-Control": "no-store"})
     context = {"suggested": presenters.suggestions(request.tenant, suggested)}
     return render(request, "search/suggestions.html", context)
+
+
+@member(Role.VIEWER)
+@require_safe
+def commands(request: TenantRequest) -> HttpResponse:
+    """Name what the command palette leads to beside the page's own links: the desk's pages, and other desks of the
+    caller, for which one Query is made. Nobody who acts as a member is led to that member's other desks."""
+    mine = [] if request.acting else memberships_of(str(request.user.pk))
+    desks = []
+    for one in [m for m in mine if m.tenant_id != request.tenant.tenant_id][:DESKS]:
+        with desk_prefix.addresses_of(one.slug):
+            desks.append({"name": one.name, "slug": one.slug, "url": desk_prefix.address("tickets:queue")})
+    return render(request, "search/commands.html", {"desks": desks})
 
 
 def _results(tenant: TenantContext, address: SearchAddress, after: str) -> dict[str, object]:
