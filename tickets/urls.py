@@ -1,4 +1,4 @@
-from django.urls import include, path, register_converter
+from django.urls import URLPattern, URLResolver, include, path, register_converter
 from django.urls.converters import IntConverter
 
 from portal.web.desk_prefix import desk_pages
@@ -13,6 +13,8 @@ from tickets.letters import views as letter_views
 from tickets.notices import views as notice_views
 from tickets.outside import views as outside_views
 from tickets.public_form import views as public_form_views
+from tickets.ready_answers import urls as answer_urls
+from tickets.ready_answers import views as answer_views
 from tickets.replies import views as reply_views
 from tickets.requester_pages import views as page_views
 from tickets.requesters import views as requester_views
@@ -30,11 +32,13 @@ register_converter(TicketNumber, "ticket_number")
 
 app_name = "tickets"
 
-_ticket_pages = [
+_ticket_pages: list[URLPattern | URLResolver] = [
     path("", views.queue, name="queue"),
     path("new/", views.new, name="new"),
     path("export/", data_views.export, name="export"),
     path("updates/", views.queue_updates, name="updates"),
+    path("preview/", views.preview, name="preview"),
+    path("answers/", include(answer_urls.desk_pages)),
     path("bulk/", views.bulk_change, name="bulk"),
     path("bulk/undo/", views.undo, name="undo"),
     path("dashboard/verify/", dashboard_views.verify, name="verify"),
@@ -55,6 +59,7 @@ _ticket_pages = [
     path("<ticket_number:number>/comment/", views.comment, name="comment"),
     path("<ticket_number:number>/comments/<str:entry>/edit/", comment_views.edit, name="comment_edit"),
     path("<ticket_number:number>/comments/<str:entry>/delete/", comment_views.delete, name="comment_delete"),
+    path("<ticket_number:number>/answers/<str:answer>/", answer_views.fill_answer, name="answer_fill"),
     path("<ticket_number:number>/follow/", notice_views.follow, name="follow"),
     path("<ticket_number:number>/links/end/", reply_views.end_links_of_ticket, name="links_end"),
     path("<ticket_number:number>/files/", file_views.all_files, name="files"),

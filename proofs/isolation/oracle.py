@@ -34,6 +34,7 @@ _ACTIONS: Final = {
     "Support.Search": "Query BatchGetItem",
     "Support.ExportParts": "GetItem",
     "Support.Articles": "GetItem Query BatchGetItem",
+    "Support.ReadyAnswers": "GetItem Query BatchGetItem",
     "Support.Requesters": "GetItem PutItem Query BatchGetItem",
     "Support.Mail": "GetItem PutItem UpdateItem",
     "Support.Outside": "BatchGetItem GetItem PutItem",

@@ -92,6 +92,9 @@ class AuditAction(StrEnum):
     ARTICLE_PUBLISHED = "article.published", "published the article"
     ARTICLE_WITHDRAWN = "article.withdrawn", "withdrew the article"
     ARTICLE_DELETED = "article.deleted", "deleted the article"
+    READY_ANSWER_CREATED = "ready_answer.created", "added the ready answer"
+    READY_ANSWER_CHANGED = "ready_answer.changed", "changed the ready answer"
+    READY_ANSWER_DELETED = "ready_answer.deleted", "deleted the ready answer"
     HELP_SECTIONS_CHANGED = "help.sections_changed", "changed the sections of the help centre of"
     TICKETS_HANDED_ON = "tickets.handed_on", "reassigned the tickets of"
     TICKETS_RESTORED = "tickets.restored", "restored"  # to what they were at a time

@@ -86,7 +86,10 @@ DESK_PAGES: Final[dict[str, tuple[DeskPage, ...]]] = {
 }  # fmt: skip
 _REQUESTER_PAGES: Final = ("tickets:requester", "tickets:requester_new", "tickets:requester_edit")
 _LETTER_PAGES: Final = ("tickets:letters_waiting", "tickets:letter")
-_ARTICLE_PAGES: Final = ("tickets:article", "tickets:article_edit")
+_ARTICLE_PAGES: Final = (
+    *("tickets:article", "tickets:article_edit", "tickets:answers"),
+    *("tickets:answer", "tickets:answer_new", "tickets:answer_delete"),
+)
 MAIN_PAGES: Final = (
     MainPage("queue", "Queue", "tickets:queue", icon="list", key="q"),
     MainPage("dashboard", "Dashboard", "tickets:dashboard", (), Role.AGENT, "chart", "d"),

@@ -38,6 +38,8 @@ from tickets.letters import ledger
 from tickets.letters import stored as letter_keys
 from tickets.letters.envelope import Envelope
 from tickets.public_form import challenges
+from tickets.ready_answers import answer_changes, answer_reading
+from tickets.ready_answers.answer_reading import Given
 from tickets.requesters import requesters
 
 # Values of Acme's for each route parameter. Acme has tickets up to 12, Globex has none. The fixture `acme` puts a real
@@ -60,6 +62,7 @@ ACMES = {
     "requester": f"rq_{'d' * 32}",
     "letter": "d" * 48,
     "requester_id": f"rq_{'d' * 32}",
+    "answer": f"ra_{'d' * 32}",
     "file_id": "d" * 32,
     "part": "a",
     "invite": "e" * 32,
@@ -148,6 +151,8 @@ def acme() -> World:
     open_form(world)
     for number in range(8):  # only the last one is for guests
         published(alice, "Hours" if number == 7 else SECRET, public=number == 7)
+    kept = answer_changes.create(alice, Given(SECRET, "secret", SECRET), shared=True, by=SYSTEM)
+    ACMES["answer"] = kept.answer_id
     file = attachments.store(alice, f"{SECRET}.txt", SECRET.encode())
     commenting.comment(alice, 7, body=SECRET, files=[file])
     ACMES["file_id"] = file.id
@@ -220,7 +225,8 @@ def _acmes_own(acme: World) -> tuple[object, ...]:
     pending = [invite.invite_id for invite in invitations.pending(alice.repository)]
     person = requesters.find(alice, ACMES["requester"])
     article = articles.draft(alice, 7).edit
-    return acme.context("bob", "acme").role, pending, changing.read(alice, 7).version, person, article
+    answer = answer_reading.read(alice, ACMES["answer"]).version
+    return acme.context("bob", "acme").role, pending, changing.read(alice, 7).version, person, article, answer
 
 
 def test_what_is_a_persons_own_is_nobody_elses(acme: World) -> None:

@@ -22,6 +22,8 @@ REQUESTER = f"{REQUESTERS}<str:requester>/"
 ARTICLES = "articles/"
 ARTICLE = f"{ARTICLES}<int:number>/"
 VERSION = f"{ARTICLE}versions/<int:version>/"
+ANSWERS = "tickets/answers/"
+ANSWER = f"{ANSWERS}<str:answer>/"
 LETTERS = "letters/"
 LETTER = f"{LETTERS}<str:letter>/"
 DELIVERY = f"{ENDPOINT}deliveries/<str:delivery>/"
@@ -39,11 +41,14 @@ PAGES = {
         *(f"{REQUESTER}{act}/" for act in ("edit", "merge", "separate", "links/end")),
         f"{ARTICLES}new/", f"{ARTICLES}options/", VERSION, f"{VERSION}restore/",
         *(f"{ARTICLE}{act}/" for act in ("edit", "publish", "withdraw", "versions")),
+        ANSWERS, f"{ANSWERS}new/", f"{ANSWERS}options/", ANSWER, f"{ANSWER}delete/", f"{TICKET}answers/<str:answer>/",
         LETTERS, f"{LETTERS}waiting/", f"{LETTERS}held/file/", LETTER,
         *(f"{LETTER}{act}/" for act in ("original", "raw", "file", "discard", "block")),
-        "tickets/new/", "tickets/files/", "tickets/bulk/", "tickets/bulk/undo/", "tickets/dashboard/",
+        "tickets/new/", "tickets/files/", "tickets/preview/",
+        "tickets/bulk/", "tickets/bulk/undo/", "tickets/dashboard/",
         "tickets/people/names/",
         *(f"{TICKET}{change}/" for change in ("comment", "edit", "change", "assign", "requester", "links/end")),
+        *(f"{TICKET}comments/<str:entry>/{act}/" for act in ("edit", "delete")),
     ),
     Role.ADMIN: (
         "desk/members/", "desk/members/<str:user>/role/", "desk/members/<str:user>/remove/",

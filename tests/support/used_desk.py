@@ -68,6 +68,9 @@ from tickets.notices import following
 from tickets.outside import looks
 from tickets.public_form import challenges, form_settings, receiving
 from tickets.public_form.receiving import SentForm
+from tickets.ready_answers import answer_changes
+from tickets.ready_answers.answer_reading import Given
+from tickets.ready_answers.answer_uses import Uses
 from tickets.replies import mail_settings, message_ids
 from tickets.requesters import requesters
 from tickets.search import index_rebuild
@@ -176,7 +179,10 @@ def _tickets(world: World, where: str) -> None:
     form_settings.change(person, values=shown, version=0, by=by)
     sent = SentForm(f"ada@{where}.example.org", "The mill", "It stands.")
     receiving.receive(person, sent, challenges.issue(person, bits=0))
-    commenting.comment(person, number, body="It works again.", cc=[f"grace@{where}.example.org"])
+    given = Given("Refund a parcel", "refund", "Hello {requester}", "resolved", ("money",), "me")
+    answer = [answer_changes.create(person, given, shared=shared, by=by).answer_id for shared in (True, False)]
+    uses = Uses(person, answer)
+    commenting.comment(person, number, body="It works again.", cc=[f"grace@{where}.example.org"], companion=uses)
     message_ids.remember(person, "0100018f-one-000000", number)
     arrived = Envelope(f"first-{where}", f"ada@{where}.example.org", (f"{where}@desk.example.org",), clock.stamp())
     filed = ledger.new(person.repository, keys.digest(f"first {where}"), arrived, size=700, subject="The note")

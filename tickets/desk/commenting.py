@@ -15,6 +15,7 @@ from typing import Any, Final
 from delivery.outbox.event_types import Event
 from delivery.outbox.publisher import publish
 from portal import clock
+from portal.dynamo.client import alongside
 from portal.dynamo.retry import retrying
 from portal.dynamo.store import Action, Transaction
 from portal.dynamo.transaction import Companion, with_companion
@@ -23,11 +24,11 @@ from tenants.tenancy.context import TenantContext
 from tickets.attachments import attachments
 from tickets.attachments.attachments import FileRef
 from tickets.desk import changing, timelines
-from tickets.desk.changing import REQUEST, TicketState, counted, new_request_id, put_record, request_digest
+from tickets.desk.changing import REQUEST, FieldChange, TicketState, counted, new_request_id, put_record, request_digest
 from tickets.desk.letter_texts import FromLetter
 from tickets.requesters import requester_addresses
 from tickets.ticket import fields, stored, ticket_events
-from tickets.ticket.fields import MOVES, Status
+from tickets.ticket.fields import ASSIGNEE, MOVES, STATUS, TAGS, Status
 from tickets.ticket.stored import ActivityItem, RequestItem, SummaryItem
 
 _ATTEMPTS: Final = 6
@@ -62,6 +63,22 @@ class CommentNotAdded(Overtaken):
 
 
 @dataclass(frozen=True)
+class Along:
+    """Hold what a comment changes in its ticket beside the status: tags that it adds, and who gets the ticket.
+
+    `resolver` is an id, "" for nobody, and None leaves the assignee as it is.
+    """
+
+    tags: tuple[str, ...] = ()
+    resolver: str | None = None
+
+    @property
+    def texts(self) -> list[str]:
+        """The values as texts, none where nothing is changed."""
+        return [*self.tags, f"to {self.resolver}"] if self.tags or self.resolver is not None else []
+
+
+@dataclass(frozen=True)
 class _Said:
     """A comment or a note as its request says it."""
 
@@ -69,6 +86,7 @@ class _Said:
     body: str
     copies: list[str]
     then: Status | None
+    along: Along
     files: tuple[FileRef, ...]
     request_id: str
     number: str
@@ -77,7 +95,8 @@ class _Said:
     @cached_property
     def digest(self) -> str:
         then, files = self.then.value if self.then else "", (file.id for file in self.files)
-        return request_digest(self.request_id, self.number, self.kind, then, self.body, *self.copies, *files)
+        texts = *self.copies, *files, *self.along.texts
+        return request_digest(self.request_id, self.number, self.kind, then, self.body, *texts)
 
 
 def comment(
@@ -87,6 +106,7 @@ def comment(
     body: str,
     internal: bool = False,
     then: Status | None = None,
+    along: Along = Along(),
     seen: str = "",
     cc: Sequence[str] = (),
     files: Sequence[FileRef] = (),
@@ -94,7 +114,7 @@ def comment(
     companion: Companion[ActivityItem] | None = None,
     letter: FromLetter | None = None,
 ) -> SummaryItem:
-    """Add a comment or an internal note, and in the same transaction change the status when `then` says so.
+    """Add a comment or an internal note, and in the same transaction change what `then` and `along` say.
 
     The same request sent again adds nothing, however many others came between. A ticket that changes meanwhile is read
     again. `seen` is the moment of the last change that the author saw: later ones by others are shown first. An agent's
@@ -104,37 +124,38 @@ def comment(
     the caller can say what the author may not have seen. Raises NotFound, Invalid, Unseen, CommentNotAdded.
     """
     text, kind = fields.comment(body) if body.strip() or not files else "", "note" if internal else "comment"
-    said = _Said(kind, text, _copies(cc), then, (*files,), request_id or new_request_id(), str(number), letter)
+    said = _Said(kind, text, _copies(cc), then, along, (*files,), request_id or new_request_id(), str(number), letter)
     waiting = [companion]  # for the first attempt, beside whose read it does its part
 
     def attempt() -> SummaryItem:
-        summary = with_companion(waiting.pop() if waiting else None, lambda: changing.read(tenant, number))
+        summary, name = with_companion(waiting.pop() if waiting else None, lambda: _read(tenant, number, along))
         if seen and changing.updated_at(tenant, summary) > seen:
             _refuse_unseen(tenant, number, said.digest, seen)
         transaction = Transaction()
         try:
-            entry = _add(tenant, transaction, summary, said, copies)
+            entry = _add(tenant, transaction, summary, said, copies, name)
         except Invalid:  # what this request has changed already is no reason to refuse it
             if _was_added(tenant, said.digest):
                 return summary
             raise
         _write(tenant, transaction, entry, companion, copies)
-        _complete(tenant, entry, said)
+        if letter:
+            letter.complete(tenant.repository, entry, said.body)
         return summary
 
+    def again(error: Exception) -> bool:
+        return isinstance(error, TransactionRefused)
+
     with attachments.Copies(tenant, said.files) if said.files else nullcontext() as copies:
-        return retrying(
-            attempt,
-            again=lambda error: isinstance(error, TransactionRefused),
-            attempts=_ATTEMPTS,
-            first=_PAUSE,
-            given_up=CommentNotAdded(),
-        )
+        return retrying(attempt, again=again, attempts=_ATTEMPTS, first=_PAUSE, given_up=CommentNotAdded())
 
 
-def _complete(tenant: TenantContext, entry: ActivityItem, said: _Said) -> None:
-    if said.letter:
-        said.letter.complete(tenant.repository, entry, said.body)
+def _read(tenant: TenantContext, number: int, along: Along) -> tuple[SummaryItem, str]:
+    """Return the ticket, and the name of whoever is to get it: one round trip. Raises NotFound, Invalid."""
+    if not along.resolver:
+        return changing.read(tenant, number), ""
+    resolver = along.resolver
+    return alongside(lambda: changing.read(tenant, number), aside=lambda: changing.resolver_name(tenant, resolver))
 
 
 def _was_added(tenant: TenantContext, digest: str) -> bool:
@@ -178,14 +199,17 @@ def _add(
     summary: SummaryItem,
     said: _Said,
     copies: attachments.Copies | None,
+    name: str,
 ) -> ActivityItem:
-    """Add the entry and what comes of it to the transaction."""
+    """Add the entry and what comes of it to the transaction. `name` is that of whoever is to get the ticket."""
     state = TicketState.of(summary)
     if said.letter is None:
         put_record(tenant, transaction, stored.MADE_COMMENT, said.digest, number=state.number)
     at = max(clock.stamp(), summary.updated_at)
     to, is_note = _move(state.status, said.then), said.kind == "note"
-    actions = _noted(tenant, state, at, to) if is_note else _counting(tenant, summary, at)
+    changes, values = _changes(summary, said, to, name)
+    actions = _noted(tenant, state, at, is_change=bool(changes)) if is_note else _counting(tenant, summary, at)
+    actions += [changing.set_to(field, value) for field, value in values.items()]
     if to:
         actions += changing.dated(state.status, to, at)
     entry = _entry(tenant, summary, said, at=at)
@@ -194,7 +218,7 @@ def _add(
         entry.files = attachments.attach(tenant, transaction, copies.made(), number=state.number, entry=entry.sk)
     transaction.put(entry)
     told: list[Event] = []
-    if is_note and not to:
+    if is_note and not changes:
         held = SummaryItem(summary.pk, stored.SUMMARY)
         transaction.update(held, actions, name=str(state.number), condition=state.still_holds)
     else:
@@ -204,21 +228,36 @@ def _add(
             state,
             at=at,
             status=to,
-            changes=[("status", state.status.value, to.value)] if to else (),
+            resolver=said.along.resolver,
+            changes=changes,
             actions=actions,
             told_at=clock.stamp(clock.parse(at), offset=1),  # a comment comes before what it led to
         )
-    version = state.version + bool(to)
-    about = ticket_events.commented(tenant, state.number, kind=said.kind, body=said.body, at=at, version=version)
+    _publish(tenant, transaction, summary, said, entry, told=told, version=state.version + bool(changes))
+    return entry
+
+
+def _publish(
+    tenant: TenantContext,
+    transaction: Transaction,
+    summary: SummaryItem,
+    said: _Said,
+    entry: ActivityItem,
+    *,
+    told: list[Event],
+    version: int,
+) -> None:
+    """Add the events of an entry to its transaction, with those of what it changed."""
+    number, at = int(summary.number), entry.at
+    about = ticket_events.commented(tenant, number, kind=said.kind, body=said.body, at=at, version=version)
     # Destinations of our own, see ticket_events.ENTERED.
     ours = [ticket_events.REPLY] if entry.delivery else []
     if summary.listeners - {tenant.user_id} or fields.mentions(said.body):
         ours.append(ticket_events.NOTICE)
     if said.files and attachments.have_pictures(said.files):
         ours.append(ticket_events.PREVIEW)
-    entered = ticket_events.entered(tenant, state.number, entry=entry.sk, version=version, to=tuple(ours))
-    publish(tenant, transaction, about, *told, entered, subject=ticket_events.subject(state.number), at=at)
-    return entry
+    entered = ticket_events.entered(tenant, number, entry=entry.sk, version=version, to=tuple(ours))
+    publish(tenant, transaction, about, *told, entered, subject=ticket_events.subject(number), at=at)
 
 
 def _entry(tenant: TenantContext, summary: SummaryItem, said: _Said, *, at: str) -> ActivityItem:
@@ -255,8 +294,24 @@ def _becomes_letter(tenant: TenantContext, summary: SummaryItem, kind: str) -> b
     return kind == "comment" and is_by_agent and stored.is_requester(summary.requester)
 
 
-def _noted(tenant: TenantContext, state: TicketState, at: str, to: Status | None) -> list[Action]:
-    return [SummaryItem.noted_at.set(at)] if to else changing.raised(tenant, state, at)
+def _changes(
+    summary: SummaryItem, said: _Said, to: Status | None, name: str
+) -> tuple[list[FieldChange], dict[str, Any]]:
+    """Return what the comment changes, as the history has it, and the attributes that follow. Raises Invalid."""
+    changes: list[FieldChange] = [(STATUS.name, summary.status, to.value)] if to else []
+    values: dict[str, Any] = {}
+    if added := [tag for tag in said.along.tags if tag not in summary.tags]:
+        tags = fields.tag_list(",".join([*summary.tags, *added]))
+        changes.append((TAGS.name, TAGS.text(summary.tags), TAGS.text(tags)))
+        values[TAGS.name] = TAGS.stored(tags)
+    if said.along.resolver not in (None, summary.resolver):
+        changes.append((ASSIGNEE.name, summary.resolver_name, name))
+        values["resolver_name"] = name
+    return changes, values
+
+
+def _noted(tenant: TenantContext, state: TicketState, at: str, *, is_change: bool) -> list[Action]:
+    return [SummaryItem.noted_at.set(at)] if is_change else changing.raised(tenant, state, at)
 
 
 def _counting(tenant: TenantContext, summary: SummaryItem, at: str) -> list[Action]:

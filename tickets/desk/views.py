@@ -43,6 +43,8 @@ from tickets.desk.bulk import BulkRefused
 from tickets.desk.changing import EditConflict, TicketState, Wishes
 from tickets.desk.forms import ChangeForm, CommentForm, NewTicketForm, RequesterOfTicketForm, TicketForm
 from tickets.desk.queue_presenters import QueueAddress
+from tickets.ready_answers import presenters as answer_presenters
+from tickets.ready_answers.presenters import NOTHING, ChosenAnswers, Composing
 from tickets.requesters import naming, requesters
 from tickets.requesters.requesters import Requester
 from tickets.ticket.fields import STATUS, Status
@@ -235,6 +237,7 @@ def _ticket_page(
     form: CommentForm | None,
     status: int = 200,
     files: Sequence[FileRef] = (),
+    composing: Composing = NOTHING,
 ) -> HttpResponse:
     """Show the ticket with this form and its files, or with an empty one for None; beside the form what came since
     `seen_at`."""
@@ -244,32 +247,41 @@ def _ticket_page(
     if form is None:
         form = CommentForm(initial={"seen": stored.summary.status, "cc": context["reply"]["cc"]})
     else:
-        since = form.cleaned_data.get("seen_at") or context["seen_at"]
+        since = request.POST.get("seen_at") or context["seen_at"]
         context["attached"] = files_field(files)
         context["news"] = [e for e in context["activity"] if clock.stamp(e.at) > since]
-    return render(request, "tickets/ticket.html", context | {"comment_form": form}, status=status)
+    context |= {"comment_form": form, "composing": composing}
+    return render(request, "tickets/ticket.html", context, status=status)
 
 
 @member(Role.AGENT)
 @require_POST
 def comment(request: TenantRequest, number: int) -> HttpResponse:
     sent = files_of(request, request.tenant) if "files" in request.POST or request.FILES else NO_FILES
+    then = request.POST.get("then")
+    if then in answer_presenters.ACTS:
+        body, composing = answer_presenters.composed(request.tenant, number, request.POST)
+        form = CommentForm(initial=request.POST.dict() | {"body": body})
+        return _ticket_page(request, number, form, files=sent.files, composing=composing)
     form = CommentForm(request.POST)
     if sent.files:
         form.takes_no_text()
     for problem in sent.problems:
         form.add_error("attached", problem)
     if not form.is_valid():
-        return _ticket_page(request, number, form, status=422, files=sent.files)
-    then = request.POST.get("then")
+        return _refused_comment(request, number, form, sent.files, status=422)
     data = form.cleaned_data
     try:
+        chosen = ChosenAnswers.of(request.POST)
+        to = STATUS.clean(then) if then else chosen.then()
         before = commenting.comment(
             request.tenant,
             number,
             body=data["body"],
             internal=data["internal"],
-            then=STATUS.clean(then) if then else None,
+            then=to,
+            along=chosen.along(request.tenant),
+            companion=chosen.uses(request.tenant),
             seen=data["seen_at"] if clock.is_stamp(data["seen_at"]) else "",
             cc=[] if data["internal"] else [one for one in re.split(r"[,;\s]+", data["cc"]) if one],
             files=sent.files,
@@ -277,9 +289,8 @@ def comment(request: TenantRequest, number: int) -> HttpResponse:
         )
     except (Invalid, Conflict) as error:
         form.add_error({"cc": "cc", "files": "attached"}.get(error.field or "", "body"), error.message)
-        status = 422 if isinstance(error, Invalid) else 409
-        return _ticket_page(request, number, form, status=status, files=sent.files)
-    if data["seen"] and data["seen"] != before.status and not then:
+        return _refused_comment(request, number, form, sent.files, status=422 if isinstance(error, Invalid) else 409)
+    if data["seen"] and data["seen"] != before.status and not to:
         what = "note" if data["internal"] else "comment"
         messages.warning(
             request,
@@ -287,6 +298,24 @@ def comment(request: TenantRequest, number: int) -> HttpResponse:
             f"{Status(before.status).label}. Your {what} was added; it left the status as it is.",
         )
     return redirect(reverse("tickets:ticket", args=[number]) + "#latest")
+
+
+def _refused_comment(
+    request: TenantRequest, number: int, form: CommentForm, files: Sequence[FileRef], *, status: int
+) -> HttpResponse:
+    """Show the form as it was sent, with what was chosen of ready answers."""
+    _, composing = answer_presenters.composed(request.tenant, number, request.POST)
+    return _ticket_page(request, number, form, status=status, files=files, composing=composing)
+
+
+@member(Role.AGENT)
+@require_POST
+def preview(request: TenantRequest) -> HttpResponse:
+    """Show a text as it will look in a ticket."""
+    return render(request, "tickets/_preview.html", {"text": request.POST.get("body", "")[:_PREVIEWED]})
+
+
+_PREVIEWED: Final = 60_000  # characters, more than any text may have
 
 
 @member(Role.VIEWER)

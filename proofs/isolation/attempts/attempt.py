@@ -31,6 +31,8 @@ from tickets.articles import stored as article_keys
 from tickets.articles.stored import ARTICLES
 from tickets.desk_setup.stored import SETUP, SETUPS
 from tickets.outside.stored import LOOKS, OUTSIDE
+from tickets.ready_answers import stored as answer_keys
+from tickets.ready_answers.stored import READY_ANSWERS
 from tickets.replies.stored import MAIL
 from tickets.replies.stored import SETTINGS as MAIL_SETTINGS
 from tickets.requesters import stored as requester_keys
@@ -85,6 +87,8 @@ class Draw:
             return rng.choice(
                 [article_keys.centre(target.id), article_keys.article(target.id, rng.choice(target.articles or [1]))]
             )
+        if table == READY_ANSWERS:
+            return answer_keys.answers(target.id)
         person = rng.choice(target.members) if target.members else None
         if table == USERS and person:
             return rng.choice([user_key(person.id), email_key(person.email), slug_key(target.tenant.slug)])
@@ -108,6 +112,7 @@ class Draw:
             SECRETS: self.other.endpoints or [_NO_ENDPOINT],
             REQUESTERS: [requester_keys.PROFILE],
             ARTICLES: [article_keys.DRAFT, article_keys.PUBLISHED, article_keys.CENTRE],
+            READY_ANSWERS: [answer_keys.row(answer_keys.DESK, "hours")],
             MAIL: [MAIL_SETTINGS],
             OUTSIDE: [LOOKS],
             SETUPS: [SETUP],

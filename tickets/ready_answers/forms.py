@@ -1,0 +1,92 @@
+"""The form of a ready answer. The rules check what is typed; a form only takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from django import forms
+
+from tickets.ready_answers.answer_reading import SHORTCUT_LIMIT, TITLE_LIMIT, Given
+from tickets.ready_answers.filling import PLACEHOLDERS
+from tickets.ticket.fields import COMMENT_LIMIT, Status
+
+MINE: Final = "mine"
+SHARED: Final = "shared"
+
+
+def _line(limit: int = 0) -> forms.TextInput:
+    counted = {"data-characters": limit} if limit else {}
+    return forms.TextInput(attrs={"autocomplete": "off", "dir": "auto", **counted})
+
+
+class ReadyAnswerForm(forms.Form):
+    """A new answer, or a stored one: then `version` is the one that its author saw."""
+
+    title = forms.CharField(widget=_line(TITLE_LIMIT), error_messages={"required": "Enter a title."})
+    shortcut = forms.CharField(
+        help_text="A word, such as refund: type ; and its first letters in a comment.",
+        widget=_line(SHORTCUT_LIMIT),
+        error_messages={"required": "Enter a shortcut."},
+    )
+    whose = forms.ChoiceField(
+        label="Who can use it",
+        choices=((MINE, "Only me"), (SHARED, "Everybody who answers at this desk")),
+        widget=forms.RadioSelect,
+        initial=MINE,
+    )
+    body = forms.CharField(
+        label="Text",
+        help_text=(
+            "You can use Markdown, and as placeholders "
+            f"{', '.join(f'{{{name}}}' for name in PLACEHOLDERS)}. "
+            "With {requester|there} you say what stands where a ticket has none."
+        ),
+        widget=forms.Textarea(attrs={"rows": 10, "dir": "auto", "data-characters": COMMENT_LIMIT}),
+        error_messages={"required": "Write something first."},
+    )
+    status = forms.ChoiceField(
+        label="Set the status to",
+        required=False,
+        choices=[("", "Leave it as it is"), *((one.value, one.label) for one in Status)],
+    )
+    tags = forms.CharField(label="Add tags", required=False, help_text="Separate them with commas.", widget=_line())
+    resolver = forms.ChoiceField(label="Assign to", required=False)
+    version = forms.IntegerField(required=False, min_value=1, widget=forms.HiddenInput)
+
+    def __init__(
+        self, *args: Any, people: Sequence[tuple[str, str]], may_share: bool, is_new: bool, **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        choices = [("", "Leave it as it is"), ("me", "Whoever uses the answer"), *people]
+        given = str(self.data.get("resolver", "")) or str(self.initial.get("resolver", ""))
+        if given and given not in dict(choices):
+            choices.append((given[:32], "A former member"))
+        self.fields["resolver"].choices = choices  # type: ignore[attr-defined]  # of a ChoiceField
+        if not (may_share and is_new):
+            del self.fields["whose"]
+
+    @property
+    def shared(self) -> bool:
+        """True of a new answer that is for everybody."""
+        return self.cleaned_data.get("whose") == SHARED
+
+    @property
+    def given(self) -> Given:
+        """The values as the rules take them."""
+        typed = self.cleaned_data
+        tags = tuple(one for one in typed["tags"].split(",") if one.strip())
+        return Given(typed["title"], typed["shortcut"], typed["body"], typed["status"], tags, typed["resolver"])
+
+
+def initial_of(given: Given, version: int) -> dict[str, Any]:
+    """Return what the form of a stored answer begins with."""
+    return {
+        "title": given.title,
+        "shortcut": given.shortcut,
+        "body": given.body,
+        "status": given.status,
+        "tags": ", ".join(given.tags),
+        "resolver": given.resolver,
+        "version": version,
+    }

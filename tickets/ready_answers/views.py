@@ -1,0 +1,185 @@
+"""Show and change ready answers, offer them to whoever writes a comment, and fill one in for a ticket."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_safe
+
+from portal.dynamo.client import alongside
+from portal.errors import Conflict, Forbidden, Invalid
+from portal.plain_text import amount
+from portal.web import markdown
+from portal.web.access import get_or_post, member
+from tenants.membership import members
+from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.roles import Role
+from tickets.ready_answers import answer_changes, answer_reading, inserting
+from tickets.ready_answers.answer_reading import Given
+from tickets.ready_answers.forms import ReadyAnswerForm, initial_of
+from tickets.ready_answers.stored import DESK, ReadyAnswerItem, ReadyAnswerRow
+
+_TYPED = 100  # characters of a query
+
+
+@member(Role.AGENT)
+@require_safe
+def list_answers(request: TenantRequest) -> HttpResponse:
+    """List the shared answers or one's own, or those that `?q=` finds: two round trips with how often each was used."""
+    tenant, typed = request.tenant, request.GET.get("q", "").strip()[:_TYPED]
+    shared, cursor = request.GET.get("whose") != "mine", ""
+    if typed:
+        rows = answer_reading.find(tenant, typed, limit=answer_reading.PAGE)
+    else:
+        rows, cursor = answer_reading.listed(tenant, shared=shared, after=request.GET.get("after", ""))
+    uses = answer_reading.uses(tenant, [row.answer_id for row in rows])
+    context = {
+        "q": typed,
+        "shared": shared,
+        "answers": [_line(row, uses[row.answer_id]) for row in rows],
+        "next": cursor,
+        "is_first": not request.GET.get("after"),
+    }
+    return render(request, "ready_answers/list.html", context)
+
+
+def _line(row: ReadyAnswerRow, uses: int) -> dict[str, Any]:
+    return {
+        "id": row.answer_id,
+        "title": row.title,
+        "shortcut": row.shortcut,
+        "is_shared": row.owner == DESK,
+        "uses": f"used {amount(uses, 'time', 'times')}" if uses else "not used yet",
+    }
+
+
+@member(Role.AGENT)
+@get_or_post
+def new_answer(request: TenantRequest) -> HttpResponse:
+    form = ReadyAnswerForm(
+        request.POST or None,
+        people=_people(request),
+        may_share=request.tenant.is_admin,
+        is_new=True,
+        initial={"whose": "shared" if request.GET.get("whose") == "shared" else "mine"},
+    )
+    if request.method == "POST" and form.is_valid() and request.POST.get("then") != "preview":
+        try:
+            answer_changes.create(request.tenant, form.given, shared=form.shared, by=actor_of(request))
+        except (Invalid, Conflict) as error:
+            return _form_page(request, form, None, error)
+        messages.success(request, "Answer saved.")
+        return _to_list(shared=form.shared)
+    return _form_page(request, form, None)
+
+
+@member(Role.AGENT)
+@get_or_post
+def edit_answer(request: TenantRequest, answer: str) -> HttpResponse:
+    """Edit an answer; who may not change a shared one reads it."""
+    item, people = alongside(partial(answer_reading.read, request.tenant, answer), aside=partial(_people, request))
+    if request.method == "POST":
+        _refuse_changing(request, item)
+    how: Any = {"people": people, "may_share": False, "is_new": False}
+    if request.method != "POST":
+        form = ReadyAnswerForm(initial=initial_of(Given.of(item), int(item.version)), **how)
+        return _form_page(request, form, item, people=people)
+    form = ReadyAnswerForm(request.POST, **how)
+    if not form.is_valid() or request.POST.get("then") == "preview":
+        return _form_page(request, form, item)
+    try:
+        version = form.cleaned_data["version"] or 0
+        answer_changes.change(request.tenant, answer, form.given, version=version, by=actor_of(request))
+    except Conflict as error:
+        data = request.POST.copy()
+        data["version"] = str(int(answer_reading.read(request.tenant, answer).version))
+        form = ReadyAnswerForm(data, **how)
+        form.is_valid()
+        return _form_page(request, form, item, error)
+    except Invalid as error:
+        return _form_page(request, form, item, error)
+    messages.success(request, "Answer saved.")
+    return _to_list(shared=item.owner == DESK)
+
+
+@member(Role.AGENT)
+@get_or_post
+def delete_answer(request: TenantRequest, answer: str) -> HttpResponse:
+    item = answer_reading.read(request.tenant, answer)
+    _refuse_changing(request, item)
+    if request.method != "POST":
+        return render(request, "ready_answers/delete.html", {"answer": item})
+    answer_changes.delete(request.tenant, answer, by=actor_of(request))
+    messages.success(request, "Answer deleted.")
+    return _to_list(shared=item.owner == DESK)
+
+
+def _to_list(*, shared: bool) -> HttpResponse:
+    to = redirect("tickets:answers")
+    if not shared:
+        to["Location"] += "?whose=mine"
+    return to
+
+
+def _may_change(request: TenantRequest, item: ReadyAnswerItem | None) -> bool:
+    return item is None or item.owner != DESK or request.tenant.is_admin
+
+
+def _refuse_changing(request: TenantRequest, item: ReadyAnswerItem) -> None:
+    if not _may_change(request, item):
+        raise Forbidden("Only admins and owners can change shared answers.")
+
+
+def _people(request: TenantRequest) -> list[tuple[str, str]]:
+    """Return the members who can have tickets: one Query."""
+    found = members.members_of(request.tenant.repository)
+    return [(one.id, one.name) for one in found if one.role.at_least(Role.AGENT)]
+
+
+def _form_page(
+    request: TenantRequest,
+    form: ReadyAnswerForm,
+    item: ReadyAnswerItem | None,
+    error: Invalid | Conflict | None = None,
+    *,
+    people: Sequence[tuple[str, str]] = (),
+) -> HttpResponse:
+    if error is not None:
+        field = getattr(error, "field", "") or ""
+        form.add_error(field if field in form.fields else None, error.message)
+    body = str(form.data.get("body", "")) if form.is_bound else item.body if item else ""
+    context = {
+        "form": form,
+        "answer": item,
+        "is_shared": item is not None and item.owner == DESK,
+        "can_change": _may_change(request, item),
+        "changes": [*answer_reading.actions(item, dict(people))] if item else [],
+        "is_preview": request.POST.get("then") == "preview",
+        "preview": markdown.render(body),
+    }
+    status = 409 if isinstance(error, Conflict) else 422 if form.errors else 200
+    return render(request, "ready_answers/form.html", context, status=status)
+
+
+# --- in the composer ---
+
+
+@member(Role.AGENT)
+@require_safe
+def answer_options(request: TenantRequest) -> JsonResponse:
+    """Offer the answers that fit what is typed: one round trip, however many answers there are."""
+    found = answer_reading.find(request.tenant, request.GET.get("q", "")[:_TYPED])
+    shown = [{"id": row.answer_id, "title": row.title, "shortcut": row.shortcut} for row in found]
+    return JsonResponse({"answers": shown})
+
+
+@member(Role.AGENT)
+@require_safe
+def fill_answer(request: TenantRequest, number: int, answer: str) -> JsonResponse:
+    """Return an answer for a ticket: its text with the ticket's values, and what it changes with the comment."""
+    return JsonResponse(inserting.filled(request.tenant, number, answer).told)
