@@ -39,6 +39,7 @@ _ticket_pages: list[URLPattern | URLResolver] = [
     path("updates/", views.queue_updates, name="updates"),
     path("preview/", views.preview, name="preview"),
     path("answers/", include(answer_urls.desk_pages)),
+    path("display/", views.choose_display, name="display"),
     path("bulk/", views.bulk_change, name="bulk"),
     path("bulk/undo/", views.undo, name="undo"),
     path("dashboard/verify/", dashboard_views.verify, name="verify"),

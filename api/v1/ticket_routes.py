@@ -31,7 +31,7 @@ from portal.errors import Invalid
 from portal.web.heavy_work import heavy
 from tenants.api_keys.scopes import Scope
 from tickets.attachments import attachments
-from tickets.desk import bulk, changing, creating, filters, lists, timelines
+from tickets.desk import bulk, changing, creating, filters, sorting, timelines
 from tickets.desk.bulk import BulkRefused
 from tickets.desk.changing import EditConflict, Present, Wishes
 from tickets.requesters import naming
@@ -47,24 +47,32 @@ router: Final = ApiRouter()
 
 @router.declare("GET", "/tickets", scope=Scope.TICKETS_READ, answers={200: TicketList}, sends={200: ("Link",)})
 def list_tickets(request: ApiRequest, query: Query[TicketListQuery]) -> HttpResponse:
-    """List tickets, the one that changed last first.
+    """List tickets, the one that changed last first, or in the order that `sort` names.
 
     Without `status` they are the open ones. A ticket that changes while you go from page to page moves to the front, so
     the walk may miss it: webhooks tell of each change, and the command export_tickets writes all tickets.
 
     A page looks at so many tickets as one round trip brings. So with a filter beside `status` and `resolver` it may be
     short, or empty, while there are more: go on as long as there is a `next`.
+
+    Lists in another order than by update are read up to 500 tickets for each status, and sorted. A longer list ends
+    there, and `sorted_among` then says how many tickets were sorted, those that changed last.
     """
-    page = lists.page(
+    page = sorting.page(
         request.tenant,
         status=filters.statuses(query.status),
         resolver=query.resolver_id,
         only=query.only,
+        order=sorting.parse(query.sort),
         after=query.after,
         size=query.limit,
         at_once=True,
     )
-    found = TicketList(data=[TicketInList.of(row) for row in page.rows], next=answers.next_url(request, page.next))
+    found = TicketList(
+        data=[TicketInList.of(row) for row in page.rows],
+        sorted_among=page.sorted_among or None,
+        next=answers.next_url(request, page.next),
+    )
     return answers.page(found)
 
 

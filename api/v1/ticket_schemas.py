@@ -35,6 +35,7 @@ from tickets.ticket.stored import FileMap, SummaryItem
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2026-11-20T09:30:00.000000Z"])]
 EntryId = Annotated[str, Field(min_length=1, max_length=64, description="the id of an entry of the history")]
 Number = Annotated[int, Field(ge=1, le=10**15 - 1)]
+_Sort = Literal["-updated", "updated", "-created", "created", "-priority", "priority", "requester", "-requester"]
 _StatusAsked = Literal["open", "pending", "resolved", "closed", "unresolved", "any"]
 _DAY: Final = "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
 _Days = Annotated[
@@ -160,10 +161,13 @@ class TicketInFull(
         return self.number, self.version, self.updated_at, self.comment_count, self.noted_at
 
 
-class TicketList(ApiModel, json_schema_extra={"example": {"data": [_LISTED], "next": None}}):
-    """A page of tickets, the one that changed last first."""
+class TicketList(ApiModel, json_schema_extra={"example": {"data": [_LISTED], "sorted_among": None, "next": None}}):
+    """A page of tickets in the order that was asked for."""
 
     data: list[TicketInList]
+    sorted_among: int | None = Field(
+        None, description="how many tickets were sorted, those that changed last, where the list has more; else null"
+    )
     next: str | None = Field(description="the address of the next page; a page may be short where there is one")
 
 
@@ -248,6 +252,7 @@ class TicketListQuery(_Filtered):
     """Which tickets."""
 
     status: _StatusAsked = "open"
+    sort: _Sort = Field("-updated", description="a minus puts the greatest first")
     limit: int = Field(50, ge=1, le=100)
 
 

@@ -241,7 +241,7 @@ def test_a_filter_that_nothing_matches_reads_five_hundred_rows_and_goes_on_from_
 def test_a_contradiction_is_empty_and_reads_nothing() -> None:
     only = TicketFilter(resolved=Days(DAYS[0], ""))
     reader = Reader([], 4, size=50, limit=500, word="unresolved", resolver=None, only=only)
-    assert reader.page() == TicketPage([], None, None, 0, False)
+    assert reader.page() == TicketPage([], None, None, 0, False, total=0)
     assert reader.index.queries == 0
 
 

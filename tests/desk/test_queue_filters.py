@@ -341,3 +341,67 @@ def test_only_what_some_row_can_become_is_offered(bob: Browser) -> None:
     ):
         targets = bob.get(f"/tickets/?{query}").context["bulk_targets"]
         assert [t["value"] for t in targets] == offered
+
+
+# --- orders, columns and density ---
+
+
+def listed_numbers(page: Any) -> list[int]:
+    return [int(n) for n in re.findall(r'href="/acme/tickets/(\d+)/[^"]*" data-row-link', page.content.decode())]
+
+
+@pytest.mark.parametrize(
+    ("sort", "expected"),
+    [
+        ("", [5, 4, 3, 6, 1, 2]),
+        ("-updated", [5, 4, 3, 6, 1, 2]),
+        ("updated", [2, 1, 6, 3, 4, 5]),
+        ("created", [4, 5, 6, 1, 2, 3]),
+        ("-created", [3, 2, 1, 6, 5, 4]),
+        ("-priority", [4, 1, 3, 5, 6, 2]),
+        ("priority", [2, 6, 5, 3, 1, 4]),
+        ("requester", [4, 5, 6, 1, 2, 3]),
+    ],
+)
+def test_the_queue_is_in_the_order_that_its_address_asks_for(bob: Browser, sort: str, expected: list[int]) -> None:
+    page = bob.get(f"/acme/tickets/?status=any&sort={sort}")
+    assert listed_numbers(page) == expected
+
+
+def test_the_order_stays_while_one_filters_and_turns_pages(bob: Browser) -> None:
+    page = bob.get("/acme/tickets/?status=any&sort=created").content.decode()
+    for name in ("status-open", "who-2", "sort-by-priority"):
+        (url,) = re.findall(rf'id="{name}" href="([^"]*)"', page)
+        assert ("sort=created" in url) == (name != "sort-by-priority")
+    assert 'aria-sort="ascending"' in page
+    assert 'name="sort" value="created"' in page  # of the form of filters
+
+
+def test_an_order_that_does_not_exist_is_refused_with_the_way_on(bob: Browser) -> None:
+    page = bob.get("/acme/tickets/?sort=due")
+    assert page.status_code == 400
+    assert "There is no such order of tickets." in text(page)
+
+
+def test_a_browser_keeps_which_columns_and_how_dense(bob: Browser) -> None:
+    before = bob.get("/acme/tickets/").content.decode()
+    assert "cell-created" not in before
+    back = "/acme/tickets/?status=any"
+    chosen = bob.send(
+        "/acme/tickets/display/", {"column": ["created", "priority", "bad"], "density": "compact", "back": back}
+    )
+    assert (chosen.status_code, chosen["Location"]) == (302, back)
+    page = bob.get(back).content.decode()
+    (classes,) = re.findall(r'<table class="([^"]*)"', page)
+    assert {"compact", "without-channel", "without-updated", "without-tags"} <= {*classes.split()}
+    assert not {"without-priority", "without-created"} & {*classes.split()}
+    assert page.count('<td class="cell-created"') == len(PILE)
+
+
+def test_the_column_of_the_order_is_shown_whatever_was_chosen(bob: Browser) -> None:
+    bob.send("/acme/tickets/display/", {"density": "comfortable"})
+    page = bob.get("/acme/tickets/?status=any&sort=created").content.decode()
+    (classes,) = re.findall(r'<table class="([^"]*)"', page)
+    assert "without-created" not in classes
+    assert "without-updated" in classes
+    assert page.count('<td class="cell-created"') == len(PILE)

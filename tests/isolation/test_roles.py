@@ -29,7 +29,7 @@ LETTER = f"{LETTERS}<str:letter>/"
 DELIVERY = f"{ENDPOINT}deliveries/<str:delivery>/"
 PAGES = {
     Role.VIEWER: (
-        "", "desk/leave/", "tickets/", "tickets/updates/", "tickets/people/", "tickets/export/",
+        "", "desk/leave/", "tickets/", "tickets/updates/", "tickets/display/", "tickets/people/", "tickets/export/",
         f"{TICKET}follow/", "desk/mail/",
         ARTICLES, ARTICLE,
         TICKET, f"{TICKET}updates/", "search/", "search/suggest/", f"{TICKET}files/", f"{TICKET}files/<str:file_id>/",

@@ -54,10 +54,12 @@ Where = tuple[Any, ...]  # the builder of a partition key, and what it takes bes
 _NO_EPOCH: Final = -1  # of a cursor whose page was not in the order of places
 
 
-def binding(*, statuses: Sequence[Status], resolver: str | None, only: TicketFilter = EVERYTHING) -> tuple[object, ...]:
-    """Bind a cursor to this list, beside the tenant: it means nothing in another list."""
+def binding(
+    *, statuses: Sequence[Status], resolver: str | None, only: TicketFilter = EVERYTHING, order: str = ""
+) -> tuple[object, ...]:
+    """Bind a cursor to this list, beside the tenant: it means nothing in another list, or in another order of it."""
     words = tuple(s.value for s in statuses)
-    return (_index(resolver).name, words, resolver, *only.params.items())
+    return (_index(resolver).name, words, resolver, *only.params.items(), *([order] if order else []))
 
 
 def _index(resolver: str | None) -> Index:
@@ -136,6 +138,7 @@ class MergedList:
         resolver: str | None,
         only: TicketFilter,
         newer_than: str = "",
+        ascending: bool = False,
     ) -> None:
         if resolver and not keys.USER_ID.match(resolver):
             raise Invalid("There is no such person.")
@@ -146,7 +149,9 @@ class MergedList:
         self.prefix = "" if resolver is None else ticket_keys.resolver_prefix(resolver)
         # No stamp extends another, so this bound leaves out the moment itself.
         self.low = self.prefix + (f"{newer_than}{_BEHIND_ALL}" if newer_than else only.since or _BEFORE_ALL)
-        self.pager = Pager(tenant.tenant_id, binding(statuses=statuses, resolver=resolver, only=only))
+        self.ascending = ascending  # from the oldest change on
+        order = "ascending" if ascending else ""
+        self.pager = Pager(tenant.tenant_id, binding(statuses=statuses, resolver=resolver, only=only, order=order))
 
     def ends(self, rows: Sequence[IndexRow], position: Position | None) -> tuple[list[Any], list[Any]]:
         """Return the first and the last row of a page that began at `position` as their cursors hold them."""
@@ -169,6 +174,10 @@ class MergedList:
         """Tell whether the order of places is the same here as on the page before."""
         return not self.layout.moving_to and (position is None or position.epoch == self.layout.epoch)
 
+    def _towards_newer(self, position: Position | None) -> bool:
+        """Tell whether a page beginning there is read from older changes to newer ones."""
+        return self.ascending != (position is not None and position.backwards)
+
     def read(
         self, position: Position | None, size: int, rounds: Sequence[int], at_least: int = 0, fill: bool = False
     ) -> Stretch:
@@ -177,7 +186,7 @@ class MergedList:
         `rounds` says for each further round up to how many rows it may take all of them together; the first asks for
         `at_least` so many. They serve to find a first match, and with `fill` all.
         """
-        descending = position is None or not position.backwards
+        descending = not self._towards_newer(position)
         partitions = self._read_first(position, max(size, at_least), descending)
         if self.layout.moving_to:
             rounds = ()  # what one partition is read on for would lie behind the others in time
@@ -233,18 +242,18 @@ class MergedList:
     def _partitions(self, position: Position | None, shards: int) -> list[IndexPartition]:
         """Return those of the list, each with the bounds of what lies on the right side of the position."""
         partitions: list[IndexPartition] = []
-        in_places = self._in_places(position)
+        in_places, newer = self._in_places(position), self._towards_newer(position)
         for place, (index, where) in enumerate(self._places(shards)):
             start, shown = None, frozenset[int]()
             low, high = self.low, self.prefix + _BEHIND_ALL
             if position is not None and not in_places:
                 shown = frozenset(position.ties)
-                low, high = (position.sort, high) if position.backwards else (low, position.sort)
+                low, high = (position.sort, high) if newer else (low, position.sort)
             elif position is not None:
                 # Equal sort keys are ordered by place: on one side of the position's they were shown already.
                 if place == position.place:
                     start = self._start_key(position, index, where)
-                elif not position.backwards:
+                elif not newer:
                     high = position.sort if place > position.place else _just_before(position.sort)
                 else:
                     low = position.sort if place < position.place else position.sort + _BEHIND_ALL
@@ -338,10 +347,11 @@ NEWS_LIMIT: Final = 20  # changed tickets that are counted for a page that is op
 
 @dataclass(frozen=True)
 class TicketPage:
-    """A page of a list, newest change first. The cursors are None at the ends.
+    """A page of a list. The cursors are None at the ends.
 
     `looked_at` is the number of tickets between the page's ends, those left out by a filter included; `stopped` says
-    that the page would be longer, had it been allowed to read on.
+    that the page would be longer, had it been allowed to read on. `total` is how many tickets the whole list has, None
+    where that is not known. `sorted_among` is how many of its tickets were sorted where it has more: sorting.py.
     """
 
     rows: list[SummaryItem]
@@ -349,6 +359,11 @@ class TicketPage:
     previous: str | None
     looked_at: int
     stopped: bool
+    total: int | None = None
+    sorted_among: int = 0
+
+
+NO_PAGE: Final = TicketPage([], None, None, 0, False)
 
 
 def page(
@@ -360,15 +375,18 @@ def page(
     after: str | None = None,
     size: int = PAGE_SIZE,
     at_once: bool = False,
+    ascending: bool = False,
 ) -> TicketPage:
     """Return tickets of one status or several, of one resolver where `resolver` is a user id or "" for nobody.
+
+    The newest change is first, or with `ascending` last.
 
     `only` leaves out the others of these. `after` is a cursor of a former page of the same list. Raises Invalid for a
     bad cursor or resolver. One Query for each status and shard, at the same time; with `only` up to two rounds more, or
     with `at_once` none: such a page looks at _FIRST_ROUND rows, and may be short or empty with a link to go on.
     """
     statuses = (status,) if isinstance(status, Status) else tuple(status)
-    listing = MergedList(tenant, statuses, resolver, only)
+    listing = MergedList(tenant, statuses, resolver, only, ascending=ascending)
     place = listing.pager.place(after, size=CURSOR_VALUES) if after else None
     position = listing.position(place) if place else None
     backwards = position is not None and position.backwards
@@ -379,13 +397,16 @@ def page(
     begin, end = listing.ends(stretch.rows, position) if rows else ((), ())
     links = listing.pager.links(place, begin=begin, end=end, more=not stretch.complete) if rows else Links()
     # An index lags behind by a moment, in which a ticket that changed may stand in it twice: the newer row is right.
-    newest = {item.number: item for item in reversed(matches)}
+    newest = {item.number: item for item in (matches if ascending else reversed(matches))}
+    shown = [item for item in matches if newest[item.number] is item]
+    is_whole = place is None and stretch.complete
     return TicketPage(
-        rows=[item for item in matches if newest[item.number] is item],
+        rows=shown,
         next=links.next,
         previous=links.previous,
         looked_at=len(rows),
         stopped=(bool(only) or not matches) and not stretch.complete and len(matches) < size,
+        total=len(shown) if is_whole else None,
     )
 
 

@@ -16,11 +16,12 @@ from portal import clock
 from portal.errors import Invalid
 from portal.web import desk_prefix
 from tenants.tenancy.context import TenantContext
-from tickets.desk import bulk, filters, lists
+from tickets.desk import bulk, filters, lists, sorting
 from tickets.desk.bulk import BulkRefused
 from tickets.desk.changing import TicketState
 from tickets.desk.filters import Days, TicketFilter
-from tickets.desk.lists import TicketPage
+from tickets.desk.lists import NO_PAGE, TicketPage
+from tickets.desk.sorting import LATEST, ORDERS, Order
 from tickets.desk.ticket_presenters import listed, queue_url, ticket_url
 from tickets.ticket import fields
 from tickets.ticket.fields import MOVES, Status
@@ -45,13 +46,16 @@ class QueueAddress:
     who: str
     name: str
     only: TicketFilter
+    sort: str  # a word of sorting.py, "" for the usual order
 
     @classmethod
     def of(cls, params: Mapping[str, str]) -> Self:
         """Raise Invalid for what means nothing; unknown parameters and empty ones ask nothing."""
         status = params.get("status") or Status.OPEN.value
         filters.statuses(status)
-        return cls(status, params.get("resolver", ""), params.get("name", "")[:NAME_LIMIT], TicketFilter.parse(params))
+        order = sorting.parse(params.get("sort", ""))
+        who, name = params.get("resolver", ""), params.get("name", "")[:NAME_LIMIT]
+        return cls(status, who, name, TicketFilter.parse(params), "" if order is LATEST else order.word)
 
     @classmethod
     def of_what_is_understood(cls, params: Mapping[str, str]) -> Self:
@@ -88,7 +92,17 @@ class QueueAddress:
 
     @property
     def params(self) -> dict[str, str]:
-        return {"status": self.status, "resolver": self.who, "name": self.name, **self.only.params}
+        return {
+            "status": self.status,
+            "resolver": self.who,
+            "name": self.name,
+            **self.only.params,
+            "sort": self.sort,
+        }
+
+    @property
+    def sorting(self) -> Order:
+        return sorting.parse(self.sort)
 
     def url(self, **changes: str) -> str:
         """Return the address of the same list with other values of these parameters; "" drops one."""
@@ -174,7 +188,7 @@ def form(
     typed = typed or {}
     created: Days | None = address.only.get("created")
     offered = {**{s.value: s.label for s in Status}, "unresolved": "Unresolved", "any": "Any"}
-    kept = ("resolver", "name", "resolved", "reopened", "commented", "rated")
+    kept = ("resolver", "name", "resolved", "reopened", "commented", "rated", "sort")
     return {
         "url": desk_prefix.address("tickets:queue"),
         "place": "#queue",
@@ -192,20 +206,19 @@ def form(
 # --- the list ---
 
 
-_NO_PAGE: Final = TicketPage([], None, None, 0, False)
-
-
 def queue_page(tenant: TenantContext, address: QueueAddress, after: str) -> dict[str, Any]:
     """Return the page's list, read here, and all that follows from its address. Raises Invalid for a bad cursor or
     person.
 
     `after` is a cursor, "" for the first page.
     """
-    page = lists.page(
+    read_at = clock.stamp()
+    page = sorting.page(
         tenant,
         status=address.statuses,
         resolver=address.resolver(tenant),
         only=address.only,
+        order=address.sorting,
         after=after or None,
         size=bulk.limit(tenant),
     )
@@ -216,7 +229,7 @@ def queue_page(tenant: TenantContext, address: QueueAddress, after: str) -> dict
     if not page.rows:
         context["empty"] = _empty(tenant, address, page, first_url)
     if not after:
-        context["updates_url"] = _updates_url(address, page)
+        context["updates_url"] = _updates_url(address, page, read_at)
     return context
 
 
@@ -225,7 +238,7 @@ def refused_page(tenant: TenantContext, params: Mapping[str, str], problem: Inva
     address = QueueAddress.of_what_is_understood(params)
     if problem.field is None:  # a link to a page or to a person
         address = replace(address, who=address.who if address.who in ("me", "none") else "", name="")
-    context = _context(tenant, address, _NO_PAGE, None)
+    context = _context(tenant, address, NO_PAGE, None)
     context["filter_form"] = form(address, params, problem)
     context["empty"] = _blank(problem.message, "", [(address.url(), "Show the list without this filter")])
     return context
@@ -252,7 +265,12 @@ def _context(tenant: TenantContext, address: QueueAddress, page: TicketPage, fir
             "prev_url": address.url(after=page.previous) if page.previous else None,
             "first_url": first_url,
             "looked_at": page.looked_at if page.stopped else 0,
+            "sorted_among": page.sorted_among,
         },
+        "list_url": address.url(),
+        "sorting": address.sorting,
+        "sorts": sorts(address),
+        "headers": {name: _header(address, name) for name in ("updated", "created", "priority", "requester")},
         # What at least one row of the page can become; for the others the change is refused, with the reason.
         "bulk_targets": [
             {"value": s.value, "label": s.label} for s in Status if any(s in MOVES[now] for now in statuses)
@@ -263,9 +281,10 @@ def _context(tenant: TenantContext, address: QueueAddress, page: TicketPage, fir
     }
 
 
-def _updates_url(address: QueueAddress, page: TicketPage) -> str:
+def _updates_url(address: QueueAddress, page: TicketPage, read_at: str) -> str:
     """Return where an open page asks whether tickets of its list have changed since it was read."""
-    seen = max((row.updated_at for row in page.rows), default=clock.stamp())
+    # In another order the page does not begin with the latest change.
+    seen = read_at if address.sort else max((row.updated_at for row in page.rows), default=read_at)
     query = urlencode({name: value for name, value in {**address.params, "seen": seen}.items() if value})
     return f"{desk_prefix.address('tickets:updates')}?{query}"
 
@@ -299,6 +318,28 @@ def who_tabs(address: QueueAddress) -> list[dict[str, Any]]:
         }
         for label, who in people
     ]
+
+
+def sorts(address: QueueAddress) -> list[dict[str, Any]]:
+    """Return the orders in which the list can be shown, as links."""
+    return [
+        {"word": word, "label": order.label, "url": address.url(sort=_word(order)), "current": order is address.sorting}
+        for word, order in ORDERS.items()
+    ]
+
+
+def _word(order: Order) -> str:
+    return "" if order is LATEST else order.word
+
+
+def _header(address: QueueAddress, column: str) -> dict[str, str]:
+    """Return where the header of a column leads, the order that its list is in turned round, and what it says of it."""
+    first = next(order for order in ORDERS.values() if order.column == column)
+    other = next(order for order in ORDERS.values() if order.column == column and order is not first)
+    now = address.sorting
+    direction = "" if now.column != column else "descending" if now.is_descending else "ascending"
+    to = other if now is first else first
+    return {"url": address.url(sort=_word(to)), "title": to.label, "direction": direction}
 
 
 def _people_url(address: QueueAddress) -> str:

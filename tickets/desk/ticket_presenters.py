@@ -361,7 +361,7 @@ def values_of(summary: SummaryItem, description: str) -> dict[str, Any]:
 
 
 # In the order in which they stand in an address.
-_QUEUE_PARAMS: Final = ("status", "resolver", "name", *FILTERS, "after")
+_QUEUE_PARAMS: Final = ("status", "resolver", "name", *FILTERS, "sort", "after")
 
 
 def ticket_url(number: int) -> str:
@@ -379,7 +379,8 @@ def queue_url(**params: str | None) -> str:
 
     `status` is a status, "unresolved" or "any"; `resolver` "me", "none" or a user id, whose `name` is shown until a
     row says it; `priority`, `channel`, `rating` and `tag` are words; `created`, `resolved`, `reopened`, `commented` and
-    `rated` are days in UTC: "2026-11-20", "2026-11-01..2026-11-07", "..2026-11-20", "2026-11-01..". `after`: a cursor.
+    `rated` are days in UTC: "2026-11-20", "2026-11-01..2026-11-07", "..2026-11-20", "2026-11-01..". `sort` is a word of
+    sorting.py. `after`: a cursor.
     """
     return tickets_url() + _query(tuple(params.items()))
 

@@ -17,12 +17,12 @@ from django.views.decorators.http import require_POST, require_safe
 from portal import clock
 from portal.errors import Conflict, Invalid
 from portal.plain_text import amount
-from portal.web.access import get_or_post, member
+from portal.web.access import get_or_post, member, open_while_closing
 from portal.web.heavy_work import heavy
 from tenants.lifecycle import desk_settings
 from tenants.membership import members
 from tenants.membership.members import Member
-from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.request import TenantRequest, actor_of, set_cookie
 from tenants.tenancy.roles import Role
 from tickets.attachments.attachments import FileRef
 from tickets.attachments.forms import NO_FILES, files_of
@@ -47,6 +47,8 @@ from tickets.ready_answers import presenters as answer_presenters
 from tickets.ready_answers.presenters import NOTHING, ChosenAnswers, Composing
 from tickets.requesters import naming, requesters
 from tickets.requesters.requesters import Requester
+from tickets.saved_views import list_display
+from tickets.saved_views.list_display import ListDisplay
 from tickets.ticket.fields import STATUS, Status
 from tickets.ticket.stored import is_requester
 
@@ -93,6 +95,7 @@ def people_page(
 # --- the queue ---
 
 
+_DISPLAY_KEPT: Final = 365 * 86400  # seconds
 HANDFUL = 5  # as many are closed together without a question
 
 
@@ -106,8 +109,23 @@ def queue(request: TenantRequest) -> HttpResponse:
         context = queue_presenters.queue_page(request.tenant, QueueAddress.of(params), params.get("after", ""))
     except Invalid as error:
         context = queue_presenters.refused_page(request.tenant, params, error)
-        return render(request, "tickets/queue.html", context, status=400)
-    return render(request, "tickets/queue.html", context)
+        return render(request, "tickets/queue.html", context | _display(request), status=400)
+    return render(request, "tickets/queue.html", context | _display(request))
+
+
+def _display(request: TenantRequest) -> dict[str, Any]:
+    return {"display": ListDisplay.parse(request.COOKIES.get(list_display.COOKIE, ""))}
+
+
+@open_while_closing
+@member(Role.VIEWER)
+@require_POST
+def choose_display(request: TenantRequest) -> HttpResponse:
+    """Keep in this browser how lists are shown."""
+    answer = redirect(_back(request))
+    chosen = ListDisplay.of([*request.POST.getlist("column"), request.POST.get("density", "")])
+    set_cookie(answer, list_display.COOKIE, str(chosen), max_age=_DISPLAY_KEPT)
+    return answer
 
 
 @member(Role.VIEWER)

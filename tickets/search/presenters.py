@@ -49,10 +49,10 @@ class SearchAddress(QueueAddress):
     @classmethod
     def of(cls, params: Mapping[str, str]) -> Self:
         """Raise Invalid for what means nothing; unknown parameters and empty ones ask nothing."""
-        listing = QueueAddress.of({**params, "status": params.get("status") or "any"})
+        listing = QueueAddress.of({**params, "status": params.get("status") or "any", "sort": ""})
         order = NEWEST if params.get("order") == NEWEST else ""
         text = params.get("q", "").strip()[:TEXT_KEPT]
-        return cls(listing.status, listing.who, listing.name, listing.only, text, order)
+        return cls(listing.status, listing.who, listing.name, listing.only, "", text, order)
 
     @property
     def params(self) -> dict[str, str]:
