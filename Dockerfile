@@ -9,7 +9,8 @@ COPY requirements.lock ./
 RUN /opt/build/bin/pip install --no-cache-dir --disable-pip-version-check --no-compile --no-deps --only-binary :all: \
     --require-hashes --target /opt/packages -r requirements.lock
 COPY infra/slim_packages.py infra/
-RUN python3 infra/slim_packages.py /opt/packages
+RUN python3 infra/slim_packages.py /opt/packages \
+    && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/packages
 COPY manage.py ./
 COPY portal portal
 COPY tenants tenants
@@ -22,7 +23,7 @@ COPY static static
 ENV PYTHONPATH=/opt/packages PYTHONHASHSEED=0
 RUN SECRET_KEY=only-to-collect-static-files python3 manage.py collectstatic --noinput \
     && rm -r infra requirements.lock \
-    && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/packages /srv/pooldesk
+    && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash /srv/pooldesk
 
 FROM ${PYTHON}
 # Nothing in a running container installs anything.

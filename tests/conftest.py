@@ -25,6 +25,7 @@ from tests.support.scheduling import SharedScheduling
 from tests.support.world import World
 from tickets.search import index_rebuild
 from tickets.search.index import merging
+from tickets.search.index.index_store import WritePace
 
 HERE = Path(__file__).parent
 # DynamoDB Local lives for a few hundred requests here: what its virtual machine saves by compiling twice, and by
@@ -111,6 +112,8 @@ for module, name in (
     (merging, "PAUSE_SECONDS"),
 ):
     setattr(module, name, 3600)
+# The index of a small desk is written at once: its even pace is for large ones, and is tried by a clock of its own.
+WritePace.__init__.__kwdefaults__["sleep"] = lambda seconds: None
 
 
 def pytest_configure() -> None:
