@@ -10,6 +10,7 @@ from tickets.desk import comment_views, views
 from tickets.desk_export import views as desk_export_views
 from tickets.handover import views as handover_views
 from tickets.letters import views as letter_views
+from tickets.merging import views as merging_views
 from tickets.notices import views as notice_views
 from tickets.outside import views as outside_views
 from tickets.public_form import views as public_form_views
@@ -67,6 +68,8 @@ _ticket_pages: list[URLPattern | URLResolver] = [
     path("<ticket_number:number>/files/<str:file_id>/", file_views.file, name="file"),
     path("<ticket_number:number>/files/<str:file_id>/preview/", file_views.preview, name="file_preview"),
     path("<ticket_number:number>/files/<str:file_id>/remove/", file_views.remove, name="file_remove"),
+    path("<ticket_number:number>/merge/", merging_views.merge, name="merge"),
+    path("<ticket_number:number>/separate/", merging_views.separate, name="separate"),
     path("<ticket_number:number>/edit/", views.edit, name="edit"),
     path("<ticket_number:number>/change/", views.change, name="change"),
     path("<ticket_number:number>/assign/", views.assign, name="assign"),

@@ -21,7 +21,7 @@ from tickets.attachments import attachments
 from tickets.data import exporting
 from tickets.desk import comment_changes, commenting, timelines
 from tickets.ticket.fields import Status
-from tickets.ticket.stored import ActivityItem, SummaryItem
+from tickets.ticket.stored import ActivityItem, SummaryItem, owner_of
 
 _COMMENT: Final[dict[str, Any]] = {
     "id": "5d1c2b3a4f5e",
@@ -77,6 +77,7 @@ class ActivityEntry(ApiModel, json_schema_extra={"example": _COMMENT}):
     """An entry of a ticket's history: a comment or an internal note with its body, or an event with what it changed."""
 
     id: str
+    ticket: int | None = Field(None, description="the number of a merged ticket, of an entry that came from one")
     kind: Literal["comment", "note", "event"]
     at: Moment
     by: Author
@@ -94,11 +95,13 @@ class ActivityEntry(ApiModel, json_schema_extra={"example": _COMMENT}):
     deleted: Deletion | None = Field(None, description="of comments and notes that were deleted, whose body is empty")
 
     @classmethod
-    def of(cls, entry: ActivityItem, *, is_agent: bool = False) -> Self:
+    def of(cls, entry: ActivityItem, *, is_agent: bool = False, number: int = 0) -> Self:
+        """Make it of an entry, for the activity of the ticket with this number where one is given."""
         told = exporting.entry(entry)
         if not is_agent:
             told.pop("former_texts", None)
-        return cls.model_validate(told)
+        owner = owner_of(entry.pk) if number else None
+        return cls.model_validate({**told, "ticket": owner[1] if owner and owner[1] != number else None})
 
 
 class ActivityList(ApiModel, json_schema_extra={"example": {"data": [_COMMENT], "next": None}}):
@@ -133,7 +136,7 @@ def list_activity(request: ApiRequest, number: Number, query: Query[ActivityQuer
     Comments, events, and with the scope notes:read internal notes.
     """
     found = timelines.ticket(request.tenant, number, before=query.after)
-    entries = [ActivityEntry.of(entry, is_agent=request.tenant.is_agent) for entry in found.activity]
+    entries = [ActivityEntry.of(one, is_agent=request.tenant.is_agent, number=number) for one in found.activity]
     url = answers.next_url(request, found.earlier)
     return answers.page(ActivityList(data=entries, next=url))
 

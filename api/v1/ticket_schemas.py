@@ -133,6 +133,9 @@ class TicketInFull(
             "description": "It prints *every* page twice.",
             "requester_id": "5f0c1d2e3a4b4c5d8e6f708192a3b4c5",
             "noted_at": None,
+            "merged_into": None,
+            "merged": [],
+            "spam_at": None,
         }
     },
 ):
@@ -143,6 +146,9 @@ class TicketInFull(
         description="of a member, of a key, or with rq_ in front of a person outside; or null"
     )
     noted_at: Moment | None = Field(description="when the last internal note was added; null without notes:read")
+    merged_into: int | None = Field(description="the number of the ticket that it was merged into")
+    merged: list[int] = Field(description="the numbers of the tickets that were merged into this one")
+    spam_at: Moment | None = Field(description="when it was marked as spam")
 
     @classmethod
     def whole(cls, tenant: TenantContext, summary: SummaryItem, description: str) -> Self:
@@ -153,6 +159,9 @@ class TicketInFull(
             description=description,
             requester_id=summary.requester or None,
             noted_at=(summary.noted_at or None) if tenant.is_agent else None,
+            merged_into=int(summary.merged_into) if summary.merged_into else None,
+            merged=[int(one) for one in summary.merged or ()],
+            spam_at=summary.spam_at or None,
         )
 
     @property

@@ -13,6 +13,7 @@ from api.v1 import (
     file_routes,
     follower_routes,
     member_routes,
+    merging_routes,
     requester_routes,
     ticket_routes,
     webhook_routes,
@@ -20,7 +21,13 @@ from api.v1 import (
 
 # What each tag of the documents is about, and the routes below it.
 _RESOURCES: Final[dict[str, tuple[Any, ...]]] = {
-    "Tickets": ("Tickets with what was said and done about them.", ticket_routes, activity_routes, follower_routes),
+    "Tickets": (
+        "Tickets with what was said and done about them.",
+        ticket_routes,
+        activity_routes,
+        merging_routes,
+        follower_routes,
+    ),
     "Files": ("Files of tickets: sent to the bucket and had from it, never through this API.", file_routes),
     "Requesters": ("People outside the desk, for whom tickets are opened.", requester_routes),
     "Articles": ("Answers to read: the published articles of the help centre.", article_routes),

@@ -121,6 +121,7 @@ const actions = {
     box?.focus();
     box?.select();
   },
+  m: () => follow("m") || go("merge/"),
   "?": () => document.getElementById("help")?.showModal(),
 };
 

@@ -32,7 +32,7 @@ HOPS: Final = 10
 # and columns.
 COMMENT: Final = 46
 QUEUE: Final = 47
-TICKET: Final = 42
+TICKET: Final = 43
 PRODUCT: Final = ("portal", "tenants", "delivery", "tickets", "api")
 MIDDLEWARE: Final = {path.rpartition(".")[0] for path in settings.MIDDLEWARE}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from portal import clock
@@ -19,21 +19,23 @@ from tenants.tenancy.context import TenantContext
 from tickets.attachments import findings, scanning, stored
 from tickets.attachments.stored import FileItem
 from tickets.ticket import stored as tickets
-from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, DetailItem, FileMap
+from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, DetailItem, FileMap, SummaryItem
 
 SECONDS: Final = 60  # for which an address is good: the browser follows it at once
 
 
-def address_of(tenant: TenantContext, number: int, file_id: str, *, preview: str = "") -> str:
+def address_of(
+    tenant: TenantContext, number: int, file_id: str, *, preview: str = "", merged: Collection[int] = ()
+) -> str:
     """Return a signed address of a file of a ticket. Raises NotFound, and Conflict for a file that nobody can have.
 
     One read, and a second one for people who may not read notes: a file of a note is none of theirs. Of a file that
     waits for a scanner, its finding is asked for. With the media type of a `preview`, the address is that of the
-    preview, which a browser shows.
+    preview, which a browser shows. `merged` are other tickets whose files it may be.
     """
-    file = file_of(tenant, number, file_id)
+    file = file_of(tenant, number, file_id, merged=merged)
     if not tenant.is_agent and file.entry != tickets.DETAIL:
-        entry = tenant.repository.get(ActivityItem, tickets.ticket, number, sort=file.entry)
+        entry = tenant.repository.get(ActivityItem, tickets.ticket, int(file.number or 0), sort=file.entry)
         if entry is None or entry.kind == "note":
             raise _missing()
     state = findings.look(tenant, file) if file.state == scanning.WAITING else file.state
@@ -47,12 +49,12 @@ def address_of(tenant: TenantContext, number: int, file_id: str, *, preview: str
     return objects.download_url(key, name=file.name, seconds=SECONDS)
 
 
-def file_of(tenant: TenantContext, number: int, file_id: str) -> FileItem:
+def file_of(tenant: TenantContext, number: int, file_id: str, *, merged: Collection[int] = ()) -> FileItem:
     """Return a file of a ticket, whoever asks: one GetItem. Raises NotFound."""
     if not stored.is_file_id(file_id):
         raise _missing()
     file = tenant.repository.get(FileItem, stored.files, stored.bucket_of(file_id), sort=stored.file(file_id))
-    if file is None or not file.entry or int(file.number or 0) != number:
+    if file is None or not file.entry or int(file.number or 0) not in (number, *merged):
         raise _missing()
     return file
 
@@ -75,17 +77,24 @@ def _missing() -> NotFound:
 
 
 def files_of(tenant: TenantContext, number: int) -> list[FileMap]:
-    """Return the files of a ticket that this caller may have, oldest first. Raises NotFound for no ticket."""
+    """Return the files of a ticket that this caller may have, oldest first, then those of tickets that were merged into
+    it. Raises NotFound for no ticket."""
+    found, summary = _own_files(tenant, number)
+    if summary is None:
+        raise NotFound(f"There is no ticket {number}.")
+    return found + [file for one in summary.merged or () for file in _own_files(tenant, int(one))[0]]
+
+
+def _own_files(tenant: TenantContext, number: int) -> tuple[list[FileMap], SummaryItem | None]:
     found: list[FileMap] = []
-    is_there = False
+    summary: SummaryItem | None = None
     for item in tenant.repository.query_all(TICKET_ITEMS, tickets.ticket, number):
-        is_there = True
         is_hidden = isinstance(item, ActivityItem) and item.kind == "note" and not tenant.is_agent
         if isinstance(item, DetailItem | ActivityItem) and not is_hidden:
             found += [file for file in item.files or () if file.state in scanning.READABLE]
-    if not is_there:
-        raise NotFound(f"There is no ticket {number}.")
-    return found
+        elif isinstance(item, SummaryItem):
+            summary = item
+    return found, summary
 
 
 def files_of_desk(tenant: TenantContext, part: str) -> Iterator[FileItem]:

@@ -25,6 +25,9 @@ A part is a group of counts. Names of the counts in each kind of part:
              first.n first.sum first.<bucket>             first responses: number, seconds, histogram
              done.n done.sum done.<bucket>                resolutions that still hold, likewise
 
+Spam adds nothing. Of a ticket that was merged into another one the comments are counted, which stand in the other's
+history, and nothing else: it is no ticket of its own.
+
 Tickets made by hand are all those that came by no channel above: nothing is counted for them, so that the numbers of a
 desk without mail stay as they were, and so do its tickets of before channels.
 """
@@ -33,7 +36,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
@@ -72,7 +75,7 @@ COUNTED_CHANNELS: Final[tuple[Channel, ...]] = tuple(channel for channel in Chan
 # The attributes of a summary that `contribution` reads.
 COUNTED: Final = (
     "status", "priority", "channel", "epoch", "created_at", "resolver", "tags", "days", "responded_at", "resolved_at",
-    "rating", "rated_at",
+    "rating", "rated_at", "merged_into", "spam_at",
 )  # fmt: skip
 
 # Raised by `contribution` for an image that no rule of ours writes.
@@ -105,6 +108,12 @@ def contribution(image: Plain) -> Contribution:
     rating = Rating(image["rating"]) if image.get("rating") else None
     epoch = _whole(image.get("epoch", 0))
     created_at = clock.parse(image["created_at"])
+    if "spam_at" in image:
+        return {}
+    if "merged_into" in image:
+        said: Contribution = {}
+        _add_days(said, image, epoch, only=(COMMENTED, RECEIVED))
+        return said
     totals = Counter((f"{status}.{priority}",))
     counted: Contribution = {Part("TOTALS", "", epoch): totals}
     if resolver := _text(image["resolver"]):
@@ -126,13 +135,17 @@ def contribution(image: Plain) -> Contribution:
         totals[f"{rating}.{status}"] += 1
         if "rated_at" in image:
             _of_day(counted, clock.parse(image["rated_at"]).date(), epoch)[f"rated.{rating}"] += 1
-    for name, count in image.get("days", {}).items():
-        if n := _whole(count):
-            _of_day(counted, date.fromisoformat(name[:-1]), epoch)[EVENT_NAMES[name[-1]]] += n
+    _add_days(counted, image, epoch)
     for what, attribute in (("first", "responded_at"), ("done", "resolved_at")):
         if attribute in image:
             _add_duration(counted, what, created_at, clock.parse(image[attribute]), epoch)
     return counted
+
+
+def _add_days(counted: Contribution, image: Plain, epoch: int, only: Collection[str] = tuple(EVENT_NAMES)) -> None:
+    for name, count in image.get("days", {}).items():
+        if (n := _whole(count)) and name[-1] in only:
+            _of_day(counted, date.fromisoformat(name[:-1]), epoch)[EVENT_NAMES[name[-1]]] += n
 
 
 def _add_duration(counted: Contribution, what: str, start: datetime, end: datetime, epoch: int) -> None:

@@ -31,7 +31,7 @@ from tickets.verification.recount import last_number
 Json = dict[str, Any]
 
 # Moments that a ticket remembers of its history; null where there was none.
-MOMENTS = ("responded_at", "resolved_at", "reopened_at", "commented_at", "rated_at", "noted_at")
+MOMENTS = ("responded_at", "resolved_at", "reopened_at", "commented_at", "rated_at", "noted_at", "spam_at")
 
 
 def line(
@@ -68,6 +68,8 @@ def ticket(summary: SummaryItem, description: str) -> Json:
         "version": summary.version_told,
         **{name: getattr(summary, name) for name in MOMENTS},
         "days": _days(summary),
+        "merged_into": int(summary.merged_into) if summary.merged_into else None,
+        "merged": [int(one) for one in summary.merged or ()],
     }
 
 

@@ -178,6 +178,10 @@ def _changed(state: TicketState, stored: SummaryItem | None, code: str) -> str:
         return "is being changed by somebody else at this moment"
     if stored is None:
         return "no longer exists"
+    if stored.merged_into:
+        return f"was merged into ticket {int(stored.merged_into)}"
+    if stored.spam_at:
+        return "is marked as spam"
     if stored.status != state.status.value:
         return f"is {stored.status} now, not {state.status.value}"
     if stored.resolver != state.resolver:

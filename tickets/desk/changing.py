@@ -32,7 +32,7 @@ from tenants.tenancy.roles import Role
 from tickets.desk import timelines
 from tickets.desk.timelines import ChangesSince
 from tickets.requesters.requesters import Requester
-from tickets.ticket import fields, stored, ticket_events
+from tickets.ticket import fields, set_aside, stored, ticket_events
 from tickets.ticket.fields import ASSIGNEE, BY_NAME, DESCRIPTION, MOVES, REQUESTER, STATUS, SUMMARISED, Status, Values
 from tickets.ticket.stored import ActivityItem, ChangeMap, DetailItem, RequestItem, SummaryItem
 
@@ -44,12 +44,16 @@ ITEMS_PER_REVISION: Final = 2  # members that a revision with changes adds to it
 
 @dataclass(frozen=True)
 class TicketState:
-    """A ticket as somebody read it: a write that builds on it holds only if the ticket is still so."""
+    """A ticket as somebody read it: a write that builds on it holds only if the ticket is still so.
+
+    One that `is_aside` is changed by nothing but its way back into the lists.
+    """
 
     number: int
     version: int
     status: Status
     resolver: str
+    is_aside: bool = False
 
     @classmethod
     def of(cls, summary: SummaryItem) -> TicketState:
@@ -78,6 +82,10 @@ class TicketState:
             & (SummaryItem.status == self.status.value)
             & (SummaryItem.resolver == self.resolver)
         )
+        if self.is_aside:
+            condition &= SummaryItem.merged_into.exists() | SummaryItem.spam_at.exists()
+        else:
+            condition &= SummaryItem.merged_into.does_not_exist() & SummaryItem.spam_at.does_not_exist()
         return condition
 
 
@@ -87,6 +95,15 @@ def read(tenant: TenantContext, number: int, *, consistent: bool = True) -> Summ
     if item is None:
         raise NotFound(f"There is no ticket {number}.")
     return item
+
+
+def read_merged(tenant: TenantContext, number: int) -> SummaryItem:
+    """Return a ticket, or the one into which it was merged: a consistent GetItem, and one more for each merge on the
+    way. Raises NotFound."""
+    summary = read(tenant, number)
+    while summary.merged_into:  # as many as can be merged into one, and never in a circle
+        summary = read(tenant, int(summary.merged_into))
+    return summary
 
 
 def read_description(tenant: TenantContext, number: int) -> str:
@@ -148,25 +165,21 @@ def revise(
     former_requester: str | None = None,
     verb: str = "changed",
     entry_id: str = "",
+    places: Values | None = None,
 ) -> list[Event]:
     """Add the change of one ticket to a transaction: its summary, and with `changes` the entry that tells of them.
 
     `actions` set what `status` and `resolver` do not. With `changes` the version grows by one. `at` is the moment of
     the change, `told_at` that of the entry where it differs, and `entry_id` its id, drawn where it is not given. The
-    summary's member of the transaction is named by the ticket's number. The entry keeps what its `changes` do not say
-    in full: the assignee before, and with a new description the former one. Returns the events for
-    `publisher.publish`; a new description is told in full.
+    summary's member of the transaction is named by the ticket's number. `places` are those of set_aside.py. The entry
+    keeps what its `changes` do not say in full: the assignee before, and with a new description the former one. Returns
+    the events for `publisher.publish`, which tell a new description in full.
     """
     pk = tenant.repository.key(stored.ticket, state.number)
-    values = derived(
-        tenant,
-        state.number,
-        status=(status or state.status).value,
-        resolver=state.resolver if resolver is None else resolver,
-        updated_at=at,
-    )
+    resolver = state.resolver if resolver is None else resolver
+    values = derived(tenant, state.number, status=status or state.status, resolver=resolver, updated_at=at)
     version = [SummaryItem.version.set(state.version + 1)] if changes else []
-    every = [*actions, *(set_to(name, value) for name, value in values.items()), *version]
+    every = [*actions, *(set_to(name, value) for name, value in (values | {**(places or {})}).items()), *version]
     transaction.update(SummaryItem(pk, stored.SUMMARY), every, name=str(state.number), condition=state.still_holds)
     if not changes:
         return []
@@ -396,6 +409,7 @@ def change(
 
     def attempt() -> Present:
         present = _read(tenant, number, wishes, whole=whole)
+        set_aside.refuse(present.summary)
         check(present)
         seen = int(present.summary.version) if version is None else version
         revision = Revision(tenant, wishes, present, timelines.changes_since(tenant, present.summary, seen), of_form)

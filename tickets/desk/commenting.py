@@ -29,6 +29,7 @@ from tickets.desk.letter_texts import FromLetter
 from tickets.requesters import requester_addresses
 from tickets.ticket import fields, stored, ticket_events
 from tickets.ticket.fields import ASSIGNEE, MOVES, STATUS, TAGS, Status
+from tickets.ticket.set_aside import SetAside
 from tickets.ticket.stored import ActivityItem, RequestItem, SummaryItem
 
 _ATTEMPTS: Final = 6
@@ -121,7 +122,7 @@ def comment(
     comment on the ticket of somebody outside goes to them as a letter, with copies to the addresses `cc`. `files` are
     stored already and belong to the comment from then on; with some, the text may be empty. The `companion` of one that
     came as a `letter` sees to repetitions in place of the record. Returns the summary as it was read before, so that
-    the caller can say what the author may not have seen. Raises NotFound, Invalid, Unseen, CommentNotAdded.
+    the caller can say what the author may not have seen. Raises NotFound, Invalid, Unseen, SetAside, CommentNotAdded.
     """
     text, kind = fields.comment(body) if body.strip() or not files else "", "note" if internal else "comment"
     said = _Said(kind, text, _copies(cc), then, along, (*files,), request_id or new_request_id(), str(number), letter)
@@ -129,8 +130,9 @@ def comment(
 
     def attempt() -> SummaryItem:
         summary, name = with_companion(waiting.pop() if waiting else None, lambda: _read(tenant, number, along))
-        if seen and changing.updated_at(tenant, summary) > seen:
-            _refuse_unseen(tenant, number, said.digest, seen)
+        if _is_over(tenant, summary, said.digest):
+            return summary
+        _refuse_unseen(tenant, summary, said.digest, seen)
         transaction = Transaction()
         try:
             entry = _add(tenant, transaction, summary, said, copies, name)
@@ -162,9 +164,20 @@ def _was_added(tenant: TenantContext, digest: str) -> bool:
     return bool(tenant.repository.get(RequestItem, stored.request, digest, sort=stored.MADE_COMMENT, consistent=True))
 
 
-def _refuse_unseen(tenant: TenantContext, number: int, digest: str, seen: str) -> None:
+def _is_over(tenant: TenantContext, summary: SummaryItem, digest: str) -> bool:
+    """Tell whether the ticket was set aside after this request had added its comment. Raises SetAside where it had
+    not."""
+    if summary.is_aside and not _was_added(tenant, digest):
+        raise SetAside(summary)
+    return summary.is_aside
+
+
+def _refuse_unseen(tenant: TenantContext, summary: SummaryItem, digest: str, seen: str) -> None:
     """Raise Unseen where somebody else's entries came after this moment and this request has added nothing before."""
-    others = [entry for entry in timelines.news(tenant, number, seen=seen) if entry.author != tenant.user_id]
+    if not seen or changing.updated_at(tenant, summary) <= seen:
+        return
+    news = timelines.news(tenant, int(summary.number), seen=seen)
+    others = [entry for entry in news if entry.author != tenant.user_id]
     if others and not _was_added(tenant, digest):
         raise Unseen(list(dict.fromkeys(entry.author_name for entry in others)))
 

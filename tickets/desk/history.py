@@ -18,6 +18,7 @@ from tenants.tenancy.context import TenantContext
 from tickets.desk.changing import derived
 from tickets.ticket import fields, stored
 from tickets.ticket.fields import ASSIGNEE, DESCRIPTION, FIELDS, FIXED, RATING, STATUS, SUMMARISED, Values
+from tickets.ticket.set_aside import out_of_lists
 from tickets.ticket.stored import ActivityItem, ChangeMap, DetailItem, SummaryItem
 
 
@@ -150,6 +151,9 @@ def collection(tenant: TenantContext, number: int, history: History, *, epoch: i
             noted_at=facts.get("noted_at") or "",
         ),
     )
+    if summary.spam_at:
+        for name, value in out_of_lists(tenant, summary, stored.SPAM_ASIDE).items():
+            setattr(summary, name, value)
     activity = [_activity(pk, digest, position, entry) for position, entry in enumerate(history.entries)]
     return TicketItems(summary, DetailItem(pk, stored.DETAIL, description=values[DESCRIPTION.name]), activity)
 

@@ -34,6 +34,7 @@ from tickets.requesters import requesters
 from tickets.requesters.requesters import Requester
 from tickets.ticket import fields, stored
 from tickets.ticket.fields import ASSIGNEE, BY_NAME, DESCRIPTION, REQUESTER, STATUS, TAGS
+from tickets.ticket.set_aside import SetAside
 from tickets.ticket.stored import ActivityItem, DetailItem, SummaryItem
 
 _OUTBOX_ROW: Final = 1  # that tells of all of them
@@ -158,6 +159,8 @@ class _Attempt:
         summary = self.found.summaries.get(number)
         if summary is None:
             return TicketOutcome(number, REFUSED, reason="does not exist")
+        if summary.is_aside:
+            return TicketOutcome(number, REFUSED, summary.title, SetAside(summary).why)
         try:
             # A microsecond apart, so that lists have one order for them.
             revision = revise(self.found, summary, clock.stamp(self.begun, offset=position), self.entry_id)

@@ -17,7 +17,7 @@ from portal.errors import Conflict, Invalid, Overtaken, TransactionRefused
 from tenants.tenancy.context import TenantContext
 from tickets.desk import changing
 from tickets.desk.changing import REQUEST, TicketState
-from tickets.ticket import fields, stored, ticket_events
+from tickets.ticket import fields, set_aside, stored, ticket_events
 from tickets.ticket.fields import RATING, Rating, Status
 from tickets.ticket.stored import SummaryItem
 
@@ -55,6 +55,7 @@ def rate(tenant: TenantContext, number: int, rating: Rating, *, words: str = "",
 
     def attempt() -> None:
         summary = changing.read(tenant, number)
+        set_aside.refuse(summary)
         if not can_be_rated(summary):
             raise NotRatable("This ticket cannot be rated now.")
         if summary.rating == rating and not said:

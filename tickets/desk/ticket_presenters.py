@@ -22,7 +22,7 @@ from tickets.desk import changing, comment_changes, letter_texts
 from tickets.desk.changing import EditConflict, Present, TicketState, Wishes
 from tickets.desk.filters import FILTERS
 from tickets.desk.forms import ChangeForm, TicketForm
-from tickets.desk.timelines import TicketTimeline
+from tickets.desk.timelines import TicketTimeline, is_opening
 from tickets.ticket import fields, stored
 from tickets.ticket.fields import ASSIGNEE, BY_NAME, CHOICES, DESCRIPTION, EDITED, FIELDS, LABELS, MOVES, Status
 from tickets.ticket.stored import BOUNCED, COMPLAINED, HELD, SENT, ActivityItem, SummaryItem
@@ -196,7 +196,7 @@ def comment_state(item: ActivityItem, tenant: TenantContext | None) -> CommentSt
         return AS_WRITTEN
     if deleted_at := of.get("deleted_at"):
         return CommentState(deleted_at=clock.parse(deleted_at), deleted_by=of.get("deleted_by_name") or "")
-    may_change = tenant is not None and comment_changes.may_change(tenant, item)
+    may_change = tenant is not None and not is_opening(item) and comment_changes.may_change(tenant, item)
     lines = tuple(FormerLine(one.body, clock.parse(one.at), one.by_name) for one in of.get("former_texts") or ())
     if not lines and not may_change:
         return AS_WRITTEN
@@ -219,7 +219,8 @@ def address(item: ActivityItem, what: str) -> str:
 class TimelineEntry:
     """One entry of a ticket's history.
 
-    A text of somebody outside `is_plain`: in Markdown, a stranger could hide where a link leads.
+    A text of somebody outside `is_plain`: in Markdown, a stranger could hide where a link leads. `source` is the number
+    of the merged ticket that it came from, 0 for one of the ticket itself.
     """
 
     id: str
@@ -234,16 +235,18 @@ class TimelineEntry:
     letter: dict[str, Any] | None = None
     is_plain: bool = False
     state: CommentState = AS_WRITTEN
+    source: int = 0
 
 
-def timeline_entry(item: ActivityItem, tenant: TenantContext | None = None) -> TimelineEntry:
-    """Return an entry as `tenant` sees it; without one, as somebody who can do nothing about it."""
+def timeline_entry(item: ActivityItem, tenant: TenantContext | None = None, *, of_ticket: int = 0) -> TimelineEntry:
+    """Return an entry as `tenant` sees it; without one, as somebody who can do nothing about it. One of another ticket
+    than `of_ticket`, where that is given, names the ticket."""
     of: dict[str, Any] = item.attribute_values  # attributes are descriptors, and a page reads hundreds of them
     changes = [
         {"label": LABELS.get(c.field, c.field.capitalize()), "before": c.before, "after": c.after}
         for c in of.get("changes") or ()
     ]
-    owner = stored.owner_of(of["pk"]) if of.get("files") else None
+    owner = stored.owner_of(of["pk"]) if of_ticket or of.get("files") else None
     return TimelineEntry(
         id=stored.entry_id(of["sk"]),
         kind=of["kind"],
@@ -253,12 +256,13 @@ def timeline_entry(item: ActivityItem, tenant: TenantContext | None = None) -> T
         verb=of.get("verb") or "",
         changes=changes,
         delivery=delivery_line(item) if of.get("delivery") else None,
-        files=file_lines(owner[1], of["files"]) if owner else [],
+        files=file_lines(owner[1], of["files"]) if owner and of.get("files") else [],
         letter=letter_line(of["letter"], is_agent=bool(tenant and tenant.is_agent), author=of["author"])
         if of.get("letter")
         else None,
         is_plain=of["kind"] == "event" or bool(of.get("letter")) or stored.is_requester(of["author"]),
         state=comment_state(item, tenant),
+        source=owner[1] if owner and of_ticket and owner[1] != of_ticket else 0,
     )
 
 
@@ -286,10 +290,13 @@ def letter_line(kept: Any, *, is_agent: bool, author: str) -> dict[str, Any] | N
 def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: bool) -> dict[str, Any]:
     """Return what the page of a ticket shows, but for its comment form."""
     summary, here = stored.summary, ticket_url(int(stored.summary.number))
+    merged = [int(one) for one in summary.merged or ()]
+    of_ticket = int(summary.number) if merged else 0
     return {
         "ticket": listed(tenant, summary, description=stored.description),
         "tag_links": [{"name": tag, "url": queue_url(status="any", tag=tag)} for tag in summary.tags],
-        "activity": [timeline_entry(a, tenant) for a in stored.activity],
+        "merged": merged,
+        "activity": [timeline_entry(a, tenant, of_ticket=of_ticket) for a in stored.activity],
         "earlier_url": f"{here}?before={stored.earlier}" if stored.earlier else None,
         "latest_url": None if is_latest else here,
         **(_seen(tenant, summary, stored.activity[-1].at if stored.activity else "") if is_latest else {}),

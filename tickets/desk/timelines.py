@@ -1,18 +1,25 @@
-"""Read one ticket with its timeline: one round trip, whatever the size of the tenant. Lists are in lists.py."""
+"""Read one ticket with its timeline: one round trip, whatever the size of the tenant. Lists are in lists.py.
+
+Tickets that were merged into this one keep their items; their entries are read at the same time and sorted in. Which
+they are the ticket itself says, so a process remembers it of the tickets that it has read: where it did not know, or
+where that has changed, a second round trip reads them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
+from portal.bounded_cache import BoundedCache
 from portal.dynamo import paging
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import Item, Page
 from portal.errors import NotFound
 from tenants.tenancy.context import TenantContext
 from tickets.ticket import stored
-from tickets.ticket.fields import DESCRIPTION
+from tickets.ticket.fields import DESCRIPTION, Channel
 from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, DetailItem, FileMap, SummaryItem
 
 ACTIVITY_PAGE = 50
@@ -39,20 +46,110 @@ def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> 
 
     With a cursor: with what came before it; summary and description then come by a Query of their own, sent at
     the same time. Internal notes are left out for viewers, for whom more Queries fill the page, so that neither a short
-    page nor a link to nothing tells of them.
+    page nor a link to nothing tells of them. Of each ticket that was merged into this one, one Query more, or with a
+    cursor two.
     """
+    purpose = ("activity", number)
+    place = paging.load(before, tenant_id=tenant.tenant_id, query=purpose) if before is not None else None
+    sort, *sources = place or ("",)
+    own = (tenant.tenant_id, number)
+    sources = sources or _merged.get(own) or []
+    parts = _parts_read(tenant, [number, *sources], sort if before is not None else None)
+    summary = parts[0].head(number)
+    stored_sources = [int(one) for one in summary.merged or ()]
+    if stored_sources != sources:
+        _merged.put(own, stored_sources)
+        parts[1:] = _parts_read(tenant, stored_sources, sort if before is not None else None)
+    every = [*parts[0].rows, *(row for one in parts[1:] for row in one.with_opening())]
+    rows = sorted(every, key=lambda row: row.sk, reverse=True)
+    # Below the last row of a part that has more, rows of that part would be missing.
+    floor = max((one.rows[-1].sk for one in parts if one.more and one.rows), default="")
+    shown = [row for row in rows if row.sk >= floor][:ACTIVITY_PAGE]
+    more = len(rows) > len(shown) or any(one.more for one in parts)
+    earlier = [shown[-1].sk, *stored_sources] if shown and more else None
+    return TicketTimeline(
+        summary=summary,
+        description=parts[0].detail.description,
+        files=tuple(parts[0].detail.files or ()),
+        letter=parts[0].detail.letter,
+        activity=shown[::-1],
+        earlier=paging.dump(earlier, tenant_id=tenant.tenant_id, query=purpose) if earlier else None,
+    )
+
+
+# The numbers of the tickets that were merged into a ticket, by tenant and number: no more than a hint.
+_merged: Final[BoundedCache[tuple[str, int], list[int]]] = BoundedCache(10_000)
+
+
+@dataclass
+class _Part:
+    """The items of one ticket: `rows` are the newest entries of a page, newest first, and `more` says that others came
+    before them."""
+
+    summary: SummaryItem | None
+    detail: DetailItem
+    rows: list[ActivityItem]
+    more: bool
+    before: str | None
+
+    def head(self, number: int) -> SummaryItem:
+        if self.summary is None:
+            raise NotFound(f"There is no ticket {number}.")
+        return self.summary
+
+    def with_opening(self) -> list[ActivityItem]:
+        """Return the entries of a merged ticket, at their end its description where that is on this page."""
+        opening = self._opening() if self.summary and not self.more else None
+        is_here = opening is not None and (self.before is None or opening.sk < self.before)
+        return [*self.rows, opening] if opening is not None and is_here else self.rows
+
+    def _opening(self) -> ActivityItem | None:
+        """Return the description as the comment that opened the ticket: its requester's, or that of the member who made
+        it for somebody. None where the ticket was opened without one."""
+        summary, detail = self.summary, self.detail
+        if summary is None or not (detail.description or detail.files):
+            return None
+        author, name = summary.requester, summary.requester_name
+        if summary.channel == Channel.HAND and self.rows and self.rows[-1].kind == "event":
+            author, name = self.rows[-1].author, self.rows[-1].author_name
+        return ActivityItem(
+            summary.pk,
+            stored.activity(summary.created_at, f"{_OPENING}{int(summary.number)}"),
+            kind="comment",
+            at=summary.created_at,
+            author=author,
+            author_name=name,
+            body=detail.description,
+            files=detail.files,
+            letter=detail.letter,
+        )
+
+
+_OPENING: Final = "opening"
+
+
+def is_opening(entry: ActivityItem) -> bool:
+    """Tell whether an entry is the description of a merged ticket, which no item of its own holds."""
+    return stored.entry_id(entry.sk).startswith(_OPENING)
+
+
+def _parts_read(tenant: TenantContext, numbers: Sequence[int], before: str | None) -> list[_Part]:
+    """Read a page of each of these tickets, at the same time."""
+    reads: list[Callable[[], Any]] = [partial(_rows, tenant, number, before) for number in numbers]
+    if before is not None:
+        reads += [partial(_collection, tenant, number, 2) for number in numbers]
+    found = fan_out(reads) if len(reads) > 1 else [read() for read in reads]
+    parts: list[_Part] = found[: len(numbers)]
+    for part, head in zip(parts, found[len(numbers) :], strict=False):
+        part.summary, part.detail, _ = _told_apart(head.items)
+    return parts
+
+
+def _rows(tenant: TenantContext, number: int, before: str | None) -> _Part:
     more_than_a_page = ACTIVITY_PAGE + 1  # one more, to know whether there is something earlier
-    if before is None:
-        found = _collection(tenant, number, more_than_a_page + 2)  # the summary and the detail come first
-        summary, detail, rows = _parts(number, found.items)
-    else:
-        (sort,) = paging.load(before, tenant_id=tenant.tenant_id, query=("activity", number)) or [""]
-        reads: list[Callable[[], Any]] = [
-            lambda: described(tenant, number),
-            lambda: _collection(tenant, number, more_than_a_page, before=sort),
-        ]
-        (summary, detail), found = fan_out(reads)
-        rows = _entries(found.items)
+    limit = more_than_a_page if before is not None else more_than_a_page + 2  # the summary and the detail come first
+    found = _collection(tenant, number, limit, before=before)
+    summary, detail, rows = _told_apart(found.items)
     # A Query also ends after 1 MB, which long comments reach before the page is full.
     while not tenant.is_agent:
         rows = [row for row in rows if row.kind != "note"]
@@ -61,16 +158,7 @@ def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> 
         found = _collection(tenant, number, _READ_ON, before=found.last_key["sk"]["S"])
         rows += _entries(found.items)
     more = len(rows) > ACTIVITY_PAGE or found.last_key is not None
-    rows = rows[:ACTIVITY_PAGE]
-    earlier = [rows[-1].sk] if more and rows else None
-    return TicketTimeline(
-        summary=summary,
-        description=detail.description,
-        files=tuple(detail.files or ()),
-        letter=detail.letter,
-        activity=rows[::-1],
-        earlier=paging.dump(earlier, tenant_id=tenant.tenant_id, query=("activity", number)) if earlier else None,
-    )
+    return _Part(summary, detail, rows[:ACTIVITY_PAGE], more, before)
 
 
 def parted(number: int, items: Iterable[Item]) -> tuple[SummaryItem, str, list[ActivityItem]]:
@@ -80,12 +168,17 @@ def parted(number: int, items: Iterable[Item]) -> tuple[SummaryItem, str, list[A
 
 
 def _parts(number: int, items: Iterable[Item]) -> tuple[SummaryItem, DetailItem, list[ActivityItem]]:
-    found = list(items)
-    summary = next((item for item in found if isinstance(item, SummaryItem)), None)
+    summary, detail, entries = _told_apart(items)
     if summary is None:
         raise NotFound(f"There is no ticket {number}.")
+    return summary, detail, entries
+
+
+def _told_apart(items: Iterable[Item]) -> tuple[SummaryItem | None, DetailItem, list[ActivityItem]]:
+    found = list(items)
+    summary = next((item for item in found if isinstance(item, SummaryItem)), None)
     detail = next((item for item in found if isinstance(item, DetailItem)), None)
-    return summary, detail or DetailItem(summary.pk, stored.DETAIL), _entries(found)
+    return summary, detail or DetailItem(summary.pk if summary else "", stored.DETAIL), _entries(found)
 
 
 def _entries(items: Iterable[Item]) -> list[ActivityItem]:

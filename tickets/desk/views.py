@@ -50,6 +50,7 @@ from tickets.requesters.requesters import Requester
 from tickets.saved_views import list_display
 from tickets.saved_views.list_display import ListDisplay
 from tickets.ticket.fields import STATUS, Status
+from tickets.ticket.set_aside import SetAside
 from tickets.ticket.stored import is_requester
 
 
@@ -261,6 +262,11 @@ def _ticket_page(
     `seen_at`."""
     before = request.GET.get("before")
     stored = timelines.ticket(request.tenant, number, before=before)
+    if into := int(stored.summary.merged_into or 0):
+        if form is not None:  # what was written for the merged ticket is kept, to be sent to the other one
+            return _ticket_page(request, into, form, status, files, composing)
+        messages.info(request, f"Ticket #{number} was merged into this one.")
+        return redirect("tickets:ticket", into)
     context = ticket_presenters.ticket_page(request.tenant, stored, is_latest=before is None)
     if form is None:
         form = CommentForm(initial={"seen": stored.summary.status, "cc": context["reply"]["cc"]})
@@ -367,6 +373,8 @@ def edit(request: TenantRequest, number: int) -> HttpResponse:
             written = changing.edit(request.tenant, number, version=form.cleaned_data["version"] or 0, **form.values)
         except EditConflict as conflict:
             return _conflict_page(request, conflict, form)
+        except SetAside as error:
+            return _set_aside(request, number, error)
         except Invalid as error:
             form.add_error(None, error.message)
         else:
@@ -419,6 +427,8 @@ def requester_of_ticket(request: TenantRequest, number: int) -> HttpResponse:
             form.add_error(
                 None, "Somebody else has changed the requester meanwhile. Check who it is now, and try again."
             )
+        except SetAside as error:
+            return _set_aside(request, number, error)
         except Invalid as error:
             form.add_error("requester", error.message)
         else:
@@ -437,6 +447,8 @@ def _attempt(request: TenantRequest, number: int, form: ChangeForm, wishes: Wish
         written = changing.change(request.tenant, number, wishes, version=form.cleaned_data["version"])
     except EditConflict as conflict:
         return _conflict_page(request, conflict, form)
+    except SetAside as error:
+        return _set_aside(request, number, error)
     except Invalid as error:
         messages.error(request, error.message)
     else:
@@ -446,6 +458,11 @@ def _attempt(request: TenantRequest, number: int, form: ChangeForm, wishes: Wish
                 many.receipt(request.tenant, [written.changed]),
             )
             messages.success(request, text, extra_tags=receipt)
+    return redirect("tickets:ticket", number)
+
+
+def _set_aside(request: TenantRequest, number: int, error: SetAside) -> HttpResponse:
+    messages.error(request, f"{error.message} Nothing was changed.")
     return redirect("tickets:ticket", number)
 
 

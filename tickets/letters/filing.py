@@ -365,7 +365,7 @@ def _ticket(case: _Case, desk: TenantContext, claim: Claim | None, person: Reque
             return 0
         if claim.is_agent or not any(claim.is_of(one) for one in ids):
             case.marks.append(letter_texts.OTHER_PERSON)
-        return claim.number
+        return _current(desk, summary)
     if not case.is_confirmed:
         return 0
     named_ids = dict.fromkeys([case.letter.in_reply_to, *reversed(case.letter.references)])
@@ -374,8 +374,16 @@ def _ticket(case: _Case, desk: TenantContext, claim: Claim | None, person: Reque
     for number in dict.fromkeys(t.number for t in threads if t and t.tenant_id == case.tenant.tenant_id):
         summary = _summary(desk, number)
         if summary and summary.requester in ids:
-            return number
+            return _current(desk, summary)
     return 0
+
+
+def _current(desk: TenantContext, summary: SummaryItem) -> int:
+    """Return the number of the ticket in which the conversation goes on, such as the one that this was merged into; 0
+    for spam."""
+    if summary.merged_into:
+        summary = changing.read_merged(desk, int(summary.merged_into))
+    return 0 if summary.spam_at else int(summary.number)
 
 
 def _is_open_to(desk: TenantContext, claim: Claim, summary: SummaryItem) -> bool:
@@ -413,7 +421,8 @@ def _same(one: str, other: str) -> bool:
 def _comment(case: _Case, author: TenantContext, number: int) -> None:
     files, left = _files(case, author)
     for attempt in range(_TRIES):
-        status = Status(changing.read(author, number).status)
+        summary = changing.read_merged(author, number)
+        number, status = int(summary.number), Status(summary.status)
         then = Status.OPEN if not author.is_agent and Status.OPEN in MOVES[status] else None
         body, text = _text(case, COMMENT_LIMIT, left)
         try:

@@ -16,7 +16,7 @@ from portal.dynamo import paging
 from portal.dynamo.client import fan_out
 from portal.dynamo.models import ByIndex
 from portal.dynamo.store import Transaction
-from portal.errors import NotFound
+from portal.errors import Invalid, NotFound
 from tenants.sign_in import attempt_limits
 from tenants.sign_in.attempt_limits import AttemptLimit
 from tenants.tenancy.context import TenantContext
@@ -69,6 +69,8 @@ def open_ticket(desk: TenantContext, link: TicketLink, *, before: str | None = N
     visit, ticket = _with_visit(desk, link, lambda: _read(desk, link, before))
     if not link.leads_to(ticket.summary, visit.settings, visit.person):
         raise LinkGone
+    if ticket.summary.is_aside:
+        ticket = timelines.ticket(desk, int(_current(desk, ticket.summary, visit.person).number), before=before)
     return visit, ticket
 
 
@@ -84,7 +86,19 @@ def let_in(desk: TenantContext, link: TicketLink) -> tuple[Visit, SummaryItem]:
     visit, found = _with_visit(desk, link, summary)
     if not link.leads_to(found, visit.settings, visit.person):
         raise LinkGone
-    return visit, found
+    return visit, _current(desk, found, visit.person)
+
+
+def _current(desk: TenantContext, summary: SummaryItem, person: Requester) -> SummaryItem:
+    """Return the ticket in which the conversation goes on, the one that it was merged into. Raises LinkGone where that
+    is somebody else's by now, and for spam."""
+    if summary.merged_into:
+        summary = changing.read_merged(desk, int(summary.merged_into))
+        if summary.requester not in person.ids:
+            raise LinkGone
+    if summary.spam_at:
+        raise LinkGone
+    return summary
 
 
 def _read(desk: TenantContext, link: TicketLink, before: str | None) -> TicketTimeline:
@@ -92,6 +106,11 @@ def _read(desk: TenantContext, link: TicketLink, before: str | None) -> TicketTi
         return timelines.ticket(desk, link.number, before=before)
     except NotFound:
         raise LinkGone from None
+    except Invalid:
+        found = timelines.ticket(desk, link.number)
+        if not found.summary.merged_into:
+            raise
+        return found  # the cursor may be of the ticket that this one was merged into
 
 
 def _with_visit(desk: TenantContext, link: TicketLink, read: Callable[[], _T]) -> tuple[Visit, _T]:

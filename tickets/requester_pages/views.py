@@ -133,7 +133,9 @@ def upload(request: GuestRequest, token: str) -> HttpResponse:
 def file(request: GuestRequest, token: str, file_id: str) -> HttpResponse:
     """Lead to a file of a public message."""
     visit, summary = requester_page.let_in(request.desk, _link(token))
-    response = HttpResponseRedirect(downloads.address_of(visit.desk, int(summary.number), file_id))
+    response = HttpResponseRedirect(
+        downloads.address_of(visit.desk, int(summary.number), file_id, merged=summary.merged or ())
+    )
     response["Cache-Control"], response["Referrer-Policy"] = "private, no-store", "no-referrer"
     return response
 

@@ -220,6 +220,7 @@ def _hit(tenant: TenantContext, hit: Hit) -> dict[str, Any]:
         **hit_text(hit),
         "ticket": ticket,
         "is_note": hit.where is Where.NOTE,
+        "merged_into": int(hit.summary.merged_into or 0),
         "tags": [_tag(tag) for tag in ticket.tags[:_TAGS]],
     }
 

@@ -347,8 +347,8 @@ class Search:
         return [begin, ProposalPage(chosen[room:], (), is_last, last)]
 
     def holds(self, text: TicketText) -> bool:
-        """Tell whether a ticket is what was asked for beside its words."""
-        return self._conditions.hold(text.summary)
+        """Tell whether a ticket is what was asked for beside its words, and no spam."""
+        return not text.summary.spam_at and self._conditions.hold(text.summary)
 
     def newest_by_term(self) -> dict[str, int]:
         """Return the terms that were asked for `also`, those of most tickets first, each with its newest ticket."""

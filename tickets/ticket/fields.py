@@ -390,6 +390,11 @@ FIELDS: Final[tuple[TicketField, ...]] = (TITLE, DESCRIPTION, STATUS, PRIORITY, 
 BY_NAME: Final = {field.name: field for field in FIELDS}
 # No field of a form: a person outside the desk, for whom the ticket is. The history tells of a change as of a field.
 REQUESTER: Final = "requester"
+# No fields of a form either: what takes a ticket out of all lists and numbers, and the numbers of the tickets that were
+# merged into this one.
+MERGED_INTO: Final = "merged_into"
+MERGED: Final = "merged"
+SPAM: Final = "spam"
 LABELS: Final = {field.name: field.label for field in FIELDS}
 CHOICES: Final = tuple(field for field in FIELDS if isinstance(field, ChoiceField))
 OPTIONAL: Final = frozenset(field.name for field in CHOICES if field.is_optional)

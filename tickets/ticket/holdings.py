@@ -23,10 +23,12 @@ from tickets.ticket.stored import (
     HELD,
     MADE_COMMENT,
     MADE_TICKET,
+    MERGED_ASIDE,
     RECEIVED,
     REOPENED,
     RESOLVED,
     SENT,
+    SPAM_ASIDE,
     SUMMARY,
     TICKETS,
     ActivityItem,
@@ -34,6 +36,7 @@ from tickets.ticket.stored import (
     DetailItem,
     SummaryItem,
     activity,
+    aside,
     counter,
     is_file_id,
     owner_of,
@@ -96,11 +99,13 @@ def _fit(item: Raw, arrival: TenantArrival) -> Raw:
     status = item["status"]["S"].upper()
     requester_id = item.get("requester", {}).get("S", "")
     fitted = {name: value for name, value in item.items() if name != "tenant_requester"}
+    why = SPAM_ASIDE if "spam_at" in item else MERGED_ASIDE if "merged_into" in item else ""
+    aside_key = aside(tenant_id, why) if why else ""
     if place := place_of_requester(tenant_id, requester_id):
-        fitted["tenant_requester"] = {"S": place}
+        fitted["tenant_requester"] = {"S": aside_key or place}
     return {
         **fitted,
-        "tenant_status": {"S": tenant_status(tenant_id, status, shard)},
+        "tenant_status": {"S": aside_key or tenant_status(tenant_id, status, shard)},
         "raised_status": {"S": raised_status(tenant_id, status)},
     }
 
@@ -169,9 +174,10 @@ def _forms() -> tuple[RowForm, ...]:
         "erased_versions": _numbers_in,
         "days": _days,
         **dict.fromkeys(("followers", "muted_by"), row_forms.ids),
+        "merged": _numbers_in,
         **row_forms.moments("created_at", "updated_at"),
         **row_forms.moments_if_any(
-            "responded_at", "resolved_at", "reopened_at", "commented_at", "rated_at", "noted_at", "raised_at"
+            "responded_at", "resolved_at", "reopened_at", "commented_at", "rated_at", "noted_at", "raised_at", "spam_at"
         ),
     }
     activity = {

@@ -85,6 +85,8 @@ _TICKET: Final = "TICKET"
 _ACTIVITY: Final = "ACTIVITY"
 _RAISED: Final = "RAISED"
 _REQUESTER: Final = "REQUESTER"
+_ASIDE: Final = "ASIDE"
+MERGED_ASIDE, SPAM_ASIDE = "MERGED", "SPAM"
 _OUTSIDE: Final = re.compile(r"rq_[0-9a-f]{32}\Z")
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z\Z")
 ACTIVITY_PREFIX: Final = all_keys.beginning(_ACTIVITY)
@@ -149,6 +151,12 @@ def tenant_status(tenant_id: str, status: str, shard: int) -> str:
 def raised_status(tenant_id: str, status: str) -> str:
     """Return the partition key of both indexes of noted tickets: one tenant, one status, however many shards."""
     return all_keys.collection(tenant_id, _RAISED, status)
+
+
+def aside(tenant_id: str, why: str) -> str:
+    """Return the partition key, in the ticket indexes, of tickets that are in no list: MERGED_ASIDE or SPAM_ASIDE. It
+    is the place of a status and of a requester alike."""
+    return all_keys.collection(tenant_id, _ASIDE, why)
 
 
 def tenant_requester(tenant_id: str, requester_id: str) -> str:
@@ -250,6 +258,9 @@ class SummaryItem(Item):
     `followers` are the ids of members who want to hear of its comments, `muted_by` of those who want to hear nothing
     of it: tickets/notices.
 
+    A ticket that was `merged_into` another one, or is spam since `spam_at`, is aside: it has no place in the lists, and
+    what it says stays as it is. `merged` are the numbers of the tickets that were merged into this one, and into those.
+
     For the aggregates, so that what a ticket adds to them follows from this item alone: when it was first answered
     and last resolved, reopened, commented on and rated; in `days` how often which of these happened on which day
     (`day_count`), some 15 bytes for each; and the epoch of aggregates that it is counted in. `resolved_before` and
@@ -297,6 +308,14 @@ class SummaryItem(Item):
     link_generation = NumberAttribute(null=True)
     followers = UnicodeSetAttribute(null=True)
     muted_by = UnicodeSetAttribute(null=True)
+    merged_into = NumberAttribute(null=True)
+    merged: ListAttribute[Any] = ListAttribute(null=True)
+    spam_at = UnicodeAttribute(null=True)
+
+    @property
+    def is_aside(self) -> bool:
+        """Tell whether it is in no list and in no number of the desk, and changes no more."""
+        return bool(self.merged_into or self.spam_at)
 
     @property
     def listeners(self) -> set[str]:

@@ -53,7 +53,8 @@ CHANGED: Final = declare_event(
             EventField(
                 "changes",
                 "list of changes",
-                "each with `field`, `before` and `after`; `before` of a description is null",
+                "each with `field`, `before` and `after`; `before` of a description is null. `merged_into` and "
+                "`merged` are numbers of tickets as texts, `spam` is yes or empty",
                 [{"field": "priority", "before": "normal", "after": "urgent"}],
             ),
             _BY,
