@@ -34,7 +34,7 @@ def give(transaction: Transaction, tenant: TenantItem) -> None:
     """Give a tenant that is about to be written the next set: adds two members, at the cost of one Query."""
     chosen = _take_next(transaction)
     tenant.queues = _stored(chosen)
-    transaction.put(QueueSetItem(SETS, tenant.tenant_id, queues=tenant.queues))
+    transaction.update(QueueSetItem(SETS, tenant.tenant_id), [QueueSetItem.queues.set(tenant.queues)])
 
 
 def assign(tenant_id: str, *, by: Actor) -> QueueSet | None:
@@ -127,7 +127,7 @@ def _change(tenant: TenantItem, to: QueueSet | None, by: Actor) -> QueueSet:
         # The tenant must still be there: an update would make an item of nothing else.
         unchanged &= TenantItem.slug.exists()
         transaction.update(tenant, [TenantItem.queues.set(_stored(chosen))], name=_TENANT, condition=unchanged)
-        transaction.put(QueueSetItem(SETS, tenant.tenant_id, queues=_stored(chosen)))
+        transaction.update(QueueSetItem(SETS, tenant.tenant_id), [QueueSetItem.queues.set(_stored(chosen))])
         after["queues"] = said(chosen)
         return transaction
 

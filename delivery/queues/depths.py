@@ -50,4 +50,4 @@ def read() -> Depths | None:
     item = PLATFORM.get(DepthsItem, DEPTHS, sort=LATEST)
     if item is None:
         return None
-    return Depths(clock.parse(item.at), tuple(Depth(*seen) for seen in json.loads(item.depths)))
+    return Depths(clock.parse(item.at), tuple(Depth(*seen[:3]) for seen in json.loads(item.depths)))

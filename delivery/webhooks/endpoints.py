@@ -319,7 +319,7 @@ def rotate(
                 previous=stored.current,
                 previous_until=clock.stamp(now + OVERLAP),
                 earlier=[" ".join(one) for one in old],
-            )
+            ).with_unknown_of(stored)
         )
         return _Planned(ChangedEndpoint(item, secret), (transaction, _entry(item, AuditAction.WEBHOOK_ROTATED, by)))
 

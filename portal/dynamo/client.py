@@ -28,7 +28,7 @@ from pynamodb.models import Model
 
 from portal import aws_session
 from portal.dynamo import item_protocol, meter, placement, retry
-from portal.dynamo.compiled_reader import reader_of
+from portal.dynamo.compiled_reader import KeepsUnknown, reader_of
 from portal.dynamo.library_errors import LIBRARY_ERRORS, may_pass, translate
 from portal.isolation import credentials, guard
 from portal.quotas import TenantPlaces
@@ -218,7 +218,7 @@ def reset() -> None:
 os.register_at_fork(after_in_child=reset)
 
 
-class Item(Model):
+class Item(KeepsUnknown, Model):
     """Base of all models: bound to the shared connection of its table's scope.
 
     A subclass names its declared table as `table`; `Meta.table_name` follows from it.

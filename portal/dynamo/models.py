@@ -9,10 +9,11 @@ from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 from pynamodb.attributes import Attribute
 
 from portal.dynamo.client import Item
+from portal.dynamo.compiled_reader import KeepsUnknown
 from portal.schema import keys
 from portal.schema.tables import Index, Table
 
-__all__ = ["ByIndex", "IndexModel", "Item", "Kinds", "RawItems", "Readable"]
+__all__ = ["ByIndex", "IndexModel", "Item", "KeepsUnknown", "Kinds", "RawItems", "Readable"]
 
 _T = TypeVar("_T")
 _I = TypeVar("_I", bound=Item)

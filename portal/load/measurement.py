@@ -69,8 +69,8 @@ class NoiseTally:
 
     @classmethod
     def read(cls, numbers: Sequence[float]) -> NoiseTally:
-        """Return what `stored` wrote."""
-        return cls(*numbers)
+        """Return what `stored` wrote, without what a newer version may have added."""
+        return cls(*numbers[: len(_NAMES)])
 
 
 _NAMES: Final = tuple(field.name for field in fields(NoiseTally))

@@ -36,6 +36,7 @@ class SessionStore(SessionBase):
     def __init__(self, session_key: str | None = None) -> None:
         super().__init__(session_key)
         self.began = {}
+        self._stored: SessionItem | None = None
 
     @classmethod
     def from_item(cls, item: SessionItem, session_key: str) -> SessionStore:
@@ -59,6 +60,7 @@ class SessionStore(SessionBase):
         return self._opened(item)
 
     def _opened(self, item: SessionItem) -> dict[str, Any]:
+        self._stored = item
         began = {name: getattr(item, name) for name in ("started_at", "address", "agent")}
         self.began = {name: value for name, value in began.items() if value}
         return self.decode(item.data)
@@ -88,7 +90,7 @@ class SessionStore(SessionBase):
             user_id=data.get(SESSION_KEY),
             tenant_id=data.get(TENANT_KEY) or None,
             **self.began,  # type: ignore[arg-type]  # texts for texts
-        )
+        ).with_unknown_of(None if must_create else self._stored)
         key = SessionItem.session_key
         try:
             PLATFORM.put(item, condition=key.does_not_exist() if must_create else key.exists())

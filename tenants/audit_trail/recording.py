@@ -292,7 +292,7 @@ def _add_rows(transaction: Transaction, entries: Sequence[AuditEntry], ends: Map
             transaction.put(row, name=_ROW, condition=AuditItem.timestamp_event_id.does_not_exist())
         unmoved = (ChainItem.sequence == end.sequence) & (ChainItem.hash == end.hash)
         first = ChainItem.partition.does_not_exist()
-        moved = ChainItem(tenant_id, end.partition, sequence=sequence, hash=previous)
+        moved = ChainItem(tenant_id, end.partition, sequence=sequence, hash=previous).with_unknown_of(end)
         transaction.put(moved, name=_CHAIN, condition=unmoved if end.hash else first)
 
 

@@ -28,8 +28,8 @@ _VARIES: Final = (
 _ID: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{8,64}(?![0-9a-f])|[0-9a-zA-Z+_-]{24,}=*")
 
 
-def below(cls: type[Item]) -> Iterator[type[Item]]:
-    """All subclasses of a model."""
+def below(cls: Any) -> Iterator[Any]:
+    """All subclasses of a class."""
     for sub in cls.__subclasses__():
         yield sub
         yield from below(sub)

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from portal.bounded_cache import BoundedCache
 from portal.dynamo.store import Wanted
@@ -27,11 +27,12 @@ _REMEMBERED: Final = 32  # catalogues, some MB each at most
 
 
 class Section(NamedTuple):
-    """A section of the help centre."""
+    """A section of the help centre. `more` is what a newer version has stored of it, and is written back as it is."""
 
     id: str
     name: str
     about: str = ""
+    more: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class Catalogue:
 
 def sections_of(item: CentreItem) -> tuple[Section, ...]:
     """Return the sections of a help centre in their order."""
-    return tuple(Section(*one) for one in json.loads(item.sections))
+    return tuple(Section(*one[:3])._replace(more=tuple(one[3:])) for one in json.loads(item.sections))
 
 
 def read_centre(tenant: TenantContext) -> CentreItem:

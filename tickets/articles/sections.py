@@ -47,7 +47,8 @@ def rename(tenant: TenantContext, section_id: str, name: str, about: str, *, by:
     def choose(sections: list[Section]) -> list[Section]:
         at = _place(sections, section_id)
         others = sections[:at] + sections[at + 1 :]
-        return [*sections[:at], _unlike(renamed, others), *sections[at + 1 :]]
+        named = _unlike(renamed, others)._replace(more=sections[at].more)
+        return [*sections[:at], named, *sections[at + 1 :]]
 
     _change(tenant, choose, by)
 
@@ -114,7 +115,7 @@ def _change(tenant: TenantContext, choose: Callable[[list[Section]], list[Sectio
         transaction = Transaction()
         key = CentreItem(tenant.repository.key(stored.centre), CENTRE)
         actions: list[Action] = [
-            CentreItem.sections.set(stored.sections_text(after)),
+            CentreItem.sections.set(stored.sections_text((*one[:3], *one.more) for one in after)),
             CentreItem.edition.set(stored.new_edition()),
         ]
         transaction.update(key, actions, condition=seen)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import uuid
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from pynamodb.attributes import BinaryAttribute, BooleanAttribute, NumberAttribute, UnicodeAttribute
@@ -241,8 +241,8 @@ def new_edition() -> str:
     return uuid.uuid4().hex
 
 
-def sections_text(sections: Sequence[Sequence[str]]) -> str:
-    """Return sections as the item of a help centre holds them."""
+def sections_text(sections: Iterable[Iterable[Any]]) -> str:
+    """Return sections, each as its members, as the item of a help centre holds them."""
     return json.dumps([[*one] for one in sections], ensure_ascii=False)
 
 

@@ -133,7 +133,7 @@ def listed(file: FileMap, **changed: Any) -> FileMap:
     """Return a file as an entry lists it, with these values in place of others."""
     make: Any = FileMap
     made: FileMap = make(**{**file.attribute_values, **changed})
-    return made
+    return made.with_unknown_of(file)
 
 
 class FileItem(Item):

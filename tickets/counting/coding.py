@@ -55,6 +55,7 @@ _DAY: Final = {
 }
 _SHORT: Final[dict[Kind, dict[str, str]]] = {"TOTALS": _TOTALS, "DAY": _DAY}
 _LONG: Final = {kind: {code: name for name, code in names.items()} for kind, names in _SHORT.items()}
+_UNKNOWN: Final = "?"  # begins the name of a count that a newer version added: it is kept, and not shown
 _HEX: Final = re.compile(r"[0-9a-f]{32}\Z")
 _PART: Final = re.compile(r"([TPGD])(\d+):([^:]*):(.*)\Z", re.DOTALL)
 
@@ -79,6 +80,8 @@ def short(kind: Kind, name: str) -> str:
     """Return the code of a count's name within its kind of part."""
     if name == TOUCHES:
         return ""
+    if name.startswith(_UNKNOWN):
+        return name.removeprefix(_UNKNOWN)
     if kind == "TOTALS" and name.startswith("w."):
         return f"w{name[2:]}"
     if kind in _SHORT:
@@ -97,7 +100,9 @@ def long(kind: Kind, name: str) -> str:
     if kind == "TOTALS" and name.startswith("w"):
         return f"w.{name[1:]}"
     if kind in _LONG:
-        return _LONG[kind][name]
+        return _LONG[kind].get(name, f"{_UNKNOWN}{name}")
+    if name[-1] not in _WORD:
+        return f"{_UNKNOWN}{name}"
     if kind == "PEOPLE":
         return f"{_long_id(name[:-1])}.{_WORD[name[-1]]}"
     return f"{_WORD[name[-1]]}.{name[:-2]}"
@@ -138,6 +143,11 @@ def decoded(attributes: Mapping[str, int]) -> Contribution:
         if known := decode(attribute):
             counts[known[0]][known[1]] += n
     return dict(counts)
+
+
+def known(counts: Mapping[str, int]) -> Counts:
+    """Return the counts by name without those that only a newer version can read."""
+    return Counts({name: n for name, n in counts.items() if not name.startswith(_UNKNOWN)})
 
 
 def added(*several: Mapping[str, int]) -> Counts:

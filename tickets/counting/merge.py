@@ -161,7 +161,7 @@ def plan_merge(
     leading, run = leaders.split(led, wide, has_tail=state.has_tail, choice=choice)
     changed: list[CountsItem] = [*parts.values()]
     if dict(leading) != dict(led):  # with counts of zero
-        changed.append(CountsItem(key, stored.LEADERS, counts=leading))
+        changed.append((known.get(stored.LEADERS) or CountsItem(key, stored.LEADERS)).changed(counts=leading))
     run_item = CountsItem(key, stored.run(number), counts=run)
     changed += [run_item] if run else []
     marks = {mark: sequence for mark, sequence in state.marks.items() if position(mark) < sequence}

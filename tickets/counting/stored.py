@@ -303,6 +303,7 @@ class CountsItem(AggregateItem):
         """Return an instance made of a raw item: every number that is no attribute of the model is a count."""
         item, declared = super().from_raw_data(data), _declared(cls)
         item.counts = Counts({n: int(v["N"]) for n, v in data.items() if "N" in v and n not in declared})
+        item.unknown = {name: value for name, value in item.unknown.items() if "N" not in value}
         return item
 
     def serialize(self, null_check: bool = True) -> dict[str, dict[str, Any]]:
@@ -376,7 +377,7 @@ class OutsideAttribute(Attribute[Outside]):
     def deserialize(self, value: str) -> Outside:
         """Read the text."""
         bound, least, most, floor, *tickets = map(int, value.split())
-        return Outside(bound, least, most, floor, dict(zip(_LETTERS, tickets, strict=True)))
+        return Outside(bound, least, most, floor, dict(zip(_LETTERS, tickets, strict=False)))
 
     def get_value(self, value: dict[str, Any]) -> str:
         """Take what an older version wrote, a number, for unknown."""
@@ -420,6 +421,7 @@ class Recent(CountsItem):
         """Return an instance made of a raw item."""
         item = super().from_raw_data(data)
         item.marks = {name: value["S"] for name, value in data.items() if is_mark(name)}
+        item.unknown = {name: value for name, value in item.unknown.items() if not is_mark(name)}
         item.floors, item.kept = {}, frozenset()
         return item
 

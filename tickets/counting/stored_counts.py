@@ -102,12 +102,12 @@ def of(found: Iterable[AggregateItem | VerifiedItem], recent: Recent) -> Stored:
     for item in found:
         if isinstance(item, PartItem):
             last |= item.last_touches()
-            counts[item.part].update(item.by_name())
+            counts[item.part].update(coding.known(item.by_name()))
             weeks_from = max(weeks_from, item.weeks_from or "")
         elif isinstance(item, CountsItem) and (item.sk == stored.LEADERS or recent.holds(item)):
             by_code.append(item.counts)
     for part, some in coding.decoded(coding.added(*by_code)).items():
-        counts[part].update(some)
+        counts[part].update(coding.known(some))
     touches: defaultdict[Group, set[Stands]] = defaultdict(set)
     for part in counts.keys() | last.keys():
         stands = (part.epoch, last.get(part, 0), counts[part].pop(coding.TOUCHES, 0))

@@ -59,7 +59,7 @@ class VerifyState:
         self.tickets, self.more, self.reached = int(item.tickets), int(item.more), int(item.reached)
         stamps = item.started_at, item.finished_at
         self.started_at, self.finished_at = (clock.parse(stamp) if stamp else None for stamp in stamps)
-        self.differences = [Difference(*one) for one in json.loads(item.found)]
+        self.differences = [Difference(*one[:4]) for one in json.loads(item.found)]
         if self.state == RUNNING and self.started_at and self.started_at < clock.now() - DEAD_AFTER:
             self.state, self.why = verify.UNKNOWN, "the process that verified them ended before it was done"
 

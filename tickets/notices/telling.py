@@ -42,8 +42,8 @@ class TicketNotice(NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Read what `written` wrote."""
-        kind, number, entry = json.loads(text)
+        """Read what `written` wrote, without what a newer version may have added."""
+        kind, number, entry = json.loads(text)[:3]
         return cls(MailKind(kind), int(number), str(entry))
 
     def written(self) -> str:

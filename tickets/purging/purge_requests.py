@@ -61,8 +61,12 @@ def by_slug(slug: str) -> PurgeItem | None:
 
 
 def counts_of(item: PurgeItem) -> Counts:
-    """Read the counts of a purge."""
-    return {name: HoldingCount(**values) for name, values in json.loads(item.counts).items()}
+    """Read the counts of a purge, without members that a newer version may have added."""
+    members = HoldingCount.__dataclass_fields__
+    return {
+        holding: HoldingCount(**{name: n for name, n in counts.items() if name in members})
+        for holding, counts in json.loads(item.counts).items()
+    }
 
 
 # --- orders ---

@@ -218,7 +218,7 @@ def _purged(stage: Stage | None = None) -> list[Holding]:
 
 def _facts(item: PurgeItem, counts: purge_requests.Counts, by: Actor) -> dict[str, Any]:
     """Return what the certificate says. Times are in UTC."""
-    ends = {partition: (rows, digest) for partition, (rows, digest) in json.loads(item.chains).items()}
+    ends = {partition: (end[0], end[1]) for partition, end in json.loads(item.chains).items()}
     return {
         "kind": "deletion of a tenant",
         "installation": settings.PORTAL_BASE_URL or settings.DYNAMODB_TABLE_PREFIX,

@@ -323,9 +323,12 @@ def _resumed(repository: Store) -> tuple[int, IndexVerdict]:
     if item is None or not item.data or item.expires_at <= time.time():
         return 0, IndexVerdict()
     kept: dict[str, Any] = json.loads(zlib.decompress(item.data))
-    for name in ("missing", "foreign"):
-        kept["verdict"][name] = [NamedPosting(**one) for one in kept["verdict"][name]]
-    return int(kept["reached"]), IndexVerdict(**kept["verdict"])
+    try:
+        for name in ("missing", "foreign"):
+            kept["verdict"][name] = [NamedPosting(**one) for one in kept["verdict"][name]]
+        return int(kept["reached"]), IndexVerdict(**kept["verdict"])
+    except TypeError:  # of another version, which looks for more or for less
+        return 0, IndexVerdict()
 
 
 def forget(repository: Store) -> None:

@@ -135,7 +135,7 @@ def lasting(told: Iterable[Windows], *, hot: float) -> list[Heat]:
     found = []
     for name in windows[known[-1]]:
         units = min(windows[window][name] for window in known)
-        tenant_id, status, shard = json.loads(name)
+        tenant_id, status, shard = json.loads(name)[:3]
         if units >= hot:
             found.append(Heat(tenant_id, status, shard, units))
     return sorted(found, key=lambda heat: -heat.units)

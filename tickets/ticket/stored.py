@@ -13,7 +13,7 @@ from typing import Any, Final
 from pynamodb.attributes import ListAttribute, MapAttribute, NumberAttribute, UnicodeAttribute, UnicodeSetAttribute
 from pynamodb.expressions.condition import size
 
-from portal.dynamo.models import Item, Kinds
+from portal.dynamo.models import Item, KeepsUnknown, Kinds
 from portal.schema import keys as all_keys
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Index, Table
@@ -346,7 +346,7 @@ def is_file_id(text: str) -> bool:
     return len(text) == 32 and not text.strip("0123456789abcdef")
 
 
-class FileMap(MapAttribute[str, Any]):
+class FileMap(KeepsUnknown, MapAttribute[str, Any]):
     """A file as the description or comment lists it that it belongs to. `size` is in bytes. `object` is the name of
     its object, null for one that has the name of its id. `preview` is the size of its preview in pixels, as "400x300",
     and null until one is made; "none" where it gets none."""
@@ -381,7 +381,7 @@ class DetailItem(Item):
     letter: MapAttribute[str, Any] = MapAttribute(null=True)  # type: ignore[no-untyped-call]  # unannotated in PynamoDB
 
 
-class ChangeMap(MapAttribute[str, str]):
+class ChangeMap(KeepsUnknown, MapAttribute[str, str]):
     """One field's change. Values are text as shown to a person."""
 
     field = UnicodeAttribute()
