@@ -14,21 +14,23 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from functools import partial
+from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar
 
 import botocore.config
 from django.conf import settings
+from pynamodb.attributes import AttributeContainer
 from pynamodb.connection.base import Connection, MetaTable
 from pynamodb.connection.table import TableConnection
 from pynamodb.models import Model
 
 from portal import aws_session
 from portal.dynamo import item_protocol, meter, placement, retry
-from portal.dynamo.compiled_reader import KeepsUnknown, reader_of
+from portal.dynamo.compiled_reader import reader_of
 from portal.dynamo.library_errors import LIBRARY_ERRORS, may_pass, translate
 from portal.isolation import credentials, guard
 from portal.quotas import TenantPlaces
@@ -216,6 +218,23 @@ def reset() -> None:
 
 
 os.register_at_fork(after_in_child=reset)
+
+
+class KeepsUnknown(AttributeContainer):
+    """Base of models, and of maps in them, that write back what they do not declare: attributes of a newer version that
+    runs beside this one. The compiled reader sets `unknown`."""
+
+    unknown: Mapping[str, Any] = MappingProxyType({})  # typed values by name
+
+    def with_unknown_of(self, stored: KeepsUnknown | None) -> Self:
+        """Take over what a stored item has that this version does not declare, and return the item that replaces it."""
+        if stored is not None and stored.unknown:
+            self.__dict__["unknown"] = stored.unknown  # past PynamoDB, in whose maps every name is an attribute
+        return self
+
+    def _container_serialize(self, null_check: bool = True) -> dict[str, dict[str, Any]]:
+        written = super()._container_serialize(null_check=null_check)
+        return {**self.unknown, **written} if self.unknown else written
 
 
 class Item(KeepsUnknown, Model):

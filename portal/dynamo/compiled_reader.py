@@ -10,10 +10,9 @@ are, in the instance's `unknown`: who writes the instance back as a whole writes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cache
-from types import MappingProxyType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from pynamodb.attributes import (
     Attribute,
@@ -38,20 +37,10 @@ _PLAIN: Final[dict[type[Attribute[Any]], str]] = {
 }
 
 
-class KeepsUnknown(AttributeContainer):
-    """Base of models, and of maps in them, that write back what they do not declare. See the module."""
-
-    unknown: Mapping[str, Any] = MappingProxyType({})  # typed values by name
-
-    def with_unknown_of(self, stored: KeepsUnknown | None) -> Self:
-        """Take over what a stored item has that this version does not declare, and return the item that replaces it."""
-        if stored is not None and stored.unknown:
-            self.__dict__["unknown"] = stored.unknown  # past PynamoDB, in whose maps every name is an attribute
-        return self
-
-    def _container_serialize(self, null_check: bool = True) -> dict[str, dict[str, Any]]:
-        written = super()._container_serialize(null_check=null_check)
-        return {**self.unknown, **written} if self.unknown else written
+# For models and maps that are client.KeepsUnknown.
+_KEEPS_UNKNOWN: Final = """    if not declares_all(raw):
+        item.__dict__['unknown'] = {name: raw[name] for name in raw if name not in declared}
+"""
 
 
 @cache
@@ -59,8 +48,7 @@ def reader_of(model: type[AttributeContainer]) -> Callable[[Raw], Any]:
     """Return the function that makes instances of a model, or of a map in one, from typed values."""
     declared = frozenset(attribute.attr_name for attribute in model.get_attributes().values())
     space: dict[str, Any] = {"EMPTY": {}, "cls": model, "new": model.__new__, "slow": model._instantiate}
-    keeps_unknown = issubclass(model, KeepsUnknown)
-    space |= {"declared": declared, "is_all_declared": declared.issuperset if keeps_unknown else lambda raw: True}
+    space |= {"declared": declared, "declares_all": declared.issuperset}
     body = "\n".join(_lines(model, space))
     source = f"""
 def read(raw):
@@ -71,9 +59,7 @@ def read(raw):
 {body}
     except (KeyError, ValueError):
         item = slow(raw)
-    if not is_all_declared(raw):
-        item.__dict__['unknown'] = {{name: raw[name] for name in raw if name not in declared}}
-    return item
+{_KEEPS_UNKNOWN if hasattr(model, "unknown") else ""}    return item
 """
     exec(source, space)  # noqa: S102  # made of the names in a model, at its first use
     read: Callable[[Raw], Any] = space["read"]

@@ -15,9 +15,10 @@ import json
 import select
 import socket
 import ssl
+import threading
 import time
 from base64 import b64decode, b64encode
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -232,6 +233,48 @@ def straighten(class_attributes: dict[str, Any], base_classes: list[type], **_: 
 # --- the exchange ---
 
 
+PROBE_SECONDS: Final = 0.5
+
+
+class Silence:
+    """Notice that an endpoint gives no answers any more, so that requests fail at once while that lasts.
+
+    A request that waits for its timeout holds a thread of the web server; some seconds into an outage all threads would
+    wait, and people with them. An endpoint is silent when a request has waited in vain and nobody in this process got
+    an answer meanwhile: one slow request proves nothing while others are answered. One request in each PROBE_SECONDS
+    still goes out, and the first answer to any ends the silence. A refused connection is none: it fails at once.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._answered = time.monotonic()
+        self._next_probe: float | None = None  # None while it answers
+
+    def lets_pass(self) -> bool:
+        """Tell whether a request may be sent: always, but in a silence."""
+        if self._next_probe is None:
+            return True
+        with self._lock:
+            now = time.monotonic()
+            if self._next_probe is None or now >= self._next_probe:
+                self._next_probe = None if self._next_probe is None else now + PROBE_SECONDS
+                return True
+            return False
+
+    def end(self) -> None:
+        """Note that an answer came."""
+        self._answered, self._next_probe = time.monotonic(), None
+
+    def note_timeout(self, since: float) -> None:
+        """Note that a request got no answer that was sent at `since`, by the monotonic clock."""
+        with self._lock:
+            if self._answered < since:
+                self._next_probe = time.monotonic() + PROBE_SECONDS
+
+
+_silences: defaultdict[str, Silence] = defaultdict(Silence)  # by endpoint, for the clients of all roles
+
+
 @dataclass(frozen=True)
 class EngineAnswer:
     """A response. The names of its headers are in lower case."""
@@ -252,6 +295,7 @@ class HttpExchange:
         self._url, self._config, self._session = url, config, session
         self._through_proxy = bool(session._proxy_config.proxy_url_for(url))
         self._idle: deque[_Connection] = deque()
+        self._silence = _silences[url]
         self._tls = None
         if url.startswith("https:"):
             self._tls = ssl.create_default_context(cafile=get_cert_path(session._verify))
@@ -260,6 +304,18 @@ class HttpExchange:
         """Return the answer, with status_code, headers and content. Raises errors of botocore's HTTPClientError."""
         if self._through_proxy:
             return self._session.send(request)
+        if not self._silence.lets_pass():
+            raise EndpointConnectionError(endpoint_url=self._url, error="it gives no answers")
+        began = time.monotonic()
+        try:
+            answer = self._answer(request)
+        except (ConnectTimeoutError, ReadTimeoutError):
+            self._silence.note_timeout(began)
+            raise
+        self._silence.end()
+        return answer
+
+    def _answer(self, request: AWSPreparedRequest) -> EngineAnswer:
         connection = self._connection()
         try:
             answer = connection.ask(request.headers, request.body)

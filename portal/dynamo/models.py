@@ -8,8 +8,7 @@ from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 from pynamodb.attributes import Attribute
 
-from portal.dynamo.client import Item
-from portal.dynamo.compiled_reader import KeepsUnknown
+from portal.dynamo.client import Item, KeepsUnknown
 from portal.schema import keys
 from portal.schema.tables import Index, Table
 

@@ -26,6 +26,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from portal.dynamo import item_protocol
 from portal.dynamo.item_protocol import HttpExchange
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Amzn-RequestId: 7\r\n\r\n{}"
@@ -152,6 +153,17 @@ def test_nobody_listening_is_an_endpoint_that_cannot_be_reached() -> None:
     endpoint._socket.close()
     with pytest.raises(EndpointConnectionError):
         endpoint.exchange().send(request())
+
+
+def test_an_endpoint_that_answered_nobody_is_not_asked_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CONFIG, "read_timeout", 0.2)
+    monkeypatch.setattr(item_protocol, "PROBE_SECONDS", 3600)
+    with ScriptedEndpoint([SILENCE]).serving() as endpoint:
+        with pytest.raises(ReadTimeoutError):
+            endpoint.exchange().send(request())
+        with pytest.raises(EndpointConnectionError):
+            endpoint.exchange().send(request())
+    assert len(endpoint.asked) == 1
 
 
 def test_no_more_connections_are_kept_than_the_pool_holds(monkeypatch: pytest.MonkeyPatch) -> None:

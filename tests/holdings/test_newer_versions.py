@@ -16,7 +16,8 @@ from pynamodb.attributes import MapAttribute
 
 from delivery.queues import holds
 from delivery.webhooks import endpoints
-from portal.dynamo.compiled_reader import KeepsUnknown, reader_of
+from portal.dynamo.client import KeepsUnknown
+from portal.dynamo.compiled_reader import reader_of
 from portal.load.measurement import NoiseTally
 from portal.schema import registry
 from tenants.audit_trail.recording import SYSTEM, Actor
