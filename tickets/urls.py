@@ -5,6 +5,7 @@ from portal.web.desk_prefix import desk_pages
 from tickets.articles import urls as article_urls
 from tickets.attachments import views as file_views
 from tickets.dashboards import views as dashboard_views
+from tickets.data import redaction_views
 from tickets.data import views as data_views
 from tickets.desk import comment_views, views
 from tickets.desk_export import views as desk_export_views
@@ -62,6 +63,7 @@ _ticket_pages: list[URLPattern | URLResolver] = [
     path("<ticket_number:number>/comments/<str:entry>/edit/", comment_views.edit, name="comment_edit"),
     path("<ticket_number:number>/comments/<str:entry>/delete/", comment_views.delete, name="comment_delete"),
     path("<ticket_number:number>/answers/<str:answer>/", answer_views.fill_answer, name="answer_fill"),
+    path("<ticket_number:number>/redact/", redaction_views.redact, name="redact"),
     path("<ticket_number:number>/follow/", notice_views.follow, name="follow"),
     path("<ticket_number:number>/links/end/", reply_views.end_links_of_ticket, name="links_end"),
     path("<ticket_number:number>/files/", file_views.all_files, name="files"),

@@ -9,7 +9,7 @@ from pynamodb.attributes import BinaryAttribute, NumberAttribute, UnicodeAttribu
 from portal.dynamo.client import Item
 from portal.dynamo.models import IndexModel
 from portal.schema import keys
-from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
+from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding, declare_texts
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
 
@@ -54,7 +54,7 @@ class TenantAnswer(IndexModel):
 declare(
     ANSWERS,
     grants=(
-        Grant("tenant", ANSWERS, ("GetItem", "UpdateItem")),
+        Grant("tenant", ANSWERS, ("GetItem", "Query", "UpdateItem")),
         # Changes of webhooks are written by the platform role, and their answers with them.
         Grant("platform", ANSWERS, ("UpdateItem",)),
         Grant("lifecycle", ANSWERS, ("PutItem",), "CopyAnswers"),
@@ -92,3 +92,4 @@ def _answers(reader: Reader) -> Iterator[StoredItem]:
 declare_holding(
     Holding("answers", (ANSWERS,), _answers, Stage.BESIDE, left_out="each is forgotten a day after its request")
 )
+declare_texts("answers", "api.edge.answer_redacting")

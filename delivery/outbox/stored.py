@@ -13,7 +13,7 @@ from pynamodb.attributes import ListAttribute, MapAttribute, NumberAttribute, Un
 from portal.dynamo.client import Item
 from portal.dynamo.models import IndexModel
 from portal.schema import keys
-from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
+from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding, declare_texts
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
 
@@ -95,7 +95,7 @@ class TenantRow(IndexModel):
 declare(
     OUTBOX,
     grants=(
-        Grant("tenant", OUTBOX, ("GetItem", "PutItem", "UpdateItem")),
+        Grant("tenant", OUTBOX, ("GetItem", "PutItem", "Query", "UpdateItem")),
         Grant(
             "worker",
             OUTBOX,
@@ -157,3 +157,4 @@ def _rows(reader: Reader) -> Iterator[StoredItem]:
 declare_holding(
     Holding("outbox", (OUTBOX,), _rows, Stage.NAMED, left_out="what is to be told is told by where it happened")
 )
+declare_texts("outbox", "delivery.outbox.event_redacting")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -32,6 +33,7 @@ from portal.dynamo.store import Action, Store, Transaction
 from portal.dynamo.transaction import Companion, with_companion
 from portal.errors import ConditionFailed, Conflict, NotFound, TransactionRefused, Unavailable
 from tenants.tenancy.context import TenantContext
+from tenants.tenancy.redaction import RedactedTicket
 
 ANSWERED, FAILED, DEAD, SKIPPED = "answered", "failed", "dead", "skipped"
 KEPT: Final = timedelta(days=30)
@@ -269,3 +271,26 @@ def _reopened(work: Work) -> bool:
             raise
         return False  # that outbox is no more
     return True
+
+
+def redact(tenant: TenantContext, ticket: RedactedTicket) -> int:
+    """Take words of a ticket out of the answers of receivers, which may have repeated them; return out of how many.
+
+    Costs a Query of the log of each endpoint since the ticket was opened, and an UpdateItem for each row that has the
+    words.
+    """
+    since, found = ticket.moments[0], 0
+    for endpoint in endpoints.listed(tenant.repository):
+        rows = tenant.repository.query_all(
+            DeliveryItem, log_partition, endpoint.endpoint_id, between=(log_key(since, "-"), "9")
+        )
+        for row in rows:
+            texts = {"excerpt": row.excerpt, "note": row.note}
+            after = {name: ticket.words.without(text) for name, text in texts.items()}
+            if row.subject == ticket.subject and after != texts:
+                actions: list[Action] = [getattr(DeliveryItem, name).set(text) for name, text in after.items()]
+                key = DeliveryItem(row.tenant_endpoint, row.timestamp_event_id)
+                with suppress(ConditionFailed):  # TTL has removed it meanwhile
+                    tenant.repository.update(key, actions, condition=DeliveryItem.state.exists())
+                    found += 1
+    return found

@@ -26,6 +26,7 @@ from portal.schema.holdings import (
     TenantArrival,
     declare_holding,
     declare_people,
+    declare_texts,
     own_partition,
 )
 from portal.schema.registry import Grant, declare
@@ -235,3 +236,4 @@ declare_holding(
     Holding("delivery log", (DELIVERIES,), _deliveries, Stage.BESIDE, left_out="it tells of calls of some weeks"),
 )
 declare_people("endpoints", "delivery.webhooks.endpoints")
+declare_texts("delivery log", "delivery.webhooks.delivery_log")

@@ -159,6 +159,7 @@ class Holding:
 _holdings: dict[str, Holding] = {}
 _nothing: dict[str, str] = {}
 _people: dict[str, str] = {}
+_texts: dict[str, str] = {}
 
 
 def declare_holding(*holdings: Holding) -> None:
@@ -190,3 +191,14 @@ def declare_people(holding: str, module: str) -> None:
 def people() -> dict[str, str]:
     """Return the modules that find people, by the name of the holding."""
     return dict(sorted(_people.items()))
+
+
+def declare_texts(holding: str, module: str) -> None:
+    """Say which module takes words of a ticket out of the items of a holding, by its `redact`. It is imported when
+    somebody redacts."""
+    _texts[holding] = module
+
+
+def texts() -> dict[str, str]:
+    """Return the modules that take words out, by the name of the holding."""
+    return dict(sorted(_texts.items()))

@@ -175,3 +175,11 @@ document.addEventListener("click", (event) => {
   close.closest(".notice")?.remove();
   document.getElementById("main")?.focus({ preventScroll: true });
 });
+
+// What is selected on the page goes with a form that is about it, such as a redaction. Pressing the button may clear it.
+let selected = "";
+document.addEventListener("pointerdown", () => { selected = String(getSelection()); }, true);
+document.addEventListener("submit", (event) => {
+  const field = event.target.querySelector("[data-selection]");
+  if (field) field.value = String(getSelection()) || selected;
+}, true);

@@ -81,6 +81,7 @@ class AuditAction(StrEnum):
     INVITATION_RESENT = "invitation.resent", "resent the invitation to"
     INVITATION_REVOKED = "invitation.revoked", "revoked the invitation for"
     INVITATION_ACCEPTED = "invitation.accepted", "accepted the invitation"
+    WORDS_REDACTED = "ticket.redacted", "took words out of"  # which words, nobody records
     PERSON_ERASED = "person.erased", "erased from the desk"  # from the desk, not from the trail
     REQUESTER_CREATED = "requester.created", "added the requester"
     REQUESTER_CHANGED = "requester.changed", "changed the requester"

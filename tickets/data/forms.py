@@ -6,8 +6,10 @@ from typing import Any
 
 from django import forms
 
+from portal.errors import Invalid
 from tenants.sign_in.forms import UnambiguousAddressField
 from tenants.sign_in.stored import folded
+from tenants.tenancy.redaction import SecretWords
 
 
 class PersonForm(forms.Form):
@@ -45,3 +47,20 @@ class ErasureForm(forms.Form):
         if typed != self._address:
             raise forms.ValidationError("This is not the address. Type it as it stands above.")
         return typed
+
+
+class RedactionForm(forms.Form):
+    """Take the words that are to be taken out of a ticket, each phrase in a line."""
+
+    words = forms.CharField(
+        label="Words to take out",
+        help_text="One word, phrase or paragraph in each line. Upper and lower case are the same.",
+        error_messages={"required": "Enter the words that are to be taken out."},
+        widget=forms.Textarea(attrs={"rows": 4, "autocomplete": "off", "spellcheck": "false"}),
+    )
+
+    def clean_words(self) -> SecretWords:
+        try:
+            return SecretWords.parse(self.cleaned_data["words"])
+        except Invalid as error:
+            raise forms.ValidationError(error.message) from error

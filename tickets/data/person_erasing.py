@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 
 from portal import clock
 from portal.dynamo.meter import item_size
@@ -47,6 +47,19 @@ _PARTS: Final = ("author", "requester", "resolver", "deleted_by")
 Values = dict[str, Any]
 
 
+class _Rewritten(Protocol):
+    """An item with its new values by attribute, and its bytes afterwards."""
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def values(self) -> Values: ...
+
+
+_R = TypeVar("_R", bound=_Rewritten)
+
+
 @dataclass(frozen=True)
 class ReplacedItem:
     """An item as it was read, with the values that it has afterwards. `is_shortened` says that its texts have no room
@@ -58,7 +71,7 @@ class ReplacedItem:
 
     @property
     def model(self) -> Any:
-        return _model_of(self.raw)
+        return model_of(self.raw)
 
     @cached_property
     def size(self) -> int:
@@ -74,7 +87,7 @@ class ReplacedItem:
         return model(self.raw["pk"]["S"], self.raw["sk"]["S"]), actions
 
 
-def _model_of(raw: Raw) -> Any:
+def model_of(raw: Raw) -> Any:
     return {stored.SUMMARY: SummaryItem, stored.DETAIL: DetailItem}.get(raw["sk"]["S"], ActivityItem)
 
 
@@ -100,7 +113,7 @@ def replaced(new: NewName, raw: Raw, *, is_asked: bool = False) -> ReplacedItem 
     return found
 
 
-def first_of(items: list[ReplacedItem]) -> tuple[list[ReplacedItem], list[ReplacedItem]]:
+def first_of(items: list[_R]) -> tuple[list[_R], list[_R]]:
     """Return the first items, as many as one transaction takes, and the others."""
     size = many = members = 0
     for one in items[:_MEMBERS]:
@@ -163,7 +176,7 @@ def _written(new: NewName, raw: Raw, name: str) -> Iterator[tuple[str, Any]]:
         yield "tags", [*dict.fromkeys(new_tags)]
     files = desk_person.file_names_of(raw)
     if (new_files := [new.person.mail.replaced(file, name) for file in files]) != files:
-        item = _model_of(raw).from_raw_data(raw)
+        item = model_of(raw).from_raw_data(raw)
         yield "files", [listed(one, name=file) for one, file in zip(item.files, new_files, strict=True)]
     copies = desk_person.copied_to(raw)
     if (others_copied := [one for one in copies if not new.person.mail.is_in(one)]) != copies:
@@ -434,7 +447,7 @@ def _erase_some(tenant: TenantContext, number: int, done: Erasure) -> bool:
     some, others = first_of([one for one in found if one.raw is not summary])
     transaction = Transaction()
     for one in some:
-        transaction.update(*one.update, condition=_as_read(one.model, one.raw))
+        transaction.update(*one.update, condition=as_read(one.model, one.raw))
         attachments.rename(tenant, transaction, one.values.get("files", ()))
     if summary:
         # Whatever of the ticket is replaced raises its version: a form that was opened before, and another erasure
@@ -445,7 +458,7 @@ def _erase_some(tenant: TenantContext, number: int, done: Erasure) -> bool:
         actions = [action for one in is_of_summary for action in one.update[1]]
         actions += [SummaryItem.version.set(version), SummaryItem.erased_versions.set(made)]
         transaction.update(
-            SummaryItem(summary["pk"]["S"], stored.SUMMARY), actions, condition=_as_read(SummaryItem, summary)
+            SummaryItem(summary["pk"]["S"], stored.SUMMARY), actions, condition=as_read(SummaryItem, summary)
         )
     tenant.repository.transact(transaction)
     for one in (*is_of_summary, *some):
@@ -455,7 +468,7 @@ def _erase_some(tenant: TenantContext, number: int, done: Erasure) -> bool:
     return bool(others)
 
 
-def _as_read(model: Any, raw: Raw) -> Any:
+def as_read(model: Any, raw: Raw) -> Any:
     """Return the condition that an item is as it was read. Only an erasure, which raises the version, the editing of a
     comment, and what becomes of its files change an entry of the history."""
     item = model.from_raw_data(raw)

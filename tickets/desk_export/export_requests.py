@@ -14,6 +14,7 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import member_changes
 from tenants.tenancy.context import TenantContext
+from tenants.tenancy.redaction import RedactedTicket
 from tickets.attachments import attachments, downloads
 from tickets.desk_export import stored
 from tickets.desk_export.stored import ExportItem, ExportPartItem
@@ -99,3 +100,22 @@ def _commit(tenant: TenantContext, transaction: Transaction, action: AuditAction
     member_changes.require_role(transaction, tenant)
     entry = AuditEntry(tenant.tenant_id, action, by, "export", "tenant", tenant.name)
     recording.commit(transaction, [entry], refused=Conflict(_CHANGED))
+
+
+def redact(tenant: TenantContext, ticket: RedactedTicket) -> int:
+    """Empty the files of exports, in which the words of a ticket are packed, and end an export that is being made.
+
+    Returns how many parts were emptied. Costs a read of all parts that have not expired, and an UpdateItem for each.
+    """
+    item, ended = last(tenant), {RUNNING: CANCELLING, READY: CANCELLED}
+    if item is not None and item.state in ended:
+        transaction = Transaction()
+        still = (ExportItem.state == item.state) & (ExportItem.export_id == item.export_id)
+        action = ExportItem.state.set(ended[item.state])
+        transaction.update(EXPORTS.of(tenant.tenant_id), [action], condition=still)
+        recording.commit(transaction, [], refused=Conflict(_CHANGED))
+    parts = tenant.repository.query_all(ExportPartItem, schema_keys.tenant)
+    emptied = [part for part in parts if part.content is not None]
+    for part in emptied:
+        tenant.repository.update(ExportPartItem(part.tenant_id, part.part), [ExportPartItem.content.remove()])
+    return len(emptied)

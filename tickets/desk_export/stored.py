@@ -8,7 +8,7 @@ from pynamodb.attributes import BinaryAttribute, NumberAttribute, UnicodeAttribu
 
 from portal.dynamo.client import Item
 from portal.schema import keys
-from portal.schema.holdings import Holding, Stage, declare_holding, own_partition
+from portal.schema.holdings import Holding, Stage, declare_holding, declare_texts, own_partition
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
 from tenants.tenancy.stored import DIRECTORY
@@ -27,7 +27,7 @@ EXPORT_PARTS = Table("Support.ExportParts", "tenant", "tenant_id", "part", ttl="
 declare(
     EXPORT_PARTS,
     grants=(
-        Grant("tenant", EXPORT_PARTS, ("GetItem",)),
+        Grant("tenant", EXPORT_PARTS, ("GetItem", "Query", "UpdateItem")),
         Grant("lifecycle", EXPORT_PARTS, ("PutItem",), "WriteExports"),
         Grant("platform", DIRECTORY, ("GetItem",), "ReadExports", leading_keys=EXPORTS),
     ),
@@ -78,3 +78,4 @@ declare_holding(
     jobs("desk exports", EXPORTS, Stage.CONTENT, left_out=_A_COPY),
     Holding("files of desk exports", (EXPORT_PARTS,), _parts, Stage.BESIDE, left_out=_A_COPY),
 )
+declare_texts("files of desk exports", "tickets.desk_export.export_requests")

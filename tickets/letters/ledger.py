@@ -15,6 +15,7 @@ from portal.objects.object_store import ObjectStore
 from portal.schema import keys
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.personal_data import DeskPerson, PersonalData, PersonalPlace
+from tenants.tenancy.redaction import SecretWords
 from tickets.letters import stored
 from tickets.letters.envelope import Envelope
 from tickets.letters.stored import LedgerRow, LetterItem, WaitingRow
@@ -180,6 +181,21 @@ def forget_original(repository: Store, digest: str) -> None:
         item = _as_stored(before)
         _delete_original(repository, item)
         _store(repository, item, before)
+
+
+def redact_original(repository: Store, digest: str, words: SecretWords) -> bool:
+    """Delete a letter as it came, and take words out of what its row says. Return whether there was anything to do."""
+    before = find(repository, digest)
+    if before is None:
+        return False
+    item = _as_stored(before)
+    for name in ("sender", "subject", "reason"):
+        setattr(item, name, words.without(getattr(item, name)))
+    if not before.object and item.serialize() == before.serialize():
+        return False
+    _delete_original(repository, item)
+    _store(repository, item, before)
+    return True
 
 
 def _delete_original(repository: Store, item: LetterItem) -> None:

@@ -104,6 +104,15 @@ NOTE_EDITED: Final = declare_event(EventType("ticket.note_edited", 1, "An intern
 COMMENT_DELETED: Final = declare_event(EventType("ticket.comment_deleted", 1, "A comment was deleted.", _DELETED))
 NOTE_DELETED: Final = declare_event(EventType("ticket.note_deleted", 1, "An internal note was deleted.", _DELETED))
 
+REDACTED: Final = declare_event(
+    EventType(
+        "ticket.redacted",
+        1,
+        "Words were taken out of the ticket and its history: what was received before has to be read anew.",
+        (_NUMBER, _BY),
+    )
+)
+
 REPLY: Final = "reply"  # the destination of comments that go to somebody outside as letters
 PREVIEW: Final = "preview"  # makes the small pictures of the files of an entry
 NOTICE: Final = "notice"  # decides which members are told
@@ -166,6 +175,11 @@ def edited(tenant: TenantContext, number: int, *, entry: str, version: int, time
     return Event(
         EDITED_ENTRY, {"number": number, "entry": entry, "by": tenant.user_id, "times": times}, version, (NOTICE,)
     )
+
+
+def redacted(tenant: TenantContext, number: int, *, version: int) -> Event:
+    """Tell that words were taken out of a ticket, and not which."""
+    return Event(REDACTED, {"number": number, "by": _me(tenant)}, version)
 
 
 def comment_edited(tenant: TenantContext, number: int, *, entry: ActivityItem, body: str, version: int) -> Event:

@@ -1,0 +1,107 @@
+"""Take words out of texts, and collect how packages do so in what they store of a ticket beside it.
+
+A package that stores texts of tickets says so beside the holding, by `declare_texts`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from typing import Any, Final
+
+from portal.errors import Invalid
+from portal.plain_text import amount
+from portal.schema import holdings
+from tenants.tenancy.context import TenantContext
+
+MARK: Final = "[redacted]"  # stands where the words stood
+LEAST: Final = 2  # characters of each
+MOST: Final = 20
+LONGEST: Final = 2_000  # characters of each
+
+
+@dataclass(frozen=True)
+class SecretWords:
+    """Words, phrases or whole paragraphs that are taken out wherever they stand, whatever their case and line breaks.
+
+    They are in no representation of this, so that no log has them.
+    """
+
+    phrases: tuple[str, ...] = field(repr=False)
+
+    @classmethod
+    def parse(cls, text: str) -> SecretWords:
+        """Read one phrase from each line. Raises Invalid."""
+        lines = tuple(dict.fromkeys(" ".join(line.split()) for line in text.splitlines() if line.strip()))
+        if not lines:
+            raise Invalid("Enter the words that are to be taken out.", field="words")
+        if len(lines) > MOST:
+            raise Invalid(f"Enter at most {amount(MOST, 'line')}.", field="words")
+        if any(len(line) < LEAST for line in lines):
+            raise Invalid(f"Each line needs {LEAST} characters or more.", field="words")
+        if any(len(line) > LONGEST for line in lines):
+            raise Invalid(f"A line can have at most {LONGEST:,} characters.", field="words")
+        if any(line.casefold() in MARK for line in lines):
+            raise Invalid(f"“{MARK}” is the mark that stays, so no part of it can be taken out.", field="words")
+        return cls(lines)
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        longest = sorted(self.phrases, key=len, reverse=True)
+        return re.compile("|".join(r"\s+".join(map(re.escape, one.split())) for one in longest), re.IGNORECASE)
+
+    def are_in(self, text: str) -> bool:
+        return self._pattern.search(text) is not None
+
+    def found_in(self, text: str) -> Iterator[re.Match[str]]:
+        """Yield where they stand in a text."""
+        return self._pattern.finditer(text)
+
+    def without(self, text: str) -> str:
+        """Return a text with the mark in their place."""
+        return self._pattern.sub(MARK, text)
+
+    def without_json(self, text: str) -> str:
+        """Return a JSON text with the mark in their place in its texts; the same text where it has none of them."""
+        value = json.loads(text)
+        after = self._replaced(value)
+        return text if after == value else json.dumps(after, ensure_ascii=False, separators=(",", ":"))
+
+    def _replaced(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.without(value)
+        if isinstance(value, list):
+            return [self._replaced(one) for one in value]
+        if isinstance(value, dict):
+            return {name: self._replaced(one) for name, one in value.items()}
+        return value
+
+
+@dataclass(frozen=True)
+class RedactedTicket:
+    """The ticket that words are taken out of: its `number`, and the `moments` at which something was written in it,
+    stamps in order, by which rows that tell of it are found."""
+
+    number: int
+    words: SecretWords
+    moments: tuple[str, ...]
+
+    @property
+    def subject(self) -> str:
+        """Return what the outbox calls it."""
+        return f"ticket/{self.number}"
+
+
+Redact = Callable[[TenantContext, RedactedTicket], int]
+
+
+def elsewhere() -> Iterator[tuple[str, Redact]]:
+    """Yield, by the name of each holding beside the tickets that has texts of them, the function that takes words out
+    of it and returns out of how many items."""
+    for holding, module in holdings.texts().items():
+        redact: Redact = import_module(module).redact
+        yield holding, redact

@@ -1,0 +1,219 @@
+"""Take words out of one ticket, and out of what is stored elsewhere of its texts: a mark stays in their place.
+
+The ticket comes first, in transactions that hold only if it is still as it was read; then what `declare_texts` names.
+A redaction that was broken off is gone on with by asking for it again. The row in the audit trail comes last: it says
+who and where, and never which words.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+from delivery.outbox.publisher import publish
+from portal import clock
+from portal.dynamo.meter import item_size
+from portal.dynamo.retry import retrying
+from portal.dynamo.store import Action, Transaction
+from portal.errors import Conflict, NotFound, TransactionRefused
+from tenants.audit_trail import recording
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
+from tenants.tenancy import redaction
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.redaction import RedactedTicket, SecretWords
+from tickets.attachments import attachments
+from tickets.data import desk_person
+from tickets.data.desk_person import Raw
+from tickets.data.person_erasing import as_read, first_of, model_of
+from tickets.desk import changing
+from tickets.letters import ledger
+from tickets.ticket import stored, ticket_events
+from tickets.ticket.fields import BY_NAME, ChoiceField
+from tickets.ticket.stored import SummaryItem
+
+# The attributes of a ticket's items in which people's words may stand, by the place that a person is told of.
+TEXTS: Final = {
+    "title": "title",
+    "tags": "tags",
+    "description": "description",
+    "former_description": "history",
+    "body": "comments",
+    "former_texts": "comments",
+    "changes": "history",
+    "verb": "history",
+    "files": "names of files",
+    "letter": "letters",
+    "cc": "letters",
+    "delivery_note": "letters",
+}
+_NO_TEXT: Final = frozenset({"id", "object", "digest", "type", "state", "field", "at", "by", "deleted"})  # in maps
+_FILE_VERB: Final = "removed the file "
+VERB: Final = "redacted words in this ticket"
+_ATTEMPTS: Final = 6
+_BUSY: Final = "This ticket is being changed by others at this moment. Please try again."
+
+
+@dataclass(frozen=True)
+class _Without:
+    """An item as it was read, and as it is without the words."""
+
+    raw: Raw
+    after: Raw = field(repr=False)
+
+    @property
+    def size(self) -> int:
+        return item_size(self.after)
+
+    @cached_property
+    def values(self) -> dict[str, Any]:
+        """Return the attributes that differ, as items have them."""
+        item = model_of(self.raw).from_raw_data(self.after)
+        return {name: getattr(item, name) for name in self.after if self.after[name] != self.raw[name]}
+
+    @property
+    def update(self) -> tuple[Any, list[Action]]:
+        model = model_of(self.raw)
+        actions: list[Action] = [getattr(model, name).set(value) for name, value in self.values.items()]
+        return model(self.raw["pk"]["S"], self.raw["sk"]["S"]), actions
+
+
+@dataclass
+class Redaction:
+    """Count the items out of which words were taken, by place: those of the ticket, and holdings beside it."""
+
+    places: Counter[str] = field(default_factory=Counter)
+
+    def count(self, items: Iterable[_Without]) -> None:
+        for item in items:
+            for place in {TEXTS[name] for name in item.values}:
+                self.places[place] += 1
+
+    @property
+    def counted(self) -> str:
+        """Return in words where they were: "title, 2 in comments"."""
+        return ", ".join(f"{many:,} in {place}" for place, many in sorted(self.places.items()))
+
+
+def find(tenant: TenantContext, number: int, words: SecretWords) -> Redaction:
+    """Count where the words stand in a ticket: one consistent Query. Raises NotFound."""
+    found = Redaction()
+    found.count(_rewritten(_items(tenant, number), words))
+    return found
+
+
+def redact(tenant: TenantContext, number: int, words: SecretWords, *, by: Actor) -> Redaction:
+    """Take the words out of a ticket and of all that is stored elsewhere of it, and record that.
+
+    Costs a Query and a transaction of the ticket, or more for more than a transaction takes; what each holding says
+    that it costs; a read and a write for each letter of the ticket; and the audit row. Raises NotFound, Conflict.
+    """
+    done, items = Redaction(), _items(tenant, number)
+    ticket = RedactedTicket(number, words, _moments(items))
+    for digest in _letters(items):
+        done.places["letters as they came"] += ledger.redact_original(tenant.repository, digest, words)
+    is_more = True
+    while is_more:
+        is_more = retrying(
+            lambda: _redact_some(tenant, number, words, done),
+            again=lambda error: isinstance(error, TransactionRefused),
+            attempts=_ATTEMPTS,
+            given_up=Conflict(_BUSY),
+        )
+    for holding, take_out in redaction.elsewhere():
+        done.places[holding] += take_out(tenant, ticket)
+    done.places = +done.places
+    name = f"#{number}"
+    entry = AuditEntry(
+        tenant.tenant_id, AuditAction.WORDS_REDACTED, by, "ticket", str(number), name, after=dict(done.places)
+    )
+    recording.record(entry)
+    return done
+
+
+def _items(tenant: TenantContext, number: int) -> list[Raw]:
+    items = desk_person.items_of(tenant, number)
+    if not any(raw["sk"]["S"] == stored.SUMMARY for raw in items):
+        raise NotFound(f"There is no ticket {number}.")
+    return items
+
+
+def _moments(items: list[Raw]) -> tuple[str, ...]:
+    """Return when something was written in the ticket, in order."""
+    found = {raw[name]["S"] for raw in items for name in ("created_at", "at", "deleted_at") if name in raw}
+    found |= {text["at"] for raw in items for text in desk_person.former_texts_of(raw)}
+    return tuple(sorted(found))
+
+
+def _letters(items: list[Raw]) -> list[str]:
+    """Return the digests of the letters that the ticket and its comments came as: later ones quote earlier ones."""
+    kept = (desk_person.letter_texts_of(raw) for raw in items)
+    return [str(letter["digest"]) for letter in kept if letter.get("digest")]
+
+
+def _redact_some(tenant: TenantContext, number: int, words: SecretWords, done: Redaction) -> bool:
+    """Take the words out of as much of a ticket as one transaction takes, and tell whether there is more."""
+    items = _items(tenant, number)
+    found = _rewritten(items, words)
+    if not found:
+        return False
+    raw_summary = next(raw for raw in items if raw["sk"]["S"] == stored.SUMMARY)
+    of_summary = [one for one in found if one.raw is raw_summary]
+    some, others = first_of([one for one in found if one.raw is not raw_summary])
+    transaction = Transaction()
+    for one in some:
+        transaction.update(*one.update, condition=as_read(model_of(one.raw), one.raw))
+        attachments.rename(tenant, transaction, one.values.get("files", ()))
+    # As an erasure does, it raises the version: a form that was opened before would write back what it holds.
+    summary = SummaryItem.from_raw_data(raw_summary)
+    version, at = int(summary.version) + 1, max(clock.stamp(), summary.updated_at)
+    actions: list[Action] = [action for one in of_summary for action in one.update[1]]
+    actions += [
+        SummaryItem.version.set(version),
+        SummaryItem.erased_versions.set([*(summary.erased_versions or ()), version]),
+    ]
+    transaction.update(SummaryItem(summary.pk, stored.SUMMARY), actions, condition=as_read(SummaryItem, raw_summary))
+    transaction.put(changing.event(tenant, summary.pk, at, verb=VERB))
+    told = ticket_events.redacted(tenant, number, version=version)
+    publish(tenant, transaction, told, subject=ticket_events.subject(number), at=at)
+    tenant.repository.transact(transaction)
+    done.count((*of_summary, *some))
+    return bool(others)
+
+
+# --- one item ---
+
+
+def _rewritten(items: Iterable[Raw], words: SecretWords) -> list[_Without]:
+    found = [_Without(raw, _without(raw, words)) for raw in items]
+    return [one for one in found if one.after != one.raw]
+
+
+def _without(raw: Raw, words: SecretWords) -> Raw:
+    after = {name: _replaced(value, words) if name in TEXTS else value for name, value in raw.items()}
+    if "changes" in raw:
+        after["changes"] = {"L": [_change(one, words) for one in raw["changes"]["L"]]}
+    if "verb" in raw and not raw["verb"]["S"].startswith(_FILE_VERB):
+        after["verb"] = raw["verb"]
+    if "tags" in raw:
+        after["tags"] = {"L": [{"S": tag} for tag in dict.fromkeys(one["S"] for one in after["tags"]["L"])]}
+    return after
+
+
+def _change(change: Raw, words: SecretWords) -> Raw:
+    """Return a change without the words: of a field that has texts, not of one with a few values or people."""
+    name = change["M"]["field"]["S"]
+    has_no_text = name in desk_person.CHANGED or isinstance(BY_NAME.get(name), ChoiceField)
+    return change if has_no_text else _replaced(change, words)
+
+
+def _replaced(value: Raw, words: SecretWords) -> Raw:
+    if "S" in value:
+        return {"S": words.without(value["S"])}
+    if "L" in value:
+        return {"L": [_replaced(one, words) for one in value["L"]]}
+    if "M" in value:
+        return {"M": {n: one if n in _NO_TEXT else _replaced(one, words) for n, one in value["M"].items()}}
+    return value

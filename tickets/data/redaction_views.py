@@ -1,0 +1,49 @@
+"""Let admins take words out of a ticket and of everything that is stored of its texts."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+
+from portal.plain_text import amount
+from portal.web.access import get_or_post, member
+from portal.web.heavy_work import heavy
+from tenants.tenancy.redaction import MARK
+from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.roles import Role
+from tickets.data import redacting
+from tickets.data.forms import RedactionForm
+from tickets.desk import changing
+
+
+@member(Role.ADMIN)
+@get_or_post
+@heavy
+def redact(request: TenantRequest, number: int) -> HttpResponse:
+    """Ask for words, show where they are in the ticket, and take them out once that is confirmed.
+
+    A selection of the ticket's page comes as `selected`, in a POST: addresses are logged, and words must not be.
+    """
+    found, status = None, 200
+    if "selected" in request.POST:
+        form = RedactionForm(initial={"words": request.POST["selected"]})
+    else:
+        form = RedactionForm(request.POST or None)
+    if form.is_bound and form.is_valid():
+        words = form.cleaned_data["words"]
+        if "confirmed" in request.POST:
+            done = redacting.redact(request.tenant, number, words, by=actor_of(request))
+            messages.success(request, f"The words were taken out: {done.counted or 'they were nowhere'}.")
+            return redirect("tickets:ticket", number)
+        found = redacting.find(request.tenant, number, words)
+    else:
+        changing.read(request.tenant, number, consistent=False)  # raises NotFound
+        status = 422 if form.is_bound else 200
+    context = {
+        "number": number,
+        "form": form,
+        "mark": MARK,
+        "found": found and {"count": amount(sum(found.places.values()), "place"), "words": found.counted},
+    }
+    return render(request, "tickets/redact.html", context, status=status)
