@@ -177,7 +177,7 @@ _MODULES = (
         "folds",
         "undo",
     ),
-    *("search", "mentions", "articles"),
+    *("search", "completion", "composer", "articles"),
 )
 
 

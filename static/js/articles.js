@@ -6,7 +6,6 @@ document.addEventListener("click", (event) => {
   if (!field) return;
   const before = field.value.slice(0, field.selectionStart);
   const gap = before && !/\s$/.test(before) ? " " : "";
-  field.setRangeText(`${gap}${button.dataset.insert}`, field.selectionStart, field.selectionEnd, "end");
-  field.focus();
-  field.dispatchEvent(new Event("input", { bubbles: true })); // the draft is kept, and the field grows
+  const { selectionStart: begin, selectionEnd: end } = field;
+  field.dispatchEvent(new CustomEvent("pooldesk:insert", { bubbles: true, detail: { begin, end, text: `${gap}${button.dataset.insert}` } }));
 });

@@ -113,7 +113,8 @@ const actions = {
     if (edit) location.assign(`${edit.href}#id_tags`);
     else go("edit/#id_tags");
   },
-  r: () => write({ internal: false }) || go("#id_body"),
+  // With something selected, a reply begins with it; composer.js takes the quote.
+  r: () => !document.dispatchEvent(new CustomEvent("pooldesk:quote", { cancelable: true })) || write({ internal: false }) || go("#id_body"),
   n: () => write({ internal: true }) || go("#note"),
   z: () => document.querySelector("[data-undo] button")?.click(),
   "/": () => {

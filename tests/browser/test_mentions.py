@@ -31,7 +31,7 @@ def text(page: Page) -> Locator:
 
 
 def options(page: Page) -> Locator:
-    return page.locator("#mentions [role=option]")
+    return page.locator("#completions [role=option]")
 
 
 def test_a_name_is_completed_by_keys_alone(page: Page) -> None:
@@ -41,10 +41,10 @@ def test_a_name_is_completed_by_keys_alone(page: Page) -> None:
     expect(options(page).nth(0)).to_have_attribute("aria-selected", "true")
     expect(page.locator("#announce")).to_contain_text("2 names")
     page.keyboard.press("ArrowDown")
-    expect(text(page)).to_have_attribute("aria-activedescendant", "mentions-1")
+    expect(text(page)).to_have_attribute("aria-activedescendant", "completions-1")
     page.keyboard.press("Enter")
     expect(text(page)).to_have_value("Ask @Vera Example ")
-    expect(page.locator("#mentions")).to_be_hidden()
+    expect(page.locator("#completions")).to_be_hidden()
     page.keyboard.type("and @al")
     expect(options(page)).to_have_count(1)
     page.keyboard.press("Tab")
@@ -58,7 +58,7 @@ def test_escape_closes_the_list_and_the_text_keeps_its_focus(page: Page) -> None
     page.keyboard.type("@Ve")
     expect(options(page)).to_have_count(1)
     page.keyboard.press("Escape")
-    expect(page.locator("#mentions")).to_be_hidden()
+    expect(page.locator("#completions")).to_be_hidden()
     expect(text(page)).to_be_focused()
     page.keyboard.press("Enter")
     expect(text(page)).to_have_value("@Ve\n")
@@ -72,7 +72,7 @@ def test_no_list_opens_where_nobody_is_named(page: Page, typed: str) -> None:
     page.keyboard.press("Backspace")
     page.keyboard.type(typed)
     expect(text(page)).to_have_value(typed)
-    expect(page.locator("#mentions")).to_be_hidden()
+    expect(page.locator("#completions")).to_be_hidden()
 
 
 def test_a_name_is_chosen_by_a_pointer_on_a_phone_and_reaches_the_comment(page: Page) -> None:

@@ -62,6 +62,7 @@ ACMES = {
     "requester": f"rq_{'d' * 32}",
     "letter": "d" * 48,
     "requester_id": f"rq_{'d' * 32}",
+    "entry": "0123456789ab",
     "answer": f"ra_{'d' * 32}",
     "file_id": "d" * 32,
     "part": "a",

@@ -35,7 +35,7 @@ class ArticleForm(forms.Form):
         label="Text",
         required=False,
         help_text="You can use Markdown.",
-        widget=forms.Textarea(attrs={"rows": 22, "dir": "auto", "data-characters": BODY_LIMIT}),
+        widget=forms.Textarea(attrs={"rows": 22, "data-markdown": True, "dir": "auto", "data-characters": BODY_LIMIT}),
     )
     version = forms.IntegerField(required=False, min_value=1, widget=forms.HiddenInput)
 

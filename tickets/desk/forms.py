@@ -55,7 +55,7 @@ def _of(field: TicketField) -> forms.Field:
         return forms.ChoiceField(choices=field.choices, initial=str(field.initial), required=not field.is_optional)
     line = forms.TextInput(attrs={"autocomplete": "off"})
     if isinstance(field, LongTextField):
-        area = forms.Textarea(attrs={"rows": 12})
+        area = forms.Textarea(attrs={"rows": 12, "data-markdown": True})
         return WrittenField(
             field.rule, limit=field.limit, required=False, help_text="You can use Markdown.", widget=area
         )

@@ -42,7 +42,9 @@ class ReadyAnswerForm(forms.Form):
             f"{', '.join(f'{{{name}}}' for name in PLACEHOLDERS)}. "
             "With {requester|there} you say what stands where a ticket has none."
         ),
-        widget=forms.Textarea(attrs={"rows": 10, "dir": "auto", "data-characters": COMMENT_LIMIT}),
+        widget=forms.Textarea(
+            attrs={"rows": 10, "data-markdown": True, "dir": "auto", "data-characters": COMMENT_LIMIT}
+        ),
         error_messages={"required": "Write something first."},
     )
     status = forms.ChoiceField(
