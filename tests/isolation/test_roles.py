@@ -32,7 +32,8 @@ PAGES = {
         "", "desk/leave/", "tickets/", "tickets/updates/", "tickets/display/", "tickets/people/", "tickets/export/",
         f"{TICKET}follow/", "desk/mail/",
         ARTICLES, ARTICLE,
-        TICKET, f"{TICKET}updates/", "search/", "search/suggest/", f"{TICKET}files/", f"{TICKET}files/<str:file_id>/",
+        TICKET, f"{TICKET}updates/", "search/", "search/suggest/", "search/commands/",
+        f"{TICKET}files/", f"{TICKET}files/<str:file_id>/",
         f"{TICKET}files/<str:file_id>/preview/",
     ),
     Role.AGENT: (
@@ -48,6 +49,7 @@ PAGES = {
         "tickets/bulk/", "tickets/bulk/undo/", "tickets/dashboard/",
         "tickets/people/names/",
         *(f"{TICKET}{change}/" for change in ("comment", "edit", "change", "assign", "requester", "links/end")),
+        *(f"{TICKET}{act}/" for act in ("merge", "separate")),
         *(f"{TICKET}comments/<str:entry>/{act}/" for act in ("edit", "delete")),
     ),
     Role.ADMIN: (
