@@ -112,6 +112,7 @@ ELSEWHERE: dict[str, set[str]] = {
     "FaultItem": {"tenants.admin.fault_pages"},
     "HoldItem": {"delivery.admin.held_tenant_admin", "tickets.admin.noise_pages"},
     "JobItem": {
+        "tickets.bulk_jobs.stored",
         "tickets.admin.job_pages",
         "tickets.desk_export.stored",
         "tickets.moving.stored",

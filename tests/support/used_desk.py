@@ -51,11 +51,13 @@ from tests.support.world import World
 from tickets.articles import article_changes, sections
 from tickets.articles.articles import Text
 from tickets.attachments import attachments
+from tickets.bulk_jobs import bulk_job, bulk_requests
 from tickets.counting import stream_barrier
 from tickets.counting.stored import MarkerItem
 from tickets.data import stored as import_keys
 from tickets.desk import changing, commenting, creating
 from tickets.desk.letter_texts import FromLetter
+from tickets.desk.many import TicketEdit
 from tickets.desk_export import export_job, export_requests
 from tickets.desk_setup import setup
 from tickets.jobs.stored import past
@@ -272,7 +274,9 @@ def _exports(world: World) -> None:
     for who, where in (("alice", "acme"), ("charlie", "globex")):
         owner = world.context(who, where)
         export_requests.ask(owner, by=Actor(owner.user_id, f"{who}@example.com"))
+        bulk_requests.ask(owner, TicketEdit.of({}, add_tags=["seen"]), numbers={1: None}, by=Actor(owner.user_id))
     export_job.follower(parts_a_second=1000.0).turn()
+    bulk_job.follower().turn()
 
 
 def _shared_rows(world: World) -> None:

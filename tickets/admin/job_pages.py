@@ -17,6 +17,7 @@ from portal.nosql.admin import Notice
 from tenants.lifecycle import import_notes
 from tenants.operators.operator_site import OperatorSite
 from tickets.admin.tenant_page import cells
+from tickets.bulk_jobs import bulk_requests
 from tickets.desk_export import export_requests
 from tickets.jobs.leased_job import JobKind
 from tickets.jobs.stored import JobItem
@@ -39,7 +40,11 @@ _ORDERED_BY_OPERATORS: Final = (
     _Shown(replace(reshard_requests.RESHARDINGS, role="platform"), "The resharding", "shards"),
     _Shown(purge_requests.PURGES, "The deletion", "deletions"),
 )
-_SHOWN: Final = (*_ORDERED_BY_OPERATORS, _Shown(export_requests.EXPORTS, "The export", ""))
+_SHOWN: Final = (
+    *_ORDERED_BY_OPERATORS,
+    _Shown(export_requests.EXPORTS, "The export", ""),
+    _Shown(bulk_requests.BULKS, "The bulk change", ""),
+)
 
 
 @OperatorSite.page("jobs/", name="jobs", title="Jobs")

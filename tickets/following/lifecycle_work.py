@@ -14,6 +14,7 @@ from typing import Any
 
 from django.conf import settings
 
+from tickets.bulk_jobs import bulk_job
 from tickets.desk_export import export_job
 from tickets.jobs.job_follower import JobFollower
 from tickets.moving import tenant_mover
@@ -27,7 +28,7 @@ def is_done_by_workers() -> bool:
 
 def followers() -> list[JobFollower[Any]]:
     """Return what does it, one for each kind of work. Without a key that signs certificates nothing is purged."""
-    always: list[JobFollower[Any]] = [tenant_mover.follower(), export_job.follower()]
+    always: list[JobFollower[Any]] = [bulk_job.follower(), tenant_mover.follower(), export_job.follower()]
     return [*always, tenant_purge.follower()] if settings.CERTIFICATE_KEY else always
 
 

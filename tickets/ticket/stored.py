@@ -60,7 +60,7 @@ TICKETS = Table(
     stream=True,
     leading_keys=all_keys.OWN_COLLECTIONS,
     placed=True,
-    copied=("COUNTER", FILES, "IMPORT", "IMPORTS", "REQUEST", "TICKET"),  # the stream makes all else of these
+    copied=("BULK", "COUNTER", FILES, "IMPORT", "IMPORTS", "REQUEST", "TICKET"),  # the stream makes all else of these
 )
 
 
