@@ -21,6 +21,7 @@ from tickets.replies import views as reply_views
 from tickets.requester_pages import views as page_views
 from tickets.requesters import views as requester_views
 from tickets.search import views as search_views
+from tickets.spam import views as spam_views
 from tickets.time_machine import views as time_machine_views
 
 
@@ -71,6 +72,10 @@ _ticket_pages: list[URLPattern | URLResolver] = [
     path("<ticket_number:number>/files/<str:file_id>/preview/", file_views.preview, name="file_preview"),
     path("<ticket_number:number>/files/<str:file_id>/remove/", file_views.remove, name="file_remove"),
     path("<ticket_number:number>/merge/", merging_views.merge, name="merge"),
+    path("spam/", spam_views.all_spam, name="spam"),
+    path("spam/mark/", spam_views.mark_many, name="spam_many"),
+    path("<ticket_number:number>/spam/", spam_views.mark, name="spam_mark"),
+    path("<ticket_number:number>/spam/take-back/", spam_views.unmark, name="spam_unmark"),
     path("<ticket_number:number>/separate/", merging_views.separate, name="separate"),
     path("<ticket_number:number>/edit/", views.edit, name="edit"),
     path("<ticket_number:number>/change/", views.change, name="change"),

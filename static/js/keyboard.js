@@ -123,6 +123,7 @@ const actions = {
     box?.select();
   },
   m: () => follow("m") || go("merge/"),
+  "!": () => follow("spam") || go("spam/"),
   "?": () => document.getElementById("help")?.showModal(),
 };
 

@@ -97,6 +97,8 @@ class AuditAction(StrEnum):
     READY_ANSWER_CHANGED = "ready_answer.changed", "changed the ready answer"
     READY_ANSWER_DELETED = "ready_answer.deleted", "deleted the ready answer"
     HELP_SECTIONS_CHANGED = "help.sections_changed", "changed the sections of the help centre of"
+    TICKET_MARKED_SPAM = "ticket.marked_spam", "marked as spam"
+    TICKET_UNMARKED_SPAM = "ticket.unmarked_spam", "took the mark of spam from"
     TICKETS_HANDED_ON = "tickets.handed_on", "reassigned the tickets of"
     TICKETS_RESTORED = "tickets.restored", "restored"  # to what they were at a time
     BULK_ASKED = "tickets.bulk_asked", "asked for a change of many"

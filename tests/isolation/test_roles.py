@@ -46,10 +46,10 @@ PAGES = {
         LETTERS, f"{LETTERS}waiting/", f"{LETTERS}held/file/", LETTER,
         *(f"{LETTER}{act}/" for act in ("original", "raw", "file", "discard", "block")),
         "tickets/new/", "tickets/files/", "tickets/preview/",
-        "tickets/bulk/", "tickets/bulk/undo/", "tickets/dashboard/",
+        "tickets/bulk/", "tickets/bulk/undo/", "tickets/dashboard/", "tickets/spam/", "tickets/spam/mark/",
         "tickets/people/names/",
         *(f"{TICKET}{change}/" for change in ("comment", "edit", "change", "assign", "requester", "links/end")),
-        *(f"{TICKET}{act}/" for act in ("merge", "separate")),
+        *(f"{TICKET}{act}/" for act in ("merge", "separate", "spam", "spam/take-back")),
         *(f"{TICKET}comments/<str:entry>/{act}/" for act in ("edit", "delete")),
     ),
     Role.ADMIN: (

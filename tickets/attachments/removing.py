@@ -7,7 +7,7 @@ from typing import Any
 
 from portal import clock
 from portal.dynamo.store import Transaction
-from portal.errors import NotFound
+from portal.errors import Conflict, NotFound
 from tenants.tenancy.context import TenantContext
 from tickets.attachments import attachments, downloads, findings, scanning, stored
 from tickets.attachments.stored import FileItem, FileUsageItem
@@ -24,6 +24,8 @@ def remove(tenant: TenantContext, number: int, file_id: str, *, is_told: bool = 
     Conflict where others change the comment at the same moment, again and again.
     """
     file = downloads.file_of(tenant, number, file_id)
+    if file.expires_at:
+        raise Conflict("This ticket is marked as spam, and its files go with it.")
     if file.state != scanning.REMOVED:
         findings.note(tenant, file, scanning.REMOVED, lambda transaction: _told(tenant, transaction, file, is_told))
     attachments.delete(tenant, file)

@@ -137,8 +137,8 @@ def listed(file: FileMap, **changed: Any) -> FileMap:
 
 
 class FileItem(Item):
-    """A file, of a ticket or on its way to one: then `expires_at` is when TTL removes the item. `object` is the name of
-    the object of a ticket's file, null for one that has the name of its id.
+    """A file, of a ticket or on its way to one: then, and of spam, TTL removes the item at `expires_at`. `object` is
+    the name of the object of a ticket's file, null for one that has the name of its id.
 
     `size` is in bytes. `type` is what the content looks like, and `state` what a scanner says of it. `author` is the
     id of the person who sent it, as long as it is of no ticket. `number` and `entry` are the ticket's number and the
@@ -185,8 +185,8 @@ def _stored(reader: Reader) -> Iterator[StoredItem]:
 
 
 def _of_tickets(reader: Reader) -> Iterator[StoredItem]:
-    """Yield what an export holds: not what is on its way to a ticket, and expires."""
-    return (stored for stored in _stored(reader) if "expires_at" not in stored.item)
+    """Yield what an export holds: not what is on its way to a ticket, and expires. Files of spam expire too."""
+    return (stored for stored in _stored(reader) if "expires_at" not in stored.item or "entry" in stored.item)
 
 
 def _bucket_in(tenant_id: str, item: Raw) -> str:

@@ -23,7 +23,7 @@ from tickets.desk import changing
 from tickets.replies.mail_settings import MailSettings
 from tickets.replies.mail_tokens import MAC_BYTES, MOST, NUMBER_BYTES, TENANT_BYTES, opened, sealed
 from tickets.requesters.requesters import Requester
-from tickets.ticket import stored
+from tickets.ticket import set_aside, stored
 from tickets.ticket.stored import SummaryItem, is_requester
 
 ALL_SECONDS: Final = 30 * 60  # that a link to all tickets of a person holds
@@ -140,11 +140,12 @@ def without_tokens(text: str) -> str:
 def revoke(tenant: TenantContext, number: int) -> None:
     """End all links to a ticket, and let its history say so: one transaction. Raises NotFound where there is none."""
     summary = changing.read(tenant, number)
+    set_aside.refuse(summary)
     transaction = Transaction()
     transaction.update(
         SummaryItem(summary.pk, stored.SUMMARY),
         [SummaryItem.link_generation.set((SummaryItem.link_generation | 0) + 1)],
-        condition=SummaryItem.pk.exists(),
+        condition=SummaryItem.pk.exists() & SummaryItem.spam_at.does_not_exist(),
     )
     transaction.put(
         changing.event(tenant, summary.pk, clock.stamp(), verb="ended the requester's links to this ticket")

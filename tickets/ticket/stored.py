@@ -260,6 +260,8 @@ class SummaryItem(Item):
 
     A ticket that was `merged_into` another one, or is spam since `spam_at`, is aside: it has no place in the lists, and
     what it says stays as it is. `merged` are the numbers of the tickets that were merged into this one, and into those.
+    Of spam, `spam_blocks` says that its mark has blocked the sender; `expires_at`, which all items of the ticket have
+    then, is when TTL removes it.
 
     For the aggregates, so that what a ticket adds to them follows from this item alone: when it was first answered
     and last resolved, reopened, commented on and rated; in `days` how often which of these happened on which day
@@ -311,6 +313,8 @@ class SummaryItem(Item):
     merged_into = NumberAttribute(null=True)
     merged: ListAttribute[Any] = ListAttribute(null=True)
     spam_at = UnicodeAttribute(null=True)
+    spam_blocks = NumberAttribute(null=True)
+    expires_at = NumberAttribute(null=True)
 
     @property
     def is_aside(self) -> bool:
@@ -379,6 +383,7 @@ class DetailItem(Item):
     message_id = UnicodeAttribute(null=True)
     files: ListAttribute[FileMap] = ListAttribute(of=FileMap, null=True)
     letter: MapAttribute[str, Any] = MapAttribute(null=True)  # type: ignore[no-untyped-call]  # unannotated in PynamoDB
+    expires_at = NumberAttribute(null=True)
 
 
 class ChangeMap(KeepsUnknown, MapAttribute[str, str]):
@@ -437,6 +442,7 @@ class ActivityItem(Item):
     former_description = UnicodeAttribute(null=True)
     files: ListAttribute[FileMap] = ListAttribute(of=FileMap, null=True)
     letter: MapAttribute[str, Any] = MapAttribute(null=True)  # type: ignore[no-untyped-call]  # unannotated in PynamoDB
+    expires_at = NumberAttribute(null=True)
     former_texts: ListAttribute[FormerText] = ListAttribute(of=FormerText, null=True)
     deleted_at = UnicodeAttribute(null=True)
     deleted_by = UnicodeAttribute(null=True)

@@ -1,4 +1,4 @@
-"""Merge a ticket into another one, and take that back."""
+"""Take tickets out of the lists and back: merge one into another one, or mark it as spam."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from api.v1.ticket_schemas import Number, TicketInFull
 from tenants.api_keys.scopes import Scope
 from tickets.desk import timelines
 from tickets.merging import ticket_merging
+from tickets.spam import spam_marking
 
 router: Final = ApiRouter()
 
@@ -58,3 +59,25 @@ def separate_ticket(request: ApiRequest, number: Number) -> HttpResponse:
 
 def _shown(request: ApiRequest, number: int) -> HttpResponse:
     return answers.answer(TicketInFull.whole(request.tenant, *timelines.head(request.tenant, number)))
+
+
+@router.declare("PUT", "/tickets/{ticket_number:number}/spam", scope=Scope.TICKETS_WRITE, answers={200: TicketInFull})
+def mark_as_spam(request: ApiRequest, number: Number) -> HttpResponse:
+    """Mark a ticket as spam.
+
+    It leaves all lists and numbers and is removed after 30 days. Its requester cannot write to the desk any more.
+    """
+    spam_marking.mark(request.acting, number, by=request.caller.actor)
+    return _shown(request, number)
+
+
+@router.declare(
+    "DELETE", "/tickets/{ticket_number:number}/spam", scope=Scope.TICKETS_WRITE, answers={200: TicketInFull}
+)
+def mark_as_no_spam(request: ApiRequest, number: Number) -> HttpResponse:
+    """Take the mark of spam back.
+
+    The ticket is as it was before, and its requester is not blocked any more.
+    """
+    spam_marking.unmark(request.acting, number, by=request.caller.actor)
+    return _shown(request, number)

@@ -1,0 +1,97 @@
+"""Mark tickets as spam, look through them, and take the mark back."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from portal import clock
+from portal.errors import Conflict, NotFound
+from portal.plain_text import amount
+from portal.web.access import get_or_post, member
+from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.roles import Role
+from tickets.desk import changing, ticket_presenters
+from tickets.requesters import presenters as requester_presenters
+from tickets.spam import spam_marking
+from tickets.spam.spam_marking import Marked
+
+
+@member(Role.AGENT)
+@get_or_post
+def mark(request: TenantRequest, number: int) -> HttpResponse:
+    """Mark a ticket as spam and block its sender; before, ask a list's key about it, and then offer the sender's other
+    tickets."""
+    if request.method == "POST":
+        try:
+            marked = spam_marking.mark(request.tenant, number, by=actor_of(request))
+        except Conflict as error:
+            messages.error(request, error.message)
+            return redirect("tickets:ticket", number)
+        messages.success(request, _said(number, marked), extra_tags=marked.receipt(request.tenant))
+        has_others = bool(spam_marking.others(request.tenant, marked.summary))
+        return redirect("tickets:spam_mark", number) if has_others else redirect("tickets:queue")
+    summary = changing.read(request.tenant, number)
+    if summary.merged_into:
+        return redirect("tickets:ticket", int(summary.merged_into))
+    context = {
+        "ticket": ticket_presenters.listed(request.tenant, summary),
+        "is_spam": bool(summary.spam_at),
+        "others": requester_presenters.tickets(spam_marking.others(request.tenant, summary)),
+    }
+    return render(request, "spam/mark.html", context)
+
+
+def _said(number: int, marked: Marked) -> str:
+    said = f"Ticket #{number} is spam" if marked.is_new else f"Ticket #{number} was marked as spam before"
+    if marked.blocked:
+        return f"{said}. {' and '.join(marked.blocked)} cannot write to this desk any more."
+    return f"{said}. {marked.not_blocked}".strip() if marked.not_blocked else f"{said}."
+
+
+@member(Role.AGENT)
+@require_POST
+def mark_many(request: TenantRequest) -> HttpResponse:
+    """Mark the chosen tickets of a sender who is blocked already."""
+    numbers = [int(text) for text in request.POST.getlist("tickets") if text.isascii() and text.isdigit()]
+    done = 0
+    for number in numbers[: spam_marking.OFFERED]:
+        try:
+            done += spam_marking.mark(request.tenant, number, by=actor_of(request), block=False).is_new
+        except (Conflict, NotFound) as error:
+            messages.error(request, error.message)
+    if done:
+        messages.success(request, f"{amount(done, 'ticket was', 'tickets were')} marked as spam.")
+    return redirect("tickets:queue")
+
+
+@member(Role.AGENT)
+@require_POST
+def unmark(request: TenantRequest, number: int) -> HttpResponse:
+    """Take the mark of spam back."""
+    try:
+        summary = spam_marking.unmark(request.tenant, number, by=actor_of(request))
+    except Conflict as error:
+        messages.error(request, error.message)
+        return redirect("tickets:spam")
+    freed = " Its sender is not blocked any more." if summary.spam_blocks else ""
+    messages.success(request, f"Ticket #{number} is back in the lists, as it was.{freed}")
+    return redirect("tickets:ticket", number)
+
+
+@member(Role.AGENT)
+@require_safe
+def all_spam(request: TenantRequest) -> HttpResponse:
+    """List what is marked as spam, the last first."""
+    page = spam_marking.page(request.tenant, after=request.GET.get("after", ""))
+    rows = [
+        {
+            "ticket": ticket_presenters.listed(request.tenant, row),
+            "marked_at": clock.parse(row.updated_at),
+            "ends_at": clock.parse(row.updated_at) + spam_marking.KEPT,
+        }
+        for row in page.rows
+    ]
+    return render(request, "spam/list.html", {"rows": rows, "next": page.next, "days": spam_marking.KEPT.days})
