@@ -137,7 +137,7 @@ $(VENV)/run.stamp: requirements.txt requirements-local.txt | $(VENV)/bin/pip
 	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements-local.txt
 	@touch $@
 
-$(VENV)/dev.stamp: requirements.txt requirements-local.txt requirements-dev.txt | $(VENV)/bin/pip
+$(VENV)/dev.stamp: requirements.txt requirements-local.txt requirements-otel.txt requirements-dev.txt | $(VENV)/bin/pip
 	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@
 

@@ -176,6 +176,10 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "tenants.tenancy.access_middleware.AccessMiddleware",
 ]
+# Spans for OpenTelemetry, see portal/web/tracing_middleware.py.
+TRACES: bool = env.bool("TRACES", default=False)
+if TRACES:
+    MIDDLEWARE.insert(1, "portal.web.tracing_middleware.TracingMiddleware")
 
 _CONTEXT_PROCESSORS = [
     "django.template.context_processors.request",

@@ -151,6 +151,9 @@ def _sts(where: placement.Site) -> Any:
     return aws_session.client("sts", where.region or settings.AWS_REGION, where.sts_endpoint_url, **_config())
 
 
+followers: set[Callable[[Any], None]] = set()  # of each new client: who traces its calls
+
+
 def _create(service: str, session: Any, endpoint_url: str, region: str = "") -> Any:
     created = session.client(
         service,
@@ -160,6 +163,8 @@ def _create(service: str, session: Any, endpoint_url: str, region: str = "") -> 
     )
     # botocore's own are off: their quota is one for all tenants, and they would multiply those of rules.
     created.meta.events.register(f"needs-retry.{service}", _pause)
+    for follow in followers:
+        follow(created)
     return created
 
 

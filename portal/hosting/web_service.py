@@ -17,6 +17,7 @@ from portal.deployment.parts import HAS_IMAGE, Json, arn, either
 from portal.deployment.template import PRODUCTION, sub
 from portal.hosting import network
 from portal.hosting.network import LARGE, PORT
+from portal.load import reporting
 
 CERTIFICATE: Final = "CertificateArn"
 # CPU units, MB, gunicorn's processes, and the fewest and most tasks of a size.
@@ -27,6 +28,7 @@ WEB_LOG: Final = "WebLogGroup"
 _ACCOUNT: Final = "arn:${AWS::Partition}:%s:${AWS::Region}:${AWS::AccountId}:"
 _LIVE: Final = f"import urllib.request; urllib.request.urlopen('http://127.0.0.1:{PORT}/healthz', timeout=2)"
 ALARMED: Final = "HasAlarmTopicAndService"
+ALARMED_ALONE: Final = "HasAlarmTopicWithoutService"
 
 PARAMETERS: Final[Json] = {
     CERTIFICATE: {
@@ -42,7 +44,10 @@ PARAMETERS: Final[Json] = {
         "MaxValue": 2000000000,
     },
 }
-CONDITIONS: Final[Json] = {ALARMED: {"Fn::And": [{"Condition": parts.WANTED}, {"Condition": HAS_IMAGE}]}}
+CONDITIONS: Final[Json] = {
+    ALARMED: {"Fn::And": [{"Condition": parts.WANTED}, {"Condition": HAS_IMAGE}]},
+    ALARMED_ALONE: {"Fn::And": [{"Condition": parts.WANTED}, {"Fn::Not": [{"Condition": HAS_IMAGE}]}]},
+}
 
 
 def _needed(parameter: str) -> Json:
@@ -363,6 +368,13 @@ def _scaling() -> Json:
     }
 
 
+def _said(name: str, statistic: str) -> Json:
+    """Return a metric that web processes print in their logs."""
+    return parts.metric(
+        reporting.NAMESPACE, name, {reporting.PREFIX: {"Ref": "TablePrefix"}, reporting.PROCESS: "web"}, statistic
+    )
+
+
 def _alarms() -> Json:
     balancer = {"LoadBalancer": {"Fn::GetAtt": ["Balancer", "LoadBalancerFullName"]}}
     targets = {**balancer, "TargetGroup": {"Fn::GetAtt": ["WebTargets", "TargetGroupFullName"]}}
@@ -378,7 +390,23 @@ def _alarms() -> Json:
     )
     slow = of_balancer("TargetResponseTime", "p95")
     slow["ExtendedStatistic"] = slow.pop("Statistic")
+    # Web processes outside the stack have no load balancer of ours, and say themselves what they answered.
+    said_failed = parts.expression(
+        "IF(answers > 50, 100 * errors / answers, 0)",
+        answers=_said("Answers", "Sum"),
+        errors=_said("AnswersWithError", "Sum"),
+    )
+    said_slow = _said("AnswerTime", "p95")
+    said_slow["ExtendedStatistic"] = said_slow.pop("Statistic")
     return {
+        "AnswersWithErrorAlarm": parts.alarm(
+            "More than 2% of all requests got an error of the portal", said_failed,
+            above=2, minutes=5, runbook="portal-errors", condition=ALARMED_ALONE,
+        ),
+        "SlowAnswersAlarm": parts.alarm(
+            "A twentieth of all requests take longer than two seconds", said_slow,
+            above=2000, minutes=10, runbook="portal-slow", condition=ALARMED_ALONE,
+        ),
         "PortalErrorsAlarm": parts.alarm(
             "More than 2% of all requests got an error of the portal or the load balancer",
             failed,

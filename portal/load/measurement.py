@@ -6,6 +6,7 @@ tenant with more than a COUNTERS-th part of everything is surely among them (por
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -162,6 +163,42 @@ class TenantNotes:
         self._over = [*self._over, notes][-_KEPT:]
 
 
+# --- answers to requests of people and systems ---
+
+SAMPLE: Final = 100  # times of answers that are kept until they are told: as many as a metric's line may have
+
+
+class Answers:
+    """Count the answers of a web process, those with an error of the portal, and keep a fair sample of their times."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._total, self._errors, self._times = 0, 0, list[float]()
+
+    def note(self, status: int, ms: float) -> None:
+        """Add an answer. Each has the same chance to be in the sample."""
+        with self._lock:
+            self._total += 1
+            self._errors += status >= 500
+            if len(self._times) < SAMPLE:
+                self._times.append(ms)
+            elif (place := random.randrange(self._total)) < SAMPLE:  # noqa: S311  # no secret
+                self._times[place] = ms
+
+    def take(self) -> tuple[int, int, list[float]]:
+        """Return the answers since the last call, the errors among them, and the sample of their times in ms."""
+        with self._lock:
+            taken = self._total, self._errors, self._times
+            self._begin()
+        return taken
+
+
+answers = Answers()
+
+
 # --- the notes of this process ---
 
 _notes = TenantNotes()
@@ -194,6 +231,6 @@ def take(taken: bool) -> TenantNotes:
 
 def forget() -> None:
     """Drop all notes and take no more. For a forked child."""
-    global _notes
-    _notes = TenantNotes()
+    global _notes, answers
+    _notes, answers = TenantNotes(), Answers()
     take(False)

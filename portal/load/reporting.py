@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -43,6 +43,8 @@ OTHERS, NOBODY = "others", "nobody"
 _TURN_SECONDS: Final = 5.0
 _LATEST: Final = 30.0  # seconds after a minute, by which processes spread what they write
 
+Value = float | Sequence[float]  # of a metric; several are measurements, of which CloudWatch makes percentiles
+
 NAMESPACE: Final = "Pooldesk"
 PREFIX, PROCESS = "TablePrefix", "Process"  # the dimensions: an installation, and a kind of process
 METRICS: Final = {
@@ -57,36 +59,54 @@ METRICS: Final = {
     "dead": "DeadLetters",
 }
 LAG: Final = "StreamLag"
+ANSWERS: Final = {"Answers": "Count", "AnswersWithError": "Count", "AnswerTime": "Milliseconds"}
 
 
 def say(kind: str, total: NoiseTally, *, at: int) -> None:
     """Print what was done in a minute that began `at`, in seconds since the epoch; nothing where that is not wanted."""
-    _print(kind, {name: getattr(total, field) for field, name in METRICS.items()}, "Count", at)
+    _print(
+        kind,
+        {name: getattr(total, field) for field, name in METRICS.items()},
+        dict.fromkeys(METRICS.values(), "Count"),
+        at,
+    )
 
 
 def say_gauges(kind: str, seconds: Mapping[str, float], *, at: int) -> None:
     """Print what was measured at a moment, in seconds each."""
-    _print(kind, seconds, "Seconds", at)
+    _print(kind, seconds, dict.fromkeys(seconds, "Seconds"), at)
 
 
-def document(kind: str, values: Mapping[str, float], unit: str, at: int) -> dict[str, Any]:
+def say_answers(kind: str, *, at: int) -> None:
+    """Print how many requests were answered since the last call, how many by an error of the portal, and a sample of
+    the times; nothing where none was."""
+    total, errors, times = measurement.answers.take()
+    if total:
+        _print(kind, dict(zip(ANSWERS, (total, errors, times), strict=True)), ANSWERS, at)
+
+
+def document(kind: str, values: Mapping[str, Value], units: Mapping[str, str], at: int) -> dict[str, Any]:
     """Return the object of a line."""
     directive = {
         "Namespace": NAMESPACE,
         "Dimensions": [[PREFIX], [PREFIX, PROCESS]],
-        "Metrics": [{"Name": name, "Unit": unit} for name in values],
+        "Metrics": [{"Name": name, "Unit": units[name]} for name in values],
     }
     return {
         "_aws": {"Timestamp": at * 1000, "CloudWatchMetrics": [directive]},
         PREFIX: settings.DYNAMODB_TABLE_PREFIX,
         PROCESS: kind,
-        **{name: round(value, 1) for name, value in values.items()},
+        **{name: _rounded(value) for name, value in values.items()},
     }
 
 
-def _print(kind: str, values: Mapping[str, float], unit: str, at: int) -> None:
+def _rounded(value: Value) -> Value:
+    return round(value, 1) if isinstance(value, float | int) else [round(one, 1) for one in value]
+
+
+def _print(kind: str, values: Mapping[str, Value], units: Mapping[str, str], at: int) -> None:
     if settings.CLOUDWATCH_METRICS:
-        line = json.dumps(document(kind, values, unit, at), separators=(",", ":"))
+        line = json.dumps(document(kind, values, units, at), separators=(",", ":"))
         with suppress(OSError):  # whoever read it is gone
             sys.stdout.write(f"{line}\n")
             sys.stdout.flush()
@@ -127,6 +147,11 @@ class LoadReporter:
         """Say what is measured now."""
         if gauges := self._gauges():
             say_gauges(self._kind, gauges, at=int(time.time()))
+        self.say_answers()
+
+    def say_answers(self) -> None:
+        """Say what was answered since the last time."""
+        say_answers(self._kind, at=int(time.time()))
 
     def tell_faults(self) -> None:
         """Write down the errors of this process; those that cannot be written now are written later."""
@@ -180,6 +205,7 @@ def stop() -> None:
         measurement.take(False)
     if ending is not None:
         ending.turn(last=True)
+        ending.say_answers()
         ending.tell_faults()
 
 

@@ -22,6 +22,7 @@ from django.shortcuts import render
 from portal.dynamo import meter
 from portal.dynamo.meter import Meter
 from portal.errors import LimitReached, NotFound, PortalError, Unavailable
+from portal.load import measurement
 from portal.logs import request_id
 from portal.version_number import VERSION
 from portal.web import guest_pages, readiness
@@ -216,9 +217,8 @@ class RequestLogMiddleware(_Middleware):
 
 
 def _log(request: HttpRequest, status: int, ms: float, bill: Meter) -> None:
-    match = request.resolver_match
-    method = request.method if request.method in _LOGGED_METHODS else "?"
-    route = f"/{match.route}" if match else "?"
+    measurement.answers.note(status, ms)
+    method, route = named(request)
     fields: dict[str, Any] = {
         "method": method,
         "route": route,
@@ -227,7 +227,7 @@ def _log(request: HttpRequest, status: int, ms: float, bill: Meter) -> None:
         "trips": bill.trips,
         "read_units": bill.read_units,
         "write_units": bill.write_units,
-        **_who(request),
+        **who(request),
     }
     if trace := _TRACE.search(request.headers.get("X-Amzn-Trace-Id", "")):
         fields["trace"] = trace[1]
@@ -238,7 +238,14 @@ def _log(request: HttpRequest, status: int, ms: float, bill: Meter) -> None:
     )
 
 
-def _who(request: HttpRequest) -> dict[str, str]:
+def named(request: HttpRequest) -> tuple[str, str]:
+    """Return the method and the route of a request, "?" for what is none of ours."""
+    match = request.resolver_match
+    method = request.method if request.method in _LOGGED_METHODS else "?"
+    return str(method), f"/{match.route}" if match else "?"
+
+
+def who(request: HttpRequest) -> dict[str, str]:
     """Return the ids of the tenant and of the person or API key that asked, and of the operator who acts for them."""
     caller = getattr(request, "caller", None)  # of the API
     desk = getattr(request, "tenant", None) or getattr(caller, "tenant", None)

@@ -21,6 +21,7 @@ from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
 from portal import clock, plain_text
+from portal.logs import request_id
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
 from tenants.membership import invitations
@@ -47,7 +48,7 @@ def send_password_reset(address: str, link: str) -> None:
     else all of it happens in another thread, and failures are logged.
     """
     if outgoing.leaves_at_once():
-        _sender.submit(_logged, address, link)
+        _sender.submit(_logged, address, link, caused_by=request_id.current())
     else:
         _reset(address, link).send()
 
@@ -94,9 +95,10 @@ def wait_until_sent() -> None:
     _sender.submit(lambda: None).result()
 
 
-def _logged(address: str, link: str) -> None:
+def _logged(address: str, link: str, *, caused_by: str) -> None:
     try:
-        message = _reset(address, link)
+        with request_id.following(caused_by):
+            message = _reset(address, link)
         if not message.decoy:
             message.send()
     except Exception:

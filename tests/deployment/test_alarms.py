@@ -24,15 +24,20 @@ def watched(alarm: dict[str, Any]) -> list[dict[str, Any]]:
 def test_each_alarm_over_our_metrics_names_one_that_processes_say_with_the_same_dimensions() -> None:
     said = {
         (name, *sorted(dimensions))
-        for values in (dict.fromkeys(reporting.METRICS.values(), 0.0), {reporting.LAG: 0.0})
-        for directive in reporting.document("web", values, "Count", 0)["_aws"]["CloudWatchMetrics"]
+        for values in (
+            dict.fromkeys(reporting.METRICS.values(), "Count"),
+            {reporting.LAG: "Seconds"},
+            reporting.ANSWERS,
+        )
+        for directive in reporting.document("web", dict.fromkeys(values, 0.0), values, 0)["_aws"]["CloudWatchMetrics"]
         for name in values
         for dimensions in directive["Dimensions"]
     }
     ours = [one for alarm in declared().values() for one in watched(alarm) if one["Namespace"] == "Pooldesk"]
     named = {(one["MetricName"], *sorted(d["Name"] for d in one["Dimensions"])) for one in ours}
     assert named <= said
-    assert {name for name, *_ in named} == {"Throttles", "Requests", "RequestsRefused", "DeadLetters", "StreamLag"}
+    of_load = {"Throttles", "Requests", "RequestsRefused", "DeadLetters", "StreamLag"}
+    assert {name for name, *_ in named} == of_load | reporting.ANSWERS.keys()
 
 
 def test_there_are_alarms_for_each_queue_and_for_each_follower_of_a_stream_however_it_runs() -> None:

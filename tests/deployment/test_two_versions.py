@@ -10,14 +10,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import tarfile
 import threading
 import urllib.error
 import urllib.request
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
@@ -27,85 +25,16 @@ from typing import Any, Final
 import pytest
 from django.conf import settings
 
-from portal.engines.endpoint import LOOPBACK, free_port, point_at
-from portal.engines.processes import Child
+from portal.engines.endpoint import LOOPBACK, point_at
 from proofs.scenarios.persistent_people import NothingCameBack, PageAnswer, PlainBrowser, form_with
 from tests.engine_plugin import QuickMinistack
+from tests.support.deployed import PASSWORD, PEOPLE, Version, begin
 from tests.support.waiting import PATIENCE, wait_until
 
 TODAY: Final = Path(settings.BASE_DIR)
 RECORD: Final = TODAY / "infra" / "last_release.txt"
-PEOPLE: Final = ("alice", "bob", "vera")
-PASSWORD: Final = "a long enough password"
 PRIORITIES: Final = ("low", "high", "urgent", "normal")
 ROUNDS: Final = 3  # of each person, while the same processes run
-LEASE_SECONDS: Final = "2"  # after which another stream worker goes on for one that was killed
-SCOPES: Final = "tickets:read,tickets:write,comments:write,webhooks:manage"
-
-SCRIPT: Final = """
-import json, sys, django
-django.setup()
-from django.core.management import call_command
-import portal
-print(portal.__path__[0], file=sys.stderr)
-for line in json.loads(sys.argv[1]):
-    call_command(*line)
-"""
-
-
-class Version:
-    """One version of the code, and the processes of it."""
-
-    def __init__(self, name: str, tree: Path, environ: dict[str, str], logs: Path) -> None:
-        self.name, self.tree, self._logs, self._number = name, tree, logs, count()
-        self._environ = {
-            **environ,
-            "DJANGO_SETTINGS_MODULE": "tests.settings",
-            "DEBUG": "false",
-            "SECRET_KEY": "k" * 60,
-        }
-        self._children: list[Child] = []
-
-    def run(self, *lines: list[str]) -> str:
-        """Run management commands in one process, and return what they print."""
-        done = subprocess.run(
-            [sys.executable, "-c", SCRIPT, json.dumps(lines)], cwd=self.tree, env=self._environ, timeout=PATIENCE,
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, f"{self.name}: {done.stdout}{done.stderr}"
-        assert done.stderr.startswith(f"{self.tree / 'portal'}\n"), "the code is that of this version"
-        return done.stdout
-
-    def start(self) -> int:
-        """Start a web server and the workers. Return the port, which answers when `ready` holds."""
-        port = free_port()
-        web = ["-m", "gunicorn", "--config", "python:portal.web.gunicorn_config", "portal.wsgi", "--log-level=warning"]
-        self._spawn("web", *web, "--bind", f"{LOOPBACK}:{port}", "--workers", "1")
-        self._spawn("stream", "manage.py", "run_stream", "--lease", LEASE_SECONDS, "--metrics", "0")
-        self._spawn("dispatch", "manage.py", "run_dispatch", "--lease", LEASE_SECONDS, "--metrics", "0")
-        self._spawn("delivery", "manage.py", "run_delivery", "--metrics", "0")
-        return port
-
-    def _spawn(self, kind: str, *arguments: str) -> None:
-        with (self._logs / f"{self.name}-{kind}-{next(self._number)}.log").open("wb") as log:
-            command = ["env", "-C", str(self.tree), sys.executable, *arguments]
-            self._children.append(Child(kind, command, env=self._environ, output=log))
-
-    def kill(self) -> None:
-        """End all processes at once, in the midst of what they do."""
-        for child in self._children:
-            child.kill()
-        self._children.clear()
-
-    @contextmanager
-    def stopping(self) -> Iterator[None]:
-        """End all processes as a deployment does, meanwhile. Fails where one ends with an error, or not by itself."""
-        with ThreadPoolExecutor() as pool:
-            ends = {child: pool.submit(child.stop, seconds=PATIENCE) for child in self._children}
-            yield
-        ended = {child.name: (stopped.result(), child.poll()) for child, stopped in ends.items()}
-        assert ended == dict.fromkeys(ended, (True, 0)), self.name
-        self._children.clear()
 
 
 class Balancer:
@@ -300,22 +229,11 @@ def versions(last_release: Path, receiver: Receiver, tmp_path: Path) -> Iterator
     with ExitStack() as ending:
         engine = ending.enter_context(QuickMinistack())
         point_at(engine.endpoint_url, environ)
-        environ |= {"WEBHOOK_RECEIVER": f"http://{LOOPBACK}:{receiver.server_port}", "NEW_PASSWORD": PASSWORD}
+        environ |= {"WEBHOOK_RECEIVER": f"http://{LOOPBACK}:{receiver.server_port}"}
         both = [Version(name, tree, environ, tmp_path) for name, tree in (("old", last_release), ("new", TODAY))]
         for version in both:
             ending.callback(version.kill)
         yield both[0], both[1]
-
-
-def begin(version: Version) -> str:
-    """Make the tables and a desk with its people, and return a key of it."""
-    lines = [["create_tables", "--wait"], ["create_queues", "--wait"], ["create_bucket"], ["create_tenant", "Acme"]]
-    for name, role in zip(PEOPLE, ("owner", "agent", "agent"), strict=True):
-        address = f"{name}@example.com"
-        lines.append(["create_user", address, "--name", name.capitalize(), "--password-env", "NEW_PASSWORD"])
-        lines.append(["add_member", address, "--tenant", "acme", "--role", role])
-    lines.append(["create_api_key", "--tenant", "acme", "--name", "A system", "--scopes", SCOPES])
-    return version.run(*lines).split()[-1]
 
 
 def everything(traffic: Traffic) -> dict[int, dict[str, Any]]:

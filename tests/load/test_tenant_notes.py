@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 from botocore.awsrequest import AWSResponse
 from django.conf import LazySettings
+from django.test import Client
 
 from portal.dynamo import meter, retry
 from portal.dynamo.client import connection
 from portal.dynamo.store import Store
 from portal.errors import Throttled, Unavailable
 from portal.heat_sketch import COUNTERS
-from portal.load import noise_report, reporting
+from portal.load import measurement, noise_report, reporting
 from portal.load.measurement import TOLD, NoiseTally, TenantNotes
 from portal.load.noise_report import LoadReport
 from portal.load.reporting import LoadReporter
@@ -171,6 +172,24 @@ def test_each_request_that_the_database_throttled_is_noted_for_the_tenant_it_was
     finally:
         events.unregister("before-send.dynamodb.GetItem", throttle)
     assert told().tenants[ACME].tally.throttles == settings.DYNAMODB_MAX_ATTEMPTS
+
+
+def test_answers_are_counted_with_those_that_failed_and_a_sample_of_their_times(
+    settings: LazySettings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings.CLOUDWATCH_METRICS = True
+    measurement.answers.take()
+    Client().get("/login/")
+    measurement.answers.note(503, 2000)
+    for ms in range(500):
+        measurement.answers.note(200, ms)
+    reporting.say_answers("web", at=NOW)
+    reporting.say_answers("web", at=NOW)
+    (line,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (line["Answers"], line["AnswersWithError"], len(line["AnswerTime"])) == (502, 1, measurement.SAMPLE)
+    assert {metric["Name"]: metric["Unit"] for metric in line["_aws"]["CloudWatchMetrics"][0]["Metrics"]} == {
+        "Answers": "Count", "AnswersWithError": "Count", "AnswerTime": "Milliseconds",
+    }  # fmt: skip
 
 
 def test_a_line_of_metrics_is_as_cloudwatch_wants_it(

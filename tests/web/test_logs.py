@@ -23,6 +23,7 @@ from portal.logs import request_id
 from portal.logs.json_lines import JsonLines
 from proofs.isolation.walk import http_request
 from tenants.audit_trail.recording import SYSTEM
+from tenants.membership import mails
 from tenants.sign_in import accounts
 from tests.support import mailing, proving
 from tests.support.api_client import api_client
@@ -216,6 +217,21 @@ def test_a_mail_has_the_id_of_the_request_that_it_comes_from(world: World) -> No
     assert sent.extra_headers["X-Request-Id"] == answer["X-Request-Id"]
     assert ADDRESS not in output.getvalue()
     assert answer["X-Request-Id"] in output.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("path", "form"),
+    [
+        ("/desk/invitations/", {"addresses": ADDRESS, "role": "agent"}),
+        ("/password/reset/", {"email": "bob@example.com"}),
+    ],
+    ids=["after its change", "beside its request"],
+)
+def test_a_mail_that_leaves_at_once_has_it_too(world: World, path: str, form: dict[str, object]) -> None:
+    answer = world.browser("alice", "acme").send(path, form)
+    mails.wait_until_sent()
+    (sent,) = mail.outbox
+    assert sent.extra_headers["X-Request-Id"] == answer["X-Request-Id"]
 
 
 def test_a_mail_servers_answer_that_quotes_an_address_stays_out_of_the_log(world: World) -> None:
