@@ -20,6 +20,7 @@ from tickets.ready_answers import views as answer_views
 from tickets.replies import views as reply_views
 from tickets.requester_pages import views as page_views
 from tickets.requesters import views as requester_views
+from tickets.saved_views import urls as view_urls
 from tickets.search import views as search_views
 from tickets.spam import views as spam_views
 from tickets.time_machine import views as time_machine_views
@@ -43,6 +44,7 @@ _ticket_pages: list[URLPattern | URLResolver] = [
     path("preview/", views.preview, name="preview"),
     path("answers/", include(answer_urls.desk_pages)),
     path("display/", views.choose_display, name="display"),
+    path("views/", include(view_urls.desk_pages)),
     path("bulk/", views.bulk_change, name="bulk"),
     path("bulk/undo/", views.undo, name="undo"),
     path("dashboard/verify/", dashboard_views.verify, name="verify"),

@@ -40,6 +40,7 @@ _ACTIONS: Final = {
     "Support.Outside": "BatchGetItem GetItem PutItem",
     "Support.Letters": "GetItem PutItem Query",
     "Support.Setups": "GetItem",
+    "Support.Views": "BatchGetItem GetItem Query",
 }
 ACTIONS: Final = {table: _ACTIONS[table.name].split() for table in registry.tables() if table.name in _ACTIONS}
 # Those that a tenant can have to itself.

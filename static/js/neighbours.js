@@ -25,7 +25,16 @@ function lead(link, url) {
   if (url) link.href = url;
 }
 
+/** Marks the starred view that is shown: a list that is loaded in place leaves the views beside it as they are. */
+function mark() {
+  for (const link of document.querySelectorAll("[data-view]")) {
+    if (link.getAttribute("href") === location.pathname + location.search) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+}
+
 function show() {
+  mark();
   remember();
   const queue = recall();
   if (!queue) return;

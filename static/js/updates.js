@@ -5,10 +5,10 @@ const SECOND = 1000;
 let last = Date.now();
 
 setInterval(() => {
-  const place = document.querySelector("[data-updates]");
-  if (!place || document.hidden || Date.now() - last < SECOND * Number(place.dataset.updates)) return;
+  const places = [...document.querySelectorAll("[data-updates]")];
+  if (!places.length || document.hidden || Date.now() - last < SECOND * Number(places[0].dataset.updates)) return;
   last = Date.now();
-  place.dispatchEvent(new CustomEvent("pooldesk:updates"));
+  for (const place of places) place.dispatchEvent(new CustomEvent("pooldesk:updates"));
 }, SECOND);
 
 document.addEventListener("htmx:afterSettle", () => { last = Date.now(); });

@@ -99,6 +99,9 @@ class AuditAction(StrEnum):
     HELP_SECTIONS_CHANGED = "help.sections_changed", "changed the sections of the help centre of"
     TICKET_MARKED_SPAM = "ticket.marked_spam", "marked as spam"
     TICKET_UNMARKED_SPAM = "ticket.unmarked_spam", "took the mark of spam from"
+    VIEW_SAVED = "view.saved", "saved the view"
+    VIEW_CHANGED = "view.changed", "changed the view"
+    VIEW_DELETED = "view.deleted", "deleted the view"
     TICKETS_HANDED_ON = "tickets.handed_on", "reassigned the tickets of"
     TICKETS_RESTORED = "tickets.restored", "restored"  # to what they were at a time
     BULK_ASKED = "tickets.bulk_asked", "asked for a change of many"

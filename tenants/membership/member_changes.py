@@ -13,10 +13,11 @@ Source: AWS, "Amazon DynamoDB transactions: how it works", isolation levels.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from portal import clock, plain_text
+from portal.dynamo.client import Item
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Store, Transaction
 from portal.errors import Conflict, Forbidden, Invalid, NotFound, TransactionRefused
@@ -42,6 +43,15 @@ _NAME_LIMIT: Final = 60  # characters of a name in a mail
 _REASON_LIMIT: Final = 300  # characters of an operator's reason in a mail
 ONLY_OWNER: Final = "Only owner. Add another owner first."
 CHANGED: Final = "Somebody else has just changed this membership. Please check and try again."
+
+
+_own_items: Final[list[Callable[[str, str], Item]]] = []
+
+
+def declare_own_item(key_of: Callable[[str, str], Item]) -> None:
+    """Let an item go with the membership of the person whom it belongs to. `key_of` returns it with its key alone, for
+    a tenant's id and a user id; its table is not placed, and the platform role may delete there."""
+    _own_items.append(key_of)
 
 
 def add(*, user: User, tenant: TenantItem, role: Role, by: Actor, reason: str = "") -> None:
@@ -173,6 +183,8 @@ def commit(
     if to is None:
         transaction.delete(membership, condition=unchanged, name=MEMBERSHIP)
         transaction.delete(mirror)
+        for key_of in _own_items:
+            transaction.delete(key_of(tenant_id, person.id))
     else:
         transaction.update(membership, [MembershipItem.role.set(to.value)], condition=unchanged, name=MEMBERSHIP)
         transaction.update(mirror, [MemberItem.role.set(to.value)])

@@ -51,6 +51,7 @@ ACMES = {
     "number": "7",
     "version": "1",
     "section": "abc0123456789",
+    "view": "abc012345678",
     "words": "decoration",
     "uid": "MQ",
     "token": "abc-def",

@@ -20,6 +20,8 @@ ENDPOINT = f"{WEBHOOKS}<str:endpoint>/"
 REQUESTERS = "requesters/"
 REQUESTER = f"{REQUESTERS}<str:requester>/"
 ARTICLES = "articles/"
+VIEWS = "tickets/views/"
+VIEW = f"{VIEWS}<str:view>/"
 ARTICLE = f"{ARTICLES}<int:number>/"
 VERSION = f"{ARTICLE}versions/<int:version>/"
 ANSWERS = "tickets/answers/"
@@ -30,6 +32,7 @@ DELIVERY = f"{ENDPOINT}deliveries/<str:delivery>/"
 PAGES = {
     Role.VIEWER: (
         "", "desk/leave/", "tickets/", "tickets/updates/", "tickets/display/", "tickets/people/", "tickets/export/",
+        VIEWS, f"{VIEWS}new/", f"{VIEWS}counts/", VIEW, *(f"{VIEW}{act}/" for act in ("move", "star", "delete")),
         f"{TICKET}follow/", "desk/mail/",
         ARTICLES, ARTICLE,
         TICKET, f"{TICKET}updates/", "search/", "search/suggest/", "search/commands/",

@@ -75,6 +75,7 @@ from tickets.ready_answers.answer_reading import Given
 from tickets.ready_answers.answer_uses import Uses
 from tickets.replies import mail_settings, message_ids
 from tickets.requesters import requesters
+from tickets.saved_views import saved_views
 from tickets.search import index_rebuild
 from tickets.search.index import indexing
 from tickets.seeding.stored import SOURCE, SeedItem
@@ -169,6 +170,7 @@ def _tickets(world: World, where: str) -> None:
     by = Actor(person.user_id, "", "127.0.0.1")
     mail_settings.change(person, values={"signature": "Yours, us", "blocked": ["@spam.example"]}, version=0, by=by)
     setup.change(person, "custom_fields", "{}", seen=setup.read(person), by=by, told=({}, {"fields": "one"}))
+    saved_views.save(person, "Angry ones", "status=any&rating=bad", is_desks=True, by=by)
     dressed = {"name": "Help", "colour": "#0a6a7b", "language": "de"}
     looks.change(person, values=dressed, version=0, by=by, logo=encoded("PNG"))
     section = sections.add(person, "Printers", by=by)

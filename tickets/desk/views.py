@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from django.contrib import messages
@@ -15,6 +16,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
 from portal import clock
+from portal.dynamo.client import alongside
 from portal.errors import Conflict, Invalid
 from portal.plain_text import amount
 from portal.web.access import get_or_post, member, open_while_closing
@@ -47,7 +49,8 @@ from tickets.ready_answers import presenters as answer_presenters
 from tickets.ready_answers.presenters import NOTHING, ChosenAnswers, Composing
 from tickets.requesters import naming, requesters
 from tickets.requesters.requesters import Requester
-from tickets.saved_views import list_display
+from tickets.saved_views import list_display, saved_views
+from tickets.saved_views import presenters as view_presenters
 from tickets.saved_views.list_display import ListDisplay
 from tickets.ticket.fields import STATUS, Status
 from tickets.ticket.set_aside import SetAside
@@ -105,13 +108,24 @@ HANDFUL = 5  # as many are closed together without a question
 def queue(request: TenantRequest) -> HttpResponse:
     params = request.GET.dict()
     try:
-        if address := queue_presenters.tidied(params):
-            return redirect(address)
-        context = queue_presenters.queue_page(request.tenant, QueueAddress.of(params), params.get("after", ""))
+        if tidied := queue_presenters.tidied(params):
+            return redirect(tidied)
+        address = QueueAddress.of(params)
+        list_of = partial(queue_presenters.queue_page, request.tenant, address, params.get("after", ""))
+        if _is_piece(request):  # what stands beside the list stays as it is
+            context: dict[str, Any] = list_of()
+        else:
+            context, views = alongside(list_of, aside=partial(saved_views.read, request.tenant))
+            context |= view_presenters.starred(request.tenant, views, address.url())
     except Invalid as error:
         context = queue_presenters.refused_page(request.tenant, params, error)
         return render(request, "tickets/queue.html", context | _display(request), status=400)
     return render(request, "tickets/queue.html", context | _display(request))
+
+
+def _is_piece(request: TenantRequest) -> bool:
+    """Tell whether a page takes a part of the answer. htmx takes a whole page where it goes back in the history."""
+    return "HX-Request" in request.headers and "HX-History-Restore-Request" not in request.headers
 
 
 def _display(request: TenantRequest) -> dict[str, Any]:

@@ -37,6 +37,8 @@ from tickets.replies.stored import MAIL
 from tickets.replies.stored import SETTINGS as MAIL_SETTINGS
 from tickets.requesters import stored as requester_keys
 from tickets.requesters.stored import REQUESTERS
+from tickets.saved_views.stored import DESK as DESKS_VIEWS
+from tickets.saved_views.stored import VIEWS
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.stored import TICKETS
 
@@ -116,6 +118,7 @@ class Draw:
             MAIL: [MAIL_SETTINGS],
             OUTSIDE: [LOOKS],
             SETUPS: [SETUP],
+            VIEWS: [DESKS_VIEWS, *(m.id for m in self.other.members)],
             API_KEYS: self.other.api_keys or [_NO_API_KEY],
             DELIVERIES: [d["sort"] for d in self.other.deliveries],
         }.get(table)

@@ -1,0 +1,67 @@
+"""Prepare saved views for their pages and for the starred ones beside the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.urls import reverse
+
+from tenants.tenancy.context import TenantContext
+from tickets.desk.queue_presenters import QueueAddress, chips
+from tickets.saved_views import saved_views
+from tickets.saved_views.saved_views import View, Views
+from tickets.saved_views.view_counts import ViewCount
+
+_NONE: Mapping[str, ViewCount] = {}
+
+
+def in_words(address: QueueAddress) -> str:
+    """Say what a list shows, and in which order."""
+    who = {"": "", "me": "mine", "none": "unassigned"}.get(address.who, "of one member")
+    words = [f"{address.label} tickets", who, *(chip["label"] for chip in chips(address))]
+    return ", ".join([*filter(None, words), address.sorting.label.lower()])
+
+
+def shown(tenant: TenantContext, view: View, counts: Mapping[str, ViewCount] = _NONE) -> dict[str, Any]:
+    """Return a view for a page. Words of its query that this version does not know are left out."""
+    address = QueueAddress.of_what_is_understood(view.params)
+    count = counts.get(view.id)
+    return {
+        "id": view.id,
+        "name": view.name,
+        "url": address.url(),
+        "words": in_words(address),
+        "count": str(count) if count else "",
+        "is_least": bool(count and count.is_least),
+        "may_change": saved_views.may_change(tenant, view),
+    }
+
+
+def starred(
+    tenant: TenantContext, views: Views, url: str = "", counts: Mapping[str, ViewCount] = _NONE
+) -> dict[str, Any]:
+    """Return the starred views, the one with this address marked as the current one."""
+    rows = [shown(tenant, view, counts) for view in views.starred]
+    return {
+        "starred_views": [row | {"is_current": bool(url) and row["url"] == url} for row in rows],
+        "counts_url": reverse("tickets:view_counts"),
+    }
+
+
+def all_views(tenant: TenantContext, views: Views, counts: Mapping[str, ViewCount]) -> dict[str, Any]:
+    """Return all views in their two groups."""
+    groups = [("Views of the desk", views.desk), ("Your views", views.own)]
+    return {
+        "groups": [
+            {
+                "label": label,
+                "views": [
+                    shown(tenant, view, counts)
+                    | {"is_starred": view.id in views.stars, "is_first": not at, "is_last": at == len(some) - 1}
+                    for at, view in enumerate(some)
+                ],
+            }
+            for label, some in groups
+        ]
+    }

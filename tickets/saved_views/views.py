@@ -1,0 +1,125 @@
+"""Show, save, order and delete saved views."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from portal.dynamo.client import alongside
+from portal.errors import Conflict, Forbidden, Invalid
+from portal.web.access import get_or_post, member
+from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.roles import Role
+from tickets.desk.queue_presenters import QueueAddress
+from tickets.saved_views import presenters, saved_views, view_counts
+from tickets.saved_views.forms import DESK, OWN, ViewForm
+from tickets.saved_views.saved_views import View
+
+
+@member(Role.VIEWER)
+@require_safe
+def list_views(request: TenantRequest) -> HttpResponse:
+    """List all views with their counts: a read of views and aggregates, then lists that no aggregate counts."""
+    tenant = request.tenant
+    views, stored = alongside(partial(saved_views.read, tenant), aside=partial(view_counts.read, tenant))
+    counts = view_counts.of(tenant, [*views.desk, *views.own], stored)
+    return render(request, "saved_views/list.html", presenters.all_views(tenant, views, counts))
+
+
+@member(Role.VIEWER)
+@require_safe
+def counts(request: TenantRequest) -> HttpResponse:
+    """Show the starred views with their counts, for the place beside the queue. `?list=` is the query of its list."""
+    tenant = request.tenant
+    views, stored = alongside(partial(saved_views.read, tenant), aside=partial(view_counts.read, tenant))
+    found = view_counts.of(tenant, views.starred, stored)
+    return render(request, "saved_views/_starred.html", presenters.starred(tenant, views, counts=found))
+
+
+@member(Role.VIEWER)
+@get_or_post
+def new_view(request: TenantRequest) -> HttpResponse:
+    """Save the list of this address under a name."""
+    address = QueueAddress.of_what_is_understood(request.GET.dict())
+    may_share = request.tenant.is_admin
+    form = ViewForm(request.POST or None, is_new=True, may_share=may_share, initial={"whose": OWN, "starred": True})
+    if request.method == "POST" and form.is_valid():
+        data = form.cleaned_data
+        try:
+            made = saved_views.save(
+                request.tenant,
+                data["name"],
+                saved_views.query_of(address.params),
+                is_desks=data.get("whose") == DESK,
+                is_starred=data["starred"],
+                by=actor_of(request),
+            )
+        except (Invalid, Conflict) as error:
+            form.add_error("name" if error.field == "name" else None, error.message)
+        else:
+            messages.success(request, f"The view “{made.name}” is saved.")
+            return redirect(address.url())
+    return _form_page(request, form, address, None)
+
+
+@member(Role.VIEWER)
+@get_or_post
+def edit_view(request: TenantRequest, view: str) -> HttpResponse:
+    """Rename a view."""
+    stored = saved_views.read(request.tenant).get(view)
+    if not saved_views.may_change(request.tenant, stored):
+        raise Forbidden("Admins and owners change the views of the desk.")
+    form = ViewForm(request.POST or None, is_new=False, may_share=False, initial={"name": stored.name})
+    if request.method == "POST" and form.is_valid():
+        try:
+            saved_views.change(request.tenant, view, name=form.cleaned_data["name"], by=actor_of(request))
+        except (Invalid, Conflict) as error:
+            form.add_error("name" if error.field == "name" else None, error.message)
+        else:
+            messages.success(request, "View saved.")
+            return redirect("tickets:views")
+    return _form_page(request, form, QueueAddress.of_what_is_understood(stored.params), stored)
+
+
+def _form_page(request: TenantRequest, form: ViewForm, address: QueueAddress, view: View | None) -> HttpResponse:
+    context: dict[str, Any] = {
+        "form": form,
+        "view": view,
+        "words": presenters.in_words(address),
+        "list_url": address.url(),
+        "action": request.path + ("" if view else f"?{urlencode({n: v for n, v in address.params.items() if v})}"),
+    }
+    return render(request, "saved_views/form.html", context, status=422 if form.errors else 200)
+
+
+@member(Role.VIEWER)
+@require_POST
+def move_view(request: TenantRequest, view: str) -> HttpResponse:
+    """Move a view up or down among those of its owner."""
+    saved_views.move(request.tenant, view, -1 if "up" in request.POST else 1, by=actor_of(request))
+    return redirect("tickets:views")
+
+
+@member(Role.VIEWER)
+@require_POST
+def star_view(request: TenantRequest, view: str) -> HttpResponse:
+    """Star a view, or take the star from it."""
+    try:
+        saved_views.star(request.tenant, view, on="on" in request.POST, by=actor_of(request))
+    except Invalid as error:
+        messages.error(request, error.message)
+    return redirect("tickets:views")
+
+
+@member(Role.VIEWER)
+@require_POST
+def delete_view(request: TenantRequest, view: str) -> HttpResponse:
+    gone = saved_views.delete(request.tenant, view, by=actor_of(request))
+    messages.success(request, f"The view “{gone.name}” is deleted. Its tickets stay.")
+    return redirect("tickets:views")
