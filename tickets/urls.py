@@ -4,6 +4,7 @@ from django.urls.converters import IntConverter
 from portal.web.desk_prefix import desk_pages
 from tickets.articles import urls as article_urls
 from tickets.attachments import views as file_views
+from tickets.bulk_jobs import views as bulk_views
 from tickets.dashboards import views as dashboard_views
 from tickets.data import redaction_views
 from tickets.data import views as data_views
@@ -47,6 +48,11 @@ _ticket_pages: list[URLPattern | URLResolver] = [
     path("views/", include(view_urls.desk_pages)),
     path("bulk/", views.bulk_change, name="bulk"),
     path("bulk/undo/", views.undo, name="undo"),
+    path("bulk/edit/", bulk_views.edit, name="bulk_edit"),
+    path("bulk/jobs/", bulk_views.jobs, name="bulk_jobs"),
+    path("bulk/jobs/<str:job>/", bulk_views.job, name="bulk_job"),
+    path("bulk/jobs/<str:job>/cancel/", bulk_views.cancel, name="bulk_cancel"),
+    path("bulk/jobs/<str:job>/undo/", bulk_views.undo, name="bulk_job_undo"),
     path("dashboard/verify/", dashboard_views.verify, name="verify"),
     path("dashboard/verify/stop/", dashboard_views.stop_verifying, name="stop-verifying"),
     path("dashboard/verified/", dashboard_views.verified, name="verified"),

@@ -15,6 +15,8 @@ function refresh(form) {
   }
   const count = form.querySelector("[data-count]");
   if (count) count.textContent = chosen ? `${chosen} selected` : count.dataset.count;
+  const everything = form.querySelector("[data-all-of-list]");
+  if (everything) everything.hidden = !(boxes.length && chosen === boxes.length);
   const over = chosen > limit;
   const warning = form.querySelector("[data-over-limit]");
   if (warning) warning.hidden = !over;

@@ -13,7 +13,7 @@ function offer(form) {
 }
 
 function offerAll() {
-  for (const form of document.querySelectorAll("form[data-undo]:not([data-offered])")) offer(form);
+  for (const form of document.querySelectorAll(".notice form[data-undo]:not([data-offered])")) offer(form);
 }
 
 offerAll();

@@ -33,7 +33,9 @@ from tests.support.articles import published
 from tests.support.world import PASSWORD, Browser, World
 from tickets.articles import articles
 from tickets.attachments import attachments
+from tickets.bulk_jobs import bulk_requests
 from tickets.desk import changing, commenting, creating
+from tickets.desk.many import TicketEdit
 from tickets.letters import ledger
 from tickets.letters import stored as letter_keys
 from tickets.letters.envelope import Envelope
@@ -138,6 +140,7 @@ def acme() -> World:
     for n in range(12):
         creating.create(alice, title=f"{SECRET} {n}", description=SECRET)
     by = Actor(alice.user_id)
+    ACMES["job"] = bulk_requests.ask(alice, TicketEdit.of({}, add_tags=[SECRET.lower()]), numbers={7: None}, by=by)
     (outcome,) = invitations.invite_all(alice, addresses=["acmes-secret@example.com"], role=Role.AGENT, by=by)
     assert outcome.sent is not None
     ACMES["user"], ACMES["invite"] = world.users["bob"].id, outcome.sent.invite.invite_id

@@ -13,6 +13,8 @@ from tests.support.world import World
 
 DESK = "<slug:desk>/"
 TICKET = "tickets/<ticket_number:number>/"
+BULKS = "tickets/bulk/jobs/"
+BULK = f"{BULKS}<str:job>/"
 API_KEYS = "desk/settings/api-keys/"
 API_KEY = f"{API_KEYS}<str:api_key>/"
 WEBHOOKS = "desk/settings/webhooks/"
@@ -49,7 +51,8 @@ PAGES = {
         LETTERS, f"{LETTERS}waiting/", f"{LETTERS}held/file/", LETTER,
         *(f"{LETTER}{act}/" for act in ("original", "raw", "file", "discard", "block")),
         "tickets/new/", "tickets/files/", "tickets/preview/",
-        "tickets/bulk/", "tickets/bulk/undo/", "tickets/dashboard/", "tickets/spam/", "tickets/spam/mark/",
+        "tickets/bulk/", "tickets/bulk/undo/", "tickets/bulk/edit/", BULKS, BULK, f"{BULK}cancel/", f"{BULK}undo/",
+        "tickets/dashboard/", "tickets/spam/", "tickets/spam/mark/",
         "tickets/people/names/",
         *(f"{TICKET}{change}/" for change in ("comment", "edit", "change", "assign", "requester", "links/end")),
         *(f"{TICKET}{act}/" for act in ("merge", "separate", "spam", "spam/take-back")),

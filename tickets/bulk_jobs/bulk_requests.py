@@ -24,7 +24,7 @@ from tenants.membership import member_changes
 from tenants.tenancy.context import TenantContext
 from tickets.bulk_jobs import stored
 from tickets.bulk_jobs.stored import BulkJobItem, BulkPartItem, PastBulkItem
-from tickets.desk import filters, many
+from tickets.desk import filters, lists, many
 from tickets.desk.changing import EntryOfChange
 from tickets.desk.filters import TicketFilter
 from tickets.desk.many import TicketEdit
@@ -39,6 +39,8 @@ KEPT_SECONDS: Final = 7 * 86400  # of a job that has ended, which can be undone 
 PART: Final = 45  # tickets of one transaction: with the part itself, and with what a move of the desk adds
 MOST_NAMED: Final = 1000
 SHOWN: Final = 20  # former jobs, and parts of one
+COUNTED: Final = 2000  # rows of a list, to say how many tickets there are
+_PAGE: Final = 500
 _NAMED_PLAN: Final = "named"
 _BUSY: Final = "Another bulk change of this desk is running. Wait until it has ended, or cancel it."
 
@@ -190,6 +192,20 @@ def _commit(tenant: TenantContext, transaction: Transaction, action: AuditAction
 
 
 # --- looking ---
+
+
+def count(tenant: TenantContext, listed: ListedTickets) -> tuple[int, bool]:
+    """Count the tickets of a list, and tell whether there may be more: a page of the list for each 500 rows, up to
+    COUNTED of them."""
+    found, looked, after = 0, 0, None
+    while looked < COUNTED:
+        page = lists.page(
+            tenant, status=listed.statuses, resolver=listed.resolver, only=listed.only, after=after, size=_PAGE
+        )
+        found, looked, after = found + len(page.rows), looked + max(page.looked_at, len(page.rows), 1), page.next
+        if after is None:
+            return found, False
+    return found, True
 
 
 def running(tenant: TenantContext) -> BulkJobItem | None:

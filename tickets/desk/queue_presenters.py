@@ -276,9 +276,16 @@ def _context(tenant: TenantContext, address: QueueAddress, page: TicketPage, fir
             {"value": s.value, "label": s.label} for s in Status if any(s in MOVES[now] for now in statuses)
         ],
         "bulk_limit": bulk.limit(tenant),
+        "all_url": _all_url(address) if page.next or page.previous else "",
         "empty": None,
         "can_write": tenant.is_agent,
     }
+
+
+def _all_url(address: QueueAddress) -> str:
+    """Return where all tickets of the list are changed, also those that the page does not show."""
+    asked = urlencode({name: value for name, value in address.params.items() if value})
+    return f"{desk_prefix.address('tickets:bulk_edit')}?{asked}"
 
 
 def _updates_url(address: QueueAddress, page: TicketPage, read_at: str) -> str:

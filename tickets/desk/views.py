@@ -137,7 +137,7 @@ def _display(request: TenantRequest) -> dict[str, Any]:
 @require_POST
 def choose_display(request: TenantRequest) -> HttpResponse:
     """Keep in this browser how lists are shown."""
-    answer = redirect(_back(request))
+    answer = redirect(back_address(request))
     chosen = ListDisplay.of([*request.POST.getlist("column"), request.POST.get("density", "")])
     set_cookie(answer, list_display.COOKIE, str(chosen), max_age=_DISPLAY_KEPT)
     return answer
@@ -171,7 +171,7 @@ def queue_updates(request: TenantRequest) -> HttpResponse:
 @heavy
 def bulk_change(request: TenantRequest) -> HttpResponse:
     """Set all selected tickets of a list to one status, or none of them. Closing many is asked about first."""
-    back = _back(request)
+    back = back_address(request)
     to = STATUS.clean(request.POST.get("to", ""))
     try:
         selected = [TicketState.parse(text) for text in request.POST.getlist("tickets")]
@@ -201,15 +201,15 @@ def undo(request: TenantRequest) -> HttpResponse:
         undone = undoing.take_back(request.tenant, request.POST.get("receipt", ""))
     except (Invalid, Conflict) as error:
         messages.error(request, error.message)
-        return redirect(_back(request))
+        return redirect(back_address(request))
     if undone.said:
         messages.success(request, undone.said)
     for sentence in ticket_presenters.shortened(undone.left):
         messages.warning(request, sentence)
-    return redirect(_back(request))
+    return redirect(back_address(request))
 
 
-def _back(request: TenantRequest) -> str:
+def back_address(request: TenantRequest) -> str:
     url = request.POST.get("back", "")
     if url_has_allowed_host_and_scheme(url, allowed_hosts=None) and url.startswith("/"):
         return url

@@ -1,0 +1,50 @@
+"""The form that says what to change of many tickets. A field that is left as it is asks for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from django import forms
+
+from portal.errors import Invalid
+from tickets.desk.many import TicketEdit
+from tickets.ticket.fields import ASSIGNEE, CHANGED, tag_list
+
+NOBODY: Final = "none"
+_LEAVE: Final = ("", "Leave as it is")
+
+
+class BulkEditForm(forms.Form):
+    """Ask for one value of each choice, for an assignee, and for tags. `edit` is what a valid form asks for."""
+
+    def __init__(self, data: Any = None, *, people: Sequence[tuple[str, str]]) -> None:
+        super().__init__(data)
+        for field in CHANGED:
+            choices = [(value or NOBODY, label) for value, label in field.choices]
+            self.fields[field.name] = forms.ChoiceField(choices=[_LEAVE, *choices], required=False, label=field.label)
+        assignees = [_LEAVE, (NOBODY, "Nobody"), *people]
+        self.fields[ASSIGNEE.name] = forms.ChoiceField(choices=assignees, required=False, label=ASSIGNEE.label)
+        for name, label in (("add_tags", "Add tags"), ("remove_tags", "Remove tags")):
+            line = forms.TextInput(attrs={"autocomplete": "off", "dir": "auto"})
+            hint = "Separate tags with commas." if name == "add_tags" else ""
+            self.fields[name] = forms.CharField(required=False, label=label, widget=line, help_text=hint)
+        self.edit: TicketEdit | None = None
+
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = self.cleaned_data
+        names = (*(field.name for field in CHANGED), ASSIGNEE.name)
+        values = {name: "" if data[name] == NOBODY else data[name] for name in names if data.get(name)}
+        for name in ("add_tags", "remove_tags"):
+            try:
+                tag_list(data.get(name) or "")
+            except Invalid as error:
+                self.add_error(name, error.message)
+        if not self.errors:
+            try:
+                self.edit = TicketEdit.of(
+                    values, add_tags=[data["add_tags"] or ""], remove_tags=[data["remove_tags"] or ""]
+                )
+            except Invalid as error:
+                self.add_error(None, error.message)
+        return data

@@ -1,0 +1,105 @@
+"""Bulk jobs as templates show them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from django.utils.http import urlencode
+
+from portal import clock
+from portal.plain_text import amount
+from portal.web import desk_prefix
+from tenants.tenancy.context import TenantContext
+from tickets.bulk_jobs import bulk_requests
+from tickets.bulk_jobs.bulk_requests import Job
+from tickets.desk.many import TicketEdit
+from tickets.desk.queue_presenters import QueueAddress, chips
+from tickets.ticket.fields import ASSIGNEE, BY_NAME, LABELS
+
+_NAMED: Final = 100  # refused tickets on a page
+
+
+def edit_words(edit: TicketEdit, people: Mapping[str, str]) -> list[str]:
+    """Return what an edit asks for, each part in words. `people` are the names of members by id."""
+    shown = {name: BY_NAME[name].shown(value) for name, value in edit.values.items()}
+    if who := edit.values.get(ASSIGNEE.name):
+        shown[ASSIGNEE.name] = people.get(who, "a former member")
+    words = [f"{LABELS[name]}: {text}" for name, text in shown.items()]
+    words += [f"Add tags: {', '.join(edit.add_tags)}"] if edit.add_tags else []
+    return words + ([f"Remove tags: {', '.join(edit.remove_tags)}"] if edit.remove_tags else [])
+
+
+def list_words(params: Mapping[str, str], people: Mapping[str, str]) -> str:
+    """Return what a list shows, in words."""
+    address = QueueAddress.of(dict(params))
+    who = {"": "", "me": "yours", "none": "unassigned"}.get(address.who, people.get(address.who, "of one person"))
+    return ", ".join([address.label, *([who] if who else []), *(chip["label"] for chip in chips(address))])
+
+
+def job_page(tenant: TenantContext, job: Job, people: Mapping[str, str], *, first: int) -> dict[str, Any]:
+    """Return what the page of a job shows, from one of its parts on."""
+    outcomes = bulk_requests.outcomes(tenant, job, first=first)
+    changed = [entry.number for one in outcomes for entry in one.entries]
+    refused = [(number, why) for one in outcomes for number, why in one.refused]
+    behind = first + bulk_requests.SHOWN
+    return job_line(tenant, job, people) | {
+        "changed_tickets": [_link(number) for number in changed],
+        "refused_tickets": [_link(number) | {"reason": why} for number, why in refused],
+        "is_late": first > 1,
+        "more": behind if behind <= int(job.parts) else 0,
+    }
+
+
+def job_line(tenant: TenantContext, job: Job, people: Mapping[str, str]) -> dict[str, Any]:
+    """Return what a list of jobs shows of one."""
+    is_running = job.state in bulk_requests.BULKS.unfinished
+    met = int(job.changed + job.unchanged + job.refused)
+    is_mine = job.by_id == tenant.user_id or tenant.is_admin
+    return {
+        "id": job.job_id,
+        "url": desk_prefix.address("tickets:bulk_job", job.job_id),
+        "state": job.state,
+        "is_running": is_running,
+        "is_cancelling": job.state == bulk_requests.CANCELLING,
+        "is_undo": bool(job.undoes),
+        "title": _title(job),
+        "words": edit_words(TicketEdit.load(job.edit), people) if job.edit else [],
+        "listed": list_words(json.loads(job.listed), people) if job.listed else "",
+        "by": people.get(job.by_id, "An API key" if job.by_key else "A former member"),
+        "begun": clock.parse(job.begun_at),
+        "total": int(job.total),
+        "met": met,
+        "changed": int(job.changed),
+        "unchanged": int(job.unchanged),
+        "refused": int(job.refused),
+        "why": job.why,
+        "trouble": getattr(job, "trouble", ""),
+        "can_cancel": is_mine and job.state == bulk_requests.RUNNING,
+        "can_undo": is_mine and not is_running and not job.undoes and int(job.changed) > 0,
+    }
+
+
+def _title(job: Job) -> str:
+    what = "undo of a bulk change" if job.undoes else "bulk change"
+    return {
+        bulk_requests.RUNNING: f"The {what} is running",
+        bulk_requests.CANCELLING: f"The {what} is being cancelled",
+        bulk_requests.CANCELLED: f"The {what} was cancelled",
+        bulk_requests.FAILED: f"The {what} ended early",
+    }.get(job.state, f"The {what} is done: {amount(int(job.changed), 'ticket')} changed")
+
+
+def _link(number: int) -> dict[str, Any]:
+    return {"number": number, "url": desk_prefix.address("tickets:ticket", number)}
+
+
+def list_url(params: Mapping[str, str]) -> str:
+    """Return the address of a list in the queue."""
+    return f"{desk_prefix.address('tickets:queue')}?{urlencode(dict(params))}"
+
+
+def left_over(numbers: Collection[int]) -> str:
+    """Say how many tickets had the values already."""
+    return f"{amount(len(numbers), 'ticket')} had these values already." if numbers else ""

@@ -1,0 +1,146 @@
+"""Change fields of selected tickets, or of all tickets of a list by a job; watch, cancel and undo such jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from portal.errors import Conflict, Forbidden, Invalid
+from portal.plain_text import amount
+from portal.web.access import get_or_post, member
+from portal.web.heavy_work import heavy
+from tenants.membership import members
+from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.roles import Role
+from tickets.bulk_jobs import bulk_requests, presenters
+from tickets.bulk_jobs.bulk_requests import ListedTickets
+from tickets.bulk_jobs.forms import BulkEditForm
+from tickets.desk import many, ticket_presenters
+from tickets.desk.changing import TicketState
+from tickets.desk.queue_presenters import QueueAddress
+from tickets.desk.views import back_address, people_choices
+
+
+@member(Role.AGENT)
+@get_or_post
+@heavy
+def edit(request: TenantRequest) -> HttpResponse:
+    """Ask what to change of the selected tickets, or of all of a list, and have it done."""
+    asked = QueryDict(request.POST.get("list", "")) if request.method == "POST" else request.GET
+    try:
+        selected = [TicketState.parse(text) for text in request.POST.getlist("tickets")]
+        listed = None if request.method == "POST" and "list" not in request.POST else _listed(request, asked.dict())
+    except Invalid as error:
+        messages.error(request, error.message)
+        return redirect(back_address(request))
+    is_sent = "apply" in request.POST
+    if listed is None and not selected:
+        messages.error(request, "Select tickets first.")
+        return redirect(back_address(request))
+    form = BulkEditForm(request.POST if is_sent else None, people=people_choices(request))
+    if is_sent and form.is_valid() and form.edit is not None:
+        try:
+            return _ask(request, listed, form) if listed else _change(request, selected, form)
+        except (Invalid, Conflict) as error:
+            form.add_error(error.field if error.field in form.fields else None, error.message)
+    context = {"form": form, "back": presenters.list_url(listed.params) if listed else back_address(request)}
+    context |= _about_list(request, listed) if listed else {"tickets": selected, "title": _titled(len(selected))}
+    return render(request, "bulk_jobs/edit.html", context, status=422 if form.errors else 200)
+
+
+def _listed(request: TenantRequest, params: dict[str, str]) -> ListedTickets:
+    return ListedTickets.of(request.tenant, QueueAddress.of(params).params)
+
+
+def _titled(count: int) -> str:
+    return f"Change {amount(count, 'ticket')}"
+
+
+def _about_list(request: TenantRequest, listed: ListedTickets) -> dict[str, Any]:
+    count, is_more = bulk_requests.count(request.tenant, listed)
+    how_many = f"more than {count:,} tickets" if is_more else amount(count, "ticket")
+    people = dict(people_choices(request))
+    query = QueryDict(mutable=True)
+    query.update(dict(listed.params))
+    return {
+        "title": f"Change all {how_many}",
+        "count": count,
+        "list": query.urlencode(),
+        "words": presenters.list_words(listed.params, people),
+        "running": bulk_requests.running(request.tenant),
+    }
+
+
+def _change(request: TenantRequest, selected: list[TicketState], form: BulkEditForm) -> HttpResponse:
+    """Change selected tickets at once, each by itself, and tell what became of them."""
+    assert form.edit is not None  # noqa: S101  # a valid form has one
+    if len(selected) > (most := many.limit(request.tenant)):
+        raise Invalid(f"At most {most} tickets can be changed together; you selected {len(selected)}.")
+    outcomes = many.edit(request.tenant, {one.number: one.version for one in selected}, form.edit)
+    changed = [one.entry for one in outcomes if one.did == many.CHANGED]
+    if changed:
+        text = f"{amount(len(changed), 'ticket')} changed."
+        messages.success(request, text, extra_tags=many.receipt(request.tenant, changed))
+    if same := presenters.left_over([one.number for one in outcomes if one.did == many.UNCHANGED]):
+        messages.info(request, same)
+    for sentence in ticket_presenters.shortened([one.sentence for one in outcomes if one.did == many.REFUSED]):
+        messages.warning(request, sentence)
+    return redirect(back_address(request))
+
+
+def _ask(request: TenantRequest, listed: ListedTickets, form: BulkEditForm) -> HttpResponse:
+    assert form.edit is not None  # noqa: S101  # a valid form has one
+    job_id = bulk_requests.ask(request.tenant, form.edit, params=listed.params, by=actor_of(request))
+    return redirect("tickets:bulk_job", job_id)
+
+
+@member(Role.AGENT)
+@require_safe
+def jobs(request: TenantRequest) -> HttpResponse:
+    """List the desk's bulk jobs of the last week: one read, two Queries."""
+    running, people = bulk_requests.running(request.tenant), _people(request)
+    past = [one for one in bulk_requests.history(request.tenant) if running is None or one.job_id != running.job_id]
+    lines = [presenters.job_line(request.tenant, one, people) for one in ([running] if running else []) + [*past]]
+    return render(request, "bulk_jobs/jobs.html", {"jobs": lines})
+
+
+@member(Role.AGENT)
+@require_safe
+def job(request: TenantRequest, job: str) -> HttpResponse:
+    """Show how far a job is, and what became of each ticket: two or three reads and a Query."""
+    found, first = bulk_requests.find(request.tenant, job), request.GET.get("from", "1")
+    start = int(first) if first.isdecimal() and len(first) < 7 and int(first) else 1
+    page = presenters.job_page(request.tenant, found, _people(request), first=start)
+    return render(request, "bulk_jobs/job.html", {"job": page})
+
+
+def _people(request: TenantRequest) -> dict[str, str]:
+    return {one.id: one.name for one in members.members_of(request.tenant.repository)}
+
+
+@member(Role.AGENT)
+@require_POST
+def cancel(request: TenantRequest, job: str) -> HttpResponse:
+    """End a job with what it has changed until then."""
+    return _done(request, job, lambda: bulk_requests.cancel(request.tenant, job, by=actor_of(request)))
+
+
+@member(Role.AGENT)
+@require_POST
+@heavy
+def undo(request: TenantRequest, job: str) -> HttpResponse:
+    """Have a whole job undone."""
+    return _done(request, job, lambda: bulk_requests.undo(request.tenant, job, by=actor_of(request)))
+
+
+def _done(request: TenantRequest, job: str, act: Callable[[], str | None]) -> HttpResponse:
+    try:
+        return redirect("tickets:bulk_job", act() or job)
+    except (Conflict, Forbidden) as error:
+        messages.error(request, error.message)
+    return redirect("tickets:bulk_job", job)
