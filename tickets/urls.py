@@ -5,6 +5,7 @@ from portal.web.desk_prefix import desk_pages
 from tickets.articles import urls as article_urls
 from tickets.attachments import views as file_views
 from tickets.bulk_jobs import views as bulk_views
+from tickets.custom_fields import views as field_views
 from tickets.dashboards import views as dashboard_views
 from tickets.data import redaction_views
 from tickets.data import views as data_views
@@ -136,6 +137,14 @@ _export_pages = [
     path("files/<str:part>/", desk_export_views.files, name="desk_export_files"),
 ]
 
+_field_pages = [
+    path("", field_views.definitions_page, name="custom_fields"),
+    path("new/", field_views.new_field, name="custom_field_new"),
+    path("move/", field_views.move, name="custom_fields_move"),
+    path("kinds/new/", field_views.new_kind, name="ticket_kind_new"),
+    path("kinds/<slug:kind_id>/", field_views.kind, name="ticket_kind"),
+    path("<slug:field_id>/", field_views.field, name="custom_field"),
+]
 _mail_pages = [
     path("", reply_views.settings_page, name="mail_settings"),
     path("sender/", reply_views.choose_sender, name="mail_sender"),
@@ -177,6 +186,7 @@ urlpatterns = [
     desk_pages(path("letters/", include(_letter_pages))),
     desk_pages(path("desk/settings/person/", include(_person_pages))),
     desk_pages(path("desk/settings/mail/", include(_mail_pages))),
+    desk_pages(path("desk/settings/fields/", include(_field_pages))),
     desk_pages(path("desk/settings/public/", include(_public_pages))),
     desk_pages(path("desk/settings/export/", include(_export_pages))),
 ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from django.http import HttpResponse
@@ -36,10 +37,11 @@ from tickets.desk.bulk import BulkRefused
 from tickets.desk.changing import EditConflict, Present, Wishes
 from tickets.requesters import naming
 from tickets.requesters.requesters import Requester
-from tickets.search import search_query, ticket_search
+from tickets.search import ticket_search
 from tickets.search.search_query import Filters
 from tickets.search.views import place_for_a_search
-from tickets.ticket.fields import Channel
+from tickets.ticket import custom_values
+from tickets.ticket.fields import CUSTOM_PREFIX, Channel
 from tickets.ticket.stored import SummaryItem
 
 router: Final = ApiRouter()
@@ -84,7 +86,7 @@ def search_tickets(request: ApiRequest, query: Query[TicketSearchQuery]) -> Http
     text that names people by `assignee:` or by an address needs members:read. A desk has a few searches under way at a
     time; one too many is answered by 429.
     """
-    if ticket_search.needs_members(search_query.parse(query.q)[0]):
+    if ticket_search.needs_members(ticket_search.parsed(request.tenant, query.q)[0]):
         request.caller.tenant_for(Scope.MEMBERS_READ)
     is_narrowed = query.status != "any" or query.resolver is not None or query.only
     statuses = None if query.status == "any" else filters.statuses(query.status)
@@ -131,9 +133,10 @@ def create_ticket(request: ApiRequest, ticket: TicketToCreate) -> HttpResponse:
     def write(companion: Companion[tuple[SummaryItem, str]]) -> None:
         person = _requester(request, ticket.requester) if ticket.requester else None
         files = attachments.uploaded(request.acting, ticket.files) if ticket.files else ()
-        creating.create(
-            request.acting, channel=Channel.API, requester=person, files=files, companion=companion, **ticket.values
-        )
+        with _as_in_the_body():
+            creating.create(
+                request.acting, channel=Channel.API, requester=person, files=files, companion=companion, **ticket.values
+            )
 
     def render(made: tuple[SummaryItem, str]) -> HttpResponse:
         shown = TicketInFull.whole(request.tenant, *made)
@@ -141,6 +144,19 @@ def create_ticket(request: ApiRequest, ticket: TicketToCreate) -> HttpResponse:
         return answers.answer(shown, status=201, Location=location, ETag=answers.tag(*shown.tag_parts))
 
     return idempotency.post(request, write, render)
+
+
+@contextmanager
+def _as_in_the_body() -> Iterator[None]:
+    """Call fields in errors what the body of a request calls them."""
+    try:
+        yield
+    except Invalid as refused:
+        if refused.field == "resolver":
+            refused.field = "resolver_id"
+        elif refused.field and custom_values.is_field_id(refused.field):
+            refused.field = f"{CUSTOM_PREFIX}{refused.field}"
+        raise
 
 
 def _requester(request: ApiRequest, text: str) -> Requester:
@@ -170,15 +186,12 @@ def change_ticket(request: ApiRequest, number: Number, ticket: TicketToChange) -
     try:
         person = _requester(request, ticket.requester) if ticket.requester else None
         wishes = Wishes(requester=person, **ticket.values)
-        written = changing.change(request.acting, number, wishes, version=ticket.version, whole=True, check=check)
+        with _as_in_the_body():
+            written = changing.change(request.acting, number, wishes, version=ticket.version, whole=True, check=check)
     except EditConflict as conflict:
         stored = TicketInFull.whole(request.tenant, conflict.stored, conflict.description)
         more, etag = {"current": stored.model_dump(mode="json")}, answers.tag(*stored.tag_parts)
         raise RequestProblem(409, conflict.code, conflict.message, more=more, headers={"ETag": etag}) from conflict
-    except Invalid as refused:
-        if refused.field == "resolver":
-            refused.field = "resolver_id"  # as it is called in the body
-        raise
     shown = _shown(request, written)
     return answers.answer(shown, ETag=answers.tag(*shown.tag_parts))
 

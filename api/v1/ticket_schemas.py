@@ -16,9 +16,10 @@ from tickets.desk import changing
 from tickets.desk.filters import TicketFilter
 from tickets.search.results import Hit, Where
 from tickets.search.search_query import TEXT_LIMIT
-from tickets.ticket import fields
+from tickets.ticket import custom_values, fields
 from tickets.ticket.fields import (
     COMMENT_LIMIT,
+    CUSTOM,
     DESCRIPTION_LIMIT,
     FIELDS,
     OPTIONAL,
@@ -48,6 +49,26 @@ _Days = Annotated[
 _Tag = Annotated[str, Field(max_length=TAG_LIMIT), TextPattern("^[^,#|<>]*$", "This takes one tag.")]
 _Resolver = Annotated[str, TextPattern("^(none|[0-9a-f]{32})$", "This needs the id of a member, or none.")]
 
+_CUSTOM_ID: Final = custom_values.FIELD_ID.pattern.removesuffix(r"\Z")
+_CustomAsked = Annotated[
+    str,
+    Field(max_length=1000),
+    TextPattern(
+        rf"^{_CUSTOM_ID}:[^;]+(;{_CUSTOM_ID}:[^;]+)*$",
+        "This takes the id of a field, a colon and a value; a semicolon stands between two of them.",
+    ),
+]
+_CustomId = Annotated[str, TextPattern(rf"^{_CUSTOM_ID}$", "This is the id of no custom field.")]
+_CustomValues = Annotated[
+    dict[_CustomId, str | int | float | bool | None],
+    Field(
+        max_length=60,
+        description="values of the desk's own fields, by their ids; null or an empty text empties one, others stay",
+        examples=[{"text_1": "A-1042", "number_2": 12.5, "date_3": None}],
+    ),
+]
+_Kind = Annotated[str, TextPattern("^kind_[1-9][0-9]?$", "This is the id of no kind.")]
+
 FILE: Final[dict[str, Any]] = {
     "id": "4f1c2d3e5a6b47c8d9e0f1a2b3c4d5e6",
     "name": "report.pdf",
@@ -58,11 +79,13 @@ FILE: Final[dict[str, Any]] = {
 _LISTED: Final[dict[str, Any]] = {
     "number": 7,
     "title": "The printer on the third floor",
+    "kind": "kind_1",
     "status": "open",
     "priority": "normal",
     "channel": "mail",
     "rating": None,
     "tags": ["printer"],
+    "custom": {"text_1": "A-1042", "number_2": "12.5"},
     "resolver": {"id": "0a1b2c3d4e5f40718293a4b5c6d7e8f9", "name": "Bob Example"},
     "requester_name": "Alice Example",
     "created_at": "2026-11-20T09:30:00.000000Z",
@@ -88,11 +111,16 @@ class TicketInList(ApiModel, json_schema_extra={"example": _LISTED}):
 
     number: int
     title: str
+    kind: str | None = Field(description="the id of one of the desk's kinds; see `GET /fields`")
     status: Status
     priority: Priority
     channel: Channel = Field(description="the way by which it came")
     rating: Rating | None = Field(description="by its requester")
     tags: list[str]
+    custom: dict[str, str] = Field(
+        description="values of the desk's own fields, by their ids: texts, numbers as 12.5, days as 2026-11-20, yes of "
+        "a checkbox; what is empty is missing"
+    )
     resolver: PersonOut | None = Field(description="the agent to whom it is assigned")
     requester_name: str
     created_at: Moment
@@ -228,6 +256,12 @@ class _Filtered(ApiQuery):
     priority: Priority | None = None
     channel: Channel | None = None
     rating: Rating | None = None
+    kind: _Kind | None = Field(None, description="the id of a kind")
+    custom: _CustomAsked | None = Field(
+        None,
+        description="values of the desk's own fields: `text_1:A-1042`, or for numbers and days a range as in "
+        "`number_2:10..20`; a semicolon stands between two of them",
+    )
     tag: _Tag | None = None
     created: _Days | None = Field(
         None, description="days in UTC, as 2026-11-20, 2026-11-01..2026-11-07 or 2026-11-01.."
@@ -241,7 +275,14 @@ class _Filtered(ApiQuery):
     @property
     def only(self) -> TicketFilter:
         """Return the filters beside status and resolver. Raises Invalid."""
-        return TicketFilter.parse({name: str(value) for name, value in self.model_dump(exclude_none=True).items()})
+        given = self.model_dump(exclude_none=True, exclude={"custom"})
+        custom = dict(one.split(":", 1) for one in (self.custom or "").split(";") if one)
+        try:
+            return TicketFilter.parse({name: str(value) for name, value in given.items()} | custom)
+        except Invalid as refused:
+            if refused.field in custom:
+                refused.field = CUSTOM.name  # as it is called in the address
+            raise
 
     @property
     def resolver_id(self) -> str | None:
@@ -330,7 +371,8 @@ class _TicketValues(ApiInput):
         given: dict[str, Any] = {}
         for name in self.model_fields_set - {"version", "requester", "files"}:
             value = getattr(self, name)
-            given[name.removesuffix("_id")] = tag_list(value) if name == "tags" else value or ""
+            empty: Any = {} if name == "custom" else ""
+            given[name.removesuffix("_id")] = tag_list(value) if name == "tags" else value or empty
         return given
 
 
@@ -351,6 +393,8 @@ class TicketToCreate(
     description: _Description = ""
     priority: _Priority = Priority.NORMAL
     tags: _Tags = Field(default_factory=list)
+    kind: _Kind | None = Field(None, description="one of the desk's kinds; without it the desk's default one")
+    custom: _CustomValues = Field(default_factory=dict)
     resolver_id: _UserId | None = Field(None, description="a member who is an agent or above, or null for nobody")
     requester: _Requester | None = None
     files: _Files = Field(default_factory=list)
@@ -365,6 +409,8 @@ class TicketToChange(
     description: _Description = _LEFT
     priority: _Priority = _LEFT
     tags: _Tags = _LEFT
+    kind: _Kind | None = Field(None, description="one of the desk's kinds, or null for none")
+    custom: _CustomValues = _LEFT
     status: _Status = _LEFT
     resolver_id: _UserId | None = Field(None, description="a member who is an agent or above, or null for nobody")
     requester: _Requester = _LEFT

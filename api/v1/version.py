@@ -11,6 +11,7 @@ from api.v1 import (
     article_routes,
     aside_routes,
     audit_routes,
+    field_routes,
     file_routes,
     follower_routes,
     member_routes,
@@ -31,6 +32,7 @@ _RESOURCES: Final[dict[str, tuple[Any, ...]]] = {
     "Files": ("Files of tickets: sent to the bucket and had from it, never through this API.", file_routes),
     "Requesters": ("People outside the desk, for whom tickets are opened.", requester_routes),
     "Articles": ("Answers to read: the published articles of the help centre.", article_routes),
+    "Fields": ("The custom fields and the kinds of tickets that the desk has defined.", field_routes),
     "Members": ("Who belongs to the desk, and whom tickets can be assigned to.", member_routes),
     "Numbers": (
         "What the dashboard shows: counted already, at the same cost for any number of tickets.",

@@ -80,6 +80,10 @@ DESK_PAGES: Final[dict[str, tuple[DeskPage, ...]]] = {
             "public_form", "Public form", "tickets:public_pages",
             ("tickets:public_looks", "tickets:public_form_preview"),
         ),
+        DeskPage(
+            "custom_fields", "Fields and kinds", "tickets:custom_fields",
+            ("tickets:custom_field", "tickets:custom_field_new", "tickets:ticket_kind", "tickets:ticket_kind_new"),
+        ),
         DeskPage("usage", "Usage", "tenants:usage"),
         DeskPage("close", "Close the desk", "tenants:close", role=Role.OWNER),
     ),

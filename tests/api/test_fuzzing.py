@@ -32,8 +32,8 @@ TAKEN: Final = ["2xx", "3xx", "404", "409", "412"]
 # What a rule may refuse though it fits: no schema knows the calendar, cursors, hosts, and what became of a ticket. The
 # If-Match that schemathesis makes is "0" at times, which its own pattern refuses; test_documents.py compares the two.
 OF_RULES: Final = re.compile(
-    r"GET \S+ invalid (after|q|tag|actor|entity|first|last|created|resolved|reopened|commented)|"
-    r"(POST|PATCH) \S+ invalid (title|body|tags|url|resolver_id|description|status|If-Match)|"
+    r"GET \S+ invalid (after|q|tag|actor|entity|first|last|created|resolved|reopened|commented|custom)|"
+    r"(POST|PATCH) \S+ invalid (title|body|tags|url|resolver_id|description|status|kind|custom(\..*)?|If-Match)|"
     r"(POST|PATCH) \S+ (invalid|address_taken) (requester|name|addresses|organisation|language|notes)|"
     r"POST \S+ invalid (cc|files)|"
     r"POST \S+ idempotency_key_reused .+"

@@ -9,6 +9,7 @@ import html
 import io
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from tenants.audit_trail.recording import Actor
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tests.moving.moves import BRIDGE, move
-from tests.support import outbox
+from tests.support import defined, outbox
 from tests.support.api_client import api_client
 from tests.support.commands import run
 from tests.support.operators import Operator, make_operator
@@ -48,11 +49,13 @@ from tickets.ticket.fields import (
     CHANGED,
     CHANNEL,
     CHOICES,
+    CUSTOM,
     DESCRIPTION,
     EDITED,
     FIELDS,
     FILTERS,
     FIXED,
+    KIND,
     LATER,
     MOVES,
     OPTIONAL,
@@ -61,6 +64,8 @@ from tickets.ticket.fields import (
     TAGS,
     Channel,
     ChoiceField,
+    CustomFields,
+    KindField,
     PersonField,
     Status,
     TagsField,
@@ -75,8 +80,17 @@ LISTED = [field for field in FIELDS if field.is_listed]
 Values = dict[str, Any]
 
 
+# By the turn of a sample; the desks define these fields in this order.
+OWN = (
+    {"text_1": "A first text", "number_2": "12.5", "choice_3": "Red one", "date_4": "2026-11-20", "checkbox_5": "yes"},
+    {"text_1": "A second text", "number_2": "-7", "choice_3": "Blue one", "date_4": "2025-01-02", "checkbox_5": "yes"},
+)
+
+
 @pytest.fixture
 def alice(world: World) -> TenantContext:
+    for where in ("acme", "globex"):
+        assert defined.one_of_each_type(world, where) == [*OWN[0]]
     return world.context("alice", "acme")
 
 
@@ -86,6 +100,10 @@ def sample(world: World, field: TicketField, turn: int) -> Any:
         return [word.value for word in field.words if word != field.initial][turn]
     if isinstance(field, TagsField):
         return [f"{field.name}-{turn}", "vip"]
+    if isinstance(field, KindField):
+        return f"kind_{turn + 1}"
+    if isinstance(field, CustomFields):
+        return dict(OWN[turn])
     if isinstance(field, PersonField):
         return world.users[("bob", "alice")[turn]].id
     return f"Sample {field.name}, {'first' if turn == 0 else 'second'}"
@@ -123,7 +141,16 @@ def made(world: World, tenant: TenantContext) -> int:
 
 
 def typed(world: World, turn: int, *fields: TicketField) -> dict[str, Any]:
-    return {field.name: field.typed(sample(world, field, turn)) for field in fields}
+    """What a form sends of these fields: of a box that is not ticked nothing."""
+    values = {field.name: sample(world, field, turn) for field in fields}
+    own = values.pop(CUSTOM.name, {})
+    return {field.name: field.typed(values[field.name]) for field in fields if field.name in values} | own
+
+
+def inputs_of(fields: Iterable[TicketField]) -> set[str]:
+    """The names of the inputs that a form has for these fields."""
+    names = {field.name for field in fields}
+    return (names - {CUSTOM.name}) | (OWN[0].keys() if CUSTOM.name in names else set())
 
 
 def inputs(page: Any) -> dict[str, str]:
@@ -141,29 +168,35 @@ def row_of(browser: Browser, number: int) -> str:
 
 
 def _third(field: TicketField) -> Any:
-    return {"title": "Third", "description": "Third", "tags": ["third"]}.get(field.name, field.initial)
+    third = {"title": "Third", "description": "Third", "tags": ["third"], "custom": {"text_1": "Third"}}
+    return third.get(field.name, field.initial)
 
 
 def shown(world: World, field: TicketField, turn: int) -> str:
     value = sample(world, field, turn)
+    if field is KIND:
+        return ("Question", "Problem")[turn]
+    if field is CUSTOM:
+        return ", ".join(text.capitalize() if text == "yes" else text for text in value.values())
     return {user.id: user.name for user in world.users.values()}[value] if field is ASSIGNEE else field.shown(value)
 
 
 def test_a_form_creates_and_edits_every_field_and_each_one_makes_it_another_form(world: World, alice: Any) -> None:
     browser = world.browser("alice", "acme")
     form = inputs(browser.get("/tickets/new/"))
-    assert form.keys() >= {field.name for field in (*EDITED, ASSIGNEE)}
+    assert form.keys() >= inputs_of((*EDITED, ASSIGNEE))
     data: dict[str, object] = {**form, **typed(world, 0, *EDITED), ASSIGNEE.name: world.users["bob"].id}
     for _ in range(2):
         assert browser.send("/tickets/new/", data).status_code == 302  # type: ignore[attr-defined]
     assert read(alice, 1) == samples(world, 0) | {STATUS.name: Status.OPEN} | initial()
     for field in (*EDITED, ASSIGNEE):
         other = sample(world, field, 1)
-        browser.send("/tickets/new/", data | {field.name: other if field is ASSIGNEE else field.typed(other)})
+        sent = {field.name: other} if field is ASSIGNEE else typed(world, 1, field)
+        browser.send("/tickets/new/", data | sent)
         newest = lists.page(alice, status=Status.OPEN).rows[0].number
         assert read(alice, newest)[field.name] == other, f"a form that differs in {field.name} was taken for the same"
     page = browser.get("/tickets/1/edit/")
-    assert inputs(page).keys() >= {field.name for field in EDITED}
+    assert inputs(page).keys() >= inputs_of(EDITED)
     assert {name: page.context["form"][name].value() for name in typed(world, 0, *EDITED)} == typed(world, 0, *EDITED)
     version = inputs(page)["version"]
     browser.send("/tickets/1/edit/", {**typed(world, 1, *EDITED), "version": version, "request_id": form["request_id"]})
@@ -177,7 +210,7 @@ def test_the_page_of_a_ticket_shows_every_field_and_changes_those_with_a_few_val
     page = browser.get(f"/tickets/{number}/")
     article = page.content.decode().split('id="ticket"')[1]
     for field in FIELDS:
-        texts = field.shown(sample(world, field, 0)).split(", ") if field is not ASSIGNEE else ["Bob Example"]
+        texts = shown(world, field, 0).split(", ") if field is not DESCRIPTION else [sample(world, field, 0)]
         # Without the forms: not all who read a ticket may change it.
         assert all(text in html.unescape(re.sub(r"(?s)<form.*?</form>", "", article)) for text in texts), field.name
     for choice in CHANGED:
@@ -189,7 +222,7 @@ def test_the_page_of_a_ticket_shows_every_field_and_changes_those_with_a_few_val
         assert f'name="{field.name}"' in article
         browser.send(f"/tickets/{number}/change/", {"version": version, field.name: wish})
         assert read(alice, number)[field.name] == wish
-    for name in OPTIONAL - fixed(world, 0).keys():
+    for name in OPTIONAL - fixed(world, 0).keys() - {KIND.name}:
         version = str(timelines.head(alice, number)[0].version)
         browser.send(f"/tickets/{number}/change/", {"version": version, name: ""})
         assert read(alice, number)[name] == ""
@@ -248,7 +281,7 @@ def test_lists_show_every_listed_field_and_filter_by_those_with_a_few_values(wor
             assert found.content.decode().count('class="row-link"') == count, typed_text
         assert f"<code>{name}:" in help_text
     found = browser.get("/search/", {"q": f"status:{sample(world, STATUS, 0)} sample"}).content.decode()
-    assert_table_shows(found, world, LISTED)
+    assert_table_shows(found, world, [field for field in LISTED if field not in (KIND, CUSTOM)])
 
 
 def assert_table_shows(page: str, world: World, fields: list[TicketField]) -> None:
@@ -276,21 +309,24 @@ def test_two_who_change_the_same_field_are_told_and_two_who_change_others_are_no
         changing.change(alice, number, Wishes(status=MOVES[Status.PENDING][1]), version=seen)
     number = creating.create(alice, title="Plain")
     browser = world.browser("alice", "acme")
-    left = {field.name: field.typed(field.initial) for field in EDITED}  # as it was
+    left = {field.name: field.typed(field.initial) for field in EDITED if field is not CUSTOM}  # as it was
+    left |= dict.fromkeys(OWN[0], "")
     changing.edit(alice, number, version=1, **{field.name: sample(world, field, 0) for field in EDITED})
     sent = {"version": "1", "request_id": "0" * 32, "title": "Mine"}
     form = browser.send(f"/tickets/{number}/edit/", left | sent).context["form"]  # type: ignore[attr-defined]
-    for field in EDITED[1:]:
-        assert form[field.name].value() == field.typed(sample(world, field, 0)), "what others changed would be undone"
+    for name, text in typed(world, 0, *EDITED[1:]).items():
+        assert form[name].value() in (text, text == "yes"), "what others changed would be undone"
     page: Any = browser.send(f"/tickets/{number}/edit/", typed(world, 1, *EDITED) | sent)
     text = html.unescape(page.content.decode())
     for field in EDITED:
-        assert field.shown(sample(world, field, 0)) in text, f"of {field.name} the stored version is not shown"
-        mine = "Mine" if field is EDITED[0] else field.shown(sample(world, field, 1))
-        assert mine in text, f"of {field.name} one's own version is not shown"
+        theirs, mine = (shown(world, field, turn).split(", ") for turn in (0, 1))
+        assert all(one in text for one in theirs), f"of {field.name} the stored version is not shown"
+        mine = ["Mine"] if field is EDITED[0] else mine
+        assert all(one in text for one in mine), f"of {field.name} one's own version is not shown"
 
 
 def test_events_tell_every_field(world: World) -> None:
+    defined.one_of_each_type(world)
     outbox.subscribe(world, "acme")
     alice = world.context("alice", "acme")
     number = made(world, alice)
@@ -301,8 +337,9 @@ def test_events_tell_every_field(world: World) -> None:
         name: value for name, value in (samples(world, 0) | {STATUS.name: "open"}).items() if name != ASSIGNEE.name
     }
     (changed,) = [event["data"]["changes"] for event in events if event["type"] == "ticket.changed"]
-    assert {change["field"]: change["after"] for change in changed} == {
-        field.name: sample(world, field, 1) for field in EDITED
+    own = {f"custom.{one}": text for one, text in OWN[1].items() if text != OWN[0][one]}
+    assert {change["field"]: change["after"] for change in changed} == own | {
+        field.name: sample(world, field, 1) for field in EDITED if field is not CUSTOM
     }
     assert {event["type"] for event in events} >= {"ticket.status_changed", "ticket.assigned"}
 
@@ -335,7 +372,8 @@ def test_a_tenants_file_takes_every_field_along_and_is_checked(world: World, ali
     raw = summary_of(alice, number)
     assert row_forms.fault(forms, TICKETS, alice.tenant_id, raw) == ""
     for field in LISTED:
-        wrong = {"S": "no such word"} if isinstance(field, ChoiceField) else {"N": "1"}
+        wrong = {"S": "no such word"} if isinstance(field, ChoiceField | KindField) else {"N": "1"}
+        wrong = {"M": {"no such field": {"S": "x"}}} if field is CUSTOM else wrong
         assert field.name in row_forms.fault(forms, TICKETS, alice.tenant_id, {**raw, field.name: wrong})
 
 
@@ -363,10 +401,10 @@ def test_the_past_has_every_field_and_gives_it_back(world: World, alice: Any) ->
     assert found.differing == changes(world, 1).keys()
     page = world.browser("alice", "acme").get(f"/tickets/{number}/past/", {"at": then})
     text = html.unescape(page.content.decode())
-    assert all(shown(world, field, 0) in text for field in FIELDS)
-    assert all(shown(world, field, 1) in text for field in FIELDS if not field.is_fixed)
+    assert all(one in text for field in FIELDS for one in shown(world, field, 0).split(", "))
+    assert all(one in text for field in FIELDS if not field.is_fixed for one in shown(world, field, 1).split(", "))
     past = world.browser("alice", "acme").get("/tickets/past/", {"at": then}).content.decode()
-    assert_table_shows(past, world, [field for field in LISTED if field is not TAGS])
+    assert_table_shows(past, world, [field for field in LISTED if field not in (TAGS, KIND, CUSTOM)])
     state = TicketState.of(timelines.head(alice, number)[0])
     assert [one.is_whole for one in restoring.restore(alice, [state], then, by=Actor(alice.user_id, "Alice"))] == [True]
     assert read(alice, number) == samples(world, 0)
@@ -376,7 +414,9 @@ def test_a_table_of_tickets_has_every_listed_field(world: World, alice: Any) -> 
     made(world, alice)
     answer: Any = world.browser("alice", "acme").send("/tickets/export/", {"status": "any"})
     rows = list(csv.DictReader(io.StringIO(b"".join(answer.streaming_content).decode("utf-8-sig"))))
-    for field in LISTED:
+    assert [rows[0][f"Own {one.partition('_')[0]}"] for one in OWN[0]] == [*OWN[0].values()]
+    assert rows[0]["kind"] == "Question"
+    for field in (field for field in LISTED if field not in (KIND, CUSTOM)):
         column = "assignee" if field is ASSIGNEE else field.name
         assert rows[0][column] == ("Bob Example" if field is ASSIGNEE else field.text(sample(world, field, 0)))
 
@@ -411,6 +451,9 @@ def test_the_api_takes_and_gives_every_field(world: World, alice: Any) -> None:
         for word in choice.words:
             found = api.ask(f"/tickets?status=any&{name}={word}").json()["data"]
             assert len(found) == (word == there), (name, word)
+    assert api.call("PATCH", f"/tickets/{number}", {"custom": {"text_1": None}}).json()["custom"] == {
+        name: text for name, text in OWN[1].items() if name != "text_1"
+    }
     for name in OPTIONAL - fixed(world, 0).keys():
         assert api.call("PATCH", f"/tickets/{number}", {name: None}).json()[name] is None
 
@@ -421,7 +464,7 @@ def test_the_document_of_a_person_and_the_admin_have_every_field(world: World, a
     told: Values = {}
     for one in json.loads(path.read_text())["tickets"]:
         for item in one["items"] if one["number"] == number else ():
-            told = item | told
+            told = item | told if item["of"] == "ticket" else told
     for field in (field for field in LISTED if field is not ASSIGNEE):
         assert told[field.name] == sample(world, field, 0), field.name
     make_operator()
@@ -429,9 +472,9 @@ def test_the_document_of_a_person_and_the_admin_have_every_field(world: World, a
     page = root.says(f"/admin/tickets/ticket/{alice.tenant_id}_2F{number}/change/")
     rows = root.says(f"/admin/tickets/ticket/?tenant_id={alice.tenant_id}&status__exact={Status.PENDING}")
     for field in LISTED:
-        texts = (page,) if field in (CHANNEL, RATING) else (page, rows)  # the list has no width for it
-        for text in texts if not isinstance(field, TagsField) else ():
-            assert shown(world, field, 0) in text, field.name
+        texts = (page,) if field in (CHANNEL, RATING, KIND) else (page, rows)  # the list has no width for it
+        for text in texts if field not in (TAGS, CUSTOM) else ():
+            assert (sample(world, field, 0) if field is KIND else shown(world, field, 0)) in text, field.name
 
 
 def summary_of(tenant: TenantContext, number: int) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import replace
 
 import pytest
@@ -61,11 +62,11 @@ def test_a_page_has_the_setup_without_a_read_and_a_worker_with_one_of_half_a_uni
 
 def test_a_full_setup_costs_a_page_half_a_unit_like_an_empty_one(world: World) -> None:
     text = incompressible(ROOM - 60)
-    change(world, text)
+    change(world, json.dumps({"of a later version": text}))
     bill = spent(world.browser("bob"), "/tickets/")
     assert (bill.trips, bill.calls[0].read_units) == (2, IDENTITY)
     with pytest.raises(Invalid, match="bytes"):
-        change(world, text + incompressible(400)[::-1])
+        change(world, json.dumps([text, incompressible(400)[::-1]]))
 
 
 def test_of_two_who_change_the_same_version_the_second_is_told(world: World) -> None:

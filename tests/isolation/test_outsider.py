@@ -52,6 +52,8 @@ ACMES = {
     "rest": "7/",
     "number": "7",
     "version": "1",
+    "field_id": "text_1",
+    "kind_id": "kind_1",
     "section": "abc0123456789",
     "view": "abc012345678",
     "words": "decoration",

@@ -64,6 +64,8 @@ PAGES = {
         "desk/audit/", "desk/audit/export/", "desk/settings/usage/",
         "desk/settings/mail/", "desk/settings/mail/sender/", "desk/settings/mail/check/",
         "desk/settings/mail/links/end/",
+        *(f"desk/settings/fields/{rest}" for rest in ("", "new/", "move/", "<slug:field_id>/")),
+        *(f"desk/settings/fields/kinds/{rest}" for rest in ("new/", "<slug:kind_id>/")),
         "desk/settings/public/", "desk/settings/public/looks/", "desk/settings/public/preview/",
         f"{ARTICLE}delete/", *(f"{ARTICLES}sections/{rest}" for rest in ("", "<str:section>/", "<str:section>/move/")),
         f"{LETTERS}reconcile/", "tickets/files/usage/", f"{TICKET}files/<str:file_id>/remove/",

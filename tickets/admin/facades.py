@@ -40,6 +40,7 @@ class Ticket(Facade):
     title = models.CharField(max_length=200)
     status = models.CharField(max_length=10, choices=STATUS.choices)
     priority = models.CharField(max_length=10, choices=PRIORITY.choices)
+    kind = models.CharField(max_length=10, blank=True)
     channel = models.CharField(max_length=10, choices=CHANNEL.choices)
     rating = models.CharField(max_length=10, blank=True, choices=RATING.choices)
     requester_name = models.CharField("requester", max_length=100)

@@ -12,11 +12,11 @@ from tenants.admin.admin_lists import DeadItemAdmin, NamedColumns, TenantInput
 from tenants.operators.operator_site import OperatorSite
 from tickets.admin.facades import DeadLetter, Ticket
 from tickets.counting import dead_letters
-from tickets.ticket.fields import ASSIGNEE, CHANNEL, FIELDS, RATING, TAGS
+from tickets.ticket.fields import ASSIGNEE, CHANNEL, CUSTOM, FIELDS, KIND, RATING, TAGS
 
 _LISTED = (
     "number",
-    *(field.name for field in FIELDS if field.is_listed and field not in (TAGS, ASSIGNEE)),
+    *(field.name for field in FIELDS if field.is_listed and field not in (TAGS, CUSTOM, ASSIGNEE)),
     "resolver_name",
     "requester_name",
     "updated_at",
@@ -26,7 +26,9 @@ NUMBER_DIGITS = 15  # a number with more digits is no ticket's
 
 @admin.register(Ticket)
 class TicketAdmin(NamedColumns, DynamoAdmin):
-    list_display = tuple(name for name in _LISTED if name not in (CHANNEL.name, RATING.name))  # a laptop has no width
+    list_display = tuple(
+        name for name in _LISTED if name not in (CHANNEL.name, RATING.name, KIND.name)
+    )  # a laptop has no width
     list_display_links = ("number", "title")
     list_filter = (TenantInput, "status")
     search_fields = ("=number",)

@@ -11,7 +11,7 @@ from portal.errors import Invalid, NotFound
 from tenants.tenancy.context import TenantContext
 from tickets.articles import stored
 from tickets.articles.stored import DRAFT, PUBLISHED, ArticleItem, DraftItem, PublishedItem, RowItem, VersionItem
-from tickets.ticket import fields
+from tickets.ticket import fields, texts
 
 _T = TypeVar("_T")
 
@@ -37,7 +37,7 @@ class Text:
 
     def cleaned(self) -> Text:
         """Return them as they are stored. Raises Invalid, with the field."""
-        title, body = fields.line(self.title), fields.block(self.body)
+        title, body = texts.line(self.title), texts.block(self.body)
         if not title:
             raise Invalid("Enter a title.", field="title")
         for name, text, limit in (("title", title, TITLE_LIMIT), ("body", body, BODY_LIMIT)):

@@ -14,7 +14,7 @@ from tickets.articles import catalogue, stored
 from tickets.articles.article_changes import commit
 from tickets.articles.catalogue import Section
 from tickets.articles.stored import CENTRE, CentreItem
-from tickets.ticket import fields
+from tickets.ticket import texts
 
 SECTIONS_LIMIT: Final = 30
 NAME_LIMIT: Final = 80  # characters
@@ -83,7 +83,7 @@ def _place(sections: list[Section], section_id: str) -> int:
 
 
 def _cleaned(section: Section) -> Section:
-    name, about = fields.line(section.name), fields.line(section.about)
+    name, about = texts.line(section.name), texts.line(section.about)
     if not name:
         raise Invalid("Enter a name.", field="name")
     for field, text, limit in (("name", name, NAME_LIMIT), ("about", about, ABOUT_LIMIT)):

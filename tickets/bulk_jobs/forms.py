@@ -8,33 +8,45 @@ from typing import Any, Final
 from django import forms
 
 from portal.errors import Invalid
+from tickets.custom_fields.definitions import Definitions
+from tickets.custom_fields.forms import ValueField
 from tickets.desk.many import TicketEdit
-from tickets.ticket.fields import ASSIGNEE, CHANGED, tag_list
+from tickets.ticket.fields import ASSIGNEE, CHANGED, CUSTOM, KIND, tag_list
 
 NOBODY: Final = "none"
 _LEAVE: Final = ("", "Leave as it is")
 
 
 class BulkEditForm(forms.Form):
-    """Ask for one value of each choice, for an assignee, and for tags. `edit` is what a valid form asks for."""
+    """Ask for one value of each choice and of each custom field, for an assignee, and for tags.
 
-    def __init__(self, data: Any = None, *, people: Sequence[tuple[str, str]]) -> None:
+    `edit` is what a valid form asks for.
+    """
+
+    def __init__(self, data: Any = None, *, people: Sequence[tuple[str, str]], defined: Definitions) -> None:
         super().__init__(data)
         for field in CHANGED:
             choices = [(value or NOBODY, label) for value, label in field.choices]
             self.fields[field.name] = forms.ChoiceField(choices=[_LEAVE, *choices], required=False, label=field.label)
+        if defined.kinds_in_use:
+            kinds = [_LEAVE, (NOBODY, "No kind"), *((one.id, one.name) for one in defined.kinds_in_use)]
+            self.fields[KIND.name] = forms.ChoiceField(choices=kinds, required=False, label=KIND.label)
         assignees = [_LEAVE, (NOBODY, "Nobody"), *people]
         self.fields[ASSIGNEE.name] = forms.ChoiceField(choices=assignees, required=False, label=ASSIGNEE.label)
         for name, label in (("add_tags", "Add tags"), ("remove_tags", "Remove tags")):
             line = forms.TextInput(attrs={"autocomplete": "off", "dir": "auto"})
             hint = "Separate tags with commas." if name == "add_tags" else ""
             self.fields[name] = forms.CharField(required=False, label=label, widget=line, help_text=hint)
+        self.own = {one.id: ValueField(one, required=False, stored="") for one in defined.in_use}
+        self.fields |= self.own
         self.edit: TicketEdit | None = None
 
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = self.cleaned_data
-        names = (*(field.name for field in CHANGED), ASSIGNEE.name)
+        names = (*(field.name for field in CHANGED), KIND.name, ASSIGNEE.name)
         values = {name: "" if data[name] == NOBODY else data[name] for name in names if data.get(name)}
+        if own := {name: data[name] for name in self.own if data.get(name)}:
+            values[CUSTOM.name] = own
         for name in ("add_tags", "remove_tags"):
             try:
                 tag_list(data.get(name) or "")

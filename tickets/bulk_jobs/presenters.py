@@ -14,28 +14,31 @@ from portal.web import desk_prefix
 from tenants.tenancy.context import TenantContext
 from tickets.bulk_jobs import bulk_requests
 from tickets.bulk_jobs.bulk_requests import Job
+from tickets.custom_fields import definitions
 from tickets.desk.many import TicketEdit
 from tickets.desk.queue_presenters import QueueAddress, chips
-from tickets.ticket.fields import ASSIGNEE, BY_NAME, LABELS
+from tickets.ticket.fields import ASSIGNEE, BY_NAME, CUSTOM
 
 _NAMED: Final = 100  # refused tickets on a page
 
 
-def edit_words(edit: TicketEdit, people: Mapping[str, str]) -> list[str]:
+def edit_words(tenant: TenantContext, edit: TicketEdit, people: Mapping[str, str]) -> list[str]:
     """Return what an edit asks for, each part in words. `people` are the names of members by id."""
-    shown = {name: BY_NAME[name].shown(value) for name, value in edit.values.items()}
+    defined = definitions.of(tenant)
+    shown = {name: BY_NAME[name].shown(value) for name, value in edit.values.items() if name != CUSTOM.name}
+    shown |= defined.texts(edit.values)
     if who := edit.values.get(ASSIGNEE.name):
         shown[ASSIGNEE.name] = people.get(who, "a former member")
-    words = [f"{LABELS[name]}: {text}" for name, text in shown.items()]
+    words = [f"{defined.label(name)}: {text or 'none'}" for name, text in shown.items()]
     words += [f"Add tags: {', '.join(edit.add_tags)}"] if edit.add_tags else []
     return words + ([f"Remove tags: {', '.join(edit.remove_tags)}"] if edit.remove_tags else [])
 
 
-def list_words(params: Mapping[str, str], people: Mapping[str, str]) -> str:
+def list_words(tenant: TenantContext, params: Mapping[str, str], people: Mapping[str, str]) -> str:
     """Return what a list shows, in words."""
     address = QueueAddress.of(dict(params))
     who = {"": "", "me": "yours", "none": "unassigned"}.get(address.who, people.get(address.who, "of one person"))
-    return ", ".join([address.label, *([who] if who else []), *(chip["label"] for chip in chips(address))])
+    return ", ".join([address.label, *([who] if who else []), *(chip["label"] for chip in chips(tenant, address))])
 
 
 def job_page(tenant: TenantContext, job: Job, people: Mapping[str, str], *, first: int) -> dict[str, Any]:
@@ -65,8 +68,8 @@ def job_line(tenant: TenantContext, job: Job, people: Mapping[str, str]) -> dict
         "is_cancelling": job.state == bulk_requests.CANCELLING,
         "is_undo": bool(job.undoes),
         "title": _title(job),
-        "words": edit_words(TicketEdit.load(job.edit), people) if job.edit else [],
-        "listed": list_words(json.loads(job.listed), people) if job.listed else "",
+        "words": edit_words(tenant, TicketEdit.load(job.edit), people) if job.edit else [],
+        "listed": list_words(tenant, json.loads(job.listed), people) if job.listed else "",
         "by": people.get(job.by_id, "An API key" if job.by_key else "A former member"),
         "begun": clock.parse(job.begun_at),
         "total": int(job.total),

@@ -20,6 +20,7 @@ from tenants.tenancy.roles import Role
 from tickets.bulk_jobs import bulk_requests, presenters
 from tickets.bulk_jobs.bulk_requests import ListedTickets
 from tickets.bulk_jobs.forms import BulkEditForm
+from tickets.custom_fields import definitions
 from tickets.desk import many, ticket_presenters
 from tickets.desk.changing import TicketState
 from tickets.desk.queue_presenters import QueueAddress
@@ -42,7 +43,9 @@ def edit(request: TenantRequest) -> HttpResponse:
     if listed is None and not selected:
         messages.error(request, "Select tickets first.")
         return redirect(back_address(request))
-    form = BulkEditForm(request.POST if is_sent else None, people=people_choices(request))
+    form = BulkEditForm(
+        request.POST if is_sent else None, people=people_choices(request), defined=definitions.of(request.tenant)
+    )
     if is_sent and form.is_valid() and form.edit is not None:
         try:
             return _ask(request, listed, form) if listed else _change(request, selected, form)
@@ -71,7 +74,7 @@ def _about_list(request: TenantRequest, listed: ListedTickets) -> dict[str, Any]
         "title": f"Change all {how_many}",
         "count": count,
         "list": query.urlencode(),
-        "words": presenters.list_words(listed.params, people),
+        "words": presenters.list_words(request.tenant, listed.params, people),
         "running": bulk_requests.running(request.tenant),
     }
 

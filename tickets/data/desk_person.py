@@ -27,7 +27,7 @@ from tenants.tenancy.context import TenantContext
 from tenants.tenancy.personal_data import DeskPerson, PersonalPlace
 from tickets.requesters import requesters
 from tickets.ticket import stored
-from tickets.ticket.fields import DESCRIPTION, SUMMARISED, TextField
+from tickets.ticket.fields import CUSTOM, DESCRIPTION, SUMMARISED, TextField
 from tickets.ticket.stored import TICKETS
 
 Raw = dict[str, Any]
@@ -159,6 +159,11 @@ def tags_of(raw: Raw) -> list[str]:
     return [str(tag["S"]) for tag in raw.get("tags", {}).get("L", ())]
 
 
+def custom_of(raw: Raw) -> dict[str, str]:
+    """Return the values of custom fields in a ticket's summary, none of any other item."""
+    return {one: str(value["S"]) for one, value in raw.get(CUSTOM.name, {}).get("M", {}).items()}
+
+
 def files_in(number: int, raw: Raw) -> Iterator[PersonalPlace]:
     """Yield the files of a description or a comment that the person wrote. Their contents stay."""
     for file in file_names_of(raw):
@@ -242,6 +247,7 @@ def places(person: DeskPerson, names: Collection[str], number: int, raw: Raw) ->
     shown = {f"{name}_name": _text(raw, f"{name}_name") for name in others_shown(person, raw)}
     tags = {"tags": ", ".join(tags_of(raw)), "copies of a letter": ", ".join(copied_to(raw))}
     tags["earlier texts"] = "\n".join(one.get("body", "") for one in former_texts_of(raw))
+    tags |= {f"custom field {one}": text for one, text in custom_of(raw).items()}
     tags["names of files"] = ", ".join(file_names_of(raw))
     tags |= {
         f"letter, {name}": text if isinstance(text, str) else "\n".join(text)

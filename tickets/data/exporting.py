@@ -8,7 +8,7 @@ change that was undone leaves no trace in them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -18,13 +18,14 @@ from portal.dynamo.client import fan_out
 from portal.errors import NotFound
 from tenants.tenancy.context import TenantContext
 from tickets.counting import contributions
+from tickets.custom_fields.definitions import Definitions
 from tickets.desk import lists, timelines
 from tickets.desk.filters import EVERYTHING, TicketFilter
 from tickets.desk.lists import MergedList
 from tickets.requesters import requesters
 from tickets.requesters.stored import is_requester
 from tickets.ticket import stored
-from tickets.ticket.fields import ASSIGNEE, FIELDS, OPTIONAL, Status
+from tickets.ticket.fields import ASSIGNEE, CUSTOM, FIELDS, KIND, OPTIONAL, Status
 from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, FileMap, SummaryItem
 from tickets.verification.recount import last_number
 
@@ -41,13 +42,17 @@ def line(
     activity: Iterable[ActivityItem],
     addresses: Sequence[str] = (),
     not_kept: Sequence[str] = (),
+    *,
+    names: Mapping[str, str] | None = None,
 ) -> str:
     """Return the ticket as text of one line, without its end. `activity` is all of it, oldest first, and `addresses`
     are those of the requester, where it is a person outside the desk. `not_kept` names fields of a ticket of before
-    whose values are those of now."""
+    whose values are those of now. `names` are what the desk calls its kinds and custom fields, by their ids."""
     told = ticket(summary, description) | {"desk": desk, "activity": [entry(one) for one in activity]}
     if addresses:
         told["requester_addresses"] = [*addresses]
+    if names:
+        told["names"] = dict(names)
     if not_kept:
         told["not_kept"] = [*not_kept]
     return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
@@ -210,17 +215,9 @@ def _read(tenant: TenantContext, number: int, *, consistent: bool) -> WholeTicke
 # --- tables of a list ---
 
 
-_LISTED: Final = [field for field in FIELDS if field.is_listed and field is not ASSIGNEE]
-COLUMNS: Final = (
-    "number",
-    *(field.name for field in _LISTED),
-    "requester",
-    "assignee",
-    "comments",
-    "opened (UTC)",
-    "updated (UTC)",
-    "resolved (UTC)",
-)
+_LISTED: Final = [field for field in FIELDS if field.is_listed and field not in (KIND, CUSTOM, ASSIGNEE)]
+
+
 _PAGE: Final = 500  # rows, some 200 KB
 _LATE: Final = 10_000  # tickets that change while a file is made; a Query brings some 2,500 of each partition
 
@@ -258,8 +255,25 @@ def _each_once(pages: Iterator[list[SummaryItem]]) -> Iterator[SummaryItem]:
             yield row
 
 
-def cells(row: SummaryItem) -> tuple[str, ...]:
-    """Return a row of the table, in the order of COLUMNS."""
+def columns(defined: Definitions) -> tuple[str, ...]:
+    """Return the heads of the table: the desk's own fields come last, those that are archived too."""
+    return (
+        "number",
+        *(field.name for field in _LISTED),
+        "requester",
+        "assignee",
+        "comments",
+        "opened (UTC)",
+        "updated (UTC)",
+        "resolved (UTC)",
+        *([KIND.name] if defined.kinds else []),
+        *(one.name for one in defined.fields),
+    )
+
+
+def cells(defined: Definitions, row: SummaryItem) -> tuple[str, ...]:
+    """Return a row of the table, in the order of `columns`."""
+    values = row.custom
     return (
         str(row.number),
         *(field.text(getattr(row, field.name)) for field in _LISTED),
@@ -269,4 +283,6 @@ def cells(row: SummaryItem) -> tuple[str, ...]:
         row.created_at,
         row.updated_at,
         row.resolved_at or "",
+        *([defined.kind_name(row.kind)] if defined.kinds else []),
+        *(values.get(one.id, "") for one in defined.fields),
     )

@@ -15,7 +15,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, TypeGuard
@@ -25,17 +25,20 @@ from portal.dynamo.store import ITEM_LIMIT
 from portal.errors import Invalid
 from portal.schema import keys
 from tickets.counting import contributions
+from tickets.data import imported_fields
 from tickets.data.archive_reader import NESTING, RawRow
 from tickets.data.exporting import MOMENTS
 from tickets.desk.history import History, PastEntry
 from tickets.requesters import requester_addresses
 from tickets.requesters.requester_changes import ADDRESSES_LIMIT
 from tickets.requesters.stored import is_requester
-from tickets.ticket import fields
+from tickets.ticket import fields, texts
 from tickets.ticket.fields import (
     ASSIGNEE,
+    CUSTOM,
     DESCRIPTION_LIMIT,
     FIELDS,
+    KIND,
     LATER,
     TAG_LIMIT,
     TAGS_LIMIT,
@@ -46,12 +49,12 @@ from tickets.ticket.fields import (
     TicketField,
 )
 
-_NOT_IN_TAGS = re.compile(rf"[\s,#|<>{fields.REPLACEMENT}]+")
+_NOT_IN_TAGS = re.compile(rf"[\s,#|<>{texts.REPLACEMENT}]+")
 
 
 def tag(label: str) -> str:
     """Return a label as a tag: lower case, hyphens for what a tag cannot have, at most TAG_LIMIT characters."""
-    return fields.word(_NOT_IN_TAGS.sub(" ", label)).strip("-")[:TAG_LIMIT].strip("-")
+    return texts.word(_NOT_IN_TAGS.sub(" ", label)).strip("-")[:TAG_LIMIT].strip("-")
 
 
 def tag_list(labels: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -126,16 +129,16 @@ class RowValues:
             return ""
         if not isinstance(value, str):
             raise Refused(f"has {type_name(value)} as {what}, not a text")
-        clean = fields.block(value)
+        clean = texts.block(value)
         if len(clean.encode()) > TEXT_LIMIT:
             size = len(clean.encode()) // 1024
             raise Refused(f"has a {what} of {size:,} KB; DynamoDB takes items of up to {ITEM_LIMIT // 1024} KB")
-        if clean.count(fields.REPLACEMENT) > value.count(fields.REPLACEMENT):
+        if clean.count(texts.REPLACEMENT) > value.count(texts.REPLACEMENT):
             self.remarks.append(f"has control characters in its {what}; they were replaced")
         return clean
 
     def person(self, value: Any, what: str) -> str:
-        name = fields.line(self.text(value, what))
+        name = texts.line(self.text(value, what))
         if len(name) > NAME_LIMIT:
             self.remarks.append(f"has a name of {len(name):,} characters as {what}; it was cut to {NAME_LIMIT}")
             name = name[: NAME_LIMIT - 1] + "…"
@@ -269,7 +272,7 @@ class _Reader(RowValues):
         return _STATES[state.upper()]
 
     def _title(self, number: int) -> str:
-        title = fields.line(self.text(self.value.get("title"), "title"))
+        title = texts.line(self.text(self.value.get("title"), "title"))
         if not plain_text.has_visible_text(title):
             self.remarks.append("has no title and is called by its number")
             return f"{NAMES[self.kind]} {number}"
@@ -319,11 +322,11 @@ class _Reader(RowValues):
 # --- lines of an export ---
 
 
-CHANGES_LIMIT: Final = 20  # fields that one event changes
+CHANGES_LIMIT: Final = 150  # fields that one event changes
 FORMER_LIMIT: Final = 1_000  # earlier texts of one comment
 WORDS_LIMIT: Final = 200  # characters of a verb
 _ENTRY_ID: Final = re.compile(r"[0-9a-z]{1,40}\Z")
-_FIELD: Final = re.compile(r"[a-z_]{1,40}\Z")
+_FIELD: Final = re.compile(r"[a-z_ ]{1,40}(\.[a-z]{1,20}_[0-9]{1,2})?\Z")
 _KINDS: Final = ("comment", "note", "event")
 _EVENTS: Final = {name: letter for letter, name in contributions.EVENT_NAMES.items()}
 
@@ -338,6 +341,7 @@ class ExportedTicket:
     kind: str = "ticket"
     reviews: int = 0
     addresses: tuple[str, ...] = ()  # of the requester
+    names: Mapping[str, str] = field(default_factory=dict, compare=False)  # of kinds and custom fields, by their ids
 
     @property
     def id(self) -> str:
@@ -361,7 +365,8 @@ class ExportedTicket:
     def digest(self) -> str:
         """Equal as long as nothing has changed in the line."""
         told = asdict(self.told)
-        told |= {name: value for name, value in told.pop("values").items() if value != LATER.get(name)}
+        values = told.pop("values").items()
+        told |= {name: value for name, value in values if value != LATER.get(name) and (value or name != CUSTOM.name)}
         return hashlib.blake2b(repr(sorted(told.items())).encode(), digest_size=16).hexdigest()
 
 
@@ -401,7 +406,10 @@ class _LineReader(RowValues):
         for name, counted in (("comment_count", told.comment_count), ("version", told.version)):
             if self.value.get(name) != counted:
                 self.remarks.append(f"says another {name.replace('_', ' ')} than its history, which has {counted}")
-        return ExportedTicket(number, told, tuple(self.remarks), addresses=self._addresses())
+        names = self.value.get("names") or {}
+        if not imported_fields.is_names(names):
+            raise Refused("has no usable names of kinds and custom fields")
+        return ExportedTicket(number, told, tuple(self.remarks), addresses=self._addresses(), names=names)
 
     def _addresses(self) -> tuple[str, ...]:
         """Return the addresses of the requester, where it is a person outside the desk."""
@@ -415,16 +423,26 @@ class _LineReader(RowValues):
     def _value(self, field: TicketField) -> Any:
         if isinstance(field, TagsField):
             return self._tags()
+        if field is CUSTOM:
+            return self._custom()
+        if field is KIND:
+            return field.clean(self.value.get(field.name) or "")
         if isinstance(field, ChoiceField):
             is_missing = field.name in LATER and not self.value.get(field.name)
             return field.initial if is_missing else field.clean(self._word(self.value, field.name))
         text = self.text(self.value.get(field.name), field.name)
         return text if isinstance(field, LongTextField) else field.clean(text)
 
+    def _custom(self) -> dict[str, str]:
+        told = self.value.get(CUSTOM.name) or {}
+        if not isinstance(told, dict) or not all(isinstance(text, str) for text in told.values()):
+            raise Refused("has no usable custom fields")
+        return CUSTOM.stored(CUSTOM.clean(told)) or {}
+
     def _person(self, what: str, value: Any) -> tuple[str, str]:
         if not isinstance(value, dict):
             raise Refused(f"has {type_name(value)} as {what}, not a person")
-        user_id, name = value.get("id") or "", fields.line(self.text(value.get("name"), f"name of {what}"))
+        user_id, name = value.get("id") or "", texts.line(self.text(value.get("name"), f"name of {what}"))
         is_outside = isinstance(user_id, str) and is_requester(user_id) and what != "resolver"
         if not isinstance(user_id, str) or (user_id and not keys.USER_ID.match(user_id) and not is_outside):
             raise Refused(f"has a {what} with an id that nobody can have")
@@ -436,7 +454,7 @@ class _LineReader(RowValues):
         word = value.get(name)
         if not isinstance(word, str) or len(word) > limit:
             raise Refused(f"has no usable {name}")
-        return fields.line(word)
+        return texts.line(word)
 
     def _tags(self) -> tuple[str, ...]:
         tags = self.list_of("tags")

@@ -38,10 +38,13 @@ from portal.plain_text import amount
 from tenants.membership import members
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
+from tickets.custom_fields import definitions
+from tickets.custom_fields.definitions import Definitions
 from tickets.data import archive_reader, import_rows
 from tickets.data import stored as import_keys
 from tickets.data.archive_reader import RawRow
 from tickets.data.import_rows import ArchivedTicket, ExportedTicket, Refused, tag, tag_list
+from tickets.data.imported_fields import Translation
 from tickets.data.outside_people import OutsidePeople
 from tickets.data.stored import ImportItem, ImportSourceItem
 from tickets.desk.history import History, PastEntry, TicketItems, changed, collection, opened
@@ -77,6 +80,11 @@ class TicketPeople:
     def find(self, name: str) -> members.Member | None:
         """Return the one member with this name, or this name before the @ of the address. None where two have it."""
         return self._by_name.get(name.casefold())
+
+    @property
+    def defined(self) -> Definitions:
+        """The kinds and the custom fields of the desk."""
+        return definitions.of(self._tenant)
 
     @cached_property
     def _agents(self) -> list[members.Member]:
@@ -230,7 +238,9 @@ def exported_history(row: ExportedTicket, *, identity: str, people: TicketPeople
             values[TAGS.name], left = tag_list([*values[TAGS.name], people.tag_for(name)])
         name = found.name if found else ""
     made = replace(told, identity=identity, values=values, resolver_name=name)
-    return people.outside.of_export(made, row.addresses), [f"has no room for the tag “{one}”" for one in left]
+    made, foreign = Translation(people.defined, row.names).ticket(made)
+    remarks = [*(f"has no room for the tag “{one}”" for one in left), *foreign]
+    return people.outside.of_export(made, row.addresses), remarks
 
 
 def history(row: ArchivedTicket, *, identity: str, people: TicketPeople) -> tuple[History, list[str]]:

@@ -174,6 +174,9 @@ def _written(new: NewName, raw: Raw, name: str) -> Iterator[tuple[str, Any]]:
     tags = desk_person.tags_of(raw)
     if (new_tags := [new.person.mail.replaced(tag, _tag(name)) for tag in tags]) != tags:
         yield "tags", [*dict.fromkeys(new_tags)]
+    custom = desk_person.custom_of(raw)
+    if (new_custom := {one: new.person.mail.replaced(text, name) for one, text in custom.items()}) != custom:
+        yield "custom", new_custom
     files = desk_person.file_names_of(raw)
     if (new_files := [new.person.mail.replaced(file, name) for file in files]) != files:
         item = model_of(raw).from_raw_data(raw)

@@ -303,6 +303,7 @@ def _told(person: DeskPerson, names: set[str], number: int, raw: Raw) -> Json | 
     what = "ticket" if raw["sk"]["S"] in (stored.SUMMARY, stored.DETAIL) else "history"
     told = {"of": what, "as": roles} | {name: plain[name] for name in kept if plain.get(name)} | wrote | mentions
     told |= {"tags": tags} if (tags := desk_person.tags_of(raw)) else {}
+    told |= {"custom": custom} if (custom := desk_person.custom_of(raw)) else {}
     copied = any(map(person.mail.is_in, desk_person.copied_to(raw)))
     return told | {"copied": True} if copied else told
 

@@ -7,6 +7,7 @@ this owner in this desk. The page continues by itself, or by its button without 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from django.contrib import messages
@@ -26,6 +27,7 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import AuditAction, AuditEntry
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
+from tickets.custom_fields import definitions
 from tickets.data import desk_person, exporting, person_erasing, person_finding, presenters
 from tickets.data.forms import ErasureForm, PersonForm
 from tickets.data.person_erasing import Erasure
@@ -156,10 +158,11 @@ def export(request: TenantRequest) -> HttpResponseBase:
             tenant.tenant_id, AuditAction.EXPORT_MADE, actor_of(request), "export", "tickets", "tickets", after=chosen
         )
     )
+    defined = definitions.of(tenant)
     rows = exporting.everything(tenant, statuses=address.statuses, resolver=address.resolver(tenant), only=address.only)
     name = f"tickets-{tenant.slug}-{clock.now():%Y%m%d-%H%M%S}.csv"
     return StreamingHttpResponse(
-        spreadsheet.lines(exporting.COLUMNS, map(exporting.cells, rows)),
+        spreadsheet.lines(exporting.columns(defined), map(partial(exporting.cells, defined), rows)),
         content_type="text/csv; charset=utf-8",
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )

@@ -29,14 +29,27 @@ from portal.errors import Conflict, Invalid, NotFound, TransactionRefused
 from tenants.membership import members
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
+from tickets.custom_fields import definitions
 from tickets.desk import timelines
 from tickets.desk.timelines import ChangesSince
 from tickets.requesters.requesters import Requester
 from tickets.ticket import fields, set_aside, stored, ticket_events
-from tickets.ticket.fields import ASSIGNEE, BY_NAME, DESCRIPTION, MOVES, REQUESTER, STATUS, SUMMARISED, Status, Values
+from tickets.ticket.fields import (
+    ASSIGNEE,
+    BY_NAME,
+    CUSTOM,
+    DESCRIPTION,
+    KIND,
+    MOVES,
+    REQUESTER,
+    STATUS,
+    SUMMARISED,
+    FieldChange,
+    Status,
+    TicketField,
+    Values,
+)
 from tickets.ticket.stored import ActivityItem, ChangeMap, DetailItem, RequestItem, SummaryItem
-
-FieldChange = tuple[str, str, str]  # a field, its text before and its text after
 
 _STATE = re.compile(r"([1-9]\d{0,14})\.([1-9]\d{0,9})\.([a-z]{1,20})\.([0-9a-f]{32})?\Z")
 ITEMS_PER_REVISION: Final = 2  # members that a revision with changes adds to its transaction
@@ -483,10 +496,17 @@ class Revision:
         for field in SUMMARISED:
             if (wanted := self.wishes.values.get(field.name)) is None:
                 continue
-            text, stored = field.text(wanted), field.text(getattr(self.present.summary, field.name))
-            if self._is_wished(field.name, text, stored):
-                self.values[field.name] = field.stored(wanted)
-                self.changes.append((field.name, stored, text))
+            stored = getattr(self.present.summary, field.name)
+            changes = [one for one in field.changes(stored, wanted) if self._is_wished(one[0], one[2], one[1])]
+            if changes:
+                self._check_defined(field, changes)
+                self.values[field.name] = field.changed(stored, wanted, {name for name, _, _ in changes})
+                self.changes += changes
+
+    def _check_defined(self, field: TicketField, changes: Sequence[FieldChange]) -> None:
+        """Raise Invalid for a kind, a field or a choice that the desk does not offer, unless the ticket had it then."""
+        if field in (KIND, CUSTOM) and not self.wishes.restoring:
+            definitions.of(self.tenant).check({name: after for name, _, after in changes})
 
     def _describe(self) -> None:
         wanted, stored = self.wishes.values.get(DESCRIPTION.name), self.present.description or ""

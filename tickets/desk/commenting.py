@@ -24,11 +24,11 @@ from tenants.tenancy.context import TenantContext
 from tickets.attachments import attachments
 from tickets.attachments.attachments import FileRef
 from tickets.desk import changing, timelines
-from tickets.desk.changing import REQUEST, FieldChange, TicketState, counted, new_request_id, put_record, request_digest
+from tickets.desk.changing import REQUEST, TicketState, counted, new_request_id, put_record, request_digest
 from tickets.desk.letter_texts import FromLetter
 from tickets.requesters import requester_addresses
 from tickets.ticket import fields, stored, ticket_events
-from tickets.ticket.fields import ASSIGNEE, MOVES, STATUS, TAGS, Status
+from tickets.ticket.fields import ASSIGNEE, MOVES, STATUS, TAGS, FieldChange, Status
 from tickets.ticket.set_aside import SetAside
 from tickets.ticket.stored import ActivityItem, RequestItem, SummaryItem
 

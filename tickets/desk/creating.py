@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, cast
 
 from delivery.outbox.event_types import Event
 from delivery.outbox.publisher import publish, publish_after
 from portal import clock
+from portal.dynamo.client import fan_out
 from portal.dynamo.retry import retrying
 from portal.dynamo.store import Transaction
 from portal.dynamo.transaction import Companion, with_companion
@@ -15,6 +16,7 @@ from portal.errors import Invalid, Throttled, TransactionRefused
 from tenants.tenancy.context import TenantContext
 from tickets.attachments import attachments
 from tickets.attachments.attachments import FileRef
+from tickets.custom_fields import definitions
 from tickets.desk import changing
 from tickets.desk.changing import REQUEST, new_request_id, put_record, request_digest, resolver_name
 from tickets.desk.letter_texts import FromLetter
@@ -23,14 +25,16 @@ from tickets.requesters.requesters import Requester
 from tickets.ticket import fields, stored, ticket_events
 from tickets.ticket.fields import (
     ASSIGNEE,
+    CUSTOM,
     DESCRIPTION,
     EDITED,
     FIELDS,
     FIXED,
+    KIND,
+    OPTIONAL,
     STATUS,
     SUMMARISED,
     TAGS,
-    ChoiceField,
     Status,
     Values,
 )
@@ -65,7 +69,7 @@ def create(
     made = _made_of(values)
     description, assigned = made[DESCRIPTION.name], resolver_name(tenant, made[ASSIGNEE.name])
     outside = _person_outside(tenant, requester)
-    counter = with_companion(companion, lambda: _next_number(tenant))
+    counter = with_companion(companion, lambda: _numbered(tenant, made))
     summary = _summary_of(tenant, counter, made, outside)
     number, at, pk, transaction, digest = int(counter.last), summary.created_at, summary.pk, Transaction(), None
     told = _assign(tenant, transaction, summary, assigned)
@@ -191,8 +195,10 @@ def _made_of(values: Values) -> dict[str, Any]:
 def _told_by_form(made: Values) -> Iterator[str]:
     """Yield the values that tell a form from the same one filled in otherwise; an id says itself what it is of."""
     for field in EDITED:
-        text = ",".join(made[field.name]) if field is TAGS else str(made[field.name])
-        if not isinstance(field, ChoiceField) or not field.is_optional:
+        text = ",".join(made[field.name]) if field is TAGS else field.text(made[field.name])
+        if field is DESCRIPTION:
+            yield made[field.name]
+        elif field.name not in OPTIONAL and field is not CUSTOM:
             yield text
         elif text:
             yield f"{field.name}={text}"
@@ -202,6 +208,19 @@ def _told_by_form(made: Values) -> Iterator[str]:
 
 def _next_number(tenant: TenantContext) -> CounterItem:
     return tenant.repository.increment(CounterItem, stored.counter, sort=stored.COUNTER_TICKET)
+
+
+def _numbered(tenant: TenantContext, made: dict[str, Any]) -> CounterItem:
+    """Check a new ticket's kind and custom fields, give it the desk's default kind, and return its number.
+
+    The desk's definitions are read at the same time where no request has done so.
+    """
+    reads: list[Callable[[], Any]] = [lambda: _next_number(tenant), lambda: definitions.of(tenant)]
+    if made[KIND.name] or made[CUSTOM.name]:
+        definitions.of(tenant).check({KIND.name: made[KIND.name]} | CUSTOM.by_change(made[CUSTOM.name]))
+    counter, defined = fan_out(reads)
+    made[KIND.name] = made[KIND.name] or defined.default_kind
+    return cast(CounterItem, counter)
 
 
 def _assign(tenant: TenantContext, transaction: Transaction, summary: SummaryItem, name: str) -> list[Event]:

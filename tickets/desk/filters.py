@@ -1,20 +1,22 @@
 """Which tickets a list shows, beyond what a key serves: words of an address turned into conditions on rows.
 
-Keys serve status and resolver. Priority, channel, rating, tag and days are asked of each row that is read: lists.py.
+Keys serve status and resolver. Priority, channel, rating, kind, tag, days and custom fields are asked of each row that
+is read: lists.py.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import date
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from portal.errors import Invalid
-from tickets.ticket import fields
-from tickets.ticket.fields import STATUS, UNRESOLVED, ChoiceField, Status
+from tickets.ticket import custom_values, fields
+from tickets.ticket.custom_values import CustomFilter
+from tickets.ticket.fields import KIND, STATUS, UNRESOLVED, ChoiceField, Status
 
 if TYPE_CHECKING:
     from tickets.ticket.stored import SummaryItem
@@ -73,15 +75,15 @@ class TicketFilter:
     """Hold what a row must be, by the names of filters in addresses; one that is not there asks nothing."""
 
     def __init__(self, **asked: Any) -> None:
-        if unknown := asked.keys() - FILTERS.keys():
+        if unknown := [name for name in asked if filter_named(name) is None]:
             raise TypeError(f"there is no filter {sorted(unknown)}")
-        self._asked: dict[str, Any] = {name: asked[name] for name in FILTERS if asked.get(name)}
+        self._asked: dict[str, Any] = {name: asked[name] for name in in_order(asked) if asked[name]}
 
     @classmethod
     def parse(cls, params: Mapping[str, str]) -> TicketFilter:
         """Read a filter from an address's parameters, whatever else is among them. Raises Invalid with the field."""
-        given = {name: params[name] for name in FILTERS if params.get(name)}
-        return cls(**{name: FILTERS[name].parse(text) for name, text in given.items()})
+        given = {name: filter_named(name) for name in in_order(params) if params[name]}
+        return cls(**{name: found.parse(params[name]) for name, found in given.items() if found})
 
     def get(self, name: str) -> Any:
         """Return what is asked by this filter, None for nothing."""
@@ -122,7 +124,11 @@ class TicketFilter:
         return tuple(s for s in among if s not in UNRESOLVED) if self.get("resolved") else among
 
     def matches(self, row: SummaryItem) -> bool:
-        return all(FILTERS[name].takes(row, value) for name, value in self._asked.items())
+        return all(takes(row, value) for takes, value in self._conditions)
+
+    @cached_property
+    def _conditions(self) -> list[tuple[Callable[[SummaryItem, Any], bool], Any]]:
+        return [(found.takes, value) for name, value in self._asked.items() if (found := filter_named(name))]
 
 
 def _is_day(text: str) -> bool:
@@ -166,7 +172,23 @@ def _days(name: str) -> Filter:
 # In the order in which they stand in an address.
 FILTERS: Final[dict[str, Filter]] = {
     **{name: _choice(choice) for name, choice in fields.FILTERS.items()},
+    KIND.name: Filter(KIND.clean, lambda row, value: row.kind == value),
     "tag": Filter(_tag, lambda row, tag: tag in row.tags),
     **{name: _days(name) for name in EVENTS},
 }
+
+
+def filter_named(name: str) -> Filter | None:
+    """Return a filter by its name in addresses, which of a custom field is its id; None where there is none."""
+    found = FILTERS.get(name)
+    if found is None and custom_values.is_field_id(name):
+        return Filter(partial(CustomFilter.parse, name), lambda row, value: value.takes(row.custom))
+    return found
+
+
+def in_order(names: Collection[str]) -> list[str]:
+    """Return those names that are a filter's, in the order in which they stand in an address."""
+    return [name for name in FILTERS if name in names] + sorted(filter(custom_values.is_field_id, names))
+
+
 EVERYTHING: Final = TicketFilter()

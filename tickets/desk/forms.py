@@ -11,10 +11,13 @@ from django.http import QueryDict
 
 from portal.errors import Invalid
 from tickets.attachments.forms import files_field
+from tickets.custom_fields.definitions import Definitions
+from tickets.custom_fields.forms import kind_field, value_fields
 from tickets.desk import changing
 from tickets.requesters.forms import requester_field
-from tickets.ticket import fields
-from tickets.ticket.fields import ChoiceField, LongTextField, TextField, TicketField
+from tickets.ticket import custom_values, fields, texts
+from tickets.ticket.fields import CUSTOM, KIND, ChoiceField, LongTextField, TextField, TicketField
+from tickets.ticket.stored import SummaryItem
 
 
 class WrittenField(forms.Field):
@@ -72,14 +75,67 @@ class TicketForm(Resendable):
     version = forms.IntegerField(required=False, min_value=1, widget=forms.HiddenInput)
     request_id = forms.RegexField(r"^[0-9a-f]{32}$", widget=forms.HiddenInput, initial=changing.new_request_id)
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, defined: Definitions, stored: SummaryItem | None = None, **kwargs: Any) -> None:
+        """Make the form of the kind that is sent, else of that of the `stored` ticket, else of the default one."""
         super().__init__(*args, **kwargs)
-        self.fields = {field.name: _of(field) for field in fields.EDITED} | self.fields
+        self.defined, self.stored = defined, stored
+        sent = self.data if self.is_bound else self.initial
+        self.shown_kind = str(sent[KIND.name]) if KIND.name in sent else self._kind_before
+        kind = kind_field(defined, stored.kind if stored else None)
+        own = value_fields(defined, self.shown_kind, stored.custom if stored else {})
+        edited = {field.name: _of(field) for field in fields.EDITED if field not in (KIND, CUSTOM)}
+        self.fields = ({KIND.name: kind} if kind else {}) | edited | own | self.fields
+        self.own = [self[name] for name in own]
+        if not self.is_bound:
+            begun = {KIND.name: self.shown_kind, "description": self._template(self.shown_kind)}
+            self.initial = {**begun, **self.initial}
+
+    @property
+    def _kind_before(self) -> str:
+        return self.stored.kind if self.stored else self.defined.default_kind
+
+    def _template(self, kind_id: str) -> str:
+        known = self.defined.kinds_by_id.get(kind_id)
+        return known.template if known and not self.stored else ""
+
+    @property
+    def kept(self) -> list[dict[str, str]]:
+        """The values of the stored ticket that this form does not ask for: they stay."""
+        values = self.stored.custom if self.stored else {}
+        left = {one: text for one, text in values.items() if one not in self.fields}
+        return [
+            {"label": self.defined.label(name), "value": self.defined.shown(name, text)}
+            for name, text in CUSTOM.by_change(left).items()
+        ]
+
+    def switched(self, before: str) -> Self:
+        """Return the form of the kind that was chosen in this one, with what was typed. A description that is the
+        template of the kind `before` becomes the one of the new kind."""
+        data = dict(self.data.items())
+        if texts.block(str(data.get("description", ""))) in ("", self._template(before)):
+            data["description"] = self._template(self.shown_kind)
+        typed = {name: data.get(name, "") for name in (*self.fields, *filter(custom_values.is_field_id, data))}
+        return type(self)(initial=typed | {KIND.name: self.shown_kind}, **self._made_with())
+
+    @property
+    def carried(self) -> dict[str, str]:
+        """The values typed into fields of another kind, which are there again when that kind is chosen again."""
+        typed = self.data if self.is_bound else self.initial
+        return {one: typed[one] for one in filter(custom_values.is_field_id, typed) if one not in self.fields}
+
+    def _made_with(self) -> dict[str, Any]:
+        return {"defined": self.defined, "stored": self.stored}
+
+    def again(self, data: QueryDict) -> Self:
+        form = type(self)(data, **self._made_with())
+        form.is_valid()
+        return form
 
     @property
     def values(self) -> dict[str, Any]:
-        """The cleaned fields as the rules take them."""
-        return {field.name: self.cleaned_data[field.name] for field in fields.EDITED}
+        """The cleaned fields as the rules take them. A kind that the form did not offer stays as it is."""
+        edited = {field.name: self.cleaned_data[field.name] for field in fields.EDITED if field.name in self.fields}
+        return edited | {CUSTOM.name: {one.name: self.cleaned_data[one.name] for one in self.own}}
 
 
 class NewTicketForm(TicketForm):
@@ -94,7 +150,11 @@ class NewTicketForm(TicketForm):
 
     def __init__(self, *args: Any, people: list[tuple[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.people = people
         self.fields["resolver"].widget = forms.Select(choices=[("", "Unassigned"), *people])
+
+    def _made_with(self) -> dict[str, Any]:
+        return super()._made_with() | {"people": self.people}
 
     @property
     def values(self) -> dict[str, Any]:

@@ -87,7 +87,7 @@ class TicketEdit:
 
     def dump(self) -> str:
         """Return the edit as JSON."""
-        values = {name: BY_NAME[name].stored(value) for name, value in self.values.items()}
+        values = {name: BY_NAME[name].dumped(value) for name, value in self.values.items()}
         return json.dumps([values, self.add_tags, self.remove_tags])
 
     @classmethod
@@ -344,8 +344,8 @@ def _as_before(tenant: TenantContext, entry: ActivityItem) -> Wishes:
             values[DESCRIPTION.name] = entry.former_description
         elif change.field == ASSIGNEE.name:
             values[ASSIGNEE.name] = entry.former_resolver or ""
-        else:
-            values[change.field] = BY_NAME[change.field].from_text(change.before)
+        elif field := fields.of_change(change.field):
+            values[field.name] = field.wish(values.get(field.name), change.field, change.before)
     forgets = STATUS.name in values
     return Wishes(restoring="undid a change:", forgets=forgets, requester=person, **values).cleaned()
 

@@ -6,6 +6,7 @@ words of an address mean.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -16,6 +17,8 @@ from portal import clock
 from portal.errors import Invalid
 from portal.web import desk_prefix
 from tenants.tenancy.context import TenantContext
+from tickets.custom_fields import definitions
+from tickets.custom_fields.definitions import CustomField, Definitions
 from tickets.desk import bulk, filters, lists, sorting
 from tickets.desk.bulk import BulkRefused
 from tickets.desk.changing import TicketState
@@ -23,8 +26,9 @@ from tickets.desk.filters import Days, TicketFilter
 from tickets.desk.lists import NO_PAGE, TicketPage
 from tickets.desk.sorting import LATEST, ORDERS, Order
 from tickets.desk.ticket_presenters import listed, queue_url, ticket_url
-from tickets.ticket import fields
-from tickets.ticket.fields import MOVES, Status
+from tickets.ticket import custom_values, fields
+from tickets.ticket.custom_values import YES, CustomFilter, FieldType
+from tickets.ticket.fields import CUSTOM_PREFIX, KIND, MOVES, Status
 
 NAME_LIMIT: Final = 100  # characters of a name in an address
 _MEANT: Final = {
@@ -36,6 +40,7 @@ _MEANT: Final = {
 }
 # The form of filters sends each end of the days in a field of its own.
 _ENDS: Final = ("created_from", "created_to")
+_END_OF_RANGE: Final = re.compile(r"((?:number|date)_[1-9][0-9]?)_(?:from|to)\Z")
 
 
 @dataclass(frozen=True)
@@ -112,34 +117,45 @@ class QueueAddress:
 def tidied(params: Mapping[str, str]) -> str | None:
     """Return the address that the form of filters means, None where the parameters are not the form's. Raises
     Invalid."""
-    meant = with_days(params)
+    meant = as_meant(params)
     return None if meant is None else QueueAddress.of(meant).url()
 
 
-def with_days(params: Mapping[str, str]) -> dict[str, str] | None:
+def as_meant(params: Mapping[str, str]) -> dict[str, str] | None:
     """Return the parameters that the form of filters means, None where these are not the form's.
 
-    Its ends of the days become one parameter, in the right order, and empty fields leave no trace.
+    The two ends of days, and of each custom field that takes a range, become one parameter, days in the right order,
+    and empty fields leave no trace.
     """
     if not any(name in params for name in _ENDS):
         return None
     first, last = (params.get(name, "") for name in _ENDS)
     if first and last:
         first, last = sorted((first, last))
-    days = f"{first}..{last}" if first or last else ""
-    return {**params, "created": days}
+    meant = {**params, "created": _range(first, last)}
+    for name in {found[1] for found in map(_END_OF_RANGE.match, params) if found}:
+        meant[name] = _range(*(params.get(f"{name}{end}", "").strip() for end in ("_from", "_to")))
+    return meant
 
 
-def chips(address: QueueAddress) -> list[dict[str, str]]:
+def _range(first: str, last: str) -> str:
+    return f"{first}..{last}" if first or last else ""
+
+
+def chips(tenant: TenantContext, address: QueueAddress) -> list[dict[str, str]]:
     """Return a chip for each filter: its words, what they mean exactly, and the address without it."""
     return [
         {"label": label, "title": title, "url": address.url(**{name: ""})}
-        for name, label, title in _words(address.only)
+        for name, label, title in _words(definitions.of(tenant), address.only)
     ]
 
 
-def _words(only: TicketFilter) -> list[tuple[str, str, str]]:
+def _words(defined: Definitions, only: TicketFilter) -> list[tuple[str, str, str]]:
     words = []
+    if kind := only.get(KIND.name):
+        words.append(
+            (KIND.name, f"kind: {defined.kind_name(kind)}", f"Only tickets of the kind {defined.kind_name(kind)}")
+        )
     for name, choice in fields.FILTERS.items():
         if value := only.get(name):
             label = choice.label.lower()
@@ -151,6 +167,9 @@ def _words(only: TicketFilter) -> list[tuple[str, str, str]]:
         if days:
             label = f"{said} {in_words(days)}"
             words.append((name, label, f"Only tickets {_MEANT[name]} {in_words(days)}, UTC"))
+    for name in filter(custom_values.is_field_id, only.params):
+        label = f"{defined.label(f'{CUSTOM_PREFIX}{name}')}: {only.get(name)}"
+        words.append((name, label, f"Only tickets with {label}"))
     return words
 
 
@@ -179,7 +198,10 @@ def _day(day: date, year: int) -> str:
 
 
 def form(
-    address: QueueAddress, typed: Mapping[str, str] | None = None, problem: Invalid | None = None
+    tenant: TenantContext,
+    address: QueueAddress,
+    typed: Mapping[str, str] | None = None,
+    problem: Invalid | None = None,
 ) -> dict[str, Any]:
     """Return what the form of filters shows, and in `hidden` what it sends along untouched.
 
@@ -188,7 +210,9 @@ def form(
     typed = typed or {}
     created: Days | None = address.only.get("created")
     offered = {**{s.value: s.label for s in Status}, "unresolved": "Unresolved", "any": "Any"}
-    kept = ("resolver", "name", "resolved", "reopened", "commented", "rated", "sort")
+    defined = definitions.of(tenant)
+    kept = ["resolver", "name", "resolved", "reopened", "commented", "rated", "sort"]
+    kept += [one for one in filter(custom_values.is_field_id, address.only.params) if one not in defined.by_id]
     return {
         "url": desk_prefix.address("tickets:queue"),
         "place": "#queue",
@@ -196,11 +220,44 @@ def form(
         "hidden": [(name, address.params[name]) for name in kept if address.params.get(name)],
         "statuses": [{"value": v, "label": label, "current": v == address.status} for v, label in offered.items()],
         "choices": {name: choice.offered(address.only.get(name) or "") for name, choice in fields.FILTERS.items()},
+        **filter_fields(defined, address.only, typed),
         "tag": typed.get("tag") or address.only.get("tag") or "",
         "created_from": typed.get("created_from") or (created.first if created else ""),
         "created_to": typed.get("created_to") or (created.last if created else ""),
         "problem": {"field": problem.field, "text": problem.message} if problem else None,
     }
+
+
+def filter_fields(defined: Definitions, only: TicketFilter, typed: Mapping[str, str]) -> dict[str, Any]:
+    """Return what the form of filters shows of kinds and custom fields, those that are archived only while in use."""
+    kind = only.get(KIND.name) or ""
+    rows = []
+    for one in defined.fields:
+        asked: CustomFilter | None = only.get(one.id)
+        if one.is_archived and asked is None:
+            continue
+        value = typed.get(one.id) or (str(asked) if asked else "")
+        first, last = ((asked.first, asked.last) if asked else ("", "")) if one.type.has_order else ("", "")
+        rows.append(
+            {
+                "id": one.id,
+                "label": one.name,
+                "type": one.type.value,
+                "value": value,
+                "first": typed.get(f"{one.id}_from") or first,
+                "last": typed.get(f"{one.id}_to") or last,
+                "options": _options(one, value),
+            }
+        )
+    kinds = [{"value": k.id, "label": k.name, "current": k.id == kind} for k in defined.kinds]
+    return {"kinds": kinds, "own": rows, "has_own": any(one in only.params for one in defined.by_id)}
+
+
+def _options(one: CustomField, value: str) -> list[dict[str, Any]]:
+    if one.type is FieldType.CHECKBOX:
+        return [{"value": word, "label": word.capitalize(), "current": word == value} for word in (YES, "no")]
+    kept = [value] if value and value not in one.choices else []
+    return [{"value": word, "label": word, "current": word == value} for word in (*one.choices, *kept)]
 
 
 # --- the list ---
@@ -239,13 +296,13 @@ def refused_page(tenant: TenantContext, params: Mapping[str, str], problem: Inva
     if problem.field is None:  # a link to a page or to a person
         address = replace(address, who=address.who if address.who in ("me", "none") else "", name="")
     context = _context(tenant, address, NO_PAGE, None)
-    context["filter_form"] = form(address, params, problem)
+    context["filter_form"] = form(tenant, address, params, problem)
     context["empty"] = _blank(problem.message, "", [(address.url(), "Show the list without this filter")])
     return context
 
 
 def _context(tenant: TenantContext, address: QueueAddress, page: TicketPage, first_url: str | None) -> dict[str, Any]:
-    rows = [listed(tenant, item) for item in page.rows]
+    rows, defined = [listed(tenant, item) for item in page.rows], definitions.of(tenant)
     statuses = {Status(row.status) for row in rows}
     return {
         "list_label": address.label,
@@ -253,11 +310,13 @@ def _context(tenant: TenantContext, address: QueueAddress, page: TicketPage, fir
         "status_tabs": status_tabs(address),
         "who_tabs": who_tabs(address),
         "people_url": _people_url(address),
-        "chips": chips(address),
+        "chips": chips(tenant, address),
+        "columns": defined.columns,
+        "kind_names": {one.id: one.name for one in defined.kinds} if defined.kinds_in_use else {},
         "export_params": {name: value for name, value in address.params.items() if value},
         "chips_note": note(address.only),
         "without_url": address.url(**dict.fromkeys(address.only.params, "")),
-        "filter_form": form(address),
+        "filter_form": form(tenant, address),
         "tag_url": address.url(tag="") + "&tag=",
         "page": {
             "rows": rows,
@@ -369,7 +428,7 @@ def _empty(tenant: TenantContext, address: QueueAddress, page: TicketPage, first
     if first_url:
         return _blank("There are no more tickets in this list.", "", [(first_url, "Back to the latest")])
     kind = "" if address.status == "any" else f"{address.status} "
-    if chosen := chips(address):
+    if chosen := chips(tenant, address):
         return _no_match(address, kind, chosen)
     if address.who:
         title = {"me": f"You have no {kind}tickets.", "none": f"No {kind}tickets are unassigned."}.get(

@@ -17,7 +17,7 @@ from portal.errors import Conflict, Invalid, Overtaken, TransactionRefused
 from tenants.tenancy.context import TenantContext
 from tickets.desk import changing
 from tickets.desk.changing import REQUEST, TicketState
-from tickets.ticket import fields, set_aside, stored, ticket_events
+from tickets.ticket import set_aside, stored, texts, ticket_events
 from tickets.ticket.fields import RATING, Rating, Status
 from tickets.ticket.stored import SummaryItem
 
@@ -48,7 +48,7 @@ def rate(tenant: TenantContext, number: int, rating: Rating, *, words: str = "",
     The same request again changes nothing, and neither does the same rating without words. Raises NotFound, Invalid for
     words that are too long, NotRatable, and Overtaken where the ticket is being changed each time.
     """
-    said = fields.block(words)
+    said = texts.block(words)
     if len(said) > WORDS_LIMIT:
         raise Invalid(f"Use at most {WORDS_LIMIT:,} characters; this has {len(said):,}.", field="words")
     digest = changing.request_digest(request_id, str(number), RATING.name, rating.value, said)

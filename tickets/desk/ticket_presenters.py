@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
@@ -18,13 +19,27 @@ from tenants.tenancy.context import TenantContext
 from tickets.attachments.presenters import FIELD, FileLine
 from tickets.attachments.presenters import lines as file_lines
 from tickets.attachments.scanning import READABLE
+from tickets.custom_fields import definitions
+from tickets.custom_fields.definitions import Definitions
 from tickets.desk import changing, comment_changes, letter_texts
 from tickets.desk.changing import EditConflict, Present, TicketState, Wishes
-from tickets.desk.filters import FILTERS
+from tickets.desk.filters import filter_named, in_order
 from tickets.desk.forms import ChangeForm, TicketForm
 from tickets.desk.timelines import TicketTimeline, is_opening
 from tickets.ticket import fields, stored
-from tickets.ticket.fields import ASSIGNEE, BY_NAME, CHOICES, DESCRIPTION, EDITED, FIELDS, LABELS, MOVES, Status
+from tickets.ticket.fields import (
+    ASSIGNEE,
+    BY_NAME,
+    CHOICES,
+    CUSTOM,
+    CUSTOM_PREFIX,
+    DESCRIPTION,
+    EDITED,
+    FIELDS,
+    LABELS,
+    MOVES,
+    Status,
+)
 from tickets.ticket.stored import BOUNCED, COMPLAINED, HELD, SENT, ActivityItem, SummaryItem
 
 
@@ -50,6 +65,8 @@ class ListedTicket(NamedTuple):
     url: str
     select_value: str
     description: str = ""
+    kind: str = ""
+    custom: Mapping[str, str] = MappingProxyType({})
 
 
 def listed(tenant: TenantContext, item: SummaryItem, *, description: str = "") -> ListedTicket:
@@ -75,6 +92,8 @@ def listed(tenant: TenantContext, item: SummaryItem, *, description: str = "") -
         url=ticket_url(number),
         select_value=TicketState.text(number, version, status, resolver),
         description=description,
+        kind=of["kind"],
+        custom=of.get("custom") or {},
     )
 
 
@@ -238,12 +257,18 @@ class TimelineEntry:
     source: int = 0
 
 
-def timeline_entry(item: ActivityItem, tenant: TenantContext | None = None, *, of_ticket: int = 0) -> TimelineEntry:
+def timeline_entry(
+    item: ActivityItem, defined: Definitions, tenant: TenantContext | None = None, *, of_ticket: int = 0
+) -> TimelineEntry:
     """Return an entry as `tenant` sees it; without one, as somebody who can do nothing about it. One of another ticket
     than `of_ticket`, where that is given, names the ticket."""
     of: dict[str, Any] = item.attribute_values  # attributes are descriptors, and a page reads hundreds of them
     changes = [
-        {"label": LABELS.get(c.field, c.field.capitalize()), "before": c.before, "after": c.after}
+        {
+            "label": defined.label(c.field),
+            "before": defined.shown(c.field, c.before),
+            "after": defined.shown(c.field, c.after),
+        }
         for c in of.get("changes") or ()
     ]
     owner = stored.owner_of(of["pk"]) if of_ticket or of.get("files") else None
@@ -289,17 +314,18 @@ def letter_line(kept: Any, *, is_agent: bool, author: str) -> dict[str, Any] | N
 
 def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: bool) -> dict[str, Any]:
     """Return what the page of a ticket shows, but for its comment form."""
-    summary, here = stored.summary, ticket_url(int(stored.summary.number))
+    summary, here, defined = stored.summary, ticket_url(int(stored.summary.number)), definitions.of(tenant)
     merged = [int(one) for one in summary.merged or ()]
     of_ticket = int(summary.number) if merged else 0
     return {
         "ticket": listed(tenant, summary, description=stored.description),
         "tag_links": [{"name": tag, "url": queue_url(status="any", tag=tag)} for tag in summary.tags],
         "merged": merged,
-        "activity": [timeline_entry(a, tenant, of_ticket=of_ticket) for a in stored.activity],
+        "activity": [timeline_entry(a, defined, tenant, of_ticket=of_ticket) for a in stored.activity],
         "earlier_url": f"{here}?before={stored.earlier}" if stored.earlier else None,
         "latest_url": None if is_latest else here,
         **(_seen(tenant, summary, stored.activity[-1].at if stored.activity else "") if is_latest else {}),
+        "custom": custom_values(defined, summary),
         "outside": _outside(tenant, summary),
         "statuses": _statuses(summary),
         "can_resolve": Status.RESOLVED in MOVES[Status(summary.status)],
@@ -317,6 +343,20 @@ def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: boo
         "attached": FIELD,
         "letter": letter_line(stored.letter, is_agent=tenant.is_agent, author=summary.requester),
     }
+
+
+def custom_values(defined: Definitions, summary: SummaryItem) -> dict[str, Any]:
+    """Return the kind of a ticket, and its custom fields in the desk's order: those that its kind asks, and the others
+    that have a value."""
+    asked = {field.id for field, _ in defined.asked(summary.kind)}
+    values: dict[str, str] = summary.custom
+    rows = [
+        {"label": one.name, "value": one.shown(values.get(one.id, "")), "is_kept": not one.fits(values.get(one.id, ""))}
+        for one in defined.fields
+        if one.id in asked or values.get(one.id)
+    ]
+    rows += [{"label": one, "value": values[one], "is_kept": True} for one in sorted(values.keys() - defined.by_id)]
+    return {"kind": defined.kind_name(summary.kind), "has_kinds": bool(defined.kinds), "rows": rows}
 
 
 def _outside(tenant: TenantContext, summary: SummaryItem) -> dict[str, str] | None:
@@ -341,7 +381,7 @@ def news(tenant: TenantContext, summary: SummaryItem, entries: list[ActivityItem
     """Return what an open page is shown of what came after the moment `seen`."""
     later = {
         "ticket": listed(tenant, summary),
-        "news": [timeline_entry(entry, tenant) for entry in entries],
+        "news": [timeline_entry(entry, definitions.of(tenant), tenant) for entry in entries],
         "is_updated": True,
         "can_write": tenant.is_agent,
     }
@@ -359,7 +399,8 @@ def _seen(tenant: TenantContext, summary: SummaryItem, last: str, since: str = "
 def editable(summary: SummaryItem, description: str) -> dict[str, Any]:
     """Return what the form of a ticket begins with."""
     values = values_of(summary, description)
-    return {field.name: field.typed(values[field.name]) for field in EDITED} | {"version": int(summary.version)}
+    typed = {field.name: field.typed(values[field.name]) for field in EDITED if field is not CUSTOM}
+    return {**typed, **values[CUSTOM.name], "version": int(summary.version)}
 
 
 def values_of(summary: SummaryItem, description: str) -> dict[str, Any]:
@@ -368,8 +409,8 @@ def values_of(summary: SummaryItem, description: str) -> dict[str, Any]:
     return stored | {DESCRIPTION.name: description, ASSIGNEE.name: summary.resolver_name}
 
 
-# In the order in which they stand in an address.
-_QUEUE_PARAMS: Final = ("status", "resolver", "name", *FILTERS, "sort", "after")
+# Beside the filters, which stand in front of the last two.
+_OTHERS: Final = ("status", "resolver", "name", "sort", "after")
 
 
 def ticket_url(number: int) -> str:
@@ -396,9 +437,10 @@ def queue_url(**params: str | None) -> str:
 @lru_cache(maxsize=4096)
 def _query(params: tuple[tuple[str, str | None], ...]) -> str:
     given = dict(params)
-    if unknown := given.keys() - set(_QUEUE_PARAMS):
+    if unknown := [name for name in given if name not in _OTHERS and filter_named(name) is None]:
         raise TypeError(f"the queue has no filter {sorted(unknown)}")
-    query = urlencode({name: value for name in _QUEUE_PARAMS if (value := given.get(name))})
+    names = (*_OTHERS[:-2], *in_order(given), *_OTHERS[-2:])
+    query = urlencode({name: value for name in names if (value := given.get(name))})
     return f"?{query}" if query else ""
 
 
@@ -417,39 +459,48 @@ def conflict_page(tenant: TenantContext, conflict: EditConflict, *, mine: Texts,
         "ticket": listed(tenant, conflict.stored),
         "fields": [
             {
-                "label": LABELS[name],
+                "label": label,
                 "mine": mine[name],
-                "theirs": theirs[name],
-                "differs": mine[name] != theirs[name]
+                "theirs": theirs.get(name, ""),
+                "differs": mine[name] != theirs.get(name, "")
                 and (not conflict.since.is_known or name in conflict.since.before),
             }
-            for name in LABELS
+            for name, label in definitions.of(tenant).labels(mine)
             if name in mine
         ],
         "by_oneself": authors == {tenant.user_id},
         "by": " and ".join(names),
-        "when_changed": timeline_entry(entries[0]).at if entries else None,
+        "when_changed": clock.parse(entries[0].at) if entries else None,
     }
 
 
 def left_alone(form: TicketForm, conflict: EditConflict) -> dict[str, str]:
     """Return what others made of the fields that the author of this form left as they were."""
     before, now = conflict.since.before, values_of(conflict.stored, conflict.description)
-    return {
+    left = {
         field.name: field.typed(now[field.name])
         for field in EDITED
+        if field is not CUSTOM
         if field.name in before and field.typed(form.cleaned_data[field.name]) == before[field.name]
     }
+    sent = CUSTOM.by_change(form.values[CUSTOM.name])
+    own = [name.removeprefix(CUSTOM_PREFIX) for name, text in sent.items() if text == before.get(name)]
+    return left | {field_id: now[CUSTOM.name].get(field_id, "") for field_id in own}
 
 
-def stored_texts(stored: SummaryItem, description: str = "") -> Texts:
-    """Return all fields of the stored ticket."""
-    return {name: BY_NAME[name].shown(value) for name, value in values_of(stored, description).items()}
+def stored_texts(tenant: TenantContext, stored: SummaryItem, description: str = "") -> Texts:
+    """Return all fields of the stored ticket, custom ones by the names of their changes."""
+    return _texts(tenant, values_of(stored, description))
 
 
-def sent_texts(form: TicketForm | ChangeForm) -> Texts:
+def sent_texts(tenant: TenantContext, form: TicketForm | ChangeForm) -> Texts:
     """Return the fields that a form changes, of an assignee the id."""
-    return {name: BY_NAME[name].shown(value) for name, value in form.values.items()}
+    return _texts(tenant, form.values)
+
+
+def _texts(tenant: TenantContext, values: Mapping[str, Any]) -> Texts:
+    shown = {name: BY_NAME[name].shown(value) for name, value in values.items() if name != CUSTOM.name}
+    return shown | definitions.of(tenant).texts(values)
 
 
 # --- after a change ---

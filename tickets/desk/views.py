@@ -29,6 +29,7 @@ from tenants.tenancy.roles import Role
 from tickets.attachments.attachments import FileRef
 from tickets.attachments.forms import NO_FILES, files_of
 from tickets.attachments.presenters import field as files_field
+from tickets.custom_fields import definitions
 from tickets.desk import (
     bulk,
     changing,
@@ -219,6 +220,10 @@ def back_address(request: TenantRequest) -> str:
 # --- one ticket ---
 
 
+# The button of a ticket's form that shows the fields of the chosen kind.
+SWITCH: Final = "switch"
+
+
 @member(Role.AGENT)
 @get_or_post
 def new(request: TenantRequest) -> HttpResponse:
@@ -226,10 +231,18 @@ def new(request: TenantRequest) -> HttpResponse:
     if request.method != "POST" and (asked := request.GET.get("requester")):
         person = requesters.find(request.tenant, asked)
         preset["requester"] = (person.typed or person.name) if person else ""
-    form = NewTicketForm(request.POST or None, initial=preset, people=people_choices(request))
+    defined = definitions.of(request.tenant)
+    form = NewTicketForm(request.POST or None, initial=preset, people=people_choices(request), defined=defined)
     sent = files_of(request, request.tenant) if "files" in request.POST or request.FILES else NO_FILES
     for problem in sent.problems:
         form.add_error("attached", problem)
+    if SWITCH in request.POST:
+        context = {
+            "form": form.switched(request.POST.get("kind_before", "")),
+            "ticket": None,
+            "attached": files_field(sent.files),
+        }
+        return render(request, "tickets/form.html", context)
     if request.method == "POST" and form.is_valid():
         request_id = form.cleaned_data["request_id"]
         try:
@@ -376,12 +389,17 @@ _INCOMPLETE: Final = "This change is incomplete. Reload the ticket and try again
 @member(Role.AGENT)
 @get_or_post
 def edit(request: TenantRequest, number: int) -> HttpResponse:
+    summary, defined = changing.read(request.tenant, number), definitions.of(request.tenant)
+    context: dict[str, Any] = {"ticket": ticket_presenters.listed(request.tenant, summary)}
     if request.method != "POST":
-        summary = changing.read(request.tenant, number)
         initial = ticket_presenters.editable(summary, changing.read_description(request.tenant, number))
-        context = {"form": TicketForm(initial=initial), "ticket": ticket_presenters.listed(request.tenant, summary)}
-        return render(request, "tickets/form.html", context)
-    form = TicketForm(request.POST)
+        form = TicketForm(initial=initial, defined=defined, stored=summary)
+        return render(request, "tickets/form.html", context | {"form": form})
+    form = TicketForm(request.POST, defined=defined, stored=summary)
+    if SWITCH in request.POST:
+        return render(
+            request, "tickets/form.html", context | {"form": form.switched(request.POST.get("kind_before", ""))}
+        )
     if form.is_valid():
         try:
             written = changing.edit(request.tenant, number, version=form.cleaned_data["version"] or 0, **form.values)
@@ -394,8 +412,7 @@ def edit(request: TenantRequest, number: int) -> HttpResponse:
         else:
             messages.success(request, "Changes saved.", extra_tags=many.receipt(request.tenant, [written.changed]))
             return redirect("tickets:ticket", number)
-    stored = ticket_presenters.listed(request.tenant, changing.read(request.tenant, number))
-    return render(request, "tickets/form.html", {"form": form, "ticket": stored}, status=422)
+    return render(request, "tickets/form.html", context | {"form": form}, status=422)
 
 
 @member(Role.AGENT)
@@ -488,9 +505,12 @@ def _conflict_page(request: TenantRequest, conflict: EditConflict, form: TicketF
         conflict.description = changing.read_description(request.tenant, int(conflict.stored.number))
         for name, value in ticket_presenters.left_alone(form, conflict).items():
             data[name] = value
+        form.stored = conflict.stored
         form = form.again(data)
-    mine = ticket_presenters.sent_texts(form) or {"resolver": _person(request, form.cleaned_data["resolver"])}
-    theirs = ticket_presenters.stored_texts(conflict.stored, conflict.description)
+    mine = ticket_presenters.sent_texts(request.tenant, form) or {
+        "resolver": _person(request, form.cleaned_data["resolver"])
+    }
+    theirs = ticket_presenters.stored_texts(request.tenant, conflict.stored, conflict.description)
     context = ticket_presenters.conflict_page(request.tenant, conflict, mine=mine, theirs=theirs)
     return render(
         request, "tickets/conflict.html", context | {"form": form.again(data), "action": request.path}, status=409

@@ -7,6 +7,7 @@ The tenant reads it where no request has done so, such as in a worker.
 from __future__ import annotations
 
 import zlib
+from functools import partial
 from typing import Final
 
 from pynamodb.attributes import BinaryAttribute, NumberAttribute, UnicodeAttribute
@@ -15,7 +16,7 @@ from portal.dynamo.models import Item
 from portal.schema import keys
 from portal.schema.holdings import Holding, Stage, declare_holding, own_partition
 from portal.schema.registry import Grant, declare
-from portal.schema.row_forms import RowForm
+from portal.schema.row_forms import Check, RowForm
 from portal.schema.tables import Table
 
 SETUP: Final = "SETUP"
@@ -72,8 +73,16 @@ def unpack(stored: bytes | None) -> str:
     return text.decode()
 
 
-def _is_packed(value: bytes) -> bool:
-    return len(value) <= ROOM and bool(unpack(value))
+_checks: Final[dict[str, Check]] = {}
+
+
+def declare_part(name: str, is_text: Check) -> None:
+    """Say of which form the text of a part is: what is brought in from a file is checked by it."""
+    _checks[name] = is_text
+
+
+def _check(name: str, value: bytes) -> bool:
+    return len(value) <= ROOM and bool(_checks[name](unpack(value)))
 
 
 declare_holding(
@@ -87,7 +96,7 @@ declare_holding(
                 SetupItem,
                 lambda own, _: (keys.tenant(own), SETUP),
                 begins=SETUP,
-                checks=dict.fromkeys(PARTS, _is_packed),
+                checks={name: partial(_check, name) for name in PARTS},
             ),
         ),
     )

@@ -16,7 +16,7 @@ from tenants.tenancy.context import TenantContext
 from tickets.desk import changing
 from tickets.ready_answers import filling, stored
 from tickets.ready_answers.stored import DESK, ReadyAnswerItem, ReadyAnswerRow, UsesItem, WordRow
-from tickets.ticket import fields
+from tickets.ticket import fields, texts
 from tickets.ticket.fields import STATUS, Status
 from tickets.ticket.stored import counter
 
@@ -45,7 +45,7 @@ class Given:
 
     def cleaned(self, tenant: TenantContext) -> Given:
         """Return them as they are stored. Raises Invalid, with the field. One read for a member who gets tickets."""
-        title, shortcut = fields.line(self.title), "-".join(stored.words(self.shortcut.lstrip(";")))
+        title, shortcut = texts.line(self.title), "-".join(stored.words(self.shortcut.lstrip(";")))
         for name, text, limit in (("title", title, TITLE_LIMIT), ("shortcut", shortcut, SHORTCUT_LIMIT)):
             if not text:
                 raise Invalid(f"Enter a {name}.", field=name)

@@ -25,7 +25,7 @@ from tenants.tenancy.personal_data import DeskPerson, PersonalData, PersonalPlac
 from tickets.requesters import requester_addresses, requesters, stored
 from tickets.requesters.requesters import MERGED_LIMIT, NAME_LIMIT, Requester
 from tickets.requesters.stored import ADDRESS, PROFILE, AddressItem, ProfileItem
-from tickets.ticket import fields
+from tickets.ticket import texts
 
 ADDRESSES_LIMIT: Final = 20  # of one person
 NOTES_LIMIT: Final = 4000  # characters
@@ -62,7 +62,7 @@ class Details:
         name = _line(self.name, "name")
         if not name and not given:
             raise Invalid("Enter a name or an address.", field="name")
-        notes = fields.block(self.notes)
+        notes = texts.block(self.notes)
         if len(notes) > NOTES_LIMIT:
             raise Invalid(f"The notes have {len(notes):,} characters; {NOTES_LIMIT:,} are allowed.", field="notes")
         language = self.language.strip()
@@ -94,7 +94,7 @@ def _numbered(addresses: Iterable[str]) -> dict[str, str]:
 
 
 def _line(text: str, field: str) -> str:
-    stored_line = fields.line(text)
+    stored_line = texts.line(text)
     if len(stored_line) > NAME_LIMIT:
         raise Invalid(
             f"This {field} has {len(stored_line)} characters; {NAME_LIMIT} are allowed.",

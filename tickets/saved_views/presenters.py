@@ -16,10 +16,10 @@ from tickets.saved_views.view_counts import ViewCount
 _NONE: Mapping[str, ViewCount] = {}
 
 
-def in_words(address: QueueAddress) -> str:
+def in_words(tenant: TenantContext, address: QueueAddress) -> str:
     """Say what a list shows, and in which order."""
     who = {"": "", "me": "mine", "none": "unassigned"}.get(address.who, "of one member")
-    words = [f"{address.label} tickets", who, *(chip["label"] for chip in chips(address))]
+    words = [f"{address.label} tickets", who, *(chip["label"] for chip in chips(tenant, address))]
     return ", ".join([*filter(None, words), address.sorting.label.lower()])
 
 
@@ -31,7 +31,7 @@ def shown(tenant: TenantContext, view: View, counts: Mapping[str, ViewCount] = _
         "id": view.id,
         "name": view.name,
         "url": address.url(),
-        "words": in_words(address),
+        "words": in_words(tenant, address),
         "count": str(count) if count else "",
         "is_least": bool(count and count.is_least),
         "may_change": saved_views.may_change(tenant, view),

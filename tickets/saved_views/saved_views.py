@@ -22,7 +22,7 @@ from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry, ReadCh
 from tenants.membership import member_changes
 from tenants.tenancy.context import TenantContext
 from tickets.saved_views.stored import DESK, ViewsItem
-from tickets.ticket import fields
+from tickets.ticket import texts
 
 VIEWS_LIMIT: Final = 40  # of one owner
 STARS_LIMIT: Final = 12  # beside the queue
@@ -240,7 +240,7 @@ def _entries(tenant: TenantContext, before: Sequence[View], after: Sequence[View
 
 
 def _name(name: str) -> str:
-    clean = fields.line(name)
+    clean = texts.line(name)
     if not clean:
         raise Invalid("A view needs a name.", field="name")
     if len(clean) > NAME_LIMIT:

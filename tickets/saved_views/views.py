@@ -91,7 +91,7 @@ def _form_page(request: TenantRequest, form: ViewForm, address: QueueAddress, vi
     context: dict[str, Any] = {
         "form": form,
         "view": view,
-        "words": presenters.in_words(address),
+        "words": presenters.in_words(request.tenant, address),
         "list_url": address.url(),
         "action": request.path + ("" if view else f"?{urlencode({n: v for n, v in address.params.items() if v})}"),
     }

@@ -27,7 +27,7 @@ from portal.dynamo.client import fan_out
 from portal.dynamo.store import Store
 from tickets.search import stored, tokenizer
 from tickets.search.index import postings
-from tickets.search.index.fragments import requester_term, tag_term
+from tickets.search.index.fragments import custom_term, requester_term, tag_term
 from tickets.search.index.postings import Places, noted
 from tickets.search.index.segments import IndexState, read_state
 from tickets.search.search_query import Phrase, SearchQuery
@@ -137,6 +137,8 @@ def asked_terms(
     found = [term for term in in_turns if term is not None][:WORDS_LIMIT]
     parts = count(len(query.phrases))
     found += [AskedTerm(WordMatcher((tag_term(tag),)), next(parts)) for tag in query.tags]
+    own = [custom_term(one.field_id, one.first) for one in query.custom if one.is_one_value]
+    found += [AskedTerm(WordMatcher((term,)), next(parts)) for term in own]
     if people:
         found.append(AskedTerm(WordMatcher(tuple(map(requester_term, people))), next(parts)))
     elif query.requester:

@@ -15,6 +15,8 @@ from markupsafe import Markup
 from portal.errors import Invalid
 from portal.plain_text import amount
 from tenants.tenancy.context import TenantContext
+from tickets.custom_fields import definitions
+from tickets.custom_fields.definitions import Definitions, operator_word
 from tickets.dashboards.dashboard import Freshness
 from tickets.desk import filters, queue_presenters
 from tickets.desk.queue_presenters import QueueAddress, chips
@@ -23,18 +25,27 @@ from tickets.search import search_query
 from tickets.search.results import Found, Hit, Piece, Suggestions, Where
 from tickets.search.search_query import ME, NOBODY, Filters, OnlyFilters, SearchQuery
 from tickets.search.ticket_search import NOTHING_INDEXED
+from tickets.ticket.custom_values import FieldType
 from tickets.ticket.fields import Status
 
 TEXT_KEPT: Final = 3_000  # characters in an address: more than are searched for, and each link of a page holds them
 NEWEST: Final = "newest"  # numbers first, as an address says it; otherwise what fits best is
 _TAGS: Final = 3  # of a hit, that there is room for
 _WHO: Final = {ME: "me", NOBODY: "none"}  # words of the queue for those of a query
+_EXAMPLES: Final = {
+    FieldType.TEXT: '"A value"',
+    FieldType.NUMBER: "12",
+    FieldType.CHOICE: '"A choice"',
+    FieldType.DATE: "2026-01-31",
+    FieldType.CHECKBOX: "yes",
+}
 _WHERE: Final = {
     Where.TITLE: "",
     Where.DESCRIPTION: "Description",
     Where.COMMENT: "Comment",
     Where.NOTE: "Internal note",
     Where.TAGS: "Tags",
+    Where.CUSTOM: "Custom fields",
     Where.REQUESTER: "Requester",
 }
 
@@ -88,8 +99,9 @@ def results_page(
 ) -> dict[str, Any]:
     """Return the page of what was found. `after` is the cursor that it begins behind, "" for the first page; `meant` a
     text that finds something where this one does not."""
-    blank = None if found.hits else _nothing(address, found, after)
+    blank = None if found.hits else _nothing(tenant, address, found, after)
     return _context(
+        tenant,
         address,
         blank,
         hits=[_hit(tenant, hit) for hit in found.hits],
@@ -103,49 +115,51 @@ def results_page(
     )
 
 
-def waiting_page(address: SearchAddress) -> dict[str, Any]:
+def waiting_page(tenant: TenantContext, address: SearchAddress) -> dict[str, Any]:
     """Return the page before anything is searched for."""
     title = "Search in this list" if address.is_narrowed else "Search this desk"
-    context = _context(address, _blank(title, "Type what you are looking for into the box above.", icon="search"))
+    context = _context(
+        tenant, address, _blank(title, "Type what you are looking for into the box above.", icon="search")
+    )
     context["search"]["is_waiting"] = True
     return context
 
 
-def refused_page(params: Mapping[str, str], problem: Invalid) -> dict[str, Any]:
+def refused_page(tenant: TenantContext, params: Mapping[str, str], problem: Invalid) -> dict[str, Any]:
     """Return the page for what cannot be searched for: why, and what was typed. `problem.field` is "q", a filter's
     name, or None for the address itself."""
     address = SearchAddress.of_what_is_understood(params)
     listing = _listing(problem.query, address) if isinstance(problem, OnlyFilters) else None
     if listing:
         ways = [(listing, "Show these tickets in the queue")]
-        return _context(address, _blank("Add a word to search for", "", *ways))
+        return _context(tenant, address, _blank("Add a word to search for", "", *ways))
     if problem.field is None:
-        return _context(address, problem=problem.message, first_url=address.url())
+        return _context(tenant, address, problem=problem.message, first_url=address.url())
     if problem.field == "q":
-        return _context(address, problem=problem.message)
-    context = _context(address, _blank(problem.message, "", (address.url(), "Search without this filter")))
-    context["filter_form"] = _filter_form(address, params, problem)
+        return _context(tenant, address, problem=problem.message)
+    context = _context(tenant, address, _blank(problem.message, "", (address.url(), "Search without this filter")))
+    context["filter_form"] = _filter_form(tenant, address, params, problem)
     return context
 
 
-def busy_page(address: SearchAddress, message: str, *, here: str) -> dict[str, Any]:
+def busy_page(tenant: TenantContext, address: SearchAddress, message: str, *, here: str) -> dict[str, Any]:
     """Return the page of a search that has to wait: others of the desk are under way. `here` is its address."""
     text = f"{message} What you typed is still in the box."
     blank = _blank("Too many searches at once", text, (here, "Try again"), icon="warning")
-    return _context(address, blank, is_busy=True)
+    return _context(tenant, address, blank, is_busy=True)
 
 
 def tidied(params: Mapping[str, str]) -> str | None:
     """Return the address that the form of filters means, None where the parameters are not the form's. Raises
     Invalid."""
-    meant = queue_presenters.with_days(params)
+    meant = queue_presenters.as_meant(params)
     return None if meant is None else SearchAddress.of(meant).url()
 
 
-def with_its_tabs(address: SearchAddress) -> str | None:
+def with_its_tabs(tenant: TenantContext, address: SearchAddress) -> str | None:
     """Return the address with the tabs that the filters in its text ask for, None where they do not contradict them."""
     try:
-        query, _ = search_query.parse(address.text)
+        query, _ = search_query.parse(address.text, defined=definitions.of(tenant))
     except OnlyFilters as problem:
         query = problem.query
     except Invalid:  # which the search itself explains
@@ -176,15 +190,18 @@ def hit_text(hit: Hit) -> dict[str, Any]:
     return {"title": _marked(hit.title), "snippet": _marked(hit.snippet), "where": _WHERE[hit.where]}
 
 
-def _context(address: SearchAddress, blank: dict[str, Any] | None = None, **results: Any) -> dict[str, Any]:
+def _context(
+    tenant: TenantContext, address: SearchAddress, blank: dict[str, Any] | None = None, **results: Any
+) -> dict[str, Any]:
     return {
         "search": {"text": address.text, "is_waiting": False},
         "status_tabs": queue_presenters.status_tabs(address),
         "who_tabs": queue_presenters.who_tabs(address),
-        "chips": chips(address),
+        "chips": chips(tenant, address),
         "chips_note": queue_presenters.note(address.only),
         "without_url": address.url(**dict.fromkeys(address.only.params, "")),
-        "filter_form": _filter_form(address),
+        "filter_form": _filter_form(tenant, address),
+        "own_operators": _own_operators(definitions.of(tenant)),
         "results": {
             # The box in the header sends these along.
             "kept": [(name, value) for name, value in address.params.items() if value and name != "q"],
@@ -205,10 +222,20 @@ def _context(address: SearchAddress, blank: dict[str, Any] | None = None, **resu
     }
 
 
+def _own_operators(defined: Definitions) -> list[dict[str, Any]]:
+    """Return what the help of the search says of the desk's kinds and custom fields."""
+    named = [("kind", operator_word(one.name), "", False) for one in defined.kinds_in_use[:1]]
+    named += [(one.word, _EXAMPLES[one.type], one.name, one.type.has_order) for one in defined.in_use]
+    return [{"word": w, "example": e, "name": name, "has_range": r} for w, e, name, r in named]
+
+
 def _filter_form(
-    address: SearchAddress, typed: Mapping[str, str] | None = None, problem: Invalid | None = None
+    tenant: TenantContext,
+    address: SearchAddress,
+    typed: Mapping[str, str] | None = None,
+    problem: Invalid | None = None,
 ) -> dict[str, Any]:
-    form = queue_presenters.form(address, typed, problem)
+    form = queue_presenters.form(tenant, address, typed, problem)
     own = [(name, value) for name in ("q", "order") if (value := address.params[name])]
     place = {"url": reverse("tickets:search"), "place": "#results", "home": "results-title"}
     return form | place | {"hidden": [*own, *form["hidden"]]}
@@ -249,7 +276,7 @@ def _summary(found: Found, after: str) -> str:
 # --- nothing ---
 
 
-def _nothing(address: SearchAddress, found: Found, after: str) -> dict[str, Any]:
+def _nothing(tenant: TenantContext, address: SearchAddress, found: Found, after: str) -> dict[str, Any]:
     """Say why there is no hit, and the ways on."""
     if NOTHING_INDEXED in found.explanations:
         text = (
@@ -267,7 +294,7 @@ def _nothing(address: SearchAddress, found: Found, after: str) -> dict[str, Any]
         return _blank(f"No tickets match all of “{text}”.", "Those below have some of the words.")
     if not address.is_narrowed:
         return _blank(f"No tickets match “{text}”.", "Check the spelling, or try fewer or shorter words.")
-    ways = [(chip["url"], f"Remove “{chip['label']}”") for chip in chips(address)]
+    ways = [(chip["url"], f"Remove “{chip['label']}”") for chip in chips(tenant, address)]
     if address.status != "any":
         ways.append((address.url(status=""), "Search in any status"))
     if address.who:
@@ -283,6 +310,7 @@ def _listing(query: SearchQuery, address: SearchAddress) -> str | None:
         "resolver": _WHO.get(query.assignee, query.assignee),
         "created": f"{query.after or ''}..{last}" if query.after or last else "",
         **query.choices,
+        **{one.field_id: str(one) for one in query.custom},
     }
     here = {name: value for name, value in address.params.items() if value and name not in ("q", "order")}
     both = [name for name, value in asked.items() if value not in ("", "any") and here.get(name, value) != value]

@@ -160,6 +160,7 @@ _B: Final = 0.75
 _FIELDS: Final = {
     Where.TITLE: (6.0, 12),
     Where.TAGS: (3.0, 2),
+    Where.CUSTOM: (3.0, 2),
     Where.REQUESTER: (3.0, 2),
     Where.DESCRIPTION: (2.0, 60),
     Where.COMMENT: (1.0, 100),

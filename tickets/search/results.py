@@ -17,6 +17,7 @@ class Where(StrEnum):
     COMMENT = "comment"
     NOTE = "note"
     TAGS = "tags"
+    CUSTOM = "custom"
     REQUESTER = "requester"
 
 

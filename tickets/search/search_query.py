@@ -19,11 +19,13 @@ from typing import Any, Final
 
 from portal.errors import Invalid
 from portal.plain_text import without_controls
+from tickets.custom_fields.definitions import NOTHING_DEFINED, Definitions, operator_word
 from tickets.desk import filters
 from tickets.desk.filters import EVERYTHING, TicketFilter
 from tickets.search import tokenizer
-from tickets.ticket import fields
-from tickets.ticket.fields import ChoiceField, Status
+from tickets.ticket import fields, texts
+from tickets.ticket.custom_values import CustomFilter
+from tickets.ticket.fields import KIND, ChoiceField, Status
 
 ME: Final = "me"
 NOBODY: Final = "nobody"
@@ -59,6 +61,7 @@ class SearchQuery:
     tags: tuple[str, ...] = ()
     requester: str = ""
     choices: Mapping[str, str] = field(default_factory=dict)
+    custom: tuple[CustomFilter, ...] = ()
     before: date | None = None
     after: date | None = None
 
@@ -91,7 +94,7 @@ _LOGIC: Final = {
     "NOT": "NOT is not understood: a minus right in front of a word leaves out tickets that have it.",
 }
 _TOKEN: Final = re.compile(
-    rf'(?P<minus>[{_MINUSES}](?=[\w"]))?(?:(?P<name>[A-Za-z]+):)?(?:"(?P<quoted>[^"]*)"|(?P<plain>[^\s"]*))'
+    rf'(?P<minus>[{_MINUSES}](?=[\w"]))?(?:(?P<name>[^\W\d_][\w-]*):)?(?:"(?P<quoted>[^"]*)"|(?P<plain>[^\s"]*))'
 )
 _DAY: Final = re.compile(r"([0-9]{4})(?:-([0-9]{1,2}))?(?:-([0-9]{1,2}))?\Z", re.ASCII)
 
@@ -104,15 +107,24 @@ class OnlyFilters(Invalid):
         self.query = query
 
 
-def parse(text: str, *, is_typing: bool = False) -> tuple[SearchQuery, tuple[str, ...]]:
+def parse(
+    text: str, *, is_typing: bool = False, defined: Definitions = NOTHING_DEFINED
+) -> tuple[SearchQuery, tuple[str, ...]]:
     """Return the query, and a sentence for each thing in it that was ignored.
 
-    `is_typing` takes the last word for a beginning even where it is a word by itself. Raises Invalid, with the field
-    "q", where nothing is left that can be searched for.
+    The names of the custom fields and of the kinds that are `defined` are understood too. `is_typing` takes the last
+    word for a beginning even where it is a word by itself. Raises Invalid, with the field "q", where nothing is left
+    that can be searched for.
     """
-    parser = _Parser(text, is_typing)
+    parser = _Parser(text, is_typing, defined)
     query, explanations = parser.query(), list(dict.fromkeys(parser.explanations))
-    if query.tags or query.requester or query.number or any(map(_is_indexed, query.phrases)):
+    if (
+        query.tags
+        or query.requester
+        or any(one.is_one_value for one in query.custom)
+        or query.number
+        or any(map(_is_indexed, query.phrases))
+    ):
         return query, tuple(explanations)
     if parser.function_words or query.phrases:
         problem = "These words are in nearly every ticket. Add one that says more."
@@ -134,8 +146,9 @@ def _is_indexed(phrase: Phrase) -> bool:
 class _Parser:
     """Read a text token by token, and hold what was understood so far."""
 
-    def __init__(self, text: str, is_typing: bool) -> None:
+    def __init__(self, text: str, is_typing: bool, defined: Definitions) -> None:
         self._text, self._is_typing = text, is_typing
+        self._known = {**_own_operators(defined), **_OPERATORS}
         self._phrases: list[Phrase] = []
         self._without: list[Phrase] = []
         self._asking: list[Phrase] = []
@@ -148,7 +161,7 @@ class _Parser:
 
     def query(self) -> SearchQuery:
         """Read all of the text."""
-        plain = fields.block(self._text[:TEXT_LIMIT]).translate(_QUOTES).replace(fields.REPLACEMENT, " ")
+        plain = texts.block(self._text[:TEXT_LIMIT]).translate(_QUOTES).replace(texts.REPLACEMENT, " ")
         if len(self._text) > TEXT_LIMIT:
             self.explanations.append(f"Only the first {TEXT_LIMIT:,} characters were searched for.")
         if plain.count('"') % 2:
@@ -174,14 +187,14 @@ class _Parser:
     def _read(self, match: re.Match[str], *, is_last: bool) -> None:
         quoted, name = match["quoted"], (match["name"] or "").lower()
         value = match["plain"] if quoted is None else quoted
-        if name in _OPERATORS:
+        if name in self._known:
             self._operate(name, value.strip(), match)
             return
         if value in _LOGIC and match[0] == value:
             self.explanations.append(_LOGIC[value])
             return
         written = f"{match['name']}:{value}" if name else value
-        if name and value[:1].isalpha():
+        if name and value[:1].isalpha() and name.isascii() and name.isalpha():
             self._unknown.append(f"{match['name']}:")
         if written.startswith("#") and (number := _NUMBER.match(written)) and not match["minus"]:
             self._number, is_last = self._number or int(number[1]), False
@@ -204,7 +217,7 @@ class _Parser:
                 self._phrases.append(phrase)
 
     def _operate(self, name: str, value: str, match: re.Match[str]) -> None:
-        what, read = _OPERATORS[name]
+        what, read = self._known[name]
         if match["minus"]:
             self.explanations.append(f"“{_shown(match[0])}” was ignored: only words can be left out.")
             return
@@ -217,6 +230,8 @@ class _Parser:
             return
         if name == "tag":
             self.asked["tags"] = (*self.asked.get("tags", ()), found)
+        elif isinstance(found, CustomFilter):
+            self.asked["custom"] = (*self.asked.get("custom", ()), found)
         elif name == "status":
             self.asked["statuses"] = tuple(dict.fromkeys((*self.asked.get("statuses", ()), *found)))
         else:
@@ -226,7 +241,7 @@ class _Parser:
                     f"“{_shown(former)}” was ignored: of several {name}: only the last one counts."
                 )
             self._operators[name] = match[0]
-            if name in fields.FILTERS:
+            if name in fields.FILTERS or name == KIND.name:
                 self.asked["choices"] = {**self.asked.get("choices", {}), name: found}
             else:
                 self.asked["requester" if name == "from" else name] = found
@@ -239,7 +254,7 @@ class _Parser:
             words = _listed(phrase.text for phrase in self._asking)
             say(f"Left out, as words of a question: {words}. In quotation marks they are searched for.")
         if self._unknown:
-            known = ", ".join(f"{name}:" for name in _OPERATORS)
+            known = ", ".join(f"{name}:" for name in self._known)
             unknown = _listed(self._unknown)
             say(f"There is no filter {unknown}, so this was taken for a word. Filters are {known}.")
         if self._number and len(self._phrases) > 1:
@@ -294,7 +309,7 @@ def _assignee(value: str) -> str | None:
 
 
 def _name(value: str) -> str | None:
-    folded = fields.line(value).casefold()
+    folded = texts.line(value).casefold()
     return folded if tokenizer.words(folded) else None
 
 
@@ -312,10 +327,21 @@ _OPERATORS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     **{name: (choice.about, partial(_word, choice)) for name, choice in fields.FILTERS.items()},
     "assignee": ("me, nobody, a name or a mail address", _assignee),
     "from": ("me, a name or a mail address", _name),
-    "tag": ("a tag", lambda value: fields.word(value) or None),
+    "tag": ("a tag", lambda value: texts.word(value) or None),
     "before": ("a day as 2026-11-20", _day),
     "after": ("a day as 2026-11-20", _day),
 }
+
+
+def _own_operators(defined: Definitions) -> dict[str, tuple[str, Callable[[str], Any]]]:
+    """Return the operators of what a desk has defined: its kinds, and each custom field by its name."""
+    own: dict[str, tuple[str, Callable[[str], Any]]] = {}
+    for one in defined.fields:
+        own.setdefault(one.word, (f"a value of “{one.name}”", partial(CustomFilter.parse, one.id)))
+    if defined.kinds:
+        kinds = {operator_word(one.name): one.id for one in defined.kinds}
+        own[KIND.name] = (f"one of {', '.join(kinds)}", lambda value: kinds.get(operator_word(value)))
+    return own
 
 
 def _shown(text: str) -> str:

@@ -21,7 +21,7 @@ _MARKUP: Final = re.compile(
 _IN_MARKDOWN: Final = (Where.DESCRIPTION, Where.COMMENT, Where.NOTE)
 _AROUND: Final = 400  # characters of a snippet's surroundings that are looked at for markup that reaches into it
 # Where a snippet is taken from, if several texts have as many of the words.
-_ORDER: Final = (Where.DESCRIPTION, Where.COMMENT, Where.NOTE, Where.TAGS, Where.REQUESTER)
+_ORDER: Final = (Where.DESCRIPTION, Where.COMMENT, Where.NOTE, Where.TAGS, Where.CUSTOM, Where.REQUESTER)
 
 
 def title(match: TicketMatch) -> tuple[Piece, ...]:

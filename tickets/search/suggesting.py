@@ -15,7 +15,7 @@ from portal.schema import keys
 from tenants.membership.stored import MemberItem
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
-from tickets.search import search_query, ticket_search, ticket_texts, tokenizer
+from tickets.search import ticket_search, ticket_texts, tokenizer
 from tickets.search.index.fragments import tag_term
 from tickets.search.index.postings import Places
 from tickets.search.index_lookup import WORDS_LIMIT, AskedTerm, IndexLookup
@@ -23,9 +23,9 @@ from tickets.search.ranking import number_of
 from tickets.search.results import Suggestions
 from tickets.search.search_query import Filters, SearchQuery
 from tickets.search.text_match import TextMatcher, WordMatcher
-from tickets.search.ticket_search import Search, named_match
+from tickets.search.ticket_search import Search, named_match, parsed
 from tickets.search.ticket_texts import TicketText
-from tickets.ticket import fields
+from tickets.ticket import texts
 
 BLOCKS_LIMIT: Final = 48  # that the suggestions for one text read
 TICKETS: Final = 8
@@ -48,12 +48,12 @@ def suggest(tenant: TenantContext, text: str) -> Suggestions:
     """
     typed = text.strip()
     try:
-        query, _ = search_query.parse(text, is_typing=True)
+        query, _ = parsed(tenant, text, is_typing=True)
     except Invalid:
         return Suggestions((), (), ())
     if len(typed) < LEAST and not tokenizer.is_unspaced(typed) and not query.number:
         return Suggestions((), (), ())
-    tag = AskedTerm(WordMatcher((tag_term(fields.word(typed)),), is_beginning=True), _NO_PART)
+    tag = AskedTerm(WordMatcher((tag_term(texts.word(typed)),), is_beginning=True), _NO_PART)
     search = Search(tenant, query, Filters(), limit=BLOCKS_LIMIT, also=(tag,), places=_PLACES)
     people: list[MemberItem] = []
     proposed = search.propose(beside=lambda: people.extend(_people(tenant, typed)))
@@ -77,7 +77,7 @@ def meant(tenant: TenantContext, text: str, within: Filters | None = None) -> st
     Words that stand in internal notes alone are offered to nobody, and a first letter that is missing is not found. Two
     round trips, and those of one search more where a near word is known. Raises Throttled, Unavailable.
     """
-    query, _ = search_query.parse(text)
+    query, _ = parsed(tenant, text)
     sought = {w.folded[0] for phrase in query.phrases for w in tokenizer.words(phrase.text)}
     words = sorted((w for w in sought if len(w) >= MISSPELT_LEAST and w.isalpha()), key=len, reverse=True)[:WORDS_LIMIT]
     near = {w: WordMatcher((w[0], w[1] + w[0], w[1:3]), is_beginning=True) for w in words}

@@ -16,6 +16,7 @@ from tickets.search.results import Where
 from tickets.search.search_query import Phrase, SearchQuery
 from tickets.search.ticket_texts import TicketText
 from tickets.search.tokenizer import Spelling
+from tickets.ticket import custom_values
 
 # How much a word counts that is as it was typed, another form of it, or only begins so.
 EXACT: Final = 1.0
@@ -290,4 +291,7 @@ def _fields(text: TicketText) -> Iterator[tuple[Where, str]]:
         yield Where.NOTE if entry.kind == NOTE else Where.COMMENT, entry.body
     for tag in text.summary.tags:
         yield Where.TAGS, tag
+    for field_id, value in text.summary.custom.items():
+        if custom_values.has_words(field_id):
+            yield Where.CUSTOM, value
     yield Where.REQUESTER, text.summary.requester_name or ""

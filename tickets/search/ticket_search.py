@@ -25,6 +25,7 @@ from portal.dynamo.client import fan_out
 from tenants.membership import members
 from tenants.membership.members import Member
 from tenants.tenancy.context import TenantContext
+from tickets.custom_fields import definitions
 from tickets.desk import lists
 from tickets.requesters import requesters
 from tickets.search import index_lookup, ranking, search_query, snippets, ticket_texts, tokenizer
@@ -62,6 +63,7 @@ class Conditions:
             and self._is_requested(row)
             and all(tag in row.tags for tag in query.tags)
             and all(getattr(row, name) == word for name, word in query.choices.items())
+            and all(one.takes(row.custom) for one in query.custom)
             and (query.before is None or opened < query.before)
             and (query.after is None or opened >= query.after)
             and self.within.only.matches(row)
@@ -70,7 +72,14 @@ class Conditions:
     def are_known(self, *, by_list: bool) -> bool:
         """Tell whether the index and, `by_list`, what `listing` read leave nothing to ask of each ticket."""
         query, only = self.query, self.within.only.without("tag")
-        if query.choices or query.before or query.after or only or (query.requester and self.requesters is None):
+        if (
+            query.choices
+            or query.custom
+            or query.before
+            or query.after
+            or only
+            or (query.requester and self.requesters is None)
+        ):
             return False
         if self.statuses is None and self.resolvers is None:
             return True
@@ -171,6 +180,12 @@ OLDER: Final = "an older one, which was not read."
 _LISTED: Final = 5  # tickets in a sentence
 
 
+def parsed(tenant: TenantContext, text: str, *, is_typing: bool = False) -> tuple[SearchQuery, tuple[str, ...]]:
+    """Return the query of a text, as `search_query.parse` does. Only an operator needs the desk's definitions."""
+    defined = definitions.of(tenant) if ":" in text else definitions.NOTHING_DEFINED
+    return search_query.parse(text, is_typing=is_typing, defined=defined)
+
+
 def find(
     tenant: TenantContext, text: str, *, newest_first: bool = False, further: str = "", within: Filters | None = None
 ) -> Found:
@@ -179,7 +194,7 @@ def find(
     `newest_first` asks for those with the highest numbers instead, as a query without words always does.
     Raises Invalid for a query with nothing to search for and for a bad cursor; Throttled, Unavailable.
     """
-    query, explanations = search_query.parse(text)
+    query, explanations = parsed(tenant, text)
     search = Search(tenant, query, within or Filters())
     binding = ("search", text, newest_first, repr(within))
     start, left = paging.load(further, tenant_id=tenant.tenant_id, query=binding) if further else (0, ())

@@ -42,15 +42,17 @@ def search(request: TenantRequest) -> HttpResponse:
             return redirect(meant)
         address = SearchAddress.of(params)
         if not address.text:
-            return render(request, "search/results.html", presenters.waiting_page(address))
-        if meant := presenters.with_its_tabs(address):
+            return render(request, "search/results.html", presenters.waiting_page(request.tenant, address))
+        if meant := presenters.with_its_tabs(request.tenant, address):
             return redirect(meant)
         with place_for_a_search(request.tenant):
             context = _results(request.tenant, address, params.get("after", ""))
     except Invalid as error:
-        return render(request, "search/results.html", presenters.refused_page(params, error), status=400)
+        return render(
+            request, "search/results.html", presenters.refused_page(request.tenant, params, error), status=400
+        )
     except TooHeavy as error:
-        context = presenters.busy_page(address, error.message, here=request.get_full_path())
+        context = presenters.busy_page(request.tenant, address, error.message, here=request.get_full_path())
         response = render(request, "search/results.html", context, status=429)
         response["Retry-After"], response["Cache-Control"] = str(error.retry_after), "no-store"
         return response

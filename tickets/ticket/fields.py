@@ -11,8 +11,7 @@ A field's attribute in SummaryItem has the field's name; only the description is
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -21,36 +20,7 @@ from django.utils.translation import gettext as _
 
 from portal import plain_text
 from portal.errors import Invalid
-
-# --- the one form in which tickets store and compare what people and programs send ---
-
-# What cannot be stored becomes this, which can be seen. Lines and words lose what is invisible, such as marks that turn
-# the reading direction around; texts of several lines keep it.
-REPLACEMENT: Final = "\ufffd"
-
-# Control characters but tab and line feed, and halves of surrogate pairs, which no UTF-8 holds.
-_UNSTORABLE: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-_LINE_ENDS: Final = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
-
-
-def block(text: str) -> str:
-    """Return a text of several lines, as comments and descriptions are: LF ends its lines, no white space around it."""
-    return _UNSTORABLE.sub(REPLACEMENT, _LINE_ENDS.sub("\n", text)).strip()
-
-
-def line(text: str) -> str:
-    """Return a text of one line, as titles and names are: composed characters, single spaces, nothing invisible."""
-    return " ".join(unicodedata.normalize("NFC", plain_text.visible(block(text))).split())
-
-
-def word(text: str) -> str:
-    """Return a word that is compared, as tags are: lower case, compatible characters made one, nothing invisible in it.
-
-    White space inside becomes a hyphen.
-    """
-    plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", block(text)).casefold())
-    return "-".join(plain_text.visible(plain).split())
-
+from tickets.ticket import custom_values, texts
 
 # --- values ---
 
@@ -64,6 +34,7 @@ TAGS_LIMIT = 12
 NUMBER_GAP = 1000
 
 Values = Mapping[str, Any]  # of a ticket, by the names of its fields
+FieldChange = tuple[str, str, str]  # a field, its text before and its text after
 
 _TAG = re.compile(r"[^\s,#|<>]+\Z")
 
@@ -130,7 +101,7 @@ class Rating(ChoiceValue):
 
 def title(text: str) -> str:
     """Return a title as it is stored: one line. Raises Invalid where it shows nothing or is too long."""
-    stored = line(text)
+    stored = texts.line(text)
     if not plain_text.has_visible_text(stored):
         raise Invalid(_("A ticket needs a title."), field="title")
     return _within(stored, TITLE_LIMIT, "title")
@@ -138,12 +109,12 @@ def title(text: str) -> str:
 
 def description(text: str) -> str:
     """Return a description as it is stored, perhaps empty. Raises Invalid where it is too long."""
-    return _within(block(text), DESCRIPTION_LIMIT, "description")
+    return _within(texts.block(text), DESCRIPTION_LIMIT, "description")
 
 
 def comment(text: str) -> str:
     """Return a comment as it is stored. Raises Invalid where it shows nothing or is too long."""
-    stored = block(text)
+    stored = texts.block(text)
     if not plain_text.has_visible_text(stored):
         raise Invalid(_("Write something first."), field="body")
     return _within(stored, COMMENT_LIMIT, "body")
@@ -164,14 +135,14 @@ def tag_list(text: str) -> list[str]:
     """
     tags: list[str] = []
     for typed in text.split(","):
-        tag = word(typed)
+        tag = texts.word(typed)
         if not tag and typed.strip():
             raise Invalid("A tag needs characters that can be seen.", field="tags")
         if not tag or tag in tags:
             continue
         if len(tag) > TAG_LIMIT:
             raise Invalid(f"The tag “{tag[:20]}…” has {len(tag)} characters; {TAG_LIMIT} are allowed.", field="tags")
-        if REPLACEMENT in tag:
+        if texts.REPLACEMENT in tag:
             raise Invalid(f"The tag “{tag}” contains a character that cannot be stored, shown as �.", field="tags")
         if not _TAG.match(tag):
             raise Invalid(f"The tag “{tag}” contains one of # | < >, which tags cannot have.", field="tags")
@@ -227,6 +198,26 @@ class TicketField:
     def shown(self, value: Any) -> str:
         """Return a value as pages show it."""
         return self.text(value)
+
+    def changes(self, stored: Any, wanted: Any) -> Iterator[FieldChange]:
+        """Yield what the history tells of a change from a stored value to a wanted one, be they the same or not."""
+        yield self.name, self.text(stored), self.text(wanted)
+
+    def changed(self, stored: Any, wanted: Any, names: Collection[str]) -> Any:
+        """Return what the summary stores after those of `changes` that have these names."""
+        return self.stored(wanted)
+
+    def before(self, value: Any, change: str, text: str) -> Any:
+        """Return the stored value before a change of this name, whose text before the history has."""
+        return self.from_text(text)
+
+    def wish(self, wished: Any, change: str, text: str) -> Any:
+        """Return the wish to take back a change of this name, with what is `wished` already of this field."""
+        return self.from_text(text)
+
+    def dumped(self, value: Any) -> Any:
+        """Return a wished value as JSON has it."""
+        return self.stored(value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -319,7 +310,59 @@ class PersonField(TicketField):
         return value or "Unassigned"
 
 
+@dataclass(frozen=True, kw_only=True)
+class KindField(TicketField):
+    """One of the kinds of tickets that the desk has defined, by its id; "" for none."""
+
+    def clean(self, value: Any) -> str:
+        if value and not (isinstance(value, str) and custom_values.KIND_ID.match(value)):
+            raise Invalid("There is no such kind.", field=self.name)
+        return value or ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CustomFields(TicketField):
+    """The values of the desk's own fields, by their ids. The history tells of each one as of a field `custom.<id>`.
+
+    A wish names those that are to change, "" for one that is to be empty; the others stay.
+    """
+
+    told_as: str = "map of texts"
+
+    def clean(self, value: Any) -> dict[str, str]:
+        return custom_values.cleaned(value)
+
+    def stored(self, value: Any) -> dict[str, str] | None:
+        return {field_id: text for field_id, text in value.items() if text} or None
+
+    def text(self, value: Any) -> str:
+        return "; ".join(f"{field_id}: {text}" for field_id, text in sorted(value.items()))
+
+    def changes(self, stored: Any, wanted: Any) -> Iterator[FieldChange]:
+        for name, text in self.by_change(wanted).items():
+            yield name, stored.get(name.removeprefix(CUSTOM_PREFIX), ""), text
+
+    def by_change(self, values: Any) -> dict[str, str]:
+        """Return values by the names that the history has for changes of them."""
+        return {f"{CUSTOM_PREFIX}{field_id}": values[field_id] for field_id in sorted(values)}
+
+    def changed(self, stored: Any, wanted: Any, names: Collection[str]) -> dict[str, str] | None:
+        chosen = {one: text for one, text in wanted.items() if f"{CUSTOM_PREFIX}{one}" in names}
+        return self.stored({**stored, **chosen})
+
+    def before(self, value: Any, change: str, text: str) -> dict[str, str]:
+        return self.stored({**value, change.removeprefix(CUSTOM_PREFIX): text}) or {}
+
+    def wish(self, wished: Any, change: str, text: str) -> dict[str, str]:
+        return {**(wished or {}), change.removeprefix(CUSTOM_PREFIX): text}
+
+    def dumped(self, value: Any) -> dict[str, str]:
+        return dict(value)
+
+
 # --- the fields ---
+
+CUSTOM_PREFIX: Final = "custom."  # begins the name of a change of one custom field
 
 TITLE: Final = TextField(
     name="title",
@@ -384,9 +427,25 @@ ASSIGNEE: Final = PersonField(
     kept_as="former_resolver",
     told_as="person or null",
 )
+KIND: Final = KindField(
+    name="kind",
+    label="Kind",
+    about="the id of one of the desk's kinds of tickets, or null",
+    example="kind_1",
+    told_as="text or null",
+)
+CUSTOM: Final = CustomFields(
+    name="custom",
+    label="Custom fields",
+    about="the values of the desk's own fields, by their ids",
+    initial={},
+    example={"text_1": "A-1042", "number_2": "12.5"},
+)
 
 # In the order of documents, of pages that compare two versions, and of columns.
-FIELDS: Final[tuple[TicketField, ...]] = (TITLE, DESCRIPTION, STATUS, PRIORITY, CHANNEL, RATING, TAGS, ASSIGNEE)
+FIELDS: Final[tuple[TicketField, ...]] = (
+    TITLE, DESCRIPTION, KIND, STATUS, PRIORITY, CHANNEL, RATING, TAGS, CUSTOM, ASSIGNEE,
+)  # fmt: skip
 BY_NAME: Final = {field.name: field for field in FIELDS}
 # No field of a form: a person outside the desk, for whom the ticket is. The history tells of a change as of a field.
 REQUESTER: Final = "requester"
@@ -397,9 +456,12 @@ MERGED: Final = "merged"
 SPAM: Final = "spam"
 LABELS: Final = {field.name: field.label for field in FIELDS}
 CHOICES: Final = tuple(field for field in FIELDS if isinstance(field, ChoiceField))
-OPTIONAL: Final = frozenset(field.name for field in CHOICES if field.is_optional)
+OPTIONAL: Final = frozenset({KIND.name, *(field.name for field in CHOICES if field.is_optional)})
 # The initial values of fields that came later: what was made before has none of them.
-LATER: Final = {field.name: field.initial for field in CHOICES if field.is_optional or field.is_later}
+LATER: Final = {
+    **{field.name: field.initial for field in CHOICES if field.is_optional or field.is_later},
+    KIND.name: KIND.initial,
+}
 # The choices that people change.
 CHANGED: Final = tuple(field for field in CHOICES if not field.is_fixed)
 # The choices that are asked of rows. Lists of a status are served by a key.
@@ -409,6 +471,11 @@ EDITED: Final = tuple(field for field in FIELDS if field not in (STATUS, ASSIGNE
 # Those of them that are attributes of the summary.
 SUMMARISED: Final = tuple(field for field in EDITED if field is not DESCRIPTION)
 FIXED: Final = tuple(field for field in FIELDS if field.is_fixed)
+
+
+def of_change(name: str) -> TicketField | None:
+    """Return the field that a change in the history tells of, None for what is no field, such as the requester."""
+    return CUSTOM if name.startswith(CUSTOM_PREFIX) else BY_NAME.get(name)
 
 
 def known(names: Iterable[str]) -> None:

@@ -10,8 +10,9 @@ from portal.schema import keys as all_keys
 from portal.schema import row_forms
 from portal.schema.holdings import FilePlace, Holding, Raw, Reader, Stage, StoredItem, TenantArrival, declare_holding
 from portal.schema.row_forms import Check, RowForm
+from tickets.ticket import custom_values
 from tickets.ticket import stored as ticket_keys
-from tickets.ticket.fields import CHOICES, NUMBER_GAP, TAGS
+from tickets.ticket.fields import CHOICES, CUSTOM, KIND, NUMBER_GAP, TAGS
 from tickets.ticket.stored import (
     ACTIVITY_PREFIX,
     BOUNCED,
@@ -171,6 +172,8 @@ def _forms() -> tuple[RowForm, ...]:
     summary: dict[str, Check] = {
         **{choice.name: row_forms.one_of(*(value for value, _ in choice.choices)) for choice in CHOICES},
         TAGS.name: row_forms.texts,
+        KIND.name: lambda value: not value or custom_values.KIND_ID.match(value),
+        CUSTOM.name: lambda values: all(custom_values.is_field_id(one) and text["S"] for one, text in values.items()),
         "erased_versions": _numbers_in,
         "days": _days,
         **dict.fromkeys(("followers", "muted_by"), row_forms.ids),

@@ -10,7 +10,15 @@ import hashlib
 import re
 from typing import Any, Final
 
-from pynamodb.attributes import ListAttribute, MapAttribute, NumberAttribute, UnicodeAttribute, UnicodeSetAttribute
+from pynamodb.attributes import (
+    Attribute,
+    ListAttribute,
+    MapAttribute,
+    NumberAttribute,
+    UnicodeAttribute,
+    UnicodeSetAttribute,
+)
+from pynamodb.constants import MAP
 from pynamodb.expressions.condition import size
 
 from portal.dynamo.models import Item, KeepsUnknown, Kinds
@@ -242,12 +250,30 @@ def day_count(kind: str, at: str) -> str:
     return at[:10] + kind
 
 
+class TextsAttribute(Attribute[dict[str, str]]):
+    """A map of texts, which is read as a plain one, empty where there is none: PynamoDB's own makes an instance of a
+    class for each row of a list."""
+
+    attr_type = MAP
+
+    def serialize(self, value: Any) -> Any:
+        return {name: {"S": text} for name, text in value.items()}
+
+    def deserialize(self, value: Any) -> dict[str, str]:
+        return {name: text["S"] for name, text in value.items()}
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        found = super().__get__(instance, owner)
+        return {} if found is None else found
+
+
 class SummaryItem(Item):
     """The vertical partition of a ticket that lists and aggregates read: small, and the only item in the indexes.
 
     It duplicates nothing: the long text is DetailItem's, and what was said is ActivityItem's.
     `resolver` is a user id, "" for nobody. `requester` is one too, or the id of a person outside the desk: then
     `tenant_requester` is the ticket's place among those of this person.
+    `custom` has the values of the desk's own fields, by their ids; see custom_values.py.
     `version` grows with every change of a field and not with comments. It grows with the erasure of a person, too:
     `erased_versions` are those that erasures made, of which no entry tells.
     `comment_count`, `commented_at` and `updated_at` tell of comments and not of internal notes: viewers see them too.
@@ -281,6 +307,8 @@ class SummaryItem(Item):
     priority = UnicodeAttribute()
     channel = UnicodeAttribute(default=Channel.HAND.value)
     rating = UnicodeAttribute(default="")
+    kind = UnicodeAttribute(default="")
+    custom = TextsAttribute(null=True)
     tags: ListAttribute[Any] = ListAttribute(default=list)
     resolver = UnicodeAttribute(default="")
     resolver_name = UnicodeAttribute(default="")

@@ -12,7 +12,18 @@ from typing import Any, Final
 
 from delivery.outbox.event_types import Event, EventField, EventType, declare_event
 from tenants.tenancy.context import TenantContext
-from tickets.ticket.fields import ASSIGNEE, BY_NAME, DESCRIPTION, EDITED, FIELDS, OPTIONAL, RATING, STATUS, Values
+from tickets.ticket.fields import (
+    ASSIGNEE,
+    BY_NAME,
+    CUSTOM_PREFIX,
+    DESCRIPTION,
+    EDITED,
+    FIELDS,
+    OPTIONAL,
+    RATING,
+    STATUS,
+    Values,
+)
 from tickets.ticket.stored import ActivityItem, entry_id
 
 Json = dict[str, Any]
@@ -54,7 +65,8 @@ CHANGED: Final = declare_event(
                 "changes",
                 "list of changes",
                 "each with `field`, `before` and `after`; `before` of a description is null. `merged_into` and "
-                "`merged` are numbers of tickets as texts, `spam` is yes or empty",
+                "`merged` are numbers of tickets as texts, `spam` is yes or empty; of a custom field `field` is "
+                "`custom.` and its id",
                 [{"field": "priority", "before": "normal", "after": "urgent"}],
             ),
             _BY,
@@ -240,7 +252,8 @@ def _change(name: str, before: str, after: str, description: str | None) -> Json
     if name == DESCRIPTION.name:
         return {"field": name, "before": None, "after": description}
     values = [BY_NAME[name].from_text(text) if name in BY_NAME else text for text in (before, after)]
-    was, now = [value or None for value in values] if name in OPTIONAL else values
+    can_be_null = name in OPTIONAL or name.startswith(CUSTOM_PREFIX)
+    was, now = [value or None for value in values] if can_be_null else values
     return {"field": name, "before": was, "after": now}
 
 

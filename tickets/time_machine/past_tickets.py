@@ -18,9 +18,9 @@ from portal.dynamo.store import Item
 from portal.errors import Invalid
 from tenants.tenancy.context import TenantContext
 from tickets.desk import comment_changes, timelines
-from tickets.ticket import fields, stored
+from tickets.ticket import fields, stored, texts
 from tickets.ticket.fields import ASSIGNEE, BY_NAME, FIELDS, REQUESTER, TITLE, Status, TicketField, Values
-from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, CounterItem, SummaryItem
+from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, ChangeMap, CounterItem, SummaryItem
 
 _UNKNOWN: Final = "(not kept)"
 PAGE_SIZE: Final = 25  # numbers of a page: each ticket that has changed since costs a Query
@@ -122,8 +122,8 @@ def taken_back(now: PastTicket, entries: Iterable[ActivityItem]) -> PastTicket:
         comments += entry.kind == "comment"
         changes += bool(entry.changes)
         for change in entry.changes:
-            if change.field in values:
-                values[change.field] = _before(BY_NAME[change.field], change.before, entry)
+            if field := fields.of_change(change.field):
+                values[field.name] = _before(field, values[field.name], change, entry)
             if change.field == ASSIGNEE.name:
                 resolver_name = change.before
             if change.field == REQUESTER:
@@ -138,12 +138,12 @@ def taken_back(now: PastTicket, entries: Iterable[ActivityItem]) -> PastTicket:
     )
 
 
-def _before(field: TicketField, text: str, entry: ActivityItem) -> Any:
-    """Return the value before a change: `text` in the history, or what the entry keeps of it, None for neither."""
+def _before(field: TicketField, value: Any, change: ChangeMap, entry: ActivityItem) -> Any:
+    """Return the value before a change: what the history tells, or what the entry keeps of it, None for neither."""
     if not field.kept_as:
-        return field.from_text(text)
+        return field.before(value, change.field, change.before)
     kept = getattr(entry, field.kept_as)
-    return kept if kept is not None else None if text else ""
+    return kept if kept is not None else None if change.before else ""
 
 
 # --- many tickets ---
@@ -269,7 +269,7 @@ class PastFilter:
         told = cls(**{name: params.get(name, "").strip() for name in NAMES})
         if told.status and told.status not in {status.value for status in Status}:
             raise Invalid("There is no such status.", field="status")
-        return cls(told.status, told.assignee, fields.word(told.tag), told.changed and "yes")
+        return cls(told.status, told.assignee, texts.word(told.tag), told.changed and "yes")
 
     @property
     def params(self) -> dict[str, str]:

@@ -12,9 +12,10 @@ from django.utils.http import urlencode
 from portal import clock
 from portal.plain_text import amount
 from portal.web import moments
+from tickets.custom_fields.definitions import Definitions
 from tickets.desk import ticket_presenters
 from tickets.desk.changing import TicketState
-from tickets.ticket.fields import LABELS, Status
+from tickets.ticket.fields import CUSTOM_PREFIX, Status
 from tickets.ticket.stored import ActivityItem
 from tickets.time_machine import past_tickets, restoring
 from tickets.time_machine.past_tickets import PastFilter, PastPage, ThenAndNow
@@ -45,18 +46,20 @@ def past_url(number: int, at: str) -> str:
     return f"{reverse('tickets:past_ticket', args=[number])}?{urlencode({'at': at})}"
 
 
-def differences(found: ThenAndNow) -> list[dict[str, Any]]:
+def differences(found: ThenAndNow, defined: Definitions) -> list[dict[str, Any]]:
     """Return the fields then and now, in their order. A description that was not kept differs."""
     if found.then is None:
         return []
-    then, now = found.then.shown, found.now.shown
-    return [
-        {"name": name, "label": label, "then": then[name], "now": now[name], "differs": name in found.differing}
-        for name, label in LABELS.items()
-    ]
+    shown = [{**one.shown, **defined.texts(one.values)} for one in (found.then, found.now)]
+    rows = []
+    for name, label in defined.labels(*shown):
+        then, now = (one.get(name, "") for one in shown)
+        differs = then != now if name.startswith(CUSTOM_PREFIX) else name in found.differing
+        rows.append({"name": name, "label": label, "then": then, "now": now, "differs": differs})
+    return rows
 
 
-def ticket_page(found: ThenAndNow, at: str) -> dict[str, Any]:
+def ticket_page(found: ThenAndNow, at: str, defined: Definitions) -> dict[str, Any]:
     """Return what the page of one ticket as it was shows."""
     number = found.now.number
     return {
@@ -64,18 +67,18 @@ def ticket_page(found: ThenAndNow, at: str) -> dict[str, Any]:
         "then": found.then,
         "now": found.now,
         "opened": clock.parse(found.now.created_at),
-        "fields": differences(found),
+        "fields": differences(found, defined),
         "differs": bool(found.differing),
-        "activity": [ticket_presenters.timeline_entry(a) for a in found.until],
+        "activity": [ticket_presenters.timeline_entry(a, defined) for a in found.until],
         "later": len(found.since),
-        "moments": _moments(number, [*found.since, *reversed(found.until)]),
+        "moments": _moments(number, [*found.since, *reversed(found.until)], defined),
         "select_value": str(TicketState.of(found.summary)),
         "as_it_was_url": ticket_presenters.ticket_url(number),
         **moments.page(at),
     }
 
 
-def _moments(number: int, entries: Iterable[ActivityItem]) -> list[dict[str, Any]]:
+def _moments(number: int, entries: Iterable[ActivityItem], defined: Definitions) -> list[dict[str, Any]]:
     """Return the latest changes, each with the address of the ticket as it was just before it."""
     changes = [a for a in entries if a.changes][:MOMENTS_SHOWN]
     return [
@@ -83,7 +86,7 @@ def _moments(number: int, entries: Iterable[ActivityItem]) -> list[dict[str, Any
             "url": past_url(number, clock.stamp(clock.parse(a.at), offset=-1)),
             "at": clock.parse(a.at),
             "by": a.author_name,
-            "labels": ", ".join(LABELS.get(c.field, c.field).lower() for c in a.changes),
+            "labels": ", ".join(defined.label(c.field).lower() for c in a.changes),
         }
         for a in changes
     ]
@@ -133,9 +136,11 @@ def list_url(params: Mapping[str, str]) -> str:
     return f"{reverse('tickets:past')}?{urlencode({'at': params.get('at', ''), **told})}"
 
 
-def confirm_page(chosen: list[ThenAndNow], people: restoring.Recipients, at: str) -> dict[str, Any]:
+def confirm_page(
+    chosen: list[ThenAndNow], people: restoring.Recipients, at: str, defined: Definitions
+) -> dict[str, Any]:
     """Return what the page that asks before a restoration shows: what of each ticket will change, and what cannot."""
-    rows = [_asked(found, people, at) for found in chosen]
+    rows = [_asked(found, people, at, defined) for found in chosen]
     return {
         "total": len(rows),
         "changing": [row for row in rows if row["changes"]],
@@ -145,13 +150,13 @@ def confirm_page(chosen: list[ThenAndNow], people: restoring.Recipients, at: str
     }
 
 
-def _asked(found: ThenAndNow, people: restoring.Recipients, at: str) -> dict[str, Any]:
+def _asked(found: ThenAndNow, people: restoring.Recipients, at: str, defined: Definitions) -> dict[str, Any]:
     row = {"number": found.now.number, "title": found.now.title, "existed": found.then is not None}
     if found.then is None:
         return row | {"changes": [], "lacks": []}
-    _, lacks = restoring.wishes_for(found.then, found.differing, at, people)
+    _, lacks = restoring.wishes_for(found.then, found.now, found.differing, at, people)
     lacking = {lack.field for lack in lacks}
-    fields = {field["name"]: field for field in differences(found) if field["differs"]}
+    fields = {field["name"]: field for field in differences(found, defined) if field["differs"]}
     return row | {
         "changes": [field for name, field in fields.items() if name not in lacking],
         "lacks": [{"lack": lack, "now": fields[lack.field]["now"]} for lack in lacks],

@@ -25,7 +25,7 @@ from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tickets.desk import changing
 from tickets.desk.changing import TicketState, Wishes
-from tickets.ticket.fields import ASSIGNEE, BY_NAME, DESCRIPTION, LABELS
+from tickets.ticket.fields import ASSIGNEE, BY_NAME, CUSTOM, DESCRIPTION, LABELS
 from tickets.time_machine import past_tickets
 from tickets.time_machine.past_tickets import PastTicket, ThenAndNow
 
@@ -119,7 +119,7 @@ def _restore(tenant: TenantContext, state: TicketState, at: str, people: Recipie
         found = past_tickets.read(tenant, number, at)
         if found.then is None:
             return Restored(number, left="not restored: it was opened later")
-        wishes, lacks = wishes_for(found.then, found.differing, at, people)
+        wishes, lacks = wishes_for(found.then, found.now, found.differing, at, people)
         before = int(found.summary.version)
         present = changing.change(tenant, number, wishes, version=state.version, whole=True)
     except NotFound:
@@ -135,7 +135,7 @@ def _restore(tenant: TenantContext, state: TicketState, at: str, people: Recipie
 
 
 def wishes_for(
-    then: PastTicket, differing: Collection[str], at: str, people: Recipients
+    then: PastTicket, now: PastTicket, differing: Collection[str], at: str, people: Recipients
 ) -> tuple[Wishes, tuple[Lack, ...]]:
     """Return the change that restores this, and of the fields that differ those that it has to leave out."""
     lacks = [Lack(DESCRIPTION.name, "only its length was kept")] if then.values[DESCRIPTION.name] is None else []
@@ -143,6 +143,7 @@ def wishes_for(
         lacks.append(unable)
     is_given_back = ASSIGNEE.name in differing and all(lack.field != ASSIGNEE.name for lack in lacks)
     values = {name: value for name, value in then.values.items() if not BY_NAME[name].is_fixed}
+    values[CUSTOM.name] = {**dict.fromkeys(now.values[CUSTOM.name], ""), **values[CUSTOM.name]}  # what came since goes
     if not is_given_back:
         values[ASSIGNEE.name] = None
     wishes = Wishes(**values, restoring=f"restored the ticket as of {clock.parse(at):%-d %B %Y, %H:%M:%S} UTC:")

@@ -14,6 +14,7 @@ from portal.web.access import member
 from portal.web.heavy_work import heavy
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
+from tickets.custom_fields import definitions
 from tickets.desk.changing import TicketState
 from tickets.time_machine import past_tickets, presenters, restoring
 from tickets.time_machine.past_tickets import PastFilter
@@ -45,7 +46,7 @@ def past_ticket(request: TenantRequest, number: int) -> HttpResponse:
     except Invalid as error:
         at, problem = clock.stamp(), error.message
     found = past_tickets.read(request.tenant, number, at)
-    page = {"problem": problem, **presenters.ticket_page(found, at)}
+    page = {"problem": problem, **presenters.ticket_page(found, at, definitions.of(request.tenant))}
     return render(request, "tickets/past/ticket.html", page, status=400 if problem else 200)
 
 
@@ -64,7 +65,7 @@ def restore(request: TenantRequest) -> HttpResponse:
             back = presenters.past_url(chosen[0].number, at)
         if "confirmed" not in request.POST:
             found = restoring.look(tenant, [state.number for state in chosen], at)
-            page = presenters.confirm_page(found, restoring.recipients(tenant), at)
+            page = presenters.confirm_page(found, restoring.recipients(tenant), at, definitions.of(tenant))
             form = {"states": [str(s) for s in chosen], "kept": presenters.kept(request.POST.dict()), "back": back}
             return render(request, "tickets/past/restore.html", page | form)
         done = restoring.restore(tenant, chosen, at, by=actor_of(request))

@@ -19,7 +19,8 @@ from portal.web import moments
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import context, tenant_directory
-from tickets.data import exporting, past_export
+from tickets.custom_fields import definitions
+from tickets.data import exporting, imported_fields, past_export
 from tickets.verification.recount import last_number
 
 BY = Actor(origin="export_tickets")
@@ -46,6 +47,7 @@ class Command(PortalCommand):
         name = f"tickets as of {at}" if at else "tickets"
         entry = AuditEntry(tenant.tenant_id, AuditAction.EXPORT_MADE, BY, "export", "tickets", name)
         then = partial(past_export.as_of, tenant, at=at) if at else lambda one: one
+        names = imported_fields.names_of(definitions.of(tenant))
         written = entries = 0
         not_kept: Counter[str] = Counter()
         with _place(options["output"], self.stdout) as place:
@@ -53,7 +55,13 @@ class Command(PortalCommand):
             with Progress(self, "Exporting", last_number(tenant.repository)) as progress:
                 for one in exporting.all_tickets(tenant, advance=progress.advance, then=then):
                     text = exporting.line(
-                        tenant.slug, one.summary, one.description, one.activity, one.addresses, one.not_kept
+                        tenant.slug,
+                        one.summary,
+                        one.description,
+                        one.activity,
+                        one.addresses,
+                        one.not_kept,
+                        names=names,
                     )
                     place.write(text + "\n")
                     written, entries = written + 1, entries + len(one.activity)

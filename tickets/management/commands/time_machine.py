@@ -13,6 +13,8 @@ from portal.web import moments
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
+from tickets.custom_fields import definitions
+from tickets.custom_fields.definitions import Definitions
 from tickets.desk.changing import TicketState
 from tickets.time_machine import past_tickets, presenters, restoring
 from tickets.time_machine.past_tickets import PastFilter, ThenAndNow
@@ -49,7 +51,7 @@ class Command(PortalCommand):
             raise Invalid(f"Name 1 to {restoring.MOST} tickets; these are {len(numbers)}.")
         found = restoring.look(tenant, numbers, at)
         for one in found:
-            self.stdout.write("\n".join(_lines(one)))
+            self.stdout.write("\n".join(_lines(one, definitions.of(tenant))))
         if options["restore"]:
             self._restore(tenant, found, at)
 
@@ -73,11 +75,11 @@ def _like(tenant: TenantContext, at: str, only: PastFilter) -> list[int]:
     return found
 
 
-def _lines(one: ThenAndNow) -> Iterator[str]:
+def _lines(one: ThenAndNow, defined: Definitions) -> Iterator[str]:
     """Yield a line for the ticket, and one for each field that differs."""
     if one.then is None:
         yield f"#{one.now.number} did not exist."
         return
-    fields = [field for field in presenters.differences(one) if field["differs"]]
+    fields = [field for field in presenters.differences(one, defined) if field["differs"]]
     yield f"#{one.now.number} {'has changed' if fields else 'is as it was'}: {one.then.title}"
     yield from (f"  {field['label']}: {field['then']!r}, now {field['now']!r}" for field in fields)

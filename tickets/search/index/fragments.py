@@ -7,17 +7,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from portal.schema import keys
 from portal.streams.batch import Record
 from tickets.search import tokenizer
 from tickets.search.index import postings
 from tickets.search.index.postings import Places
-from tickets.ticket import stored
+from tickets.ticket import custom_values, stored
 from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, DetailItem, SummaryItem
 
 COMMENT: Final = "comment"
 NOTE: Final = "note"
 _NUMBERS: Final = 1 << 63  # no ticket has a greater one, and none can be planted
-_LABELS: Final = ("tags", "requester", "requester_name")
+_WHOLE_VALUE: Final = 40  # characters of a custom field's value that is a term as it is
+_LABELS: Final = ("tags", "custom", "requester", "requester_name")
 _SEARCHED: Final = ("title", "description", "kind", "body", *_LABELS)
 
 
@@ -34,6 +36,12 @@ class Fragment:
 def tag_term(tag: str) -> str:
     """Return the reserved term of a tag: no word begins so."""
     return f"=tag:{tag}"
+
+
+def custom_term(field_id: str, value: str) -> str:
+    """Return the reserved term of a value of a custom field, of a long one by its digest."""
+    folded = value.casefold()
+    return f"={field_id}:{folded if len(folded) <= _WHOLE_VALUE else keys.digest(folded)}"
 
 
 def requester_term(user_id: str) -> str:
@@ -76,11 +84,13 @@ def of_item(item: SummaryItem | DetailItem | ActivityItem, changed: Iterable[str
 
 
 def _labels(summary: SummaryItem) -> dict[str, int]:
-    """Return the words of tags and of the requester's name, and both as reserved terms."""
-    tags = [tag for tag in summary.tags if tag]
-    terms = tokenizer.terms("\n".join([*tags, summary.requester_name or ""]))
+    """Return the words of tags, of custom fields and of the requester's name, and each of them as a reserved term."""
+    tags, custom = [tag for tag in summary.tags if tag], summary.custom
+    words = [text for field_id, text in custom.items() if custom_values.has_words(field_id)]
+    terms = tokenizer.terms("\n".join([*tags, *words, summary.requester_name or ""]))
     return (
         terms
+        | {custom_term(field_id, text): 1 for field_id, text in custom.items()}
         | {tag_term(tag): 1 for tag in tags}
         | ({requester_term(summary.requester): 1} if summary.requester else {})
     )

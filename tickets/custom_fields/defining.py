@@ -1,0 +1,254 @@
+"""Change what a desk has defined: add and change fields and kinds, put them in order, choose the default kind.
+
+Each change holds for the version of the desk's setup that its author saw, and has its row in the audit trail. Nothing
+is deleted: a field or a kind is archived and can be used again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar
+
+from portal import plain_text
+from portal.errors import Conflict, Invalid, NotFound
+from tenants.audit_trail.recording import Actor
+from tenants.tenancy.context import TenantContext
+from tickets.custom_fields import definitions
+from tickets.custom_fields.definitions import (
+    CHOICES_LIMIT,
+    COLUMNS_LIMIT,
+    FIELDS_LIMIT,
+    HELP_LIMIT,
+    HIDDEN,
+    KINDS_LIMIT,
+    NAME_LIMIT,
+    NO_KIND,
+    PART,
+    REQUIRED,
+    SHOWN,
+    TEMPLATE_LIMIT,
+    CustomField,
+    Definitions,
+    TicketKind,
+    operator_word,
+)
+from tickets.desk_setup import setup
+from tickets.desk_setup.setup import CHANGED, DeskSetup
+from tickets.ticket import texts
+from tickets.ticket.custom_values import MOST_IDS, TEXT_LIMIT, FieldType
+from tickets.ticket.fields import KIND, LABELS
+
+# Words that the search and lists have in other meanings.
+_TAKEN: Final = {*map(operator_word, LABELS.values()), "requester", "from", "tag", "before", "after", "number"}
+USES: Final = ((HIDDEN, "Not asked"), (SHOWN, "Asked"), (REQUIRED, "Required"))
+_USES: Final = {use: label.lower() for use, label in USES}
+
+_T = TypeVar("_T", CustomField, TicketKind)
+
+
+@dataclass(frozen=True)
+class FieldWishes:
+    """A field as an admin wants it. `forms` are those of `CustomField`."""
+
+    name: str
+    help: str = ""
+    choices: Sequence[str] = ()
+    forms: Mapping[str, int] | None = None
+    is_column: bool = False
+    is_archived: bool = False
+
+
+@dataclass(frozen=True)
+class KindWishes:
+    """A kind as an admin wants it. `fields` says for fields, by id, whether its form asks them."""
+
+    name: str
+    template: str = ""
+    fields: Mapping[str, int] | None = None
+    is_default: bool = False
+    is_archived: bool = False
+
+
+def read(tenant: TenantContext) -> tuple[Definitions, DeskSetup]:
+    """Return what is defined now, with the setup that it was read in: one consistent GetItem."""
+    seen = setup.read(tenant)
+    return definitions.of_setup(tenant.tenant_id, seen), seen
+
+
+def add_field(tenant: TenantContext, kind: FieldType, wishes: FieldWishes, *, version: int, by: Actor) -> str:
+    """Define a field, and return its id. Raises Invalid and Conflict."""
+    now, seen = _current(tenant, version)
+    number = 1 + max((int(one.id.rpartition("_")[2]) for one in now.fields), default=0)
+    if number > MOST_IDS:
+        raise Invalid(f"A desk can define {MOST_IDS} fields in all, archived ones included.")
+    made = _checked_field(now, CustomField(f"{kind.value}_{number}", ""), wishes)
+    _store(tenant, seen, now, replace(now, fields=(*now.fields, made)), by)
+    return made.id
+
+
+def change_field(tenant: TenantContext, field_id: str, wishes: FieldWishes, *, version: int, by: Actor) -> None:
+    """Change a field; what tickets have in it stays. Raises NotFound, Invalid, Conflict."""
+    now, seen = _current(tenant, version)
+    if (stored := now.by_id.get(field_id)) is None:
+        raise NotFound("There is no such field.")
+    _store(tenant, seen, now, replace(now, fields=_put(now.fields, _checked_field(now, stored, wishes))), by)
+
+
+def add_kind(tenant: TenantContext, wishes: KindWishes, *, version: int, by: Actor) -> str:
+    """Define a kind of tickets, and return its id. Raises Invalid and Conflict."""
+    now, seen = _current(tenant, version)
+    number = 1 + max((int(one.id.rpartition("_")[2]) for one in now.kinds), default=0)
+    if number > MOST_IDS:
+        raise Invalid(f"A desk can define {MOST_IDS} kinds in all, archived ones included.")
+    made = _checked_kind(now, TicketKind(f"kind_{number}", ""), wishes)
+    _store(tenant, seen, now, _with_kind(replace(now, kinds=(*now.kinds, made)), made, wishes), by)
+    return made.id
+
+
+def change_kind(tenant: TenantContext, kind_id: str, wishes: KindWishes, *, version: int, by: Actor) -> None:
+    """Change a kind; tickets that have it keep it. Raises NotFound, Invalid, Conflict."""
+    now, seen = _current(tenant, version)
+    if (stored := now.kinds_by_id.get(kind_id)) is None:
+        raise NotFound("There is no such kind.")
+    made = _checked_kind(now, stored, wishes)
+    _store(tenant, seen, now, _with_kind(replace(now, kinds=_put(now.kinds, made)), made, wishes), by)
+
+
+def move(tenant: TenantContext, defined_id: str, *, by_places: int, version: int, by: Actor) -> None:
+    """Move a field or a kind among those that are in use, up for a negative number. Raises NotFound and Conflict."""
+    now, seen = _current(tenant, version)
+    if defined_id in now.by_id:
+        after = replace(now, fields=_moved(now.fields, defined_id, by_places))
+    elif defined_id in now.kinds_by_id:
+        after = replace(now, kinds=_moved(now.kinds, defined_id, by_places))
+    else:
+        raise NotFound("There is no such field.")
+    _store(tenant, seen, now, after, by)
+
+
+def _current(tenant: TenantContext, version: int) -> tuple[Definitions, DeskSetup]:
+    now, seen = read(tenant)
+    if seen.version != version:
+        raise Conflict(CHANGED)
+    return now, seen
+
+
+def _put(among: tuple[_T, ...], one: _T) -> tuple[_T, ...]:
+    return tuple(one if other.id == one.id else other for other in among)
+
+
+def _moved(among: tuple[_T, ...], defined_id: str, by_places: int) -> tuple[_T, ...]:
+    order: list[_T] = [one for one in among if not one.is_archived]
+    archived: list[_T] = [one for one in among if one.is_archived]
+    place = next((n for n, one in enumerate(order) if one.id == defined_id), None)
+    if place is not None:
+        order.insert(max(0, place + by_places), order.pop(place))
+    return tuple(order + archived)
+
+
+# --- what may be defined ---
+
+
+def _checked_field(now: Definitions, stored: CustomField, wishes: FieldWishes) -> CustomField:
+    others = [one for one in now.fields if one.id != stored.id]
+    name = _name(wishes.name, [one.name for one in others], "field")
+    if operator_word(name) in _TAKEN:
+        raise Invalid(f"“{name}” is a field that every ticket has. Choose another name.", field="name")
+    about = texts.line(wishes.help)
+    if len(about) > HELP_LIMIT:
+        raise Invalid(f"Use at most {HELP_LIMIT} characters; these are {len(about):,}.", field="help")
+    choices = _choices(wishes.choices) if stored.type is FieldType.CHOICE else ()
+    in_use = [one for one in others if not one.is_archived]
+    if not wishes.is_archived and len(in_use) >= FIELDS_LIMIT:
+        raise Invalid(f"A desk uses at most {FIELDS_LIMIT} fields at a time. Archive one first.")
+    if wishes.is_column and not wishes.is_archived and sum(one.is_column for one in in_use) >= COLUMNS_LIMIT:
+        raise Invalid(f"Lists have room for {COLUMNS_LIMIT} columns of this kind.", field="is_column")
+    forms = stored.forms if wishes.forms is None else {one: use for one, use in wishes.forms.items() if use}
+    # Of a kind that is archived, and so in no form of definitions, the use stays.
+    known = {one.id for one in now.kinds_in_use} | {NO_KIND}
+    kept = {one: use for one, use in stored.forms.items() if one not in known}
+    return replace(
+        stored,
+        name=name,
+        help=about,
+        choices=choices,
+        forms={**kept, **forms},
+        is_column=wishes.is_column,
+        is_archived=wishes.is_archived,
+    )
+
+
+def _choices(typed: Sequence[str]) -> tuple[str, ...]:
+    choices = tuple(dict.fromkeys(filter(None, map(texts.line, typed))))
+    if not choices:
+        raise Invalid("Enter at least one choice, each in a line of its own.", field="choices")
+    if len(choices) > CHOICES_LIMIT:
+        raise Invalid(f"A field offers at most {CHOICES_LIMIT} choices; these are {len(choices)}.", field="choices")
+    if long := next((one for one in choices if len(one) > TEXT_LIMIT), None):
+        raise Invalid(f"“{long[:20]}…” is longer than {TEXT_LIMIT} characters.", field="choices")
+    return choices
+
+
+def _checked_kind(now: Definitions, stored: TicketKind, wishes: KindWishes) -> TicketKind:
+    others = [one for one in now.kinds if one.id != stored.id]
+    name = _name(wishes.name, [one.name for one in others], "kind")
+    template = texts.block(wishes.template)
+    if len(template) > TEMPLATE_LIMIT:
+        raise Invalid(f"Use at most {TEMPLATE_LIMIT:,} characters; these are {len(template):,}.", field="template")
+    if not wishes.is_archived and sum(not one.is_archived for one in others) >= KINDS_LIMIT:
+        raise Invalid(f"A desk uses at most {KINDS_LIMIT} kinds at a time. Archive one first.")
+    return replace(stored, name=name, template=template, is_archived=wishes.is_archived)
+
+
+def _name(typed: str, others: Sequence[str], what: str) -> str:
+    name = texts.line(typed)
+    if not plain_text.has_visible_text(name) or not operator_word(name):
+        raise Invalid(f"A {what} needs a name with letters or digits.", field="name")
+    if len(name) > NAME_LIMIT:
+        raise Invalid(f"Use at most {NAME_LIMIT} characters; these are {len(name):,}.", field="name")
+    if operator_word(name) in map(operator_word, others):
+        raise Invalid(f"Another {what} has this name.", field="name")
+    return name
+
+
+def _with_kind(now: Definitions, kind: TicketKind, wishes: KindWishes) -> Definitions:
+    """Return the definitions with the form of a kind, and with it as the default one where that is wished."""
+    is_default = wishes.is_default and not kind.is_archived
+    was_default = now.default_kind == kind.id
+    default = kind.id if is_default else NO_KIND if was_default else now.default_kind
+    uses = wishes.fields or {}
+    fields = tuple(
+        replace(one, forms={**one.forms, kind.id: uses[one.id]}) if one.id in uses else one for one in now.fields
+    )
+    return replace(now, fields=fields, default_kind=default)
+
+
+# --- storing ---
+
+
+def _store(tenant: TenantContext, seen: DeskSetup, before: Definitions, after: Definitions, by: Actor) -> None:
+    if after.text == before.text:
+        return
+    told = _told(before), _told(after)
+    changed = sorted(name for name in told[0].keys() | told[1].keys() if told[0].get(name) != told[1].get(name))
+    rows = [{name: one.get(name, "") for name in changed} for one in told]
+    setup.change(tenant, PART, after.text, seen=seen, by=by, told=(rows[0], rows[1]))
+
+
+def _told(defined: Definitions) -> dict[str, Any]:
+    """Return definitions as the audit trail tells of them."""
+    told: dict[str, Any] = {
+        "order of fields": ", ".join(one.name for one in defined.in_use),
+        "order of kinds": ", ".join(one.name for one in defined.kinds_in_use),
+        "default kind": defined.kind_name(defined.default_kind),
+    }
+    for one in defined.fields:
+        uses = (f"{defined.kind_name(kind) or 'no kind'}: {_USES[use]}" for kind, use in sorted(one.forms.items()))
+        facts = [one.name, one.help, ", ".join(one.choices), "; ".join(uses)]
+        facts += ["column"] * one.is_column + ["archived"] * one.is_archived
+        told[f"field {one.id}"] = " · ".join(filter(None, facts))
+    for kind in defined.kinds:
+        template = f"template of {len(kind.template):,} characters" if kind.template else ""
+        told[f"{KIND.name} {kind.id}"] = " · ".join(filter(None, [kind.name, template, "archived" * kind.is_archived]))
+    return told

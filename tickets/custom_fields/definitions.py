@@ -1,0 +1,223 @@
+"""Read what a desk has defined: its custom fields and its kinds of tickets.
+
+Both are one part of the desk's setup, as JSON, so that a page knows them without a read of its own. Nothing
+is deleted: a field or a kind that is no longer wanted is archived, so that the tickets which have it remain readable.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any, Final
+
+from portal.errors import Invalid
+from tenants.tenancy.context import TenantContext
+from tickets.desk_setup import setup
+from tickets.desk_setup.setup import DeskSetup
+from tickets.ticket import custom_values
+from tickets.ticket.custom_values import YES, FieldType
+from tickets.ticket.fields import CUSTOM, CUSTOM_PREFIX, KIND, LABELS
+
+PART: Final = "custom_fields"  # of the desk's setup
+FIELDS_LIMIT: Final = 30  # fields of a desk that are in use
+KINDS_LIMIT: Final = 12  # kinds of a desk that are in use
+COLUMNS_LIMIT: Final = 5  # fields that lists show as columns
+NAME_LIMIT: Final = 40  # characters of a field's name, and of a kind's
+HELP_LIMIT: Final = 200  # characters
+CHOICES_LIMIT: Final = 50  # of one field
+TEMPLATE_LIMIT: Final = 2_000  # characters of a kind's template
+NO_KIND: Final = ""  # stands for tickets without a kind where fields say in which forms they are
+
+# In a form: whether a field is asked there.
+HIDDEN, SHOWN, REQUIRED = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class CustomField:
+    """A field that a desk has defined. Its id names its type, which stays.
+
+    `forms` says for kinds, by id, and for NO_KIND whether the field is SHOWN or REQUIRED there; a kind that is missing
+    does not ask it. `is_column` lets lists show it.
+    """
+
+    id: str
+    name: str
+    help: str = ""
+    choices: tuple[str, ...] = ()
+    forms: Mapping[str, int] = field(default_factory=dict, hash=False)
+    is_column: bool = False
+    is_archived: bool = False
+
+    @property
+    def type(self) -> FieldType:
+        return custom_values.type_of(self.id)
+
+    @property
+    def word(self) -> str:
+        """Return the name as the search has it in front of a colon."""
+        return operator_word(self.name)
+
+    def shown(self, value: str) -> str:
+        """Return a stored value as pages show it."""
+        return value.capitalize() if self.type is FieldType.CHECKBOX else value
+
+    def fits(self, value: str) -> bool:
+        """Tell whether a stored value is one that the field takes now."""
+        return not value or not (self.is_archived or (self.type is FieldType.CHOICE and value not in self.choices))
+
+
+@dataclass(frozen=True)
+class TicketKind:
+    """A kind of tickets. `template` is the description that its form begins with."""
+
+    id: str
+    name: str
+    template: str = ""
+    is_archived: bool = False
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """The fields and kinds of a desk, in the order that its admins chose, in one version of its setup.
+
+    `default_kind` is the id of the kind that a new ticket has where nobody says another, "" for none.
+    """
+
+    fields: tuple[CustomField, ...] = ()
+    kinds: tuple[TicketKind, ...] = ()
+    default_kind: str = NO_KIND
+    version: int = 0
+
+    @classmethod
+    def parse(cls, text: str, version: int = 0) -> Definitions:
+        """Read what `text` wrote, "" for nothing. Raises ValueError, TypeError or KeyError for anything else."""
+        told = json.loads(text) if text else {}
+        fields = (CustomField(**{**one, "choices": tuple(one.get("choices", ()))}) for one in told.get("fields", ()))
+        kinds = (TicketKind(**one) for one in told.get("kinds", ()))
+        return cls(tuple(fields), tuple(kinds), told.get("default_kind", NO_KIND), version)
+
+    @property
+    def text(self) -> str:
+        """Return them as the setup stores them."""
+        told = asdict(self)
+        del told["version"]
+        for one in (*told["fields"], *told["kinds"]):
+            for name in [name for name, value in one.items() if not value]:
+                del one[name]
+        return json.dumps(told, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+    @cached_property
+    def by_id(self) -> dict[str, CustomField]:
+        return {one.id: one for one in self.fields}
+
+    @cached_property
+    def kinds_by_id(self) -> dict[str, TicketKind]:
+        return {one.id: one for one in self.kinds}
+
+    @cached_property
+    def in_use(self) -> tuple[CustomField, ...]:
+        """The fields that are not archived."""
+        return tuple(one for one in self.fields if not one.is_archived)
+
+    @cached_property
+    def kinds_in_use(self) -> tuple[TicketKind, ...]:
+        """The kinds that are not archived."""
+        return tuple(one for one in self.kinds if not one.is_archived)
+
+    @cached_property
+    def columns(self) -> tuple[CustomField, ...]:
+        """The fields that lists show as columns."""
+        return tuple(one for one in self.in_use if one.is_column)[:COLUMNS_LIMIT]
+
+    def asked(self, kind_id: str) -> Iterator[tuple[CustomField, bool]]:
+        """Yield the fields of the form of a kind, each with whether it has to be filled in."""
+        for one in self.in_use:
+            if use := one.forms.get(kind_id, HIDDEN):
+                yield one, use == REQUIRED
+
+    def kind_name(self, kind_id: str) -> str:
+        """Return the name of a kind, "" of none, and the id of one that this desk has not."""
+        known = self.kinds_by_id.get(kind_id)
+        return known.name if known else kind_id
+
+    def label(self, change: str) -> str:
+        """Return what pages call the field of a change in a ticket's history."""
+        if change.startswith(CUSTOM_PREFIX):
+            field_id = change.removeprefix(CUSTOM_PREFIX)
+            return self.by_id[field_id].name if field_id in self.by_id else field_id
+        return LABELS.get(change, change.capitalize())
+
+    def shown(self, change: str, text: str) -> str:
+        """Return a text of a change in a ticket's history as pages show it."""
+        if change == KIND.name:
+            return self.kind_name(text)
+        return text.capitalize() if text == YES and change.startswith(CUSTOM_PREFIX) else text
+
+    def texts(self, values: Mapping[str, Any]) -> dict[str, str]:
+        """Return the kind and each custom field among a ticket's values as pages show them, by the names of changes."""
+        changes = CUSTOM.by_change(values.get(CUSTOM.name) or {})
+        changes |= {KIND.name: values[KIND.name]} if KIND.name in values else {}
+        return {name: self.shown(name, text) for name, text in changes.items()}
+
+    def labels(self, *compared: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """Yield name and label of each field that versions of a ticket have, as texts by the names of changes."""
+        for name, label in LABELS.items():
+            if name == CUSTOM.name:
+                own = sorted({one for texts in compared for one in texts if one.startswith(CUSTOM_PREFIX)})
+                yield from ((one, self.label(one)) for one in sorted(own, key=self._place))
+            else:
+                yield name, label
+
+    def _place(self, change: str) -> int:
+        known = [f"{CUSTOM_PREFIX}{one.id}" for one in self.fields]
+        return known.index(change) if change in known else len(known)
+
+    def check(self, wanted: Mapping[str, str]) -> None:
+        """Raise Invalid for new values, by the names of changes, that this desk does not offer."""
+        for change, value in wanted.items():
+            if not value:
+                continue
+            if change == KIND.name:
+                if not any(one.id == value for one in self.kinds_in_use):
+                    raise Invalid("There is no such kind.", field=KIND.name)
+                continue
+            field_id = change.removeprefix(CUSTOM_PREFIX)
+            known = self.by_id.get(field_id)
+            if known is None or known.is_archived:
+                raise Invalid("There is no such field.", field=field_id)
+            if not known.fits(value):
+                raise Invalid(f"“{known.name}” does not offer “{value}”.", field=field_id)
+
+
+NOTHING_DEFINED: Final = Definitions()
+
+
+def operator_word(name: str) -> str:
+    """Return a name as the search has it in front of a colon: lower case, hyphens for what is no letter or digit."""
+    return "-".join("".join(c if c.isalnum() else " " for c in name.casefold()).split())
+
+
+def of(tenant: TenantContext) -> Definitions:
+    """Return what the desk has defined: no read in a request of a page."""
+    return of_setup(tenant.tenant_id, setup.of(tenant))
+
+
+def of_setup(tenant_id: str, stored: DeskSetup) -> Definitions:
+    """Return what a desk has defined in this setup."""
+    return _parsed(tenant_id, stored.version, stored.part(PART))
+
+
+@lru_cache(maxsize=512)
+def _parsed(tenant_id: str, version: int, text: str) -> Definitions:
+    """Parse each version of each desk once in a process. The text is part of the key, so that an entry is right even
+    where a desk was restored to an earlier version."""
+    return Definitions.parse(text, version)
+
+
+def is_stored_text(value: Any) -> Any:
+    """Tell whether a text is one that `Definitions.text` wrote: for rows that are brought in."""
+    found = Definitions.parse(value)
+    kinds = all(custom_values.KIND_ID.match(one.id) for one in found.kinds)
+    return kinds and all(custom_values.is_field_id(one.id) and isinstance(one.name, str) for one in found.fields)

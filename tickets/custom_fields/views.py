@@ -1,0 +1,165 @@
+"""Show what a desk has defined, and let its admins change it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from portal.errors import Conflict, Invalid, NotFound
+from portal.web.access import get_or_post, member
+from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.roles import Role
+from tickets.custom_fields import defining
+from tickets.custom_fields.definitions import FIELDS_LIMIT, KINDS_LIMIT, REQUIRED, CustomField, Definitions
+from tickets.custom_fields.forms import FieldForm, KindForm, MoveForm
+from tickets.ticket.custom_values import FieldType
+
+_PAGE: Final = "tickets:custom_fields"
+
+
+@member(Role.ADMIN)
+@require_safe
+def definitions_page(request: TenantRequest) -> HttpResponse:
+    """Show the fields and the kinds, by one GetItem."""
+    defined, seen = defining.read(request.tenant)
+    page = {
+        "defined": defined,
+        "version": seen.version,
+        "uses": {one.id: _uses(defined, one) for one in defined.fields},
+        "archived_fields": [one for one in defined.fields if one.is_archived],
+        "archived_kinds": [one for one in defined.kinds if one.is_archived],
+        "fields_limit": FIELDS_LIMIT,
+        "kinds_limit": KINDS_LIMIT,
+    }
+    return render(request, "custom_fields/definitions.html", page)
+
+
+def _uses(defined: Definitions, one: CustomField) -> str:
+    names = {**{kind.id: kind.name for kind in defined.kinds_in_use}, "": "No kind" if defined.kinds else "All"}
+    told = [
+        f"{name} (required)" if one.forms[kind] == REQUIRED else name
+        for kind, name in names.items()
+        if one.forms.get(kind)
+    ]
+    return ", ".join(told)
+
+
+@member(Role.ADMIN)
+@get_or_post
+def new_field(request: TenantRequest) -> HttpResponse:
+    """Define a field."""
+
+    def save(form: Any) -> str:
+        kind = FieldType(form.cleaned_data["type"])
+        defining.add_field(request.tenant, kind, form.wishes, version=_version(form), by=actor_of(request))
+        return f"The field “{form.cleaned_data['name']}” is there."
+
+    return _edit(request, lambda defined, *args, **more: FieldForm(*args, defined=defined, stored=None, **more), save)
+
+
+@member(Role.ADMIN)
+@get_or_post
+def field(request: TenantRequest, field_id: str) -> HttpResponse:
+    """Change a field."""
+
+    def make(defined: Definitions, *args: Any, **more: Any) -> FieldForm:
+        if (stored := defined.by_id.get(field_id)) is None:
+            raise Http404
+        return FieldForm(*args, defined=defined, stored=stored, **more)
+
+    def save(form: Any) -> str:
+        defining.change_field(request.tenant, field_id, form.wishes, version=_version(form), by=actor_of(request))
+        return "Field saved."
+
+    return _edit(request, make, save, field_id)
+
+
+@member(Role.ADMIN)
+@get_or_post
+def new_kind(request: TenantRequest) -> HttpResponse:
+    """Define a kind of tickets."""
+
+    def save(form: Any) -> str:
+        defining.add_kind(request.tenant, form.wishes, version=_version(form), by=actor_of(request))
+        return f"The kind “{form.cleaned_data['name']}” is there."
+
+    return _edit(request, lambda defined, *args, **more: KindForm(*args, defined=defined, stored=None, **more), save)
+
+
+@member(Role.ADMIN)
+@get_or_post
+def kind(request: TenantRequest, kind_id: str) -> HttpResponse:
+    """Change a kind of tickets."""
+
+    def make(defined: Definitions, *args: Any, **more: Any) -> KindForm:
+        if (stored := defined.kinds_by_id.get(kind_id)) is None:
+            raise Http404
+        return KindForm(*args, defined=defined, stored=stored, **more)
+
+    def save(form: Any) -> str:
+        defining.change_kind(request.tenant, kind_id, form.wishes, version=_version(form), by=actor_of(request))
+        return "Kind saved."
+
+    return _edit(request, make, save, kind_id)
+
+
+@member(Role.ADMIN)
+@require_POST
+def move(request: TenantRequest) -> HttpResponse:
+    """Move a field or a kind up or down."""
+    form = MoveForm(request.POST)
+    try:
+        if not form.is_valid():
+            raise Invalid("This change is incomplete. Reload the page and try again.")
+        data = form.cleaned_data
+        defining.move(
+            request.tenant, data["id"], by_places=data["by_places"], version=data["version"], by=actor_of(request)
+        )
+    except (Invalid, Conflict, NotFound) as error:
+        messages.error(request, error.message)
+    return redirect(_PAGE)
+
+
+def _version(form: Any) -> int:
+    return int(form.cleaned_data["version"])
+
+
+def _edit(
+    request: TenantRequest, make: Callable[..., Any], save: Callable[[Any], str], defined_id: str = ""
+) -> HttpResponse:
+    """Show a form of definitions or store what it holds. A conflict keeps what was typed, on the newer version."""
+    defined, seen = defining.read(request.tenant)
+    if request.method != "POST":
+        return _form_page(request, make(defined, initial={"version": seen.version}), defined, defined_id)
+    form = make(defined, request.POST)
+    status = 422
+    if form.is_valid():
+        try:
+            said = save(form)
+        except Conflict as error:
+            data = request.POST.copy()
+            data["version"] = str(seen.version)
+            form, status = make(defined, data), 409
+            form.add_error(None, error.message)
+        except Invalid as error:
+            form.add_error(error.field if error.field in form.fields else None, error.message)
+        else:
+            messages.success(request, said)
+            return redirect(_PAGE)
+    return _form_page(request, form, defined, defined_id, status=status)
+
+
+def _form_page(
+    request: TenantRequest, form: Any, defined: Definitions, defined_id: str, status: int = 200
+) -> HttpResponse:
+    page = {
+        "form": form,
+        "what": "field" if isinstance(form, FieldForm) else "kind",
+        "stored": defined.by_id.get(defined_id) or defined.kinds_by_id.get(defined_id),
+    }
+    return render(request, "custom_fields/form.html", page, status=status)
