@@ -25,6 +25,7 @@ from tickets.requesters import views as requester_views
 from tickets.saved_views import urls as view_urls
 from tickets.search import views as search_views
 from tickets.spam import views as spam_views
+from tickets.tags import views as tag_views
 from tickets.time_machine import views as time_machine_views
 
 
@@ -81,6 +82,9 @@ _ticket_pages: list[URLPattern | URLResolver] = [
     path("<ticket_number:number>/files/<str:file_id>/preview/", file_views.preview, name="file_preview"),
     path("<ticket_number:number>/files/<str:file_id>/remove/", file_views.remove, name="file_remove"),
     path("<ticket_number:number>/merge/", merging_views.merge, name="merge"),
+    path("tags/", tag_views.all_tags, name="tags"),
+    path("tags/edit/", tag_views.edit_tag, name="tag_edit"),
+    path("tags/options/", tag_views.tag_options, name="tag_options"),
     path("spam/", spam_views.all_spam, name="spam"),
     path("spam/mark/", spam_views.mark_many, name="spam_many"),
     path("<ticket_number:number>/spam/", spam_views.mark, name="spam_mark"),

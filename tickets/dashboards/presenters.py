@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import accumulate
+from types import MappingProxyType
 from typing import Any, Final
 
 from django.urls import reverse
@@ -17,6 +18,7 @@ from tickets.dashboards.dashboard import PERIODS, AgentNumbers, Dashboard, Load,
 from tickets.dashboards.durations import Durations
 from tickets.desk.lists import READ_LIMIT
 from tickets.desk.ticket_presenters import queue_url
+from tickets.desk_setup import tag_colours
 from tickets.ticket.fields import UNRESOLVED, Priority, Rating, Status
 
 UNRESOLVED_LIST, ANY = "unresolved", "any"  # what the queue calls these statuses
@@ -52,6 +54,7 @@ class Line:
     numbers: list[Number]
     total: int = 0
     is_me: bool = False
+    hue: str = ""
 
 
 def dashboard(tenant: TenantContext, found: Dashboard) -> dict[str, Any]:
@@ -79,7 +82,14 @@ def dashboard(tenant: TenantContext, found: Dashboard) -> dict[str, Any]:
         "ratings": _ratings(found, to_read[shown.first]),
         "rated_people": _rated_people(tenant, found),
         "loads": _lines(found.loads, lambda load: _resolver(tenant, load), "load", others=found.other_people),
-        "tags": _lines(found.tags, lambda load: {"tag": load.key}, "tag", others=found.other_tags, among=found),
+        "tags": _lines(
+            found.tags,
+            lambda load: {"tag": load.key},
+            "tag",
+            others=found.other_tags,
+            among=found,
+            colours=tag_colours.of(tenant),
+        ),
         "durations": [
             _durations("first", "First answer", found.first, Number(found.first.count)),
             _durations(
@@ -247,7 +257,13 @@ def _rated_people(tenant: TenantContext, found: Dashboard) -> list[Line]:
 
 
 def _lines(
-    loads: list[Load], params: Callable[[Load], Any], prefix: str, *, others: Outside, among: Dashboard | None = None
+    loads: list[Load],
+    params: Callable[[Load], Any],
+    prefix: str,
+    *,
+    others: Outside,
+    among: Dashboard | None = None,
+    colours: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Return rows with one number per status: those that get a bar, all that the table lists, and what is known of
     others.
@@ -263,6 +279,7 @@ def _lines(
             [_number(load.statuses[s], among=read[s], status=s, **params(load)) for s in Status],
             total=load.unresolved,
             is_me="me" in params(load).values(),
+            hue=colours.get(load.key, ""),
         )
         for load in loads
     ]

@@ -8,6 +8,9 @@ from typing import Any, Self
 from django import forms
 from django.core.exceptions import ValidationError
 from django.http import QueryDict
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from portal.errors import Invalid
 from tickets.attachments.forms import files_field
@@ -18,6 +21,28 @@ from tickets.requesters.forms import requester_field
 from tickets.ticket import custom_values, fields, texts
 from tickets.ticket.fields import CUSTOM, KIND, ChoiceField, LongTextField, TextField, TicketField
 from tickets.ticket.stored import SummaryItem
+
+
+class TagsInput(forms.TextInput):
+    """A text field for tags, separated by commas, whose browser offers those that are used most."""
+
+    def get_context(self, name: str, value: Any, attrs: dict[str, Any] | None) -> dict[str, Any]:
+        completes = {
+            "list": f"{name}-options",
+            "autocomplete": "off",
+            "hx-get": reverse("tickets:tag_options"),
+            "hx-trigger": "input changed delay:150ms, focus once",
+            "hx-target": f"#{name}-options",
+            "hx-swap": "innerHTML",
+            "hx-sync": "this:replace",
+            "hx-push-url": "false",
+            "data-quiet": "",
+        }
+        return super().get_context(name, value, {**completes, **(attrs or {})})
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        field = super().render(name, value, attrs, renderer)
+        return format_html('{}<datalist id="{}-options"></datalist>', field, name)
 
 
 class WrittenField(forms.Field):
@@ -66,7 +91,7 @@ def _of(field: TicketField) -> forms.Field:
         required = {"required": f"Enter a {field.label.lower()}."}
         return WrittenField(field.rule, limit=field.limit, error_messages=required, widget=line)
     many = f"Separate them with commas. At most {fields.TAGS_LIMIT}."
-    return WrittenField(fields.tag_list, required=False, help_text=many, widget=line)
+    return WrittenField(fields.tag_list, required=False, help_text=many, widget=TagsInput)
 
 
 class TicketForm(Resendable):

@@ -26,6 +26,7 @@ from tickets.desk.changing import EditConflict, Present, TicketState, Wishes
 from tickets.desk.filters import filter_named, in_order
 from tickets.desk.forms import ChangeForm, TicketForm
 from tickets.desk.timelines import TicketTimeline, is_opening
+from tickets.desk_setup import tag_colours
 from tickets.ticket import fields, stored
 from tickets.ticket.fields import (
     ASSIGNEE,
@@ -54,6 +55,7 @@ class ListedTicket(NamedTuple):
     rating: str
     labels: dict[str, str]  # of the fields that have a few values
     tags: tuple[str, ...]
+    hues: tuple[str, ...]  # of the tags, empty where no tag of the desk has a colour
     resolver: str
     resolver_name: str
     is_mine: bool
@@ -81,6 +83,7 @@ def listed(tenant: TenantContext, item: SummaryItem, *, description: str = "") -
         rating=of["rating"],
         labels=_labels(*map(of.get, _CHOICE_NAMES)),
         tags=tuple(of["tags"]),
+        hues=tag_colours.hues(tenant, of["tags"]),
         resolver=resolver,
         resolver_name=of["resolver_name"],
         is_mine=bool(resolver) and resolver == tenant.user_id,
@@ -315,11 +318,13 @@ def letter_line(kept: Any, *, is_agent: bool, author: str) -> dict[str, Any] | N
 def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: bool) -> dict[str, Any]:
     """Return what the page of a ticket shows, but for its comment form."""
     summary, here, defined = stored.summary, ticket_url(int(stored.summary.number)), definitions.of(tenant)
-    merged = [int(one) for one in summary.merged or ()]
+    merged, colours = [int(one) for one in summary.merged or ()], tag_colours.of(tenant)
     of_ticket = int(summary.number) if merged else 0
     return {
         "ticket": listed(tenant, summary, description=stored.description),
-        "tag_links": [{"name": tag, "url": queue_url(status="any", tag=tag)} for tag in summary.tags],
+        "tag_links": [
+            {"name": tag, "url": queue_url(status="any", tag=tag), "hue": colours.get(tag, "")} for tag in summary.tags
+        ],
         "merged": merged,
         "activity": [timeline_entry(a, defined, tenant, of_ticket=of_ticket) for a in stored.activity],
         "earlier_url": f"{here}?before={stored.earlier}" if stored.earlier else None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import zip_longest
 from typing import Any, Final, Self
 from urllib.parse import urlencode
 
@@ -180,7 +181,7 @@ def suggestions(tenant: TenantContext, suggested: Suggestions) -> dict[str, Any]
     ]
     return {
         "tickets": [listed(tenant, item) for item in suggested.tickets],
-        "tags": [_tag(tag) for tag in suggested.tags],
+        "tags": [_tag(tag, "") for tag in suggested.tags],
         "people": people,
     }
 
@@ -248,7 +249,7 @@ def _hit(tenant: TenantContext, hit: Hit) -> dict[str, Any]:
         "ticket": ticket,
         "is_note": hit.where is Where.NOTE,
         "merged_into": int(hit.summary.merged_into or 0),
-        "tags": [_tag(tag) for tag in ticket.tags[:_TAGS]],
+        "tags": [_tag(*one) for one in zip_longest(ticket.tags[:_TAGS], ticket.hues[:_TAGS], fillvalue="")],
     }
 
 
@@ -257,8 +258,8 @@ def _marked(pieces: Sequence[Piece]) -> Markup:
     return Markup("".join(html))  # noqa: S704  # of escaped pieces
 
 
-def _tag(name: str) -> dict[str, str]:
-    return {"name": name, "url": search_url(f"tag:{name}")}
+def _tag(name: str, hue: str) -> dict[str, str]:
+    return {"name": name, "hue": hue, "url": search_url(f"tag:{name}")}
 
 
 def _summary(found: Found, after: str) -> str:
