@@ -39,6 +39,7 @@ from tickets.desk import creating
 CANNOT_TELL: Final = 3  # exit status
 STEP: Final = 0.05  # seconds between two looks
 LOOK: Final = 0.3  # the same, at what many items tell
+LEASE_SECONDS: Final = 1.5  # of what processes hold that are killed
 DRAIN_SECONDS: Final = 240.0  # until a worker has applied everything
 _AT_ONCE: Final = 8  # tickets that are opened
 JOB_SECONDS: Final = 3600.0  # until a move or a resharding is over
@@ -168,6 +169,15 @@ class Torture:
         self.kills[process.role] += 1
         self.replace(process)
 
+    def kill_one(self, role: str) -> None:
+        """Kill a process of a role; where all have ended, one that has just begun."""
+        living = [one for one in self.running[role] if one.poll() is None]
+        self.kill(self.rng().choice(living or [self.replace(self.running[role][0])]))
+
+    def kills_in_turn(self, roles: Sequence[str]) -> list[Callable[[], object]]:
+        """Return as many faults as kills are planned: one of each role in turn."""
+        return [partial(self.kill_one, roles[number % len(roles)]) for number in range(self.plan.kills)]
+
     def refuse_dead(self, *roles: str) -> None:
         """Raise TortureFailed where a process of one of these roles has ended by itself."""
         for role in roles:
@@ -278,6 +288,24 @@ class Torture:
             if time.monotonic() > until:
                 raise TortureFailed("The processes came to nothing.")
             time.sleep(STEP)
+
+    def wait_while_it_moves(
+        self, look: Callable[[], tuple[bool, object]], say: Callable[[str], object], *replace: str, seconds: float
+    ) -> None:
+        """Wait until a look says that all is done; end, too, when what it sees has stayed the same for so long.
+
+        Dead processes of the roles `replace` are started again.
+        """
+        moved, before = time.monotonic(), None
+        while time.monotonic() - moved < seconds:
+            done, seen = look()
+            if done:
+                return
+            say(str(seen))
+            if seen != before:
+                before, moved = seen, time.monotonic()
+            self.replace_dead(*replace)
+            time.sleep(LOOK)
 
     def wait_for_first(self, *roles: str) -> None:
         """Wait until a process of each of these roles has told a line."""

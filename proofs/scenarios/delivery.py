@@ -9,18 +9,15 @@ from __future__ import annotations
 import json
 import random
 import threading
-import time
 import urllib.error
 import urllib.request
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, Final
-
-from django.core.management import call_command
 
 from delivery.outbox import destinations, event_types, outbox_rows, publisher
 from delivery.outbox.destinations import Outcome
@@ -33,9 +30,8 @@ from portal import clock
 from portal.dynamo.store import Store
 from proofs import stored
 from proofs.forked import Journal
-from proofs.harness import LOOK, Torture, TortureFailed, count, patiently
+from proofs.harness import Torture, TortureFailed, count, patiently
 from proofs.scenarios import load
-from proofs.scenarios.hostile_poller import LEASE_SECONDS
 from tickets.ticket.stored import ActivityItem
 
 EventKey = tuple[str, int, str, str]  # tenant id, ticket, type, and the version or the moment that tells it from others
@@ -60,11 +56,6 @@ def write(told: Journal, seed: int, *, tenants: list[str], events: int) -> None:
         desk.customer, desk.agent = (replace(who, subscriptions=subscribed) for who in (desk.customer, desk.agent))
     writer = load.Writer(random.Random(seed), desks)  # noqa: S311  # it has to be repeatable
     writer.run(events, lambda: told.write(events=writer.events))
-
-
-def dispatch(told: Journal, seed: int) -> None:
-    """Send what the outbox holds to the queues, until it is killed."""
-    call_command("run_dispatch", "--lease", str(LEASE_SECONDS), "--metrics", "0")
 
 
 def consume(told: Journal, seed: int, *, address: str, visible: int) -> None:
@@ -179,7 +170,7 @@ class Delivery(Torture):
     }
     must_be_empty = ("lost", "unexpected", "under_two_ids", "pending", "doubles_too_many")
     kept = "Each event has arrived, and nothing is pending."
-    environ: ClassVar = {"DELIVERY_IN_FLIGHT": "100000", "DELIVERY_PER_SECOND": "100000", "DELIVERY_BURST": "100000"}
+    environ = load.UNBOUNDED
 
     def work(self) -> None:
         plan, self.receiver, self.pending = self.plan, EventReceiver(), 0
@@ -193,7 +184,7 @@ class Delivery(Torture):
             writers = {"writer": (plan.writers, write, {"tenants": ids, "events": portion})}
             self.start_all(
                 **writers,
-                dispatcher=(plan.dispatchers, dispatch, {}),
+                dispatcher=(plan.dispatchers, load.dispatch, {}),
                 consumer=(plan.consumers, consume, {"address": address, "visible": plan.visible}),
             )
 
@@ -206,32 +197,17 @@ class Delivery(Torture):
                 return bool(written < plan.events)
 
             with self.stage("Writing", plan.events) as progress:
-                kills = [partial(self._kill_one, ROLES[n % len(ROLES)]) for n in range(plan.kills)]
-                replace = ("dispatcher", "consumer")
+                kills, replace = self.kills_in_turn(ROLES), ROLES[1:]
                 self.inject(kills, "writer", plan.events, progress.advance, replace=replace, go_on=go_on)
-                self._wait_until_delivered(progress.label)
+                self.wait_while_it_moves(self._look, progress.label, *replace, seconds=PATIENCE)
             for role in ROLES:
                 self.end(role)
         told = [patiently(partial(expected, tenant.tenant_id)) for tenant in self.tenants]
         self.expected = set[EventKey]().union(*told)
 
-    def _kill_one(self, role: str) -> None:
-        """Kill a process of a role; where all have ended, one that has just begun."""
-        living = [one for one in self.running[role] if one.poll() is None]
-        self.kill(self.rng().choice(living or [self.replace(self.running[role][0])]))
-
-    def _wait_until_delivered(self, say: Callable[[str], object]) -> None:
-        """Wait until nothing is pending; end, too, when nothing moves any more."""
-        moved, before = time.monotonic(), (-1, -1)
-        while time.monotonic() - moved < PATIENCE:
-            self.pending, arrived = patiently(self._pending), self.receiver.arrivals.total()
-            if not self.pending:
-                return
-            say(f"{self.pending} rows are pending")
-            if (self.pending, arrived) != before:
-                before, moved = (self.pending, arrived), time.monotonic()
-            self.replace_dead("dispatcher", "consumer")
-            time.sleep(LOOK)
+    def _look(self) -> tuple[bool, object]:
+        self.pending = patiently(self._pending)
+        return not self.pending, f"{self.pending} rows are pending, {self.receiver.arrivals.total()} arrived"
 
     def _pending(self) -> int:
         ours = {tenant.tenant_id for tenant in self.tenants}

@@ -28,12 +28,12 @@ from portal.streams import positions, shards
 from portal.streams.batch import Batch, BatchResult, Record
 from portal.streams.poller import Poller
 from proofs.forked import Journal, asked_to_stop
+from proofs.harness import LEASE_SECONDS
 from proofs.scenarios.split_stream import SplitStream
 from tickets.counting import stream_handler
 from tickets.ticket.stored import TICKETS
 from tickets.verification import rebuild, verify
 
-LEASE_SECONDS: Final = 1.5
 ZOMBIE_SECONDS: Final = 3.0
 _REPAIR_PATIENCE: Final = 60.0  # seconds that hostile pollers may make no progress
 OWNER: Final = "!torture-"  # begins the names of our pollers: before all others, so they follow the stream meanwhile

@@ -15,7 +15,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
 from email.message import EmailMessage
@@ -33,9 +33,8 @@ from portal.objects import object_store
 from portal.objects.object_store import ObjectStore
 from proofs import stored
 from proofs.forked import Journal
-from proofs.harness import LOOK, Torture, TortureFailed, count, patiently
+from proofs.harness import Torture, TortureFailed, count, patiently
 from proofs.scenarios import load
-from proofs.scenarios.hostile_poller import LEASE_SECONDS
 from tickets.desk import commenting
 from tickets.letters import reconciling, smtp_receiver
 from tickets.letters import stored as letter_rows
@@ -82,11 +81,6 @@ def work(told: Journal, seed: int, *, port: int, visible: int) -> None:
     settings.EMAIL_USE_TLS = settings.EMAIL_USE_SSL = False
     load.see_again_after(visible)
     call_command("run_delivery", "--worker", "1", "--of", "1", "--metrics", "0")
-
-
-def dispatch(told: Journal, seed: int) -> None:
-    """Send what the outbox holds to the queues, until it is killed."""
-    call_command("run_dispatch", "--lease", str(LEASE_SECONDS), "--metrics", "0")
 
 
 def answer(told: Journal, seed: int, *, tenants: list[str]) -> None:
@@ -147,7 +141,7 @@ class Letters(Torture):
     }
     must_be_empty = ("lost", "filed_twice", "not_filed", "left_in_the_bucket", "unanswered", "unmarked")
     kept = "Each letter is one ticket, and each answer was sent and is marked so."
-    environ: ClassVar = {"DELIVERY_IN_FLIGHT": "100000", "DELIVERY_PER_SECOND": "100000", "DELIVERY_BURST": "100000"}
+    environ = load.UNBOUNDED
 
     def work(self) -> None:
         plan, self.customers = self.plan, CustomersMail()
@@ -162,34 +156,21 @@ class Letters(Torture):
             self.start_all(
                 receiver=(1, receive, {"port": port}),
                 worker=(plan.workers, work, {"port": customers, "visible": plan.visible}),
-                dispatcher=(1, dispatch, {}),
+                dispatcher=(1, load.dispatch, {}),
                 agent=(1, answer, {"tenants": ids}),
                 writer=(1, write, {"port": port, "addresses": addresses, "letters": plan.letters}),
             )
             with self.stage("Writing letters", plan.letters) as progress:
-                kills = [partial(self._kill_one, ROLES[n % len(ROLES)]) for n in range(plan.kills)]
-                self.inject(kills, "writer", plan.letters, progress.advance, replace=ROLES)
-                self._wait_until_answered(progress.label)
+                self.inject(self.kills_in_turn(ROLES), "writer", plan.letters, progress.advance, replace=ROLES)
+                self.wait_while_it_moves(self._are_answered, progress.label, *ROLES, seconds=PATIENCE)
                 self._reconcile()
             for role in ("writer", *ROLES):
                 self.end(role)
 
-    def _kill_one(self, role: str) -> None:
-        self.kill(self.rng().choice(self.running[role]))
-
-    def _wait_until_answered(self, say: Callable[[str], object]) -> None:
-        """Wait until each letter's answer is marked as sent; end, too, when nothing moves any more."""
-        moved, before = time.monotonic(), (-1, -1)
-        while time.monotonic() - moved < PATIENCE:
-            self._look()
-            state = sum(self.tickets.values()), len(self.marked)
-            if len(self.marked) >= self.plan.letters:
-                return
-            say(f"{state[0]} filed, {state[1]} answered")
-            if state != before:
-                before, moved = state, time.monotonic()
-            self.replace_dead(*ROLES)
-            time.sleep(LOOK)
+    def _are_answered(self) -> tuple[bool, object]:
+        """Tell whether each letter's answer is marked as sent."""
+        self._look()
+        return len(self.marked) >= self.plan.letters, f"{self.tickets.total()} filed, {len(self.marked)} answered"
 
     def _reconcile(self) -> None:
         """Let those letters be handed on that a killed receiver stored without telling of them, as `reconcile_mail`

@@ -12,11 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from django.core.management import call_command
+
 from delivery.queues import consumer, queue_readers
 from portal.errors import Conflict, Invalid, NotFound, Unavailable
 from proofs import cleanup
 from proofs.forked import Journal
-from proofs.harness import count
+from proofs.harness import LEASE_SECONDS, count
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tickets.desk import bulk, changing, commenting, creating
@@ -28,6 +30,8 @@ BULK: Final = (8, 40)  # tickets in one transaction
 TAGS: Final = [f"tag-{n}" for n in range(12)]
 TELL_EVERY: Final = 50  # events
 
+# What leaves the desks is held back by nothing but kills.
+UNBOUNDED: Final = dict.fromkeys(("DELIVERY_IN_FLIGHT", "DELIVERY_PER_SECOND", "DELIVERY_BURST"), "100000")
 VISIBLE: Final = count(12, "SECONDS", "until another worker sees the messages of one that was killed")
 
 
@@ -37,6 +41,11 @@ def see_again_after(seconds: int) -> None:
     consumer.EXTEND_SECONDS = seconds / 3  # type: ignore[misc]
     # The embedded engine still hands messages to the poll of one that was killed.
     consumer.POLL_SECONDS = queue_readers.POLL_SECONDS = 1
+
+
+def dispatch(told: Journal, seed: int) -> None:
+    """Send what the outbox holds to the queues, until it is killed."""
+    call_command("run_dispatch", "--lease", str(LEASE_SECONDS), "--metrics", "0")
 
 
 @dataclass

@@ -14,9 +14,8 @@ from portal.dynamo.store import Store
 from portal.streams import positions, shards
 from proofs import cleanup
 from proofs.forked import Process, lines
-from proofs.harness import STEP, Torture, TortureFailed, count, decimal, signalled
+from proofs.harness import LEASE_SECONDS, STEP, Torture, TortureFailed, count, decimal, signalled
 from proofs.scenarios import hostile_poller, load, split_stream
-from proofs.scenarios.hostile_poller import LEASE_SECONDS
 from tickets.ticket.stored import TICKETS
 from tickets.verification import verify
 from tickets.verification.verify import Verdict
