@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.stack import table
+from proofs.portal_server import with_descendants
 
 SHELL = 2  # MB of a process that only waits for another one; those are left out
 _PROC = Path("/proc")
@@ -29,18 +30,8 @@ class Resident:
 
 def resident(pid: int, name: str = "") -> list[Resident]:
     """Return the memory of a process and of its descendants. A process is called by its command line without `name`."""
-    found = [Resident(name or _command(each), *_sizes(each)) for each in (pid, *_descendants(pid))]
+    found = [Resident(name or _command(each), *_sizes(each)) for each in with_descendants(pid)]
     return [each for each in found if each.pss >= SHELL]
-
-
-def _descendants(pid: int) -> Iterator[int]:
-    for stat in _PROC.glob("[0-9]*/stat"):
-        # A process may end between its listing and its reading.
-        with suppress(OSError, IndexError):
-            # The name, in parentheses, may hold spaces; behind it: state, parent.
-            if int(stat.read_text().rpartition(")")[2].split()[1]) == pid:
-                yield (child := int(stat.parent.name))
-                yield from _descendants(child)
 
 
 def _sizes(pid: int) -> tuple[float, float]:

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from portal.engines.endpoint import LOOPBACK, point_at
 from portal.engines.engine_process import Engine, start_engine
 from portal.engines.processes import acquire_lock, release_lock
-from proofs.portal_server import ROOT
+from proofs.portal_server import ROOT, with_descendants
 
 STATE = ROOT / "var" / "benchmarks"
 MEMORY = Path("/dev/shm")  # noqa: S108  # a directory of our own is made in it
@@ -115,7 +115,6 @@ def _settings() -> dict[str, str]:
 
 # --- the machine: figures taken on a busy one are worth little. Processor time needs /proc ---
 
-_PROC = Path("/proc")
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -129,14 +128,13 @@ def load() -> float:
     return round(os.getloadavg()[0], 2)
 
 
-def cpu_seconds(group: int) -> float:
-    """Return processor time of the living processes of a process group. Steps of 10 ms, so sum over many requests."""
+def cpu_seconds(pid: int) -> float:
+    """Return processor time of a process and its living descendants. Steps of 10 ms, so sum over many requests."""
     ticks = 0
-    for stat in _PROC.glob("[0-9]*/stat"):
+    for each in with_descendants(pid):
         # A process may end between its listing and its reading.
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError):
             # The name, in parentheses, may hold spaces; behind it: state, parent, group, ..., utime, stime.
-            fields = stat.read_text().rpartition(")")[2].split()
-            if int(fields[2]) == group:
-                ticks += int(fields[11]) + int(fields[12])
+            fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
     return ticks / _TICKS

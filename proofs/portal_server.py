@@ -30,6 +30,15 @@ class Server(Child):
     port: int
 
 
+def with_descendants(pid: int) -> Iterator[int]:
+    """Yield a process and all that descend from it. It needs Linux; a process that ends meanwhile may be missing."""
+    yield pid
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                yield from with_descendants(int(child))
+
+
 @contextlib.contextmanager
 def serving(log_path: Path, *, workers: int, environ: Mapping[str, str]) -> Iterator[Server]:
     """Give the portal with these settings. Raises DoesNotAnswer with the end of its log."""

@@ -24,6 +24,7 @@ from django.core.management.base import CommandError
 from portal.engines.endpoint import free_port, point_at
 from portal.engines.engine_process import running_engine
 from proofs.harness import Torture, count, decimal
+from proofs.portal_server import with_descendants
 from proofs.scenarios.persistent_people import (
     NothingCameBack,
     PeopleTally,
@@ -101,10 +102,8 @@ class OwnDemo:
     def pids(self, kind: str) -> list[int]:
         """Return the process of a kind, and behind it the children that do the same work."""
         word = _WORDS.get(kind) or _ENGINES[self._engine]
-        for pid in _children(self._running.pid):
-            if _is(pid, word):
-                return [pid, *(child for child in _children(pid) if _is(child, word))]
-        return []
+        _, *started = with_descendants(self._running.pid)
+        return [pid for pid in started if _is(pid, word)]
 
     def stop(self) -> int:
         """Stop it as Ctrl-C does; its exit status."""
@@ -124,13 +123,6 @@ class OwnDemo:
         ours = {"PYTHONPATH": str(settings.BASE_DIR), "DJANGO_SETTINGS_MODULE": "outage_settings", "DEBUG": "1"}
         # Nothing is delivered here, and these people never pause.
         return kept | ours | {"DELIVERY_WORKERS": "0", "TENANT_RATES": "off"}
-
-
-def _children(pid: int) -> list[int]:
-    try:
-        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
 
 
 def _is(pid: int, word: str) -> bool:
