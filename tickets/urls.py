@@ -23,6 +23,7 @@ from tickets.replies import views as reply_views
 from tickets.requester_pages import views as page_views
 from tickets.requesters import views as requester_views
 from tickets.saved_views import urls as view_urls
+from tickets.saved_views import views as list_views
 from tickets.search import views as search_views
 from tickets.spam import views as spam_views
 from tickets.tags import views as tag_views
@@ -69,6 +70,8 @@ _ticket_pages: list[URLPattern | URLResolver] = [
     path("handover/<str:user>/", handover_views.hand_on, name="handover"),
     path("dashboard/", dashboard_views.dashboard_page, name="dashboard"),
     path("<ticket_number:number>/", views.ticket, name="ticket"),
+    path("<ticket_number:number>/next/", list_views.step, name="ticket_next"),
+    path("<ticket_number:number>/previous/", list_views.step, {"backwards": True}, name="ticket_previous"),
     path("<ticket_number:number>/updates/", views.ticket_updates, name="ticket_updates"),
     path("<ticket_number:number>/comment/", views.comment, name="comment"),
     path("<ticket_number:number>/comments/<str:entry>/edit/", comment_views.edit, name="comment_edit"),

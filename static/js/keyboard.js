@@ -49,7 +49,12 @@ function subject() {
 /** On a list, goes to the ticket that a key is about, and there on to `place`: a part of its address. */
 function go(place) {
   const row = subject();
-  if (row?.querySelector("input[name=tickets]")) location.assign(row.querySelector("[data-row-link]").href + place);
+  if (!row?.querySelector("input[name=tickets]")) return;
+  const [path, part] = place.split("#");
+  const url = new URL(row.querySelector("[data-row-link]").href);
+  url.pathname += path;
+  url.hash = part || "";
+  location.assign(url);
 }
 
 function focusOn(selector) {

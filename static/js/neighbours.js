@@ -2,6 +2,16 @@
 // the next one. Without scripts the links lead to the plain queue.
 
 const KEY = "pooldesk.queue:";
+// What an address says beside its list: a person's name, and places in the list.
+const BESIDE = ["name", "after", "place", "of", "at", "then"];
+
+function list(search) {
+  const asked = new URLSearchParams(search);
+  if (!asked.has("status")) asked.set("status", "open");
+  for (const name of BESIDE) asked.delete(name);
+  asked.sort();
+  return asked.toString();
+}
 
 const keyOf = () => {
   const scope = document.getElementById("page")?.dataset.scope;
@@ -21,9 +31,19 @@ function recall() {
 
 function lead(link, url) {
   if (!link) return;
-  link.hidden = !url;
-  if (url) link.href = url;
+  link.hidden = !url && !link.getAttribute("href");
+  if (url) link.href = then(url);
 }
+
+/** Going on after an action is a choice for all tickets of the list: the address of the next one says it, too. */
+function then(address) {
+  const url = new URL(address, location.href);
+  const chosen = new URLSearchParams(location.search).get("then");
+  if (chosen) url.searchParams.set("then", chosen);
+  return url.href;
+}
+
+const path = (address) => new URL(address, location.href).pathname;
 
 /** Marks the starred view that is shown: a list that is loaded in place leaves the views beside it as they are. */
 function mark() {
@@ -38,11 +58,13 @@ function show() {
   remember();
   const queue = recall();
   if (!queue) return;
+  // A ticket's own address may name another list than the one that this tab has shown last.
+  if (new URLSearchParams(location.search).has("place") && list(location.search) !== list(new URL(queue.url, location.href).search)) return;
   for (const link of document.querySelectorAll("[data-queue-link]")) link.href = queue.url;
   const way = document.querySelector("[data-neighbours]");
   if (!way) return;
-  const at = queue.tickets.findIndex((url) => url.endsWith(`/${document.querySelector("[data-ticket]").dataset.ticket}/`));
-  way.hidden = at < 0 || queue.tickets.length < 2;
+  const at = queue.tickets.findIndex((url) => path(url).endsWith(`/${document.querySelector("[data-ticket]").dataset.ticket}/`));
+  if (!way.querySelector("[data-place]")) way.hidden = at < 0 || queue.tickets.length < 2;
   lead(way.querySelector("[data-previous-ticket]"), at > 0 && queue.tickets[at - 1]);
   lead(way.querySelector("[data-next-ticket]"), at >= 0 && queue.tickets[at + 1]);
 }

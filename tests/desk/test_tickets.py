@@ -21,7 +21,7 @@ def text(response: object) -> str:
 
 
 def numbers(response: object) -> list[int]:
-    return [int(n) for n in re.findall(r'href="/[a-z]+/tickets/(\d+)/" data-row-link', text(response))]
+    return [int(n) for n in re.findall(r'href="/[a-z]+/tickets/(\d+)/[^"]*" data-row-link', text(response))]
 
 
 def stored(world: World, number: int) -> SummaryItem:

@@ -51,7 +51,7 @@ _TIES: Final = 150
 _ROWS_PER_READ: Final = 9  # that the first 4 KB hold, which cost as much as one row; a row has some 370 to 450 bytes
 CURSOR_VALUES: Final = 5
 Where = tuple[Any, ...]  # the builder of a partition key, and what it takes beside the tenant
-_NO_EPOCH: Final = -1  # of a cursor whose page was not in the order of places
+NO_EPOCH: Final = -1  # of a cursor whose page was not in the order of places
 
 
 def binding(
@@ -163,7 +163,7 @@ class MergedList:
     def _signed(self, row: IndexRow, rows: Sequence[IndexRow], before: Sequence[int], in_places: bool) -> list[Any]:
         """Return the position of a row without the prefix, which would name the person."""
         ties = [*before, *(other.number for other in rows if other.sort == row.sort)]
-        epoch = self.layout.epoch if in_places else _NO_EPOCH
+        epoch = self.layout.epoch if in_places else NO_EPOCH
         return [row.sort.removeprefix(self.prefix), row.place, row.number, epoch, ties[-_TIES:]]
 
     def position(self, place: Place) -> Position:

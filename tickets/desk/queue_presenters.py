@@ -25,11 +25,12 @@ from tickets.desk.changing import TicketState
 from tickets.desk.filters import Days, TicketFilter
 from tickets.desk.lists import NO_PAGE, TicketPage
 from tickets.desk.sorting import LATEST, ORDERS, Order
-from tickets.desk.ticket_presenters import listed, queue_url, ticket_url
+from tickets.desk.ticket_presenters import ListedTicket, listed, queue_url, ticket_url
 from tickets.ticket import custom_values, fields
 from tickets.ticket.custom_values import YES, CustomFilter, FieldType
 from tickets.ticket.fields import CUSTOM_PREFIX, KIND, MOVES, Status
 
+PLACE: Final = re.compile(r"[1-9][0-9]{0,8}\Z")  # of a ticket in a list
 NAME_LIMIT: Final = 100  # characters of a name in an address
 _MEANT: Final = {
     "created": "opened",
@@ -263,11 +264,11 @@ def _options(one: CustomField, value: str) -> list[dict[str, Any]]:
 # --- the list ---
 
 
-def queue_page(tenant: TenantContext, address: QueueAddress, after: str) -> dict[str, Any]:
+def queue_page(tenant: TenantContext, address: QueueAddress, after: str, first: int = 1) -> dict[str, Any]:
     """Return the page's list, read here, and all that follows from its address. Raises Invalid for a bad cursor or
     person.
 
-    `after` is a cursor, "" for the first page.
+    `after` is a cursor, "" for the first page, and `first` the place of the page's first row.
     """
     read_at = clock.stamp()
     page = sorting.page(
@@ -282,7 +283,7 @@ def queue_page(tenant: TenantContext, address: QueueAddress, after: str) -> dict
     if address.is_of_a_person and page.rows:
         address = replace(address, name=page.rows[0].resolver_name[:NAME_LIMIT])
     first_url = address.url() if after else None
-    context = _context(tenant, address, page, first_url)
+    context = _context(tenant, address, page, first_url, first)
     if not page.rows:
         context["empty"] = _empty(tenant, address, page, first_url)
     if not after:
@@ -301,8 +302,11 @@ def refused_page(tenant: TenantContext, params: Mapping[str, str], problem: Inva
     return context
 
 
-def _context(tenant: TenantContext, address: QueueAddress, page: TicketPage, first_url: str | None) -> dict[str, Any]:
-    rows, defined = [listed(tenant, item) for item in page.rows], definitions.of(tenant)
+def _context(
+    tenant: TenantContext, address: QueueAddress, page: TicketPage, first_url: str | None, first: int = 1
+) -> dict[str, Any]:
+    rows = _with_places([listed(tenant, item) for item in page.rows], page, address, first)
+    defined, before = definitions.of(tenant), str(max(1, first - bulk.limit(tenant)))
     statuses = {Status(row.status) for row in rows}
     return {
         "list_label": address.label,
@@ -320,8 +324,8 @@ def _context(tenant: TenantContext, address: QueueAddress, page: TicketPage, fir
         "tag_url": address.url(tag="") + "&tag=",
         "page": {
             "rows": rows,
-            "next_url": address.url(after=page.next) if page.next else None,
-            "prev_url": address.url(after=page.previous) if page.previous else None,
+            "next_url": address.url(after=page.next, place=str(first + len(rows))) if page.next else None,
+            "prev_url": address.url(after=page.previous, place=before) if page.previous else None,
             "first_url": first_url,
             "looked_at": page.looked_at if page.stopped else 0,
             "sorted_among": page.sorted_among,
@@ -345,6 +349,23 @@ def _all_url(address: QueueAddress) -> str:
     """Return where all tickets of the list are changed, also those that the page does not show."""
     asked = urlencode({name: value for name, value in address.params.items() if value})
     return f"{desk_prefix.address('tickets:bulk_edit')}?{asked}"
+
+
+def _with_places(rows: list[ListedTicket], page: TicketPage, address: QueueAddress, first: int) -> list[ListedTicket]:
+    """Return the rows with the list and their places in it in their addresses: walk_presenters.py reads them there."""
+    seen = first - 1 + len(rows)
+    total = str(page.total) if page.total is not None else f"{seen}%2B" if page.next else str(seen)
+    query = urlencode({name: value for name, value in address.params.items() if value and name != "name"})
+    return [
+        row._replace(url=f"{row.url}?{query}&place={place}&of={total}&at={item.updated_at}")
+        for place, (row, item) in enumerate(zip(rows, page.rows, strict=True), first)
+    ]
+
+
+def first_place(params: Mapping[str, str]) -> int:
+    """Return the place of the first row of a page of a list, as its address says it."""
+    place = params.get("place", "")
+    return int(place) if params.get("after") and PLACE.match(place) else 1
 
 
 def _updates_url(address: QueueAddress, page: TicketPage, read_at: str) -> str:

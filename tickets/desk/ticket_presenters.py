@@ -414,8 +414,8 @@ def values_of(summary: SummaryItem, description: str) -> dict[str, Any]:
     return stored | {DESCRIPTION.name: description, ASSIGNEE.name: summary.resolver_name}
 
 
-# Beside the filters, which stand in front of the last two.
-_OTHERS: Final = ("status", "resolver", "name", "sort", "after")
+# Beside the filters, which stand in front of the last three.
+_OTHERS: Final = ("status", "resolver", "name", "sort", "after", "place")
 
 
 def ticket_url(number: int) -> str:
@@ -434,7 +434,7 @@ def queue_url(**params: str | None) -> str:
     `status` is a status, "unresolved" or "any"; `resolver` "me", "none" or a user id, whose `name` is shown until a
     row says it; `priority`, `channel`, `rating` and `tag` are words; `created`, `resolved`, `reopened`, `commented` and
     `rated` are days in UTC: "2026-11-20", "2026-11-01..2026-11-07", "..2026-11-20", "2026-11-01..". `sort` is a word of
-    sorting.py. `after`: a cursor.
+    sorting.py. `after`: a cursor, and `place` that of the first row behind it.
     """
     return tickets_url() + _query(tuple(params.items()))
 
@@ -444,7 +444,7 @@ def _query(params: tuple[tuple[str, str | None], ...]) -> str:
     given = dict(params)
     if unknown := [name for name in given if name not in _OTHERS and filter_named(name) is None]:
         raise TypeError(f"the queue has no filter {sorted(unknown)}")
-    names = (*_OTHERS[:-2], *in_order(given), *_OTHERS[-2:])
+    names = (*_OTHERS[:-3], *in_order(given), *_OTHERS[-3:])
     query = urlencode({name: value for name in names if (value := given.get(name))})
     return f"?{query}" if query else ""
 

@@ -50,9 +50,10 @@ from tickets.ready_answers import presenters as answer_presenters
 from tickets.ready_answers.presenters import NOTHING, ChosenAnswers, Composing
 from tickets.requesters import naming, requesters
 from tickets.requesters.requesters import Requester
-from tickets.saved_views import list_display, saved_views
+from tickets.saved_views import list_display, saved_views, walk_presenters
 from tickets.saved_views import presenters as view_presenters
 from tickets.saved_views.list_display import ListDisplay
+from tickets.saved_views.walk_presenters import ListPlace
 from tickets.ticket.fields import STATUS, Status
 from tickets.ticket.set_aside import SetAside
 from tickets.ticket.stored import is_requester
@@ -112,7 +113,8 @@ def queue(request: TenantRequest) -> HttpResponse:
         if tidied := queue_presenters.tidied(params):
             return redirect(tidied)
         address = QueueAddress.of(params)
-        list_of = partial(queue_presenters.queue_page, request.tenant, address, params.get("after", ""))
+        first = queue_presenters.first_place(params)
+        list_of = partial(queue_presenters.queue_page, request.tenant, address, params.get("after", ""), first)
         if _is_piece(request):  # what stands beside the list stays as it is
             context: dict[str, Any] = list_of()
         else:
@@ -301,7 +303,8 @@ def _ticket_page(
         since = request.POST.get("seen_at") or context["seen_at"]
         context["attached"] = files_field(files)
         context["news"] = [e for e in context["activity"] if clock.stamp(e.at) > since]
-    context |= {"comment_form": form, "composing": composing}
+    place = ListPlace.of(request.GET.dict())
+    context |= {"comment_form": form, "composing": composing, "way": place.page(number) if place else None}
     return render(request, "tickets/ticket.html", context, status=status)
 
 
@@ -348,7 +351,7 @@ def comment(request: TenantRequest, number: int) -> HttpResponse:
             f"While you were writing, the status changed from {Status(data['seen']).label} to "
             f"{Status(before.status).label}. Your {what} was added; it left the status as it is.",
         )
-    return redirect(reverse("tickets:ticket", args=[number]) + "#latest")
+    return walk_presenters.onwards(request, number, "#latest")
 
 
 def _refused_comment(
@@ -489,7 +492,8 @@ def _attempt(request: TenantRequest, number: int, form: ChangeForm, wishes: Wish
                 many.receipt(request.tenant, [written.changed]),
             )
             messages.success(request, text, extra_tags=receipt)
-    return redirect("tickets:ticket", number)
+            return walk_presenters.onwards(request, number)
+    return redirect(walk_presenters.address_of(request, number))
 
 
 def _set_aside(request: TenantRequest, number: int, error: SetAside) -> HttpResponse:

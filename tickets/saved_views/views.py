@@ -20,6 +20,7 @@ from tickets.desk.queue_presenters import QueueAddress
 from tickets.saved_views import presenters, saved_views, view_counts
 from tickets.saved_views.forms import DESK, OWN, ViewForm
 from tickets.saved_views.saved_views import View
+from tickets.saved_views.walk_presenters import ListPlace
 
 
 @member(Role.VIEWER)
@@ -96,6 +97,19 @@ def _form_page(request: TenantRequest, form: ViewForm, address: QueueAddress, vi
         "action": request.path + ("" if view else f"?{urlencode({n: v for n, v in address.params.items() if v})}"),
     }
     return render(request, "saved_views/form.html", context, status=422 if form.errors else 200)
+
+
+@member(Role.VIEWER)
+@require_safe
+def step(request: TenantRequest, number: int, *, backwards: bool = False) -> HttpResponse:
+    """Lead to the next ticket of the list that the address names, or to the one before."""
+    place = ListPlace.of(request.GET.dict())
+    if place is None:
+        return redirect("tickets:ticket", number)
+    if there := place.neighbour(request.tenant, number, backwards=backwards):
+        return redirect(there)
+    messages.info(request, f"That was the {'first' if backwards else 'last'} ticket of this list.")
+    return redirect(place.listing.url())
 
 
 @member(Role.VIEWER)
