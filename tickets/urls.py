@@ -13,6 +13,7 @@ from tickets.desk import comment_views, views
 from tickets.desk_export import views as desk_export_views
 from tickets.handover import views as handover_views
 from tickets.letters import views as letter_views
+from tickets.linking import views as link_views
 from tickets.merging import views as merging_views
 from tickets.notices import views as notice_views
 from tickets.outside import views as outside_views
@@ -77,6 +78,10 @@ _ticket_pages: list[URLPattern | URLResolver] = [
     path("<ticket_number:number>/comments/<str:entry>/edit/", comment_views.edit, name="comment_edit"),
     path("<ticket_number:number>/comments/<str:entry>/delete/", comment_views.delete, name="comment_delete"),
     path("<ticket_number:number>/answers/<str:answer>/", answer_views.fill_answer, name="answer_fill"),
+    path("<ticket_number:number>/comments/<str:entry>/split/", link_views.split, name="comment_split"),
+    path("<ticket_number:number>/linked/", link_views.linked, name="linked"),
+    path("<ticket_number:number>/linked/add/", link_views.link, name="link"),
+    path("<ticket_number:number>/linked/remove/", link_views.unlink, name="unlink"),
     path("<ticket_number:number>/redact/", redaction_views.redact, name="redact"),
     path("<ticket_number:number>/follow/", notice_views.follow, name="follow"),
     path("<ticket_number:number>/links/end/", reply_views.end_links_of_ticket, name="links_end"),

@@ -22,6 +22,7 @@ OPENED_BY = (
     ("POST", r"files", Scope.COMMENTS_WRITE),
     ("GET", r"members(/_)?", Scope.MEMBERS_READ),
     ("PUT DELETE", r"tickets/_/followers/_", Scope.TICKETS_WRITE),
+    ("PUT DELETE", r"tickets/_/links/_/_", Scope.TICKETS_WRITE),
     ("PUT DELETE", r"tickets/_/(merge|spam)", Scope.TICKETS_WRITE),
     ("GET", r"articles(/_)?|fields", Scope.TICKETS_READ),
     ("GET", r"requesters(/_)?", Scope.REQUESTERS_READ),

@@ -68,6 +68,8 @@ ACMES = {
     "letter": "d" * 48,
     "requester_id": f"rq_{'d' * 32}",
     "entry": "0123456789ab",
+    "kind": "blocks",
+    "other": "8",
     "answer": f"ra_{'d' * 32}",
     "file_id": "d" * 32,
     "part": "a",

@@ -40,7 +40,7 @@ PAGES = {
         TICKET, f"{TICKET}next/", f"{TICKET}previous/",
         f"{TICKET}updates/", "search/", "search/suggest/", "search/commands/",
         f"{TICKET}files/", f"{TICKET}files/<str:file_id>/",
-        f"{TICKET}files/<str:file_id>/preview/",
+        f"{TICKET}files/<str:file_id>/preview/", f"{TICKET}linked/",
     ),
     Role.AGENT: (
         REQUESTERS, f"{REQUESTERS}new/", f"{REQUESTERS}options/", REQUESTER,
@@ -58,9 +58,11 @@ PAGES = {
         "tickets/people/names/",
         *(f"{TICKET}{change}/" for change in ("comment", "edit", "change", "assign", "requester", "links/end")),
         *(f"{TICKET}{act}/" for act in ("merge", "separate", "spam", "spam/take-back")),
-        *(f"{TICKET}comments/<str:entry>/{act}/" for act in ("edit", "delete")),
+        *(f"{TICKET}comments/<str:entry>/{act}/" for act in ("edit", "delete", "split")),
+        f"{TICKET}linked/add/", f"{TICKET}linked/remove/",
     ),
     Role.ADMIN: (
+        f"{TICKET}redact/",
         "desk/members/", "desk/members/<str:user>/role/", "desk/members/<str:user>/remove/",
         "desk/invitations/", "desk/invitations/<str:invite>/resend/", "desk/invitations/<str:invite>/revoke/",
         "desk/audit/", "desk/audit/export/", "desk/settings/usage/",

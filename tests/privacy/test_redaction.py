@@ -168,7 +168,7 @@ WORDLESS = {
     "version", "erased_versions", "responded_at", "resolved_at", "reopened_at", "commented_at", "rated_at", "noted_at",
     "raised_at", "raised_status", "resolver_raised", "days", "epoch", "file_count", "file_bytes", "link_generation",
     "followers", "muted_by", "request", "message_id", "kind", "at", "author", "author_name", "delivery", "delivery_at",
-    "merged", "merged_into", "spam_at", "reopened_before", "resolved_before",
+    "merged", "merged_into", "links", "spam_blocks", "expires_at", "spam_at", "reopened_before", "resolved_before",
     "former_requester", "former_resolver", "deleted_at", "deleted_by", "deleted_by_name",
 }  # fmt: skip
 

@@ -26,7 +26,7 @@ from tickets.requesters import requesters
 from tickets.requesters.stored import is_requester
 from tickets.ticket import stored
 from tickets.ticket.fields import ASSIGNEE, CUSTOM, FIELDS, KIND, OPTIONAL, Status
-from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, FileMap, SummaryItem
+from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, DetailItem, FileMap, LinkMap, SummaryItem
 from tickets.verification.recount import last_number
 
 Json = dict[str, Any]
@@ -44,11 +44,14 @@ def line(
     not_kept: Sequence[str] = (),
     *,
     names: Mapping[str, str] | None = None,
+    links: Iterable[LinkMap] = (),
 ) -> str:
     """Return the ticket as text of one line, without its end. `activity` is all of it, oldest first, and `addresses`
     are those of the requester, where it is a person outside the desk. `not_kept` names fields of a ticket of before
     whose values are those of now. `names` are what the desk calls its kinds and custom fields, by their ids."""
     told = ticket(summary, description) | {"desk": desk, "activity": [entry(one) for one in activity]}
+    if found := [{"kind": link.kind, "number": int(link.number)} for link in links]:
+        told["links"] = found
     if addresses:
         told["requester_addresses"] = [*addresses]
     if names:
@@ -152,6 +155,7 @@ class WholeTicket:
     activity: tuple[ActivityItem, ...]
     addresses: tuple[str, ...] = ()  # of the requester, where it is a person outside the desk
     not_kept: tuple[str, ...] = ()
+    links: tuple[LinkMap, ...] = ()
 
     @property
     def adds_up(self) -> bool:
@@ -204,12 +208,14 @@ def whole(tenant: TenantContext, number: int) -> WholeTicket | None:
 
 def _read(tenant: TenantContext, number: int, *, consistent: bool) -> WholeTicket | None:
     # Newest first, so that the summary comes first: what is added meanwhile is then in neither.
-    items = tenant.repository.query_all(TICKET_ITEMS, stored.ticket, number, descending=True, consistent=consistent)
+    found = tenant.repository.query_all(TICKET_ITEMS, stored.ticket, number, descending=True, consistent=consistent)
+    items = list(found)
+    links = next((tuple(one.links or ()) for one in items if isinstance(one, DetailItem)), ())
     try:
         summary, description, activity = timelines.parted(number, items)
     except NotFound:
         return None
-    return WholeTicket(summary, description, tuple(reversed(activity)))
+    return WholeTicket(summary, description, tuple(reversed(activity)), links=links)
 
 
 # --- tables of a list ---

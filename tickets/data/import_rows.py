@@ -48,6 +48,7 @@ from tickets.ticket.fields import (
     TagsField,
     TicketField,
 )
+from tickets.ticket.stored import LINK_KINDS
 
 _NOT_IN_TAGS = re.compile(rf"[\s,#|<>{texts.REPLACEMENT}]+")
 
@@ -323,6 +324,7 @@ class _Reader(RowValues):
 
 
 CHANGES_LIMIT: Final = 150  # fields that one event changes
+LINKS_LIMIT: Final = 1_000
 FORMER_LIMIT: Final = 1_000  # earlier texts of one comment
 WORDS_LIMIT: Final = 200  # characters of a verb
 _ENTRY_ID: Final = re.compile(r"[0-9a-z]{1,40}\Z")
@@ -402,6 +404,7 @@ class _LineReader(RowValues):
             resolver_name=resolver[1],
             entries=entries,
             remembered=self._remembered(len(entries)),
+            links=self._links(),
         )
         for name, counted in (("comment_count", told.comment_count), ("version", told.version)):
             if self.value.get(name) != counted:
@@ -410,6 +413,15 @@ class _LineReader(RowValues):
         if not imported_fields.is_names(names):
             raise Refused("has no usable names of kinds and custom fields")
         return ExportedTicket(number, told, tuple(self.remarks), addresses=self._addresses(), names=names)
+
+    def _links(self) -> tuple[tuple[str, int], ...]:
+        """Return the links to other tickets, by the numbers that those have in the file."""
+        found = self.value.get("links") or []
+        is_list = isinstance(found, list) and len(found) <= LINKS_LIMIT and all(isinstance(one, dict) for one in found)
+        links = [(one.get("kind"), one.get("number")) for one in found] if is_list else [(None, None)]
+        if not all(kind in LINK_KINDS and type(other) is int and other > 0 for kind, other in links):
+            raise Refused("has no usable links")
+        return tuple(dict.fromkeys((str(kind), int(other or 0)) for kind, other in links))
 
     def _addresses(self) -> tuple[str, ...]:
         """Return the addresses of the requester, where it is a person outside the desk."""

@@ -550,6 +550,7 @@ class Import:
             comments=made.comment_count,
             done=1,
         )
+        made = made if number == row.own_number else replace(made, links=())  # links of others name the other number
         items = collection(self.tenant, number, made, epoch=self._numbers.epoch)
         ready = Ready(row, made, remarks, marker, items, claim)
         if not self._group.takes(ready):

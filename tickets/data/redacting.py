@@ -31,13 +31,15 @@ from tickets.data.person_erasing import as_read, first_of, model_of
 from tickets.desk import changing
 from tickets.letters import ledger
 from tickets.ticket import stored, ticket_events
-from tickets.ticket.fields import BY_NAME, ChoiceField
+from tickets.ticket.custom_values import FieldType
+from tickets.ticket.fields import BY_NAME, CUSTOM_PREFIX, ChoiceField
 from tickets.ticket.stored import SummaryItem
 
 # The attributes of a ticket's items in which people's words may stand, by the place that a person is told of.
 TEXTS: Final = {
     "title": "title",
     "tags": "tags",
+    "custom": "custom fields",
     "description": "description",
     "former_description": "history",
     "body": "comments",
@@ -197,6 +199,9 @@ def _without(raw: Raw, words: SecretWords) -> Raw:
         after["changes"] = {"L": [_change(one, words) for one in raw["changes"]["L"]]}
     if "verb" in raw and not raw["verb"]["S"].startswith(_FILE_VERB):
         after["verb"] = raw["verb"]
+    if "custom" in raw:
+        values = raw["custom"]["M"]
+        after["custom"] = {"M": {n: _replaced(one, words) if _is_text(n) else one for n, one in values.items()}}
     if "tags" in raw:
         after["tags"] = {"L": [{"S": tag} for tag in dict.fromkeys(one["S"] for one in after["tags"]["L"])]}
     return after
@@ -206,7 +211,14 @@ def _change(change: Raw, words: SecretWords) -> Raw:
     """Return a change without the words: of a field that has texts, not of one with a few values or people."""
     name = change["M"]["field"]["S"]
     has_no_text = name in desk_person.CHANGED or isinstance(BY_NAME.get(name), ChoiceField)
+    if name.startswith(CUSTOM_PREFIX):
+        has_no_text = not _is_text(name.removeprefix(CUSTOM_PREFIX))
     return change if has_no_text else _replaced(change, words)
+
+
+def _is_text(field_id: str) -> bool:
+    """Tell whether a custom field has texts: its id begins with its type."""
+    return field_id.startswith(FieldType.TEXT)
 
 
 def _replaced(value: Raw, words: SecretWords) -> Raw:

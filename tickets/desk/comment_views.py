@@ -61,7 +61,7 @@ def edit(request: TenantRequest, number: int, entry: str) -> HttpResponse:
             return redirect(_address(number, item))
     if form.errors and status == 200:
         status = 422
-    return render(request, "tickets/comment_edit.html", _context(number, item) | {"form": form}, status=status)
+    return render(request, "tickets/comment_edit.html", context_of(number, item) | {"form": form}, status=status)
 
 
 @member(Role.AGENT)
@@ -80,7 +80,7 @@ def delete(request: TenantRequest, number: int, entry: str) -> HttpResponse:
         return redirect(_address(number, item))
     if not comment_changes.may_change(request.tenant, item):
         raise TooLate
-    return render(request, "tickets/comment_delete.html", _context(number, item))
+    return render(request, "tickets/comment_delete.html", context_of(number, item))
 
 
 def sort_of(reference: str) -> str:
@@ -99,7 +99,7 @@ def _word(item: ActivityItem) -> str:
     return "note" if item.kind == "note" else "comment"
 
 
-def _context(number: int, item: ActivityItem) -> dict[str, object]:
+def context_of(number: int, item: ActivityItem) -> dict[str, object]:
     return {
         "number": number,
         "what": _word(item),

@@ -53,18 +53,17 @@ def create(
     request_id: str | None = None,
     companion: Companion[tuple[SummaryItem, str]] | None = None,
     letter: FromLetter | None = None,
+    also: Callable[[Transaction, SummaryItem, DetailItem], None] = lambda transaction, summary, detail: None,
     **values: Any,
 ) -> int:
     """Create a ticket and return its number. The same request again returns the number that it made before.
 
-    The values of fields are given by name; `resolver` is the id of the member who gets it, and `channel` the way by
-    which the ticket came. `requester` is the person outside the desk for whom it is, or their id, None for whoever
-    creates it; `acknowledge` lets a letter tell them that it has arrived. `files` are stored already and belong to the
-    description from then on. Two writes: the counter, then one transaction of request record, summary, detail, first
-    events, and where somebody is to be told the row that tells of them. A number is lost, never given twice, when the
-    second fails. A `companion` is told the summary and the description, and sees to repetitions in place of the
-    request record. `letter` is the one that the ticket came as; where it `comes_again`, the first event, the rest of a
-    long text and the row that acknowledges it are written after the transaction. Raises Invalid, Throttled.
+    The values of fields are given by name. `requester` is the person outside the desk for whom it is, or their id, None
+    for whoever creates it; `acknowledge` lets a letter tell them that it has arrived. `files` are stored already and
+    are the ticket's from then on. Two writes: the counter, then one transaction of all else. A number is lost, never
+    given twice, when the second fails. A `companion` is told the summary and the description, and sees to repetitions
+    in place of the request record; `also` adds to the transaction. `letter` is the one that the ticket came as; where
+    it `comes_again`, what need not be in the transaction is written after it. Raises Invalid, Throttled.
     """
     made = _made_of(values)
     description, assigned = made[DESCRIPTION.name], resolver_name(tenant, made[ASSIGNEE.name])
@@ -88,6 +87,7 @@ def create(
     opened = ticket_events.created(tenant, number, made, requester=(summary.requester, summary.requester_name))
     to_send = _entered(tenant, number, files, by_mail=acknowledge and not (follows and _acknowledges_later(tenant)))
     publish(tenant, transaction, opened, *told, to_send, subject=ticket_events.subject(number), at=at)
+    also(transaction, summary, detail)
     with attachments.Copies(tenant, files) as copies:
         _put(tenant, transaction, summary, detail, copies)
         number = _write_once(tenant, transaction, number, companion, copies)

@@ -19,7 +19,7 @@ from tickets.desk.changing import derived
 from tickets.ticket import fields, stored
 from tickets.ticket.fields import ASSIGNEE, DESCRIPTION, FIELDS, FIXED, RATING, STATUS, SUMMARISED, Values
 from tickets.ticket.set_aside import out_of_lists
-from tickets.ticket.stored import ActivityItem, ChangeMap, DetailItem, SummaryItem
+from tickets.ticket.stored import ActivityItem, ChangeMap, DetailItem, LinkMap, SummaryItem
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class History:
     `values` are those of its fields by name; the others are as in a new ticket. `identity` is any text that no other
     ticket of the tenant has: the ids of the entries are made from it, so that writing the same history again writes the
     same items. `remembered` is what the ticket remembers for the aggregates, where that is known; otherwise it follows
-    from the entries.
+    from the entries. `links` are kinds and numbers of other tickets.
     """
 
     identity: str
@@ -61,6 +61,7 @@ class History:
     resolver_name: str = ""
     entries: tuple[PastEntry, ...] = field(default=(), repr=False)
     remembered: Mapping[str, Any] | None = None
+    links: tuple[tuple[str, int], ...] = ()
 
     @property
     def comment_count(self) -> int:
@@ -155,7 +156,10 @@ def collection(tenant: TenantContext, number: int, history: History, *, epoch: i
         for name, value in out_of_lists(tenant, summary, stored.SPAM_ASIDE).items():
             setattr(summary, name, value)
     activity = [_activity(pk, digest, position, entry) for position, entry in enumerate(history.entries)]
-    return TicketItems(summary, DetailItem(pk, stored.DETAIL, description=values[DESCRIPTION.name]), activity)
+    detail = DetailItem(pk, stored.DETAIL, description=values[DESCRIPTION.name])
+    make: Any = LinkMap
+    detail.links = [make(kind=kind, number=other) for kind, other in history.links] or None
+    return TicketItems(summary, detail, activity)
 
 
 def _activity(pk: str, digest: str, position: int, entry: PastEntry) -> ActivityItem:

@@ -23,6 +23,7 @@ _BEGINNING_BYTES: Final = 300
 UNCONFIRMED: Final = "unconfirmed"  # nothing shows that the sender is who From says
 CLAIMS_MEMBER: Final = "claims-member"  # From is the address of a member of the desk, who may not have written it
 OTHER_PERSON: Final = "other-person"  # the reply address was given to somebody else
+SPLIT: Final = "split"  # it was a comment of another ticket
 FORWARDED_BY: Final = "forwarded-by="
 VERDICT: Final = "verdict="  # "spf FAIL"
 FILE: Final = "file="

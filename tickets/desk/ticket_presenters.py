@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from types import MappingProxyType
@@ -197,7 +197,7 @@ class FormerLine:
 class CommentState:
     """Say what became of a comment: its last edit with the earlier texts for those who may read them, or its deletion.
 
-    `edit_url` and `delete_url` are "" where this person may not.
+    The addresses are "" where this person may not.
     """
 
     edited: FormerLine | None = None
@@ -206,6 +206,7 @@ class CommentState:
     deleted_by: str = ""
     edit_url: str = ""
     delete_url: str = ""
+    split_url: str = ""
 
 
 AS_WRITTEN = CommentState()
@@ -214,19 +215,20 @@ AS_WRITTEN = CommentState()
 def comment_state(item: ActivityItem, tenant: TenantContext | None) -> CommentState:
     """Return what became of a comment, as `tenant` may know it; without one nothing can be done about it."""
     of: dict[str, Any] = item.attribute_values  # attributes are descriptors, and a page reads hundreds of them
-    if of["kind"] == "event":
+    if of["kind"] == "event" or is_opening(item):
         return AS_WRITTEN
     if deleted_at := of.get("deleted_at"):
         return CommentState(deleted_at=clock.parse(deleted_at), deleted_by=of.get("deleted_by_name") or "")
     may_change = tenant is not None and not is_opening(item) and comment_changes.may_change(tenant, item)
     lines = tuple(FormerLine(one.body, clock.parse(one.at), one.by_name) for one in of.get("former_texts") or ())
-    if not lines and not may_change:
+    if not lines and (tenant is None or not tenant.is_agent):
         return AS_WRITTEN
     return CommentState(
         edited=lines[-1] if lines else None,
         former=lines if tenant is not None and tenant.is_agent else (),
         edit_url=address(item, "edit") if may_change else "",
         delete_url=address(item, "delete") if may_change else "",
+        split_url=address(item, "split") if tenant is not None and tenant.is_agent else "",
     )
 
 
@@ -234,7 +236,7 @@ def address(item: ActivityItem, what: str) -> str:
     """Return the address at which something is done about a comment."""
     owner = stored.owner_of(item.pk)
     number = owner[1] if owner else 0
-    return reverse(f"tickets:comment_{what}", args=[number, stored.entry_reference(item.sk)])
+    return f"{ticket_url(number)}comments/{stored.entry_reference(item.sk)}/{what}/"
 
 
 @dataclass(frozen=True)
@@ -309,7 +311,7 @@ def letter_line(kept: Any, *, is_agent: bool, author: str) -> dict[str, Any] | N
         "cc": of.get("cc", []),
         "files": letter_texts.values(marks, letter_texts.FILE),
         "remarks": letter_texts.values(marks, letter_texts.REMARK),
-        "way": "By mail" if "digest" in of else "By the public form",
+        "way": _way(of, marks),
         "url": reverse("tickets:letter", args=[of["digest"]]) if is_agent and "digest" in of else "",
         "block_url": reverse("tickets:letter_block", args=[of["digest"]]) if can_block else "",
     }
@@ -326,6 +328,7 @@ def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: boo
             {"name": tag, "url": queue_url(status="any", tag=tag), "hue": colours.get(tag, "")} for tag in summary.tags
         ],
         "merged": merged,
+        "links": [link_line(one.kind, int(one.number)) for one in stored.links],
         "activity": [timeline_entry(a, defined, tenant, of_ticket=of_ticket) for a in stored.activity],
         "earlier_url": f"{here}?before={stored.earlier}" if stored.earlier else None,
         "latest_url": None if is_latest else here,
@@ -362,6 +365,32 @@ def custom_values(defined: Definitions, summary: SummaryItem) -> dict[str, Any]:
     ]
     rows += [{"label": one, "value": values[one], "is_kept": True} for one in sorted(values.keys() - defined.by_id)]
     return {"kind": defined.kind_name(summary.kind), "has_kinds": bool(defined.kinds), "rows": rows}
+
+
+def _way(kept: dict[str, Any], marks: Sequence[str]) -> str:
+    way = "By mail" if "digest" in kept else "By the public form"
+    return way if letter_texts.SPLIT not in marks else "A comment of another ticket"
+
+
+@dataclass(frozen=True)
+class LinkLine:
+    """A link to another ticket; `title` and `status` are "" where the other one was not read."""
+
+    kind: str
+    label: str
+    number: int
+    url: str
+    title: str = ""
+    status: str = ""
+    status_label: str = ""
+
+
+def link_line(kind: str, number: int, other: SummaryItem | None = None) -> LinkLine:
+    """Return a link as pages show it, with what is known of the other ticket."""
+    line = LinkLine(kind, stored.LINK_LABELS.get(kind, kind), number, ticket_url(number))
+    if other is None:
+        return line
+    return replace(line, title=other.title, status=other.status, status_label=Status(other.status).label)
 
 
 def _outside(tenant: TenantContext, summary: SummaryItem) -> dict[str, str] | None:

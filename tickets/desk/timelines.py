@@ -20,7 +20,7 @@ from portal.errors import NotFound
 from tenants.tenancy.context import TenantContext
 from tickets.ticket import stored
 from tickets.ticket.fields import DESCRIPTION, Channel
-from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, DetailItem, FileMap, SummaryItem
+from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, DetailItem, FileMap, LinkMap, SummaryItem
 
 ACTIVITY_PAGE = 50
 _READ_ON = 200  # entries that are read at once for a viewer's page that notes have left short
@@ -39,6 +39,7 @@ class TicketTimeline:
     earlier: str | None
     files: tuple[FileMap, ...] = ()
     letter: Any = None
+    links: tuple[LinkMap, ...] = ()
 
 
 def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> TicketTimeline:
@@ -72,6 +73,7 @@ def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> 
         description=parts[0].detail.description,
         files=tuple(parts[0].detail.files or ()),
         letter=parts[0].detail.letter,
+        links=tuple(parts[0].detail.links or ()),
         activity=shown[::-1],
         earlier=paging.dump(earlier, tenant_id=tenant.tenant_id, query=purpose) if earlier else None,
     )

@@ -22,6 +22,7 @@ from tickets.ticket.stored import (
     DETAIL,
     FILE_STATES,
     HELD,
+    LINK_KINDS,
     MADE_COMMENT,
     MADE_TICKET,
     MERGED_ASIDE,
@@ -163,6 +164,10 @@ def _files_listed(values: Iterable[Raw]) -> bool:
     return all(is_file_id(one["M"]["id"]["S"]) and one["M"]["state"]["S"] in FILE_STATES for one in values)
 
 
+def _links(values: Iterable[Raw]) -> bool:
+    return all(one["M"]["kind"]["S"] in LINK_KINDS and int(one["M"]["number"]["N"]) >= 1 for one in values)
+
+
 def _former_texts(values: Iterable[Raw]) -> bool:
     return all(isinstance(one["M"]["body"]["S"], str) and row_forms.moment(one["M"]["at"]["S"]) for one in values)
 
@@ -195,7 +200,12 @@ def _forms() -> tuple[RowForm, ...]:
     needs = ("comment_count", "version", "tags", "resolver", "resolver_name")  # lists take them as they are stored
     return (
         RowForm(SummaryItem, _summary_key, begins=SUMMARY, checks=summary, needs=needs),
-        RowForm(DetailItem, lambda own, item: (_pk(own, item), DETAIL), begins=DETAIL, checks=of_request),
+        RowForm(
+            DetailItem,
+            lambda own, item: (_pk(own, item), DETAIL),
+            begins=DETAIL,
+            checks=of_request | {"links": _links},
+        ),
         RowForm(ActivityItem, _activity_key, begins=ACTIVITY_PREFIX, checks=activity),
     )
 

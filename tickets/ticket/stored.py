@@ -397,9 +397,40 @@ def may_join(people: Any, user_id: str, *, most: int) -> Any:
     return people.does_not_exist() | people.contains(user_id) | (size(people.attr_name) < most)  # type: ignore[no-untyped-call]  # unannotated in PynamoDB
 
 
+class LinkMap(MapAttribute[str, Any]):
+    """A link to another ticket of the desk, which has the opposite one: `kind` is one of LINK_KINDS."""
+
+    kind = UnicodeAttribute()
+    number = NumberAttribute()
+
+
+# The kinds of links between tickets, each with that of the other side.
+LINK_KINDS: Final = {
+    "blocks": "blocked_by",
+    "blocked_by": "blocks",
+    "duplicate_of": "duplicated_by",
+    "duplicated_by": "duplicate_of",
+    "relates_to": "relates_to",
+    "split_into": "split_from",
+    "split_from": "split_into",
+}
+
+
+LINK_LABELS: Final = {
+    "blocks": "Blocks",
+    "blocked_by": "Is blocked by",
+    "duplicate_of": "Is a duplicate of",
+    "duplicated_by": "Has the duplicate",
+    "relates_to": "Relates to",
+    "split_into": "Was split into",
+    "split_from": "Was split off from",
+}
+
+
 class DetailItem(Item):
     """The long part of a ticket, which no list reads. `request` is the digest of the request that created the ticket,
     which names its RequestItem. `message_id` and `letter` are of one that came by mail what they are in ActivityItem.
+    `links` are those to other tickets.
     """
 
     table = TICKETS
@@ -409,6 +440,7 @@ class DetailItem(Item):
     description = UnicodeAttribute(default="")
     request = UnicodeAttribute(null=True)
     message_id = UnicodeAttribute(null=True)
+    links: ListAttribute[LinkMap] = ListAttribute(of=LinkMap, null=True)
     files: ListAttribute[FileMap] = ListAttribute(of=FileMap, null=True)
     letter: MapAttribute[str, Any] = MapAttribute(null=True)  # type: ignore[no-untyped-call]  # unannotated in PynamoDB
     expires_at = NumberAttribute(null=True)

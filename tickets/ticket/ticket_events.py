@@ -116,6 +116,12 @@ NOTE_EDITED: Final = declare_event(EventType("ticket.note_edited", 1, "An intern
 COMMENT_DELETED: Final = declare_event(EventType("ticket.comment_deleted", 1, "A comment was deleted.", _DELETED))
 NOTE_DELETED: Final = declare_event(EventType("ticket.note_deleted", 1, "An internal note was deleted.", _DELETED))
 
+_LINK: Final = EventField("link", "text", "blocks, blocked_by, duplicate_of, duplicated_by, relates_to …", "blocks")
+_OTHER: Final = EventField("other", "number", "the number of the other ticket, which has the opposite link", 8)
+_LINKED: Final = (_NUMBER, _LINK, _OTHER, _BY)
+LINKED: Final = declare_event(EventType("ticket.linked", 1, "The ticket was linked to another one.", _LINKED))
+UNLINKED: Final = declare_event(EventType("ticket.unlinked", 1, "A link to another ticket was removed.", _LINKED))
+
 REDACTED: Final = declare_event(
     EventType(
         "ticket.redacted",
@@ -187,6 +193,14 @@ def edited(tenant: TenantContext, number: int, *, entry: str, version: int, time
     return Event(
         EDITED_ENTRY, {"number": number, "entry": entry, "by": tenant.user_id, "times": times}, version, (NOTICE,)
     )
+
+
+def linked(
+    tenant: TenantContext, number: int, *, kind: str, other: int, version: int, is_removed: bool = False
+) -> Event:
+    """Tell that a ticket was linked to another one, or is not any more."""
+    data = {"number": number, "link": kind, "other": other, "by": _me(tenant)}
+    return Event(UNLINKED if is_removed else LINKED, data, version)
 
 
 def redacted(tenant: TenantContext, number: int, *, version: int) -> Event:

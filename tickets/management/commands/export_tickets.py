@@ -62,6 +62,7 @@ class Command(PortalCommand):
                         one.addresses,
                         one.not_kept,
                         names=names,
+                        links=one.links,
                     )
                     place.write(text + "\n")
                     written, entries = written + 1, entries + len(one.activity)

@@ -1,0 +1,143 @@
+"""Link two tickets of a desk, and end a link: both sides and both histories in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from delivery.outbox.publisher import publish
+from portal import clock
+from portal.dynamo.retry import retrying
+from portal.dynamo.store import Action, Transaction
+from portal.errors import Conflict, Invalid, NotFound, TransactionRefused
+from tenants.tenancy.context import TenantContext
+from tickets.desk import changing
+from tickets.ticket import stored, ticket_events
+from tickets.ticket.stored import LINK_KINDS, LINK_LABELS, DetailItem, LinkMap, SummaryItem
+
+CHOSEN: Final = ("blocks", "blocked_by", "duplicate_of", "duplicated_by", "relates_to")  # by people
+LIMIT: Final = 50  # links of one ticket
+_ATTEMPTS: Final = 6
+_BUSY: Final = "These tickets are being changed by others at this moment. Please try again."
+
+
+@dataclass(frozen=True)
+class _Side:
+    summary: SummaryItem
+    detail: DetailItem
+
+    @property
+    def number(self) -> int:
+        return int(self.summary.number)
+
+    @property
+    def links(self) -> list[tuple[str, int]]:
+        return [(one.kind, int(one.number)) for one in self.detail.links or ()]
+
+
+def link(tenant: TenantContext, number: int, kind: str, other: int) -> None:
+    """Link a ticket to another one. A link that there is already stays. One read and one transaction.
+
+    Raises NotFound, Invalid for what cannot be linked, and Conflict.
+    """
+    if kind not in CHOSEN:
+        raise Invalid("There is no such kind of link.", field="kind")
+    if other == number:
+        raise Invalid("A ticket cannot be linked to itself.", field="other")
+    _change(tenant, number, kind, other, lambda links, one: links if one in links else [*links, one], "added")
+
+
+def unlink(tenant: TenantContext, number: int, kind: str, other: int) -> None:
+    """End a link. Where there is none, nothing changes. One read and one transaction. Raises NotFound, Conflict."""
+    if kind not in LINK_KINDS:
+        raise Invalid("There is no such kind of link.", field="kind")
+    _change(tenant, number, kind, other, lambda links, one: [each for each in links if each != one], "removed")
+
+
+def _change(
+    tenant: TenantContext,
+    number: int,
+    kind: str,
+    other: int,
+    after: Callable[[list[tuple[str, int]], tuple[str, int]], list[tuple[str, int]]],
+    done: str,
+) -> None:
+    def attempt() -> None:
+        ours, theirs = _read(tenant, number, other)
+        transaction, at, is_changed = Transaction(), clock.stamp(), False
+        for side, one in ((ours, (kind, other)), (theirs, (LINK_KINDS[kind], number))):
+            links = after(side.links, one)
+            if links == side.links:
+                continue
+            if len(links) > LIMIT:
+                raise Invalid(f"Ticket {side.number} has {LIMIT} links already.", field="other")
+            is_changed = True
+            _write(transaction, side, links)
+            transaction.put(_told(tenant, side.summary.pk, at, *one, done=done))
+        if is_changed:
+            version = int(ours.summary.version)
+            event = ticket_events.linked(
+                tenant, number, kind=kind, other=other, version=version, is_removed=done == "removed"
+            )
+            publish(tenant, transaction, event, subject=ticket_events.subject(number), at=at)
+            tenant.repository.transact(transaction)
+
+    retrying(
+        attempt,
+        again=lambda error: isinstance(error, TransactionRefused),
+        attempts=_ATTEMPTS,
+        given_up=Conflict(_BUSY),
+    )
+
+
+def _read(tenant: TenantContext, number: int, other: int) -> tuple[_Side, _Side]:
+    """Read both tickets: one consistent BatchGetItem. Raises NotFound, and Invalid where the other one is missing."""
+    repository = tenant.repository
+    wanted: list[Any] = []
+    for one in (number, other):
+        wanted.append(repository.wanted(SummaryItem, stored.ticket, one, sort=stored.SUMMARY))
+        wanted.append(repository.wanted(DetailItem, stored.ticket, one, sort=stored.DETAIL))
+    summary, detail, other_summary, other_detail = repository.get_all(wanted, consistent=True)
+    if summary is None:
+        raise NotFound(f"There is no ticket {number}.")
+    if other_summary is None:
+        raise Invalid(f"There is no ticket {other} in this desk.", field="other")
+    return (
+        _Side(summary, detail or DetailItem(summary.pk, stored.DETAIL)),
+        _Side(other_summary, other_detail or DetailItem(other_summary.pk, stored.DETAIL)),
+    )
+
+
+def _write(transaction: Transaction, side: _Side, links: Sequence[tuple[str, int]]) -> None:
+    attribute: Any = DetailItem.links
+    action: Action = attribute.set(maps(links)) if links else attribute.remove()
+    known = side.detail.links
+    is_same = (attribute == [*known]) if known else attribute.does_not_exist()
+    transaction.update(DetailItem(side.detail.pk, stored.DETAIL), [action], condition=is_same)
+
+
+def maps(links: Sequence[tuple[str, int]]) -> list[LinkMap]:
+    """Return links, kinds and numbers, as an item has them."""
+    make: Any = LinkMap
+    return [make(kind=kind, number=number) for kind, number in links]
+
+
+def _told(tenant: TenantContext, pk: str, at: str, kind: str, other: int, *, done: str = "added") -> Any:
+    return changing.event(tenant, pk, at, verb=f"{done} the link “{LINK_LABELS[kind]} #{other}”")
+
+
+def join_split(
+    tenant: TenantContext, transaction: Transaction, summary: SummaryItem, detail: DetailItem, source: int
+) -> None:
+    """Add to the transaction that makes a ticket its link to the ticket `source` that it was split off from, and the
+    link back. Raises NotFound, and Invalid where the other one has too many."""
+    item = tenant.repository.get(DetailItem, stored.ticket, source, sort=stored.DETAIL, consistent=True)
+    found = changing.read(tenant, source)
+    side, number, at = _Side(found, item or DetailItem(found.pk, stored.DETAIL)), int(summary.number), clock.stamp()
+    if len(side.links) >= LIMIT:
+        raise Invalid(f"Ticket {source} has {LIMIT} links already.")
+    detail.links = maps([("split_from", source)])
+    _write(transaction, side, [*side.links, ("split_into", number)])
+    transaction.put(changing.event(tenant, found.pk, at, verb=f"split a comment off into #{number}"))
+    transaction.put(changing.event(tenant, summary.pk, at, verb=f"split it off from #{source}"))

@@ -1,0 +1,140 @@
+"""Show links between tickets, add and remove them, and make a ticket of a comment."""
+
+from __future__ import annotations
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from portal.errors import Conflict, Invalid
+from portal.web.access import get_or_post, member
+from tenants.tenancy.request import TenantRequest
+from tenants.tenancy.roles import Role
+from tickets.desk import changing, comment_changes, ticket_presenters, timelines
+from tickets.desk.comment_views import context_of, sort_of
+from tickets.desk.forms import WrittenField
+from tickets.linking import linking, splitting
+from tickets.ticket import fields, stored, texts
+from tickets.ticket.stored import LINK_KINDS, LINK_LABELS, SummaryItem
+
+
+class LinkForm(forms.Form):
+    """Take the kind of a link and the number of the other ticket, as people write it: 12 or #12."""
+
+    kind = forms.ChoiceField(label="This ticket", choices=[(kind, LINK_LABELS[kind]) for kind in linking.CHOSEN])
+    other = forms.RegexField(
+        r"^\s*#?\s*[1-9]\d{0,14}\s*$",
+        label="Number of the other ticket",
+        error_messages={"required": "Enter the number of a ticket.", "invalid": "Enter a number, such as 12 or #12."},
+        widget=forms.TextInput(attrs={"autocomplete": "off", "inputmode": "numeric"}),
+    )
+
+    def clean_other(self) -> int:
+        return int("".join(filter(str.isdigit, self.cleaned_data["other"])))
+
+
+class _Named(forms.Form):
+    kind = forms.ChoiceField(choices=[(kind, kind) for kind in LINK_KINDS])
+    other = forms.IntegerField(min_value=1, max_value=10**15 - 1)
+
+
+@member(Role.VIEWER)
+@require_safe
+def linked(request: TenantRequest, number: int) -> HttpResponse:
+    """Show the links of a ticket with title and status of the others: a part of the ticket's page, read after it.
+
+    A Query and a BatchGetItem, however many there are.
+    """
+    tenant = request.tenant
+    _, detail = timelines.described(tenant, number)
+    links = list(detail.links or ())
+    wanted = [(stored.ticket, (int(one.number),), stored.SUMMARY) for one in links]
+    others = tenant.repository.get_many(SummaryItem, wanted) if wanted else []
+    lines = [
+        ticket_presenters.link_line(one.kind, int(one.number), other) for one, other in zip(links, others, strict=True)
+    ]
+    context = {"ticket": {"number": number}, "links": lines, "can_write": tenant.is_agent, "is_read": True}
+    return render(request, "tickets/_links.html", context)
+
+
+@member(Role.AGENT)
+@get_or_post
+def link(request: TenantRequest, number: int) -> HttpResponse:
+    """Link a ticket to another one."""
+    summary, status = changing.read(request.tenant, number, consistent=False), 200
+    form = LinkForm(request.POST or None)
+    if form.is_bound and form.is_valid():
+        kind, other = form.cleaned_data["kind"], form.cleaned_data["other"]
+        try:
+            linking.link(request.tenant, number, kind, other)
+        except (Invalid, Conflict) as error:
+            form.add_error(error.field if error.field in form.fields else None, error.message)
+            status = error.status if isinstance(error, Conflict) else 422
+        else:
+            messages.success(request, f"{LINK_LABELS[kind]} #{other}.")
+            return redirect("tickets:ticket", number)
+    if form.errors and status == 200:
+        status = 422
+    context = {"form": form, "number": number, "title": summary.title}
+    return render(request, "tickets/link.html", context, status=status)
+
+
+@member(Role.AGENT)
+@require_POST
+def unlink(request: TenantRequest, number: int) -> HttpResponse:
+    """End a link between two tickets."""
+    form = _Named(request.POST)
+    if not form.is_valid():
+        raise Invalid("This change is incomplete. Reload the ticket and try again.")
+    kind, other = form.cleaned_data["kind"], form.cleaned_data["other"]
+    linking.unlink(request.tenant, number, kind, other)
+    messages.success(request, f"The link to #{other} is removed.")
+    return redirect("tickets:ticket", number)
+
+
+# --- a comment becomes a ticket ---
+
+
+class SplitForm(forms.Form):
+    """The title of a ticket that a comment becomes."""
+
+    title = WrittenField(
+        fields.title,
+        limit=fields.TITLE_LIMIT,
+        label="Title of the new ticket",
+        error_messages={"required": "Enter a title."},
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    request_id = forms.RegexField(r"^[0-9a-f]{32}$", widget=forms.HiddenInput, initial=changing.new_request_id)
+
+
+@member(Role.AGENT)
+@get_or_post
+def split(request: TenantRequest, number: int, entry: str) -> HttpResponse:
+    """Make a ticket of a comment."""
+    sort = sort_of(entry)
+    _, item = comment_changes.read(request.tenant, number, sort)
+    if item.deleted_at:
+        raise Conflict("This comment was deleted. Nothing is left to be split off.")
+    form, status = SplitForm(request.POST or None, initial={"title": _first_line(item.body)}), 200
+    if form.is_bound and form.is_valid():
+        title, request_id = form.cleaned_data["title"], form.cleaned_data["request_id"]
+        try:
+            made = splitting.split(request.tenant, number, sort, title=title, request_id=request_id)
+        except (Invalid, Conflict) as error:
+            form.add_error(error.field if error.field in form.fields else None, error.message)
+            status = error.status if isinstance(error, Conflict) else 422
+        else:
+            messages.success(request, f"Ticket #{made} created from a comment of #{number}.")
+            return redirect("tickets:ticket", made)
+    if form.errors and status == 200:
+        status = 422
+    return render(request, "tickets/comment_split.html", context_of(number, item) | {"form": form}, status=status)
+
+
+def _first_line(text: str) -> str:
+    """Return the beginning of a text as a title."""
+    lines = (line.strip(" #>*-") for line in text.splitlines())
+    return texts.line(next(filter(None, lines), ""))[: fields.TITLE_LIMIT]
