@@ -427,13 +427,22 @@ def _whole_tenants(prefix_of_site: str) -> Iterator[dict[str, Any]]:
     for start in range(0, len(named), step):
         some = [table_arn(name) for _, name in named[start : start + step]]
         yield _allow(f"WholeTenants{start // step or ''}", "dynamodb", actions, some)
-    indexes = [table_arn(name, i.any_version) for table, name in named for i in table.indexes if i.leading_keys]
+    indexes = [table_arn(name, pattern) for table, name in named for pattern in _of_whole_tenants(table)]
     yield _allow("IndexesOfWholeTenants", "dynamodb", ["Query"], indexes)
     own = [table_arn(name) for table, name in named if table.placed and name != table.full_name]
     yield _allow("MakeTablesOfTheirOwn", "dynamodb", _OF_OWN_TABLES, own)
     if not prefix_of_site:
         of_all = [table_arn(table.full_name) for table in tables if table.placed]
         yield _allow("SeeHowTablesOfAllAreKept", "dynamodb", ["DescribeContinuousBackups"], of_all)
+
+
+def _of_whole_tenants(table: Table) -> list[str]:
+    """Return patterns of the indexes whose keys begin with a tenant: one pattern where all of a table's are such, for
+    IAM takes few characters."""
+    theirs = [index for index in table.indexes if index.leading_keys]
+    if theirs and len(theirs) == len(table.indexes):
+        return ["*"]
+    return [index.any_version for index in theirs]
 
 
 def _sid(prefix: str, grant: Grant) -> str:
