@@ -90,6 +90,7 @@ LAMBDA_ENDPOINT_URL: str = env.str("LAMBDA_ENDPOINT_URL", default=DYNAMODB_ENDPO
 # What leaves the desk is spread over so many queues: 8, 16, 32 or 64, and later never fewer.
 DELIVERY_QUEUES: int = env.int("DELIVERY_QUEUES", default=8 if DEBUG else 32)
 # What one tenant may have on its way at a time; delivery/queues/limits.py says where it is counted.
+REPLY_HOLD_SECONDS: int = env.int("REPLY_HOLD_SECONDS", default=10)
 DELIVERY_IN_FLIGHT: int = env.int("DELIVERY_IN_FLIGHT", default=6)
 DELIVERY_PER_SECOND: float = env.float("DELIVERY_PER_SECOND", default=18.0)
 DELIVERY_BURST: int = env.int("DELIVERY_BURST", default=6)

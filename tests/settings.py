@@ -35,6 +35,7 @@ GUEST_RATE = 0.0
 TENANT_RATES = os.environ.get("TENANT_RATES", "off")  # tests of limits set some
 RATES_SHARED = False
 NOISE_NOTED = CLOUDWATCH_METRICS = False  # tests of the noise board take notes of their own
+REPLY_HOLD_SECONDS = 0  # tests of held replies say so
 DELIVERY_QUEUES = 8  # as in development; what needs more says so
 # Where the desks of the tests lie, if a test says nothing else; "silo/there" is at a site on the tests' own engine.
 PLACEMENT = os.environ.get("PLACEMENT", "pool")

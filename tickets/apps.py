@@ -16,6 +16,8 @@ class TicketsConfig(RoomsConfig):
 
     def ready(self) -> None:
         super().ready()
+        from django.conf import settings
+
         from delivery.mail import bounces
         from delivery.outbox import destinations
         from delivery.queues import direct_work, queue_readers
@@ -25,6 +27,7 @@ class TicketsConfig(RoomsConfig):
         from tickets.desk_setup import setup
         from tickets.desk_setup.stored import SETUP, SetupItem
         from tickets.letters.stored import HELD_WORK, LETTERS_QUEUE, WORK
+        from tickets.replies import withdrawing
         from tickets.replies.stored import WAITING, WaitingCountItem
         from tickets.ticket import (
             fields,
@@ -42,6 +45,14 @@ class TicketsConfig(RoomsConfig):
         context.declare_item("letters", WaitingCountItem, WAITING)
         context.declare_item(setup.NAME, SetupItem, SETUP)
         bounces.declare_feedback(f"{ticket_events.REPLY}_", _of_letter)
+        desk_settings.declare_default(
+            desk_settings.Default(
+                name=withdrawing.HOLD,
+                label="Hold comments before they leave",
+                choices=tuple((one, f"{one} seconds" if one != "0" else "Not at all") for one in withdrawing.CHOICES),
+                initial=str(settings.REPLY_HOLD_SECONDS),
+            )
+        )
         desk_settings.declare_default(
             desk_settings.Default(
                 name="ticket_priority",

@@ -11,6 +11,7 @@ for the index, since the row moves there; `answered` of the last destination 1 a
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
@@ -72,10 +73,11 @@ def due_at(row: OutboxItem, member: str) -> str:
 
 
 def due_members(row: OutboxItem, now: str = "") -> set[str]:
-    """Return the members of `open` that are to be sent: never sent yet, or due again."""
+    """Return the members of `open` that are to be sent: never sent yet, or due again. Those of a row that is held are
+    sent at once, as messages that nobody receives before."""
     now = now or clock.stamp()
     # The clock of the process that wrote a row may be ahead of this one's.
-    fresh = row.sent_until == row.timestamp
+    fresh = row.sent_until == (row.held_until or row.timestamp)
     return {one for one in row.open or () if (fresh and one not in row.attempts) or due_at(row, one) <= now}
 
 
@@ -322,6 +324,36 @@ def dead(work: Work, *, transaction: Transaction) -> None:
         work.repository.update(
             _key_of(work.row), _closing(), condition=OutboxItem.open.does_not_exist() & _is_pending()
         )
+
+
+# --- rows that are held for some seconds, so that their change can be undone ---
+
+
+def hold_seconds(row: OutboxItem) -> int:
+    """Return for how many seconds more nothing of a row may leave, 0 for none."""
+    if not row.held_until or row.sealed_at:
+        return 0
+    return max(0, math.ceil((clock.parse(row.held_until) - clock.now()).total_seconds()))
+
+
+def seal_held(work: Work) -> bool:
+    """Let a held row be withdrawn no more, before anything of it leaves: one write, the first time. Return whether
+    there is something to deliver still."""
+    if not work.row.held_until or work.row.sealed_at:
+        return True
+    sealing = OutboxItem.sealed_at.set(OutboxItem.sealed_at | clock.stamp())
+    try:
+        work.repository.update(_key_of(work.row), [sealing], condition=_is_pending())
+    except ConditionFailed:
+        return False
+    return True
+
+
+def withdraw(tenant_id: str, row_id: str, timestamp: str, *, transaction: Transaction, name: str) -> None:
+    """Add to a transaction that nothing of a held row leaves. It is refused where something has left already."""
+    key = OutboxItem(outbox_row(tenant_id, row_id), timestamp)
+    still = _is_pending() & OutboxItem.held_until.exists() & OutboxItem.sealed_at.does_not_exist()
+    transaction.update(key, _closing(), name=name, condition=still)
 
 
 # --- while an operator lets a tenant's rows wait ---

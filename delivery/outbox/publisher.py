@@ -24,16 +24,28 @@ KEPT_SECONDS: Final = 30 * 86400  # of a row, after which TTL removes it
 
 
 def publish(
-    tenant: TenantContext, transaction: Transaction, *events: Event, subject: str, at: str = "", open_to: str = ""
-) -> None:
+    tenant: TenantContext,
+    transaction: Transaction,
+    *events: Event,
+    subject: str,
+    at: str = "",
+    open_to: str = "",
+    hold: int = 0,
+) -> OutboxItem | None:
     """Add the row of these events to the transaction, or nothing where nobody subscribed to any of them and none names
     a destination of its own.
 
     `subject` names what they are about, "ticket/7"; `at` is the moment of the change, now by default. `open_to` names
-    one destination instead of those that subscribed. Raises Invalid for an event that is too large.
+    one destination instead of those that subscribed. The row is held for `hold` seconds, in which
+    `outbox_rows.withdraw` can take it back. Returns the row, None where there is none. Raises Invalid for an event that
+    is too large.
     """
-    if row := _row_of(tenant, events, subject=subject, at=at, open_to=open_to):
+    row = _row_of(tenant, events, subject=subject, at=at, open_to=open_to)
+    if row is not None:
+        if hold:
+            row.held_until = row.sent_until = row.due_at = clock.stamp(offset=hold * 1_000_000)
         transaction.put(row)
+    return row
 
 
 def publish_after(tenant: TenantContext, event: Event, *, subject: str, at: str, row_id: str) -> None:

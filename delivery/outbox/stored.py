@@ -123,7 +123,8 @@ class OutboxItem(Item):
     attempts, `first_at`, `last_at` and `next_at`, and where a worker may have died of it, how often it was `risked`.
 
     `private` is for whoever delivers alone, such as a mail with its link, and goes with the last member of `open`.
-    `gathered` are texts that were added one by one, until `sealed_at`; see gathering.py. `request` is the id of the
+    `gathered` are texts that were added one by one, until `sealed_at`; see gathering.py. With `held_until` nothing of
+    the row leaves before that moment, and until it is sealed the row can be withdrawn. `request` is the id of the
     request that made the change, missing where none did.
     """
 
@@ -145,6 +146,7 @@ class OutboxItem(Item):
     expires_at = NumberAttribute()
     gathered = UnicodeSetAttribute(null=True)
     sealed_at = UnicodeAttribute(null=True)
+    held_until = UnicodeAttribute(null=True)
     request = UnicodeAttribute(null=True)
 
 

@@ -119,7 +119,11 @@ class Dispatcher:
 
     def _send(self, rows: Collection[OutboxItem]) -> tuple[Taken, _Failures]:
         free, failed = self._free_to_go(rows)
-        taken = self._sender.offer([offer for row in free for offer in _offers(row)])
+        seconds = {outbox_rows.key_of(row): outbox_rows.hold_seconds(row) for row in free}
+        offers = [(offer, seconds[outbox_rows.key_of(row)]) for row in free for offer in _offers(row)]
+        held = self._sender.send_held([(offer, hold) for offer, hold in offers if hold])
+        taken = self._sender.offer([offer for offer, hold in offers if not hold])
+        taken = Taken([*taken.sent, *held], taken.waiting, taken.left)
         for offer in (*taken.waiting, *taken.left):
             measurement.note(offer.message.tenant_id, NoiseTally(put_off=1))
         return taken, failed | self._note_sent(taken.sent)

@@ -145,6 +145,8 @@ class MessageHandler:
             return Handled("refused")
         if work is None:
             return Handled("closed")
+        if seconds := outbox_rows.hold_seconds(work.row):
+            return Handled("postponed", message, seconds)
         verdict = self._holds.verdict(message.tenant_id, message.timestamp)
         if verdict != "go":
             with at(work.repository.placement):
@@ -196,6 +198,8 @@ def _held(work: Work, *, drop: bool) -> Handled:
 def _deliver(work: Work) -> Handled:
     """Let the destination deliver it, and write what came of that. A newer version may know more destinations: it is
     tried again as one that fails."""
+    if not outbox_rows.seal_held(work):
+        return Handled("closed")
     try:
         outcome = destinations.deliver_for(work.destination)(work)
     except NotFound as error:

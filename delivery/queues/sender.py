@@ -134,6 +134,22 @@ class Sender:
             sent = [offer for offer in sent if offer.key in self._units]  # not what was refused just now
         return Taken(sent + gone, waiting, left + refused)
 
+    def send_held(self, offers: Iterable[tuple[Offer, int]]) -> list[Offer]:
+        """Send messages that nobody receives before so many seconds have passed, and return those that went.
+
+        They take no unit of their tenant, because they wait in the queue: the limits of the workers hold for them. One
+        that did not go is found by the sweeper when it is due.
+        """
+        groups: dict[tuple[int, int], list[Offer]] = defaultdict(list)
+        with self._lock:
+            for offer, seconds in offers:
+                groups[self._choose(offer), seconds].append(offer)
+        gone: list[Offer] = []
+        for (queue, seconds), some in groups.items():
+            refused = self._send_to(queue, some, delay=seconds)
+            gone += [offer for offer in some if offer.message not in refused]
+        return gone
+
     def pump(self) -> Taken:
         """Send what has waited and may go now, one message of each tenant in turn."""
         going: list[tuple[Offer, int]] = []
@@ -282,10 +298,10 @@ class Sender:
                 self._release(offer.key)
         return gone, back
 
-    def _send_to(self, queue: int, offers: Sequence[Offer]) -> list[Message]:
+    def _send_to(self, queue: int, offers: Sequence[Offer], *, delay: int = 0) -> list[Message]:
         messages = [offer.message for offer in offers]
         try:
-            refused = self._transport.send(queue, messages)
+            refused = self._transport.send(queue, messages, **({"delay": delay} if delay else {}))
         except (Rejected, Unavailable) as error:
             # Some of them may have gone; they go twice, and whoever receives them knows them by their id.
             log.warning("%d messages stay in the outbox: %s", len(messages), error.message)

@@ -18,7 +18,7 @@ from tickets.ticket import stored as ticket_keys
 
 # What the repositories of a tenant may do, and the reading half of a transaction, which is the same GetItem.
 _ACTIONS: Final = {
-    "Support.Tickets": "GetItem PutItem UpdateItem Query BatchGetItem ConditionCheckItem",
+    "Support.Tickets": "GetItem PutItem UpdateItem DeleteItem Query BatchGetItem ConditionCheckItem",
     "Admin.Users": "BatchGetItem GetItem Query",
     "Tenants.Invites": "GetItem Query",
     "Tenants.Unreached": "Query UpdateItem",

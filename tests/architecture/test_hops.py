@@ -29,8 +29,9 @@ from tickets.management.commands import run_stream
 
 HOPS: Final = 10
 # Modules whose code runs during one request: they may become fewer, and not more. Five of the queue's are for orders,
-# columns and saved views, and two of each for the desk's setup and what it defines.
-COMMENT: Final = 50
+# columns and saved views, and two of each for the desk's setup and what it defines. One of a comment's says how long it
+# is held.
+COMMENT: Final = 51
 QUEUE: Final = 55
 TICKET: Final = 48
 PRODUCT: Final = ("portal", "tenants", "delivery", "tickets", "api")

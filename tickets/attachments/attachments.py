@@ -335,6 +335,30 @@ def attach(
     return [_map(file) for file in files]
 
 
+def detach(tenant: TenantContext, transaction: Transaction, files: Sequence[FileMap], *, entry: str) -> list[Action]:
+    """Add to a transaction that files of an entry are this person's uploads again, as before `attach`, for a day.
+
+    Returns the actions by which the ticket's summary counts them no more. The copies stay until orphaned_copies.py
+    finds them: the transaction may be refused.
+    """
+    expires_at, counts, sizes = int(time.time()) + _KEPT_SECONDS, Counter[str](), Counter[str]()
+    for file in files:
+        bucket = stored.bucket_of(file.id)
+        counts[bucket] += 1
+        sizes[bucket] += int(file.size)
+        actions: list[Action] = [
+            *(one.remove() for one in (FileItem.number, FileItem.entry, FileItem.object)),
+            FileItem.expires_at.set(expires_at),
+            FileItem.author.set(tenant.user_id),
+        ]
+        item = FileItem(tenant.repository.key(stored.files, bucket), stored.file(file.id))
+        transaction.update(item, actions, name=MEMBER, condition=FileItem.entry == entry)
+    for bucket, count in counts.items():
+        usage = FileUsageItem(tenant.repository.key(stored.files, bucket), stored.USAGE)
+        transaction.update(usage, [FileUsageItem.file_count.add(-count), FileUsageItem.file_bytes.add(-sizes[bucket])])
+    return [SummaryItem.file_count.add(-len(files)), SummaryItem.file_bytes.add(-sum(sizes.values()))]
+
+
 def counted(summary: SummaryItem, files: Sequence[FileRef]) -> list[Any]:
     """Return the actions by which a ticket's summary counts these files. Raises Invalid where it has too many then."""
     check_ticket(int(summary.file_count or 0), int(summary.file_bytes or 0), files)

@@ -6,7 +6,7 @@ what lists and aggregates count. It moves the ticket up for agents alone: see AD
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from delivery.outbox.event_types import Event
 from delivery.outbox.publisher import publish
+from delivery.outbox.stored import OutboxItem
 from portal import clock
 from portal.dynamo.client import alongside
 from portal.dynamo.retry import retrying
@@ -80,6 +81,17 @@ class Along:
 
 
 @dataclass(frozen=True)
+class WrittenComment:
+    """A comment as it was written: its entry, the ticket before, the entry of what it changed, and its row."""
+
+    entry: ActivityItem
+    before: SummaryItem
+    version: int
+    change: str
+    row: OutboxItem | None
+
+
+@dataclass(frozen=True)
 class _Said:
     """A comment or a note as its request says it."""
 
@@ -92,6 +104,7 @@ class _Said:
     request_id: str
     number: str
     letter: FromLetter | None
+    hold: int
 
     @cached_property
     def digest(self) -> str:
@@ -114,6 +127,8 @@ def comment(
     request_id: str | None = None,
     companion: Companion[ActivityItem] | None = None,
     letter: FromLetter | None = None,
+    hold: int = 0,
+    tell: Callable[[WrittenComment], object] = lambda written: None,
 ) -> SummaryItem:
     """Add a comment or an internal note, and in the same transaction change what `then` and `along` say.
 
@@ -121,35 +136,37 @@ def comment(
     again. `seen` is the moment of the last change that the author saw: later ones by others are shown first. An agent's
     comment on the ticket of somebody outside goes to them as a letter, with copies to the addresses `cc`. `files` are
     stored already and belong to the comment from then on; with some, the text may be empty. The `companion` of one that
-    came as a `letter` sees to repetitions in place of the record. Returns the summary as it was read before, so that
-    the caller can say what the author may not have seen. Raises NotFound, Invalid, Unseen, SetAside, CommentNotAdded.
+    came as a `letter` sees to repetitions in place of a record. Nobody hears of it for `hold` seconds; `tell` gets it.
+    Returns the ticket as it was before. Raises NotFound, Invalid, Unseen, SetAside, CommentNotAdded.
     """
     text, kind = fields.comment(body) if body.strip() or not files else "", "note" if internal else "comment"
-    said = _Said(kind, text, _copies(cc), then, along, (*files,), request_id or new_request_id(), str(number), letter)
+    about = (request_id or new_request_id(), str(number), letter, hold)
+    said = _Said(kind, text, _copies(cc), then, along, (*files,), *about)
     waiting = [companion]  # for the first attempt, beside whose read it does its part
 
     def attempt() -> SummaryItem:
         summary, name = with_companion(waiting.pop() if waiting else None, lambda: _read(tenant, number, along))
-        if _is_over(tenant, summary, said.digest):
+        if _is_over(tenant, summary, said.digest, seen):
             return summary
-        _refuse_unseen(tenant, summary, said.digest, seen)
         transaction = Transaction()
         try:
-            entry = _add(tenant, transaction, summary, said, copies, name)
+            written = _add(tenant, transaction, summary, said, copies, name)
         except Invalid:  # what this request has changed already is no reason to refuse it
             if _was_added(tenant, said.digest):
                 return summary
             raise
-        _write(tenant, transaction, entry, companion, copies)
+        if _write(tenant, transaction, written.entry, companion, copies):
+            tell(written)
         if letter:
-            letter.complete(tenant.repository, entry, said.body)
+            letter.complete(tenant.repository, written.entry, said.body)
         return summary
 
-    def again(error: Exception) -> bool:
-        return isinstance(error, TransactionRefused)
-
     with attachments.Copies(tenant, said.files) if said.files else nullcontext() as copies:
-        return retrying(attempt, again=again, attempts=_ATTEMPTS, first=_PAUSE, given_up=CommentNotAdded())
+        return retrying(attempt, again=_is_refused, attempts=_ATTEMPTS, first=_PAUSE, given_up=CommentNotAdded())
+
+
+def _is_refused(error: Exception) -> bool:
+    return isinstance(error, TransactionRefused)
 
 
 def _read(tenant: TenantContext, number: int, along: Along) -> tuple[SummaryItem, str]:
@@ -164,11 +181,13 @@ def _was_added(tenant: TenantContext, digest: str) -> bool:
     return bool(tenant.repository.get(RequestItem, stored.request, digest, sort=stored.MADE_COMMENT, consistent=True))
 
 
-def _is_over(tenant: TenantContext, summary: SummaryItem, digest: str) -> bool:
+def _is_over(tenant: TenantContext, summary: SummaryItem, digest: str, seen: str) -> bool:
     """Tell whether the ticket was set aside after this request had added its comment. Raises SetAside where it had
-    not."""
+    not, and Unseen as `_refuse_unseen` does."""
     if summary.is_aside and not _was_added(tenant, digest):
         raise SetAside(summary)
+    if not summary.is_aside:
+        _refuse_unseen(tenant, summary, digest, seen)
     return summary.is_aside
 
 
@@ -188,8 +207,8 @@ def _write(
     entry: ActivityItem,
     companion: Companion[Any] | None,
     copies: attachments.Copies | None,
-) -> None:
-    """Write the transaction, which is written already where its request record is."""
+) -> bool:
+    """Write the transaction, which is written already where its request record is. Return whether it was now."""
     if companion is not None:
         companion.join(transaction, entry)
     try:
@@ -201,9 +220,10 @@ def _write(
         if request is None or request.item is None:
             attachments.blame(refused)
             raise
-    else:
-        if copies:
-            copies.written()
+        return False
+    if copies:
+        copies.written()
+    return True
 
 
 def _add(
@@ -213,7 +233,7 @@ def _add(
     said: _Said,
     copies: attachments.Copies | None,
     name: str,
-) -> ActivityItem:
+) -> WrittenComment:
     """Add the entry and what comes of it to the transaction. `name` is that of whoever is to get the ticket."""
     state = TicketState.of(summary)
     if said.letter is None:
@@ -230,11 +250,14 @@ def _add(
         actions += attachments.counted(summary, said.files)
         entry.files = attachments.attach(tenant, transaction, copies.made(), number=state.number, entry=entry.sk)
     transaction.put(entry)
-    told: list[Event] = []
+    told, change = list[Event](), ""
     if is_note and not changes:
         held = SummaryItem(summary.pk, stored.SUMMARY)
         transaction.update(held, actions, name=str(state.number), condition=state.still_holds)
     else:
+        # A comment comes before what it led to.
+        told_at, entry_id = clock.stamp(clock.parse(at), offset=1), changing.new_entry_id()
+        change = stored.activity(told_at, entry_id) if changes else ""
         told = changing.revise(
             tenant,
             transaction,
@@ -244,10 +267,12 @@ def _add(
             resolver=said.along.resolver,
             changes=changes,
             actions=actions,
-            told_at=clock.stamp(clock.parse(at), offset=1),  # a comment comes before what it led to
+            told_at=told_at,
+            entry_id=entry_id,
         )
-    _publish(tenant, transaction, summary, said, entry, told=told, version=state.version + bool(changes))
-    return entry
+    version = state.version + bool(changes)
+    row = _publish(tenant, transaction, summary, said, entry, told=told, version=version)
+    return WrittenComment(entry, summary, version, change, row)
 
 
 def _publish(
@@ -259,7 +284,7 @@ def _publish(
     *,
     told: list[Event],
     version: int,
-) -> None:
+) -> OutboxItem | None:
     """Add the events of an entry to its transaction, with those of what it changed."""
     number, at = int(summary.number), entry.at
     about = ticket_events.commented(tenant, number, kind=said.kind, body=said.body, at=at, version=version)
@@ -270,7 +295,8 @@ def _publish(
     if said.files and attachments.have_pictures(said.files):
         ours.append(ticket_events.PREVIEW)
     entered = ticket_events.entered(tenant, number, entry=entry.sk, version=version, to=tuple(ours))
-    publish(tenant, transaction, about, *told, entered, subject=ticket_events.subject(number), at=at)
+    subject = ticket_events.subject(number)
+    return publish(tenant, transaction, about, *told, entered, subject=subject, at=at, hold=said.hold)
 
 
 def _entry(tenant: TenantContext, summary: SummaryItem, said: _Said, *, at: str) -> ActivityItem:

@@ -550,6 +550,13 @@ def change_text(wishes: Wishes, written: Present) -> str:
     return " ".join(f"{LABELS[name]} is now {text}." for name, text in told.items())
 
 
+def held_text(entry: ActivityItem, hold: int) -> str:
+    """Return the message after a comment that others hear of when the hold is over."""
+    if entry.delivery:
+        return f"Your reply leaves in {hold} seconds."
+    return "Your note is added." if entry.kind == "note" else "Your comment is added."
+
+
 def shortened(sentences: Sequence[str]) -> list[str]:
     """Return the first sentences, and one that counts the others."""
     rest = len(sentences) - _NAMED

@@ -44,10 +44,12 @@ from tickets.desk import (
 )
 from tickets.desk.bulk import BulkRefused
 from tickets.desk.changing import EditConflict, TicketState, Wishes
+from tickets.desk.commenting import WrittenComment
 from tickets.desk.forms import ChangeForm, CommentForm, NewTicketForm, RequesterOfTicketForm, TicketForm
 from tickets.desk.queue_presenters import QueueAddress
 from tickets.ready_answers import presenters as answer_presenters
 from tickets.ready_answers.presenters import NOTHING, ChosenAnswers, Composing
+from tickets.replies import withdrawing
 from tickets.requesters import naming, requesters
 from tickets.requesters.requesters import Requester
 from tickets.saved_views import list_display, saved_views, walk_presenters
@@ -209,6 +211,8 @@ def undo(request: TenantRequest) -> HttpResponse:
         messages.success(request, undone.said)
     for sentence in ticket_presenters.shortened(undone.left):
         messages.warning(request, sentence)
+    if draft := undone.draft:
+        return _ticket_page(request, draft["number"], CommentForm(initial=draft["form"]), files=draft["files"])
     return redirect(back_address(request))
 
 
@@ -325,6 +329,8 @@ def comment(request: TenantRequest, number: int) -> HttpResponse:
     if not form.is_valid():
         return _refused_comment(request, number, form, sent.files, status=422)
     data = form.cleaned_data
+    hold = int(desk_settings.default_value(request.tenant, withdrawing.HOLD))
+    written = list[WrittenComment]()
     try:
         chosen = ChosenAnswers.of(request.POST)
         to = STATUS.clean(then) if then else chosen.then()
@@ -340,6 +346,8 @@ def comment(request: TenantRequest, number: int) -> HttpResponse:
             cc=[] if data["internal"] else [one for one in re.split(r"[,;\s]+", data["cc"]) if one],
             files=sent.files,
             request_id=data["request_id"],
+            hold=hold,
+            tell=written.append,
         )
     except (Invalid, Conflict) as error:
         form.add_error({"cc": "cc", "files": "attached"}.get(error.field or "", "body"), error.message)
@@ -351,6 +359,10 @@ def comment(request: TenantRequest, number: int) -> HttpResponse:
             f"While you were writing, the status changed from {Status(data['seen']).label} to "
             f"{Status(before.status).label}. Your {what} was added; it left the status as it is.",
         )
+    if hold and written:
+        receipt = withdrawing.receipt(request.tenant, written[0])
+        text = ticket_presenters.held_text(written[0].entry, hold)
+        messages.success(request, text, extra_tags=f"{receipt} {hold}" if receipt else "")
     return walk_presenters.onwards(request, number, "#latest")
 
 

@@ -75,7 +75,11 @@ TICKETS = Table(
 declare(
     TICKETS,
     grants=(
-        Grant("tenant", TICKETS, ("BatchGetItem", "ConditionCheckItem", "GetItem", "PutItem", "Query", "UpdateItem")),
+        Grant(
+            "tenant",
+            TICKETS,
+            ("BatchGetItem", "ConditionCheckItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"),
+        ),
         Grant("seed", TICKETS, ("BatchWriteItem",), "WriteInBulk", leading_keys=all_keys.ALL_COLLECTIONS),
     ),
 )
