@@ -37,6 +37,7 @@ from tickets.articles import article_changes, articles, catalogue, sections
 from tickets.articles.articles import Text
 from tickets.counting import coding
 from tickets.counting.stored import RECENT, VerifiedItem
+from tickets.custom_fields.definitions import Definitions
 from tickets.dashboards.verify_runs import VerifyState
 from tickets.desk import changing, commenting
 from tickets.desk.changing import Wishes
@@ -51,6 +52,8 @@ from tickets.purging.purge_requests import HoldingCount, counts_of
 from tickets.purging.stored import PurgeItem
 from tickets.replies import mail_settings
 from tickets.requesters import bounced_addresses, requester_changes, requesters
+from tickets.saved_views.saved_views import texts_of, views_of
+from tickets.saved_views.stored import DESK, ViewsItem
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.stored import TICKETS
 from tickets.verification.verify import Difference
@@ -199,6 +202,14 @@ def test_a_section_of_the_help_centre_keeps_them(world: World) -> None:
     sections.rename(alice, made.id, "Old printers", "", by=by)
     kept, _ = json.loads(catalogue.read_centre(alice).sections)
     assert kept == [made.id, "Old printers", "", "an icon"]
+
+
+def test_saved_views_and_definitions_of_fields_and_kinds_keep_them() -> None:
+    views = json.dumps([["v1", "Mine", "status=open", "an icon"]])
+    assert texts_of(views_of(ViewsItem("t", DESK, views=views))) == views
+    fields = '"fields":[{"id":"text_1","name":"Serial","unit":"m"}]'
+    stored = f'{{"default_kind":"",{fields},"kinds":[{{"colour":"red","id":"kind_1","name":"Fault"}}]}}'
+    assert Definitions.parse(stored).text == stored
 
 
 def test_a_dashboard_shows_what_it_knows_of_counts_with_a_newer_one_among_them(world: World) -> None:

@@ -39,7 +39,8 @@ class CustomField:
     """A field that a desk has defined. Its id names its type, which stays.
 
     `forms` says for kinds, by id, and for NO_KIND whether the field is SHOWN or REQUIRED there; a kind that is missing
-    does not ask it. `is_column` lets lists show it.
+    does not ask it. `is_column` lets lists show it. `more` is what a newer version has stored of it, by name; it is
+    written back as it is.
     """
 
     id: str
@@ -49,6 +50,7 @@ class CustomField:
     forms: Mapping[str, int] = field(default_factory=dict, hash=False)
     is_column: bool = False
     is_archived: bool = False
+    more: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def type(self) -> FieldType:
@@ -70,12 +72,20 @@ class CustomField:
 
 @dataclass(frozen=True)
 class TicketKind:
-    """A kind of tickets. `template` is the description that its form begins with."""
+    """A kind of tickets. `template` is the description that its form begins with; `more` is as in CustomField."""
 
     id: str
     name: str
     template: str = ""
     is_archived: bool = False
+    more: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+def _known(kind: type[CustomField | TicketKind], stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members of a stored field or kind, those that only a newer version knows as `more`."""
+    names = kind.__dataclass_fields__.keys() - {"more"}
+    known = {name: value for name, value in stored.items() if name in names}
+    return {**known, "more": {name: value for name, value in stored.items() if name not in names}}
 
 
 @dataclass(frozen=True)
@@ -94,8 +104,11 @@ class Definitions:
     def parse(cls, text: str, version: int = 0) -> Definitions:
         """Read what `text` wrote, "" for nothing. Raises ValueError, TypeError or KeyError for anything else."""
         told = json.loads(text) if text else {}
-        fields = (CustomField(**{**one, "choices": tuple(one.get("choices", ()))}) for one in told.get("fields", ()))
-        kinds = (TicketKind(**one) for one in told.get("kinds", ()))
+        fields = (
+            CustomField(**_known(CustomField, {**one, "choices": tuple(one.get("choices", ()))}))
+            for one in told.get("fields", ())
+        )
+        kinds = (TicketKind(**_known(TicketKind, one)) for one in told.get("kinds", ()))
         return cls(tuple(fields), tuple(kinds), told.get("default_kind", NO_KIND), version)
 
     @property
@@ -104,8 +117,10 @@ class Definitions:
         told = asdict(self)
         del told["version"]
         for one in (*told["fields"], *told["kinds"]):
+            more = one.pop("more")
             for name in [name for name, value in one.items() if not value]:
                 del one[name]
+            one |= more
         return json.dumps(told, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
     @cached_property

@@ -11,7 +11,7 @@ import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode
 
 from portal.dynamo.store import Transaction
@@ -35,12 +35,14 @@ _LEFT_OUT: Final = ("name", "after")  # the name is that of a person, whose id i
 
 @dataclass(frozen=True)
 class View:
-    """`query` is that of the queue's address, "status=open&sort=created"."""
+    """`query` is that of the queue's address, "status=open&sort=created". `more` is what a newer version has stored of
+    the view, and is written back as it is."""
 
     id: str
     name: str
     query: str
     is_desks: bool = False
+    more: tuple[Any, ...] = ()
 
     @property
     def params(self) -> dict[str, str]:
@@ -86,12 +88,12 @@ def views_of(item: ViewsItem | None) -> tuple[View, ...]:
     """Return the views that an item has."""
     told = json.loads(item.views) if item else []
     is_desks = item is not None and item.owner == DESK
-    return tuple(View(view_id, name, query, is_desks) for view_id, name, query in told)
+    return tuple(View(one[0], one[1], one[2], is_desks, tuple(one[3:])) for one in told)
 
 
 def texts_of(views: Sequence[View]) -> str:
     """Return views as their item holds them."""
-    return json.dumps([[view.id, view.name, view.query] for view in views], ensure_ascii=False)
+    return json.dumps([[view.id, view.name, view.query, *view.more] for view in views], ensure_ascii=False)
 
 
 def query_of(params: Mapping[str, str]) -> str:

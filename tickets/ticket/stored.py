@@ -458,7 +458,7 @@ class ChangeMap(KeepsUnknown, MapAttribute[str, str]):
     after = UnicodeAttribute(default="")
 
 
-class FormerText(MapAttribute[str, str]):
+class FormerText(KeepsUnknown, MapAttribute[str, str]):
     """An earlier text of a comment, which stood until `at`, when `by` put another in its place."""
 
     body = UnicodeAttribute(default="")
