@@ -13,13 +13,16 @@ from api.edge import answers, idempotency
 from api.edge.answers import ApiModel, ApiQuery
 from api.edge.routing import ApiRequest, ApiRouter
 from api.v1.ticket_schemas import CommentText, CommentToAdd, EntryId, FileOut, Moment, NoteToAdd, Number
-from portal.dynamo.transaction import Companion
-from portal.errors import NotFound
+from portal.dynamo.transaction import Companion, with_companion
+from portal.errors import Invalid, NotFound
 from tenants.api_keys.scopes import Scope
 from tenants.tenancy.context import TenantContext
 from tickets.attachments import attachments
 from tickets.data import exporting
 from tickets.desk import comment_changes, commenting, timelines
+from tickets.ready_answers import answer_reading, inserting
+from tickets.ready_answers.answer_reading import UnknownAnswer
+from tickets.ready_answers.answer_uses import Uses
 from tickets.ticket.fields import Status
 from tickets.ticket.stored import ActivityItem, SummaryItem, owner_of
 
@@ -152,7 +155,7 @@ def add_comment(request: ApiRequest, number: Number, comment: CommentToAdd) -> H
     """Add a comment, and change the status with it."""
     if comment.status is not None:
         request.caller.tenant_for(Scope.TICKETS_WRITE)
-    return _added(request, number, comment.body, comment.files, then=comment.status, cc=comment.cc)
+    return _added(request, number, comment, then=comment.status, cc=comment.cc)
 
 
 @router.declare(
@@ -164,28 +167,51 @@ def add_comment(request: ApiRequest, number: Number, comment: CommentToAdd) -> H
 )
 def add_note(request: ApiRequest, number: Number, note: NoteToAdd) -> HttpResponse:
     """Add an internal note, which viewers do not see."""
-    return _added(request, number, note.body, note.files, internal=True)
+    return _added(request, number, note, internal=True)
 
 
 def _added(
     request: ApiRequest,
     number: int,
-    body: str,
-    files: list[str],
+    sent: CommentToAdd | NoteToAdd,
     *,
     internal: bool = False,
     then: Status | None = None,
     cc: Sequence[str] = (),
 ) -> HttpResponse:
     def write(companion: Companion[ActivityItem]) -> None:
-        attached = attachments.uploaded(request.acting, files) if files else []
+        attached = attachments.uploaded(request.acting, sent.files) if sent.files else []
         how: Any = {"internal": internal, "then": then, "cc": cc, "files": attached, "companion": companion}
-        commenting.comment(request.acting, number, body=body, **how)
+        if sent.ready_answer:
+            how |= _answered(request, number, sent.ready_answer, companion, then)
+        commenting.comment(request.acting, number, **how | ({"body": sent.body} if sent.body is not None else {}))
 
     def render(item: ActivityItem) -> HttpResponse:
         return answers.answer(ActivityEntry.of(item), status=201)
 
     return idempotency.post(request, write, render)
+
+
+def _answered(
+    request: ApiRequest, number: int, answer_id: str, companion: Companion[ActivityItem], then: Status | None
+) -> dict[str, Any]:
+    """Return what a ready answer gives a comment: its text, its changes, and what counts it. A status that the caller
+    names comes before the answer's. The request is claimed beside the answer's read. Raises Invalid."""
+    try:
+        filled = with_companion(companion, lambda: inserting.filled(request.acting, number, answer_id))
+    except UnknownAnswer as error:
+        raise Invalid(error.message, field="ready_answer") from error
+    named = {name: [one.value for one in filled.actions if one.name == name] for name in answer_reading.ACTIONS}
+    if filled.actions:
+        request.caller.tenant_for(Scope.TICKETS_WRITE)
+    resolver = next((one for one in named[answer_reading.RESOLVER_ACTION] if one != "me"), None)  # a key is nobody
+    status = next(map(Status, named[answer_reading.STATUS_ACTION]), None)
+    return {
+        "body": filled.text,
+        "then": then or status,
+        "along": commenting.Along(tuple(named[answer_reading.TAGS_ACTION]), resolver),
+        "companion": Uses(request.acting, [answer_id], beside=companion, has_begun=True),
+    }
 
 
 # --- change comments of the last minutes ---

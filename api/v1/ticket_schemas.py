@@ -338,6 +338,14 @@ _Priority = Annotated[Priority, Strict(False)]
 _Status = Annotated[Status, Strict(False)]
 
 
+_ReadyAnswer = Annotated[
+    str,
+    Field(
+        pattern="^ra_[0-9a-f]{32}$",
+        description="a shared ready answer, counted as used: its text, filled for this ticket, where there is no body, "
+        "and its changes of the ticket, for which the scope tickets:write is needed",
+    ),
+]
 FileId = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
 _Files = Annotated[
     list[FileId],
@@ -425,10 +433,22 @@ class TicketToChange(
         return self
 
 
-class CommentToAdd(ApiInput, json_schema_extra={"example": {"body": "It works again after a **restart**."}}):
+class _Written(ApiInput):
+    """A text, or the ready answer whose text it is."""
+
+    body: _Body = _LEFT
+    ready_answer: _ReadyAnswer = _LEFT
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if not self.model_fields_set & {"body", "ready_answer"}:
+            raise ValueError("Send a body, or the id of a ready answer.")
+        return self
+
+
+class CommentToAdd(_Written, json_schema_extra={"example": {"body": "It works again after a **restart**."}}):
     """A comment, and the status that the ticket gets with it, where one is given."""
 
-    body: _Body
     status: _Status | None = Field(None, description="needs the scope tickets:write as well")
     cc: list[str] = Field(
         default_factory=list,
@@ -438,10 +458,9 @@ class CommentToAdd(ApiInput, json_schema_extra={"example": {"body": "It works ag
     files: _Files = Field(default_factory=list)
 
 
-class NoteToAdd(ApiInput, json_schema_extra={"example": {"body": "The printer is from 1998."}}):
+class NoteToAdd(_Written, json_schema_extra={"example": {"body": "The printer is from 1998."}}):
     """An internal note."""
 
-    body: _Body
     files: _Files = Field(default_factory=list)
 
 

@@ -32,6 +32,7 @@ class Scope(StrEnum):
     MEMBERS_READ = "members:read", "Read who the members are"
     AUDIT_READ = "audit:read", "Read the audit trail"
     AGGREGATES_READ = "aggregates:read", "Read the numbers of the dashboards"
+    ANSWERS_MANAGE = "answers:manage", "Read and change the shared ready answers"
     WEBHOOKS_MANAGE = "webhooks:manage", "Read and change webhooks"
 
 

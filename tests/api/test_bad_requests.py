@@ -11,10 +11,13 @@ import pytest
 from api.documents import openapi
 from portal.errors import Unavailable
 from tenants.api_keys import key_authentication
+from tenants.audit_trail.recording import SYSTEM
 from tests.support import embedded
 from tests.support.api_client import ApiClient, api_client
 from tests.support.commands import everything
 from tests.support.endpoints import endpoint
+from tickets.ready_answers import answer_changes
+from tickets.ready_answers.answer_reading import Given
 from tickets.requesters import requesters
 
 SCHEMAS: Final = openapi.document()["components"]["schemas"]
@@ -44,7 +47,13 @@ def client() -> ApiClient:
     item, _ = endpoint(world.context("alice", "acme"))
     made = api_client(world)
     ada = requesters.ensure(world.context("alice", "acme"), "ada@example.org")
-    made.ids = {"{webhook_id}": item.endpoint_id, "{requester_id}": ada.id}  # type: ignore[attr-defined]
+    given = Given("Refund", "refund", "Hello")
+    answer = answer_changes.create(world.context("alice", "acme"), given, shared=True, by=SYSTEM)
+    made.ids = {  # type: ignore[attr-defined]
+        "{webhook_id}": item.endpoint_id,
+        "{requester_id}": ada.id,
+        "{answer_id}": answer.answer_id,
+    }
     return made
 
 

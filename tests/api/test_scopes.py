@@ -29,6 +29,7 @@ OPENED_BY = (
     ("POST PATCH", r"requesters(/_)?", Scope.REQUESTERS_WRITE),
     ("GET", r"aggregates|tags", Scope.AGGREGATES_READ),
     ("GET", r"audit-events", Scope.AUDIT_READ),
+    ("GET POST PATCH DELETE", r"ready-answers(/.+)?", Scope.ANSWERS_MANAGE),
     ("GET POST PATCH DELETE", r"webhooks(/.+)?", Scope.WEBHOOKS_MANAGE),
 )
 

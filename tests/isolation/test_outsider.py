@@ -70,6 +70,7 @@ ACMES = {
     "entry": "0123456789ab",
     "kind": "blocks",
     "other": "8",
+    "answer_id": f"ra_{'d' * 32}",
     "answer": f"ra_{'d' * 32}",
     "file_id": "d" * 32,
     "part": "a",
@@ -161,7 +162,7 @@ def acme() -> World:
     for number in range(8):  # only the last one is for guests
         published(alice, "Hours" if number == 7 else SECRET, public=number == 7)
     kept = answer_changes.create(alice, Given(SECRET, "secret", SECRET), shared=True, by=SYSTEM)
-    ACMES["answer"] = kept.answer_id
+    ACMES["answer"] = ACMES["answer_id"] = kept.answer_id
     file = attachments.store(alice, f"{SECRET}.txt", SECRET.encode())
     commenting.comment(alice, 7, body=SECRET, files=[file])
     ACMES["file_id"] = file.id

@@ -8,7 +8,7 @@ from typing import Any, Final
 from portal import clock
 from portal.dynamo.store import Transaction
 from portal.dynamo.transaction import Companion, with_companion
-from portal.errors import Forbidden, Invalid, Overtaken, TransactionRefused
+from portal.errors import Conflict, Forbidden, Overtaken, TransactionRefused
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry, ReadChange
 from tenants.membership import member_changes
@@ -21,6 +21,15 @@ CHANGED: Final = "Somebody else has saved this answer meanwhile."
 _SHORTCUT: Final = "shortcut"
 
 
+class ShortcutTaken(Conflict):
+    """Another answer of the same owner has this shortcut."""
+
+    code = "shortcut_taken"
+
+    def __init__(self) -> None:
+        super().__init__("Another answer has this shortcut already.", field="shortcut")
+
+
 def create(
     tenant: TenantContext,
     given: Given,
@@ -29,7 +38,7 @@ def create(
     by: Actor,
     companion: Companion[ReadyAnswerItem] | None = None,
 ) -> ReadyAnswerItem:
-    """Add an answer. A `companion` is told of it. Raises Invalid, also where another one has its shortcut."""
+    """Add an answer. A `companion` is told of it. Raises Invalid, ShortcutTaken."""
     _refuse_others(tenant, shared=shared)
     clean = given.cleaned(tenant)
     answer_id = stored.new_id(shared=shared)
@@ -53,7 +62,7 @@ def change(
 ) -> ReadyAnswerItem:
     """Change an answer. `version` is the one that its author saw, None for whatever it is.
 
-    Raises NotFound, Invalid, and Overtaken where somebody else has saved meanwhile.
+    Raises NotFound, Invalid, ShortcutTaken, and Overtaken where somebody else has saved meanwhile.
     """
     shared = answer_reading.owner_of(tenant, answer_id) == DESK
     _refuse_others(tenant, shared=shared)
@@ -175,7 +184,7 @@ def _commit(
             companion.blame(refused)
         member_changes.blame_standing(tenant, refused)
         if _SHORTCUT in refused.names and (reason := refused.reason(_SHORTCUT)) and reason.item:
-            raise Invalid("Another answer has this shortcut already.", field="shortcut") from refused
+            raise ShortcutTaken from refused
         raise Overtaken(CHANGED) from refused
 
 

@@ -25,7 +25,13 @@ SHORTCUT_LIMIT: Final = 30
 PAGE: Final = 50  # answers of a list
 SHOWN: Final = 8  # answers that are offered while somebody types
 _LOOKED_AT: Final = 50  # rows of one word that are compared with all that is typed
-_NONE: Final = "There is no such ready answer."
+
+
+class UnknownAnswer(NotFound):
+    """There is no such answer, or it is somebody else's own."""
+
+    def __init__(self) -> None:
+        super().__init__("There is no such ready answer.")
 
 
 @dataclass(frozen=True)
@@ -65,12 +71,12 @@ def owner_of(tenant: TenantContext, answer_id: str) -> str:
     try:
         return DESK if stored.is_shared(answer_id) else _oneself(tenant)
     except ValueError as error:
-        raise NotFound(_NONE) from error
+        raise UnknownAnswer() from error
 
 
 def _oneself(tenant: TenantContext) -> str:
     if not tenant.user_id or tenant.standing is not None:  # a key has no answers of its own
-        raise NotFound(_NONE)
+        raise UnknownAnswer()
     return tenant.user_id
 
 
@@ -83,7 +89,7 @@ def read(tenant: TenantContext, answer_id: str) -> ReadyAnswerItem:
     owner = owner_of(tenant, answer_id)
     item = tenant.repository.get(ReadyAnswerItem, stored.answers, sort=stored.text(owner, answer_id), consistent=True)
     if item is None:
-        raise NotFound(_NONE)
+        raise UnknownAnswer()
     return item
 
 
@@ -93,7 +99,7 @@ def known(tenant: TenantContext, answer_ids: Sequence[str]) -> list[ReadyAnswerI
     for answer_id in dict.fromkeys(answer_ids):
         try:
             wanted.append((stored.answers, (), stored.text(owner_of(tenant, answer_id), answer_id)))
-        except NotFound:
+        except UnknownAnswer:
             continue
     found = tenant.repository.get_many(ReadyAnswerItem, wanted, consistent=False) if wanted else []
     return [item for item in found if item is not None]
@@ -182,6 +188,7 @@ class Action:
 STATUS_ACTION: Final = "set_status"
 TAGS_ACTION: Final = "add_tags"
 RESOLVER_ACTION: Final = "set_resolver"
+ACTIONS: Final = (STATUS_ACTION, TAGS_ACTION, RESOLVER_ACTION)
 
 
 def actions(item: ReadyAnswerItem, names: Mapping[str, str]) -> Iterator[Action]:

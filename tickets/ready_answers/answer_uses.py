@@ -19,18 +19,25 @@ MOST: Final = 5  # answers of one comment that are counted
 class Uses:
     """Count these answers with a comment: a `Companion`, which goes with another one where there is one.
 
-    Answers that are gone, and what is no answer of this desk, are not counted. One BatchGetItem beside the first reads
-    of the comment, and for each answer a member of its transaction.
+    `has_begun` says that the other one has done its part meanwhile. Answers that are gone, and what is no answer of
+    this desk, are not counted. One BatchGetItem beside the first reads of the comment, and for each answer a member of
+    its transaction.
     """
 
     def __init__(
-        self, tenant: TenantContext, answer_ids: Sequence[str], *, beside: Companion[Any] | None = None
+        self,
+        tenant: TenantContext,
+        answer_ids: Sequence[str],
+        *,
+        beside: Companion[Any] | None = None,
+        has_begun: bool = False,
     ) -> None:
         self.tenant, self.answer_ids, self.beside = tenant, [*dict.fromkeys(answer_ids)][:MOST], beside
+        self.has_begun = has_begun
         self.found: list[ReadyAnswerItem] = []
 
     def meanwhile(self) -> None:
-        parts = [self._read, *([self.beside.meanwhile] if self.beside else ())]
+        parts = [self._read, *([self.beside.meanwhile] if self.beside and not self.has_begun else ())]
         fan_out(parts) if len(parts) > 1 else self._read()
 
     def _read(self) -> None:

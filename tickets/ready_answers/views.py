@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
 from portal.dynamo.client import alongside
-from portal.errors import Conflict, Forbidden, Invalid
+from portal.errors import Conflict, Forbidden, Invalid, Overtaken
 from portal.plain_text import amount
 from portal.web import markdown
 from portal.web.access import get_or_post, member
@@ -95,13 +95,13 @@ def edit_answer(request: TenantRequest, answer: str) -> HttpResponse:
     try:
         version = form.cleaned_data["version"] or 0
         answer_changes.change(request.tenant, answer, form.given, version=version, by=actor_of(request))
-    except Conflict as error:
+    except Overtaken as error:
         data = request.POST.copy()
         data["version"] = str(int(answer_reading.read(request.tenant, answer).version))
         form = ReadyAnswerForm(data, **how)
         form.is_valid()
         return _form_page(request, form, item, error)
-    except Invalid as error:
+    except (Invalid, Conflict) as error:
         return _form_page(request, form, item, error)
     messages.success(request, "Answer saved.")
     return _to_list(shared=item.owner == DESK)

@@ -1,4 +1,4 @@
-"""Write the articles of the demonstration's help centres. Later runs leave what people have written there."""
+"""Write the articles and ready answers of the demonstration. Later runs leave what people have written there."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from tenants.audit_trail.recording import Actor
 from tenants.tenancy.context import TenantContext
 from tickets.articles import article_changes, articles, sections
 from tickets.articles.articles import Text
+from tickets.ready_answers import answer_changes, answer_reading
+from tickets.ready_answers.answer_reading import Given
 from tickets.seeding import cast
 
 
@@ -21,3 +23,8 @@ def write(tenant: TenantContext, slug: str, *, by: Actor) -> None:
         text = Text(one["title"], one["body"], places[one["section"]], one.get("public", True))
         made = article_changes.create(tenant, text, by=by)
         article_changes.publish(tenant, int(made.number), text, edit=int(made.edit), by=by)
+    shortcuts = {row.shortcut for row in answer_reading.listed(tenant, shared=True)[0]}
+    for one in cast.load("answers.toml").get(slug, ()):
+        if one["shortcut"] not in shortcuts:
+            given = Given(**one | {"tags": tuple(one.get("tags", ()))})
+            answer_changes.create(tenant, given, shared=True, by=by)
