@@ -38,6 +38,7 @@ from tickets.ticket.fields import (
     EDITED,
     FIELDS,
     LABELS,
+    MERGED_INTO,
     MOVES,
     Status,
 )
@@ -329,7 +330,11 @@ def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: boo
         ],
         "merged": merged,
         "links": [link_line(one.kind, int(one.number)) for one in stored.links],
-        "activity": [timeline_entry(a, defined, tenant, of_ticket=of_ticket) for a in stored.activity],
+        "activity": [
+            timeline_entry(a, defined, tenant, of_ticket=of_ticket)
+            for a in stored.activity
+            if not _is_other_side(a, merged)
+        ],
         "earlier_url": f"{here}?before={stored.earlier}" if stored.earlier else None,
         "latest_url": None if is_latest else here,
         **(_seen(tenant, summary, stored.activity[-1].at if stored.activity else "") if is_latest else {}),
@@ -391,6 +396,14 @@ def link_line(kind: str, number: int, other: SummaryItem | None = None) -> LinkL
     if other is None:
         return line
     return replace(line, title=other.title, status=other.status, status_label=Status(other.status).label)
+
+
+def _is_other_side(entry: ActivityItem, merged: Sequence[int]) -> bool:
+    """Tell whether an entry of a merged ticket says what an entry of this one says: that the two were merged."""
+    if not merged or not any(change.field == MERGED_INTO for change in entry.changes or ()):
+        return False
+    owner = stored.owner_of(entry.pk)
+    return owner is not None and owner[1] in merged
 
 
 def _outside(tenant: TenantContext, summary: SummaryItem) -> dict[str, str] | None:

@@ -17,6 +17,7 @@ from tickets.desk import changing, ticket_presenters
 from tickets.requesters import presenters as requester_presenters
 from tickets.spam import spam_marking
 from tickets.spam.spam_marking import Marked
+from tickets.ticket.stored import is_requester
 
 
 @member(Role.AGENT)
@@ -39,6 +40,7 @@ def mark(request: TenantRequest, number: int) -> HttpResponse:
     context = {
         "ticket": ticket_presenters.listed(request.tenant, summary),
         "is_spam": bool(summary.spam_at),
+        "is_outside": is_requester(summary.requester),
         "others": requester_presenters.tickets(spam_marking.others(request.tenant, summary)),
     }
     return render(request, "spam/mark.html", context)
@@ -90,7 +92,7 @@ def all_spam(request: TenantRequest) -> HttpResponse:
         {
             "ticket": ticket_presenters.listed(request.tenant, row),
             "marked_at": clock.parse(row.updated_at),
-            "ends_at": clock.parse(row.updated_at) + spam_marking.KEPT,
+            "ends_on": f"{(ends := clock.parse(row.updated_at) + spam_marking.KEPT).day} {ends:%b %Y}",
         }
         for row in page.rows
     ]
