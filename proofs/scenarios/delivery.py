@@ -38,6 +38,7 @@ EventKey = tuple[str, int, str, str]  # tenant id, ticket, type, and the version
 
 DESTINATION: Final = "torture_receiver"
 _PORTIONS: Final = 8  # in which a writer writes its share, each by a process of its own
+_LEAST: Final = 40  # events of a portion: each begins by opening tickets, and changes them only then
 ROLES: Final = ("writer", "dispatcher", "consumer")
 SLOTS: Final = 8  # deliveries of one consumer at a time
 # Seconds without any progress, after which it is given up. An event whose message failed comes again from its row.
@@ -179,7 +180,7 @@ class Delivery(Torture):
         with self.receiver.serving() as address:
             ids, portion = (
                 [tenant.tenant_id for tenant in self.tenants],
-                max(1, plan.events // plan.writers // _PORTIONS),
+                max(_LEAST, plan.events // plan.writers // _PORTIONS),
             )
             writers = {"writer": (plan.writers, write, {"tenants": ids, "events": portion})}
             self.start_all(
