@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from portal.dynamo import meter
-from tenants.audit_trail.recording import SYSTEM
+from tenants.audit_trail.recording import SYSTEM, Actor
+from tenants.lifecycle import desk_settings
 from tenants.tenancy.context import TenantContext
 from tests.desk.test_cost import IDENTITY, spent
 from tests.support.world import Browser, World
@@ -130,6 +131,19 @@ def test_the_same_comment_sent_again_is_counted_once(alice: TenantContext, bob: 
     bob.send(COMMENT, sent(answers=[answer, answer]))
     assert uses(alice, answer) == 2
     assert "used 2 times" in text_of(bob.get("/acme/tickets/answers/"))
+
+
+def test_a_comment_that_is_taken_back_is_not_counted(alice: TenantContext, bob: Browser) -> None:
+    desk_settings.change_defaults(alice, values={"reply_hold": "10"}, by=Actor(alice.user_id))
+    answer, other = kept(alice, "done"), kept(alice, "other")
+    form = sent(answers=[answer, other], set_status="resolved", add_tags="money")
+    page = text_of(bob.send(COMMENT, form, follow=True))
+    assert answer_reading.uses(alice, [answer, other]) == {answer: 1, other: 1}
+    receipt = re.search(r'name="receipt" value="([^"]+)"', page)
+    assert receipt
+    bob.send("/acme/tickets/bulk/undo/", {"receipt": receipt[1], "back": "/acme/tickets/"})
+    assert answer_reading.uses(alice, [answer, other]) == {answer: 0, other: 0}
+    assert (changing.read(alice, 1).status, [*changing.read(alice, 1).tags]) == ("open", [])
 
 
 def test_what_is_no_answer_of_the_writer_is_not_counted(alice: TenantContext, bob: Browser) -> None:

@@ -333,7 +333,7 @@ def comment(request: TenantRequest, number: int) -> HttpResponse:
     written = list[WrittenComment]()
     try:
         chosen = ChosenAnswers.of(request.POST)
-        to = STATUS.clean(then) if then else chosen.then()
+        to, uses = STATUS.clean(then) if then else chosen.then(), chosen.uses(request.tenant)
         before = commenting.comment(
             request.tenant,
             number,
@@ -341,7 +341,7 @@ def comment(request: TenantRequest, number: int) -> HttpResponse:
             internal=data["internal"],
             then=to,
             along=chosen.along(request.tenant),
-            companion=chosen.uses(request.tenant),
+            companion=uses,
             seen=data["seen_at"] if clock.is_stamp(data["seen_at"]) else "",
             cc=[] if data["internal"] else [one for one in re.split(r"[,;\s]+", data["cc"]) if one],
             files=sent.files,
@@ -360,7 +360,7 @@ def comment(request: TenantRequest, number: int) -> HttpResponse:
             f"{Status(before.status).label}. Your {what} was added; it left the status as it is.",
         )
     if hold and written:
-        receipt = withdrawing.receipt(request.tenant, written[0])
+        receipt = withdrawing.receipt(request.tenant, written[0], uses.counted if uses else ())
         text = ticket_presenters.held_text(written[0].entry, hold)
         messages.success(request, text, extra_tags=f"{receipt} {hold}" if receipt else "")
     return walk_presenters.onwards(request, number, "#latest")

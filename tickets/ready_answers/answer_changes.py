@@ -75,7 +75,7 @@ def change(
         if version not in (None, seen):
             raise Overtaken(CHANGED)
         before = Given.of(old)
-        item = _item(tenant, old.owner, answer_id, clean, version=seen + 1)
+        item = _item(tenant, old.owner, answer_id, clean, version=seen + 1).with_unknown_of(old)
         made[:] = [item]
         transaction = Transaction()
         transaction.put(item, condition=ReadyAnswerItem.version == seen)

@@ -43,6 +43,11 @@ class Uses:
     def _read(self) -> None:
         self.found = answer_reading.known(self.tenant, self.answer_ids)
 
+    @property
+    def counted(self) -> list[str]:
+        """The ids of the answers that are counted."""
+        return [item.answer_id for item in self.found]
+
     def join(self, transaction: Transaction, told: Any) -> None:
         key = self.tenant.repository.key(counter)
         for item in self.found:
@@ -53,3 +58,10 @@ class Uses:
     def blame(self, refused: TransactionRefused) -> None:
         if self.beside:
             self.beside.blame(refused)
+
+
+def uncount(tenant: TenantContext, transaction: Transaction, answer_ids: Sequence[str]) -> None:
+    """Take the uses of a comment back that is deleted as if it had never been."""
+    key = tenant.repository.key(counter)
+    for answer_id in answer_ids:
+        transaction.update(UsesItem(key, stored.uses(answer_id)), [UsesItem.uses.add(-1)])

@@ -5,11 +5,13 @@ it before it delivers anything; taking back closes the row unless it was sealed.
 denied, and one that was taken back never leaves, whichever process is killed. A comment without a row told nobody.
 
 Taking back deletes the entry, the entry of what the comment changed, and the record of its request, and gives the
-ticket the values that it had, version included. It is refused where anybody has changed the ticket or commented since.
+ticket the values that it had, version included. Its ready answers count one use less. It is refused where anybody has
+changed the ticket or commented since.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from delivery.outbox import outbox_rows
@@ -22,6 +24,7 @@ from tickets.desk import changing, undoing
 from tickets.desk.changing import TicketState, counted, set_to
 from tickets.desk.commenting import WrittenComment
 from tickets.desk.undoing import Undone
+from tickets.ready_answers import answer_uses
 from tickets.ticket import stored
 from tickets.ticket.fields import ASSIGNEE, BY_NAME, STATUS, Status
 from tickets.ticket.stored import ActivityItem, RequestItem, SummaryItem
@@ -35,17 +38,26 @@ _ROW, _TICKET = "row", "ticket"
 _STAYS: Final = "stays: somebody has commented or changed the ticket since."
 
 
-def receipt(tenant: TenantContext, written: WrittenComment) -> str:
-    """Return the receipt by which a comment can be taken back."""
+def receipt(tenant: TenantContext, written: WrittenComment, answer_ids: Sequence[str] = ()) -> str:
+    """Return the receipt by which a comment can be taken back. `answer_ids` are the ready answers that it counted."""
     row = [row_parts(written.row.event_id)[1], written.row.timestamp] if written.row else []
     of: dict[str, Any] = written.before.attribute_values
     number, former = int(written.before.number), [of.get(name) for name in _FORMER]
-    what = [number, written.entry.sk, written.version, int(of["comment_count"]), written.change, row, former]
+    what = [
+        number,
+        written.entry.sk,
+        written.version,
+        int(of["comment_count"]),
+        written.change,
+        row,
+        former,
+        *answer_ids,
+    ]
     return undoing.receipt(tenant, _KIND, what)
 
 
 def _take_back(tenant: TenantContext, values: list[Any]) -> Undone:
-    number, sort, version, count, change, row, former = values
+    number, sort, version, count, change, row, former, *answer_ids = values
     pk = tenant.repository.key(stored.ticket, number)
     wanted: list[Any] = [(SummaryItem, pk, stored.SUMMARY), (ActivityItem, pk, sort)]
     wanted += [(ActivityItem, pk, change)] if change else []
@@ -62,6 +74,7 @@ def _take_back(tenant: TenantContext, values: list[Any]) -> Undone:
     transaction.update(summary, actions, name=_TICKET, condition=_unchanged(summary))
     for one in (entry, *changes):
         transaction.delete(ActivityItem(pk, one.sk), condition=ActivityItem.deleted_at.does_not_exist())
+    answer_uses.uncount(tenant, transaction, answer_ids)
     if entry.request:
         request = tenant.repository.key(stored.request, entry.request)
         transaction.delete(RequestItem(request, stored.MADE_COMMENT))
