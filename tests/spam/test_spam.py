@@ -28,6 +28,7 @@ from tickets.attachments.stored import FileItem
 from tickets.desk import changing, commenting, creating, lists, timelines
 from tickets.desk.changing import Wishes
 from tickets.letters import ledger
+from tickets.linking import linking
 from tickets.merging import ticket_merging
 from tickets.replies import mail_settings, ticket_links
 from tickets.requesters import requesters
@@ -162,6 +163,8 @@ def test_spam_is_found_by_no_search_opened_by_no_link_and_changed_by_nobody(
         lambda: commenting.comment(bob, 1, body="Hello"),
         lambda: ticket_links.revoke(bob, 1),
         lambda: ticket_merging.merge(bob, 1, into=2),
+        lambda: linking.link(bob, 1, "blocks", 2),
+        lambda: linking.link(bob, 2, "blocks", 1),
     ):
         with pytest.raises(SetAside):
             act()

@@ -177,7 +177,9 @@ def _redact_some(tenant: TenantContext, number: int, words: SecretWords, done: R
         SummaryItem.erased_versions.set([*(summary.erased_versions or ()), version]),
     ]
     transaction.update(SummaryItem(summary.pk, stored.SUMMARY), actions, condition=as_read(SummaryItem, raw_summary))
-    transaction.put(changing.event(tenant, summary.pk, at, verb=VERB))
+    entry = changing.event(tenant, summary.pk, at, verb=VERB)
+    entry.expires_at = summary.expires_at  # of spam all entries go
+    transaction.put(entry)
     told = ticket_events.redacted(tenant, number, version=version)
     publish(tenant, transaction, told, subject=ticket_events.subject(number), at=at)
     tenant.repository.transact(transaction)

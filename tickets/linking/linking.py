@@ -13,7 +13,7 @@ from portal.dynamo.store import Action, Transaction
 from portal.errors import Conflict, Invalid, NotFound, TransactionRefused
 from tenants.tenancy.context import TenantContext
 from tickets.desk import changing
-from tickets.ticket import stored, ticket_events
+from tickets.ticket import set_aside, stored, ticket_events
 from tickets.ticket.stored import LINK_KINDS, LINK_LABELS, DetailItem, LinkMap, SummaryItem
 
 CHOSEN: Final = ("blocks", "blocked_by", "duplicate_of", "duplicated_by", "relates_to")  # by people
@@ -103,6 +103,9 @@ def _read(tenant: TenantContext, number: int, other: int) -> tuple[_Side, _Side]
         raise NotFound(f"There is no ticket {number}.")
     if other_summary is None:
         raise Invalid(f"There is no ticket {other} in this desk.", field="other")
+    for one in (summary, other_summary):
+        if one.spam_at:
+            raise set_aside.SetAside(one)
     return (
         _Side(summary, detail or DetailItem(summary.pk, stored.DETAIL)),
         _Side(other_summary, other_detail or DetailItem(other_summary.pk, stored.DETAIL)),
@@ -114,7 +117,8 @@ def _write(transaction: Transaction, side: _Side, links: Sequence[tuple[str, int
     action: Action = attribute.set(maps(links)) if links else attribute.remove()
     known = side.detail.links
     is_same = (attribute == [*known]) if known else attribute.does_not_exist()
-    transaction.update(DetailItem(side.detail.pk, stored.DETAIL), [action], condition=is_same)
+    is_kept = DetailItem.expires_at.does_not_exist()  # an entry that came to spam would outlive it
+    transaction.update(DetailItem(side.detail.pk, stored.DETAIL), [action], condition=is_same & is_kept)
 
 
 def maps(links: Sequence[tuple[str, int]]) -> list[LinkMap]:

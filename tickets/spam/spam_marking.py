@@ -191,7 +191,10 @@ def _write(
     for item in items:
         kind: Any = type(item)
         ending = kind.expires_at.set(ends) if ends else kind.expires_at.remove()
-        transaction.update(kind(item.pk, item.sk), [ending], condition=kind.pk.exists())
+        condition = kind.pk.exists()
+        if isinstance(item, DetailItem):  # an entry of the history comes with a link, which changes nothing else
+            condition &= (kind.links == [*item.links]) if item.links else kind.links.does_not_exist()
+        transaction.update(kind(item.pk, item.sk), [ending], condition=condition)
     _end_files(tenant, transaction, _files(items), ends)
     publish(tenant, transaction, *told, subject=ticket_events.subject(of.number), at=at)
     tenant.repository.transact(transaction)
