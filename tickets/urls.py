@@ -5,6 +5,7 @@ from portal.web.desk_prefix import desk_pages
 from tickets.articles import urls as article_urls
 from tickets.attachments import views as file_views
 from tickets.bulk_jobs import views as bulk_views
+from tickets.checklists import views as checklist_views
 from tickets.custom_fields import views as field_views
 from tickets.dashboards import views as dashboard_views
 from tickets.data import redaction_views
@@ -82,6 +83,7 @@ _ticket_pages: list[URLPattern | URLResolver] = [
     path("<ticket_number:number>/linked/", link_views.linked, name="linked"),
     path("<ticket_number:number>/linked/add/", link_views.link, name="link"),
     path("<ticket_number:number>/linked/remove/", link_views.unlink, name="unlink"),
+    path("<ticket_number:number>/tick/", checklist_views.tick, name="tick"),
     path("<ticket_number:number>/redact/", redaction_views.redact, name="redact"),
     path("<ticket_number:number>/follow/", notice_views.follow, name="follow"),
     path("<ticket_number:number>/links/end/", reply_views.end_links_of_ticket, name="links_end"),

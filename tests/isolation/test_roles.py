@@ -59,7 +59,7 @@ PAGES = {
         *(f"{TICKET}{change}/" for change in ("comment", "edit", "change", "assign", "requester", "links/end")),
         *(f"{TICKET}{act}/" for act in ("merge", "separate", "spam", "spam/take-back")),
         *(f"{TICKET}comments/<str:entry>/{act}/" for act in ("edit", "delete", "split")),
-        f"{TICKET}linked/add/", f"{TICKET}linked/remove/",
+        f"{TICKET}tick/", f"{TICKET}linked/add/", f"{TICKET}linked/remove/",
     ),
     Role.ADMIN: (
         f"{TICKET}redact/",

@@ -52,7 +52,7 @@ TEXTS: Final = {
     "delivery_note": "letters",
 }
 _NO_TEXT: Final = frozenset({"id", "object", "digest", "type", "state", "field", "at", "by", "deleted"})  # in maps
-_FILE_VERB: Final = "removed the file "
+_VERBS: Final = ("removed the file ", "ticked “", "unticked “")  # what they are followed by, people wrote
 VERB: Final = "redacted words in this ticket"
 _ATTEMPTS: Final = 6
 _BUSY: Final = "This ticket is being changed by others at this moment. Please try again."
@@ -199,7 +199,7 @@ def _without(raw: Raw, words: SecretWords) -> Raw:
     after = {name: _replaced(value, words) if name in TEXTS else value for name, value in raw.items()}
     if "changes" in raw:
         after["changes"] = {"L": [_change(one, words) for one in raw["changes"]["L"]]}
-    if "verb" in raw and not raw["verb"]["S"].startswith(_FILE_VERB):
+    if "verb" in raw and not raw["verb"]["S"].startswith(_VERBS):
         after["verb"] = raw["verb"]
     if "custom" in raw:
         values = raw["custom"]["M"]

@@ -112,35 +112,53 @@ def edit(
     transaction. Raises NotFound, Invalid, TooLate, CommentConflict.
     """
 
-    def attempt() -> ActivityItem:
-        summary, found = find(tenant, number, entry)
+    def text_of(found: ActivityItem) -> str:
         text = fields.comment(body) if body.strip() or not found.files else ""
         _refuse(tenant, found)
-        if text == found.body:
-            return found
-        if seen and seen != mark_of(found):
+        if text != found.body and seen and seen != mark_of(found):
             raise CommentConflict(found)
-        make: Any = FormerText
-        former = make(body=found.body, at=clock.stamp(), by=tenant.user_id, by_name=tenant.author_name)
-        after = ActivityItem.from_raw_data(found.serialize())
-        after.body, after.former_texts = text, [*(found.former_texts or ()), former]
-        if item_size(after.serialize()) > ITEM_LIMIT - _ROOM:
-            raise Invalid("This comment has been edited so often that no further version fits.", field="body")
-        version = int(summary.version)
-        told = [ticket_events.comment_edited(tenant, number, entry=found, body=text, version=version)]
-        if fields.mentions(text):
-            times = len(after.former_texts)
-            told.append(ticket_events.edited(tenant, number, entry=found.sk, version=version, times=times))
-        _write(
-            tenant,
-            number,
-            found,
-            [ActivityItem.body.set(text), ActivityItem.former_texts.set(after.former_texts)],
-            told,
-        )
-        return after
+        return text
 
-    return _tried(attempt)
+    return _tried(lambda: _replace(tenant, number, find(tenant, number, entry), text_of))
+
+
+def tick(tenant: TenantContext, number: int, sort: str, ticked: Callable[[str], str]) -> ActivityItem:
+    """Tick an item of a comment's checklist, which each agent may at any time. It is an edit like any other. Raises
+    NotFound, Conflict, CommentConflict."""
+
+    def text_of(found: ActivityItem) -> str:
+        if found.deleted_at:
+            raise CommentConflict(found)
+        return ticked(found.body)
+
+    return _tried(lambda: _replace(tenant, number, read(tenant, number, sort), text_of))
+
+
+def _replace(
+    tenant: TenantContext,
+    number: int,
+    read_now: tuple[SummaryItem, ActivityItem],
+    text_of: Callable[[ActivityItem], str],
+) -> ActivityItem:
+    """Write another text of a comment as it was read, keep the present one, and tell of it."""
+    summary, found = read_now
+    if (text := text_of(found)) == found.body:
+        return found
+    make: Any = FormerText
+    former = make(body=found.body, at=clock.stamp(), by=tenant.user_id, by_name=tenant.author_name)
+    after = ActivityItem.from_raw_data(found.serialize())
+    after.body, after.former_texts = text, [*(found.former_texts or ()), former]
+    if item_size(after.serialize()) > ITEM_LIMIT - _ROOM:
+        raise Invalid("This comment has been edited so often that no further version fits.", field="body")
+    version = int(summary.version)
+    told = [ticket_events.comment_edited(tenant, number, entry=found, body=text, version=version)]
+    if fields.mentions(text):
+        times = len(after.former_texts)
+        told.append(ticket_events.edited(tenant, number, entry=found.sk, version=version, times=times))
+    _write(
+        tenant, number, found, [ActivityItem.body.set(text), ActivityItem.former_texts.set(after.former_texts)], told
+    )
+    return after
 
 
 def delete(

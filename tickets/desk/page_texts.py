@@ -10,6 +10,8 @@ from markupsafe import Markup
 
 from portal.web.markdown import render
 from tickets.desk.ticket_presenters import tickets_url
+from tickets.ticket import checklists
+from tickets.ticket.checklists import ChecklistItem
 
 # A number of a ticket, as people write it, and the pieces of safe HTML: tags, attributes with what they hold, and text.
 _NUMBER = re.compile(r"(?<![\w&/#])#([1-9]\d{0,14})(?!\w)")
@@ -17,9 +19,41 @@ _PIECES = re.compile(r"""(</?(\w+)(?:[^>"']|"[^"]*"|'[^']*')*>)""")
 _VERBATIM = frozenset({"a", "code", "pre"})
 
 
-def ticket_text(text: str) -> Markup:
-    """Return Markdown as safe HTML, in which #176 is a link to that ticket of the same desk."""
-    return _linked(text, tickets_url() if "#" in text else "")
+TICKS: Final = "ticks"  # the id of the form that the boxes of checklists belong to
+
+
+def ticket_text(text: str, ticks: str = "") -> Markup:
+    """Return Markdown as safe HTML, in which #176 is a link to that ticket of the same desk and items of checklists
+    have boxes. With `ticks`, "description" or what names a comment, the boxes are buttons of a form."""
+    if not checklists.has_items(text):
+        return _linked(text, tickets_url() if "#" in text else "")
+    return _with_boxes(text, tickets_url(), ticks)
+
+
+@lru_cache(maxsize=256)
+def _with_boxes(text: str, tickets_url: str, ticks: str) -> Markup:
+    html, items = str(_linked(checklists.marked(text), tickets_url)), checklists.items(text)
+
+    def box(found: re.Match[str]) -> str:
+        place = int(found[2])
+        if place >= len(items) or not found[1]:  # in a block of code, say
+            return f"{found[1] or ''}[{'x' if place < len(items) and items[place].is_ticked else ' '}]"
+        return found[1].replace("<li>", '<li class="task">') + str(_box(items[place], ticks))
+
+    return Markup(checklists.MARKED.sub(box, html))  # noqa: S704  # safe HTML, and boxes of ours
+
+
+def _box(item: ChecklistItem, ticks: str) -> Markup:
+    sign = "\u2611" if item.is_ticked else "\u2610"
+    if not ticks:
+        return Markup('<span class="tick" role="img" aria-label="{}">{}</span>').format(
+            "Done:" if item.is_ticked else "Not done:", sign
+        )
+    value = item.value if ticks == "description" else f"{item.value}.{ticks}"
+    return Markup(
+        '<button class="tick" type="submit" form="{}" name="tick" value="{}" role="checkbox" aria-checked="{}" '
+        'aria-label="{}">{}</button>'
+    ).format(TICKS, value, "true" if item.is_ticked else "false", item.words, sign)
 
 
 @lru_cache(maxsize=512)

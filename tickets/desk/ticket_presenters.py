@@ -208,6 +208,7 @@ class CommentState:
     edit_url: str = ""
     delete_url: str = ""
     split_url: str = ""
+    ticks: str = ""
 
 
 AS_WRITTEN = CommentState()
@@ -229,6 +230,7 @@ def comment_state(item: ActivityItem, tenant: TenantContext | None) -> CommentSt
         former=lines if tenant is not None and tenant.is_agent else (),
         edit_url=address(item, "edit") if may_change else "",
         delete_url=address(item, "delete") if may_change else "",
+        ticks=stored.entry_reference(item.sk) if tenant is not None and tenant.is_agent else "",
         split_url=address(item, "split") if tenant is not None and tenant.is_agent else "",
     )
 

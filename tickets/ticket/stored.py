@@ -401,7 +401,7 @@ def may_join(people: Any, user_id: str, *, most: int) -> Any:
     return people.does_not_exist() | people.contains(user_id) | (size(people.attr_name) < most)  # type: ignore[no-untyped-call]  # unannotated in PynamoDB
 
 
-class LinkMap(MapAttribute[str, Any]):
+class LinkMap(KeepsUnknown, MapAttribute[str, Any]):
     """A link to another ticket of the desk, which has the opposite one: `kind` is one of LINK_KINDS."""
 
     kind = UnicodeAttribute()
