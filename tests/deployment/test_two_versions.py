@@ -7,6 +7,7 @@ or written twice.
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import subprocess
@@ -164,7 +165,7 @@ class Traffic:
                     answer = error
                 with answer:
                     return PageAnswer(answer.status, "", answer.read().decode())
-            except OSError as error:
+            except (OSError, http.client.HTTPException) as error:
                 raise NothingCameBack(str(error)) from error
 
         answer = self._balancer.ask(at)
