@@ -19,6 +19,7 @@ from api.v1 import (
     ready_answer_routes,
     requester_routes,
     ticket_routes,
+    view_routes,
     webhook_routes,
 )
 
@@ -37,6 +38,7 @@ _RESOURCES: Final[dict[str, tuple[Any, ...]]] = {
     "Articles": ("Answers to read: the published articles of the help centre.", article_routes),
     "Fields": ("The custom fields and the kinds of tickets that the desk has defined.", field_routes),
     "Ready answers": ("Texts that agents insert into comments, and what they change.", ready_answer_routes),
+    "Views": ("Lists of tickets that the desk has saved under names.", view_routes),
     "Members": ("Who belongs to the desk, and whom tickets can be assigned to.", member_routes),
     "Numbers": (
         "What the dashboard shows: counted already, at the same cost for any number of tickets.",

@@ -24,7 +24,7 @@ OPENED_BY = (
     ("PUT DELETE", r"tickets/_/followers/_", Scope.TICKETS_WRITE),
     ("PUT DELETE", r"tickets/_/links/_/_", Scope.TICKETS_WRITE),
     ("PUT DELETE", r"tickets/_/(merge|spam)", Scope.TICKETS_WRITE),
-    ("GET", r"articles(/_)?|fields", Scope.TICKETS_READ),
+    ("GET", r"articles(/_)?|fields|views", Scope.TICKETS_READ),
     ("GET", r"requesters(/_)?", Scope.REQUESTERS_READ),
     ("POST PATCH", r"requesters(/_)?", Scope.REQUESTERS_WRITE),
     ("GET", r"aggregates|tags", Scope.AGGREGATES_READ),

@@ -7,17 +7,20 @@ from collections import Counter
 from dataclasses import replace
 from html import unescape
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from portal.errors import Forbidden, Invalid, NotFound
+from tenants.api_keys.scopes import Scope
 from tenants.audit_trail.recording import Actor
 from tenants.membership import member_changes
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.personal_data import DeskPerson, NewName
 from tests.desk.test_cost import IDENTITY, _watching, spent
+from tests.support.api_client import api_client
 from tests.support.fakes import tenant_in_memory
 from tests.support.world import Browser, World
 from tickets.counting import contributions
@@ -350,3 +353,16 @@ def test_a_view_that_is_gone_is_not_found(alice: TenantContext) -> None:
     for act in (saved_views.delete, lambda *a, **k: saved_views.move(*a, 1, **k)):
         with pytest.raises(NotFound):
             act(alice, "0" * 12, by=by(alice))
+
+
+# --- the API ---
+
+
+def test_the_api_lists_the_views_of_the_desk_with_the_parameters_of_their_lists(world: World) -> None:
+    alice = world.context("alice", "acme")
+    save(alice, "Fires", "status=any&priority=high&sort=-priority", desk=True)
+    save(alice, "Her own")
+    caller = api_client(world, Scope.TICKETS_READ)
+    (view,) = caller.ask("/views").json()["data"]
+    assert (view["name"], view["list"]) == ("Fires", {"status": "any", "priority": "high", "sort": "-priority"})
+    assert caller.ask(f"/tickets?{urlencode(view['list'])}").status_code == 200
