@@ -40,12 +40,16 @@ class SignInDemandForm(forms.Form):
 
 
 class DefaultsForm(forms.Form):
-    """Take a default for each value that has one."""
+    """Take defaults. A value that the form does not name keeps its own."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for default in desk_settings.declared_defaults():
-            self.fields[default.name] = forms.ChoiceField(label=default.label, choices=default.choices)
+            choice = forms.ChoiceField(label=default.label, choices=default.choices, required=False)
+            self.fields[default.name] = choice
+
+    def clean(self) -> dict[str, str]:
+        return {name: value for name, value in self.cleaned_data.items() if value}
 
 
 class CloseForm(forms.Form):
