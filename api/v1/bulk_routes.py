@@ -2,32 +2,167 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Self
+from urllib.parse import parse_qsl
 
 from django.http import HttpResponse
-from pydantic import Field, model_validator
+from pydantic import Field, Strict, model_validator
 
 from api.edge import answers
 from api.edge.answers import ApiInput, ApiModel
 from api.edge.routing import ApiRequest, ApiRouter
-from api.v1.ticket_schemas import ListedByFilter, PriorityAsked, StatusAsked, TagTexts, TicketNamed, UserId
+from api.v1.ticket_schemas import TicketNamed
 from tenants.api_keys.scopes import Scope
 from tickets.bulk_jobs import bulk_requests
 from tickets.bulk_jobs.bulk_requests import Job
 from tickets.desk.many import TicketEdit
+from tickets.ticket.fields import TAGS_LIMIT, Priority, Status
 
 router: Final = ApiRouter()
 
-_EXAMPLE: Final[dict[str, Any]] = {
-    "id": "0193b2c4d5e66f708192",
+_ID: Final = "01a216d5756ebddc9d2a"
+_JOB: Final[dict[str, Any]] = {
+    "id": _ID,
     "state": "running",
     "undoes": None,
+    "begun_at": "2026-11-20T09:30:00.000000Z",
     "total": 1240,
     "changed": 450,
     "unchanged": 12,
     "refused": 3,
+    "refusals": [{"number": 7, "reason": "is no longer in this list"}],
     "why": None,
-    "begun_at": "2026-11-20T09:30:00.000000Z",
-    "outcomes": [{"number": 7, "outcome": "refused", "reason": "is no longer in this list"}],
-    "next": None,
 }
+_Tags = Annotated[list[str], Field(max_length=TAGS_LIMIT)]
+JobId = Annotated[str, Field(pattern="^[0-9a-f]{20}$")]
+
+
+class TicketLeftAlone(ApiModel, json_schema_extra={"example": _JOB["refusals"][0]}):
+    """A ticket that was left as it is, and why."""
+
+    number: int
+    reason: str
+
+
+class BulkChangeInFull(ApiModel, json_schema_extra={"example": _JOB}):
+    """A change of many tickets, and how far it is."""
+
+    id: str
+    state: str = Field(description="running, cancelling, done, cancelled or failed")
+    undoes: str | None = Field(description="the id of the change that this one undoes")
+    begun_at: str
+    total: int = Field(description="0 while the tickets are being listed")
+    changed: int
+    unchanged: int = Field(description="tickets that had these values already")
+    refused: int
+    refusals: list[TicketLeftAlone] = Field(description="of the first 900 tickets")
+    why: str | None = Field(description="why it failed")
+
+    @classmethod
+    def of(cls, request: ApiRequest, job: Job) -> Self:
+        """Make it of what is stored, with a read of the outcomes."""
+        outcomes = bulk_requests.outcomes(request.tenant, job)
+        refusals = [TicketLeftAlone(number=number, reason=why) for one in outcomes for number, why in one.refused]
+        return cls(
+            id=job.job_id,
+            state=job.state,
+            undoes=job.undoes or None,
+            begun_at=job.begun_at,
+            total=int(job.total),
+            changed=int(job.changed),
+            unchanged=int(job.unchanged),
+            refused=int(job.refused),
+            refusals=refusals,
+            why=job.why or None,
+        )
+
+
+class BulkEdit(ApiInput, json_schema_extra={"example": {"priority": "low", "add_tags": ["outage"]}}):
+    """Fields that are to change; those that are not named stay."""
+
+    status: Annotated[Status, Strict(False)] | None = None
+    priority: Annotated[Priority, Strict(False)] | None = None
+    resolver: Annotated[str, Field(pattern="^([0-9a-f]{32}|none)$")] | None = Field(
+        None, description="a member, or none"
+    )
+    add_tags: _Tags = Field(default_factory=list)
+    remove_tags: _Tags = Field(default_factory=list)
+
+    def edit(self) -> TicketEdit:
+        """Return it as the rules take it. Raises Invalid."""
+        resolver = "" if self.resolver == "none" else self.resolver
+        values = {"status": self.status, "priority": self.priority, "resolver": resolver}
+        return TicketEdit.of(values, add_tags=self.add_tags, remove_tags=self.remove_tags)
+
+
+_ASKED: Final[dict[str, Any]] = {"change": {"priority": "low"}, "listed": "status=open&tag=outage"}
+
+
+class BulkChangeToAsk(ApiInput, json_schema_extra={"example": _ASKED}):
+    """A change of many tickets: of a list, or of those that are named."""
+
+    change: BulkEdit
+    listed: Annotated[str, Field(max_length=500)] | None = Field(None, description="the query of `GET /tickets`")
+    tickets: Annotated[list[TicketNamed], Field(min_length=1, max_length=bulk_requests.MOST_NAMED)] | None = None
+
+    @model_validator(mode="after")
+    def _is_of_one_kind(self) -> Self:
+        if (self.listed is None) == (self.tickets is None):
+            raise ValueError("Give either a list or tickets.")
+        return self
+
+
+@router.declare(
+    "POST", "/bulk-changes", scope=Scope.TICKETS_WRITE, answers={202: BulkChangeInFull}, sends={202: ("Location",)}
+)
+def ask_for_bulk_change(request: ApiRequest, asked: BulkChangeToAsk) -> HttpResponse:
+    """Change fields of many tickets, each by itself.
+
+    A job does it in the background. A desk has one at a time, so the same request sent again while it runs is a
+    conflict and changes nothing twice.
+    """
+    which: dict[str, Any] = {"params": dict(parse_qsl(asked.listed))} if asked.listed is not None else {}
+    if asked.tickets is not None:
+        which = {"numbers": {one.number: one.version for one in asked.tickets}}
+    by, key = request.caller.actor, request.caller.prefix
+    return _begun(request, bulk_requests.ask(request.acting, asked.change.edit(), by=by, key=key, **which))
+
+
+@router.declare("GET", "/bulk-changes/{job_id}", scope=Scope.TICKETS_READ, answers={200: BulkChangeInFull})
+def read_bulk_change(request: ApiRequest, job_id: JobId) -> HttpResponse:
+    """Read how far a bulk change is, and why tickets were refused."""
+    return answers.answer(BulkChangeInFull.of(request, bulk_requests.find(request.tenant, job_id)))
+
+
+@router.declare(
+    "PUT", "/bulk-changes/{job_id}/cancellation", scope=Scope.TICKETS_WRITE, answers={200: BulkChangeInFull}
+)
+def cancel_bulk_change(request: ApiRequest, job_id: JobId) -> HttpResponse:
+    """Cancel a bulk change of this key.
+
+    Tickets that it has changed already stay changed.
+    """
+    bulk_requests.cancel(request.acting, job_id, by=request.caller.actor)
+    return answers.answer(BulkChangeInFull.of(request, bulk_requests.find(request.tenant, job_id)))
+
+
+@router.declare(
+    "POST",
+    "/bulk-changes/{job_id}/undo",
+    scope=Scope.TICKETS_WRITE,
+    answers={202: BulkChangeInFull},
+    sends={202: ("Location",)},
+)
+def undo_bulk_change(request: ApiRequest, job_id: JobId) -> HttpResponse:
+    """Undo a whole bulk change of this key, but for tickets that were changed again since.
+
+    Another job does it, which is answered.
+    """
+    by, key = request.caller.actor, request.caller.prefix
+    return _begun(request, bulk_requests.undo(request.acting, job_id, by=by, key=key))
+
+
+def _begun(request: ApiRequest, job_id: str) -> HttpResponse:
+    job = bulk_requests.find(request.tenant, job_id)
+    location = f"{request.path.split('/bulk-changes')[0]}/bulk-changes/{job_id}"
+    return answers.answer(BulkChangeInFull.of(request, job), status=202, Location=location)

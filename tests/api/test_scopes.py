@@ -22,6 +22,8 @@ OPENED_BY = (
     ("POST", r"files", Scope.COMMENTS_WRITE),
     ("GET", r"members(/_)?", Scope.MEMBERS_READ),
     ("PUT DELETE", r"tickets/_/followers/_", Scope.TICKETS_WRITE),
+    ("GET", r"bulk-changes/_", Scope.TICKETS_READ),
+    ("POST PUT", r"bulk-changes(/_/undo|/_/cancellation)?", Scope.TICKETS_WRITE),
     ("PUT DELETE", r"tickets/_/links/_/_", Scope.TICKETS_WRITE),
     ("PUT DELETE", r"tickets/_/(merge|spam)", Scope.TICKETS_WRITE),
     ("GET", r"articles(/_)?|fields|views", Scope.TICKETS_READ),

@@ -145,7 +145,9 @@ def acme() -> World:
     for n in range(12):
         creating.create(alice, title=f"{SECRET} {n}", description=SECRET)
     by = Actor(alice.user_id)
-    ACMES["job"] = bulk_requests.ask(alice, TicketEdit.of({}, add_tags=[SECRET.lower()]), numbers={7: None}, by=by)
+    ACMES["job"] = ACMES["job_id"] = bulk_requests.ask(
+        alice, TicketEdit.of({}, add_tags=[SECRET.lower()]), numbers={7: None}, by=by
+    )
     (outcome,) = invitations.invite_all(alice, addresses=["acmes-secret@example.com"], role=Role.AGENT, by=by)
     assert outcome.sent is not None
     ACMES["user"], ACMES["invite"] = world.users["bob"].id, outcome.sent.invite.invite_id
