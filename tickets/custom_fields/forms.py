@@ -115,7 +115,7 @@ class FieldForm(_Defining):
     help = forms.CharField(
         label="Help text",
         required=False,
-        help_text="Stands below the field in forms.",
+        help_text="Forms show it with the field.",
         widget=forms.TextInput(attrs=_LINE | {"data-characters": HELP_LIMIT}),
     )
 
