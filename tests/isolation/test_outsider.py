@@ -68,6 +68,8 @@ ACMES = {
     "letter": "d" * 48,
     "requester_id": f"rq_{'d' * 32}",
     "entry": "0123456789ab",
+    "job": "0" * 20,
+    "job_id": "0" * 20,
     "kind": "blocks",
     "other": "8",
     "answer_id": f"ra_{'d' * 32}",
