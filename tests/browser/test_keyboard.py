@@ -490,3 +490,16 @@ def test_the_columns_of_the_trail_break_no_word(person: NewPage, world: World) -
         page.set_viewport_size({"width": width, "height": 800})
         page.goto("/desk/audit/")
         assert page.evaluate(BROKEN_WORDS) == [], width
+
+
+def test_focus_stays_on_the_box_of_a_checklist_that_is_ticked(page: Page, world: World) -> None:
+    bob = world.context("bob", "acme")
+    changing.edit(bob, 1, version=changing.read(bob, 1).version, description="- [ ] Call Bob\n- [ ] Wait")
+    commenting.comment(bob, 1, body="- [ ] in a comment")
+    page.goto("/tickets/1/")
+    for words in ("Wait", "in a comment"):
+        box = page.get_by_role("checkbox", name=words)
+        box.focus()
+        page.keyboard.press("Space")
+        expect(box).to_be_checked()
+        expect(box).to_be_focused()

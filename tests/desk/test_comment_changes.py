@@ -105,9 +105,13 @@ def test_of_two_edits_of_one_text_the_second_meets_a_conflict_with_its_text_kept
     edit(desk.browser("bob"), entry, "By Bob.")
     answer = edit(alice, entry, "By Alice.")
     assert answer.status_code == 409
-    assert "By Bob." in (shown := unescape(answer.content.decode()))
+    shown = unescape(answer.content.decode())
+    assert "By Bob." in shown
     assert "By Alice." in shown
     assert latest(desk).body == "By Bob."
+    seen = shown.split('name="seen" value="')[1].split('"')[0]
+    assert edit(alice, entry, "By Alice.", seen).status_code == 302
+    assert latest(desk).body == "By Alice."
 
 
 @pytest.mark.parametrize(("body", "sentence"), [(" ", "Write something"), ("x" * 20_001, "20,000")])

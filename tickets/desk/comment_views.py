@@ -54,8 +54,11 @@ def edit(request: TenantRequest, number: int, entry: str) -> HttpResponse:
             comment_changes.edit(request.tenant, number, sort, body=body, seen=seen)
         except (Invalid, Conflict) as error:
             status = error.status if isinstance(error, Conflict) else 422
-            form.add_error("body", error.message)
             _, item = comment_changes.read(request.tenant, number, sort)
+            data = request.POST.copy()
+            data["seen"] = comment_changes.mark_of(item)  # saved once more, it replaces the text that is shown
+            form.data = data
+            form.add_error("body", error.message)
         else:
             messages.success(request, f"The {_word(item)} is changed.")
             return redirect(_address(number, item))

@@ -50,10 +50,11 @@ def _box(item: ChecklistItem, ticks: str) -> Markup:
             "Done:" if item.is_ticked else "Not done:", sign
         )
     value = item.value if ticks == "description" else f"{item.value}.{ticks}"
+    identity = re.sub(r"\W", "-", f"tick-{ticks}-{item.place}")  # focus stays on it when the page changes around it
     return Markup(
-        '<button class="tick" type="submit" form="{}" name="tick" value="{}" role="checkbox" aria-checked="{}" '
-        'aria-label="{}">{}</button>'
-    ).format(TICKS, value, "true" if item.is_ticked else "false", item.words, sign)
+        '<button class="tick" type="submit" id="{}" form="{}" name="tick" value="{}" role="checkbox" '
+        'aria-checked="{}" aria-label="{}">{}</button>'
+    ).format(identity, TICKS, value, "true" if item.is_ticked else "false", item.words, sign)
 
 
 @lru_cache(maxsize=512)
