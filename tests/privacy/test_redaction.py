@@ -29,8 +29,10 @@ from tests.support.mailing import carry
 from tests.support.world import Browser, World
 from tickets.attachments import attachments
 from tickets.data import redacting
-from tickets.desk import changing, comment_changes, commenting, timelines
+from tickets.desk import changing, comment_changes, commenting, creating, timelines
 from tickets.desk_export import export_job, export_requests
+from tickets.linking import splitting
+from tickets.merging import ticket_merging
 from tickets.search.stored import SEARCH
 from tickets.ticket import stored
 from tickets.ticket.stored import ActivityItem, DetailItem, SummaryItem
@@ -203,6 +205,33 @@ def desk(world: World) -> World:
 def test_phrases_go_whatever_their_case_and_line_breaks(desk: World, words: str, body: str) -> None:
     assert redact(desk.browser("alice", "acme"), words).status_code == 302
     assert next(one.body for one in activity(desk) if one.kind == "comment") == body
+
+
+def test_tickets_that_were_merged_into_a_ticket_are_redacted_with_it(desk: World) -> None:
+    alice, browser = desk.context("alice", "acme"), desk.browser("alice", "acme")
+    creating.create(alice, title=f"Code {MARKER}", description=f"It is {MARKER}.")
+    commenting.comment(alice, 2, body=f"{MARKER}, as I said.")
+    ticket_merging.merge(alice, 2, into=1)
+    assert "they are in 3 places" in browser.send("/tickets/1/redact/", {"words": WORDS}).content.decode()
+    redact(browser)
+    assert places() - {SEARCH.name} == set()
+    ticket_merging.separate(alice, 2)
+    assert timelines.ticket(alice, 2).summary.title == "Code [redacted]"
+
+
+def test_a_redaction_says_in_which_ticket_that_was_split_off_the_words_are_still(desk: World) -> None:
+    bob, browser = desk.context("bob", "acme"), desk.browser("alice", "acme")
+    commenting.comment(bob, 1, body=f"Says {MARKER}.")
+    comment = next(one for one in activity(desk) if MARKER in one.body)
+    number = splitting.split(bob, 1, comment.sk, title="The door", request_id="a" * 32)
+    shown = browser.send("/tickets/1/redact/", {"words": WORDS}).content.decode()
+    assert f'formaction="/acme/tickets/{number}/redact/"' in shown
+    redact(browser)
+    told = f"They are still in #{number}, where a comment was split off."
+    assert told in unescape(browser.get("/tickets/1/").content.decode())
+    redact(browser, number=number)
+    assert "They are still in" not in browser.get("/tickets/1/").content.decode()
+    assert places() - {SEARCH.name} == set()
 
 
 def test_words_of_the_product_in_the_history_stay(desk: World) -> None:

@@ -1,5 +1,8 @@
 """Take words out of one ticket, and out of what is stored elsewhere of its texts: a mark stays in their place.
 
+The tickets that were merged into it belong to it, for its page shows their texts. A ticket that was split off is one of
+its own: a redaction says that the words are there too, and leaves them.
+
 The ticket comes first, in transactions that hold only if it is still as it was read; then what `declare_texts` names.
 A redaction that was broken off is gone on with by asking for it again. The row in the audit trail comes last: it says
 who and where, and never which words.
@@ -10,11 +13,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 from delivery.outbox.publisher import publish
 from portal import clock
+from portal.dynamo.client import fan_out
 from portal.dynamo.meter import item_size
 from portal.dynamo.retry import retrying
 from portal.dynamo.store import Action, Transaction
@@ -33,7 +37,7 @@ from tickets.letters import ledger
 from tickets.ticket import stored, ticket_events
 from tickets.ticket.custom_values import FieldType
 from tickets.ticket.fields import BY_NAME, CUSTOM_PREFIX, ChoiceField
-from tickets.ticket.stored import SummaryItem
+from tickets.ticket.stored import SPLITS, SummaryItem
 
 # The attributes of a ticket's items in which people's words may stand, by the place that a person is told of.
 TEXTS: Final = {
@@ -84,9 +88,13 @@ class _Without:
 
 @dataclass
 class Redaction:
-    """Count the items out of which words were taken, by place: those of the ticket, and holdings beside it."""
+    """Count the items out of which words were taken, by place: those of the ticket, and holdings beside it.
+
+    `split` are the numbers of the tickets split off, or the one that this was split off from, that have the words too.
+    """
 
     places: Counter[str] = field(default_factory=Counter)
+    split: list[int] = field(default_factory=list)
 
     def count(self, items: Iterable[_Without]) -> None:
         for item in items:
@@ -100,9 +108,12 @@ class Redaction:
 
 
 def find(tenant: TenantContext, number: int, words: SecretWords) -> Redaction:
-    """Count where the words stand in a ticket: one consistent Query. Raises NotFound."""
-    found = Redaction()
-    found.count(_rewritten(_items(tenant, number), words))
+    """Count where the words stand in a ticket and those merged into it: a consistent Query, and then one of each ticket
+    that was merged into it or split off. Raises NotFound."""
+    found, items = Redaction(), _items(tenant, number)
+    for some in (items, *_all_items(tenant, _merged(items))):
+        found.count(_rewritten(some, words))
+    found.split = _split_with(tenant, items, words)
     return found
 
 
@@ -110,9 +121,24 @@ def redact(tenant: TenantContext, number: int, words: SecretWords, *, by: Actor)
     """Take the words out of a ticket and of all that is stored elsewhere of it, and record that.
 
     Costs a Query and a transaction of the ticket, or more for more than a transaction takes; what each holding says
-    that it costs; a read and a write for each letter of the ticket; and the audit row. Raises NotFound, Conflict.
+    that it costs; a read and a write for each letter of the ticket; the same for each ticket that was merged into it; a
+    Query for each that was split off; and the audit row. Raises NotFound, Conflict.
     """
     done, items = Redaction(), _items(tenant, number)
+    merged = _merged(items)
+    for one, some in zip((number, *merged), (items, *_all_items(tenant, merged)), strict=True):
+        _redact_ticket(tenant, one, some, words, done)
+    done.split = _split_with(tenant, items, words)
+    done.places = +done.places
+    name = f"#{number}"
+    entry = AuditEntry(
+        tenant.tenant_id, AuditAction.WORDS_REDACTED, by, "ticket", str(number), name, after=dict(done.places)
+    )
+    recording.record(entry)
+    return done
+
+
+def _redact_ticket(tenant: TenantContext, number: int, items: list[Raw], words: SecretWords, done: Redaction) -> None:
     ticket = RedactedTicket(number, words, _moments(items))
     for digest in _letters(items):
         done.places["letters as they came"] += ledger.redact_original(tenant.repository, digest, words)
@@ -126,13 +152,23 @@ def redact(tenant: TenantContext, number: int, words: SecretWords, *, by: Actor)
         )
     for holding, take_out in redaction.elsewhere():
         done.places[holding] += take_out(tenant, ticket)
-    done.places = +done.places
-    name = f"#{number}"
-    entry = AuditEntry(
-        tenant.tenant_id, AuditAction.WORDS_REDACTED, by, "ticket", str(number), name, after=dict(done.places)
-    )
-    recording.record(entry)
-    return done
+
+
+def _merged(items: list[Raw]) -> list[int]:
+    """Return the numbers of the tickets that were merged into this one, whose texts its page shows."""
+    return [int(one["N"]) for raw in items for one in raw.get("merged", {}).get("L", ())]
+
+
+def _split_with(tenant: TenantContext, items: list[Raw], words: SecretWords) -> list[int]:
+    """Return the numbers of the tickets on the other side of a split that have the words."""
+    links = [one["M"] for raw in items for one in raw.get("links", {}).get("L", ())]
+    numbers = [int(one["number"]["N"]) for one in links if one["kind"]["S"] in SPLITS]
+    others = zip(numbers, _all_items(tenant, numbers), strict=True)
+    return sorted(number for number, some in others if _rewritten(some, words))
+
+
+def _all_items(tenant: TenantContext, numbers: list[int]) -> list[list[Raw]]:
+    return fan_out([partial(desk_person.items_of, tenant, number) for number in numbers])
 
 
 def _items(tenant: TenantContext, number: int) -> list[Raw]:

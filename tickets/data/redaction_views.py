@@ -35,6 +35,9 @@ def redact(request: TenantRequest, number: int) -> HttpResponse:
         if "confirmed" in request.POST:
             done = redacting.redact(request.tenant, number, words, by=actor_of(request))
             messages.success(request, f"The words were taken out: {done.counted or 'they were nowhere'}.")
+            if done.split:
+                others = ", ".join(f"#{other}" for other in done.split)
+                messages.warning(request, f"They are still in {others}, where a comment was split off.")
             return redirect("tickets:ticket", number)
         found = redacting.find(request.tenant, number, words)
     else:
@@ -44,6 +47,7 @@ def redact(request: TenantRequest, number: int) -> HttpResponse:
         "number": number,
         "form": form,
         "mark": MARK,
-        "found": found and {"count": amount(sum(found.places.values()), "place"), "words": found.counted},
+        "found": found
+        and {"count": amount(sum(found.places.values()), "place"), "words": found.counted, "split": found.split},
     }
     return render(request, "tickets/redact.html", context, status=status)

@@ -418,7 +418,7 @@ LINK_KINDS: Final = {
     "split_into": "split_from",
     "split_from": "split_into",
 }
-
+SPLITS: Final = ("split_into", "split_from")
 
 LINK_LABELS: Final = {
     "blocks": "Blocks",
