@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
+from string import punctuation
 from typing import Any, Final
+from unicodedata import normalize
 
 from portal.errors import Invalid
 from portal.plain_text import amount
@@ -22,11 +24,15 @@ MARK: Final = "[redacted]"  # stands where the words stood
 LEAST: Final = 2  # characters of each
 MOST: Final = 20
 LONGEST: Final = 2_000  # characters of each
+_SPACE: Final = r"[*_~`]*\s[\s*_~`>]*"
 
 
 @dataclass(frozen=True)
 class SecretWords:
     """Words, phrases or whole paragraphs that are taken out wherever they stand, whatever their case and line breaks.
+
+    They are written as a page shows them: in what is stored, letters may be composed otherwise, a backslash may stand
+    before punctuation, and marks of Markdown or of a quote at the spaces.
 
     They are in no representation of this, so that no log has them.
     """
@@ -52,7 +58,7 @@ class SecretWords:
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
         longest = sorted(self.phrases, key=len, reverse=True)
-        return re.compile("|".join(r"\s+".join(map(re.escape, one.split())) for one in longest), re.IGNORECASE)
+        return re.compile("|".join(_SPACE.join(map(_spelt, one.split())) for one in longest), re.IGNORECASE)
 
     def are_in(self, text: str) -> bool:
         return self._pattern.search(text) is not None
@@ -94,6 +100,16 @@ class RedactedTicket:
     def subject(self) -> str:
         """Return what the outbox calls it."""
         return f"ticket/{self.number}"
+
+
+def _spelt(word: str) -> str:
+    """Return a pattern of a word in each way in which its letters may be composed, escaped in Markdown or not."""
+    spellings = dict.fromkeys((word, normalize("NFC", word), normalize("NFD", word)))
+    return f"(?:{'|'.join(''.join(map(_character, one)) for one in spellings)})"
+
+
+def _character(char: str) -> str:
+    return (r"\\?" if char in punctuation else "") + re.escape(char)
 
 
 Redact = Callable[[TenantContext, RedactedTicket], int]

@@ -207,6 +207,20 @@ def test_phrases_go_whatever_their_case_and_line_breaks(desk: World, words: str,
     assert next(one.body for one in activity(desk) if one.kind == "comment") == body
 
 
+@pytest.mark.parametrize(
+    ("text", "words", "after"),
+    [
+        ("Cafe\u0301.txt", "caf\u00e9", "[redacted].txt"),
+        ("Caf\u00e9 bar", "cafe\u0301 bar", "[redacted]"),
+        ("> The **door\n> code** is 1", "door code", "> The **[redacted]** is 1"),
+        ("of \\[it\\] a\\_b", "[it] a_b", "of [redacted]"),
+        ("a_b, door-code", "a b\ndoor code", "a_b, door-code"),
+    ],
+)
+def test_words_are_found_as_a_page_shows_them(text: str, words: str, after: str) -> None:
+    assert SecretWords.parse(words).without(text) == after
+
+
 def test_tickets_that_were_merged_into_a_ticket_are_redacted_with_it(desk: World) -> None:
     alice, browser = desk.context("alice", "acme"), desk.browser("alice", "acme")
     creating.create(alice, title=f"Code {MARKER}", description=f"It is {MARKER}.")
