@@ -191,7 +191,7 @@ def test_the_button_says_what_becomes_of_a_letter(world: World) -> None:
     for what in ("edit", "delete"):
         assert "cannot be unsent" in browser.get(at(entry, what)).content.decode()
     say(world, "Never to be sent.")
-    browser.send(at(latest(world), "delete"))
+    assert comment_changes.delete(bob, 1, latest(world).sk).delivery is None
     mail.outbox.clear()
     carry()
     assert mail.outbox == []

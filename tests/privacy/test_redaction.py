@@ -28,13 +28,15 @@ from tests.support.endpoints import endpoint
 from tests.support.mailing import carry
 from tests.support.world import Browser, World
 from tickets.attachments import attachments
+from tickets.checklists import ticking
 from tickets.data import redacting
 from tickets.desk import changing, comment_changes, commenting, creating, timelines
 from tickets.desk_export import export_job, export_requests
 from tickets.linking import splitting
 from tickets.merging import ticket_merging
 from tickets.search.stored import SEARCH
-from tickets.ticket import stored
+from tickets.ticket import checklists, stored
+from tickets.ticket.checklists import Tick
 from tickets.ticket.stored import ActivityItem, DetailItem, SummaryItem
 from tickets.time_machine import past_tickets
 
@@ -225,9 +227,13 @@ def test_tickets_that_were_merged_into_a_ticket_are_redacted_with_it(desk: World
     alice, browser = desk.context("alice", "acme"), desk.browser("alice", "acme")
     creating.create(alice, title=f"Code {MARKER}", description=f"It is {MARKER}.")
     commenting.comment(alice, 2, body=f"{MARKER}, as I said.")
+    comment = next(one for one in activity(desk, 2) if one.kind == "comment")
+    split = splitting.split(alice, 2, comment.sk, title="Of 2", request_id="a" * 32)
     ticket_merging.merge(alice, 2, into=1)
     assert "they are in 3 places" in browser.send("/tickets/1/redact/", {"words": WORDS}).content.decode()
     redact(browser)
+    assert f"They are still in #{split}" in browser.get("/tickets/1/").content.decode()
+    redact(browser, number=split)
     assert places() - {SEARCH.name} == set()
     ticket_merging.separate(alice, 2)
     assert timelines.ticket(alice, 2).summary.title == "Code [redacted]"
@@ -246,6 +252,16 @@ def test_a_redaction_says_in_which_ticket_that_was_split_off_the_words_are_still
     redact(browser, number=number)
     assert "They are still in" not in browser.get("/tickets/1/").content.decode()
     assert places() - {SEARCH.name} == set()
+
+
+def test_an_item_of_a_checklist_whose_end_the_history_cuts_off_goes_whole(desk: World) -> None:
+    bob = desk.context("bob", "acme")
+    words = f"{'a' * 70} {MARKER}"  # the history has 80 characters of it
+    changing.edit(bob, 1, version=changing.read(bob, 1).version, description=f"- [ ] {words}")
+    ticking.tick(bob, 1, Tick.parse(checklists.items(f"- [ ] {words}")[0].value))
+    assert activity(desk)[-1].verb.endswith(f"{MARKER[:9]}…”:")
+    redact(desk.browser("alice", "acme"))
+    assert [entry.verb for entry in activity(desk)][-2] == "ticked “[redacted]”:"
 
 
 def test_words_of_the_product_in_the_history_stay(desk: World) -> None:

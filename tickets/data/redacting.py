@@ -27,7 +27,7 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import redaction
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.redaction import RedactedTicket, SecretWords
+from tenants.tenancy.redaction import MARK, RedactedTicket, SecretWords
 from tickets.attachments import attachments
 from tickets.data import desk_person
 from tickets.data.desk_person import Raw
@@ -111,9 +111,10 @@ def find(tenant: TenantContext, number: int, words: SecretWords) -> Redaction:
     """Count where the words stand in a ticket and those merged into it: a consistent Query, and then one of each ticket
     that was merged into it or split off. Raises NotFound."""
     found, items = Redaction(), _items(tenant, number)
-    for some in (items, *_all_items(tenant, _merged(items))):
+    parts = [items, *_all_items(tenant, _merged(items))]
+    for some in parts:
         found.count(_rewritten(some, words))
-    found.split = _split_with(tenant, items, words)
+    found.split = _split_with(tenant, parts, words)
     return found
 
 
@@ -126,9 +127,10 @@ def redact(tenant: TenantContext, number: int, words: SecretWords, *, by: Actor)
     """
     done, items = Redaction(), _items(tenant, number)
     merged = _merged(items)
-    for one, some in zip((number, *merged), (items, *_all_items(tenant, merged)), strict=True):
+    parts = [items, *_all_items(tenant, merged)]
+    for one, some in zip((number, *merged), parts, strict=True):
         _redact_ticket(tenant, one, some, words, done)
-    done.split = _split_with(tenant, items, words)
+    done.split = _split_with(tenant, parts, words)
     done.places = +done.places
     name = f"#{number}"
     entry = AuditEntry(
@@ -159,12 +161,12 @@ def _merged(items: list[Raw]) -> list[int]:
     return [int(one["N"]) for raw in items for one in raw.get("merged", {}).get("L", ())]
 
 
-def _split_with(tenant: TenantContext, items: list[Raw], words: SecretWords) -> list[int]:
+def _split_with(tenant: TenantContext, parts: list[list[Raw]], words: SecretWords) -> list[int]:
     """Return the numbers of the tickets on the other side of a split that have the words."""
-    links = [one["M"] for raw in items for one in raw.get("links", {}).get("L", ())]
-    numbers = [int(one["number"]["N"]) for one in links if one["kind"]["S"] in SPLITS]
+    links = [one["M"] for items in parts for raw in items for one in raw.get("links", {}).get("L", ())]
+    numbers = sorted({int(one["number"]["N"]) for one in links if one["kind"]["S"] in SPLITS} - set(_merged(parts[0])))
     others = zip(numbers, _all_items(tenant, numbers), strict=True)
-    return sorted(number for number, some in others if _rewritten(some, words))
+    return [number for number, some in others if _rewritten(some, words)]
 
 
 def _all_items(tenant: TenantContext, numbers: list[int]) -> list[list[Raw]]:
@@ -235,14 +237,26 @@ def _without(raw: Raw, words: SecretWords) -> Raw:
     after = {name: _replaced(value, words) if name in TEXTS else value for name, value in raw.items()}
     if "changes" in raw:
         after["changes"] = {"L": [_change(one, words) for one in raw["changes"]["L"]]}
-    if "verb" in raw and not raw["verb"]["S"].startswith(_VERBS):
-        after["verb"] = raw["verb"]
+    if "verb" in raw:
+        after["verb"] = _verb(raw, words)
     if "custom" in raw:
         values = raw["custom"]["M"]
         after["custom"] = {"M": {n: _replaced(one, words) if _is_text(n) else one for n, one in values.items()}}
     if "tags" in raw:
         after["tags"] = {"L": [{"S": tag} for tag in dict.fromkeys(one["S"] for one in after["tags"]["L"])]}
     return after
+
+
+def _verb(raw: Raw, words: SecretWords) -> Raw:
+    """Return the verb of an entry without the words. An item of a checklist that is cut off may end amid them, so it
+    goes whole where its description had them."""
+    verb = raw["verb"]["S"]
+    begins = next(filter(verb.startswith, _VERBS), "")
+    if not begins:
+        return {"S": verb}
+    if verb.endswith("…”:") and words.are_in(raw.get("former_description", {}).get("S", "")):
+        return {"S": f"{begins}{MARK}”:"}
+    return {"S": words.without(verb)}
 
 
 def _change(change: Raw, words: SecretWords) -> Raw:

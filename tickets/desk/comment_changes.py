@@ -188,6 +188,7 @@ def delete(
             setattr(after, name, value)
             actions.append(getattr(item, name).remove() if value is None else getattr(item, name).set(value))
         if found.delivery == HELD:  # the letter finds nothing to send
+            after.delivery = after.delivery_at = None
             actions += [item.delivery.remove(), item.delivery_at.remove()]
         version = int(summary.version)
         told = [ticket_events.comment_deleted(tenant, number, entry=found, version=version)]
