@@ -12,7 +12,7 @@ from typing import Any, Final
 from portal import clock
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Store
-from portal.errors import PortalError
+from portal.errors import ConditionFailed, PortalError
 from portal.faults.stored import FAULTS, FaultItem
 from portal.logs import fault_notes
 from portal.logs.fault_notes import NotedFault
@@ -24,7 +24,8 @@ AT_ONCE: Final = 20
 
 
 def write(kind: str, role: Role) -> int:
-    """Write down what this process has noted, and return how many items that took: one UpdateItem for each.
+    """Write down what this process has noted, and return how many items that took: an UpdateItem for each, and one more
+    where another process has noted a later error of the same fingerprint.
 
     Raises PortalError where the database does not take one; the rest is noted again.
     """
@@ -40,19 +41,23 @@ def write(kind: str, role: Role) -> int:
 
 
 def _write(noted: NotedFault, kind: str, role: Role) -> None:
-    first = clock.stamp(noted.first_at)
+    first, last, store = clock.stamp(noted.first_at), clock.stamp(noted.last_at), Store(role)
+    item, times = FaultItem(FAULTS, noted.fault.fingerprint), FaultItem.times.add(noted.count)
     actions: list[Any] = [
         FaultItem.type.set(noted.fault.kind),
         FaultItem.places.set("\n".join(noted.fault.places)),
         FaultItem.route.set(noted.route),
         FaultItem.request.set(noted.request),
         FaultItem.process.set(kind),
-        FaultItem.times.add(noted.count),
+        times,
         FaultItem.first_at.set(FaultItem.first_at | first),
-        FaultItem.last_at.set(clock.stamp(noted.last_at)),
+        FaultItem.last_at.set(last),
         FaultItem.expires_at.set(int(time.time()) + KEPT_DAYS * 86400),
     ]
-    Store(role).update(FaultItem(FAULTS, noted.fault.fingerprint), actions)
+    try:
+        store.update(item, actions, condition=FaultItem.last_at.does_not_exist() | (FaultItem.last_at <= last))
+    except ConditionFailed:  # another process has written down a later one
+        store.update(item, [times])
 
 
 def latest() -> list[FaultItem]:

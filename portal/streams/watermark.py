@@ -33,8 +33,9 @@ CACHED_SECONDS: Final = 1
 # After so long, what follows the stream is behind, or has stopped. A Lambda function writes once a minute, so this is
 # two turns of it and half a minute.
 LATE_SECONDS: Final = 150
-# A watermark that nobody has written for so long says nothing any more: something else may follow the stream by now.
-KEPT_SECONDS: Final = 2 * 3600
+# As long as people may take to notice that nothing follows the stream: without a watermark, a worker that has stopped
+# looks like one that was never started.
+KEPT_SECONDS: Final = 30 * 86400
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 
 import pytest
@@ -38,11 +39,23 @@ def test_all_is_well(engine: None, monkeypatch: pytest.MonkeyPatch, settings: La
     assert f"stream of {TICKETS.full_name}: applied up to 20" in ended.out
 
 
-def test_a_stream_that_nothing_has_followed_yet_is_no_fault(engine: None) -> None:
+def test_a_stream_that_nothing_has_followed_yet_is_a_fault(engine: None) -> None:
     cache.clear()
     ended = run("check_health")
-    assert ended.status == 0
+    assert (ended.status, f"nobody has followed the stream of {TICKETS.full_name} yet" in ended.err) == (1, True)
     assert f"stream of {TICKETS.full_name}: nobody reports" in ended.out
+
+
+def test_a_worker_that_has_stopped_days_ago_is_still_a_fault(engine: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended_at = clock.now() - timedelta(days=3)
+    stamp = clock.stamp(ended_at)
+    with monkeypatch.context() as then:
+        then.setattr(time, "time", ended_at.timestamp)
+        then.setattr(clock, "stamp", lambda: stamp)
+        watermark.write(TICKETS, stamp)
+    cache.clear()
+    ended = run("check_health")
+    assert (ended.status, f"nobody has followed the stream of {TICKETS.full_name} for 2592" in ended.err) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +74,7 @@ def test_a_missing_table_is_named_and_so_is_an_engine_that_does_not_answer(
 ) -> None:
     wire().call("DeleteTable", TableName=TICKETS.full_name)
     ended = run("check_health")
-    assert (ended.status, f"{TICKETS.full_name} is missing." in ended.err) == (1, True)
+    assert (ended.status, f"{TICKETS.full_name} is missing" in ended.err) == (1, True)
     with engine_down(settings):
         ended = run("check_health")
     assert (ended.status, "cannot be reached" in ended.err) == (1, True)
@@ -91,8 +104,11 @@ def source(world: World, sites: None, request: pytest.FixtureRequest) -> StreamS
 
 
 def applied(source: StreamSource, *, minutes_ago: int) -> None:
-    with source.entered():
-        watermark.write(TICKETS, clock.stamp(clock.now() - timedelta(minutes=minutes_ago)))
+    as_of = clock.stamp(clock.now() - timedelta(minutes=minutes_ago))
+    for table in (table for table in registry.tables() if table.stream):
+        watermark.write(table, clock.stamp())
+        with source.entered():
+            watermark.write(table, as_of)
     cache.clear()
 
 

@@ -14,7 +14,7 @@ from portal.errors import Unavailable
 from portal.faults import fault_board
 from portal.faults.stored import TABLE
 from portal.load import reporting
-from portal.logs import fault_notes
+from portal.logs import fault_notes, request_id
 from portal.logs.fault_notes import FaultHandler, FaultNotes
 from tests.support import proving
 from tests.support.api_client import api_client
@@ -85,6 +85,22 @@ def test_what_several_processes_note_adds_up(root: Operator) -> None:
     (shown,) = root.get(PAGE).context["errors"]
     assert (shown["times"], shown["process"]) == (6, "delivery worker")
     assert shown["first_at"] < shown["last_at"]
+
+
+def test_the_last_request_is_that_of_the_last_error_whichever_process_writes_first(
+    monkeypatch: pytest.MonkeyPatch, root: Operator
+) -> None:
+    earlier, later = FaultNotes(), FaultNotes()
+    for number, notes in enumerate((earlier, later)):
+        monkeypatch.setattr(fault_notes, "notes", notes)
+        with request_id.following(f"request-{number}"):
+            fail()
+    for notes in (later, earlier):
+        monkeypatch.setattr(fault_notes, "notes", notes)
+        fault_board.write("web", "platform")
+    (shown,) = root.get(PAGE).context["errors"]
+    assert (shown["times"], shown["request"]) == (2, "request-1")
+    assert shown["first_at"] <= shown["last_at"]
 
 
 def test_while_the_database_is_away_errors_are_kept(monkeypatch: pytest.MonkeyPatch, root: Operator) -> None:

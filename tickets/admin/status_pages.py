@@ -26,7 +26,7 @@ _SAYS = {
     "current": "The stream worker keeps up.",
     "stopped": "The stream worker has stopped: numbers stand still.",
     "behind": "The stream worker is behind: numbers are late.",
-    "unknown": "No stream worker has reported yet. A Lambda function does not, or run_stream was never started.",
+    "unknown": "No stream worker has reported yet. Neither run_stream nor the function stream-worker was started.",
 }
 
 

@@ -74,7 +74,7 @@ class Command(PortalCommand):
         known, name = watermark.read(table), _name(table)
         if known is None:
             self.stdout.write(f"stream of {name}: nobody reports")
-            return []
+            return [f"nobody has followed the stream of {name} yet"]
         age = round((clock.now() - known.written_at).total_seconds())
         self.stdout.write(f"stream of {name}: applied up to {known.as_of:%Y-%m-%d %H:%M:%S} UTC, reported {age} s ago")
         if age > LATE_SECONDS:
