@@ -140,11 +140,15 @@ function run({ text, element: collected, href }) {
 async function learn() {
   places ??= fetch(box().dataset.commands, { headers: { Accept: "text/html" } }).then((answer) => (answer.ok ? answer.text() : Promise.reject(answer.status)));
   try {
+    const mine = commands;
     const page = new DOMParser().parseFromString(await places, "text/html");
+    if (!mine || commands !== mine) return; // closed, or opened again, meanwhile
     for (const link of page.querySelectorAll("[data-command]")) {
-      commands?.push({ text: tidy(link.textContent), group: link.dataset.command, note: link.dataset.note, href: link.getAttribute("href") });
+      commands.push({ text: tidy(link.textContent), group: link.dataset.command, note: link.dataset.note, href: link.getAttribute("href") });
     }
-    if (commands) offerCommands(typed());
+    const kept = active()?.id; // the option that somebody has moved to meanwhile
+    offerCommands(typed());
+    choose(options().find((option) => option.id === kept) || options()[0]);
   } catch {
     places = null; // out of reach now: the page's own commands are there, and the next time it is asked again
   }

@@ -169,6 +169,21 @@ def test_the_palette_leads_to_tickets_people_pages_and_other_desks(page: Page, p
         is_at(alice, place)
 
 
+def test_the_palette_keeps_its_choice_and_names_each_desk_once_when_the_answer_comes_late(person: NewPage) -> None:
+    alice = person("alice", "acme")
+    late: list[Route] = []
+    alice.route("**/search/commands/", lambda route: late.append(route))
+    alice.goto("/acme/tickets/")
+    open_palette(alice)
+    press(alice, "Control+k", "ArrowDown", "ArrowDown")
+    chosen = alice.locator("#search-options [aria-selected=true]")
+    before = chosen.inner_text()
+    wait_until(lambda: alice.wait_for_timeout(20) or bool(late))
+    late[0].continue_()
+    expect(alice.locator("#search-options [role=option]", has_text="globex")).to_have_count(1)
+    expect(chosen).to_have_text(before)
+
+
 def test_the_palette_opens_from_a_text_box_and_gives_focus_back_with_what_was_typed(page: Page) -> None:
     page.goto("/tickets/4/")
     page.locator("#id_body").fill("Half a sen")

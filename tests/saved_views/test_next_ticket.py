@@ -117,6 +117,8 @@ def test_the_second_page_counts_on(world: World) -> None:
     first = bob.get(QUEUE)
     size = len(rows(first))
     assert "place=1&of=" + f"{size}%2B" in next(iter(rows(first).values()))
+    _, behind = follow(bob, [*rows(first).values()][-1].replace("?", "next/?"))
+    assert f"{size + 1} of {size + 1}+" in behind.content.decode()
     second = bob.get(first.context["page"]["next_url"])
     _, page = follow(bob, next(iter(rows(second).values())))
     assert f"{size + 1} of 55" in page.content.decode()

@@ -208,6 +208,26 @@ def test_words_that_this_version_does_not_know_are_left_out(alice: TenantContext
     assert owner.get(f"{VIEWS}counts/").status_code == 200
 
 
+def test_a_view_of_a_person_whose_id_means_nothing_takes_no_page_along(alice: TenantContext, owner: Browser) -> None:
+    save(alice, "Of nobody", "status=open&resolver=nobody")
+    for address in (VIEWS, f"{VIEWS}counts/", QUEUE):
+        answer = owner.get(address)
+        assert (answer.status_code, "Of nobody" in page(answer)) == (200, True), address
+
+
+def test_the_palette_offers_views_the_starred_ones_first(alice: TenantContext, owner: Browser, world: World) -> None:
+    save(alice, "Desk's", desk=True, star=False)
+    save(alice, "Plain", "status=any", star=False)
+    save(alice, "<b>Starred</b>", "status=any&priority=high")
+    told = re.findall(
+        r'<a href="([^"]*)" data-command="Views"[^>]*>(.*?)</a>', page(owner.get("/acme/search/commands/"))
+    )
+    assert [name for _, name in told] == ["<b>Starred</b>", "Desk's", "Plain"]
+    assert told[0][0] == "/acme/tickets/?status=any&priority=high"
+    others = page(world.browser("bob", "acme").get("/acme/search/commands/"))
+    assert ("Desk's" in others, "Plain" in others) == (True, False)
+
+
 # --- counts ---
 
 

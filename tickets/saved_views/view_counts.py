@@ -95,16 +95,20 @@ def counted(stored: Stored, asked: ListAsked) -> int | None:
     return None if number is None else max(0, number)
 
 
-def looked_at(tenant: TenantContext, asked: ListAsked) -> ViewCount:
-    """Count the tickets of a list up to COUNTED, in one round trip."""
-    page = lists.page(
-        tenant,
-        status=asked.statuses,
-        resolver=asked.resolver,
-        only=asked.only,
-        size=COUNTED,
-        at_once=True,
-    )
+def looked_at(tenant: TenantContext, asked: ListAsked) -> ViewCount | None:
+    """Count the tickets of a list up to COUNTED, in one round trip. Return None for a list that cannot be, such as that
+    of a person whose id means nothing."""
+    try:
+        page = lists.page(
+            tenant,
+            status=asked.statuses,
+            resolver=asked.resolver,
+            only=asked.only,
+            size=COUNTED,
+            at_once=True,
+        )
+    except Invalid:
+        return None
     return ViewCount(len(page.rows), is_least=page.next is not None)
 
 
@@ -127,4 +131,4 @@ def of(tenant: TenantContext, views: Sequence[View], stored: Stored) -> dict[str
             open_questions.append((view.id, asked))
     some = open_questions[:_LOOKED_AT_TOGETHER]
     answers = fan_out([partial(looked_at, tenant, asked) for _, asked in some])
-    return found | {view_id: answer for (view_id, _), answer in zip(some, answers, strict=True)}
+    return found | {view_id: answer for (view_id, _), answer in zip(some, answers, strict=True) if answer is not None}

@@ -76,6 +76,8 @@ class ListPlace:
             return None
         place = found.place or max(1, self.place + (-1 if backwards else 1))
         total = self.total if found.total is None else str(found.total)
+        if place > int(total.rstrip("+")):
+            total = f"{place}+"  # the list is longer than its first page, or has grown
         there = replace(self, place=place, total=total, at=found.row.updated_at)
         return ticket_url(int(found.row.number)) + there.query
 

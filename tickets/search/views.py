@@ -18,12 +18,14 @@ from portal.load.tenant_limiter import TooHeavy
 from portal.streams import watermark
 from portal.web import desk_prefix
 from portal.web.access import member
-from tenants.membership.members import memberships_of
+from tenants.membership.members import DeskMembership, memberships_of
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.articles.presenters import beside_tickets
 from tickets.dashboards.dashboard import Freshness
+from tickets.saved_views import presenters as view_presenters
+from tickets.saved_views import saved_views
 from tickets.search import presenters, suggesting, ticket_search
 from tickets.search.presenters import NEWEST, SearchAddress
 from tickets.search.ticket_search import NOTHING_INDEXED
@@ -82,14 +84,22 @@ def suggest(request: TenantRequest) -> HttpResponse:
 @member(Role.VIEWER)
 @require_safe
 def commands(request: TenantRequest) -> HttpResponse:
-    """Name what the command palette leads to beside the page's own links: the desk's pages, and other desks of the
-    caller, for which one Query is made. Nobody who acts as a member is led to that member's other desks."""
-    mine = [] if request.acting else memberships_of(str(request.user.pk))
+    """Name what the command palette leads to beside the page's own links: saved views, the starred ones first, the
+    desk's pages, and other desks of the caller. Views and desks are read together. Nobody who acts as a member is led
+    to that member's other desks."""
+    ask_views = partial(saved_views.read, request.tenant)
+    mine: list[DeskMembership] = []
+    if request.acting:
+        views = ask_views()
+    else:
+        views, mine = alongside(ask_views, aside=partial(memberships_of, str(request.user.pk)))
+    others = [view for view in (*views.desk, *views.own) if view.id not in views.stars]
+    shown = [view_presenters.shown(request.tenant, view) for view in (*views.starred, *others)]
     desks = []
     for one in [m for m in mine if m.tenant_id != request.tenant.tenant_id][:DESKS]:
         with desk_prefix.addresses_of(one.slug):
             desks.append({"name": one.name, "slug": one.slug, "url": desk_prefix.address("tickets:queue")})
-    return render(request, "search/commands.html", {"desks": desks})
+    return render(request, "search/commands.html", {"desks": desks, "views": shown})
 
 
 def _results(tenant: TenantContext, address: SearchAddress, after: str) -> dict[str, object]:
