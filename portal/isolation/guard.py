@@ -160,16 +160,22 @@ def tables_of(operation: str, params: dict[str, Any]) -> set[str]:
 
 
 def refuse_lost_rows(operation: str, params: dict[str, Any], *, deletes: bool = False, purges: bool = False) -> None:
-    """Raise NotUnderstood for a deletion in a batch, and for a write that could replace, change or delete a row of an
-    append-only table. With `deletes` the first may pass, with `purges` the deletion of such a row.
+    """Raise NotUnderstood for a deletion in a batch or of an item that its table keeps, and for a write that could
+    replace, change or delete a row of an append-only table. With `deletes` the first two may pass, with `purges` the
+    deletion of such a row.
 
-    IAM can say neither: it authorises a batch as a whole, and it knows no conditions of writes.
+    IAM can say none of it: it authorises a batch as a whole, and knows neither sort keys nor conditions of writes.
     """
     for action, table, body in _single_requests(operation, params):
         if action == "DeleteRequest" and not deletes:
             raise NotUnderstood("a deletion in a batch")
         declared = _find(table)
-        if declared is None or not declared.append_only or action not in _CHANGES:
+        if declared is None:
+            continue
+        keeps = action in _DELETIONS and not deletes and declared.kept
+        if keeps and _text(body["Key"].get(declared.range)) in keeps:
+            raise NotUnderstood("the deletion of an item that goes with its tenant alone")
+        if not declared.append_only or action not in _CHANGES:
             continue
         if purges and action in _DELETIONS:
             continue

@@ -78,6 +78,8 @@ class Table:
     leading_keys: str = keys.OWN_ID
     # Rows are added, and none is ever written over, changed or deleted: the guard refuses it for every role.
     append_only: bool = False
+    # The sort keys of items that go with their whole tenant alone: the guard lets the lifecycle role alone delete them.
+    kept: tuple[str, ...] = ()
     # It holds the content of a desk, which a tenant can have in tables of its own; see portal/dynamo/placement.py.
     placed: bool = False
     # The collections that a move copies: changes of them are fenced and logged meanwhile; see portal/dynamo/fencing.py.

@@ -67,7 +67,7 @@ _REFUSED: Final[tuple[tuple[str, tuple[Role, ...], tuple[Table, ...], tuple[str,
     ("nobody speaks PartiQL", ROLES, (TICKETS, USERS, AUDIT), _PARTIQL),
     ("no role makes or removes a table", ROLES, (TICKETS, USERS, AUDIT), _OF_TABLES),
     ("no row of the audit trail is changed", ROLES, (AUDIT,), ("UpdateItem",)),
-    ("no ticket is deleted", but("lifecycle"), (TICKETS,), ("DeleteItem",)),
+    ("nothing of a ticket is deleted but by its tenant", but("tenant", "lifecycle"), (TICKETS,), ("DeleteItem",)),
     ("no row of the audit trail is deleted", but("lifecycle"), (AUDIT,), ("DeleteItem", "BatchWriteItem")),
     ("only commands that write in bulk do so", but("seed", "lifecycle"), (TICKETS,), ("BatchWriteItem",)),
     ("only the platform knows of people", but("platform"), _PEOPLE, _ALL),
@@ -126,7 +126,7 @@ def promises() -> Iterator[Promise]:
     yield from _of_objects(documents)
     # What IAM cannot say the guard holds in the same way for every role. The lifecycle role deletes whole tenants.
     for role, (operation, params) in product(ROLES, _destroying()):
-        if role != "lifecycle" or TICKETS.full_name not in params.get("RequestItems", ()):
+        if role != "lifecycle" or TICKETS.full_name not in guard.tables_of(operation, params):
             kept = _stopped(lambda: guard.refuse_destruction(operation, params, role))  # noqa: B023
             yield Promise("nothing is lost that IAM cannot keep", GUARD, role, kept)
 
@@ -250,6 +250,8 @@ def _destroying() -> Iterator[tuple[str, dict[str, Any]]]:
     deletion = {"DeleteRequest": {"Key": _TICKET}}
     yield "BatchWriteItem", {"RequestItems": {TICKETS.full_name: [deletion]}}
     yield "BatchWriteItem", {"RequestItems": {TICKETS.full_name: [{"PutRequest": {"Item": _TICKET}}, deletion]}}
+    yield "DeleteItem", ticket | {"Key": _TICKET}
+    yield "TransactWriteItems", {"TransactItems": [{"Delete": ticket | {"Key": _TICKET}}]}
     yield "BatchWriteItem", {"RequestItems": {AUDIT.full_name: [{"PutRequest": {"Item": _ROW}}]}}
     yield "PutItem", put
     yield "PutItem", put | new | {"ConditionExpression": "attribute_exists (#k)"}
@@ -261,7 +263,7 @@ def _destroying() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "TransactWriteItems", {"TransactItems": [{"Put": put | new}, {"Put": put}]}
     yield (
         "TransactWriteItems",
-        {"TransactItems": [{"Put": ticket | {"Item": _TICKET}}, {"Delete": row | {"Key": _ROW}}]},
+        {"TransactItems": [{"Put": row | {"Item": _ROW} | new}, {"Delete": row | {"Key": _ROW}}]},
     )
 
 

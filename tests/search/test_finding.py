@@ -224,7 +224,9 @@ def test_a_hit_says_where_the_words_stand(desk: MemoryDesk) -> None:
     desk.ticket("Four", tags=["cherry"])
     desk.ticket("Five", requester_name="Quince Jones")
     queries = ("apple", "pear", "plum", "fig", "cherry", "quince")
-    assert [ticket_search.find(desk.agent, query).hits[0].where for query in queries] == [*Where]
+    assert [ticket_search.find(desk.agent, query).hits[0].where for query in queries] == [
+        one for one in Where if one is not Where.CUSTOM
+    ]
 
 
 def test_marks_stand_on_whole_letters_whatever_was_composed(desk: MemoryDesk) -> None:
@@ -388,7 +390,7 @@ def test_of_what_filters_let_pass_all_is_read_before_a_page_is_empty(desk: Memor
     index_lookup.forget()
     with meter.measure() as bill:
         assert found(desk, '"printer paper" priority:high', newest_first=True) == [2, 1]
-    assert bill.trips == 5
+    assert bill.trips == 6
 
 
 def test_the_tag_of_a_list_is_asked_of_the_index_like_one_that_is_typed(desk: MemoryDesk) -> None:

@@ -87,6 +87,7 @@ def unlink(request: TenantRequest, number: int) -> HttpResponse:
     """End a link between two tickets."""
     form = _Named(request.POST)
     if not form.is_valid():
+        changing.read(request.tenant, number, consistent=False)
         raise Invalid("This change is incomplete. Reload the ticket and try again.")
     kind, other = form.cleaned_data["kind"], form.cleaned_data["other"]
     linking.unlink(request.tenant, number, kind, other)

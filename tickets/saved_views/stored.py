@@ -46,7 +46,9 @@ class ViewsItem(Item):
 
 
 def of_member(tenant_id: str, user_id: str) -> ViewsItem:
-    """Return the key of a member's own views."""
+    """Return the key of a member's own views. Raises ValueError for what is no id of a person."""
+    if not keys.USER_ID.match(user_id):
+        raise ValueError("an id of a person is 32 lower-case hex digits")
     return ViewsItem(keys.tenant(tenant_id), user_id)
 
 

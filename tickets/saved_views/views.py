@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from portal.dynamo.client import alongside
-from portal.errors import Conflict, Forbidden, Invalid
+from portal.errors import Conflict, Forbidden, Invalid, NotFound
 from portal.web.access import get_or_post, member
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
@@ -105,7 +105,7 @@ def step(request: TenantRequest, number: int, *, backwards: bool = False) -> Htt
     """Lead to the next ticket of the list that the address names, or to the one before."""
     place = ListPlace.of(request.GET.dict())
     if place is None:
-        return redirect("tickets:ticket", number)
+        raise NotFound("This address names no list.")
     if there := place.neighbour(request.tenant, number, backwards=backwards):
         return redirect(there)
     messages.info(request, f"That was the {'first' if backwards else 'last'} ticket of this list.")

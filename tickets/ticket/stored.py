@@ -67,6 +67,7 @@ TICKETS = Table(
     ttl="expires_at",
     stream=True,
     leading_keys=all_keys.OWN_COLLECTIONS,
+    kept=("SUMMARY", "DETAIL"),  # a ticket is never deleted by itself; a comment that is taken back is
     placed=True,
     copied=("BULK", "COUNTER", FILES, "IMPORT", "IMPORTS", "REQUEST", "TICKET"),  # the stream makes all else of these
 )
