@@ -6,12 +6,13 @@ from typing import Annotated, Any, Final, Self
 from urllib.parse import parse_qsl
 
 from django.http import HttpResponse
-from pydantic import Field, Strict, model_validator
+from pydantic import Field, Strict, ValidationError, model_validator
 
 from api.edge import answers
 from api.edge.answers import ApiInput, ApiModel
 from api.edge.routing import ApiRequest, ApiRouter
-from api.v1.ticket_schemas import TicketNamed
+from api.v1.ticket_schemas import TicketListQuery, TicketNamed
+from portal.errors import Invalid
 from tenants.api_keys.scopes import Scope
 from tickets.bulk_jobs import bulk_requests
 from tickets.bulk_jobs.bulk_requests import Job
@@ -112,6 +113,24 @@ class BulkChangeToAsk(ApiInput, json_schema_extra={"example": _ASKED}):
         return self
 
 
+def _params(listed: str) -> dict[str, str]:
+    """Return the parameters of a list as pages have them. Raises Invalid for a text that `GET /tickets` would refuse: a
+    parameter that is ignored would change tickets that nobody meant."""
+    pairs = parse_qsl(listed, keep_blank_values=True)
+    given = dict(pairs)
+    if len(pairs) > len(given) or listed.count("&") + bool(listed) != len(pairs):
+        raise Invalid("Each parameter of the list stands there once, with its value.", field="listed")
+    try:
+        query = TicketListQuery.model_validate(given)
+        return {"status": query.status, "resolver": query.resolver or "", **query.only.params}
+    except ValidationError as error:
+        wrong = ".".join(map(str, error.errors()[0]["loc"]))[:100]
+        raise Invalid(f"`GET /tickets` takes no such “{wrong}”.", field="listed") from error
+    except Invalid as error:
+        error.field = "listed"
+        raise
+
+
 @router.declare(
     "POST", "/bulk-changes", scope=Scope.TICKETS_WRITE, answers={202: BulkChangeInFull}, sends={202: ("Location",)}
 )
@@ -121,7 +140,7 @@ def ask_for_bulk_change(request: ApiRequest, asked: BulkChangeToAsk) -> HttpResp
     A job does it in the background. A desk has one at a time, so the same request sent again while it runs is a
     conflict and changes nothing twice.
     """
-    which: dict[str, Any] = {"params": dict(parse_qsl(asked.listed))} if asked.listed is not None else {}
+    which: dict[str, Any] = {"params": _params(asked.listed)} if asked.listed is not None else {}
     if asked.tickets is not None:
         which = {"numbers": {one.number: one.version for one in asked.tickets}}
     by, key = request.caller.actor, request.caller.prefix

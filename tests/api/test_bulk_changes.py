@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import defined
 from tests.support.api_client import ApiClient, api_client
 from tests.support.world import World
 from tickets.bulk_jobs import bulk_job
@@ -42,6 +43,16 @@ def test_a_key_changes_all_tickets_of_a_list_and_undoes_that(world: World, clien
     assert changing.read(alice, 2).priority == "normal"
 
 
+def test_a_list_is_that_of_the_same_query_of_tickets(world: World, client: ApiClient) -> None:
+    field = defined.add_field(world, "Order")
+    client.call("PATCH", "/tickets/2", {"custom": {field: "A-1"}})
+    listed = f"custom={field}:A-1&status=any&sort=created&limit=10"
+    assert [one["number"] for one in client.ask(f"/tickets?{listed}").json()["data"]] == [2]
+    asked: Any = client.send(PATH, {"change": {"priority": "low"}, "listed": listed})
+    work()
+    assert client.ask(f"{PATH}/{asked.json()['id']}").json()["total"] == 1
+
+
 def test_named_tickets_are_refused_each_with_its_reason(client: ApiClient) -> None:
     asked: Any = client.send(
         PATH, {"change": {"status": "pending"}, "tickets": [{"number": 1, "version": 1}, {"number": 9}]}
@@ -65,6 +76,11 @@ def test_a_change_is_cancelled_before_it_has_begun(client: ApiClient) -> None:
         ({"change": {}, "listed": ""}, 422),
         ({"change": {"status": "pending"}}, 422),
         ({"change": {"status": "pending"}, "listed": "priority=huge"}, 422),
+        ({"change": {"status": "pending"}, "listed": "statsu=resolved"}, 422),
+        ({"change": {"status": "pending"}, "listed": "tag=one&tag=two"}, 422),
+        ({"change": {"status": "pending"}, "listed": "text_1=A-1"}, 422),
+        ({"change": {"status": "pending"}, "listed": "custom=number_2:9..1"}, 422),
+        ({"change": {"status": "pending"}, "listed": "resolver"}, 422),
     ],
 )
 def test_a_request_that_means_nothing_is_refused(client: ApiClient, body: dict[str, Any], status: int) -> None:
