@@ -251,6 +251,21 @@ def test_switching_there_and_back_keeps_what_was_typed_for_each_kind(world: Worl
     assert form[machine] == "M 7"
 
 
+@pytest.mark.parametrize("path", ["/tickets/new/", "/tickets/1/edit/"])
+def test_a_value_for_a_field_that_was_archived_meanwhile_is_told_before_it_is_left_out(world: World, path: str) -> None:
+    machine, place = defined.add_field(world, "Machine"), defined.add_field(world, "Place")
+    browser = world.browser("bob")
+    browser.send("/tickets/new/", {**inputs(browser.get("/tickets/new/")), "title": "x", place: "Here"})
+    form = {**inputs(browser.get(path)), "title": "Broken", machine: "M 7"}
+    defined.change_field(world, machine, "Machine", is_archived=True)
+    defined.change_field(world, place, "Place", is_archived=True)
+    told = browser.send(path, form)
+    assert told.status_code == 422  # type: ignore[attr-defined]
+    assert "no longer asks “Machine”, where you entered “M 7”" in text_of(told)
+    assert "“Place”, where" not in text_of(told)
+    assert browser.send(path, inputs(told)).status_code == 302  # type: ignore[attr-defined]
+
+
 def test_a_required_field_is_asked_for_by_the_form_of_its_kind_alone(world: World) -> None:
     defined.add_kind(world, "Problem")
     machine = defined.add_field(world, "Machine", forms={"kind_1": REQUIRED})

@@ -19,7 +19,7 @@ from tickets.custom_fields.forms import kind_field, value_fields
 from tickets.desk import changing
 from tickets.requesters.forms import requester_field
 from tickets.ticket import custom_values, fields, texts
-from tickets.ticket.fields import CUSTOM, KIND, ChoiceField, LongTextField, TextField, TicketField
+from tickets.ticket.fields import CUSTOM, CUSTOM_PREFIX, KIND, ChoiceField, LongTextField, TextField, TicketField
 from tickets.ticket.stored import SummaryItem
 
 
@@ -147,6 +147,18 @@ class TicketForm(Resendable):
         """The values typed into fields of another kind, which are there again when that kind is chosen again."""
         typed = self.data if self.is_bound else self.initial
         return {one: typed[one] for one in filter(custom_values.is_field_id, typed) if one not in self.fields}
+
+    def clean(self) -> dict[str, Any] | None:
+        """Say once what was typed into fields that are no longer in this form: it would be lost."""
+        asked = {*str(self.data.get("asked", "")).split()} - {*self.fields}
+        was = self.stored.custom if self.stored else {}
+        for one in sorted(filter(custom_values.is_field_id, asked)):
+            if (typed := texts.line(str(self.data.get(one, "")))) and typed != was.get(one, ""):
+                change = f"{CUSTOM_PREFIX}{one}"
+                label, shown = self.defined.label(change), self.defined.shown(change, typed)
+                said = f"This form no longer asks “{label}”, where you entered “{shown}”. Save again to leave it out."
+                self.add_error(None, said)
+        return super().clean()
 
     def _made_with(self) -> dict[str, Any]:
         return {"defined": self.defined, "stored": self.stored}
