@@ -37,6 +37,9 @@ def number(world: World) -> int:
     defined.add_field(world, "Cost", FieldType.NUMBER, forms=forms, is_column=True)
     defined.add_field(world, "Bought on", FieldType.DATE, forms=forms, is_column=True)
     defined.add_field(world, "Under warranty", FieldType.CHECKBOX, forms=forms)
+    defined.add_kind(world, "W" * 40)
+    defined.add_field(world, "W" * 39, FieldType.CHECKBOX, forms=forms, help="h" * 200)
+    defined.add_field(world, "W" * 38, forms=forms, help="h" * 200)
     values = {"text_1": "Anunbrokenvaluewithoutspaces" * 7, "choice_2": "Lamp", "number_3": "12.5", "checkbox_5": "on"}
     number = creating.create(world.context("bob", "acme"), title="It burns", kind="kind_2", custom=values)
     defined.change_field(world, "choice_2", "Machine", choices=["Desk"], forms={"kind_2": REQUIRED})

@@ -61,6 +61,22 @@ def test_an_admin_adds_a_field_and_the_next_ticket_asks_it(world: World) -> None
     assert "A-1042" in text_of(browser.get("/tickets/1/"))
 
 
+def test_marks_of_html_in_what_admins_define_are_text_on_each_page(world: World) -> None:
+    mark = "<img src=x>"
+    defined.add_kind(world, mark)
+    forms = {"": SHOWN, "kind_1": SHOWN}
+    for kind in (FieldType.TEXT, FieldType.CHECKBOX, FieldType.CHOICE):
+        defined.add_field(world, f"{kind} {mark}", kind, help=mark, choices=[mark], forms=forms, is_column=True)
+    values = {"text_1": mark, "checkbox_2": "yes", "choice_3": mark}
+    creating.create(world.context("bob", "acme"), title="x", kind="kind_1", custom=values)
+    browser = world.browser("alice", "acme")
+    own = (PAGE, f"{PAGE}new/", f"{PAGE}choice_3/", f"{PAGE}kinds/kind_1/")
+    for path in (*own, "/tickets/new/", "/tickets/", "/tickets/1/", "/tickets/1/edit/", "/tickets/bulk/edit/?status=open"):
+        page = browser.get(path).content.decode()
+        assert mark not in page, path
+        assert html.escape(mark) in page, path
+
+
 def test_an_agent_finds_no_way_to_define_fields(world: World) -> None:
     assert world.browser("bob").get(PAGE).status_code == 403
 
