@@ -83,7 +83,7 @@ class BulkEdit(ApiInput, json_schema_extra={"example": {"priority": "low", "add_
 
     status: Annotated[Status, Strict(False)] | None = None
     priority: Annotated[Priority, Strict(False)] | None = None
-    resolver: Annotated[str, Field(pattern="^([0-9a-f]{32}|none)$")] | None = Field(
+    resolver: Annotated[str, Field(pattern="^[0-9a-f]{32}$|^none$")] | None = Field(
         None, description="a member, or none"
     )
     add_tags: _Tags = Field(default_factory=list)

@@ -288,7 +288,7 @@ _RIGHTS: Final = (
     ("removes tables", ROLES, TICKETS, "DeleteTable"),
     ("changes what processes noted", ROLES, NOISE, "UpdateItem"),
     ("makes tenants", ("lifecycle", "worker"), TENANTS, "PutItem"),
-    ("deletes tickets", but("lifecycle"), TICKETS, "DeleteItem"),
+    ("deletes tickets", but("lifecycle", "tenant"), TICKETS, "DeleteItem"),
     ("deletes audit rows", but("lifecycle"), AUDIT, "DeleteItem"),
     ("writes audit rows in batches", but("lifecycle"), AUDIT, "BatchWriteItem"),
     ("reads API keys", but("lifecycle", "tenant", "platform"), API_KEYS, "GetItem"),

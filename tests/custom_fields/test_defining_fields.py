@@ -71,7 +71,14 @@ def test_marks_of_html_in_what_admins_define_are_text_on_each_page(world: World)
     creating.create(world.context("bob", "acme"), title="x", kind="kind_1", custom=values)
     browser = world.browser("alice", "acme")
     own = (PAGE, f"{PAGE}new/", f"{PAGE}choice_3/", f"{PAGE}kinds/kind_1/")
-    for path in (*own, "/tickets/new/", "/tickets/", "/tickets/1/", "/tickets/1/edit/", "/tickets/bulk/edit/?status=open"):
+    for path in (
+        *own,
+        "/tickets/new/",
+        "/tickets/",
+        "/tickets/1/",
+        "/tickets/1/edit/",
+        "/tickets/bulk/edit/?status=open",
+    ):
         page = browser.get(path).content.decode()
         assert mark not in page, path
         assert html.escape(mark) in page, path

@@ -69,6 +69,7 @@ ARGUMENTS: dict[str, st.SearchStrategy[Any]] = {
     "segment_id": st.integers(1, 10**10 - 1).map(search_keys.segment_id),
     "shard": st.integers(0, 15),
     "status": st.sampled_from([s.value.upper() for s in Status]),
+    "user_id": tenant_ids,
 }
 
 

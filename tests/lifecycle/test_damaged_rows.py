@@ -171,7 +171,6 @@ REFUSED: list[tuple[str, Callable[[Rows], None], str]] = [
     ("tickets", row("sk"), "has not the form of its kind"),
     ("tickets", to_item(unheard_of={"N": "zz"}), "has not the form of its kind"),
     ("tickets", to_item(unheard_of={"S": "x" * 420_000}), "is longer than the 409,600 bytes"),
-    ("tickets", to_item(expires_at={"N": "1"}), "expires_at is missing or wrong"),
     ("tickets", summary(number={"N": "4000"}), "its key is another one"),
     ("tickets", summary(created_at={"S": "yesterday"}), "created_at is missing or wrong"),
     ("tickets", summary(status={"S": "lost"}), "status is missing or wrong"),

@@ -104,7 +104,7 @@ def test_of_a_closed_desk_each_form_that_is_shown_can_be_sent_and_the_others_are
         sent, shut = forms(browser, paths)
         for path in shut:
             assert "can only be read" in text_of(browser.send(path)), (person, path)
-        of_desk = {path for path in sent if path.startswith("/acme/")}
+        of_desk = {path for path in sent if path.startswith("/acme/")} - {"/acme/tickets/display/"}  # in a cookie
         assert of_desk == {
             "alice": {
                 "/acme/desk/settings/close/undo/", "/acme/desk/settings/person/", "/acme/desk/audit/export/",

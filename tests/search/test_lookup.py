@@ -42,7 +42,7 @@ def merge(desk: MemoryDesk, *, born: int) -> None:
 
 def test_a_search_takes_three_round_trips_and_two_where_the_headers_are_known(desk: MemoryDesk) -> None:
     assert [trips(desk, "printer"), trips(desk, "printer"), trips(desk, "number7 printer")] == [3, 2, 2]
-    assert trips(desk, "printer status:open") == 3
+    assert trips(desk, "printer status:open") == 3 + 1  # the desk's fields, which a page has already
 
 
 def test_who_remembers_headers_of_before_a_merge_reads_once_more_and_finds_the_same(desk: MemoryDesk) -> None:

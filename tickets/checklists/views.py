@@ -7,11 +7,12 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from portal.errors import Conflict
+from portal.errors import Conflict, Invalid
 from portal.web.access import member
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.checklists import ticking
+from tickets.desk import changing
 from tickets.ticket.checklists import Tick
 
 
@@ -20,7 +21,12 @@ from tickets.ticket.checklists import Tick
 def tick(request: TenantRequest, number: int) -> HttpResponse:
     """Tick an item of a checklist in a ticket, or take its tick away."""
     try:
-        ticking.tick(request.tenant, number, Tick.parse(request.POST.get("tick", "")))
+        wanted = Tick.parse(request.POST.get("tick", ""))
+    except Invalid:
+        changing.read(request.tenant, number, consistent=False)  # of a ticket that does not exist nothing is said
+        raise
+    try:
+        ticking.tick(request.tenant, number, wanted)
     except Conflict as error:
         messages.error(request, error.message)
     return redirect("tickets:ticket", number)
