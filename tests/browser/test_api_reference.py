@@ -32,7 +32,7 @@ def test_the_page_is_readable_in_both_colours_and_sizes(world: World, person: Ne
 def test_the_page_is_folded_and_a_link_unfolds_what_it_leads_to(person: NewPage) -> None:
     page = person("alice", "acme", viewport=NARROW)
     page.goto(PAGE)
-    assert page.evaluate("document.documentElement.scrollHeight") < 10 * NARROW["height"]
+    assert page.evaluate("document.documentElement.scrollHeight") < 18 * NARROW["height"]
     shape, route = (page.get_by_role("region", name=name, exact=True) for name in ("Problem", "Read a ticket"))
     expect(shape.get_by_text("stable, for programs")).to_be_hidden()
 
