@@ -242,6 +242,35 @@ def test_a_worker_that_is_killed_leaves_a_job_that_another_ends_exactly(
     assert {changing.read(alice, n).priority for n in range(1, 6)} == {"normal"}
 
 
+def test_a_job_that_is_cancelled_behind_a_killed_worker_says_and_undoes_what_that_one_changed(
+    world: World, alice: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.tickets("acme", 6)
+    job_id = ask(alice)
+    edited, calls = many.edit, list[int]()
+
+    def stopping(*args: Any, **kwargs: Any) -> Any:
+        """Stand still before the third part; meanwhile others end the job, and undo it."""
+        calls.append(1)
+        if len(calls) == 3:
+            bulk_requests.cancel(alice, job_id, by=Actor(alice.user_id))
+            other = bulk_requests.BULKS.under_way(alice.tenant_id)
+            assert other is not None
+            BulkJob(other).run()
+            assert done(alice, job_id) == ("cancelled", 4, 0, 0)
+            with monkeypatch.context() as meanwhile:
+                meanwhile.setattr(many, "edit", edited)
+                bulk_requests.undo(alice, job_id, by=Actor(alice.user_id))
+                work()
+        return edited(*args, **kwargs)
+
+    monkeypatch.setattr(many, "edit", stopping)
+    monkeypatch.setattr("tickets.jobs.leased_job._HEARTBEAT_SECONDS", 1e6)
+    work()
+    assert {changing.read(alice, n).priority for n in range(1, 7)} == {"normal"}
+    assert done(alice, job_id) == ("cancelled", 4, 0, 0)
+
+
 def test_two_workers_that_hold_a_job_for_a_moment_change_each_ticket_once(
     world: World, alice: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:

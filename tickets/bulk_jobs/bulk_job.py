@@ -16,12 +16,13 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any, Final
 
 from portal import clock
 from portal.dynamo.store import Store, Transaction, chunked
-from portal.errors import Conflict, Invalid, NotFound, TransactionRefused
+from portal.errors import ConditionFailed, Conflict, Invalid, NotFound, TransactionRefused
 from tenants.api_keys import key_authentication, key_changes
 from tenants.membership import members
 from tenants.tenancy import context, tenant_directory
@@ -167,14 +168,17 @@ class BulkJob(LeasedJob[BulkJobItem]):
             part = bulk_requests.part(self._tenant, self.item, number)
             outcome = PartOutcome.load(part.outcome) if part.outcome else self._change(part)
             self._met = number
-            for did, of in (
-                (many.CHANGED, outcome.entries),
-                (many.UNCHANGED, outcome.unchanged),
-                (many.REFUSED, outcome.refused),
-            ):
-                self._counts[did] += len(of)
+            self._count(outcome)
             self._advance(len(outcome.entries))
             self._rest(len(outcome.entries) / self._per_second)
+
+    def _count(self, outcome: PartOutcome) -> None:
+        for did, of in (
+            (many.CHANGED, outcome.entries),
+            (many.UNCHANGED, outcome.unchanged),
+            (many.REFUSED, outcome.refused),
+        ):
+            self._counts[did] += len(of)
 
     def _change(self, part: BulkPartItem) -> PartOutcome:
         """Change the tickets of a part; return what another process has made of them, where one was faster."""
@@ -208,8 +212,12 @@ class BulkJob(LeasedJob[BulkJobItem]):
 
     def _finish(self, state: str, *, why: str = "") -> None:
         """Keep the job in the desk's history, and end it. Done again, it writes the same."""
+        system = context.for_system(tenant_directory.get(self.item.tenant_id))
+        repository = system.repository
+        self.item = self.kind.note(self.item, me=self.me)  # or somebody else has ended it
+        if state != DONE and self.item.phase == CHANGING:
+            self._close_parts(system)
         values = {"state": state, "why": why, **self._always_noted()}
-        repository = context.for_system(tenant_directory.get(self.item.tenant_id)).repository
         kept = {name: getattr(self.item, name) for name in _COPIED} | {n: v for n, v in values.items() if n in _COPIED}
         past = PastBulkItem(
             repository.key(stored.bulk),
@@ -220,6 +228,21 @@ class BulkJob(LeasedJob[BulkJobItem]):
         )
         repository.put(past)
         self.item = self.kind.note(self.item, me=self.me, holder="", trouble="", **values)
+
+    def _close_parts(self, system: TenantContext) -> None:
+        """Count what a killed process has changed behind its last heartbeat, and keep one that still runs from
+        changing more: its part has an outcome already, and its next heartbeat is refused."""
+        for number in range(self._met + 1, int(self.item.parts) + 1):
+            part = bulk_requests.part(system, self.item, number)
+            if not part.outcome:
+                is_new = BulkPartItem.pk.exists() & BulkPartItem.outcome.does_not_exist()
+                nothing = BulkPartItem.outcome.set(PartOutcome().dump())
+                with suppress(ConditionFailed):
+                    system.repository.update(BulkPartItem(part.pk, part.sk), [nothing], condition=is_new)
+                    return
+                part = bulk_requests.part(system, self.item, number)
+            self._count(PartOutcome.load(part.outcome or ""))
+            self._met = number
 
     def _is_to_end(self) -> bool:
         return bool(self.item.state == bulk_requests.CANCELLING)
