@@ -329,6 +329,38 @@ def test_a_long_conversation_and_one_of_merged_tickets_are_no_spam(world: World,
         spam_marking.mark(bob, 2, by=BY)
 
 
+@pytest.mark.parametrize("fewer", range(8))
+def test_the_longest_conversation_that_is_spam_comes_back(world: World, bob: TenantContext, fewer: int) -> None:
+    world.tickets("acme", 1)
+    have = len(items(bob, 1))
+    for n in range(spam_marking._MOST - have - fewer):
+        commenting.comment(bob, 1, body=f"c{n}")
+    try:
+        spam_marking.mark(bob, 1, by=BY)
+    except Conflict:
+        return
+    spam_marking.unmark(bob, 1, by=BY)
+    assert ends(bob, 1) == {False}
+
+
+def test_a_mark_that_is_refused_blocks_nobody(bob: TenantContext, eve: Requester) -> None:
+    ticket_merging.merge(bob, 1, into=2)
+    with pytest.raises(Conflict, match="Take them out first"):
+        spam_marking.mark(bob, 2, by=BY)
+    assert not is_blocked(bob)
+
+
+def test_a_mark_that_is_taken_back_frees_only_what_it_blocked_and_says_so(
+    bob: TenantContext, browser: Browser, eve: Requester
+) -> None:
+    mail_settings.block(bob, EVE, by=BY)
+    marked = spam_marking.mark(bob, 1, by=BY)
+    page = browser.send("/tickets/bulk/undo/", {"receipt": marked.receipt(bob), "back": "/"}, follow=True)
+    assert "is no spam" in page.content.decode()
+    assert "not blocked any more" not in page.content.decode()
+    assert is_blocked(bob)
+
+
 # --- the API, and costs ---
 
 

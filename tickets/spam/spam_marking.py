@@ -45,6 +45,7 @@ _REMOVED: Final = KEPT + timedelta(days=1)  # when TTL may begin to remove it
 OFFERED: Final = 20  # other tickets of a sender
 PAGE: Final = 50
 _MOST: Final = TRANSACTION_LIMIT - 10  # members, but for the entry, the outbox and a move
+_SPARE: Final = 8  # members that a mark leaves for its own entry and others that come to spam, so that it can go back
 _ATTEMPTS: Final = 6
 _UNDO: Final = "spam"
 _ROWS: Final = ByIndex(SummaryItem, STATUS_UPDATED)
@@ -86,18 +87,16 @@ class _ReadState(TicketState):
 def mark(tenant: TenantContext, number: int, *, by: Actor, block: bool = True) -> Marked:
     """Mark a ticket as spam, block its sender, and return what was done. Again it changes nothing but the block.
 
-    One Query, one transaction and an audit row; the block costs what mail_settings says. Raises NotFound, SetAside for
-    one that was merged, Conflict for a ticket that is too long or holds merged ones, and Overtaken.
+    One Query, one transaction and an audit row; the block costs a Query and what mail_settings says.
+    Raises NotFound, SetAside for one that was merged, Conflict for a ticket that is too long or holds merged ones, and
+    Overtaken.
     """
     blocked, not_blocked = _block(tenant, number, by) if block else ((), "")
 
     def attempt() -> Marked:
-        summary, items = _read(tenant, number)
+        summary, items = _markable(tenant, number)
         if summary.spam_at:
             return Marked(summary, False, blocked, not_blocked)
-        set_aside.refuse(summary)
-        if summary.merged:
-            raise Conflict(f"Other tickets were merged into ticket {number}. Take them out first.")
         at = max(clock.stamp(), summary.updated_at)
         ends = int((clock.parse(at) + _REMOVED).timestamp())
         actions = [set_to("spam_at", at), SummaryItem.expires_at.set(ends)]
@@ -150,6 +149,18 @@ def ends_at(summary: SummaryItem) -> Any:
 # --- what is written ---
 
 
+def _markable(tenant: TenantContext, number: int) -> tuple[SummaryItem, list[_Item]]:
+    """Return a ticket that is spam, or can be, and all other items of it. Raises what `mark` raises."""
+    summary, items = _read(tenant, number)
+    if not summary.spam_at:
+        set_aside.refuse(summary)
+        if summary.merged:
+            raise Conflict(f"Other tickets were merged into ticket {number}. Take them out first.")
+        if _members(items) > _MOST - _SPARE:
+            raise _too_long(number)
+    return summary, items
+
+
 def _read(tenant: TenantContext, number: int) -> tuple[SummaryItem, list[_Item]]:
     """Return a ticket and all other items of it. Raises NotFound, and Conflict for one that is too long to be spam."""
     page = tenant.repository.query(TICKET_ITEMS, stored.ticket, number, descending=True, limit=_MOST, consistent=True)
@@ -157,9 +168,17 @@ def _read(tenant: TenantContext, number: int) -> tuple[SummaryItem, list[_Item]]
     if summary is None:
         raise NotFound(f"There is no ticket {number}.")
     items = [item for item in page.items if not isinstance(item, SummaryItem)]
-    if page.last_key is not None or len(items) + 2 * len(_files(items)) > _MOST:
-        raise Conflict(f"Ticket {number} has too many entries for spam. Close it instead.")
+    if page.last_key is not None or _members(items) > _MOST:
+        raise _too_long(number)
     return summary, items
+
+
+def _members(items: list[_Item]) -> int:
+    return len(items) + 2 * len(_files(items))
+
+
+def _too_long(number: int) -> Conflict:
+    return Conflict(f"Ticket {number} has too many entries for spam. Close it instead.")
 
 
 def _files(items: Iterable[_Item]) -> list[Any]:
@@ -241,7 +260,8 @@ def _sender(tenant: TenantContext, summary: SummaryItem) -> Requester | None:
 
 def _block(tenant: TenantContext, number: int, by: Actor) -> tuple[tuple[str, ...], str]:
     """Block the addresses of a ticket's requester. Return those that were not blocked before, and why one cannot be."""
-    person, blocked = _sender(tenant, changing.read(tenant, number)), []
+    summary, _ = _markable(tenant, number)  # before anybody is blocked for it
+    person, blocked = _sender(tenant, summary), []
     for address in person.addresses if person else ():
         try:
             if mail_settings.block(tenant, address, by=by):
@@ -304,10 +324,11 @@ def page(tenant: TenantContext, *, after: str = "") -> SpamPage:
 def _take_back(tenant: TenantContext, values: list[Any]) -> Undone:
     (number,) = values
     try:
-        unmark(tenant, int(number), by=Actor(tenant.user_id, "", ""))
+        summary = unmark(tenant, int(number), by=Actor(tenant.user_id, "", ""))
     except (Conflict, NotFound) as error:
         return Undone("", (error.message,))
-    return Undone(f"Ticket #{number} is no spam and its sender is not blocked any more.")
+    freed = ", and its sender is not blocked any more" if summary.spam_blocks else ""
+    return Undone(f"Ticket #{number} is no spam{freed}.")
 
 
 undoing.declare_undo(_UNDO, _take_back)
