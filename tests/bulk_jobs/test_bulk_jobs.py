@@ -179,6 +179,19 @@ def test_a_cancelled_job_keeps_what_it_has_done_and_that_can_be_undone(
     assert {changing.read(alice, n).priority for n in range(1, 7)} == {"normal"}
 
 
+def test_a_job_that_was_cancelled_before_it_had_listed_its_tickets_has_nothing_to_undo(
+    world: World, alice: TenantContext
+) -> None:
+    world.tickets("acme", 1)
+    job_id = ask(alice)
+    bulk_requests.cancel(alice, job_id, by=Actor(alice.user_id))
+    assert work() == 1
+    with pytest.raises(Conflict, match="changed no ticket"):
+        bulk_requests.undo(alice, job_id, by=Actor(alice.user_id))
+    ask(alice)
+    assert work() == 1
+
+
 # --- who may ---
 
 

@@ -136,7 +136,7 @@ def ask(
 def undo(tenant: TenantContext, job_id: str, *, by: Actor, key: str = "") -> str:
     """Have a job undone that has ended, by a job like it, and return that one's id.
 
-    Raises NotFound, Forbidden, and Conflict while another job of the desk is running.
+    Raises NotFound, Forbidden, and Conflict for one that changed nothing and while another job of the desk is running.
     """
     job = find(tenant, job_id)
     if BULKS.goes_on(job):  # type: ignore[arg-type]
@@ -144,6 +144,8 @@ def undo(tenant: TenantContext, job_id: str, *, by: Actor, key: str = "") -> str
     if job.undoes:
         raise Conflict("This is an undo itself. Ask for the change again instead.")
     _require_own(tenant, job)
+    if not job.parts:  # it ended before it had listed its tickets
+        raise Conflict("This bulk change has changed no ticket.")
     return _begin(tenant, by, _new_id(), key, undoes=job_id, plan=job.plan, phase=LISTING)
 
 
