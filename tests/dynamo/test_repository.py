@@ -348,13 +348,13 @@ def test_a_transaction_writes_all(any_tables: AnyEngine) -> None:
 
 
 def test_a_transaction_may_delete_and_span_tables(any_tables: AnyEngine) -> None:
-    put(detail(1, "gone"))
+    put(member(BOB))
     transaction = Transaction()
-    transaction.delete(detail(1, ""), condition=DetailItem.pk.exists())
-    transaction.put(member(BOB))
+    transaction.delete(member(BOB), condition=MemberItem.user_id.exists())
+    transaction.put(detail(1, "added"))
     write(platform(), transaction)
-    assert text_of(1) is None
-    assert acme().get(MemberItem, keys.tenant, sort=BOB) is not None
+    assert text_of(1) == "added"
+    assert acme().get(MemberItem, keys.tenant, sort=BOB) is None
 
 
 def test_a_refused_transaction_writes_nothing_and_gives_its_reasons_in_the_order_sent(any_tables: AnyEngine) -> None:
@@ -364,7 +364,7 @@ def test_a_refused_transaction_writes_nothing_and_gives_its_reasons_in_the_order
     transaction.update(detail(1, ""), [DetailItem.description.set("changed")])
     transaction.put(detail(2, "overwritten"), name="second", condition=DetailItem.pk.does_not_exist())
     transaction.put(detail(3, "added"), name="third")
-    transaction.delete(detail(4, ""), condition=DetailItem.pk.exists())
+    transaction.delete(entry(4, "000"), condition=ActivityItem.pk.exists())
     transaction.update(detail(5, ""), [DetailItem.description.set("x")], condition=DetailItem.description == "y")
     with pytest.raises(TransactionRefused) as caught:
         write(platform(), transaction)

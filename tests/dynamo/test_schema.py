@@ -211,7 +211,7 @@ def test_an_index_is_upgraded_beside_the_old_one_while_both_versions_read_and_wr
             before = written[0]
             if len(read(LESS)) != before:
                 faults.append(f"the old index lacks something of {before}")
-            done.wait(0.02)  # else it keeps the engine in memory from its work
+            done.wait(0.1)  # else it keeps the engine in memory from its work
 
     for _ in range(50):
         write()

@@ -103,6 +103,7 @@ def test_an_agent_sees_both_tickets_merges_them_and_takes_it_back(world: World, 
     [
         ("", "Enter the number of a ticket."),
         ("one", "Enter a number, such as 12."),
+        ("-1", "Enter a number, such as 12."),
         ("2", "A ticket cannot be merged into itself."),
         ("99", "There is no ticket 99."),
         ("3", "one would read what you write to the other"),

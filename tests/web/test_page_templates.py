@@ -27,7 +27,6 @@ TEMPLATES = Path(settings.BASE_DIR) / "templates"
 HOSTILE = "<b a='1' b=\"2\">&"
 # Where a template shows HTML as it is, or text that is no HTML.
 NOT_ESCAPED = {
-    "django/forms/field.html": "hints of forms, which are ours",
     "tenants/recovery_codes.html": "the text of a file to download, in an address",
     **dict.fromkeys(
         (

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from django import forms
 from django.core.exceptions import ValidationError
 
-_NUMBER: Final = re.compile(r"\W?([1-9][0-9]{0,14})")
+_NUMBER: Final = re.compile(r"#?([1-9][0-9]{0,14})")
 
 
 class NumberField(forms.CharField):
