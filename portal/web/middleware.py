@@ -238,6 +238,11 @@ def _log(request: HttpRequest, status: int, ms: float, bill: Meter) -> None:
     )
 
 
+def is_piece(request: HttpRequest) -> bool:
+    """Tell whether a page takes a part of the answer. htmx takes a whole page where it goes back in the history."""
+    return "HX-Request" in request.headers and "HX-History-Restore-Request" not in request.headers
+
+
 def named(request: HttpRequest) -> tuple[str, str]:
     """Return the method and the route of a request, "?" for what is none of ours."""
     match = request.resolver_match

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Final, Protocol
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, Protocol
 
 from django.utils.crypto import constant_time_compare, salted_hmac
 
@@ -128,13 +129,18 @@ class TenantContext:
         return page_mark_of(self.user_id, self.tenant_id)
 
 
-def of_items(user: User, membership: Any, tenant: Any, *items: Any, acted_by: str = "") -> TenantContext | None:
+_NO_ITEMS: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+def of_items(
+    user: User, membership: Any, tenant: Any, items: Mapping[str, Any] = _NO_ITEMS, *, acted_by: str = ""
+) -> TenantContext | None:
     """Make the context of what was read, or None where the person is no member or the tenant is gone. `items` are those
     that `wanted_items` names."""
     if membership is None or tenant is None:
         return None
     found = of_tenant(tenant, role=Role(membership.role), user_id=user.id, user_name=user.name, acted_by=acted_by)
-    return replace(found, items=dict(zip(_items, items, strict=True))) if items else found
+    return replace(found, items=dict(items)) if items else found
 
 
 def of_tenant(
@@ -181,18 +187,27 @@ def _keeps_people_out(tenant: TenantItem) -> bool:
     return status != TenantStatus.ACTIVE
 
 
-_items: Final[dict[str, tuple[type[Item], str]]] = {}
+class _Declared(NamedTuple):
+    model: type[Item]
+    sort: str
+    at: str
 
 
-def declare_item(name: str, model: type[Item], sort: str) -> None:
+_items: Final[dict[str, _Declared]] = {}
+
+
+def declare_item(name: str, model: type[Item], sort: str, *, at: str = "") -> None:
     """Let contexts have an item of the desk that each of its pages needs, such as the number of letters that wait: the
-    one with this sort key. It is read with the desk itself, in no round trip more, and costs half a unit each time."""
-    _items[name] = (model, sort)
+    one with this sort key, or with the id of the person where that is empty. It is read with the desk itself, in no
+    round trip more, and costs half a unit each time. With `at`, such as "tickets/", only that page needs it, whole."""
+    _items[name] = _Declared(model, sort, at)
 
 
-def wanted_items(tenant_id: str) -> list[Wanted]:
-    """Name these items of a desk for `Store.get_all`."""
-    return [(model, keys.tenant(tenant_id), sort) for model, sort in _items.values()]
+def wanted_items(tenant_id: str, user_id: str, page: str) -> dict[str, Wanted]:
+    """Name these items of a desk for `Store.get_all`. `page` is the address behind the desk's name, "" for a piece."""
+    tenant_key = keys.tenant(tenant_id)
+    wanted = [(name, one) for name, one in _items.items() if one.at in ("", page)]
+    return {name: (one.model, tenant_key, one.sort or user_id) for name, one in wanted}
 
 
 def enter(user: User, tenant_id: str) -> TenantContext | None:
@@ -201,8 +216,9 @@ def enter(user: User, tenant_id: str) -> TenantContext | None:
     if not keys.TENANT_ID.match(tenant_id):
         return None
     wanted: list[Any] = [(MembershipItem, user.id, tenant_id), (TenantItem, keys.tenant(tenant_id), None)]
-    membership, tenant, *items = PLATFORM.get_all([*wanted, *wanted_items(tenant_id)], consistent=True)
-    return of_items(user, membership, tenant, *items)
+    also = wanted_items(tenant_id, user.id, "")
+    membership, tenant, *items = PLATFORM.get_all([*wanted, *also.values()], consistent=True)
+    return of_items(user, membership, tenant, dict(zip(also, items, strict=True)))
 
 
 def for_system(tenant: TenantItem, *, name: str = "Pooldesk") -> TenantContext:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -104,9 +105,9 @@ class Identity:
     has_ended: bool = False
 
 
-def resolve(ids: Ids | None, path: str = "") -> Identity:
+def resolve(ids: Ids | None, path: str = "", *, is_whole: bool = False) -> Identity:
     """Read all by one BatchGetItem, eventually consistently: the tenant is the pinned one that the address names, else
-    the one used last.
+    the one used last. `is_whole` says that a whole page is asked for, with what stands on that page alone.
 
     Where its answer would turn away somebody whose cookie we signed, it may only be a moment behind a write
     (a sign-in, a new password), so that part is read again, consistently, before it counts.
@@ -114,7 +115,7 @@ def resolve(ids: Ids | None, path: str = "") -> Identity:
     nobody = Identity(session_store.SessionStore())
     if ids is None or not keys.USER_ID.match(ids.user_id):
         return nobody
-    item, account, tenant = _read_items(ids, ids.tenant_at(path))
+    item, account, tenant = _read_items(ids, ids.tenant_at(path), _page(path) if is_whole else "")
     session = session_store.SessionStore.from_item(item, ids.session_key) if item else None
     if session is None:
         session = session_store.SessionStore(ids.session_key)
@@ -126,13 +127,14 @@ def resolve(ids: Ids | None, path: str = "") -> Identity:
     return Identity(session, user, tenant)
 
 
-def resolve_acting(ids: Ids | None, acting: ActingIds, path: str) -> Identity:
+def resolve_acting(ids: Ids | None, acting: ActingIds, path: str, *, is_whole: bool = False) -> Identity:
     """Resolve both cookies of an operator who acts as a member: one BatchGetItem of consistent reads.
 
     Where either is not good any more, what is left is the operator's own cookie.
     """
     if ids is not None and all(map(keys.USER_ID.match, (ids.user_id, acting.member_id))):
         tenant_key = keys.tenant(acting.tenant_id)
+        also = context.wanted_items(acting.tenant_id, acting.member_id, _page(path) if is_whole else "")
         wanted: list[Any] = [
             (SessionItem, session_keys.session(ids.session_key), None),
             (AccountItem, user_key(ids.user_id), None),
@@ -140,25 +142,34 @@ def resolve_acting(ids: Ids | None, acting: ActingIds, path: str) -> Identity:
             (AccountItem, user_key(acting.member_id), None),
             (MembershipItem, acting.member_id, tenant_key),
             (TenantItem, tenant_key, None),
-            *context.wanted_items(tenant_key),
+            *also.values(),
         ]
         own, account, borrowed, *as_member = PLATFORM.get_all(wanted, consistent=True)
         operator = User.from_item(account) if account else None
         session = session_store.SessionStore.from_item(own, ids.session_key) if own else None
         impersonation = impersonation_session.of_item(borrowed)
         if operator and session is not None and impersonation and _signed_in(session, operator):
-            found = _as_member(impersonation, *as_member)
+            found = _as_member(impersonation, also, *as_member)
             if found and impersonation.is_good_for(operator, ids.session_key):
                 return Identity(session, found[0], found[1], acting=impersonation)
-    return replace(resolve(ids, path), has_ended=True)
+    return replace(resolve(ids, path, is_whole=is_whole), has_ended=True)
 
 
-def _as_member(impersonation: Impersonation, account: Any, membership: Any, tenant: Any, *items: Any) -> Any:
+def _page(path: str) -> str:
+    """Return the address of a page behind the name of its desk."""
+    return path.removeprefix(f"/{first_word(path)}/")
+
+
+def _as_member(
+    impersonation: Impersonation, also: Iterable[str], account: Any, membership: Any, tenant: Any, *items: Any
+) -> Any:
     """Return the person and the tenant in whose place somebody acts, None where that is not possible any more."""
     user = User.from_item(account) if account else None
     if user is None or not user.is_active or user.is_operator or user.id != impersonation.member_id:
         return None
-    found = context.of_items(user, membership, tenant, *items, acted_by=impersonation.operator_name)
+    found = context.of_items(
+        user, membership, tenant, dict(zip(also, items, strict=True)), acted_by=impersonation.operator_name
+    )
     return (user, found) if found and found.tenant_id == impersonation.tenant_id else None
 
 
@@ -170,7 +181,9 @@ def _signed_in(session: SessionBase, user: User) -> bool:
     return any(constant_time_compare(stored, h) for h in hashes)
 
 
-def _read_items(ids: Ids, tenant_id: str) -> tuple[SessionItem | None, AccountItem | None, TenantContext | None]:
+def _read_items(
+    ids: Ids, tenant_id: str, page: str
+) -> tuple[SessionItem | None, AccountItem | None, TenantContext | None]:
     wanted: list[Any] = [
         (SessionItem, session_keys.session(ids.session_key), None),
         (AccountItem, user_key(ids.user_id), None),
@@ -178,7 +191,11 @@ def _read_items(ids: Ids, tenant_id: str) -> tuple[SessionItem | None, AccountIt
     if tenant_id:
         tenant_key = keys.tenant(tenant_id)
         wanted += [(MembershipItem, ids.user_id, tenant_key), (TenantItem, tenant_key, None)]
-        wanted += context.wanted_items(tenant_key)
+        also = context.wanted_items(tenant_id, ids.user_id, page)
+        wanted += also.values()
     session, account, *rest = PLATFORM.get_all(wanted)
-    tenant = context.of_items(User.from_item(account), *rest) if rest and account else None
-    return session, account, tenant
+    if not rest or not account:
+        return session, account, None
+    membership, tenant, *items = rest
+    found = context.of_items(User.from_item(account), membership, tenant, dict(zip(also, items, strict=True)))
+    return session, account, found

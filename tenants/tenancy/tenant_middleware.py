@@ -95,11 +95,11 @@ class TenantMiddleware:
         with desk_prefix.addresses_of(""):
             try:
                 acting = _acting_ids(request)
-                path = request.path_info
+                path, is_whole = request.path_info, not middleware.is_piece(request)
                 identity = (
-                    request_identity.resolve_acting(ids, acting, path)
+                    request_identity.resolve_acting(ids, acting, path, is_whole=is_whole)
                     if acting
-                    else request_identity.resolve(ids, path)
+                    else request_identity.resolve(ids, path, is_whole=is_whole)
                 )
                 request.session = identity.session
                 request.acting, request.acting_has_ended = identity.acting, identity.has_ended

@@ -198,17 +198,17 @@ class FormerLine:
 class CommentState:
     """Say what became of a comment: its last edit with the earlier texts for those who may read them, or its deletion.
 
-    The addresses are "" where this person may not.
+    `url` begins the addresses at which an agent does something about it, "" where this person may do nothing.
+    `reference` is its name there.
     """
 
     edited: FormerLine | None = None
     former: tuple[FormerLine, ...] = ()
     deleted_at: datetime | None = None
     deleted_by: str = ""
-    edit_url: str = ""
-    delete_url: str = ""
-    split_url: str = ""
-    ticks: str = ""
+    url: str = ""
+    reference: str = ""
+    may_change: bool = False
 
 
 AS_WRITTEN = CommentState()
@@ -221,25 +221,16 @@ def comment_state(item: ActivityItem, tenant: TenantContext | None) -> CommentSt
         return AS_WRITTEN
     if deleted_at := of.get("deleted_at"):
         return CommentState(deleted_at=clock.parse(deleted_at), deleted_by=of.get("deleted_by_name") or "")
-    may_change = tenant is not None and not is_opening(item) and comment_changes.may_change(tenant, item)
     lines = tuple(FormerLine(one.body, clock.parse(one.at), one.by_name) for one in of.get("former_texts") or ())
-    if not lines and (tenant is None or not tenant.is_agent):
-        return AS_WRITTEN
+    edited = lines[-1] if lines else None
+    if tenant is None or not tenant.is_agent:
+        return CommentState(edited=edited) if lines else AS_WRITTEN
+    reference = stored.entry_reference(of["sk"])
+    owner = stored.owner_of(of["pk"])
+    url = f"{ticket_url(owner[1] if owner else 0)}comments/{reference}/"
     return CommentState(
-        edited=lines[-1] if lines else None,
-        former=lines if tenant is not None and tenant.is_agent else (),
-        edit_url=address(item, "edit") if may_change else "",
-        delete_url=address(item, "delete") if may_change else "",
-        ticks=stored.entry_reference(item.sk) if tenant is not None and tenant.is_agent else "",
-        split_url=address(item, "split") if tenant is not None and tenant.is_agent else "",
+        edited, lines, url=url, reference=reference, may_change=comment_changes.may_change(tenant, item)
     )
-
-
-def address(item: ActivityItem, what: str) -> str:
-    """Return the address at which something is done about a comment."""
-    owner = stored.owner_of(item.pk)
-    number = owner[1] if owner else 0
-    return f"{ticket_url(number)}comments/{stored.entry_reference(item.sk)}/{what}/"
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
 from portal import clock
-from portal.dynamo.client import alongside
 from portal.errors import Conflict, Invalid
 from portal.plain_text import amount
 from portal.web.access import get_or_post, member, open_while_closing
 from portal.web.heavy_work import heavy
+from portal.web.middleware import is_piece
 from tenants.lifecycle import desk_settings
 from tenants.membership import members
 from tenants.membership.members import Member
@@ -117,20 +117,13 @@ def queue(request: TenantRequest) -> HttpResponse:
         address = QueueAddress.of(params)
         first = queue_presenters.first_place(params)
         list_of = partial(queue_presenters.queue_page, request.tenant, address, params.get("after", ""), first)
-        if _is_piece(request):  # what stands beside the list stays as it is
-            context: dict[str, Any] = list_of()
-        else:
-            context, views = alongside(list_of, aside=partial(saved_views.read, request.tenant))
-            context |= view_presenters.starred(request.tenant, views, address.url())
+        context: dict[str, Any] = list_of()
+        if not is_piece(request):  # to a piece, what stands beside the list stays as it is
+            context |= view_presenters.starred(request.tenant, saved_views.read(request.tenant), address.url())
     except Invalid as error:
         context = queue_presenters.refused_page(request.tenant, params, error)
         return render(request, "tickets/queue.html", context | _display(request), status=400)
     return render(request, "tickets/queue.html", context | _display(request))
-
-
-def _is_piece(request: TenantRequest) -> bool:
-    """Tell whether a page takes a part of the answer. htmx takes a whole page where it goes back in the history."""
-    return "HX-Request" in request.headers and "HX-History-Restore-Request" not in request.headers
 
 
 def _display(request: TenantRequest) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry, ReadChange
 from tenants.membership import member_changes
 from tenants.tenancy.context import TenantContext
-from tickets.saved_views.stored import DESK, ViewsItem
+from tickets.saved_views.stored import DESK, DESK_ITEM, OWN_ITEM, ViewsItem
 from tickets.ticket import texts
 
 VIEWS_LIMIT: Final = 40  # of one owner
@@ -70,11 +70,15 @@ class Views:
 
 
 def read(tenant: TenantContext) -> Views:
-    """Return the views that the person at work sees: one BatchGetItem of two items."""
-    owners = [owner for owner in (DESK, tenant.user_id) if owner == DESK or keys.USER_ID.match(owner)]
-    wanted = [tenant.repository.wanted(ViewsItem, keys.tenant, sort=owner) for owner in owners]
-    desk, *own = tenant.repository.get_all(wanted)
-    mine = own[0] if own else None
+    """Return the views that the person at work sees: on the whole page of the queue no read, else one BatchGetItem of
+    two items."""
+    if {DESK_ITEM, OWN_ITEM} <= tenant.items.keys():
+        desk, mine = tenant.items[DESK_ITEM], tenant.items[OWN_ITEM]
+    else:
+        owners = [owner for owner in (DESK, tenant.user_id) if owner == DESK or keys.USER_ID.match(owner)]
+        wanted = [tenant.repository.wanted(ViewsItem, keys.tenant, sort=owner) for owner in owners]
+        desk, *own = tenant.repository.get_all(wanted)
+        mine = own[0] if own else None
     stars = frozenset(json.loads(mine.starred)) if mine else frozenset[str]()
     return Views(views_of(desk), views_of(mine), stars)
 

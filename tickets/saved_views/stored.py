@@ -18,6 +18,7 @@ from portal.schema.registry import Grant, declare
 from portal.schema.row_forms import RowForm
 from portal.schema.tables import Table
 from tenants.membership import member_changes
+from tenants.tenancy import context
 
 DESK: Final = "DESK"  # the owner of the views of the desk; those of a member have the user id
 VIEWS = Table("Support.Views", "tenant", "tenant_id", "owner")
@@ -26,7 +27,7 @@ declare(
     VIEWS,
     grants=(
         Grant("tenant", VIEWS, ("BatchGetItem", "GetItem", "Query")),
-        Grant("platform", VIEWS, ("DeleteItem", "PutItem")),
+        Grant("platform", VIEWS, ("BatchGetItem", "DeleteItem", "PutItem")),
     ),
 )
 
@@ -54,6 +55,10 @@ def of_member(desk_id: str, user_id: str) -> ViewsItem:
 
 # They go with the membership: nobody else sees them, and a person who comes back begins anew.
 member_changes.declare_own_item(of_member)
+
+DESK_ITEM, OWN_ITEM = "views", "own views"  # of a context, for the whole page of the queue
+context.declare_item(DESK_ITEM, ViewsItem, DESK, at="tickets/")
+context.declare_item(OWN_ITEM, ViewsItem, "", at="tickets/")
 
 
 # --- holdings ---
