@@ -63,10 +63,6 @@ class SecretWords:
     def are_in(self, text: str) -> bool:
         return self._pattern.search(text) is not None
 
-    def found_in(self, text: str) -> Iterator[re.Match[str]]:
-        """Yield where they stand in a text."""
-        return self._pattern.finditer(text)
-
     def without(self, text: str) -> str:
         """Return a text with the mark in their place."""
         return self._pattern.sub(MARK, text)

@@ -21,7 +21,6 @@ from django.core import signing
 from portal.errors import Invalid
 from tenants.tenancy.context import TenantContext
 
-OFFERED_SECONDS: Final = 10  # on a page
 TAKEN_SECONDS: Final = 15 * 60
 _LIMIT: Final = 1500  # characters, so that it has room in the cookie of a page's messages
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
@@ -23,8 +23,6 @@ from tickets.desk import ticket_presenters
 from tickets.desk_setup import tag_colours
 from tickets.tags import desk_tags
 from tickets.tags.forms import COLOURS, ColourForm, RenameTagForm
-
-TYPED: Final = 1000  # characters of a field of tags that are looked at
 
 
 @member(Role.AGENT)
