@@ -12,7 +12,7 @@ import pytest
 from portal.dynamo import meter
 from portal.errors import Invalid
 from tenants.audit_trail import browsing
-from tests.desk.test_cost import IDENTITY, spent
+from tests.desk.test_cost import IDENTITY, VIEWS, spent
 from tests.support import defined
 from tests.support.world import Browser, World
 from tickets.custom_fields import defining
@@ -321,10 +321,14 @@ def test_definitions_cost_queue_and_ticket_no_trip_and_nothing_beside_the_setup(
     bob = world.context("bob", "acme")
     number = creating.create(bob, title="x", custom={ids[0]: "here"})
     browser = world.browser("bob")
-    for page in ("/tickets/", f"/tickets/{number}/", "/tickets/?text_1=here&number_2=1..2"):
+    for page, views in (
+        ("/tickets/", VIEWS),
+        (f"/tickets/{number}/", 0),
+        ("/tickets/?text_1=here&number_2=1..2", VIEWS),
+    ):
         bill = spent(browser, page)
         assert bill.trips == 2, page
-        assert bill.calls[0].read_units == IDENTITY
+        assert bill.calls[0].read_units == IDENTITY + views
     assert [call.operation for call in spent(browser, "/tickets/new/").calls] == ["BatchGetItem", "Query"]
 
 

@@ -13,7 +13,7 @@ from portal.errors import Conflict, Invalid
 from tenants.audit_trail import browsing
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy.roles import Role
-from tests.desk.test_cost import IDENTITY, spent
+from tests.desk.test_cost import IDENTITY, VIEWS, spent
 from tests.support.world import World
 from tickets.desk_setup import setup
 from tickets.desk_setup.setup import DeskSetup
@@ -64,7 +64,7 @@ def test_a_full_setup_costs_a_page_half_a_unit_like_an_empty_one(world: World) -
     text = incompressible(ROOM - 60)
     change(world, json.dumps({"of a later version": text}))
     bill = spent(world.browser("bob"), "/tickets/")
-    assert (bill.trips, bill.calls[0].read_units) == (2, IDENTITY)
+    assert (bill.trips, bill.calls[0].read_units) == (2, IDENTITY + VIEWS)
     with pytest.raises(Invalid, match="bytes"):
         change(world, json.dumps([text, incompressible(400)[::-1]]))
 

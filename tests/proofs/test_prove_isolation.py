@@ -322,8 +322,8 @@ def test_a_portal_that_opens_each_desk_that_an_address_names_is_a_crossing(
 ) -> None:
     resolve = request_identity.resolve
 
-    def believing(ids: Ids | None, path: str = "") -> request_identity.Identity:
-        found, named = resolve(ids, path), tenant_directory.with_slug(request_identity.first_word(path))
+    def believing(ids: Ids | None, path: str = "", **how: Any) -> request_identity.Identity:
+        found, named = resolve(ids, path, **how), tenant_directory.with_slug(request_identity.first_word(path))
         if found.user is None or named is None:
             return found
         return replace(found, tenant=context.for_system(named))
