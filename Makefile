@@ -44,9 +44,9 @@ run: $(VENV)/run.stamp ## The portal with sample data. PORT=8000 ENGINE=ministac
 setup: $(VENV)/dev.stamp chromium ## Everything that run, test and lint need, and nothing else
 	-@$(PY) -m portal.engines.dynamodb_local
 
-test: $(VENV)/dev.stamp $(VENV)/cyclonedx-$(CYCLONEDX_VERSION).stamp chromium ## All tests, in a browser too, three at a time. PYTEST_ARGS="-k queue -n 0"
+test: $(VENV)/dev.stamp $(VENV)/cyclonedx-$(CYCLONEDX_VERSION).stamp chromium ## All tests, in a browser too, four at a time. PYTEST_ARGS="-k queue -n 0"
 	-@$(PY) -m portal.engines.dynamodb_local
-	$(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	$(PY) -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-fast: $(VENV)/dev.stamp ## Within a minute: without browsers, processes and what writes much (the list: tests/conftest.py). PYTEST_ARGS=
 	$(PY) -m pytest -m "not browser and not slow" -n 3 --dist loadfile --no-loadscope-reorder -q $(PYTEST_ARGS)
