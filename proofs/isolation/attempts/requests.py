@@ -162,7 +162,7 @@ def _query(draw: Draw, table: Table, index: Index | None) -> Made:
 def honest(draw: Draw) -> AttackAttempt:
     """Return a request that a tenant's own code is granted: layers that refuse it prove nothing."""
     rng = draw.rng
-    action = rng.choice(["GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem"])
+    action = rng.choice(["GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem"])
     table = rng.choice([TICKETS, *(table for table, actions in oracle.ACTIONS.items() if action in actions)])
     if action == "Query":
         made = own(draw, "Query", table, rng.choice([None, *(i for i in table.indexes if i.leading_keys)]))
@@ -172,6 +172,11 @@ def honest(draw: Draw) -> AttackAttempt:
         made.params["KeyConditionExpression"] += more
         made.params["ExpressionAttributeNames"] |= {"#r": range_name} if more else {}
         made.held[0].update(used({":lo": {"S": "2"}, ":hi": {"S": "~"}}, more))
+        return made.attempt("own request", honest=True)
+    if action == "DeleteItem":  # of an entry: no ticket is deleted but with its tenant
+        made = own(draw, action, table)
+        if made.held[0][str(table.range)]["S"] in oracle.NOT_DELETED:
+            made.held[0][str(table.range)] = {"S": f"{SCRATCH_SORT}0"}
         return made.attempt("own request", honest=True)
     many = {"GetItem": "TransactGetItems", "PutItem": "TransactWriteItems", "UpdateItem": "TransactWriteItems"}
     operation = many.get(action, action) if rng.random() < 0.4 else action
