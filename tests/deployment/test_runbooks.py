@@ -61,3 +61,17 @@ def test_the_commands_of_a_runbook_can_be_run_one_after_the_other(world: World, 
             continue
         ended = run(name, *arguments)
         assert ended.status == 0 or (name, *arguments[:1]) in JUDGES, f"{line}: {ended.err}"
+
+
+def test_the_first_look_at_the_image_has_commands_that_there_are_and_settings_that_are_described() -> None:
+    docs = FOLDER.parent
+    look = (docs / "deploy.md").read_text().partition("## A first look")[2].partition("\n## ")[0]
+    lines = [line.split(" < ")[0] for line in re.findall(r"inside manage\.py ([a-z][^&`\n]*)", look)]
+    workers = re.findall(r"for worker in (.+);", look)[0].split()
+    for name, *arguments in [*map(shlex.split, lines), *([worker] for worker in workers)]:
+        assert load_command_class(get_commands()[name], name).create_parser("manage.py", name).parse_args(arguments)
+    described = (docs / "operations.md").read_text()
+    assert {"create_tables", "create_operator", "create_tenant"} <= {line.split()[0] for line in lines}
+    assert [
+        name for name in re.findall(r"^((?!AWS_)[A-Z_]+)=", look, re.MULTILINE) if f"`{name}" not in described
+    ] == []
