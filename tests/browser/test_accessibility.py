@@ -35,6 +35,7 @@ from tickets.data.views import STEP
 from tickets.desk import changing, commenting, creating
 from tickets.desk.changing import Wishes
 from tickets.notices.mute_links import MuteLink
+from tickets.saved_views import saved_views
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.stored import CounterItem
@@ -278,6 +279,17 @@ def test_the_queue(desk: World, person: NewPage, auditor: Auditor, witness: Witn
     auditor.look(page, "bulk, undo", shows=".notice-undo")
     viewer = person("vera")
     auditor.look(viewer, "queue, viewer", "/tickets/")
+    alice = desk.context("alice", "acme")
+    saved_views.save(alice, "Urgent first", "status=any&sort=-priority", is_desks=True, by=SYSTEM)
+    (view,) = saved_views.read(alice).desk
+    saved_views.star(desk.context("bob", "acme"), view.id, on=True, by=SYSTEM)
+    auditor.look(page, "views", "/tickets/views/")
+    auditor.look(page, "view, new", "/tickets/views/new/?status=open&tag=vip")
+    page.goto("/tickets/?status=any&sort=-priority")
+    page.locator("#list-menu > summary").click()
+    auditor.look(page, "queue, sorted, with views and its menu")
+    page.locator("[data-row-link]").first.click()
+    auditor.look(page, "ticket, its place in a list", shows=".way-place", within=".ticket-way")
     auditor.look(viewer, "403", "/tickets/new/")
     assert not auditor.found
 
