@@ -160,6 +160,19 @@ document.addEventListener("pooldesk:taken", (event) => {
   if (event.detail.matches("[data-draft]")) write(keyOf(event.detail), null, storeOf(event.detail));
 });
 
+// Another tab has sent the draft that both kept. What is typed here and differs is a comment of its own, so it is kept
+// again, under a request of its own.
+window.addEventListener("storage", (event) => {
+  const sent = event.newValue === null && event.key?.startsWith(PREFIX) && JSON.parse(event.oldValue);
+  if (!sent?.sent) return;
+  for (const form of document.querySelectorAll("form[data-draft]")) {
+    if (keyOf(form) !== event.key || fieldsOf(form).every((field) => !isKept(field, editsOf(form)) || field.value === sent.values[field.name])) continue;
+    const own = [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+    for (const mark of marksOf(form)) if (mark.name === "request_id") mark.value = own;
+    keep(form);
+  }
+});
+
 document.addEventListener("htmx:afterSettle", (event) => {
   if (event.detail.elt.closest?.(".menu")) return;
   settle();

@@ -197,6 +197,21 @@ def test_a_draft_and_its_answer_wait_on_the_device_for_its_author_alone(
     expect(text(tab)).to_have_value("")
 
 
+def test_what_is_typed_in_another_tab_stays_when_the_comment_of_this_one_is_sent(page: Page) -> None:
+    text(page).fill("Of the first tab.")
+    tab = page.context.new_page()
+    tab.goto("/tickets/1/")
+    expect(text(tab)).to_have_value("Of the first tab.")
+    text(tab).fill("Of the second tab.")
+    page.locator("#comment-send").click()
+    expect(page.locator(".entry", has_text="Of the first tab.")).to_be_visible()
+    tab.wait_for_function("JSON.stringify(localStorage).includes('second')")
+    tab.reload()
+    expect(text(tab)).to_have_value("Of the second tab.")
+    page.reload()
+    expect(text(page)).to_have_value("Of the second tab.")
+
+
 def test_signing_out_takes_the_drafts_from_the_device(page: Page) -> None:
     text(page).fill("A secret")
     page.locator("#user-menu summary").click()
