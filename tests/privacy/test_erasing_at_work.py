@@ -28,6 +28,7 @@ from tickets.desk.changing import EditConflict, read
 from tickets.ticket import stored
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.stored import TICKETS
+from tickets.time_machine import whole_tickets
 
 ANNA, BERT = "anna@example.net", "bert@example.net"
 
@@ -62,7 +63,7 @@ def test_an_erasure_in_a_comment_alone_is_a_version_too_and_the_ticket_adds_up(w
     creating.create(alice, title="The door")
     commenting.comment(alice, 1, body=f"Ask {ANNA}.")
     erase(ANNA)
-    whole = exporting.whole(alice, 1)
+    whole = whole_tickets.read(alice, 1)
     assert whole is not None
     assert (int(whole.summary.version), whole.adds_up) == (2, True)
     assert exporting.ticket(whole.summary, "")["version"] == 1

@@ -9,24 +9,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from portal import clock
 from portal.dynamo.client import fan_out
-from portal.errors import NotFound
 from tenants.tenancy.context import TenantContext
 from tickets.counting import contributions
 from tickets.custom_fields.definitions import Definitions
-from tickets.desk import lists, timelines
+from tickets.desk import lists
 from tickets.desk.filters import EVERYTHING, TicketFilter
 from tickets.desk.lists import MergedList
 from tickets.requesters import requesters
 from tickets.requesters.stored import is_requester
 from tickets.ticket import stored
 from tickets.ticket.fields import ASSIGNEE, CUSTOM, FIELDS, KIND, OPTIONAL, Status
-from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, DetailItem, FileMap, LinkMap, SummaryItem
+from tickets.ticket.stored import ActivityItem, FileMap, LinkMap, SummaryItem
+from tickets.time_machine import whole_tickets
+from tickets.time_machine.whole_tickets import WholeTicket
 from tickets.verification.recount import last_number
 
 Json = dict[str, Any]
@@ -143,26 +144,6 @@ def person(user_id: str, name: str) -> Json:
 
 GROUP: Final = 8  # tickets that are read at the same time
 _PEOPLE: Final = 1000  # whose addresses are remembered meanwhile
-_TRIES: Final = 3  # for a ticket that changes while it is read
-
-
-@dataclass(frozen=True)
-class WholeTicket:
-    """Hold a ticket with all of its activity, oldest first, now or at a moment; see past_export.py for `not_kept`."""
-
-    summary: SummaryItem
-    description: str
-    activity: tuple[ActivityItem, ...]
-    addresses: tuple[str, ...] = ()  # of the requester, where it is a person outside the desk
-    not_kept: tuple[str, ...] = ()
-    links: tuple[LinkMap, ...] = ()
-
-    @property
-    def adds_up(self) -> bool:
-        """Tell whether the summary and the history are of one moment: a change writes both, a reading may part them."""
-        comments = sum(one.kind == "comment" for one in self.activity)
-        versions = 1 + sum(bool(one.changes) for one in self.activity)
-        return (comments, versions) == (int(self.summary.comment_count), self.summary.version_told)
 
 
 def all_tickets(
@@ -180,7 +161,7 @@ def all_tickets(
     people: dict[str, tuple[str, ...]] = {}
     for start in range(0, len(numbers), GROUP):
         group = numbers[start : start + GROUP]
-        now = [one for one in fan_out([partial(whole, tenant, n) for n in group]) if one]
+        now = [one for one in fan_out([partial(whole_tickets.read, tenant, n) for n in group]) if one]
         found = [one for one in map(then, now) if one]
         outside = {one.summary.requester for one in found if is_requester(one.summary.requester)}
         if len(people) > _PEOPLE:
@@ -194,28 +175,6 @@ def _addresses(tenant: TenantContext, ids: Sequence[str]) -> dict[str, tuple[str
     """Return the addresses of people by the ids that tickets name, at the same time."""
     found = fan_out([partial(requesters.find, tenant, one) for one in ids])
     return {one: person.addresses if person else () for one, person in zip(ids, found, strict=True)}
-
-
-def whole(tenant: TenantContext, number: int) -> WholeTicket | None:
-    """Return one ticket, or None where there is none. It is read again, consistently, where it does not add up."""
-    found = _read(tenant, number, consistent=False)
-    for _ in range(_TRIES - 1):
-        if found is None or found.adds_up:
-            break
-        found = _read(tenant, number, consistent=True)
-    return found
-
-
-def _read(tenant: TenantContext, number: int, *, consistent: bool) -> WholeTicket | None:
-    # Newest first, so that the summary comes first: what is added meanwhile is then in neither.
-    found = tenant.repository.query_all(TICKET_ITEMS, stored.ticket, number, descending=True, consistent=consistent)
-    items = list(found)
-    links = next((tuple(one.links or ()) for one in items if isinstance(one, DetailItem)), ())
-    try:
-        summary, description, activity = timelines.parted(number, items)
-    except NotFound:
-        return None
-    return WholeTicket(summary, description, tuple(reversed(activity)), links=links)
 
 
 # --- tables of a list ---

@@ -128,9 +128,22 @@ def collection(tenant: TenantContext, number: int, history: History, *, epoch: i
     """Return the items of this history under this number, counted in this epoch of aggregates."""
     pk = tenant.repository.key(stored.ticket, number)
     digest = hashlib.blake2b(history.identity.encode(), digest_size=16).hexdigest()
-    values, facts = {field.name: field.initial for field in FIELDS} | dict(history.values), history.facts
-    summary = SummaryItem(
-        pk,
+    activity = [_activity(pk, digest, position, entry) for position, entry in enumerate(history.entries)]
+    detail = DetailItem(pk, stored.DETAIL, description=_values(history)[DESCRIPTION.name])
+    make: Any = LinkMap
+    detail.links = [make(kind=kind, number=other) for kind, other in history.links] or None
+    return TicketItems(summary(tenant, number, history, epoch=epoch), detail, activity)
+
+
+def _values(history: History) -> Values:
+    return {field.name: field.initial for field in FIELDS} | dict(history.values)
+
+
+def summary(tenant: TenantContext, number: int, history: History, *, epoch: int = 0) -> SummaryItem:
+    """Return the summary of this history under this number, counted in this epoch of aggregates."""
+    values, facts = _values(history), history.facts
+    made = SummaryItem(
+        tenant.repository.key(stored.ticket, number),
         stored.SUMMARY,
         number=number,
         **{field.name: field.stored(values[field.name]) for field in (*SUMMARISED, *FIXED)},
@@ -152,14 +165,10 @@ def collection(tenant: TenantContext, number: int, history: History, *, epoch: i
             noted_at=facts.get("noted_at") or "",
         ),
     )
-    if summary.spam_at:
-        for name, value in out_of_lists(tenant, summary, stored.SPAM_ASIDE).items():
-            setattr(summary, name, value)
-    activity = [_activity(pk, digest, position, entry) for position, entry in enumerate(history.entries)]
-    detail = DetailItem(pk, stored.DETAIL, description=values[DESCRIPTION.name])
-    make: Any = LinkMap
-    detail.links = [make(kind=kind, number=other) for kind, other in history.links] or None
-    return TicketItems(summary, detail, activity)
+    if made.spam_at:
+        for name, value in out_of_lists(tenant, made, stored.SPAM_ASIDE).items():
+            setattr(made, name, value)
+    return made
 
 
 def _activity(pk: str, digest: str, position: int, entry: PastEntry) -> ActivityItem:

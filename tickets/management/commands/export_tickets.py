@@ -20,7 +20,8 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import context, tenant_directory
 from tickets.custom_fields import definitions
-from tickets.data import exporting, imported_fields, past_export
+from tickets.data import exporting, imported_fields
+from tickets.time_machine import whole_tickets
 from tickets.verification.recount import last_number
 
 BY = Actor(origin="export_tickets")
@@ -46,7 +47,7 @@ class Command(PortalCommand):
         at = moments.moment(options["at"]) if options["at"] else ""
         name = f"tickets as of {at}" if at else "tickets"
         entry = AuditEntry(tenant.tenant_id, AuditAction.EXPORT_MADE, BY, "export", "tickets", name)
-        then = partial(past_export.as_of, tenant, at=at) if at else lambda one: one
+        then = partial(whole_tickets.as_of, tenant, at=at) if at else lambda one: one
         names = imported_fields.names_of(definitions.of(tenant))
         written = entries = 0
         not_kept: Counter[str] = Counter()

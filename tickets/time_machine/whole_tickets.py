@@ -1,27 +1,72 @@
-"""Make of a whole ticket what it was at a moment, for a file: its later changes taken back, its later entries left out.
+"""Read a whole ticket with its history, and make of it what it was at a moment: without its later changes and entries.
 
-The file has the format of every export of tickets, so `import_archive` takes it into any desk. docs/restore.md says
-what a history does not hold.
+Exports and rehearsals use it. docs/restore.md says what a history does not hold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from portal import clock
+from portal.errors import NotFound
 from tenants.tenancy.context import TenantContext
-from tickets.data.exporting import WholeTicket
-from tickets.desk import comment_changes, history
+from tickets.desk import comment_changes, history, timelines
 from tickets.desk.history import History, PastEntry
+from tickets.ticket import stored
 from tickets.ticket.fields import ASSIGNEE, DESCRIPTION, REQUESTER
-from tickets.ticket.stored import ActivityItem
+from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, DetailItem, LinkMap, SummaryItem
 from tickets.time_machine import past_tickets
 from tickets.time_machine.past_tickets import PastTicket
 
+_TRIES: Final = 3  # for a ticket that changes while it is read
 _BEHIND: Final = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class WholeTicket:
+    """Hold a ticket with all of its activity, oldest first, now or at a moment; `as_of` says what is `not_kept`."""
+
+    summary: SummaryItem
+    description: str
+    activity: tuple[ActivityItem, ...]
+    addresses: tuple[str, ...] = ()  # of the requester, where it is a person outside the desk
+    not_kept: tuple[str, ...] = ()
+    links: tuple[LinkMap, ...] = ()
+
+    @property
+    def adds_up(self) -> bool:
+        """Tell whether the summary and the history are of one moment: a change writes both, a reading may part them."""
+        comments = sum(one.kind == "comment" for one in self.activity)
+        versions = 1 + sum(bool(one.changes) for one in self.activity)
+        return (comments, versions) == (int(self.summary.comment_count), self.summary.version_told)
+
+
+def read(tenant: TenantContext, number: int) -> WholeTicket | None:
+    """Return one ticket, or None where there is none. It is read again, consistently, where it does not add up."""
+    found = _read(tenant, number, consistent=False)
+    for _ in range(_TRIES - 1):
+        if found is None or found.adds_up:
+            break
+        found = _read(tenant, number, consistent=True)
+    return found
+
+
+def _read(tenant: TenantContext, number: int, *, consistent: bool) -> WholeTicket | None:
+    # Newest first, so that the summary comes first: what is added meanwhile is then in neither.
+    found = tenant.repository.query_all(TICKET_ITEMS, stored.ticket, number, descending=True, consistent=consistent)
+    items = list(found)
+    links = next((tuple(one.links or ()) for one in items if isinstance(one, DetailItem)), ())
+    try:
+        summary, description, activity = timelines.parted(number, items)
+    except NotFound:
+        return None
+    return WholeTicket(summary, description, tuple(reversed(activity)), links=links)
+
+
+# --- at a moment ---
 
 
 def as_of(tenant: TenantContext, now: WholeTicket, *, at: str) -> WholeTicket | None:
@@ -52,7 +97,7 @@ def as_of(tenant: TenantContext, now: WholeTicket, *, at: str) -> WholeTicket | 
         resolver_name=resolver_name,
         entries=entries,
     )
-    summary = history.collection(tenant, then.number, past).summary
+    summary = history.summary(tenant, then.number, past)
     return replace(now, summary=summary, description=str(values[DESCRIPTION.name]), activity=until, not_kept=not_kept)
 
 
