@@ -22,7 +22,8 @@ from django.urls.resolvers import RoutePattern
 # Stands for the name in the patterns that Django keeps for reversing: those are made once per process.
 _PLACEHOLDER: Final = "~desk~/"
 _NAME: Final = re.compile(r"([a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?)/")
-_in_use: ContextVar[str] = ContextVar("desk in use", default="")
+# The name of the desk, and Django's script prefix: that one is a look into another context for each address.
+_in_use: ContextVar[tuple[str, str] | None] = ContextVar("desk in use", default=None)
 
 
 class DeskPrefix:
@@ -53,7 +54,7 @@ class _NamespaceResolver(URLResolver):
         rest = address.removeprefix(_prefix + _PLACEHOLDER)
         if rest == address:
             return address
-        return f"{_prefix}{name}/{rest}" if (name := _in_use.get()) else _prefix + rest
+        return f"{_prefix}{name}/{rest}" if (name := in_use()) else _prefix + rest
 
 
 def namespace(urlconf: str) -> URLResolver:
@@ -71,7 +72,7 @@ def desk_pages(*patterns: URLPattern | URLResolver) -> URLResolver:
 @contextmanager
 def addresses_of(name: str) -> Iterator[None]:
     """Let addresses inside be those of the desk with this name; of no desk where it is empty."""
-    token = _in_use.set(name)
+    token = _in_use.set((name, get_script_prefix()))
     try:
         yield
     finally:
@@ -80,17 +81,19 @@ def addresses_of(name: str) -> Iterator[None]:
 
 def use(name: str) -> None:
     """Let addresses be, from here to the end of the request, those of this desk."""
-    _in_use.set(name)
+    _in_use.set((name, get_script_prefix()))
 
 
 def in_use() -> str:
     """Return the name that addresses have now, "" for none."""
-    return _in_use.get()
+    now = _in_use.get()
+    return now[0] if now else ""
 
 
 def address(route: str, *args: Any) -> str:
     """Return the address of a route for the desk in use. A page asks for the same ones again."""
-    return _address(in_use(), get_script_prefix(), route, *args)
+    desk, script_prefix = _in_use.get() or ("", get_script_prefix())
+    return _address(desk, script_prefix, route, *args)
 
 
 @lru_cache(maxsize=4096, typed=True)
