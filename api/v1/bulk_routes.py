@@ -86,13 +86,16 @@ class BulkEdit(ApiInput, json_schema_extra={"example": {"priority": "low", "add_
     resolver: Annotated[str, Field(pattern="^[0-9a-f]{32}$|^none$")] | None = Field(
         None, description="a member, or none"
     )
+    group: Annotated[str, Field(pattern="^group_[1-9][0-9]?$|^none$")] | None = Field(
+        None, description="one of the desk's groups, or none"
+    )
     add_tags: _Tags = Field(default_factory=list)
     remove_tags: _Tags = Field(default_factory=list)
 
     def edit(self) -> TicketEdit:
         """Return it as the rules take it. Raises Invalid."""
-        resolver = "" if self.resolver == "none" else self.resolver
-        values = {"status": self.status, "priority": self.priority, "resolver": resolver}
+        resolver, group = ("" if one == "none" else one for one in (self.resolver, self.group))
+        values = {"status": self.status, "priority": self.priority, "group": group, "resolver": resolver}
         return TicketEdit.of(values, add_tags=self.add_tags, remove_tags=self.remove_tags)
 
 

@@ -1,4 +1,4 @@
-"""Read what a desk has defined for its tickets: custom fields and kinds."""
+"""Read what a desk has defined for its tickets: custom fields, kinds and groups."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ _ORDER: Final[dict[str, Any]] = {
     "archived": False,
 }
 _QUESTION: Final[dict[str, Any]] = {"id": "kind_1", "name": "Question", "template": "", "archived": False}
+_BILLING: Final[dict[str, Any]] = {"id": "group_1", "name": "Billing", "assigns": "turn", "archived": False}
 
 
 class CustomFieldOut(ApiModel, json_schema_extra={"example": _ORDER}):
@@ -52,21 +53,32 @@ class TicketKindOut(ApiModel, json_schema_extra={"example": _QUESTION}):
     archived: bool
 
 
-class DefinitionsOut(
-    ApiModel, json_schema_extra={"example": {"fields": [_ORDER], "kinds": [_QUESTION], "default_kind": "kind_1"}}
-):
-    """The custom fields and the kinds of a desk, in its order."""
+class GroupOut(ApiModel, json_schema_extra={"example": _BILLING}):
+    """A group of agents."""
+
+    id: str
+    name: str
+    assigns: str = Field(description="hand, turn (round robin) or load (least busy): who gets its new tickets")
+    archived: bool = Field(description="it was deleted; resolved tickets may still have it")
+
+
+_ALL: Final = {"fields": [_ORDER], "kinds": [_QUESTION], "default_kind": "kind_1", "groups": [_BILLING]}
+
+
+class DefinitionsOut(ApiModel, json_schema_extra={"example": _ALL}):
+    """The custom fields, the kinds and the groups of a desk, in its order."""
 
     fields: list[CustomFieldOut]
     kinds: list[TicketKindOut]
     default_kind: str | None = Field(description="the id of the kind of a new ticket for which none is given")
+    groups: list[GroupOut]
 
 
 @router.declare(
     "GET", "/fields", scope=Scope.TICKETS_READ, answers={200: DefinitionsOut, 304: None}, headers=answers.KNOWN
 )
 def read_definitions(request: ApiRequest) -> HttpResponse:
-    """Read the custom fields and the kinds of tickets that the desk has defined."""
+    """Read the custom fields and the kinds of tickets that the desk has defined, and its groups."""
     defined = definitions.of(request.tenant)
     fields = [
         CustomFieldOut(
@@ -85,6 +97,10 @@ def read_definitions(request: ApiRequest) -> HttpResponse:
         TicketKindOut(id=one.id, name=one.name, template=one.template, archived=one.is_archived)
         for one in defined.kinds
     ]
+    groups = [
+        GroupOut(id=one.id, name=one.name, assigns=one.assigns, archived=one.is_archived) for one in defined.groups
+    ]
     return answers.tagged(
-        request, DefinitionsOut(fields=fields, kinds=kinds, default_kind=defined.default_kind or None)
+        request,
+        DefinitionsOut(fields=fields, kinds=kinds, default_kind=defined.default_kind or None, groups=groups),
     )

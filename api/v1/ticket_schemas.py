@@ -68,6 +68,7 @@ _CustomValues = Annotated[
     ),
 ]
 _Kind = Annotated[str, TextPattern("^kind_[1-9][0-9]?$", "This is the id of no kind.")]
+GroupId = Annotated[str, TextPattern("^group_[1-9][0-9]?$", "This is the id of no group.")]
 
 FILE: Final[dict[str, Any]] = {
     "id": "4f1c2d3e5a6b47c8d9e0f1a2b3c4d5e6",
@@ -80,6 +81,7 @@ _LISTED: Final[dict[str, Any]] = {
     "number": 7,
     "title": "The printer on the third floor",
     "kind": "kind_1",
+    "group": "group_1",
     "status": "open",
     "priority": "normal",
     "channel": "mail",
@@ -112,6 +114,7 @@ class TicketInList(ApiModel, json_schema_extra={"example": _LISTED}):
     number: int
     title: str
     kind: str | None = Field(description="the id of one of the desk's kinds; see `GET /fields`")
+    group: str | None = Field(description="the id of one of the desk's groups; see `GET /fields`")
     status: Status
     priority: Priority
     channel: Channel = Field(description="the way by which it came")
@@ -257,6 +260,7 @@ class _Filtered(ApiQuery):
     channel: Channel | None = None
     rating: Rating | None = None
     kind: _Kind | None = Field(None, description="the id of a kind")
+    group: GroupId | None = Field(None, description="the id of a group")
     custom: _CustomAsked | None = Field(
         None,
         description="values of the desk's own fields: `text_1:A-1042`, or for numbers and days a range as in "
@@ -402,6 +406,7 @@ class TicketToCreate(
     priority: _Priority = Priority.NORMAL
     tags: _Tags = Field(default_factory=list)
     kind: _Kind | None = Field(None, description="one of the desk's kinds; without it the desk's default one")
+    group: GroupId | None = Field(None, description="one of the desk's groups")
     custom: _CustomValues = Field(default_factory=dict)
     resolver_id: _UserId | None = Field(None, description="a member who is an agent or above, or null for nobody")
     requester: _Requester | None = None
@@ -418,6 +423,7 @@ class TicketToChange(
     priority: _Priority = _LEFT
     tags: _Tags = _LEFT
     kind: _Kind | None = Field(None, description="one of the desk's kinds, or null for none")
+    group: GroupId | None = Field(None, description="one of the desk's groups, or null for none")
     custom: _CustomValues = _LEFT
     status: _Status = _LEFT
     resolver_id: _UserId | None = Field(None, description="a member who is an agent or above, or null for nobody")

@@ -50,11 +50,13 @@ from tickets.ticket.fields import (
     CHANNEL,
     CHOICES,
     CUSTOM,
+    DEFINED,
     DESCRIPTION,
     EDITED,
     FIELDS,
     FILTERS,
     FIXED,
+    GROUP,
     KIND,
     LATER,
     MOVES,
@@ -65,7 +67,7 @@ from tickets.ticket.fields import (
     Channel,
     ChoiceField,
     CustomFields,
-    KindField,
+    DefinedField,
     PersonField,
     Status,
     TagsField,
@@ -100,8 +102,8 @@ def sample(world: World, field: TicketField, turn: int) -> Any:
         return [word.value for word in field.words if word != field.initial][turn]
     if isinstance(field, TagsField):
         return [f"{field.name}-{turn}", "vip"]
-    if isinstance(field, KindField):
-        return f"kind_{turn + 1}"
+    if isinstance(field, DefinedField):
+        return f"{field.name}_{turn + 1}"
     if isinstance(field, CustomFields):
         return dict(OWN[turn])
     if isinstance(field, PersonField):
@@ -174,8 +176,8 @@ def _third(field: TicketField) -> Any:
 
 def shown(world: World, field: TicketField, turn: int) -> str:
     value = sample(world, field, turn)
-    if field is KIND:
-        return ("Question", "Problem")[turn]
+    if field in DEFINED:
+        return (("Question", "Problem"), ("Billing", "Second level"))[DEFINED.index(field)][turn]
     if field is CUSTOM:
         return ", ".join(text.capitalize() if text == "yes" else text for text in value.values())
     return {user.id: user.name for user in world.users.values()}[value] if field is ASSIGNEE else field.shown(value)
@@ -216,7 +218,7 @@ def test_the_page_of_a_ticket_shows_every_field_and_changes_those_with_a_few_val
     for choice in CHANGED:
         if choice is not STATUS:
             assert re.search(rf'<option value="{sample(world, choice, 0)}" selected', article), choice.name
-    for field in CHANGED:
+    for field in (*CHANGED, GROUP):
         wish = sample(world, field, 1)
         version = str(timelines.head(alice, number)[0].version)
         assert f'name="{field.name}"' in article
@@ -281,7 +283,7 @@ def test_lists_show_every_listed_field_and_filter_by_those_with_a_few_values(wor
             assert found.content.decode().count('class="row-link"') == count, typed_text
         assert f"<code>{name}:" in help_text
     found = browser.get("/search/", {"q": f"status:{sample(world, STATUS, 0)} sample"}).content.decode()
-    assert_table_shows(found, world, [field for field in LISTED if field not in (KIND, CUSTOM)])
+    assert_table_shows(found, world, [field for field in LISTED if field not in (*DEFINED, CUSTOM)])
 
 
 def assert_table_shows(page: str, world: World, fields: list[TicketField]) -> None:
@@ -372,7 +374,7 @@ def test_a_tenants_file_takes_every_field_along_and_is_checked(world: World, ali
     raw = summary_of(alice, number)
     assert row_forms.fault(forms, TICKETS, alice.tenant_id, raw) == ""
     for field in LISTED:
-        wrong = {"S": "no such word"} if isinstance(field, ChoiceField | KindField) else {"N": "1"}
+        wrong = {"S": "no such word"} if isinstance(field, ChoiceField | DefinedField) else {"N": "1"}
         wrong = {"M": {"no such field": {"S": "x"}}} if field is CUSTOM else wrong
         assert field.name in row_forms.fault(forms, TICKETS, alice.tenant_id, {**raw, field.name: wrong})
 
@@ -404,7 +406,7 @@ def test_the_past_has_every_field_and_gives_it_back(world: World, alice: Any) ->
     assert all(one in text for field in FIELDS for one in shown(world, field, 0).split(", "))
     assert all(one in text for field in FIELDS if not field.is_fixed for one in shown(world, field, 1).split(", "))
     past = world.browser("alice", "acme").get("/tickets/past/", {"at": then}).content.decode()
-    assert_table_shows(past, world, [field for field in LISTED if field not in (TAGS, KIND, CUSTOM)])
+    assert_table_shows(past, world, [field for field in LISTED if field not in (TAGS, *DEFINED, CUSTOM)])
     state = TicketState.of(timelines.head(alice, number)[0])
     assert [one.is_whole for one in restoring.restore(alice, [state], then, by=Actor(alice.user_id, "Alice"))] == [True]
     assert read(alice, number) == samples(world, 0)
@@ -415,8 +417,8 @@ def test_a_table_of_tickets_has_every_listed_field(world: World, alice: Any) -> 
     answer: Any = world.browser("alice", "acme").send("/tickets/export/", {"status": "any"})
     rows = list(csv.DictReader(io.StringIO(b"".join(answer.streaming_content).decode("utf-8-sig"))))
     assert [rows[0][f"Own {one.partition('_')[0]}"] for one in OWN[0]] == [*OWN[0].values()]
-    assert rows[0]["kind"] == "Question"
-    for field in (field for field in LISTED if field not in (KIND, CUSTOM)):
+    assert (rows[0]["kind"], rows[0]["group"]) == ("Question", "Billing")
+    for field in (field for field in LISTED if field not in (*DEFINED, CUSTOM)):
         column = "assignee" if field is ASSIGNEE else field.name
         assert rows[0][column] == ("Bob Example" if field is ASSIGNEE else field.text(sample(world, field, 0)))
 
@@ -472,9 +474,9 @@ def test_the_document_of_a_person_and_the_admin_have_every_field(world: World, a
     page = root.says(f"/admin/tickets/ticket/{alice.tenant_id}_2F{number}/change/")
     rows = root.says(f"/admin/tickets/ticket/?tenant_id={alice.tenant_id}&status__exact={Status.PENDING}")
     for field in LISTED:
-        texts = (page,) if field in (CHANNEL, RATING, KIND) else (page, rows)  # the list has no width for it
+        texts = (page,) if field in (CHANNEL, RATING, *DEFINED) else (page, rows)  # the list has no width for it
         for text in texts if field not in (TAGS, CUSTOM) else ():
-            assert (sample(world, field, 0) if field is KIND else shown(world, field, 0)) in text, field.name
+            assert (sample(world, field, 0) if field in DEFINED else shown(world, field, 0)) in text, field.name
 
 
 def summary_of(tenant: TenantContext, number: int) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from tickets.custom_fields import defining
 from tickets.custom_fields.defining import FieldWishes, KindWishes
 from tickets.custom_fields.definitions import SHOWN, Definitions
 from tickets.desk_setup import setup
+from tickets.desk_setup.group_names import Assigning
+from tickets.groups import group_changes
 from tickets.ticket.custom_values import FieldType
 
 OWNERS = {"acme": "alice", "globex": "alice"}
@@ -41,16 +43,24 @@ def add_kind(world: World, name: str, *, where: str = "acme", asks: Sequence[str
     return defining.add_kind(tenant, wanted, version=setup.read(tenant).version, by=by)
 
 
+def add_group(world: World, name: str, assigns: Assigning = Assigning.HAND, *, where: str = "acme") -> str:
+    """Make a group, and return its id."""
+    tenant, by = admin_of(world, where)
+    return group_changes.add(tenant, name, assigns, version=setup.read(tenant).version, by=by)
+
+
 def defined(world: World, where: str = "acme") -> Definitions:
     return defining.read(world.context(OWNERS[where], where))[0]
 
 
 def one_of_each_type(world: World, where: str = "acme") -> list[str]:
-    """Define a field of each type, asked in every form, and two kinds; return the ids of the fields."""
+    """Define a field of each type, asked in every form, and two kinds and two groups; return the ids of the fields."""
     ids = [
         add_field(world, f"Own {kind.value}", kind, where=where, choices=["Red one", "Blue one"], is_column=True)
         for kind in FieldType
     ]
     for name in ("Question", "Problem"):
         add_kind(world, name, where=where, asks=ids)
+    for name in ("Billing", "Second level"):
+        add_group(world, name, where=where)
     return ids

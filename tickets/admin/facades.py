@@ -41,6 +41,7 @@ class Ticket(Facade):
     status = models.CharField(max_length=10, choices=STATUS.choices)
     priority = models.CharField(max_length=10, choices=PRIORITY.choices)
     kind = models.CharField(max_length=10, blank=True)
+    group = models.CharField(max_length=10, blank=True)
     channel = models.CharField(max_length=10, choices=CHANNEL.choices)
     rating = models.CharField(max_length=10, blank=True, choices=RATING.choices)
     requester_name = models.CharField("requester", max_length=100)

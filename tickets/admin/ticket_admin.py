@@ -12,7 +12,7 @@ from tenants.admin.admin_lists import DeadItemAdmin, NamedColumns, TenantInput
 from tenants.operators.operator_site import OperatorSite
 from tickets.admin.facades import DeadLetter, Ticket
 from tickets.counting import dead_letters
-from tickets.ticket.fields import ASSIGNEE, CHANNEL, CUSTOM, FIELDS, KIND, RATING, TAGS
+from tickets.ticket.fields import ASSIGNEE, CHANNEL, CUSTOM, DEFINED, FIELDS, RATING, TAGS
 
 _LISTED = (
     "number",
@@ -27,7 +27,7 @@ NUMBER_DIGITS = 15  # a number with more digits is no ticket's
 @admin.register(Ticket)
 class TicketAdmin(NamedColumns, DynamoAdmin):
     list_display = tuple(
-        name for name in _LISTED if name not in (CHANNEL.name, RATING.name, KIND.name)
+        name for name in _LISTED if name not in (CHANNEL.name, RATING.name, *(field.name for field in DEFINED))
     )  # a laptop has no width
     list_display_links = ("number", "title")
     list_filter = (TenantInput, "status")

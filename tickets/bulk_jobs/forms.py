@@ -11,7 +11,7 @@ from portal.errors import Invalid
 from tickets.custom_fields.definitions import Definitions
 from tickets.custom_fields.forms import ValueField
 from tickets.desk.many import TicketEdit
-from tickets.ticket.fields import ASSIGNEE, CHANGED, CUSTOM, KIND, tag_list
+from tickets.ticket.fields import ASSIGNEE, CHANGED, CUSTOM, DEFINED, tag_list
 
 NOBODY: Final = "none"
 _LEAVE: Final = ("", "Leave as it is")
@@ -28,9 +28,10 @@ class BulkEditForm(forms.Form):
         for field in CHANGED:
             choices = [(value or NOBODY, label) for value, label in field.choices]
             self.fields[field.name] = forms.ChoiceField(choices=[_LEAVE, *choices], required=False, label=field.label)
-        if defined.kinds_in_use:
-            kinds = [_LEAVE, (NOBODY, "No kind"), *((one.id, one.name) for one in defined.kinds_in_use)]
-            self.fields[KIND.name] = forms.ChoiceField(choices=kinds, required=False, label=KIND.label)
+        for of in DEFINED:
+            if offered := [(one.id, one.name) for one in defined.in_use_of(of)]:
+                named = [_LEAVE, (NOBODY, of.none), *offered]
+                self.fields[of.name] = forms.ChoiceField(choices=named, required=False, label=of.label)
         assignees = [_LEAVE, (NOBODY, "Nobody"), *people]
         self.fields[ASSIGNEE.name] = forms.ChoiceField(choices=assignees, required=False, label=ASSIGNEE.label)
         for name, label in (("add_tags", "Add tags"), ("remove_tags", "Remove tags")):
@@ -43,7 +44,7 @@ class BulkEditForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = self.cleaned_data
-        names = (*(field.name for field in CHANGED), KIND.name, ASSIGNEE.name)
+        names = (*(field.name for field in CHANGED), *(of.name for of in DEFINED), ASSIGNEE.name)
         values = {name: "" if data[name] == NOBODY else data[name] for name in names if data.get(name)}
         if own := {name: data[name] for name in self.own if data.get(name)}:
             values[CUSTOM.name] = own

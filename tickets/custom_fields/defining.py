@@ -241,10 +241,10 @@ def _told(defined: Definitions) -> dict[str, Any]:
     told: dict[str, Any] = {
         "order of fields": ", ".join(one.name for one in defined.in_use),
         "order of kinds": ", ".join(one.name for one in defined.kinds_in_use),
-        "default kind": defined.kind_name(defined.default_kind),
+        "default kind": defined.name(KIND, defined.default_kind),
     }
     for one in defined.fields:
-        uses = (f"{defined.kind_name(kind) or 'no kind'}: {_USES[use]}" for kind, use in sorted(one.forms.items()))
+        uses = (f"{defined.name(KIND, kind) or 'no kind'}: {_USES[use]}" for kind, use in sorted(one.forms.items()))
         facts = [one.name, one.help, ", ".join(one.choices), "; ".join(uses)]
         facts += ["column"] * one.is_column + ["archived"] * one.is_archived
         told[f"field {one.id}"] = " · ".join(filter(None, facts))

@@ -1,6 +1,6 @@
-"""Read what a desk has defined: its custom fields and its kinds of tickets.
+"""Read what a desk has defined: its custom fields and its kinds of tickets, and beside them its groups.
 
-Both are one part of the desk's setup, as JSON, so that a page knows them without a read of its own. Nothing
+Fields and kinds are one part of the desk's setup, as JSON, so that a page knows them without a read of its own. Nothing
 is deleted: a field or a kind that is no longer wanted is archived, so that the tickets which have it remain readable.
 """
 
@@ -14,11 +14,12 @@ from typing import Any, Final
 
 from portal.errors import Invalid
 from tenants.tenancy.context import TenantContext
-from tickets.desk_setup import setup
+from tickets.desk_setup import group_names, setup
+from tickets.desk_setup.group_names import AgentGroup
 from tickets.desk_setup.setup import DeskSetup
 from tickets.ticket import custom_values
 from tickets.ticket.custom_values import YES, FieldType
-from tickets.ticket.fields import CUSTOM, CUSTOM_PREFIX, KIND, LABELS
+from tickets.ticket.fields import CUSTOM, CUSTOM_PREFIX, DEFINED, KIND, LABELS, DefinedField
 
 PART: Final = "custom_fields"  # of the desk's setup
 FIELDS_LIMIT: Final = 30  # fields of a desk that are in use
@@ -92,16 +93,18 @@ def _known(kind: type[CustomField | TicketKind], stored: Mapping[str, Any]) -> d
 class Definitions:
     """The fields and kinds of a desk, in the order that its admins chose, in one version of its setup.
 
-    `default_kind` is the id of the kind that a new ticket has where nobody says another, "" for none.
+    `default_kind` is the id of the kind that a new ticket has where nobody says another, "" for none. `groups` are read
+    from a part of their own, and are not in `text`.
     """
 
     fields: tuple[CustomField, ...] = ()
     kinds: tuple[TicketKind, ...] = ()
     default_kind: str = NO_KIND
     version: int = 0
+    groups: tuple[AgentGroup, ...] = ()
 
     @classmethod
-    def parse(cls, text: str, version: int = 0) -> Definitions:
+    def parse(cls, text: str, version: int = 0, groups: str = "") -> Definitions:
         """Read what `text` wrote, "" for nothing. Raises ValueError, TypeError or KeyError for anything else."""
         told = json.loads(text) if text else {}
         fields = (
@@ -109,13 +112,13 @@ class Definitions:
             for one in told.get("fields", ())
         )
         kinds = (TicketKind(**_known(TicketKind, one)) for one in told.get("kinds", ()))
-        return cls(tuple(fields), tuple(kinds), told.get("default_kind", NO_KIND), version)
+        return cls(tuple(fields), tuple(kinds), told.get("default_kind", NO_KIND), version, group_names.parsed(groups))
 
     @property
     def text(self) -> str:
         """Return them as the setup stores them."""
         told = asdict(self)
-        del told["version"]
+        del told["version"], told["groups"]
         for one in (*told["fields"], *told["kinds"]):
             more = one.pop("more")
             for name in [name for name, value in one.items() if not value]:
@@ -141,6 +144,18 @@ class Definitions:
         """The kinds that are not archived."""
         return tuple(one for one in self.kinds if not one.is_archived)
 
+    def of_field(self, field: DefinedField) -> tuple[TicketKind, ...] | tuple[AgentGroup, ...]:
+        """Return what the desk has defined for a field of tickets: its kinds, or its groups."""
+        return self.kinds if field is KIND else self.groups
+
+    def in_use_of(self, field: DefinedField) -> list[TicketKind | AgentGroup]:
+        """Return those of `of_field` that are not archived."""
+        return [one for one in self.of_field(field) if not one.is_archived]
+
+    def name(self, field: DefinedField, value: str) -> str:
+        """Return the name of a kind or a group, "" of none, and the id of one that this desk has not."""
+        return next((one.name for one in self.of_field(field) if one.id == value), value)
+
     @cached_property
     def columns(self) -> tuple[CustomField, ...]:
         """The fields that lists show as columns."""
@@ -152,11 +167,6 @@ class Definitions:
             if use := one.forms.get(kind_id, HIDDEN):
                 yield one, use == REQUIRED
 
-    def kind_name(self, kind_id: str) -> str:
-        """Return the name of a kind, "" of none, and the id of one that this desk has not."""
-        known = self.kinds_by_id.get(kind_id)
-        return known.name if known else kind_id
-
     def label(self, change: str) -> str:
         """Return what pages call the field of a change in a ticket's history."""
         if change.startswith(CUSTOM_PREFIX):
@@ -166,14 +176,16 @@ class Definitions:
 
     def shown(self, change: str, text: str) -> str:
         """Return a text of a change in a ticket's history as pages show it."""
-        if change == KIND.name:
-            return self.kind_name(text)
+        for one in DEFINED:
+            if change == one.name:
+                return self.name(one, text)
         return text.capitalize() if text == YES and change.startswith(CUSTOM_PREFIX) else text
 
     def texts(self, values: Mapping[str, Any]) -> dict[str, str]:
-        """Return the kind and each custom field among a ticket's values as pages show them, by the names of changes."""
+        """Return kind, group and each custom field among a ticket's values as pages show them, by the names of
+        changes."""
         changes = CUSTOM.by_change(values.get(CUSTOM.name) or {})
-        changes |= {KIND.name: values[KIND.name]} if KIND.name in values else {}
+        changes |= {field.name: values[field.name] for field in DEFINED if field.name in values}
         return {name: self.shown(name, text) for name, text in changes.items()}
 
     def labels(self, *compared: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -194,9 +206,9 @@ class Definitions:
         for change, value in wanted.items():
             if not value:
                 continue
-            if change == KIND.name:
-                if not any(one.id == value for one in self.kinds_in_use):
-                    raise Invalid("There is no such kind.", field=KIND.name)
+            if of := next((field for field in DEFINED if field.name == change), None):
+                if not any(one.id == value for one in self.in_use_of(of)):
+                    raise of.missing
                 continue
             field_id = change.removeprefix(CUSTOM_PREFIX)
             known = self.by_id.get(field_id)
@@ -221,14 +233,14 @@ def of(tenant: TenantContext) -> Definitions:
 
 def of_setup(tenant_id: str, stored: DeskSetup) -> Definitions:
     """Return what a desk has defined in this setup."""
-    return _parsed(tenant_id, stored.version, stored.part(PART))
+    return _parsed(tenant_id, stored.version, stored.part(PART), stored.part(group_names.PART))
 
 
 @lru_cache(maxsize=512)
-def _parsed(tenant_id: str, version: int, text: str) -> Definitions:
+def _parsed(tenant_id: str, version: int, text: str, groups: str) -> Definitions:
     """Parse each version of each desk once in a process. The text is part of the key, so that an entry is right even
     where a desk was restored to an earlier version."""
-    return Definitions.parse(text, version)
+    return Definitions.parse(text, version, groups)
 
 
 def is_stored_text(value: Any) -> Any:

@@ -21,7 +21,7 @@ from tickets.custom_fields.definitions import (
 )
 from tickets.ticket import custom_values
 from tickets.ticket.custom_values import YES, FieldType
-from tickets.ticket.fields import KIND
+from tickets.ticket.fields import KIND, DefinedField
 
 _LINE: Final = {"autocomplete": "off", "dir": "auto"}
 _HELP: Final = {FieldType.NUMBER: "A number such as 12 or 12.5."}
@@ -73,18 +73,23 @@ def value_fields(defined: Definitions, kind_id: str, stored: Mapping[str, str]) 
     }
 
 
-def kind_field(defined: Definitions, stored: str | None) -> forms.Field | None:
-    """Return the choice of a ticket's kind, None where the desk has defined none. `stored` is that of the ticket, None
-    of a new one, which has a kind where there is a default one."""
-    if not defined.kinds_in_use and not stored:
+def defined_field(defined: Definitions, of: DefinedField, stored: str | None) -> forms.Field | None:
+    """Return the choice of a ticket's kind or group, None where the desk has defined none. `stored` is that of the
+    ticket, None of a new one, which has a kind where there is a default one."""
+    choices = defined_choices(defined, of, stored or "")
+    if len(choices) == 1 and not stored:
         return None
-    none = [] if defined.default_kind and stored is None else [("", "No kind")]
-    offered = [(one.id, one.name) for one in defined.kinds if one.id == stored or not one.is_archived]
-    known = {value for value, _ in offered}
-    kept = [(stored, defined.kind_name(stored))] if stored and stored not in known else []
-    field = forms.ChoiceField(label=KIND.label, required=False, choices=[*none, *offered, *kept])
-    field.error_messages["invalid_choice"] = "Choose a kind from the list."
+    is_always = of is KIND and stored is None and defined.default_kind
+    field = forms.ChoiceField(label=of.label, required=False, choices=choices[1:] if is_always else choices)
+    field.error_messages["invalid_choice"] = f"Choose a {of.label.lower()} from the list."
     return field
+
+
+def defined_choices(defined: Definitions, of: DefinedField, stored: str = "") -> list[tuple[str, str]]:
+    """Return the values of a field that the desk offers, none first, with the one that a ticket has already."""
+    offered = [(one.id, one.name) for one in defined.of_field(of) if one.id == stored or not one.is_archived]
+    kept = [(stored, stored)] if stored and stored not in dict(offered) else []
+    return [("", of.none), *offered, *kept]
 
 
 # --- what admins define ---

@@ -24,7 +24,7 @@ from tickets.desk.lists import MergedList
 from tickets.requesters import requesters
 from tickets.requesters.stored import is_requester
 from tickets.ticket import stored
-from tickets.ticket.fields import ASSIGNEE, CUSTOM, FIELDS, KIND, OPTIONAL, Status
+from tickets.ticket.fields import ASSIGNEE, CUSTOM, DEFINED, FIELDS, OPTIONAL, Status
 from tickets.ticket.stored import ActivityItem, FileMap, LinkMap, SummaryItem
 from tickets.time_machine import whole_tickets
 from tickets.time_machine.whole_tickets import WholeTicket
@@ -180,7 +180,7 @@ def _addresses(tenant: TenantContext, ids: Sequence[str]) -> dict[str, tuple[str
 # --- tables of a list ---
 
 
-_LISTED: Final = [field for field in FIELDS if field.is_listed and field not in (KIND, CUSTOM, ASSIGNEE)]
+_LISTED: Final = [field for field in FIELDS if field.is_listed and field not in (*DEFINED, CUSTOM, ASSIGNEE)]
 
 
 _PAGE: Final = 500  # rows, some 200 KB
@@ -231,7 +231,7 @@ def columns(defined: Definitions) -> tuple[str, ...]:
         "opened (UTC)",
         "updated (UTC)",
         "resolved (UTC)",
-        *([KIND.name] if defined.kinds else []),
+        *(of.name for of in DEFINED if defined.of_field(of)),
         *(one.name for one in defined.fields),
     )
 
@@ -248,6 +248,6 @@ def cells(defined: Definitions, row: SummaryItem) -> tuple[str, ...]:
         row.created_at,
         row.updated_at,
         row.resolved_at or "",
-        *([defined.kind_name(row.kind)] if defined.kinds else []),
+        *(defined.name(of, getattr(row, of.name)) for of in DEFINED if defined.of_field(of)),
         *(values.get(one.id, "") for one in defined.fields),
     )

@@ -38,12 +38,12 @@ from tickets.ticket.fields import (
     CUSTOM,
     DESCRIPTION_LIMIT,
     FIELDS,
-    KIND,
     LATER,
     TAG_LIMIT,
     TAGS_LIMIT,
     TITLE_LIMIT,
     ChoiceField,
+    DefinedField,
     LongTextField,
     TagsField,
     TicketField,
@@ -437,7 +437,7 @@ class _LineReader(RowValues):
             return self._tags()
         if field is CUSTOM:
             return self._custom()
-        if field is KIND:
+        if isinstance(field, DefinedField):
             return field.clean(self.value.get(field.name) or "")
         if isinstance(field, ChoiceField):
             is_missing = field.name in LATER and not self.value.get(field.name)

@@ -299,7 +299,17 @@ def _told(person: DeskPerson, names: set[str], number: int, raw: Raw) -> Json | 
     mentions = {name: text for name, text in desk_person.texts_of(raw).items() if person.mail.is_in(text)}
     wrote = desk_person.texts_of(raw) if roles and roles != ["resolver"] else {}
     roles += desk_person.sets_with(person, raw)
-    kept = ("kind", "at", *_CHOICES, "created_at", "verb", "changes", "files", *(f"{role}_name" for role in roles))
+    kept = (
+        "kind",
+        "group",
+        "at",
+        *_CHOICES,
+        "created_at",
+        "verb",
+        "changes",
+        "files",
+        *(f"{role}_name" for role in roles),
+    )
     what = "ticket" if raw["sk"]["S"] in (stored.SUMMARY, stored.DETAIL) else "history"
     told = {"of": what, "as": roles} | {name: plain[name] for name in kept if plain.get(name)} | wrote | mentions
     told |= {"tags": tags} if (tags := desk_person.tags_of(raw)) else {}

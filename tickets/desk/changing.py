@@ -38,8 +38,8 @@ from tickets.ticket.fields import (
     ASSIGNEE,
     BY_NAME,
     CUSTOM,
+    DEFINED,
     DESCRIPTION,
-    KIND,
     MOVES,
     REQUESTER,
     STATUS,
@@ -504,8 +504,8 @@ class Revision:
                 self.changes += changes
 
     def _check_defined(self, field: TicketField, changes: Sequence[FieldChange]) -> None:
-        """Raise Invalid for a kind, a field or a choice that the desk does not offer, unless the ticket had it then."""
-        if field in (KIND, CUSTOM) and not self.wishes.restoring:
+        """Raise Invalid for a kind, group, field or choice that the desk does not offer, unless it is restored."""
+        if field in (*DEFINED, CUSTOM) and not self.wishes.restoring:
             definitions.of(self.tenant).check({name: after for name, _, after in changes})
 
     def _describe(self) -> None:

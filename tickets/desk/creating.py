@@ -26,6 +26,7 @@ from tickets.ticket import fields, stored, ticket_events
 from tickets.ticket.fields import (
     ASSIGNEE,
     CUSTOM,
+    DEFINED,
     DESCRIPTION,
     EDITED,
     FIELDS,
@@ -211,13 +212,14 @@ def _next_number(tenant: TenantContext) -> CounterItem:
 
 
 def _numbered(tenant: TenantContext, made: dict[str, Any]) -> CounterItem:
-    """Check a new ticket's kind and custom fields, give it the desk's default kind, and return its number.
+    """Check a new ticket's kind, group and custom fields, give it the desk's default kind, and return its number.
 
     The desk's definitions are read at the same time where no request has done so.
     """
     reads: list[Callable[[], Any]] = [lambda: _next_number(tenant), lambda: definitions.of(tenant)]
-    if made[KIND.name] or made[CUSTOM.name]:
-        definitions.of(tenant).check({KIND.name: made[KIND.name]} | CUSTOM.by_change(made[CUSTOM.name]))
+    wanted = {field.name: made[field.name] for field in DEFINED} | CUSTOM.by_change(made[CUSTOM.name])
+    if any(wanted.values()):
+        definitions.of(tenant).check(wanted)
     counter, defined = fan_out(reads)
     made[KIND.name] = made[KIND.name] or defined.default_kind
     return cast(CounterItem, counter)

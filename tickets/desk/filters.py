@@ -1,7 +1,7 @@
 """Which tickets a list shows, beyond what a key serves: words of an address turned into conditions on rows.
 
-Keys serve status and resolver. Priority, channel, rating, kind, tag, days and custom fields are asked of each row that
-is read: lists.py.
+Keys serve status and resolver. Priority, channel, rating, kind, group, tag, days and custom fields are asked of each
+row that is read: lists.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from portal.errors import Invalid
 from tickets.ticket import custom_values, fields
 from tickets.ticket.custom_values import CustomFilter
-from tickets.ticket.fields import KIND, STATUS, UNRESOLVED, ChoiceField, Status
+from tickets.ticket.fields import DEFINED, STATUS, UNRESOLVED, Status, TicketField
 
 if TYPE_CHECKING:
     from tickets.ticket.stored import SummaryItem
@@ -161,8 +161,8 @@ class Filter:
     takes: Callable[[SummaryItem, Any], bool]
 
 
-def _choice(choice: ChoiceField) -> Filter:
-    return Filter(choice.clean, lambda row, value: getattr(row, choice.name) == value)
+def _is(field: TicketField) -> Filter:
+    return Filter(field.clean, lambda row, value: getattr(row, field.name) == value)
 
 
 def _days(name: str) -> Filter:
@@ -171,8 +171,8 @@ def _days(name: str) -> Filter:
 
 # In the order in which they stand in an address.
 FILTERS: Final[dict[str, Filter]] = {
-    **{name: _choice(choice) for name, choice in fields.FILTERS.items()},
-    KIND.name: Filter(KIND.clean, lambda row, value: row.kind == value),
+    **{name: _is(choice) for name, choice in fields.FILTERS.items()},
+    **{field.name: _is(field) for field in DEFINED},
     "tag": Filter(_tag, lambda row, tag: tag in row.tags),
     **{name: _days(name) for name in EVENTS},
 }

@@ -15,11 +15,21 @@ from django.utils.safestring import SafeString
 from portal.errors import Invalid
 from tickets.attachments.forms import files_field
 from tickets.custom_fields.definitions import Definitions
-from tickets.custom_fields.forms import kind_field, value_fields
+from tickets.custom_fields.forms import defined_field, value_fields
 from tickets.desk import changing
 from tickets.requesters.forms import requester_field
 from tickets.ticket import custom_values, fields, texts
-from tickets.ticket.fields import CUSTOM, CUSTOM_PREFIX, KIND, ChoiceField, LongTextField, TextField, TicketField
+from tickets.ticket.fields import (
+    CUSTOM,
+    CUSTOM_PREFIX,
+    DEFINED,
+    GROUP,
+    KIND,
+    ChoiceField,
+    LongTextField,
+    TextField,
+    TicketField,
+)
 from tickets.ticket.stored import SummaryItem
 
 
@@ -106,10 +116,11 @@ class TicketForm(Resendable):
         self.defined, self.stored = defined, stored
         sent = self.data if self.is_bound else self.initial
         self.shown_kind = str(sent[KIND.name]) if KIND.name in sent else self._kind_before
-        kind = kind_field(defined, stored.kind if stored else None)
+        kind, group = (defined_field(defined, one, getattr(stored, one.name) if stored else None) for one in DEFINED)
         own = value_fields(defined, self.shown_kind, stored.custom if stored else {})
-        edited = {field.name: _of(field) for field in fields.EDITED if field not in (KIND, CUSTOM)}
-        self.fields = ({KIND.name: kind} if kind else {}) | edited | own | self.fields
+        edited = {field.name: _of(field) for field in fields.EDITED if field not in (*DEFINED, CUSTOM)}
+        named = {name: one for name, one in ((KIND.name, kind), (GROUP.name, group)) if one}
+        self.fields = named | edited | own | self.fields
         self.own = [self[name] for name in own]
         if not self.is_bound:
             begun = {KIND.name: self.shown_kind, "description": self._template(self.shown_kind)}
@@ -170,7 +181,7 @@ class TicketForm(Resendable):
 
     @property
     def values(self) -> dict[str, Any]:
-        """The cleaned fields as the rules take them. A kind that the form did not offer stays as it is."""
+        """The cleaned fields as the rules take them. A kind or a group that the form did not offer stays."""
         edited = {field.name: self.cleaned_data[field.name] for field in fields.EDITED if field.name in self.fields}
         return edited | {CUSTOM.name: {one.name: self.cleaned_data[one.name] for one in self.own}}
 
@@ -238,16 +249,19 @@ class RequesterOfTicketForm(forms.Form):
 
 
 class ChangeForm(Resendable):
-    """A quick change from the ticket's side bar, on the version that the person saw: an assignee, or of the fields that
-    have a few values those that the form names."""
+    """A quick change from the ticket's side bar, on the version that the person saw: an assignee, or of the group and
+    the fields that have a few values those that the form names."""
 
     version = forms.IntegerField(min_value=1, widget=forms.HiddenInput)
     resolver = forms.CharField(required=False, max_length=32, widget=forms.HiddenInput)
 
     def __init__(self, data: QueryDict) -> None:
         super().__init__(data)
-        self.chosen = [choice for choice in fields.CHANGED if choice.name in data]
-        for choice in self.chosen:
+        choices = [choice for choice in fields.CHANGED if choice.name in data]
+        self.chosen: list[TicketField] = [*choices, *([GROUP] if GROUP.name in data else [])]
+        if GROUP.name in data:
+            self.fields[GROUP.name] = forms.CharField(required=False, max_length=20, widget=forms.HiddenInput)
+        for choice in choices:
             self.fields[choice.name] = forms.ChoiceField(
                 required=not choice.is_optional, choices=choice.choices, widget=forms.HiddenInput
             )

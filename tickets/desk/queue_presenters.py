@@ -28,7 +28,7 @@ from tickets.desk.sorting import LATEST, ORDERS, Order
 from tickets.desk.ticket_presenters import ListedTicket, listed, queue_url, ticket_url
 from tickets.ticket import custom_values, fields
 from tickets.ticket.custom_values import YES, CustomFilter, FieldType
-from tickets.ticket.fields import CUSTOM_PREFIX, KIND, MOVES, Status
+from tickets.ticket.fields import CUSTOM_PREFIX, DEFINED, MOVES, Status
 
 PLACE: Final = re.compile(r"[1-9][0-9]{0,8}\Z")  # of a ticket in a list
 NAME_LIMIT: Final = 100  # characters of a name in an address
@@ -153,10 +153,10 @@ def chips(tenant: TenantContext, address: QueueAddress) -> list[dict[str, str]]:
 
 def _words(defined: Definitions, only: TicketFilter) -> list[tuple[str, str, str]]:
     words = []
-    if kind := only.get(KIND.name):
-        words.append(
-            (KIND.name, f"kind: {defined.kind_name(kind)}", f"Only tickets of the kind {defined.kind_name(kind)}")
-        )
+    for of in DEFINED:
+        if asked := only.get(of.name):
+            label, name = of.label.lower(), defined.name(of, asked)
+            words.append((of.name, f"{label}: {name}", f"Only tickets of the {label} {name}"))
     for name, choice in fields.FILTERS.items():
         if value := only.get(name):
             label = choice.label.lower()
@@ -230,8 +230,8 @@ def form(
 
 
 def filter_fields(defined: Definitions, only: TicketFilter, typed: Mapping[str, str]) -> dict[str, Any]:
-    """Return what the form of filters shows of kinds and custom fields, those that are archived only while in use."""
-    kind = only.get(KIND.name) or ""
+    """Return what the form of filters shows of kinds, groups and custom fields, those that are archived only while in
+    use."""
     rows = []
     for one in defined.fields:
         asked: CustomFilter | None = only.get(one.id)
@@ -250,8 +250,19 @@ def filter_fields(defined: Definitions, only: TicketFilter, typed: Mapping[str, 
                 "options": _options(one, value),
             }
         )
-    kinds = [{"value": k.id, "label": k.name, "current": k.id == kind} for k in defined.kinds]
-    return {"kinds": kinds, "own": rows, "has_own": any(one in only.params for one in defined.by_id)}
+    named = [
+        {
+            "name": of.name,
+            "label": of.label,
+            "choices": [
+                {"value": one.id, "label": one.name, "current": one.id == only.get(of.name)}
+                for one in defined.of_field(of)
+                if not one.is_archived or one.id == only.get(of.name)
+            ],
+        }
+        for of in DEFINED
+    ]
+    return {"named": named, "own": rows, "has_own": any(one in only.params for one in defined.by_id)}
 
 
 def _options(one: CustomField, value: str) -> list[dict[str, Any]]:
@@ -316,7 +327,11 @@ def _context(
         "people_url": _people_url(address),
         "chips": chips(tenant, address),
         "columns": defined.columns,
-        "kind_names": {one.id: one.name for one in defined.kinds} if defined.kinds_in_use else {},
+        "named_columns": [
+            (of.name, of.label, {one.id: one.name for one in defined.of_field(of)})
+            for of in DEFINED
+            if defined.in_use_of(of)
+        ],
         "export_params": {name: value for name, value in address.params.items() if value},
         "chips_note": note(address.only),
         "without_url": address.url(**dict.fromkeys(address.only.params, "")),

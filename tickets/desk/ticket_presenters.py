@@ -21,6 +21,7 @@ from tickets.attachments.presenters import lines as file_lines
 from tickets.attachments.scanning import READABLE
 from tickets.custom_fields import definitions
 from tickets.custom_fields.definitions import Definitions
+from tickets.custom_fields.forms import defined_choices
 from tickets.desk import changing, comment_changes, letter_texts
 from tickets.desk.changing import EditConflict, Present, TicketState, Wishes
 from tickets.desk.filters import filter_named, in_order
@@ -69,6 +70,7 @@ class ListedTicket(NamedTuple):
     select_value: str
     description: str = ""
     kind: str = ""
+    group: str = ""
     custom: Mapping[str, str] = MappingProxyType({})
 
 
@@ -97,6 +99,7 @@ def listed(tenant: TenantContext, item: SummaryItem, *, description: str = "") -
         select_value=TicketState.text(number, version, status, resolver),
         description=description,
         kind=of["kind"],
+        group=of["group"],
         custom=of.get("custom") or {},
     )
 
@@ -336,6 +339,8 @@ def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: boo
         "statuses": _statuses(summary),
         "can_resolve": Status.RESOLVED in MOVES[Status(summary.status)],
         "choices": {choice.name: choice.offered(getattr(summary, choice.name)) for choice in fields.CHANGED},
+        "group_name": defined.name(fields.GROUP, summary.group),
+        "groups": defined_choices(defined, fields.GROUP, summary.group) if defined.groups else [],
         "can_write": tenant.is_agent and not summary.spam_at,
         "spam_at": clock.parse(summary.spam_at) if summary.spam_at else None,
         "reply": reply_facts(tenant, stored),
@@ -362,7 +367,7 @@ def custom_values(defined: Definitions, summary: SummaryItem) -> dict[str, Any]:
         if one.id in asked or values.get(one.id)
     ]
     rows += [{"label": one, "value": values[one], "is_kept": True} for one in sorted(values.keys() - defined.by_id)]
-    return {"kind": defined.kind_name(summary.kind), "has_kinds": bool(defined.kinds), "rows": rows}
+    return {"kind": defined.name(fields.KIND, summary.kind), "has_kinds": bool(defined.kinds), "rows": rows}
 
 
 def _way(kept: dict[str, Any], marks: Sequence[str]) -> str:

@@ -40,7 +40,8 @@ class SetupItem(Item):
     """The setup of a desk; missing while nobody has changed anything. `version` grows with each change.
 
     Every other attribute is one part: a text, compressed by `pack`, missing where the part is empty. `custom_fields`
-    is that of tickets/custom_fields, with the kinds of tickets, `tag_colours` that of `tag_colours.py`.
+    is that of tickets/custom_fields, with the kinds of tickets, `tag_colours` that of `tag_colours.py`, and `groups`
+    that of `group_names.py`.
     """
 
     table = SETUPS
@@ -50,6 +51,7 @@ class SetupItem(Item):
     version = NumberAttribute(default=1)
     custom_fields = BinaryAttribute(legacy_encoding=False, null=True)
     tag_colours = BinaryAttribute(legacy_encoding=False, null=True)
+    groups = BinaryAttribute(legacy_encoding=False, null=True)
 
 
 PARTS: Final = tuple(sorted(SetupItem.get_attributes().keys() - {"tenant_id", "part", "version"}))

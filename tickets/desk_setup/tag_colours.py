@@ -14,6 +14,7 @@ from portal.errors import Invalid
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy.context import TenantContext
 from tickets.desk_setup import setup
+from tickets.desk_setup.stored import declare_part
 
 PART: Final = "tag_colours"
 MOST: Final = 100  # coloured tags of a desk
@@ -53,6 +54,13 @@ def change(tenant: TenantContext, changes: Mapping[str, str], *, by: Actor) -> b
     told = tuple({f"colour of {tag}": _name(of.get(tag, "")) for tag in changes} for of in (before, after))
     setup.change(tenant, PART, text, seen=seen, by=by, told=(told[0], told[1]))
     return True
+
+
+def _is_stored_text(text: str) -> bool:
+    return all(hue in map(str, range(len(NAMES))) for hue in _parsed(text).values())
+
+
+declare_part(PART, _is_stored_text)
 
 
 def _name(hue: str) -> str:

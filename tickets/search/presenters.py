@@ -27,7 +27,7 @@ from tickets.search.results import Found, Hit, Piece, Suggestions, Where
 from tickets.search.search_query import ME, NOBODY, Filters, OnlyFilters, SearchQuery
 from tickets.search.ticket_search import NOTHING_INDEXED
 from tickets.ticket.custom_values import FieldType
-from tickets.ticket.fields import Status
+from tickets.ticket.fields import DEFINED, Status
 
 TEXT_KEPT: Final = 3_000  # characters in an address: more than are searched for, and each link of a page holds them
 NEWEST: Final = "newest"  # numbers first, as an address says it; otherwise what fits best is
@@ -224,8 +224,8 @@ def _context(
 
 
 def _own_operators(defined: Definitions) -> list[dict[str, Any]]:
-    """Return what the help of the search says of the desk's kinds and custom fields."""
-    named = [("kind", operator_word(one.name), "", False) for one in defined.kinds_in_use[:1]]
+    """Return what the help of the search says of the desk's kinds, groups and custom fields."""
+    named = [(of.name, operator_word(one.name), "", False) for of in DEFINED for one in defined.in_use_of(of)[:1]]
     named += [(one.word, _EXAMPLES[one.type], one.name, one.type.has_order) for one in defined.in_use]
     return [{"word": w, "example": e, "name": name, "has_range": r} for w, e, name, r in named]
 

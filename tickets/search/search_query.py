@@ -25,7 +25,7 @@ from tickets.desk.filters import EVERYTHING, TicketFilter
 from tickets.search import tokenizer
 from tickets.ticket import fields, texts
 from tickets.ticket.custom_values import CustomFilter
-from tickets.ticket.fields import KIND, ChoiceField, Status
+from tickets.ticket.fields import ChoiceField, Status
 
 ME: Final = "me"
 NOBODY: Final = "nobody"
@@ -112,7 +112,7 @@ def parse(
 ) -> tuple[SearchQuery, tuple[str, ...]]:
     """Return the query, and a sentence for each thing in it that was ignored.
 
-    The names of the custom fields and of the kinds that are `defined` are understood too. `is_typing` takes the last
+    The names of the custom fields, kinds and groups that are `defined` are understood too. `is_typing` takes the last
     word for a beginning even where it is a word by itself. Raises Invalid, with the field "q", where nothing is left
     that can be searched for.
     """
@@ -241,7 +241,7 @@ class _Parser:
                     f"“{_shown(former)}” was ignored: of several {name}: only the last one counts."
                 )
             self._operators[name] = match[0]
-            if name in fields.FILTERS or name == KIND.name:
+            if name in fields.FILTERS or name in _DEFINED:
                 self.asked["choices"] = {**self.asked.get("choices", {}), name: found}
             else:
                 self.asked["requester" if name == "from" else name] = found
@@ -322,6 +322,7 @@ def _day(value: str) -> date | None:
         return None
 
 
+_DEFINED: Final = {field.name for field in fields.DEFINED}
 _OPERATORS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "status": ("open, pending, resolved, closed, unresolved or any", _statuses),
     **{name: (choice.about, partial(_word, choice)) for name, choice in fields.FILTERS.items()},
@@ -334,14 +335,18 @@ _OPERATORS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
 
 
 def _own_operators(defined: Definitions) -> dict[str, tuple[str, Callable[[str], Any]]]:
-    """Return the operators of what a desk has defined: its kinds, and each custom field by its name."""
+    """Return the operators of what a desk has defined: its kinds and groups, and each custom field by its name."""
     own: dict[str, tuple[str, Callable[[str], Any]]] = {}
     for one in defined.fields:
         own.setdefault(one.word, (f"a value of “{one.name}”", partial(CustomFilter.parse, one.id)))
-    if defined.kinds:
-        kinds = {operator_word(one.name): one.id for one in defined.kinds}
-        own[KIND.name] = (f"one of {', '.join(kinds)}", lambda value: kinds.get(operator_word(value)))
+    for of in fields.DEFINED:
+        if ids := {operator_word(one.name): one.id for one in defined.of_field(of)}:
+            own[of.name] = (f"one of {', '.join(ids)}", partial(_id_named, ids))
     return own
+
+
+def _id_named(ids: Mapping[str, str], value: str) -> str | None:
+    return ids.get(operator_word(value))
 
 
 def _shown(text: str) -> str:

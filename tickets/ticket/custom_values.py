@@ -45,6 +45,7 @@ class FieldType(StrEnum):
 
 FIELD_ID: Final = re.compile(rf"({'|'.join(FieldType)})_([1-9][0-9]?)\Z")
 KIND_ID: Final = re.compile(r"kind_[1-9][0-9]?\Z")
+GROUP_ID: Final = re.compile(r"group_[1-9][0-9]?\Z")
 
 
 def is_field_id(text: str) -> bool:

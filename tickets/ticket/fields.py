@@ -311,13 +311,22 @@ class PersonField(TicketField):
 
 
 @dataclass(frozen=True, kw_only=True)
-class KindField(TicketField):
-    """One of the kinds of tickets that the desk has defined, by its id; "" for none."""
+class DefinedField(TicketField):
+    """One of a few that the desk has defined, by its id; "" for none. `none` is what pages call that."""
+
+    pattern: re.Pattern[str]
+    none: str
+    told_as: str = "text or null"
 
     def clean(self, value: Any) -> str:
-        if value and not (isinstance(value, str) and custom_values.KIND_ID.match(value)):
-            raise Invalid("There is no such kind.", field=self.name)
+        if value and not (isinstance(value, str) and self.pattern.match(value)):
+            raise self.missing
         return value or ""
+
+    @property
+    def missing(self) -> Invalid:
+        """Return the refusal of an id that the desk has not."""
+        return Invalid(f"There is no such {self.label.lower()}.", field=self.name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -427,12 +436,21 @@ ASSIGNEE: Final = PersonField(
     kept_as="former_resolver",
     told_as="person or null",
 )
-KIND: Final = KindField(
+KIND: Final = DefinedField(
     name="kind",
     label="Kind",
     about="the id of one of the desk's kinds of tickets, or null",
     example="kind_1",
-    told_as="text or null",
+    pattern=custom_values.KIND_ID,
+    none="No kind",
+)
+GROUP: Final = DefinedField(
+    name="group",
+    label="Group",
+    about="the id of one of the desk's groups, or null",
+    example="group_1",
+    pattern=custom_values.GROUP_ID,
+    none="No group",
 )
 CUSTOM: Final = CustomFields(
     name="custom",
@@ -444,7 +462,7 @@ CUSTOM: Final = CustomFields(
 
 # In the order of documents, of pages that compare two versions, and of columns.
 FIELDS: Final[tuple[TicketField, ...]] = (
-    TITLE, DESCRIPTION, KIND, STATUS, PRIORITY, CHANNEL, RATING, TAGS, CUSTOM, ASSIGNEE,
+    TITLE, DESCRIPTION, KIND, STATUS, PRIORITY, CHANNEL, RATING, TAGS, CUSTOM, GROUP, ASSIGNEE,
 )  # fmt: skip
 BY_NAME: Final = {field.name: field for field in FIELDS}
 # No field of a form: a person outside the desk, for whom the ticket is. The history tells of a change as of a field.
@@ -456,11 +474,15 @@ MERGED: Final = "merged"
 SPAM: Final = "spam"
 LABELS: Final = {field.name: field.label for field in FIELDS}
 CHOICES: Final = tuple(field for field in FIELDS if isinstance(field, ChoiceField))
-OPTIONAL: Final = frozenset({KIND.name, *(field.name for field in CHOICES if field.is_optional)})
+# Those that are one of a few which the desk has defined.
+DEFINED: Final = tuple(field for field in FIELDS if isinstance(field, DefinedField))
+OPTIONAL: Final = frozenset(
+    {*(field.name for field in DEFINED), *(field.name for field in CHOICES if field.is_optional)}
+)
 # The initial values of fields that came later: what was made before has none of them.
 LATER: Final = {
     **{field.name: field.initial for field in CHOICES if field.is_optional or field.is_later},
-    KIND.name: KIND.initial,
+    **{field.name: field.initial for field in DEFINED},
 }
 # The choices that people change.
 CHANGED: Final = tuple(field for field in CHOICES if not field.is_fixed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import date
+from functools import partial
 from typing import Final
 
 from portal.schema import keys as all_keys
@@ -12,7 +13,7 @@ from portal.schema.holdings import FilePlace, Holding, Raw, Reader, Stage, Store
 from portal.schema.row_forms import Check, RowForm
 from tickets.ticket import custom_values
 from tickets.ticket import stored as ticket_keys
-from tickets.ticket.fields import CHOICES, CUSTOM, KIND, NUMBER_GAP, TAGS
+from tickets.ticket.fields import CHOICES, CUSTOM, DEFINED, NUMBER_GAP, TAGS, DefinedField
 from tickets.ticket.stored import (
     ACTIVITY_PREFIX,
     BOUNCED,
@@ -172,12 +173,16 @@ def _former_texts(values: Iterable[Raw]) -> bool:
     return all(isinstance(one["M"]["body"]["S"], str) and row_forms.moment(one["M"]["at"]["S"]) for one in values)
 
 
+def _is_id_of(field: DefinedField, value: str) -> bool:
+    return not value or field.pattern.match(value) is not None
+
+
 def _forms() -> tuple[RowForm, ...]:
     of_request: dict[str, Check] = {"request": all_keys.part, "files": _files_listed}
     summary: dict[str, Check] = {
         **{choice.name: row_forms.one_of(*(value for value, _ in choice.choices)) for choice in CHOICES},
         TAGS.name: row_forms.texts,
-        KIND.name: lambda value: not value or custom_values.KIND_ID.match(value),
+        **{one.name: partial(_is_id_of, one) for one in DEFINED},
         CUSTOM.name: lambda values: all(custom_values.is_field_id(one) and text["S"] for one, text in values.items()),
         "erased_versions": _numbers_in,
         "days": _days,

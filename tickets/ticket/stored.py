@@ -313,6 +313,7 @@ class SummaryItem(Item):
     channel = UnicodeAttribute(default=Channel.HAND.value)
     rating = UnicodeAttribute(default="")
     kind = UnicodeAttribute(default="")
+    group = UnicodeAttribute(default="")
     custom = TextsAttribute(null=True)
     tags: ListAttribute[Any] = ListAttribute(default=list)
     resolver = UnicodeAttribute(default="")

@@ -1,0 +1,106 @@
+"""Change the groups of a desk: make, rename and delete them, each with its row in the audit trail.
+
+Each change holds for the version of the desk's setup that its author saw. A deleted group keeps its id and its name,
+which resolved tickets may still have, and takes no new tickets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from portal import plain_text
+from portal.errors import Conflict, Invalid, NotFound
+from tenants.audit_trail.recording import Actor
+from tenants.tenancy.context import TenantContext
+from tickets.custom_fields.definitions import operator_word
+from tickets.desk_setup import group_names, setup
+from tickets.desk_setup.group_names import PART, AgentGroup, Assigning
+from tickets.desk_setup.setup import CHANGED
+from tickets.ticket import texts
+from tickets.ticket.custom_values import MOST_IDS
+
+GROUPS_LIMIT: Final = 30  # groups of a desk that are in use
+NAME_LIMIT: Final = 40  # characters
+
+Groups = tuple[AgentGroup, ...]
+
+
+def add(tenant: TenantContext, name: str, assigns: Assigning, *, version: int, by: Actor) -> str:
+    """Make a group, and return its id. Raises Invalid and Conflict."""
+    made: list[str] = []
+
+    def with_it(groups: Groups) -> Groups:
+        number = 1 + max((int(one.id.rpartition("_")[2]) for one in groups), default=0)
+        if number > MOST_IDS:
+            raise Invalid(f"A desk can make {MOST_IDS} groups in all, deleted ones included.")
+        if sum(not one.is_archived for one in groups) >= GROUPS_LIMIT:
+            raise Invalid(f"A desk has at most {GROUPS_LIMIT} groups at a time. Delete one first.")
+        made.append(f"group_{number}")
+        return (*groups, AgentGroup(made[0], _name(name, groups), assigns.value))
+
+    _change(tenant, with_it, version=version, by=by)
+    return made[0]
+
+
+def change(tenant: TenantContext, group_id: str, name: str, assigns: Assigning, *, version: int, by: Actor) -> None:
+    """Rename a group, or let it assign in another way. Raises NotFound, Invalid, Conflict."""
+
+    def changed(groups: Groups, group: AgentGroup) -> AgentGroup:
+        others = [one for one in groups if one.id != group_id]
+        return replace(group, name=_name(name, others), assigns=assigns.value)
+
+    _change_one(tenant, group_id, changed, version=version, by=by)
+
+
+def delete(tenant: TenantContext, group_id: str, *, version: int, by: Actor) -> None:
+    """Delete a group. The caller has seen that no unresolved ticket is in it. Raises NotFound and Conflict."""
+    _change_one(tenant, group_id, lambda _, group: replace(group, is_archived=True), version=version, by=by)
+
+
+def _change_one(
+    tenant: TenantContext,
+    group_id: str,
+    changed: Callable[[Groups, AgentGroup], AgentGroup],
+    *,
+    version: int,
+    by: Actor,
+) -> None:
+    def with_it(groups: Groups) -> Groups:
+        stored = next((one for one in groups if one.id == group_id and not one.is_archived), None)
+        if stored is None:
+            raise NotFound("There is no such group.")
+        after = changed(groups, stored)
+        return tuple(after if one is stored else one for one in groups)
+
+    _change(tenant, with_it, version=version, by=by)
+
+
+def _change(tenant: TenantContext, changed: Callable[[Groups], Groups], *, version: int, by: Actor) -> None:
+    seen = setup.read(tenant)
+    if seen.version != version:
+        raise Conflict(CHANGED)
+    before = group_names.parsed(seen.part(PART))
+    after = changed(before)
+    if after == before:
+        return
+    told = [{f"group {one.id}": _told(one) for one in groups} for groups in (before, after)]
+    names = [name for name in told[1] if told[0].get(name) != told[1][name]]
+    rows = [{name: one.get(name, "") for name in names} for one in told]
+    setup.change(tenant, PART, group_names.written(after), seen=seen, by=by, told=(rows[0], rows[1]))
+
+
+def _name(typed: str, others: Groups | list[AgentGroup]) -> str:
+    name = texts.line(typed)
+    if not plain_text.has_visible_text(name) or not operator_word(name):
+        raise Invalid("A group needs a name with letters or digits.", field="name")
+    if len(name) > NAME_LIMIT:
+        raise Invalid(f"Use at most {NAME_LIMIT} characters; these are {len(name):,}.", field="name")
+    if any(operator_word(name) == operator_word(one.name) for one in others if not one.is_archived):
+        raise Invalid("Another group has this name.", field="name")
+    return name
+
+
+def _told(group: AgentGroup) -> str:
+    return " · ".join([group.name, f"assigns by {group.assigns}", *(["deleted"] if group.is_archived else [])])
