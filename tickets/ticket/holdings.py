@@ -11,7 +11,7 @@ from portal.schema import keys as all_keys
 from portal.schema import row_forms
 from portal.schema.holdings import FilePlace, Holding, Raw, Reader, Stage, StoredItem, TenantArrival, declare_holding
 from portal.schema.row_forms import Check, RowForm
-from tickets.ticket import custom_values
+from tickets.ticket import custom_values, due_marks
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import CHOICES, CUSTOM, DEFINED, NUMBER_GAP, TAGS, DefinedField
 from tickets.ticket.stored import (
@@ -188,6 +188,7 @@ def _forms() -> tuple[RowForm, ...]:
         "days": _days,
         **dict.fromkeys(("followers", "muted_by"), row_forms.ids),
         "merged": _numbers_in,
+        "due": due_marks.is_marks,
         **row_forms.moments("created_at", "updated_at"),
         **row_forms.moments_if_any(
             "responded_at", "resolved_at", "reopened_at", "commented_at", "rated_at", "noted_at", "raised_at", "spam_at"

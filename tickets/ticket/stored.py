@@ -43,6 +43,7 @@ LIST_ROW = (
     "reopened_at",
     "commented_at",
     "rated_at",
+    "due",
 )
 
 STATUS_UPDATED = Index("gsi-status-updated", "tenant_status", "updated_at", (*LIST_ROW, "raised_at"))
@@ -294,6 +295,9 @@ class SummaryItem(Item):
     Of spam, `spam_blocks` says that its mark has blocked the sender; `expires_at`, which all items of the ticket have
     then, is when TTL removes it.
 
+    `due` says for lists what the ticket waits for, as due_marks.py packs it. `sla` is the state of its clocks, of which
+    tickets/sla alone knows; each is missing where there is none.
+
     For the aggregates, so that what a ticket adds to them follows from this item alone: when it was first answered
     and last resolved, reopened, commented on and rated; in `days` how often which of these happened on which day
     (`day_count`), some 15 bytes for each; and the epoch of aggregates that it is counted in. `resolved_before` and
@@ -348,6 +352,8 @@ class SummaryItem(Item):
     merged: ListAttribute[Any] = ListAttribute(null=True)
     spam_at = UnicodeAttribute(null=True)
     spam_blocks = NumberAttribute(null=True)
+    due = UnicodeAttribute(null=True)
+    sla = UnicodeAttribute(null=True)
     expires_at = NumberAttribute(null=True)
 
     @property
