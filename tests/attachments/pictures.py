@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import struct
 import zipfile
@@ -21,6 +22,7 @@ def _chunk(name: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
 
+@functools.cache
 def png(width: int, height: int) -> bytes:
     """Return a black PNG of any size, which is small as a file."""
     packer, line = zlib.compressobj(9), b"\0" * (1 + (width + 7) // 8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -88,11 +89,12 @@ def _turned() -> bytes:
         (pictures.encoded("JPEG") + pictures.zipped("a.js", pictures.SCRIPT), "64x48", b"PK"),
         (pictures.encoded("PNG") + pictures.SCRIPT, "64x48", b"script"),
         (pictures.encoded("PNG") + b"%PDF-1.7\n" + pictures.SCRIPT, "64x48", b"PDF"),
-        (pictures.animation(2000), "200x100", b"NETSCAPE"),
+        (lambda: pictures.animation(2000), "200x100", b"NETSCAPE"),
     ],
     ids=["text", "exif", "gif and script", "jpeg and zip", "png and script", "png and pdf", "animation"],
 )
-def test_of_a_picture_nothing_but_its_pixels_is_shown(world: World, content: bytes, size: str, lost: bytes) -> None:
+def test_of_a_picture_nothing_but_its_pixels_is_shown(world: World, content: Any, size: str, lost: bytes) -> None:
+    content = content if isinstance(content, bytes) else content()
     assert lost in content
     (file_id,) = commented(world, content)
     if size:
@@ -105,7 +107,7 @@ def test_of_a_picture_nothing_but_its_pixels_is_shown(world: World, content: byt
 @pytest.mark.parametrize(
     "content",
     [
-        pictures.png(20_000, 20_000),
+        lambda: pictures.png(20_000, 20_000),
         pictures.encoded("PNG", 800, 800)[:-200],
         pictures.encoded("JPEG", 800, 800)[:1500],
         b"\x89PNG\r\n\x1a\n" + pictures.SVG,
@@ -114,8 +116,8 @@ def test_of_a_picture_nothing_but_its_pixels_is_shown(world: World, content: byt
     ],
     ids=["400 megapixels", "truncated PNG", "truncated JPEG", "SVG with a PNG's beginning", "WebP of zeros", "no GIF"],
 )
-def test_what_is_no_whole_picture_or_too_large_has_no_preview_and_stays_a_file(world: World, content: bytes) -> None:
-    commented(world, content)
+def test_what_is_no_whole_picture_or_too_large_has_no_preview_and_stays_a_file(world: World, content: Any) -> None:
+    commented(world, content if isinstance(content, bytes) else content())
     assert noted(world) == ["none"]
     assert objects_of(world.tenants["acme"].tenant_id, "previews") == []
     page = world.browser("bob").get("/tickets/1/").content.decode()
