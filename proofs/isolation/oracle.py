@@ -25,6 +25,7 @@ _ACTIONS: Final = {
     "Tenants.ApiKeys": "GetItem Query",
     "Tenants.Usage": "Query UpdateItem",
     "Audit.AdminActions": "GetItem Query",
+    "Events.Due": "PutItem",
     "Events.Outbox": "GetItem PutItem Query UpdateItem",
     "Events.DeadLetters": "GetItem PutItem Query BatchGetItem",
     "Events.Endpoints": "GetItem Query UpdateItem",
@@ -46,6 +47,7 @@ ACTIONS: Final = {table: _ACTIONS[table.name].split() for table in registry.tabl
 # Those that a tenant can have to itself.
 _PLACED: Final = [
     "Api.Answers",
+    "Events.Due",
     "Events.Outbox",
     "Support.ExportParts",
     "Support.Letters",

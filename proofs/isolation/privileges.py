@@ -97,7 +97,7 @@ _REFUSED: Final[tuple[tuple[str, tuple[Role, ...], tuple[Table, ...], tuple[str,
     ("the worker alone holds leases", ("platform",), (LEASES,), ("PutItem", "UpdateItem", "BatchWriteItem")),
     (
         "the worker changes a tenant's shards, and makes none",
-        ("worker",), (TENANTS,), ("BatchGetItem", "Query", "PutItem", "DeleteItem", "BatchWriteItem"),
+        ("worker",), (TENANTS,), ("Query", "PutItem", "DeleteItem", "BatchWriteItem"),
     ),
     ("it has no right to what is not tickets", ("worker", "seed"), _TENANTS[1:], _ALL),
     ("it has no right to what is not tickets", ("seed",), _TENANTS[:1], _ALL),

@@ -59,7 +59,7 @@ ROLES = {
 }
 POLICIES = {
     "platform": ["PlatformPolicy", "PlatformPolicy2", "PlatformPolicy3", "PlatformPolicy4"],
-    "tenant": ["TenantPolicy", "TenantPolicy2", "TenantPolicy3"],
+    "tenant": ["TenantPolicy", "TenantPolicy2", "TenantPolicy3", "TenantPolicy4"],
     "worker": ["WorkerPolicy", "WorkerPolicy2"],
     "delivery": ["DeliveryPolicy"],
     "seed": ["SeedPolicy"],

@@ -19,6 +19,7 @@ from django.conf import settings as django_settings
 from hypothesis import HealthCheck, assume, example, find, given, settings
 from hypothesis import strategies as st
 
+from delivery.timers import stored as due_keys
 from portal import clock
 from portal.dynamo import fencing
 from portal.schema import keys
@@ -63,6 +64,7 @@ TENANT_READERS = {
 # The arguments of builders by their names, where not any number or part is one.
 ARGUMENTS: dict[str, st.SearchStrategy[Any]] = {
     "bucket": st.sampled_from(file_keys.BUCKETS),
+    "due_bucket": st.sampled_from(due_keys.BUCKETS),
     "endpoint": st.integers(0, 2**64 - 1).map("ep_{:016x}".format),
     "requester_id": st.uuids().map(lambda one: f"rq_{one.hex}"),
     "row_id": st.uuids().map(lambda row: row.hex),

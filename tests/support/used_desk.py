@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
@@ -14,12 +15,14 @@ from django.test import override_settings
 from delivery.outbox import publisher
 from delivery.outbox.outbox_rows import Work
 from delivery.queues import dead_deliveries, holds
+from delivery.timers import due
 from delivery.webhooks import endpoints
 from delivery.webhooks import stored as webhook_keys
 from delivery.webhooks.stored import DeliveryItem
 from portal import clock
 from portal.dynamo import fencing, provisioning
 from portal.dynamo.placement import Placement
+from portal.dynamo.store import Transaction
 from portal.dynamo.tenant_reader import TenantReader
 from portal.load import stored as limit_keys
 from portal.load import stored as noise_holdings
@@ -216,6 +219,9 @@ def _delivery(world: World, where: str) -> None:
     log = webhook_keys.log_partition(person.tenant_id, removed.endpoint_id)
     sort = webhook_keys.log_key(row.timestamp, "evt")
     put_all([DeliveryItem(log, sort, event_type="x", url="u", state="dead", expires_at=_later())])
+    waiting = Transaction()
+    due.put(waiting, person, clock.stamp(clock.now() + timedelta(days=365)), "example", f"ticket/{number}", 1)
+    person.repository.transact(waiting)
     endpoints.remove(person, endpoint_id=removed.endpoint_id, by=by)
     holds.pause(tenant_directory.get(person.tenant_id), by=SYSTEM)
 

@@ -12,8 +12,8 @@ The event names the stream by its ARN, and from that follows whose it is: that o
 own at a site of the settings.
 
 A rule of EventBridge calls the same handler once a minute. Then it writes up to when the stream is applied, because the
-stream itself calls nobody while nothing happens, and pages would say that counting has stopped; and it carries out what
-is to be resharded, for as long as it may run.
+stream itself calls nobody while nothing happens, and pages would say that counting has stopped. It does what is due
+within this minute, and then carries out what is to be resharded, for as long as it may run.
 
 Sources: AWS, "Implementing stateful DynamoDB stream processing in Lambda" (event, `state`, `batchItemFailures` in the
 same answer) and "Configuring partial batch response with DynamoDB and Lambda"; "Events from AWS services" (`source` of
@@ -37,6 +37,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 if not apps.ready:
     django.setup()
 
+from delivery.timers.due_worker import DueWorker
 from portal.dynamo.client import fan_out
 from portal.errors import Invalid, Unavailable
 from portal.load import reporting
@@ -47,7 +48,8 @@ from tickets.following.ticket_stream import IF_LOST, concerns, handle, merges
 from tickets.sharding.reshard_follower import ReshardFollower
 from tickets.ticket.stored import TICKETS
 
-RESHARD_SECONDS = 90  # of the two minutes that a call may take, so that a wait for all processes fits in
+SCHEDULED_SECONDS = 90  # of the two minutes that a call may take, so that a wait for all processes fits in
+DUE_SECONDS = 60  # until the schedule calls again; rows that are due before are waited for
 MERGE_SECONDS = 30  # after a batch, which itself may take some 20; the last merge may end somewhat later
 LARGEST_MERGE = 16 << 20  # bytes, some 15 seconds' work: an index of many times that has more segments than otherwise
 _SCHEDULED = "aws.events"  # the source of what a rule of EventBridge sends
@@ -55,6 +57,7 @@ _SCHEDULED = "aws.events"  # the source of what a rule of EventBridge sends
 log = logging.getLogger("pooldesk.stream")
 
 _follower = ReshardFollower(hot=settings.HOT_PARTITION_UNITS)
+_timers = DueWorker(look_seconds=DUE_SECONDS)
 
 
 def stream_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
@@ -97,14 +100,23 @@ def _merge() -> None:
 
 
 def _write_watermark() -> dict[str, Any]:
+    until = time.monotonic() + SCHEDULED_SECONDS
     try:
         as_of = scheduled_watermark.write(TICKETS, concerns=concerns, if_lost=IF_LOST)
         fan_out([partial(_write_own_watermark, source) for source in stream_source.placed()])
     except Unavailable as error:  # the next minute brings the next call
         log.warning("Up to when the stream is applied could not be written: %s", error.message)
         return {}
-    _reshard()
+    _do_what_is_due()
+    _reshard(until)
     return {"as_of": as_of}
+
+
+def _do_what_is_due() -> None:
+    try:
+        _timers.catch_up(seconds=DUE_SECONDS)
+    except Unavailable as error:
+        log.warning("What is due waits for the next minute: %s", error.message)
 
 
 def _write_own_watermark(source: StreamSource) -> None:
@@ -115,9 +127,8 @@ def _write_own_watermark(source: StreamSource) -> None:
         log.warning("Up to when the stream of %s is applied could not be written: %s", source, error.message)
 
 
-def _reshard() -> None:
+def _reshard(until: float) -> None:
     """Carry out what is to be resharded, until it has ended or time is up; the next minute's call goes on."""
-    until = time.monotonic() + RESHARD_SECONDS
     try:
         _follower.turn(lambda: time.monotonic() < until)
     except Unavailable as error:

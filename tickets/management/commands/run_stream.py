@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from django.conf import settings
 
+from delivery.timers.due_worker import DueWorker
 from portal.management.worker_command import FollowCommand
 from portal.schema.registry import Role
 from portal.streams.batch import Batch, BatchResult
@@ -21,9 +22,10 @@ from tickets.ticket.stored import TICKETS
 
 class Command(FollowCommand):
     help = (
-        "Follow the tickets' stream, keep the aggregates and the search indexes, and carry out what is to be "
-        "resharded; where processes have no roles of their own also what run_lifecycle does. Until Ctrl-C or SIGTERM; "
-        "then finish the batch, write how far it came, and release the shards. "
+        "Follow the tickets' stream, keep the aggregates and the search indexes, carry out what is to be resharded, "
+        "and do what the due index has for this moment, such as waking snoozed tickets; where processes have no roles "
+        "of their own also what run_lifecycle does. Until Ctrl-C or SIGTERM; then finish the batch, write how far it "
+        "came, and release the shards. "
         "Tenants that have tables of their own are served too, each by a small poller beside the large one. "
         "Any number of these may run, on any machines: one follows, and another one takes over where it died. "
         "It waits while the database cannot be reached, and never ends for that. A line "
@@ -61,5 +63,6 @@ class Command(FollowCommand):
     @contextmanager
     def background_work(self) -> Iterator[None]:
         lifecycle = lifecycle_work.running() if lifecycle_work.is_done_by_workers() else nullcontext()
-        with self._follower.running(), lifecycle, merges.running():
+        timers = DueWorker(leads=lambda: self._poller.leads)
+        with self._follower.running(), lifecycle, merges.running(), timers.running():
             yield
