@@ -25,7 +25,7 @@ from portal.errors import LimitReached, NotFound, PortalError, Unavailable
 from portal.load import measurement
 from portal.logs import request_id
 from portal.version_number import VERSION
-from portal.web import guest_pages, readiness
+from portal.web import guest_pages, price_presenters, readiness
 from portal.web.access import is_guest_path
 from portal.web.stash import Stash
 
@@ -202,7 +202,7 @@ class RequestLogMiddleware(_Middleware):
     """Gives each request its id and its bill, and leaves one line about it in the log.
 
     The line has the route and not the address, which may hold a token or what somebody searches for. With DEBUG on, a
-    Server-Timing header has the bill.
+    Server-Timing header has the bill. A page that left a place for its price gets it here.
     """
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
@@ -211,6 +211,8 @@ class RequestLogMiddleware(_Middleware):
             response = self.get_response(request)
             if settings.DEBUG and bill.calls:
                 response["Server-Timing"] = bill.server_timing()
+            if not response.streaming and price_presenters.IN_PAGE in response.content:
+                price_presenters.fill_in(response, bill)
             response.headers.setdefault(request_id.HEADER, request_id.current())
             _log(request, response.status_code, (time.perf_counter() - begun) * 1000, bill)
         return response

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.urls import reverse
 
+from portal.web.price_presenters import PLACE
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 
@@ -119,6 +120,7 @@ def page(request: HttpRequest) -> dict[str, Any]:
         "user": user if user is not None and user.is_authenticated else None,
         "tenant": tenant,
         "acting": getattr(request, "acting", None),
+        "price_place": PLACE if settings.DEBUG or (tenant is not None and tenant.is_owner) else "",
         "nav": nav,
         "desk_mail": (mail := _mail(tenant)),
         "main_pages": _main_pages(tenant, mail),

@@ -1,0 +1,79 @@
+"""Say on a page what it has cost: its round trips, capacity units and price, and the calls behind them.
+
+A template leaves the place; the figure is filled in when the whole request has been answered, so that what is read or
+written after the page was made is in it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.conf import settings
+from django.http import HttpResponse
+from django.template.loader import render_to_string
+from markupsafe import Markup
+
+from portal.dynamo.meter import Call, Meter
+from portal.hosting.prices import NOTED, READ_UNIT, WRITE_UNIT
+
+PLACE: Final = Markup(f"<!-- price {secrets.token_hex(8)} -->")  # noqa: S704  # nobody can write it into a ticket
+IN_PAGE: Final = PLACE.encode()
+
+
+@dataclass(frozen=True)
+class PriceLine:
+    """All calls of a request that read or write one table, or one index of it, in the same way."""
+
+    operation: str
+    place: str
+    calls: int
+    items: int
+    read_units: float
+    write_units: float
+
+    @property
+    def dollars(self) -> str:
+        return _per_million(self.read_units, self.write_units)
+
+
+def lines_of(bill: Meter) -> list[PriceLine]:
+    """Return the lines of a bill, in the order of their first calls. Their units add up to those of the bill."""
+    found: dict[tuple[str, str], list[Call]] = {}
+    for call in bill.calls:
+        tables = (name.removeprefix(f"{settings.DYNAMODB_TABLE_PREFIX}.") for name in call.table.split(","))
+        place = ", ".join(tables)
+        found.setdefault((call.operation, f"{place} / {call.index}" if call.index else place), []).append(call)
+    return [
+        PriceLine(
+            operation,
+            place,
+            len(calls),
+            sum(call.items for call in calls),
+            sum(call.read_units for call in calls),
+            sum(call.write_units for call in calls),
+        )
+        for (operation, place), calls in found.items()
+    ]
+
+
+def _per_million(read_units: float, write_units: float) -> str:
+    """Return the price of a million such requests, in dollars with cents."""
+    return f"{(read_units * READ_UNIT + write_units * WRITE_UNIT) * 1e6:,.2f}"
+
+
+def fill_in(response: HttpResponse, bill: Meter) -> None:
+    """Put the price where the page has left a place for it."""
+    context: dict[str, Any] = {
+        "trips": bill.trips,
+        "read_units": bill.read_units,
+        "write_units": bill.write_units,
+        "dollars": _per_million(bill.read_units, bill.write_units),
+        "lines": lines_of(bill),
+        "noted": NOTED,
+    }
+    shown = render_to_string("portal/_price.html", context).encode()
+    response.content = response.content.replace(IN_PAGE, shown, 1)
+    if "Content-Length" in response:
+        response["Content-Length"] = str(len(response.content))

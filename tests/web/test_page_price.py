@@ -1,0 +1,44 @@
+"""Owners see on each page what it has cost, and nobody else does."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.support.world import World, captured
+
+PAGES = ("/tickets/", "/tickets/1/", "/tickets/dashboard/", "/desk/members/", "/search/?q=printer")
+_FIGURE = r"<summary>This page: ([^<]+)</summary>"
+
+
+def _summed(page: Any, unit: str) -> float:
+    """Return the sum of a number that each line of the page's bill has."""
+    lines = captured(r"(?s)<footer class=\"price.*?<ul>(.*?)</ul>", page)
+    return sum(map(float, re.findall(rf"([0-9.]+) {unit}", lines)))
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_the_price_of_a_page_is_the_bill_of_its_request(world: World, settings: Any, path: str) -> None:
+    world.tickets("acme", 1)
+    settings.DEBUG = True
+    page = world.browser("alice", "acme").get(path)
+    assert page.status_code == 200
+    trips, reads = captured(_FIGURE, page).split(", ")[:2]
+    bill = page["Server-Timing"]
+    assert f'"{trips},' in bill.replace("desc=", "")
+    assert f" {reads}, " in bill
+    assert f"{_summed(page, 'RCU'):g} RCU" == reads
+    assert f" {_summed(page, 'call'):g} calls," in bill
+
+
+@pytest.mark.parametrize("who", ["bob", "vera"])
+def test_agents_and_viewers_see_no_price(world: World, who: str) -> None:
+    assert "RCU" not in world.browser(who).get("/tickets/").content.decode()
+
+
+def test_the_length_of_a_page_counts_its_price(world: World) -> None:
+    page = world.browser("alice", "acme").get("/tickets/")
+    assert captured(_FIGURE, page)
+    assert int(page["Content-Length"]) == len(page.content)
