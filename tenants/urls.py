@@ -8,7 +8,7 @@ from tenants.lifecycle import views as closing_views
 from tenants.lifecycle import views as desk_views
 from tenants.lifecycle import views as sign_in_views
 from tenants.lifecycle import views as usage_views
-from tenants.membership import invitation_views, member_views
+from tenants.membership import invitation_views, member_views, profile_views
 from tenants.sign_in import entering_views, views
 from tenants.sign_in import views as session_views
 from tenants.sign_in.security_views import (
@@ -52,6 +52,8 @@ urlpatterns = [
     path("logout/", views.logout, name="logout"),
     path("logout/everywhere/", views.logout_everywhere, name="logout_everywhere"),
     path("account/", views.account, name="account"),
+    path("account/profile/", profile_views.profile, name="profile"),
+    path("account/profile/zone/", profile_views.found_zone, name="found_zone"),
     path("account/password/", views.password_change, name="password_change"),
     path("account/sessions/", session_views.sessions_page, name="sessions"),
     path("account/sessions/<str:session>/end/", session_views.session_end, name="session_end"),
@@ -67,6 +69,7 @@ urlpatterns = [
     desk_pages(
         path("desk/leave/", member_views.leave, name="leave"),
         path("desk/mail/", member_views.mail_choices_page, name="mail_choices"),
+        path("desk/signature/", profile_views.signature, name="signature"),
         path("desk/members/", member_views.members_page, name="members"),
         path("desk/members/past/", member_views.past_members, name="past_members"),
         path("desk/members/past/restore/", member_views.restore, name="past_members_restore"),

@@ -25,6 +25,8 @@ _BOB: Final[dict[str, Any]] = {
     "name": "Bob Example",
     "email": "ben@desk.example",
     "role": "agent",
+    "time_zone": "Europe/Berlin",
+    "language": "de",
 }
 
 
@@ -35,6 +37,8 @@ class MemberOut(ApiModel, json_schema_extra={"example": _BOB}):
     name: str
     email: str
     role: Role = Field(description="what the person may do; viewers only read, and have no tickets")
+    time_zone: str | None = Field(description="a name of IANA's database, null where that of the desk holds")
+    language: str | None = Field(description="as `en` or `de`, null where that of the desk holds")
 
 
 class MemberList(ApiModel, json_schema_extra={"example": {"data": [_BOB], "next": None}}):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime
 from functools import lru_cache
 from importlib import import_module
 from itertools import zip_longest
@@ -29,7 +29,8 @@ from markupsafe._speedups import _escape_inner
 
 from portal import clock
 from portal.plain_text import file_size
-from portal.web import access, desk_prefix
+from portal.web import access, desk_prefix, locales
+from portal.web.locales import Locale
 from portal.web.stash import PAGE_MARK
 
 
@@ -177,7 +178,7 @@ _MODULES = (
         "folds",
         "undo",
     ),
-    *("search", "completion", "composer", "articles"),
+    *("search", "completion", "composer", "articles", "zone"),
 )
 
 
@@ -229,22 +230,56 @@ def coded(text: str) -> Markup:
 
 def stamps_as_moments(text: str) -> str:
     """Return a text as it is, but a stored stamp as the pages write a moment."""
-    return clock.in_words(text)
-
-
-_MONTHS: Final = ("", *["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"])
+    return locales.current().exact(clock.parse(text), seconds=True) if clock.is_stamp(text) else text
 
 
 def when(moment: datetime | None) -> Markup | str:
     """Return a moment as a person says it, with the exact time for who asks."""
     if moment is None:
         return ""
-    exact = f"{moment.day} {_MONTHS[moment.month]} {moment.year}, {moment.hour:02}:{moment.minute:02} UTC"
+    locale = locales.current()
+    return _time(moment, _ago(moment, locale), locale.exact(moment))
+
+
+def moment(moment: datetime, *, seconds: bool = False) -> Markup:
+    """Return day and time of a moment, with the zone for who asks."""
+    locale = locales.current()
+    return _time(moment, locale.moment(moment, seconds=seconds), locale.exact(moment, seconds=seconds))
+
+
+def time_of_day(moment: datetime, *, seconds: bool = False) -> Markup:
+    """Return the time of a moment without its day, with both and the zone for who asks."""
+    locale = locales.current()
+    return _time(moment, locale.time(moment, seconds=seconds), locale.exact(moment, seconds=seconds))
+
+
+def exact(moment: datetime, *, seconds: bool = False) -> str:
+    """Return day, time and zone of a moment as plain text."""
+    return locales.current().exact(moment, seconds=seconds)
+
+
+def day(day: date) -> Markup | str:
+    """Return a day. That of a moment is the day in the person's zone, with the exact time for who asks."""
+    locale = locales.current()
+    return _time(day, locale.day(day), locale.exact(day)) if isinstance(day, datetime) else locale.day(day)
+
+
+def short_day(day: date) -> str:
+    """Return a day without its year."""
+    return locales.current().short_day(day)
+
+
+def grouped(count: int) -> str:
+    """Write 1234567 as 1,234,567, with the marks that the person has chosen."""
+    return locales.current().number(count)
+
+
+def _time(moment: datetime, said: str, exact: str) -> Markup:
     # Not escaped: none of the three can hold markup, and a page shows dozens.
-    return Markup(f'<time datetime="{moment.isoformat()}" title="{exact}">{_ago(moment)}</time>')  # noqa: S704
+    return Markup(f'<time datetime="{moment.isoformat()}" title="{exact}">{said}</time>')  # noqa: S704
 
 
-def _ago(moment: datetime) -> str:
+def _ago(moment: datetime, locale: Locale) -> str:
     now = clock.now()
     seconds = (now - moment).total_seconds()
     if seconds < 45:
@@ -256,7 +291,7 @@ def _ago(moment: datetime) -> str:
     if seconds < 7 * 86400:
         days = round(seconds / 86400)
         return "yesterday" if days == 1 else f"{days} days ago"
-    return f"{moment.day} {moment:%b}" if moment.year == now.year else f"{moment.day} {moment:%b %Y}"
+    return locale.short_day(moment) if locale.local(moment).year == locale.local(now).year else locale.day(moment)
 
 
 @lru_cache(maxsize=4096)
@@ -286,11 +321,17 @@ FILTERS: Final = {
     },
     "breakable": breakable,
     "coded": coded,
+    "day": day,
+    "exact": exact,
     "file_size": file_size,
+    "grouped": grouped,
     "hue": hue,
     "icon": icon,
     "initials": initials,
+    "moment": moment,
+    "short_day": short_day,
     "stamps_as_moments": stamps_as_moments,
     "switched_off_while_closing": switched_off_while_closing,
+    "time_of_day": time_of_day,
     "when": when,
 }

@@ -78,6 +78,7 @@ class AuditAction(StrEnum):
     MEMBER_ROLE_CHANGED = "member.role_changed", "changed the role of"
     MEMBER_REMOVED = "member.removed", "removed"
     MEMBER_LEFT = "member.left", "left the desk"
+    MEMBER_PROFILE_CHANGED = "member.profile_changed", "changed the name or signature of"
     INVITATION_RESENT = "invitation.resent", "resent the invitation to"
     INVITATION_REVOKED = "invitation.revoked", "revoked the invitation for"
     INVITATION_ACCEPTED = "invitation.accepted", "accepted the invitation"
@@ -109,6 +110,7 @@ class AuditAction(StrEnum):
     USER_CREATED = "user.created", "created the account of"
     USER_RESET_LINK_SENT = "user.reset_link_sent", "sent a link for a new password to"  # by an operator
     USER_PASSWORD_SET = "user.password_set", "set the password of"  # the name of an event
+    USER_PROFILE_CHANGED = "user.profile_changed", "changed the profile of"
     USER_DISABLED = "user.disabled", "disabled the account of"
     USER_ENABLED = "user.enabled", "enabled the account of"
     USER_MADE_OPERATOR = "user.made_operator", "gave an operator's rights to"

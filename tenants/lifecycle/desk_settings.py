@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from portal import zones
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Action as UpdateAction
 from portal.dynamo.store import Transaction, chunked
@@ -27,7 +28,7 @@ from tenants.membership import member_changes, members
 from tenants.sign_in import accounts
 from tenants.sign_in.stored import UniqueItem
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.context import TenantContext
+from tenants.tenancy.context import ZONE, TenantContext
 from tenants.tenancy.stored import DirectoryItem, MembershipItem, TenantItem, slug_key
 
 
@@ -85,6 +86,10 @@ def change_defaults(tenant: TenantContext, *, values: Mapping[str, str], by: Act
     entry = AuditEntry.of_tenant(stored, AuditAction.TENANT_DEFAULTS_CHANGED, by, *told)
     recording.commit(transaction, [entry], refused=Conflict(_CHANGED))
     return True
+
+
+# The zone of the desk's days, reports and "today": see TenantContext.zone.
+declare_default(Default(ZONE, "Time zone of the desk", zones.choices(), zones.UTC_NAME))
 
 
 def _read(text: str | None) -> dict[str, str]:

@@ -10,8 +10,9 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
-from portal import plain_text
-from tenants.membership import invitations
+from portal import plain_text, zones
+from tenants.membership import invitations, own_profile
+from tenants.sign_in import profiles
 from tenants.sign_in.stored import folded
 from tenants.tenancy.roles import Role
 
@@ -82,3 +83,41 @@ class RoleForm(forms.Form):
     """Take the new role of a member."""
 
     role = forms.ChoiceField(choices=[(role.value, role.label) for role in Role])
+
+
+class ProfileForm(forms.Form):
+    """Take a person's name, and how they read pages."""
+
+    name = forms.CharField(label="Name", max_length=100, help_text="Others see it beside all that you do from now on.")
+    zone = forms.ChoiceField(label="Time zone", required=False)
+    date_form = forms.ChoiceField(label="Dates and times", choices=[*profiles.DATE_FORMS.items()])
+    number_form = forms.ChoiceField(label="Numbers", choices=[*profiles.NUMBER_FORMS.items()])
+    first_weekday = forms.ChoiceField(label="First day of the week", choices=[*profiles.WEEK_STARTS.items()])
+    language = forms.ChoiceField(
+        label="Language",
+        required=False,
+        choices=[*profiles.LANGUAGES.items()],
+        help_text="Kept for pages that are translated. Most are in English.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["name"].widget.attrs.pop("maxlength")
+        chosen = self.initial.get("zone") or self.data.get("zone") or ""
+        offered = [(profiles.DESK, "As the desk has it"), *zones.choices()]
+        if chosen in zones.names() and chosen not in dict(offered):  # a name of former times, as some browsers have it
+            offered.append((chosen, chosen))
+        self.fields["zone"].choices = offered  # type: ignore[attr-defined]  # a ChoiceField
+        if not self.is_bound and not self.initial.get("zone"):
+            self.initial["zone"] = profiles.DESK
+
+
+class SignatureForm(forms.Form):
+    """Take the text that stands under a person's public replies."""
+
+    signature = forms.CharField(
+        label="Signature",
+        required=False,
+        help_text="It stands under your public replies, as they leave by mail, above the desk's own. Plain text.",
+        widget=forms.Textarea(attrs={"rows": 4, "data-characters": str(own_profile.SIGNATURE_LIMIT)}),
+    )

@@ -120,6 +120,7 @@ def put_member(transaction: Transaction, *, user: User, tenant: TenantItem | Ten
         created_at=at,
     )
     mirror = MemberItem(tenant.tenant_id, user.id, name=user.name, email=user.email, role=role.value, created_at=at)
+    mirror.profile = user.profile or None
     transaction.put(membership, name=MEMBERSHIP, condition=MembershipItem.tenant_id.does_not_exist())
     transaction.put(mirror)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Final
 
 from portal.dynamo.platform import PLATFORM
@@ -12,8 +12,9 @@ from portal.schema import keys
 from tenants.membership import mail_choices
 from tenants.membership.mail_choices import MailKind
 from tenants.membership.stored import MemberItem
+from tenants.sign_in.profiles import Profile
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.personal_data import DeskPerson, PersonalData, PersonalPlace
+from tenants.tenancy.personal_data import DeskPerson, NewName, PersonalData, PersonalPlace
 from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import MembershipItem
 
@@ -39,6 +40,18 @@ class Member:
     email: str
     role: Role
     unwanted_mail: frozenset[MailKind] = frozenset()
+    profile: Profile = field(default_factory=Profile)
+    signature: str = ""
+
+    @property
+    def time_zone(self) -> str | None:
+        """Return the person's own zone, None where that of the desk holds."""
+        return self.profile.own_zone or None
+
+    @property
+    def language(self) -> str | None:
+        """Return the person's own language, None where that of the desk holds."""
+        return self.profile.language or None
 
 
 def memberships_of(user_id: str) -> list[DeskMembership]:
@@ -77,13 +90,37 @@ def members_with(repository: Store, user_ids: Iterable[str]) -> list[Member]:
 
 
 def _member(item: MemberItem) -> Member:
-    return Member(item.user_id, item.name, item.email, Role(item.role), mail_choices.of_item(item))
+    return Member(
+        item.user_id,
+        item.name,
+        item.email,
+        Role(item.role),
+        mail_choices.of_item(item),
+        Profile.parse(item.profile),
+        item.signature or "",
+    )
 
 
-def _of_person(tenant: TenantContext, person: DeskPerson) -> Iterator[Member]:
-    return (found for user_id in person.accounts if (found := member(tenant.repository, user_id)))
+def _all_members(tenant: TenantContext, person: DeskPerson) -> Iterable[Member]:
+    return members_of(tenant.repository, consistent=True)
 
 
-PEOPLE: Final = PersonalData(
-    _of_person, lambda person, names, found: [PersonalPlace(PLACE, excerpt=found.role.label, stays=True)]
-)
+def _places(person: DeskPerson, names: Collection[str], found: Member) -> Iterator[PersonalPlace]:
+    """Yield where somebody is a member and has a signature, which go when the membership ends, and where the signature
+    of another member mentions them."""
+    if person.is_who(found.id):
+        yield PersonalPlace(PLACE, excerpt=found.role.label, stays=True)
+        if found.signature:
+            yield PersonalPlace("the member's signature", excerpt=found.signature, stays=True)
+    elif person.mail.is_in(found.signature):
+        yield PersonalPlace("signature of another member", is_text=True, excerpt=found.signature)
+
+
+def _replace(tenant: TenantContext, new: NewName, found: Member) -> None:
+    """Replace a person's address in the signature of another member. Raises ConditionFailed where it was changed."""
+    text = new.person.mail.replaced(found.signature, new.name)
+    action, seen = MemberItem.signature.set(text), MemberItem.signature == found.signature
+    PLATFORM.update(MemberItem(tenant.tenant_id, found.id), [action], condition=seen)
+
+
+PEOPLE: Final = PersonalData(_all_members, _places, _replace)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UnicodeSetAttribute
@@ -52,7 +53,8 @@ def invited_key(address: str) -> str:
 
 class MemberItem(Item):
     """A membership as the tenant sees it: somebody to whom a ticket can be assigned. `unwanted_mail` are the kinds of
-    mail that this person does not want from the desk; see mail_choices.py."""
+    mail that this person does not want from the desk; see mail_choices.py. `profile` is a copy of the account's, and
+    `signature` stands under this person's replies by mail; see own_profile.py."""
 
     table = MEMBERS
 
@@ -63,6 +65,8 @@ class MemberItem(Item):
     role = UnicodeAttribute()
     created_at = UnicodeAttribute()
     unwanted_mail = UnicodeSetAttribute(null=True)
+    profile = UnicodeAttribute(null=True)
+    signature = UnicodeAttribute(null=True)
 
 
 class InviteItem(Item):
@@ -177,8 +181,17 @@ def _wrong(tenant_id: str, item: Raw) -> str:
     return "" if item["role"]["S"] in list(Role) else "has a role that nobody has"
 
 
+def _is_profile(text: str) -> bool:
+    told = json.loads(text)
+    return isinstance(told, dict) and row_forms.are_texts([*told.values()])
+
+
 def _member_forms() -> tuple[RowForm, ...]:
-    checks: dict[str, Check] = {"user_id": keys.USER_ID.match, **row_forms.moments("created_at")}
+    checks: dict[str, Check] = {
+        "user_id": keys.USER_ID.match,
+        "profile": _is_profile,
+        **row_forms.moments("created_at"),
+    }
     return (RowForm(MemberItem, lambda own, item: (own, item["user_id"]["S"]), checks=checks, whole=_wrong),)
 
 

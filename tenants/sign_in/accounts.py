@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from typing import ClassVar, Final
 
 from django.contrib.auth.base_user import AbstractBaseUser
@@ -21,6 +22,7 @@ from portal.nosql import session_store
 from portal.nosql.planner.facade import Facade, FacadeManager
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
+from tenants.sign_in.profiles import Profile
 from tenants.sign_in.stored import AccountItem, UniqueItem, email_key, folded, user_key
 
 
@@ -35,6 +37,7 @@ class User(AbstractBaseUser, Facade):
     session_epoch = models.PositiveIntegerField(default=0)
     signed_in_at = models.CharField(max_length=40, default="")
     second_factors = models.CharField(max_length=40, default="")
+    profile = models.CharField(max_length=400, default="")  # a Profile, as text: profiles.py
     # Removes the field: `signed_in_at` stands for it, and is written by accounts.py.
     last_login = None
 
@@ -80,6 +83,7 @@ class User(AbstractBaseUser, Facade):
 
 DISABLED: Final = "DISABLED"  # the partition of the index that lists accounts which may not sign in
 _NOBODY: Final = "0" * 32  # an id that no account has
+_GONE: Final = "This account no longer exists."
 ACCOUNT: Final = "account"  # names the members of a transaction that are about the account itself
 
 
@@ -209,6 +213,37 @@ def note_sign_in(user_id: str) -> None:
         PLATFORM.update(item, [AccountItem.signed_in_at.set(clock.stamp())], condition=condition)
 
 
+def set_profile(user_id: str, *, name: str, profile: Profile, by: Actor) -> User:
+    """Store a person's name and profile, with what changed in the platform's own audit trail.
+
+    Raises Invalid with the field, NotFound where the account is gone, and Conflict where somebody else was faster.
+    """
+    name = " ".join(name.split())
+    if not name or (fault := plain_text.name_fault(name)):
+        raise Invalid(fault if name else "Write your name.", field="name")
+    profile.check()
+    if (stored := _stored(user_id)) is None:
+        raise NotFound(_GONE)
+    text = str(profile)
+    before = {"name": stored.name, **asdict(Profile.parse(stored.profile))}
+    after = {"name": name, **asdict(profile)}
+    changed = [one for one in after if after[one] != before[one]]
+    if not changed:
+        return User.from_item(stored)
+    kept: UpdateAction = AccountItem.profile.set(text) if text else AccountItem.profile.remove()
+    actions = [AccountItem.name.set(name), kept]
+    seen = AccountItem.name == stored.name
+    seen &= AccountItem.profile == stored.profile if stored.profile else AccountItem.profile.does_not_exist()
+    transaction = Transaction()
+    transaction.update(AccountItem(stored.pk), actions, name=ACCOUNT, condition=AccountItem.pk.exists() & seen)
+    told = [{one: some[one] for one in changed} for some in (before, after)]
+    entry = AuditEntry.of_user(user_id, stored.email, AuditAction.USER_PROFILE_CHANGED, by, *told)
+    refused = Conflict("Your profile has just been changed elsewhere. Please check and try again.")
+    recording.commit(transaction, [entry], refused=refused)
+    stored.name, stored.profile = name, text
+    return User.from_item(stored)
+
+
 def sign_out_everywhere(user_id: str, *, by: Actor) -> User:
     """End every session of the account with one write; afterwards their items are cleared away."""
     user = _update(user_id, [AccountItem.session_epoch.add(1)], AuditAction.USER_SIGNED_OUT_EVERYWHERE, by)
@@ -275,7 +310,7 @@ def _update(
     reason: str = "",
 ) -> User:
     """Update an account. `already` names its state where the condition does not hold any more."""
-    gone = NotFound("This account no longer exists.")
+    gone = NotFound(_GONE)
     if (account := _stored(user_id)) is None:
         raise gone
     stands = AccountItem.pk.exists() if condition is None else AccountItem.pk.exists() & condition

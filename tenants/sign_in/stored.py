@@ -151,7 +151,8 @@ class AccountItem(Item):
 
     `session_epoch` grows to sign the person out everywhere; `signed_in_at` is the last sign-in, which ends reset links.
     `disabled` is the partition that lists accounts which may not sign in, and is missing in all others.
-    `second_factors` names the kinds of its second factors, and is missing where it has none.
+    `second_factors` names the kinds of its second factors, and is missing where it has none. `profile` is a Profile, as
+    text; see profiles.py.
     """
 
     table = USERS
@@ -166,6 +167,7 @@ class AccountItem(Item):
     is_operator = BooleanAttribute(default=False)
     session_epoch = NumberAttribute(default=0)
     second_factors = UnicodeAttribute(null=True)
+    profile = UnicodeAttribute(null=True)
     signed_in_at = UnicodeAttribute(null=True)
     created_at = UnicodeAttribute()
 

@@ -21,6 +21,7 @@ from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, NotFound
 from portal.nosql import session_store, stored
+from portal.web import locales
 from portal.web.access import get_or_post, leads_out, public, signed_in, unlimited
 from portal.web.client_address import client_address
 from portal.web.desk_prefix import desk_of
@@ -91,6 +92,7 @@ def account(request: SignedInRequest) -> HttpResponse:
     page = {
         "password_form": PasswordChangeForm(request.user),
         "is_only_owner": tenant is not None and member_changes.is_only_owner(tenant),
+        "zone": locales.current().zone,
     }
     return render(request, "tenants/account.html", page)
 

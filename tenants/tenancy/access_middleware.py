@@ -29,7 +29,7 @@ from django.utils.http import escape_leading_slashes
 
 from portal.errors import PortalError
 from portal.load import guest_limits
-from portal.web import middleware
+from portal.web import locales, middleware
 from portal.web.access import SAFE, Access, FindDesk, in_person, leads_out, open_while_closing
 from portal.web.client_address import client_address
 from portal.web.stash import PAGE_MARK, Stash
@@ -39,6 +39,7 @@ from tenants.sign_in import impersonation_session
 from tenants.sign_in.accounts import User
 from tenants.sign_in.forms import SignInForm
 from tenants.sign_in.impersonation_session import Impersonation
+from tenants.sign_in.profiles import Profile
 from tenants.tenancy import admission, context
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import WAITING_KEY, IdentifiedRequest, note_let_in
@@ -131,6 +132,7 @@ def _find_desk(request: IdentifiedRequest, find: FindDesk, kwargs: dict[str, Any
     except PortalError as error:
         return middleware.error_page(request, error)
     request.desk = desk
+    locales.use(Profile().locale(desk.chosen_zone))
     return None
 
 

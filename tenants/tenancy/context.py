@@ -6,14 +6,14 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import date, datetime
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
 from django.utils.crypto import constant_time_compare, salted_hmac
 
-from portal import clock
+from portal import clock, zones
 from portal.dynamo.client import Item
 from portal.dynamo.placement import Location, Placement
 from portal.dynamo.platform import PLATFORM
@@ -25,6 +25,8 @@ from tenants.tenancy import placements, tenant_directory
 from tenants.tenancy.placements import FreshRead, ShardLayout
 from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import MembershipItem, TenantItem, TenantStatus
+
+ZONE: Final = "time_zone"  # among the defaults of a desk
 
 
 class Standing(Protocol):
@@ -97,6 +99,22 @@ class TenantContext:
     def author_name(self) -> str:
         """Return whom a ticket's history names for what is done here."""
         return f"{self.acted_by} as {self.user_name}" if self.acted_by else self.user_name
+
+    @cached_property
+    def chosen_zone(self) -> str:
+        """Return the time zone that the desk has chosen, "" where it has chosen none."""
+        chosen = json.loads(self.defaults).get(ZONE, "") if self.defaults else ""
+        return chosen if chosen in zones.names() else ""
+
+    @property
+    def zone(self) -> str:
+        """Return the time zone of the desk's days, reports and "today"."""
+        return self.chosen_zone or zones.UTC_NAME
+
+    @property
+    def today(self) -> date:
+        """Return the day that it is at the desk."""
+        return zones.today(self.zone)
 
     @property
     def deleted_on(self) -> datetime | None:

@@ -104,7 +104,7 @@ MAIN_PAGES: Final = (
 )
 _SECTIONS: Final = {
     "tickets:new": "new",
-    **dict.fromkeys(("tenants:account", "tenants:password_change", "tenants:security"), "account"),
+    **dict.fromkeys(("tenants:account", "tenants:profile", "tenants:password_change", "tenants:security"), "account"),
     **dict.fromkeys(("tenants:authenticator_add", "tenants:recovery_codes"), "account"),
     "tenants:pick": "pick",
     **{route: one.name for one in chain(MAIN_PAGES, *DESK_PAGES.values()) for route in (one.route, *one.also)},

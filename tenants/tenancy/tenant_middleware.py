@@ -25,13 +25,14 @@ from portal.load import guest_limits
 from portal.load.tenant_limiter import RateAnswer
 from portal.nosql.session_store import SessionStore
 from portal.schema import keys
-from portal.web import desk_prefix, middleware
+from portal.web import desk_prefix, locales, middleware
 from portal.web.access import SAFE, is_guest_path, is_unlimited
 from portal.web.client_address import client_address
 from tenants.membership import members
 from tenants.sign_in import attempt_limits, impersonation_session
 from tenants.sign_in.accounts import User
 from tenants.sign_in.impersonation_session import ActingIds
+from tenants.sign_in.profiles import Profile
 from tenants.tenancy import admission, context, request_identity
 from tenants.tenancy.admission import NotAdmitted
 from tenants.tenancy.context import TenantContext
@@ -83,7 +84,7 @@ class TenantMiddleware:
         """Pass on the request of somebody outside, whatever cookies it has: the access middleware finds the desk."""
         request.user, request.tenant, request.session = AnonymousUser(), None, SessionStore()
         request.acting, request.acting_has_ended, request.pins = None, False, ()
-        with desk_prefix.addresses_of(""):
+        with desk_prefix.addresses_of(""), locales.shown_in(locales.UTC_LOCALE):
             try:
                 with guest_limits.admitted(attempt_limits.network_of(client_address(request))):
                     return self.get_response(request)
@@ -92,7 +93,7 @@ class TenantMiddleware:
 
     def _identified(self, request: IdentifiedRequest, ids: Ids | None, cookie: str) -> HttpResponse:
         """Find out who calls, pass the request on, and remember session and desks."""
-        with desk_prefix.addresses_of(""):
+        with desk_prefix.addresses_of(""), locales.shown_in(locales.UTC_LOCALE):
             try:
                 acting = _acting_ids(request)
                 path, is_whole = request.path_info, not middleware.is_piece(request)
@@ -110,9 +111,14 @@ class TenantMiddleware:
                     desk_prefix.use(identity.tenant.slug)
                 if identity.user is not None and identity.acting is None:
                     _pin_named(request, identity.user, identity.tenant)
+                locales.use(Profile.parse(getattr(request.user, "profile", "")).locale(_chosen_zone(request)))
                 return _remember(request, self.get_response(request), cookie)
             except PortalError as error:
                 return middleware.error_page(request, error)
+
+
+def _chosen_zone(request: IdentifiedRequest) -> str:
+    return request.tenant.chosen_zone if request.tenant else ""
 
 
 def _counted(request: IdentifiedRequest, response: HttpResponse) -> HttpResponse:

@@ -44,6 +44,8 @@ def test_one_member_is_read_by_id_and_a_foreign_one_is_not_found(world: World) -
         "name": "Bob Example",
         "email": "bob@example.com",
         "role": "agent",
+        "time_zone": None,
+        "language": None,
     }
     assert client.ask(f"/members/{world.users['charlie'].id}").json()["code"] == "not_found"
     assert client.ask("/members/bob").json()["code"] == "not_found"

@@ -13,6 +13,9 @@ from django.core.cache import cache
 
 from portal import clock
 from portal.dynamo import meter
+from tenants.audit_trail.recording import Actor
+from tenants.membership import own_profile
+from tenants.sign_in.profiles import Profile
 from tests.support import embedded
 from tests.support.world import Browser, World
 from tickets.desk import bulk, changing, commenting, lists, timelines
@@ -196,6 +199,21 @@ def test_a_ticket_with_many_comments_costs_half_a_unit_per_4_kb(world: World) ->
     query = bill.calls[1]
     assert bill.trips == 2
     assert query.read_units == math.ceil(query.size / 4096) * 0.5 == 3.5
+
+
+def test_a_reader_with_zone_and_forms_of_their_own_costs_no_trip_and_no_read_more(world: World) -> None:
+    world.tickets("acme", 1)
+    browser, user = world.browser("bob", "acme"), world.users["bob"]
+    before = [spent(browser, path) for path in ("/tickets/", "/tickets/1/")]
+    profile = Profile("Asia/Kolkata", "dots", "dot", "6")
+    own_profile.change(user.id, name=user.name, profile=profile, by=Actor(user.id, user.email))
+    after = [spent(browser, path) for path in ("/tickets/", "/tickets/1/")]
+    assert [(bill.trips, len(bill.calls)) for bill in after] == [(bill.trips, len(bill.calls)) for bill in before]
+
+
+def test_the_page_of_a_profile_takes_one_trip_more_than_the_identity(world: World) -> None:
+    bill = spent(world.browser("bob", "acme"), "/account/profile/")
+    assert (bill.trips, len(bill.calls)) == (2, 2)
 
 
 def test_an_earlier_page_of_a_long_ticket_takes_two_trips(world: World) -> None:

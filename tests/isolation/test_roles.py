@@ -51,7 +51,7 @@ PAGES = {
         ANSWERS, f"{ANSWERS}new/", f"{ANSWERS}options/", ANSWER, f"{ANSWER}delete/", f"{TICKET}answers/<str:answer>/",
         LETTERS, f"{LETTERS}waiting/", f"{LETTERS}held/file/", LETTER,
         *(f"{LETTER}{act}/" for act in ("original", "raw", "file", "discard", "block")),
-        "tickets/new/", "tickets/files/", "tickets/preview/",
+        "desk/signature/", "tickets/new/", "tickets/files/", "tickets/preview/",
         "tickets/bulk/", "tickets/bulk/undo/", "tickets/bulk/edit/", BULKS, BULK, f"{BULK}cancel/", f"{BULK}undo/",
         "tickets/dashboard/", "tickets/spam/", "tickets/spam/mark/",
         "tickets/tags/", "tickets/tags/options/",

@@ -133,9 +133,9 @@ def test_the_link_of_somebody_who_left_does_nothing(desk: World) -> None:
 # --- the account page ---
 
 
-def test_the_account_page_leads_to_the_choices_of_each_desk(desk: World) -> None:
+def test_the_profile_leads_to_the_choices_of_each_desk(desk: World) -> None:
     alice = desk.browser("alice", "acme")
-    assert "/acme/desk/mail/" in alice.get("/account/").content.decode()
+    assert "/acme/desk/mail/" in alice.get("/account/profile/").content.decode()
     page = alice.get("/desk/mail/").content.decode()
     assert len(re.findall(r'name="kind" value="\w+" checked', page)) == len(MailKind)
     alice.send("/desk/mail/", {"kind": ["mentioned", "of no such kind"]})

@@ -269,7 +269,7 @@ def test_what_is_held_of_a_person_is_handed_out_and_of_nobody_unknown_not_even_a
 
 
 PAGE = "/desk/settings/person/"
-AT = r"was erased on \d+ \w+ \d{4}, \d\d:\d\d UTC, and is Erased person \w{4} in this desk\."
+AT = r"was erased on \d+ \w+ \d{4}, \d\d:\d\d UTC ?, and is Erased person \w{4} in this desk\."
 
 
 def searched(desk: World, address: str = BOB) -> Any:

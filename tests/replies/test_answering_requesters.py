@@ -3,6 +3,7 @@ have, and the comment says how that letter fared."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from email.message import EmailMessage as Letter
 from typing import Any
@@ -17,7 +18,8 @@ from portal.mailing import mail_transport
 from portal.mailing.mail_transport import HandOver
 from portal.objects.object_store import ObjectStore
 from tenants.audit_trail.recording import SYSTEM, Actor
-from tenants.lifecycle import tenant_lifecycle
+from tenants.lifecycle import desk_settings, tenant_lifecycle
+from tenants.membership import own_profile
 from tests.attachments.conftest import key_of
 from tests.support import deliveries, mailing, outbox
 from tests.support.mail_receiver import MailReceiver, parts
@@ -142,6 +144,22 @@ def test_a_letter_ends_with_the_desks_signature(world: World, number: int, inbox
     assert letter["From"] == "Acme Support <acme@desk.localhost>"
     assert "-- \nAcme Support\nMo-Fr <9-17>" in text
     assert "Mo-Fr &lt;9-17&gt;" in html
+
+
+def test_the_signature_of_the_author_stands_above_the_desks_and_quotes_tell_the_zone_of_the_desk(
+    world: World, number: int, inbox: MailReceiver
+) -> None:
+    set_up(world, signature="Acme Support")
+    own_profile.change_signature(world.context("bob", "acme"), "Bob <Builder>\n+1 555 0100", by=SYSTEM)
+    zone = {desk_settings.ZONE: "Asia/Kolkata"}
+    desk_settings.change_defaults(world.context("alice", "acme"), values=zone, by=SYSTEM)
+    answer(world, number)
+    mailing.carry()
+    text, html = parts(the_letter(inbox))
+    assert "-- \nBob <Builder>\n+1 555 0100\nAcme Support" in text.replace("\r\n", "\n")
+    assert "Bob &lt;Builder&gt;" in html
+    for shown in (text, html):
+        assert re.search(r"On 20\d\d-\d\d-\d\d \d\d:\d\d Asia/Kolkata \(UTC\+5:30\)", shown)
 
 
 def test_copies_go_to_those_whom_the_agent_named_and_not_to_the_desk_itself(
@@ -331,7 +349,7 @@ def test_a_letter_costs_its_reads_and_one_write(
     MessageHandler().handle(deliveries.received(deliveries.message(row, "reply")))
     assert len(inbox.letters) == 1
     counted = Counter(call.operation for call in bill.calls)
-    assert counted == {"BatchGetItem": 2, "GetItem": 6, "Query": 2, "UpdateItem": 2}
+    assert counted == {"BatchGetItem": 2, "GetItem": 7, "Query": 2, "UpdateItem": 2}
 
 
 def set_up(world: World, **values: Any) -> None:

@@ -11,16 +11,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tickets.dashboards.presenters import Line
+from markupsafe import Markup
+
+from portal.web import locales
+from portal.web.jinja import grouped
+from tickets.dashboards.presenters import Line, Number
 
 PLOT = 176  # pixels from the top of the daily chart to its base line
 BELOW = 24  # and below it, for the dates
 TOP = 8  # above the highest line, for half of its number
 
 
-def grouped(count: int) -> str:
-    """Write 1234567 as 1,234,567."""
-    return f"{count:,}"
+def number(of: Number) -> Markup:
+    """Return a count as a link to what was counted. Zero stands there quietly."""
+    if of.url:
+        return Markup('<a class="number" href="{}">{}</a>').format(of.url, grouped(of.count))
+    return Markup('<span class="number{}">{}</span>').format("" if of.count else " number-zero", grouped(of.count))
 
 
 def shortened(count: int) -> str:
@@ -40,7 +46,8 @@ def duration(seconds: float | None) -> str:
     for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
         if seconds >= size * (2 if unit == "days" else 1):
             amount = seconds / size
-            return f"{amount:.0f} {unit}" if amount >= 10 or unit == "min" else f"{amount:.1f} {unit}"
+            whole = amount >= 10 or unit == "min"
+            return f"{amount:.0f} {unit}" if whole else f"{locales.current().number(amount, decimals=1)} {unit}"
     return f"{seconds:.0f} s"
 
 
@@ -144,5 +151,5 @@ def _dates(days: Sequence[Line], slot: float) -> list[tuple[bool, str, str, str]
 
 
 GLOBALS: Final = {"bar_parts": bar_parts, "daily_drawing": daily_drawing, "span": span}
-FILTERS: Final = {"duration": duration, "grouped": grouped, "lag": lag}
-PIECES: Final = {"tickets/charts.html": {"number": 1024}}
+FILTERS: Final = {"duration": duration, "lag": lag, "number": number}
+PIECES: Final[dict[str, dict[str, int]]] = {}

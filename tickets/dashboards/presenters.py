@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from django.urls import reverse
 
+from portal.web import locales
 from tenants.tenancy.context import TenantContext
 from tickets.counting.leaders import Outside
 from tickets.dashboards import verify_runs
@@ -143,14 +144,14 @@ def _lately(found: Dashboard) -> list[Tile]:
 
 
 def _received(sums: Mapping[str, int]) -> str:
-    return f"{sums['received']:,} from outside" if sums["received"] else ""
+    return f"{locales.current().number(sums['received'])} from outside" if sums["received"] else ""
 
 
 def _daily(found: Dashboard, to_read: dict[date, int]) -> list[Line]:
     return [
         Line(
             f"day-{day.date}",
-            f"{day.date.day} {day.date:%b}",
+            locales.current().short_day(day.date),
             [
                 _number(day.created, among=to_read[day.date], status=ANY, created=str(day.date)),
                 _number(day.resolved, among=to_read[day.date], status=ANY, resolved=str(day.date)),

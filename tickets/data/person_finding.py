@@ -274,7 +274,8 @@ def _list(name: str, members: Iterable[Json | str]) -> Iterator[str]:
 def _membership(tenant: TenantContext, person: DeskPerson) -> Json | None:
     for user_id in person.accounts:
         if member := members.member(tenant.repository, user_id):
-            return {"name": member.name, "email": member.email, "role": member.role.value}
+            told: Json = {"name": member.name, "email": member.email, "role": member.role.value}
+            return told | {"signature": member.signature, "profile": asdict(member.profile)}
     return None
 
 

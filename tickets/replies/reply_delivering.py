@@ -27,6 +27,7 @@ from portal.errors import NotFound, Rejected
 from portal.mailing import mail_transport
 from portal.mailing.mail_transport import HandOver
 from portal.schema import keys
+from tenants.membership import members
 from tenants.sign_in import suppressed_addresses
 from tenants.sign_in.stored import BOUNCED as NOBODY_THERE
 from tenants.tenancy import context, tenant_directory
@@ -91,6 +92,7 @@ class _Reply:
     copies: tuple[str, ...]
     thread: tuple[str, ...]
     desk_language: str
+    signature: str = ""  # of the author
     link: str = ""
     asked: str = ""
 
@@ -188,13 +190,17 @@ def _read(
         delivery_states.hold_again(tenant, number, sort)
     if not sort and not is_link and not settings.acknowledges:
         return "The desk acknowledges no new tickets."
-    requester = requesters.find(tenant, ticket.summary.requester)
+    people: list[Callable[[], Any]] = [partial(requesters.find, tenant, ticket.summary.requester)]
+    if entry is not None:
+        people.append(partial(members.member, store, entry.author))
+    requester, *authors = fan_out(people)
     if requester is None:
         requester = Requester(ticket.summary.requester)  # whom nothing reaches
     copies = tuple(one for one in (item.cc or ()) if _is_copied(one, tenant, settings, requester)) if item else ()
     named = [detail.message_id if detail else None, *(one.message_id for one in ticket.activity)]
     thread = tuple(one for one in named if one)
-    return _Reply(tenant, settings, ticket, requester, entry, copies, thread, language)
+    signature = next((author.signature for author in authors if author), "")
+    return _Reply(tenant, settings, ticket, requester, entry, copies, thread, language, signature)
 
 
 def _timeline(tenant: TenantContext, number: int) -> TicketTimeline | None:
@@ -263,6 +269,7 @@ def _message(
         left_out = [file.name for file in read.entry.files if file.id not in names]
         asks = rating.can_be_rated(read.ticket.summary)
         earlier = _earlier(read, read.entry)
+        about |= {"signature": read.signature, "zone": tenant.zone}
         letter = writers.answer(**about, entry=read.entry, earlier=earlier, left_out=left_out, asks_for_rating=asks)
     else:
         letter = (writers.link if read.link else writers.acknowledgement)(**about)

@@ -17,7 +17,7 @@ from django.urls import reverse
 from django.utils import translation
 from django.utils.translation import gettext as _
 
-from portal import clock, plain_text
+from portal import clock, plain_text, zones
 from portal.web import markdown
 from portal.web.guest_pages import known_language
 from tenants.tenancy.request import page_for_mail
@@ -51,10 +51,13 @@ def answer(
     link: TicketLink | None = None,
     languages: Sequence[str] = (),
     asks_for_rating: bool = False,
+    signature: str = "",
+    zone: str = zones.UTC_NAME,
 ) -> LetterText:
     """Write an agent's answer. `earlier` are the messages before it, the newest first; the desk says how many go along.
 
-    `desk` is the name of the desk, `left_out` are the names of files that the letter has no room for.
+    `desk` is the name of the desk, `left_out` are the names of files that the letter has no room for. The author's
+    `signature` stands above the desk's. Times are in the `zone` of the desk.
     `link` leads to the ticket, and where the desk `asks_for_rating` to its form.
     """
     quoted = _fitting([one for one in earlier if one.body.strip()][: settings.history])  # some are files alone
@@ -64,7 +67,9 @@ def answer(
             names = {"names": ", ".join(left_out)}
             body += "\n\n" + _("Not attached: %(names)s. Please ask for it in another way.") % names
         links = _links(link, asks_for_rating=asks_for_rating)
-        return _letter(desk, settings, number, title, body=body, quoted=quoted, links=links)
+        return _letter(
+            desk, settings, number, title, body=body, quoted=quoted, links=links, signature=signature, zone=zone
+        )
 
 
 def acknowledgement(
@@ -130,25 +135,28 @@ def _letter(
     body: str,
     quoted: list[PublicEntry],
     links: Sequence[_Link],
+    signature: str = "",
+    zone: str = zones.UTC_NAME,
 ) -> LetterText:
     marker = _("Please reply above this line")  # quotes.py knows it in each language
+    signature = "\n".join(filter(None, (signature, settings.signature or desk)))
     page: dict[str, Any] = {
         "language": translation.get_language(),
         "marker": marker,
         "body": markdown.render(body),
-        "signature": settings.signature or desk,
+        "signature": signature,
         "number": number,
         "desk": desk,
         "links": links,
         "quoted": [
-            {"name": one.author_name, "at": clock.parse(one.at), "body": _shown(one), "is_plain": one.is_plain}
+            {"name": one.author_name, "at": _moment(one.at, zone), "body": _shown(one), "is_plain": one.is_plain}
             for one in quoted
         ],
     }
     html = _inliner.inline(render_to_string("replies/mail/letter.html", page))
     led = [f"{one.label}\n{one.url}" for one in links]
-    sign = f"-- \n{settings.signature or desk}"
-    text = "\n\n".join([f"-- {marker} --", body.strip(), *led, sign, *map(_quote, quoted)])
+    sign = f"-- \n{signature}"
+    text = "\n\n".join([f"-- {marker} --", body.strip(), *led, sign, *(_quote(one, zone) for one in quoted)])
     return LetterText(subject(number, title), text + "\n", html)
 
 
@@ -175,8 +183,14 @@ def _fitting(entries: Sequence[PublicEntry]) -> list[PublicEntry]:
     return kept
 
 
-def _quote(entry: PublicEntry) -> str:
-    when = clock.parse(entry.at).strftime("%Y-%m-%d %H:%M UTC")
+def _moment(stamp: str, zone: str) -> str:
+    """Write a moment as all who get the letter can read it: "2026-11-26 11:04 Europe/Berlin (UTC+1)"."""
+    at = clock.parse(stamp)
+    return f"{at.astimezone(zones.zone_of(zone)):%Y-%m-%d %H:%M} {zones.named(zone, at)}"
+
+
+def _quote(entry: PublicEntry, zone: str) -> str:
+    when = _moment(entry.at, zone)
     lines = "\n".join(f"> {line}".rstrip() for line in entry.body.strip().split("\n"))
     said = _("On %(when)s, %(name)s wrote:") % {"when": when, "name": entry.author_name}
     return f"{said}\n{lines}"

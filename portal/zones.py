@@ -1,0 +1,67 @@
+"""Time zones by their names in the database of IANA: which there are, and which day a moment is in one of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from typing import Final
+from zoneinfo import ZoneInfo, available_timezones
+
+from portal import clock
+
+UTC_NAME: Final = "UTC"
+_AREAS: Final = (
+    *("Africa/", "America/", "Antarctica/", "Asia/", "Atlantic/"),
+    *("Australia/", "Europe/", "Indian/", "Pacific/"),
+)
+
+
+@lru_cache(maxsize=1)
+def names() -> frozenset[str]:
+    """Return all names of zones that are known here, those of former times too."""
+    return frozenset(available_timezones() - {"Factory", "localtime", "posixrules"})
+
+
+@lru_cache(maxsize=1)
+def choices() -> tuple[tuple[str, str], ...]:
+    """Return the zones to choose from, with labels: UTC, and those of places."""
+    places = sorted(name for name in names() if name.startswith(_AREAS))
+    return ((UTC_NAME, UTC_NAME), *((name, name.replace("_", " ")) for name in places))
+
+
+@lru_cache(maxsize=1024)
+def zone_of(name: str) -> ZoneInfo:
+    """Return a zone by its name, UTC for one that is not known here: the lists of two machines may differ."""
+    return ZoneInfo(name if name in names() else UTC_NAME)
+
+
+def day_of(stamp: str, zone: str) -> str:
+    """Return the day of a stored moment in a zone: "2026-11-20". In UTC a stamp begins with its day."""
+    if zone == UTC_NAME:
+        return stamp[:10]
+    return clock.parse(stamp).astimezone(zone_of(zone)).date().isoformat()
+
+
+def today(zone: str) -> date:
+    """Return the day that it is in a zone."""
+    return clock.now().astimezone(zone_of(zone)).date()
+
+
+def day_begins(day: date, zone: str) -> datetime:
+    """Return the first moment of a day in a zone, in UTC.
+
+    Where midnight is left out, because clocks are put forward, it is the first moment after that; where it comes twice,
+    the earlier one. A day that a zone has left out whole begins with the next one.
+    """
+    # Fold 0 reads a time that is left out by the offset of before, which leads to the moment of the change itself.
+    return datetime(day.year, day.month, day.day, tzinfo=zone_of(zone)).astimezone(UTC)
+
+
+def named(zone: str, moment: datetime) -> str:
+    """Name a zone with its offset at a moment: "Europe/Berlin (UTC+1)"."""
+    offset = moment.astimezone(zone_of(zone)).utcoffset() or timedelta()
+    if zone == UTC_NAME:
+        return zone
+    minutes = round(abs(offset).total_seconds() / 60)
+    hours = f"{minutes // 60}:{minutes % 60:02}" if minutes % 60 else f"{minutes // 60}"
+    return f"{zone} (UTC{('+' if offset > timedelta() else '-') + hours if minutes else ''})"

@@ -1,0 +1,82 @@
+"""Show and change a person's own profile, and the signature that they have at the desk that is open."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST
+
+from portal import clock
+from portal.errors import Conflict, Invalid
+from portal.web import locales
+from portal.web.access import get_or_post, in_person, member, signed_in
+from tenants.membership import own_profile
+from tenants.membership.forms import ProfileForm, SignatureForm
+from tenants.sign_in.profiles import Profile
+from tenants.tenancy.request import SignedInRequest, TenantRequest, actor_of
+from tenants.tenancy.roles import Role
+
+
+@signed_in
+@get_or_post
+def profile(request: SignedInRequest) -> HttpResponse:
+    """Show the profile and store it: the account comes with the request, and the signature costs one read."""
+    user = request.user
+    if request.method != "POST":
+        return _page(request, ProfileForm(initial={"name": user.name, **asdict(Profile.parse(user.profile))}))
+    form = ProfileForm(request.POST)
+    if form.is_valid():
+        chosen = {name: value for name, value in form.cleaned_data.items() if name != "name"}
+        try:
+            own_profile.change(user.id, name=form.cleaned_data["name"], profile=Profile(**chosen), by=actor_of(request))
+        except (Invalid, Conflict) as error:
+            form.add_error(error.field or None, error.message)
+        else:
+            messages.success(request, "Your profile is saved.")
+            return redirect("tenants:profile")
+    return _page(request, form, status=422)
+
+
+@signed_in
+@require_POST
+def found_zone(request: SignedInRequest) -> HttpResponse:
+    """Store the time zone that the browser says, where the person has none: static/js/zone.js sends it once."""
+    own_profile.note_zone(request.user, request.POST.get("zone", "")[:60], by=actor_of(request))
+    return HttpResponse(status=204)
+
+
+@in_person
+@member(Role.AGENT)
+@require_POST
+def signature(request: TenantRequest) -> HttpResponse:
+    """Store the signature at this desk."""
+    user, form = request.user, SignatureForm(request.POST)
+    if form.is_valid():
+        try:
+            own_profile.change_signature(request.tenant, form.cleaned_data["signature"], by=actor_of(request))
+        except Invalid as error:
+            form.add_error(error.field, error.message)
+        else:
+            messages.success(request, f"Your signature at {request.tenant.name} is saved.")
+            return redirect("tenants:profile")
+    profile_form = ProfileForm(initial={"name": user.name, **asdict(Profile.parse(user.profile))})
+    return _page(request, profile_form, signature_form=form, status=422)
+
+
+def _page(
+    request: SignedInRequest, form: ProfileForm, *, signature_form: SignatureForm | None = None, status: int = 200
+) -> HttpResponse:
+    tenant = request.tenant
+    if signature_form is None and tenant is not None and tenant.is_agent:
+        signature_form = SignatureForm(initial={"signature": own_profile.signature_of(tenant)})
+    page: dict[str, Any] = {
+        "form": form,
+        "signature_form": signature_form,
+        "now": clock.now(),
+        "zone": locales.current().zone,
+    }
+    return render(request, "tenants/profile.html", page, status=status)
