@@ -42,6 +42,9 @@ class TicketsConfig(RoomsConfig):
         destinations.declare_destination(ticket_events.NOTICE, _to_members)
         destinations.declare_destination(ticket_events.PREVIEW, _to_previews)
         destinations.declare_destination(ticket_events.DIGEST, _to_member)
+        destinations.declare_destination(context.RULES, _to_rules)
+        destinations.declare_destination(ticket_events.RULE_ANSWER, _answer_of_rule)
+        destinations.declare_destination(ticket_events.RULE_MAIL, _mail_of_rule)
         context.declare_item("letters", WaitingCountItem, WAITING)
         context.declare_item(setup.NAME, SetupItem, SETUP)
         bounces.declare_feedback(f"{ticket_events.REPLY}_", _of_letter)
@@ -96,6 +99,27 @@ def _to_member(work: Work) -> Outcome:
     from tickets.notices import digest, notice_mails
 
     return digest.deliver(work, write=notice_mails.digest)
+
+
+def _to_rules(work: Work) -> Outcome:
+    """Carry out the rules that are for an event."""
+    from tickets.rules import engine
+
+    return engine.deliver(work)
+
+
+def _answer_of_rule(work: Work) -> Outcome:
+    """Write the comment of a rule."""
+    from tickets.rules import answering
+
+    return answering.answer(work)
+
+
+def _mail_of_rule(work: Work) -> Outcome:
+    """Send the mail of a rule."""
+    from tickets.rules import answering, rule_mails
+
+    return answering.mail(work, write=rule_mails.mail)
 
 
 def _of_letter(feedback: Feedback) -> None:

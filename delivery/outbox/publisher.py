@@ -73,6 +73,7 @@ def _row_of(
         subject=subject,
         at=at,
         row_id=row_id,
+        cause=tenant.cause,
     )
 
 
@@ -100,6 +101,7 @@ def new_row(
     kept: int = KEPT_SECONDS,
     row_id: str = "",
     due_at: str = "",
+    cause: str = "",
 ) -> OutboxItem:
     """Make a row that is due at once, or at the stamp `due_at`, which must be later than `at`. `tenant` is what
     receivers are told of the tenant; `kept` is in seconds; `row_id` is drawn where it is not given."""
@@ -119,6 +121,7 @@ def new_row(
         due_at=due_at or stamp,
         expires_at=int(time.time()) + kept,
         request=request_id.current() or None,
+        cause=cause or None,
     )
 
 

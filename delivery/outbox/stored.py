@@ -125,7 +125,7 @@ class OutboxItem(Item):
     `private` is for whoever delivers alone, such as a mail with its link, and goes with the last member of `open`.
     `gathered` are texts that were added one by one, until `sealed_at`; see gathering.py. With `held_until` nothing of
     the row leaves before that moment, and until it is sealed the row can be withdrawn. `request` is the id of the
-    request that made the change, missing where none did.
+    request that made the change, missing where none did; `cause` that of the change, where a rule has made it.
     """
 
     table = OUTBOX
@@ -148,6 +148,7 @@ class OutboxItem(Item):
     sealed_at = UnicodeAttribute(null=True)
     held_until = UnicodeAttribute(null=True)
     request = UnicodeAttribute(null=True)
+    cause = UnicodeAttribute(null=True)
 
 
 def _rows(reader: Reader) -> Iterator[StoredItem]:

@@ -36,6 +36,7 @@ _ACTIONS: Final = {
     "Support.ExportParts": "GetItem Query UpdateItem",
     "Support.Articles": "GetItem Query BatchGetItem",
     "Support.ReadyAnswers": "GetItem Query BatchGetItem",
+    "Support.Rules": "GetItem Query",
     "Support.Requesters": "GetItem PutItem Query BatchGetItem",
     "Support.Mail": "GetItem PutItem UpdateItem",
     "Support.Outside": "BatchGetItem GetItem PutItem",

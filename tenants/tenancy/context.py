@@ -27,6 +27,7 @@ from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import MembershipItem, TenantItem, TenantStatus
 
 ZONE: Final = "time_zone"  # among the defaults of a desk
+RULES: Final = "rules"  # the destination of events for which rules of the desk are
 
 
 class Standing(Protocol):
@@ -72,6 +73,7 @@ class TenantContext:
     standing: Standing | None = field(default=None, compare=False, repr=False)
     # Items of the desk that each of its pages needs, by name, None for one that is not stored; see `declare_item`.
     items: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    cause: str = ""  # of changes that a rule makes; see tickets/ticket/causes.py
     acted_by: str = ""  # the name of the operator who acts in this person's place
     entered_at: float = field(default_factory=time.monotonic, compare=False, repr=False)
 
@@ -172,7 +174,13 @@ def of_tenant(
 ) -> TenantContext:
     """Make the context of a tenant as stored, for whoever the caller has found to be at work in it."""
     layout = ShardLayout.of(tenant)
-    subscriptions = json.loads(tenant.subscriptions) if tenant.subscriptions else {}
+    subscriptions = {
+        kind: tuple(destinations)
+        for kind, destinations in (json.loads(tenant.subscriptions) if tenant.subscriptions else {}).items()
+    }
+    if tenant.rule_events:
+        for kind in filter(None, tenant.rule_events.partition(":")[2].split(",")):
+            subscriptions[kind] = (*subscriptions.get(kind, ()), RULES)
     return TenantContext(
         tenant_id=tenant.tenant_id,
         name=tenant.name,
@@ -193,7 +201,7 @@ def of_tenant(
         write_shards=layout.writers,
         moving_to=layout.moving_to,
         units_per_second=tenant_limiter.of(tenant.plan, tenant.request_rate),
-        subscriptions={kind: tuple(destinations) for kind, destinations in subscriptions.items()},
+        subscriptions=subscriptions,
         queues=tuple(json.loads(tenant.queues)) if tenant.queues else (),
         where=placements.location(tenant),
     )

@@ -91,7 +91,9 @@ class TenantItem(Item):
     `former_slug` is its slug before the last renaming. `member_limit` is missing where there is none. `seatings` and
     `last_seat` are for the counting, see tenants/membership/seats.py. `defaults` is what its forms begin with, as JSON;
     see tenants/lifecycle/desk_settings.py. `subscriptions` is the JSON of who is told of what, by event type a list of
-    destinations; `queues` that of the numbers of its queues. Both are for delivery. `request_rate` is what operators
+    destinations; `rule_events` says for which types the desk's rules are, behind a number that grows with each change
+    ("7:ticket.created,ticket.commented"), and is missing while none was on; `queues` is the JSON of the numbers of its
+    queues. These are for delivery. `request_rate` is what operators
     let it ask for in place of its plan's rate, in units a second (portal/load/tenant_limiter.py). `needs_second_factor`
     keeps out members who have none, and is missing where the owners have not asked for that. `placement` is where its
     content lies, missing in the pool; `placement_epoch` grows with each change of it, `former_placement` is where the
@@ -118,6 +120,7 @@ class TenantItem(Item):
     last_seat = UnicodeAttribute(null=True)
     defaults = UnicodeAttribute(null=True)
     subscriptions = UnicodeAttribute(null=True)
+    rule_events = UnicodeAttribute(null=True)
     queues = UnicodeAttribute(null=True)
     request_rate = NumberAttribute(null=True)
     placement = UnicodeAttribute(null=True)
@@ -212,6 +215,7 @@ def _forms() -> tuple[RowForm, ...]:
         **row_forms.moments("created_at"),
         "defaults": row_forms.json_object(row_forms.is_text),
         "subscriptions": row_forms.json_object(row_forms.are_texts),
+        "rule_events": row_forms.like(r"[1-9][0-9]{0,9}:[a-z_.,]*"),
         "erased": _ERASED,
     }
     always, fractions = ("shards", "status"), ("request_rate",)

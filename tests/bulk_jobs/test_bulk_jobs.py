@@ -143,7 +143,7 @@ def test_a_whole_job_is_undone_but_for_what_was_changed_again(
     before = counted(alice)
     job_id = ask(alice, TicketEdit.of({"status": "resolved", "resolver": bob.user_id}))
     work()
-    changing.change(bob, 4, Wishes(priority=Priority.LOW))
+    changing.change(bob, 4, Wishes(resolver=""))
     undo = bulk_requests.undo(alice, job_id, by=Actor(alice.user_id))
     work()
     assert done(alice, undo) == ("done", 4, 0, 1)

@@ -101,10 +101,20 @@ def test_what_was_changed_again_is_refused_by_a_sentence_and_stays(world: World,
     world.tickets("acme", 1)
     browser = world.browser("bob")
     receipt = receipt_in(text(SINGLE["status"](browser)))
-    changing.change(world.context("alice", "acme"), 1, Wishes(priority=Priority.HIGH))
+    for to in (Status.OPEN, Status.PENDING):
+        changing.change(world.context("alice", "acme"), 1, Wishes(status=to))
     page = text(browser.send("/tickets/bulk/undo/", {"receipt": receipt}, follow=True))
     assert "#1 Ticket 1 has been changed again since and stays as it is." in page
-    assert changing.read(bob, 1).status == "closed"
+    assert changing.read(bob, 1).status == "pending"
+
+
+def test_what_others_made_of_other_fields_stays_when_a_change_is_undone(world: World, bob: TenantContext) -> None:
+    world.tickets("acme", 1)
+    browser = world.browser("bob")
+    receipt = receipt_in(text(SINGLE["status"](browser)))
+    changing.change(world.context("alice", "acme"), 1, Wishes(priority=Priority.HIGH))
+    assert "#1 is as it was before." in text(browser.send("/tickets/bulk/undo/", {"receipt": receipt}, follow=True))
+    assert (changing.read(bob, 1).status, changing.read(bob, 1).priority) == ("open", "high")
 
 
 def test_a_receipt_is_good_once_and_only_for_whom_it_was_made(world: World, alice: TenantContext) -> None:
@@ -169,11 +179,12 @@ def test_of_a_bulk_change_what_was_changed_again_stays_and_the_rest_is_taken_bac
     receipt = bulk.change_status(
         alice, [TicketState.of(changing.read(alice, n)) for n in (1, 2, 3)], to=Status.CLOSED
     ).receipt
-    changing.change(bob, 2, Wishes(priority=Priority.LOW))
+    for to in (Status.OPEN, Status.PENDING):
+        changing.change(bob, 2, Wishes(status=to))
     done = undoing.take_back(alice, receipt)
     assert done.said == "2 tickets are as before."
     assert done.left == ("#2 Ticket 2 has been changed again since and stays as it is.",)
-    assert [changing.read(alice, n).status for n in (1, 2, 3)] == ["open", "closed", "open"]
+    assert [changing.read(alice, n).status for n in (1, 2, 3)] == ["open", "pending", "open"]
 
 
 def test_tags_are_added_and_removed_on_each_ticket_by_itself(alice: TenantContext) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import uuid
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -40,6 +41,7 @@ from tenants.membership import mail_choices, member_changes
 from tenants.membership.mail_choices import MailKind
 from tenants.membership.stored import UnreachedItem
 from tenants.tenancy import tenant_directory
+from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import PLACED, DirectoryItem, placed_key
 from tests.attachments.pictures import encoded
@@ -78,12 +80,16 @@ from tickets.ready_answers.answer_reading import Given
 from tickets.ready_answers.answer_uses import Uses
 from tickets.replies import mail_settings, message_ids
 from tickets.requesters import requesters
+from tickets.rules import rule_changes
+from tickets.rules import stored as rule_keys
+from tickets.rules.stored import RunCountItem, RunItem
 from tickets.saved_views import saved_views
 from tickets.search import index_rebuild
 from tickets.search.index import indexing
 from tickets.seeding.stored import SOURCE, SeedItem
 from tickets.sharding import reshard_requests
 from tickets.sharding.stored import HEAT, PAST_RESHARDINGS, HeatItem, ReshardItem
+from tickets.ticket.causes import Cause
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.stored import TICKETS
 
@@ -174,6 +180,7 @@ def _tickets(world: World, where: str) -> None:
     mail_settings.change(person, values={"signature": "Yours, us", "blocked": ["@spam.example"]}, version=0, by=by)
     setup.change(person, "custom_fields", "{}", seen=setup.read(person), by=by, told=({}, {"fields": "one"}))
     saved_views.save(person, "Angry ones", "status=any&rating=bad", is_desks=True, by=by)
+    _rules(person, number, by)
     dressed = {"name": "Help", "colour": "#0a6a7b", "language": "de"}
     looks.change(person, values=dressed, version=0, by=by, logo=encoded("PNG"))
     section = sections.add(person, "Printers", by=by)
@@ -199,6 +206,18 @@ def _tickets(world: World, where: str) -> None:
     )
     refused = ledger.new(person.repository, keys.digest(f"second {where}"), arrived, size=7, subject="Buy")
     ledger.note(person.repository, refused, state=ledger.WAITING, reason="It is spam.", open_to_people=True)
+
+
+def _rules(person: TenantContext, number: int, by: Actor) -> None:
+    then = {"add_tags": ["late"], "mail": {"to": person.user_id, "text": "See {ticket}"}}
+    given = {"when": {"event": "due"}, "if": {"priority": "high"}, "then": then}
+    rule = rule_changes.create(person, "Late ones", given, by=by, is_on=True)
+    event, pk = rule_keys.event_id(clock.stamp(), uuid.uuid4().hex), person.repository.key(rule_keys.runs)
+    run_id = rule_keys.run_id(event, number)
+    done: dict[str, Any] = {"run_id": run_id, "version": 1, "number": number, "event": "due", "at": clock.stamp()}
+    done |= {"cause": str(Cause(rule.rule_id, 1, event, 1)), "expires_at": _later()}
+    put_all([RunItem(pk, rule_keys.run(rule.rule_id, run_id), rule_id=rule.rule_id, **done)])
+    put_all([RunCountItem(pk, rule_keys.hour(clock.stamp()), runs=1, expires_at=_later())])
 
 
 def _systems(world: World, where: str) -> None:

@@ -231,6 +231,7 @@ def event(
             ChangeMap(field=f, before=b, after=a)  # type: ignore[no-untyped-call]  # PynamoDB leaves it unannotated
             for f, b, a in changes
         ],
+        cause=tenant.cause or None,
     )
 
 

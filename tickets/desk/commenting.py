@@ -310,6 +310,7 @@ def _entry(tenant: TenantContext, summary: SummaryItem, said: _Said, *, at: str)
         author=tenant.user_id,
         author_name=tenant.author_name,
         body=text,
+        cause=tenant.cause or None,
         **kept,
     )
     if _becomes_letter(tenant, summary, said.kind):

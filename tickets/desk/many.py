@@ -2,7 +2,7 @@
 
 Each ticket is changed as it was read in the same call, and holds only if it is still so; one that others change in
 between is read again. Taking back reads the entry of the change in the history, which tells what the ticket was before,
-and writes that where nobody has changed the ticket since: its fields, and its part in the numbers, as if it had never
+and writes that where nobody has changed the same fields since: them, and their part in the numbers, as if it had never
 changed. Both ways stay in the timeline.
 
 How many: DynamoDB takes 100 items in a transaction. Each ticket needs two of them, its summary and its entry in the
@@ -289,9 +289,11 @@ def unpacked(values: Sequence[Any]) -> list[EntryOfChange]:
 def take_back(
     tenant: TenantContext, entries: Sequence[EntryOfChange], *, join: Join | None = None
 ) -> list[TicketOutcome]:
-    """Undo the changes of up to `limit` tickets that nobody has changed again since, and return what became of each.
+    """Undo the changes of up to `limit` tickets whose same fields nobody has changed again since, and return what
+    became of each.
 
-    One BatchGetItem and one transaction; one BatchGetItem more for descriptions, and a read for each former assignee.
+    One BatchGetItem and one transaction; one BatchGetItem more for descriptions, a read for each former assignee, and a
+    Query for each ticket that was changed since.
     """
     by_number = {one.number: one for one in entries}
     names: dict[str, str | None] = {}
@@ -312,7 +314,8 @@ def take_back(
     def revise(found: Read, summary: SummaryItem, at: str, entry_id: str) -> Revision:
         number = int(summary.number)
         entry = found.entries.get(number)
-        if entry is None or int(summary.version) != by_number[number].version:
+        since = timelines.changes_since(tenant, summary, by_number[number].version)
+        if entry is None or not since.is_known or since.before.keys() & {change.field for change in entry.changes}:
             raise LeftAlone(_CHANGED_AGAIN)
         wishes = _as_before(tenant, entry)
         former = entry.former_resolver or ""

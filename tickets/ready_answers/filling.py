@@ -36,14 +36,16 @@ def check(text: str) -> None:
             )
 
 
-def filled(tenant: TenantContext, summary: SummaryItem, text: str) -> str:
-    """Return a text with the values of this ticket, and of whoever is at work, in place of its placeholders."""
+def filled(tenant: TenantContext, summary: SummaryItem, text: str, *, is_plain: bool = False) -> str:
+    """Return a text with the values of this ticket, and of whoever is at work, in place of its placeholders. In one
+    that is plain they stand as they are, in Markdown so that they show as they are."""
     values = _values(tenant, summary)
+    shown = str if is_plain else escaped
 
     def value(found: re.Match[str]) -> str:
         if found[1] not in values:
             return found[0]
-        return escaped(values[found[1]]) or (found[2] if found[2] is not None else PLACEHOLDERS[found[1]])
+        return shown(values[found[1]]) or (found[2] if found[2] is not None else PLACEHOLDERS[found[1]])
 
     return _PLACEHOLDER.sub(value, text)
 

@@ -486,6 +486,8 @@ class ActivityItem(Item):
     and `former_description` the text before one, of which they have the length: both let a ticket be seen as it was and
     are missing in events of before they were kept.
 
+    `cause` says of what a rule has made by which rule and why; see causes.py.
+
     `letter` is what a comment that came by mail keeps of its letter; see tickets/desk/letter_texts.py.
 
     `former_texts` are what a comment or note said before it was edited, oldest first. One that was deleted keeps no
@@ -515,6 +517,7 @@ class ActivityItem(Item):
     files: ListAttribute[FileMap] = ListAttribute(of=FileMap, null=True)
     letter: MapAttribute[str, Any] = MapAttribute(null=True)  # type: ignore[no-untyped-call]  # unannotated in PynamoDB
     expires_at = NumberAttribute(null=True)
+    cause = UnicodeAttribute(null=True)
     former_texts: ListAttribute[FormerText] = ListAttribute(of=FormerText, null=True)
     deleted_at = UnicodeAttribute(null=True)
     deleted_by = UnicodeAttribute(null=True)

@@ -24,7 +24,7 @@ from tickets.ticket.fields import (
     STATUS,
     Values,
 )
-from tickets.ticket.stored import ActivityItem, entry_id
+from tickets.ticket.stored import ActivityItem, SummaryItem, entry_id
 
 Json = dict[str, Any]
 
@@ -131,10 +131,36 @@ REDACTED: Final = declare_event(
     )
 )
 
+RULE_RAN: Final = declare_event(
+    EventType(
+        "ticket.rule_ran",
+        1,
+        "A rule of the desk has done something with the ticket. The endpoint that the rule names is told of it, too.",
+        (
+            _NUMBER,
+            EventField(
+                "rule",
+                "object",
+                "`id`, `name` and `version` of the rule",
+                {"id": "rule_019e0c1d2e3a4b4c5d8e", "name": "Urgent ones to Bob", "version": 3},
+            ),
+            *(
+                EventField(field.name, field.told_as, field.about, field.example)
+                for field in FIELDS
+                if field not in (ASSIGNEE, DESCRIPTION)
+            ),
+            EventField("assignee", "person or null", "who has the ticket", _BOB),
+            EventField("requester", "person", "for whom it was opened", _ALICE),
+        ),
+    )
+)
+
 REPLY: Final = "reply"  # the destination of comments that go to somebody outside as letters
 PREVIEW: Final = "preview"  # makes the small pictures of the files of an entry
 NOTICE: Final = "notice"  # decides which members are told
 DIGEST: Final = "digest"  # sends a member's mail
+RULE_ANSWER: Final = "rule_answer"  # writes the comment of a rule
+RULE_MAIL: Final = "rule_mail"  # sends the mail of a rule
 
 # Of each comment and note, for destinations of our own: nobody subscribes to it, and it has no text.
 ENTERED: Final = EventType(
@@ -201,6 +227,16 @@ def linked(
     """Tell that a ticket was linked to another one, or is not any more."""
     data = {"number": number, "link": kind, "other": other, "by": _me(tenant)}
     return Event(UNLINKED if is_removed else LINKED, data, version)
+
+
+def rule_ran(summary: SummaryItem, *, rule: tuple[str, str, int], to: tuple[str, ...]) -> Event:
+    """Tell that a rule (id, name, version) has left a ticket so, also to these destinations."""
+    told = {field.name: getattr(summary, field.name) for field in FIELDS if field not in (ASSIGNEE, DESCRIPTION)}
+    told |= {name: told[name] or None for name in OPTIONAL}
+    told |= {"assignee": _person(summary.resolver, summary.resolver_name)}
+    told |= {"requester": {"id": summary.requester, "name": summary.requester_name}}
+    named = dict(zip(("id", "name", "version"), rule, strict=True))
+    return Event(RULE_RAN, {"number": int(summary.number), "rule": named, **told}, int(summary.version), to)
 
 
 def redacted(tenant: TenantContext, number: int, *, version: int) -> Event:

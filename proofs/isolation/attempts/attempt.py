@@ -37,6 +37,8 @@ from tickets.replies.stored import MAIL
 from tickets.replies.stored import SETTINGS as MAIL_SETTINGS
 from tickets.requesters import stored as requester_keys
 from tickets.requesters.stored import REQUESTERS
+from tickets.rules import stored as rule_keys
+from tickets.rules.stored import RULES
 from tickets.saved_views.stored import DESK as DESKS_VIEWS
 from tickets.saved_views.stored import VIEWS
 from tickets.ticket import stored as ticket_keys
@@ -91,6 +93,8 @@ class Draw:
             )
         if table == READY_ANSWERS:
             return answer_keys.answers(target.id)
+        if table == RULES:
+            return rule_keys.rules(target.id)
         person = rng.choice(target.members) if target.members else None
         if table == USERS and person:
             return rng.choice([user_key(person.id), email_key(person.email), slug_key(target.tenant.slug)])
