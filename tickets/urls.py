@@ -86,6 +86,7 @@ _ticket_pages: list[URLPattern | URLResolver] = [
     path("<ticket_number:number>/tick/", checklist_views.tick, name="tick"),
     path("<ticket_number:number>/redact/", redaction_views.redact, name="redact"),
     path("<ticket_number:number>/follow/", notice_views.follow, name="follow"),
+    path("<ticket_number:number>/followers/", notice_views.followers, name="followers"),
     path("<ticket_number:number>/links/end/", reply_views.end_links_of_ticket, name="links_end"),
     path("<ticket_number:number>/files/", file_views.all_files, name="files"),
     path("<ticket_number:number>/files/<str:file_id>/", file_views.file, name="file"),
@@ -116,6 +117,12 @@ _requester_pages = [
     path("<str:requester>/separate/", requester_views.separate_requester, name="requester_separate"),
     path("<str:requester>/links/end/", requester_views.end_links, name="requester_links_end"),
     path("<str:requester>/beside/<ticket_number:number>/", requester_views.beside_ticket, name="requester_beside"),
+]
+
+_inbox_pages = [
+    path("", notice_views.inbox_page, name="inbox"),
+    path("mark/", notice_views.mark, name="inbox_mark"),
+    path("seen/", notice_views.seen, name="inbox_seen"),
 ]
 
 _letter_pages = [
@@ -196,6 +203,7 @@ urlpatterns = [
     desk_pages(path("tickets/", include(_ticket_pages))),
     desk_pages(path("search/", include(_search_pages))),
     desk_pages(path("requesters/", include(_requester_pages))),
+    desk_pages(path("inbox/", include(_inbox_pages))),
     desk_pages(path("articles/", include(article_urls.desk_pages))),
     desk_pages(path("letters/", include(_letter_pages))),
     desk_pages(path("desk/settings/person/", include(_person_pages))),

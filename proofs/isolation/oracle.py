@@ -40,6 +40,7 @@ _ACTIONS: Final = {
     "Support.Requesters": "GetItem PutItem Query BatchGetItem",
     "Support.Mail": "GetItem PutItem UpdateItem",
     "Support.Outside": "BatchGetItem GetItem PutItem",
+    "Support.Inboxes": "DeleteItem PutItem Query UpdateItem",
     "Support.Letters": "GetItem PutItem Query",
     "Support.Setups": "GetItem",
     "Support.Views": "BatchGetItem GetItem Query",

@@ -1,29 +1,40 @@
-"""Keep which kinds of mail a member does not want from a desk. Without a choice, all are sent."""
+"""Keep of which kinds of events a desk tells a member, in the inbox and by mail. Without a choice, of all, and at once.
+
+MailKind is the one registry of these kinds.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from enum import StrEnum
 
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.store import Store
+from portal.dynamo.store import Action, Store
 from portal.errors import ConditionFailed, NotFound
 from portal.schema import keys
 from tenants.membership.stored import MemberItem
 
 
 class MailKind(StrEnum):
-    """The kinds of mail about tickets that a desk sends to its members."""
+    """The kinds of events of tickets that a desk tells its members of."""
 
     ASSIGNED = "assigned"
     MENTIONED = "mentioned"
     ENTERED = "entered"
     RATED = "rated"
+    DUE = "due"
+    BREACHED = "breached"
 
     @property
     def label(self) -> str:
         """Name the occasion, for a checkbox."""
         return _LABELS[self]
+
+    @property
+    def word(self) -> str:
+        """Name the kind in a list of events."""
+        return _WORDS[self]
 
 
 _LABELS = {
@@ -31,25 +42,60 @@ _LABELS = {
     MailKind.MENTIONED: "Somebody mentions me with @ and my name",
     MailKind.ENTERED: "Somebody comments on a ticket that is assigned to me or that I follow",
     MailKind.RATED: "A requester rates such a ticket as bad",
+    MailKind.DUE: "A ticket comes back that waited for a time that I chose",
+    MailKind.BREACHED: "A target of a ticket that is assigned to me is missed, or soon will be",
+}
+_WORDS = {
+    MailKind.ASSIGNED: "Assigned to you",
+    MailKind.MENTIONED: "You were mentioned",
+    MailKind.ENTERED: "New comment",
+    MailKind.RATED: "Rated as bad",
+    MailKind.DUE: "Due now",
+    MailKind.BREACHED: "Service target",
 }
 
 
-def unwanted(repository: Store, user_id: str) -> frozenset[MailKind]:
-    """Return which kinds a member does not want: one read."""
+@dataclass(frozen=True)
+class Choices:
+    """Hold of what a member does not want to be told. `digest_hour` is when one mail a day is sent, None for mail at
+    once."""
+
+    unwanted_mail: frozenset[MailKind] = frozenset()
+    unwanted_notices: frozenset[MailKind] = frozenset()
+    digest_hour: int | None = None
+
+
+def chosen(repository: Store, user_id: str) -> Choices:
+    """Return the choices of a member: one read."""
     item = repository.get(MemberItem, keys.tenant, sort=user_id, consistent=True)
-    return of_item(item) if item else frozenset()
+    return of_item(item) if item else Choices()
 
 
-def of_item(item: MemberItem) -> frozenset[MailKind]:
-    """Return which kinds a member does not want. Kinds that this version does not know are left out."""
-    return frozenset(MailKind(kind) for kind in item.unwanted_mail or () if kind in list(MailKind))
+def of_item(item: MemberItem) -> Choices:
+    """Return the choices of a member. Kinds that this version does not know are left out."""
+    hour = item.digest_hour
+    return Choices(_known(item.unwanted_mail), _known(item.unwanted_notices), None if hour is None else int(hour))
 
 
-def choose(repository: Store, user_id: str, wanted: Collection[MailKind]) -> None:
-    """Let a member get these kinds of mail, and no others. Raises NotFound for who is no member. One write."""
-    refused = {kind.value for kind in MailKind if kind not in wanted}
-    action = MemberItem.unwanted_mail.set(refused) if refused else MemberItem.unwanted_mail.remove()
-    _update(repository, user_id, action)
+def _known(kinds: Collection[str] | None) -> frozenset[MailKind]:
+    return frozenset(MailKind(kind) for kind in kinds or () if kind in list(MailKind))
+
+
+def choose(
+    repository: Store,
+    user_id: str,
+    mail: Collection[MailKind],
+    notices: Collection[MailKind] = tuple(MailKind),
+    digest_hour: int | None = None,
+) -> None:
+    """Let a member get these kinds of mail and notices, and no others. Raises NotFound for who is no member. One
+    write."""
+    actions = []
+    for attribute, wanted in ((MemberItem.unwanted_mail, mail), (MemberItem.unwanted_notices, notices)):
+        refused = {kind.value for kind in MailKind if kind not in wanted}
+        actions.append(attribute.set(refused) if refused else attribute.remove())
+    hour = MemberItem.digest_hour
+    _update(repository, user_id, *actions, hour.remove() if digest_hour is None else hour.set(digest_hour))
 
 
 def refuse(repository: Store, user_id: str, kind: MailKind) -> None:
@@ -62,12 +108,12 @@ def allow(repository: Store, user_id: str, kind: MailKind) -> None:
     _update(repository, user_id, MemberItem.unwanted_mail.delete({kind.value}))
 
 
-def _update(repository: Store, user_id: str, action: object) -> None:
+def _update(repository: Store, user_id: str, *actions: Action) -> None:
     try:
         # A member's own item holds the role, too: only the platform changes it.
         PLATFORM.update(
             MemberItem(repository.tenant_id, user_id),
-            [action],  # type: ignore[list-item]  # PynamoDB leaves its actions untyped
+            [*actions],
             condition=MemberItem.user_id.exists(),
         )
     except ConditionFailed as error:

@@ -117,16 +117,29 @@ def leave(request: TenantRequest) -> HttpResponse:
 @member(Role.VIEWER)
 @get_or_post
 def mail_choices_page(request: TenantRequest) -> HttpResponse:
-    """Show which kinds of mail the person gets from this desk, and save what they choose. The account page shows the
+    """Show of what the person is told by this desk, and save what they choose. The account page shows the
     same form, which it loads after itself."""
     tenant = request.tenant
     if request.method != "POST":
-        unwanted = mail_choices.unwanted(tenant.repository, tenant.user_id)
-        kinds = [{"value": kind.value, "label": kind.label, "is_wanted": kind not in unwanted} for kind in MailKind]
-        return render(request, "tenants/mail_choices.html", {"mail_kinds": kinds})
-    wanted = {kind for kind in MailKind if kind.value in request.POST.getlist("kind")}
-    mail_choices.choose(tenant.repository, tenant.user_id, wanted)
-    messages.success(request, f"Your choices for mail from {tenant.name} are saved.")
+        chosen = mail_choices.chosen(tenant.repository, tenant.user_id)
+        kinds = [
+            {
+                "value": kind.value,
+                "label": kind.label,
+                "by_mail": kind not in chosen.unwanted_mail,
+                "in_inbox": kind not in chosen.unwanted_notices,
+            }
+            for kind in MailKind
+        ]
+        page = {"mail_kinds": kinds, "digest_hour": chosen.digest_hour, "hours": range(24)}
+        return render(request, "tenants/mail_choices.html", page)
+    mail, notices = ({kind for kind in MailKind if kind.value in request.POST.getlist(of)} for of in ("kind", "notice"))
+    hour = request.POST.get("digest")
+    if hour is None:  # from a page of a former version, which asked for mail alone
+        notices = set(MailKind)
+    digest_hour = int(hour) if hour and hour in map(str, range(24)) else None
+    mail_choices.choose(tenant.repository, tenant.user_id, mail, notices, digest_hour)
+    messages.success(request, f"Your choices for {tenant.name} are saved.")
     return redirect("tenants:account")
 
 

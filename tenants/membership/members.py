@@ -10,7 +10,7 @@ from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Store
 from portal.schema import keys
 from tenants.membership import mail_choices
-from tenants.membership.mail_choices import MailKind
+from tenants.membership.mail_choices import Choices
 from tenants.membership.stored import MemberItem
 from tenants.sign_in.profiles import Profile
 from tenants.tenancy.context import TenantContext
@@ -39,7 +39,7 @@ class Member:
     name: str
     email: str
     role: Role
-    unwanted_mail: frozenset[MailKind] = frozenset()
+    choices: Choices = field(default_factory=Choices)
     profile: Profile = field(default_factory=Profile)
     signature: str = ""
 

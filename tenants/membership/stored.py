@@ -52,9 +52,10 @@ def invited_key(address: str) -> str:
 
 
 class MemberItem(Item):
-    """A membership as the tenant sees it: somebody to whom a ticket can be assigned. `unwanted_mail` are the kinds of
-    mail that this person does not want from the desk; see mail_choices.py. `profile` is a copy of the account's, and
-    `signature` stands under this person's replies by mail; see own_profile.py."""
+    """A membership as the tenant sees it: somebody to whom a ticket can be assigned. `unwanted_mail` and
+    `unwanted_notices` are kinds of events that this person does not want to be told of by mail or in the inbox, and
+    `digest_hour` is when they get one mail a day, missing where they get it at once; see mail_choices.py. `profile` is
+    a copy of the account's, and `signature` stands under this person's replies by mail; see own_profile.py."""
 
     table = MEMBERS
 
@@ -67,6 +68,8 @@ class MemberItem(Item):
     unwanted_mail = UnicodeSetAttribute(null=True)
     profile = UnicodeAttribute(null=True)
     signature = UnicodeAttribute(null=True)
+    unwanted_notices = UnicodeSetAttribute(null=True)
+    digest_hour = NumberAttribute(null=True)
 
 
 class InviteItem(Item):
@@ -190,6 +193,7 @@ def _member_forms() -> tuple[RowForm, ...]:
     checks: dict[str, Check] = {
         "user_id": keys.USER_ID.match,
         "profile": _is_profile,
+        "digest_hour": row_forms.between(0, 23),
         **row_forms.moments("created_at"),
     }
     return (RowForm(MemberItem, lambda own, item: (own, item["user_id"]["S"]), checks=checks, whole=_wrong),)

@@ -105,6 +105,7 @@ MAIN_PAGES: Final = (
 _SECTIONS: Final = {
     "tickets:new": "new",
     **dict.fromkeys(("tenants:account", "tenants:profile", "tenants:password_change", "tenants:security"), "account"),
+    "tickets:inbox": "inbox",
     **dict.fromkeys(("tenants:authenticator_add", "tenants:recovery_codes"), "account"),
     "tenants:pick": "pick",
     **{route: one.name for one in chain(MAIN_PAGES, *DESK_PAGES.values()) for route in (one.route, *one.also)},
@@ -122,6 +123,8 @@ def page(request: HttpRequest) -> dict[str, Any]:
         "acting": getattr(request, "acting", None),
         "price_place": PLACE if settings.DEBUG or (tenant is not None and tenant.is_owner) else "",
         "nav": nav,
+        "inbox_unread": (unread := _unread(tenant)),
+        "inbox_count": len(unread),
         "desk_mail": (mail := _mail(tenant)),
         "main_pages": _main_pages(tenant, mail),
         "is_desk": any(one.name == nav for pages in DESK_PAGES.values() for one in pages),
@@ -142,6 +145,12 @@ def _mail(tenant: TenantContext | None) -> dict[str, Any] | None:
     counted = tenant.items.get("letters")
     waiting = max(0, int(counted.total)) if counted else 0
     return {"waiting": waiting, "label": f"{waiting:,}"} if waiting or settings.MAIL_DOMAIN else None
+
+
+def _unread(tenant: TenantContext | None) -> frozenset[int]:
+    """Return the tickets with news that the person has not seen: the item has come with the desk."""
+    item = tenant.items.get("inbox") if tenant else None
+    return frozenset(map(int, item.unread or ())) if item else frozenset()
 
 
 def _groups(tenant: TenantContext | None, nav: str) -> list[dict[str, Any]]:

@@ -55,8 +55,8 @@ def test_deciding_reads_desk_ticket_and_members_and_writes_once_for_each_who_is_
     with meter.measure() as bill:
         assert mailing.carry() == ["answered"]
     done = {name: many for name, many in calls(bill).items() if name != "Query"}  # of holds, once for many messages
-    # The row; desk, ticket and its members in batches; the row of the mail; the note that the first row is done.
-    assert done == {"GetItem": 1, "BatchGetItem": 3, "PutItem": 1, "UpdateItem": 1}
+    # The row; desk, ticket and its members in batches; the inbox; the row of the mail; the note that the first is done.
+    assert done == {"GetItem": 1, "BatchGetItem": 3, "PutItem": 1, "UpdateItem": 1, "TransactWriteItems": 1}
 
 
 def test_sending_a_mail_costs_the_same_for_one_event_and_for_many(desk: World) -> None:

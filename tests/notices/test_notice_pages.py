@@ -104,9 +104,9 @@ def test_the_link_stops_a_kind_of_mail_and_takes_it_back(desk: World) -> None:
     bob, address = desk.context("bob", "acme"), link(desk, kind=MailKind.ENTERED)
     # As a mail program sends it by itself: RFC 8058.
     assert Browser(enforce_csrf_checks=True).post(address, {"List-Unsubscribe": "One-Click"}).status_code == 200
-    assert mail_choices.unwanted(bob.repository, bob.user_id) == {MailKind.ENTERED}
+    assert mail_choices.chosen(bob.repository, bob.user_id).unwanted_mail == {MailKind.ENTERED}
     Browser().post(address, {"change": "undo"})
-    assert mail_choices.unwanted(bob.repository, bob.user_id) == set()
+    assert mail_choices.chosen(bob.repository, bob.user_id).unwanted_mail == set()
 
 
 @pytest.mark.parametrize("broken", ["cut", "changed", "another salt", "no such ticket"])
@@ -142,7 +142,7 @@ def test_the_profile_leads_to_the_choices_of_each_desk(desk: World) -> None:
     page = alice.get("/desk/mail/").content.decode()
     assert re.findall(r'name="kind" value="(\w+)" checked', page) == ["mentioned"]
     globex = desk.context("alice", "globex")
-    assert mail_choices.unwanted(globex.repository, globex.user_id) == set()
+    assert mail_choices.chosen(globex.repository, globex.user_id).unwanted_mail == set()
 
 
 def test_choices_survive_another_role_and_end_with_the_membership(desk: World) -> None:
@@ -151,7 +151,7 @@ def test_choices_survive_another_role_and_end_with_the_membership(desk: World) -
     bob, tenant_id = desk.context("bob", "acme"), desk.tenants["acme"].tenant_id
     mail_choices.choose(bob.repository, bob.user_id, set())
     member_changes.set_role(user_id=bob.user_id, tenant_id=tenant_id, role=Role.VIEWER, seen=Role.AGENT, by=SYSTEM)
-    assert mail_choices.unwanted(bob.repository, bob.user_id) == set(MailKind)
+    assert mail_choices.chosen(bob.repository, bob.user_id).unwanted_mail == set(MailKind)
     member_changes.remove(user_id=bob.user_id, tenant_id=tenant_id, by=SYSTEM)
     desk.join("bob", "acme", Role.AGENT)
-    assert mail_choices.unwanted(bob.repository, bob.user_id) == set()
+    assert mail_choices.chosen(bob.repository, bob.user_id).unwanted_mail == set()

@@ -71,7 +71,7 @@ from tickets.letters.envelope import Envelope
 from tickets.letters.ledger import LetterRecord
 from tickets.moving import stored as moving_keys
 from tickets.moving.stored import MoveItem
-from tickets.notices import following
+from tickets.notices import following, inbox
 from tickets.outside import looks
 from tickets.public_form import challenges, form_settings, receiving
 from tickets.public_form.receiving import SentForm
@@ -168,6 +168,7 @@ def _tickets(world: World, where: str) -> None:
     commenting.comment(person, number, body="Let us not tell them.", internal=True)
     following.follow(person, number, person.user_id)
     mail_choices.refuse(person.repository, person.user_id, MailKind.MENTIONED)
+    inbox.tell(person, person.user_id, MailKind.ASSIGNED, number, at=clock.stamp(), event="assigned")
     changing.edit(
         person, number, version=1, title="The printer", description="It smells of smoke.",
         priority=Priority.HIGH, tags=["vip"],

@@ -345,6 +345,7 @@ def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: boo
         "spam_at": clock.parse(summary.spam_at) if summary.spam_at else None,
         "reply": reply_facts(tenant, stored),
         "hears": summary.hears(tenant.user_id),
+        "follower_count": len(summary.followers or ()),
         "files": file_lines(int(summary.number), stored.files) if stored.files else [],
         "has_files": any(
             file.state in READABLE

@@ -35,11 +35,11 @@ _NOBODY: Final = "Nobody is to be told any more."
 
 @dataclass
 class TicketNews:
-    """Hold what a mail says about one ticket. `answer_to` is the person's own address for an answer by mail, "" where
-    none may be sent."""
+    """Hold what a mail says about one ticket. `said` are the kinds of events that have no entry. `answer_to` is the
+    person's own address for an answer by mail, "" where none may be sent."""
 
     summary: SummaryItem
-    is_assigned: bool = False
+    said: list[MailKind] = field(default_factory=list)
     entries: list[ActivityItem] = field(default_factory=list)
     answer_to: str = ""
 
@@ -85,16 +85,18 @@ def _news(tenant: TenantContext, person: Member, notices: list[TicketNotice]) ->
     found: dict[int, TicketNews] = {}
     for kind, number, entry_key in notices:
         summary, entry = summaries.get(number), entries.get((number, entry_key))
-        if summary is None or person.id in (summary.muted_by or ()) or kind in person.unwanted_mail:
+        if summary is None or person.id in (summary.muted_by or ()) or kind in person.choices.unwanted_mail:
             continue
         news = found.get(number) or TicketNews(summary)
-        if kind is MailKind.ASSIGNED:
-            news.is_assigned = summary.resolver == person.id
+        if kind is MailKind.ASSIGNED and summary.resolver != person.id:
+            continue
+        if not entry_key:
+            news.said += [kind] if kind not in news.said else []
         elif kind is MailKind.RATED and summary.rating != Rating.BAD:
             continue  # it was changed meanwhile
         elif entry is not None and telling.may_read(person, entry) and entry not in news.entries:
             news.entries.append(entry)
-        if news.is_assigned or news.entries:
+        if news.said or news.entries:
             found[number] = news
     if not any(news.has_note for news in found.values()):
         for news in found.values():

@@ -13,6 +13,7 @@ from delivery.mail.outbox_backend import MailContent
 from portal import plain_text
 from portal.mailing.letters import MARKER
 from portal.web import desk_prefix
+from tenants.membership.mail_choices import MailKind
 from tenants.tenancy.request import page_for_mail
 from tickets.notices.digest import Digest, TicketNews
 from tickets.notices.mute_links import MuteLink
@@ -22,6 +23,11 @@ from tickets.ticket.stored import ActivityItem, is_requester
 _TEXT_LIMIT: Final = 3_000  # characters of one entry
 _NAME_LIMIT: Final = 60  # characters of a name
 _TITLE_LIMIT: Final = 120
+_SAID: Final = {
+    MailKind.ASSIGNED: "This ticket is assigned to you now.",
+    MailKind.DUE: "This ticket waited for a time that has come.",
+    MailKind.BREACHED: "A target of this ticket is missed, or soon will be.",
+}
 _WHAT: Final = {"comment": "commented", "note": "added an internal note", "event": "rated this ticket as bad"}
 
 
@@ -70,7 +76,7 @@ def _ticket(told: Digest, news: TicketNews) -> dict[str, Any]:
         "facts": f"{Status(summary.status).label} · {Priority(summary.priority).label} · requested by {name}",
         "url": page_for_mail(reverse("tickets:ticket", args=[number])),
         "mute_url": _mute_page(MuteLink(told.tenant.tenant_id, told.person.id, number=number)),
-        "is_assigned": news.is_assigned,
+        "said": [_SAID.get(kind, kind.word) for kind in news.said],
         "has_note": any(one.has_note for one in told.tickets),
         "answer_to": news.answer_to,
         "entries": [_entry(entry) for entry in news.entries],

@@ -1,4 +1,4 @@
-"""Decide whom an event of a ticket concerns, and add it to the next mail of each of them.
+"""Decide whom an event of a ticket concerns, put it into their inboxes, and add it to the next mail of each of them.
 
 The destination "notice" of the outbox. Nobody hears of what they did themselves, of a ticket that they muted, of a kind
 of event that they do not want, or of a text that their role may not read. Here only people and entries are named: the
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Final, NamedTuple, Self
 
 from delivery.outbox import gathering
@@ -16,6 +17,8 @@ from delivery.outbox.destinations import Outcome
 from delivery.outbox.event_types import EventType
 from delivery.outbox.gathering import RowGroup
 from delivery.outbox.outbox_rows import Work
+from portal import clock, zones
+from portal.dynamo.store import Store
 from portal.errors import NotFound
 from tenants.membership import members
 from tenants.membership.mail_choices import MailKind
@@ -23,13 +26,29 @@ from tenants.membership.members import Member
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
+from tickets.notices import inbox
 from tickets.notices.mentions import mentioned
 from tickets.ticket import fields, stored, ticket_events
 from tickets.ticket.stored import ActivityItem, SummaryItem
 
 _DIGEST: Final = EventType("mail.notices", 1, "A person is to be told of what happened.", ())
 EVENT: Final = "event"  # the kind of an entry that is no text but a rating, among those that people are told of
+# Events that come by themselves: they concern the assignee, or the member whom their data names as `to`.
+BY_TIME: Final = {
+    "ticket.due": MailKind.DUE,
+    "ticket.due_soon": MailKind.BREACHED,
+    "ticket.breached": MailKind.BREACHED,
+}
 _NAME: Final = "notices/"  # of the group of a person, before their id
+
+
+class Concern(NamedTuple):
+    """Say whom an event concerns, and why: the first of these `kinds` of which the person wants to be told counts."""
+
+    person: Member
+    kinds: tuple[MailKind, ...]
+    number: int
+    entry: str = ""
 
 
 class TicketNotice(NamedTuple):
@@ -52,17 +71,18 @@ class TicketNotice(NamedTuple):
 
 
 def deliver(work: Work) -> Outcome:
-    """Add the event of a row to the mail of each person whom it concerns.
+    """Tell each person whom the event of a row concerns.
 
     Costs a read of the desk, one of the ticket, one of those who may be concerned, or of all members where the text
-    mentions somebody; and for each person who is told what `gathering.add` does.
+    mentions somebody; and for each person who is told a transaction of two items, and what `gathering.add` does.
     """
     tenant = desk_at_work(work.tenant_id)
     event = json.loads(work.row.events[work.index])
     told = 0
     if tenant is not None:
-        for person, notice in _notices(tenant, event["type"], event["data"]):
-            told += gathering.add(work.repository, _group(tenant, person), notice.written(), at=work.row.timestamp)
+        name = f"{work.row.event_id}/{work.index}"
+        for concern in _concerns(tenant, event["type"], event["data"]):
+            told += _tell(tenant, work.repository, concern, at=work.row.timestamp, event=name)
     return Outcome("answered", note=f"{told} told." if told else "Nobody is to be told.")
 
 
@@ -89,26 +109,59 @@ def _group(tenant: TenantContext, person: Member) -> RowGroup:
     return RowGroup(tenant.tenant_id, tenant.queues, f"{_NAME}{person.id}", ticket_events.DIGEST, _DIGEST)
 
 
-def _notices(tenant: TenantContext, kind: str, data: Any) -> Iterator[tuple[Member, TicketNotice]]:
+def _tell(tenant: TenantContext, repository: Store, concern: Concern, *, at: str, event: str) -> bool:
+    """Put an event into a person's inbox, and add it to their next mail, as they chose. Return whether it is new to
+    either. `repository` is that of the outbox."""
+    person, kinds, number, entry = concern
+    choices, is_new = person.choices, False
+    if kind := next((one for one in kinds if one not in choices.unwanted_notices), None):
+        is_new = inbox.tell(tenant, person.id, kind, number, at=at, event=event, entry=entry)
+    if kind := next((one for one in kinds if one not in choices.unwanted_mail), None):
+        if choices.digest_hour is not None:
+            due = digest_time(
+                clock.parse(at), choices.digest_hour, zones.zone_of(person.profile.own_zone or tenant.zone)
+            )
+            at = clock.stamp(due - gathering.WINDOW)
+        is_new |= gathering.add(repository, _group(tenant, person), TicketNotice(kind, number, entry).written(), at=at)
+    return is_new
+
+
+def digest_time(at: datetime, hour: int, zone: tzinfo) -> datetime:
+    """Return when this hour of the day begins for the first time after a moment, by the clocks of a zone."""
+    local = at.astimezone(zone).replace(hour=hour, minute=0, second=0, microsecond=0, fold=0)
+    days = (local + timedelta(days=one) for one in range(3))  # the hour that clocks skip may be over on its own day
+    return next(day.astimezone(UTC) for day in days if day.astimezone(UTC) > at)
+
+
+def _concerns(tenant: TenantContext, kind: str, data: Any) -> Iterator[Concern]:
     number = int(data["number"])
     if kind == ticket_events.ASSIGNED.name:
         yield from _assigned(tenant, number, to=data["after"]["id"], by=data["by"]["id"])
     elif kind in (ticket_events.ENTERED.name, ticket_events.EDITED_ENTRY.name):
         yield from _entered(tenant, number, data["entry"], by=data["by"], edited=data.get("times", 0))
+    elif kind in BY_TIME:
+        yield from _came_due(tenant, number, BY_TIME[kind], data.get("to"))
 
 
-def _assigned(tenant: TenantContext, number: int, *, to: str, by: str) -> Iterator[tuple[Member, TicketNotice]]:
+def _came_due(tenant: TenantContext, number: int, kind: MailKind, to: str | None) -> Iterator[Concern]:
+    """Yield the member `to` whom this is told, or the assignee where nobody is named."""
+    summary, _ = _ticket(tenant, number)
+    who = to or (summary.resolver if summary else "")
+    for person in members.members_with(tenant.repository, [who]) if who else ():
+        if not _is_mute(person, summary):
+            yield Concern(person, (kind,), number)
+
+
+def _assigned(tenant: TenantContext, number: int, *, to: str, by: str) -> Iterator[Concern]:
     summary, _ = _ticket(tenant, number)
     if summary is None or summary.resolver != to or to == by:
         return
     for person in members.members_with(tenant.repository, [to]):
-        if _wants(person, MailKind.ASSIGNED, summary):
-            yield person, TicketNotice(MailKind.ASSIGNED, number)
+        if not _is_mute(person, summary):
+            yield Concern(person, (MailKind.ASSIGNED,), number)
 
 
-def _entered(
-    tenant: TenantContext, number: int, entry: str, *, by: str, edited: int = 0
-) -> Iterator[tuple[Member, TicketNotice]]:
+def _entered(tenant: TenantContext, number: int, entry: str, *, by: str, edited: int = 0) -> Iterator[Concern]:
     """Yield whom a new entry concerns, or of one that was `edited` for the nth time those whom it mentions since."""
     summary, found = _ticket(tenant, number, entry)
     if summary is None or found is None or found.deleted_at:
@@ -128,13 +181,12 @@ def _entered(
             continue
         kinds = [MailKind.MENTIONED] if person.id in named else []
         kinds += [of_all] if person.id in listeners else []
-        wanted = [kind for kind in kinds if _wants(person, kind, summary)]
-        if wanted:
-            yield person, TicketNotice(wanted[0], number, entry)
+        if kinds and not _is_mute(person, summary):
+            yield Concern(person, tuple(kinds), number, entry)
 
 
-def _wants(person: Member, kind: MailKind, summary: SummaryItem) -> bool:
-    return kind not in person.unwanted_mail and person.id not in (summary.muted_by or ())
+def _is_mute(person: Member, summary: SummaryItem | None) -> bool:
+    return summary is not None and person.id in (summary.muted_by or ())
 
 
 def _ticket(

@@ -1,22 +1,26 @@
-"""Follow and mute tickets, complete names that are mentioned, and stop mail by the link in it."""
+"""Show the inbox, follow and mute tickets, complete names that are mentioned, and stop mail by the link in it."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_POST, require_safe
 
 from portal.errors import Conflict, Invalid, NotFound
-from portal.web.access import get_or_post, member, public, unlimited
+from portal.web.access import get_or_post, in_person, member, open_while_closing, public, unlimited
 from tenants.membership import mail_choices, members
+from tenants.membership.mail_choices import MailKind
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
-from tickets.notices import following, telling
+from tickets.desk import changing
+from tickets.notices import following, inbox, inbox_presenters, stored, telling
 from tickets.notices.mute_links import MuteLink
 
 MOST_NAMES: Final = 500  # that the comment form completes; others are typed in full
@@ -51,6 +55,70 @@ def names(request: TenantRequest) -> JsonResponse:
     people = members.members_of(request.tenant.repository)[:MOST_NAMES]
     shown = [{"name": one.name, "role": one.role.label} for one in people if one.id != request.tenant.user_id]
     return JsonResponse({"people": shown})
+
+
+@member(Role.VIEWER)
+@require_safe
+def followers(request: TenantRequest, number: int) -> HttpResponse:
+    """List who follows a ticket: one read of the ticket, and one of its followers' memberships."""
+    summary = changing.read(request.tenant, number, consistent=False)
+    people = members.members_with(request.tenant.repository, summary.followers or ())
+    found = sorted(people, key=lambda one: one.name.casefold())
+    page = {"followers": found, "number": number, "title": summary.title}
+    return render(request, "notices/followers.html", page)
+
+
+# --- the inbox ---
+
+
+@member(Role.VIEWER)
+@require_safe
+def inbox_page(request: TenantRequest) -> HttpResponse:
+    """Show what concerns the person, narrowed to what is unread, or to one kind."""
+    kind, before = request.GET.get("kind", ""), request.GET.get("before", "")
+    kind = kind if kind in list(MailKind) else ""
+    only_unread = "unread" in request.GET
+    if before and not inbox.is_place(before):
+        return redirect("tickets:inbox")
+    page = inbox.page(request.tenant, kind=kind, only_unread=only_unread, before=before)
+    context = inbox_presenters.inbox_page(request.tenant, page, kind=kind, only_unread=only_unread, is_first=not before)
+    return render(request, "notices/inbox.html", context)
+
+
+@open_while_closing
+@in_person
+@member(Role.VIEWER)
+@require_POST
+def mark(request: TenantRequest) -> HttpResponse:
+    """Mark tickets as read, one as unread, or mute one; return to the list."""
+    numbers, change = _numbers(request), request.POST.get("change", "")
+    if change == "unread" and numbers:
+        inbox.mark_unread(request.tenant, numbers[0])
+    elif change == "mute" and numbers:
+        with suppress(NotFound):
+            following.mute(request.tenant, numbers[0], request.tenant.user_id)
+        inbox.mark_read(request.tenant, numbers[:1])
+        messages.success(request, f"Ticket #{numbers[0]} is muted. You hear no more of it.")
+    else:
+        inbox.mark_read(request.tenant, numbers)
+    back = request.POST.get("back", "")
+    is_own = url_has_allowed_host_and_scheme(back, allowed_hosts=None) and back.startswith("/")
+    return redirect(back if is_own else "tickets:inbox")
+
+
+@open_while_closing
+@in_person
+@member(Role.VIEWER)
+@require_POST
+def seen(request: TenantRequest) -> HttpResponse:
+    """Mark the news of a ticket as read, which an open page of it does by itself. Answer with the header's link."""
+    numbers = _numbers(request)
+    inbox.mark_read(request.tenant, numbers)
+    return render(request, "notices/_bell.html", {"still_unread": len(inbox.unread(request.tenant) - {*numbers})})
+
+
+def _numbers(request: TenantRequest) -> list[int]:
+    return [int(text) for text in request.POST.getlist("number") if stored.IS_NUMBER.match(text)]
 
 
 @csrf_exempt  # a mail program has no token; the view checks all other forms itself
