@@ -62,7 +62,7 @@ class AuditAction(StrEnum):
     TENANT_DEFAULTS_CHANGED = "tenant.defaults_changed", "changed the defaults of"
     TENANT_MAIL_CHANGED = "tenant.mail_changed", "changed the mail settings of"
     TENANT_OUTSIDE_CHANGED = "tenant.outside_changed", "changed the public pages of"
-    TENANT_SETUP_CHANGED = "tenant.setup_changed", "changed the fields, kinds or tags of tickets of"
+    TENANT_SETUP_CHANGED = "tenant.setup_changed", "changed the fields, kinds, groups or tags of tickets of"
     TENANT_SIGN_IN_CHANGED = "tenant.sign_in_changed", "changed how members sign in to"
     TENANT_LIMITS_CHANGED = "tenant.limits_changed", "changed the plan or limits of"
     TENANT_QUEUES_CHANGED = "tenant.queues_changed", "changed the queues of"

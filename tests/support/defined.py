@@ -13,7 +13,7 @@ from tickets.custom_fields.defining import FieldWishes, KindWishes
 from tickets.custom_fields.definitions import SHOWN, Definitions
 from tickets.desk_setup import setup
 from tickets.desk_setup.group_names import Assigning
-from tickets.groups import group_changes
+from tickets.groups import agent_changes, group_changes
 from tickets.ticket.custom_values import FieldType
 
 OWNERS = {"acme": "alice", "globex": "alice"}
@@ -43,10 +43,21 @@ def add_kind(world: World, name: str, *, where: str = "acme", asks: Sequence[str
     return defining.add_kind(tenant, wanted, version=setup.read(tenant).version, by=by)
 
 
-def add_group(world: World, name: str, assigns: Assigning = Assigning.HAND, *, where: str = "acme") -> str:
-    """Make a group, and return its id."""
+def add_group(
+    world: World,
+    name: str,
+    assigns: Assigning = Assigning.HAND,
+    *,
+    where: str = "acme",
+    members: Sequence[str] = (),
+    is_default: bool = False,
+) -> str:
+    """Make a group of these people of the world, and return its id."""
     tenant, by = admin_of(world, where)
-    return group_changes.add(tenant, name, assigns, version=setup.read(tenant).version, by=by)
+    version = setup.read(tenant).version
+    made = group_changes.add(tenant, name, assigns, is_default=is_default, version=version, by=by)
+    agent_changes.set_members(tenant, made, [world.users[one].id for one in members], by=by)
+    return made
 
 
 def defined(world: World, where: str = "acme") -> Definitions:

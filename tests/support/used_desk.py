@@ -65,6 +65,8 @@ from tickets.desk.letter_texts import FromLetter
 from tickets.desk.many import TicketEdit
 from tickets.desk_export import export_job, export_requests
 from tickets.desk_setup import setup
+from tickets.desk_setup.group_names import Assigning
+from tickets.groups import agent_changes, assigning, group_changes
 from tickets.jobs.stored import past
 from tickets.letters import ledger
 from tickets.letters.envelope import Envelope
@@ -180,6 +182,9 @@ def _tickets(world: World, where: str) -> None:
     by = Actor(person.user_id, "", "127.0.0.1")
     mail_settings.change(person, values={"signature": "Yours, us", "blocked": ["@spam.example"]}, version=0, by=by)
     setup.change(person, "custom_fields", "{}", seen=setup.read(person), by=by, told=({}, {"fields": "one"}))
+    group = group_changes.add(person, "Billing", Assigning.TURN, version=setup.read(person).version, by=by)
+    agent_changes.set_members(person, group, [person.user_id], by=by)
+    assert assigning.assign(person, group, [number])
     saved_views.save(person, "Angry ones", "status=any&rating=bad", is_desks=True, by=by)
     _rules(person, number, by)
     dressed = {"name": "Help", "colour": "#0a6a7b", "language": "de"}

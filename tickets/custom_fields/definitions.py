@@ -156,6 +156,12 @@ class Definitions:
         """Return the name of a kind or a group, "" of none, and the id of one that this desk has not."""
         return next((one.name for one in self.of_field(field) if one.id == value), value)
 
+    def default_of(self, field: DefinedField) -> str:
+        """Return the id of the kind or the group that a new ticket has where nobody says another, "" for none."""
+        if field is KIND:
+            return self.default_kind
+        return next((one.id for one in self.groups if one.is_default and not one.is_archived), "")
+
     @cached_property
     def columns(self) -> tuple[CustomField, ...]:
         """The fields that lists show as columns."""

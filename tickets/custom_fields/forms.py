@@ -21,7 +21,7 @@ from tickets.custom_fields.definitions import (
 )
 from tickets.ticket import custom_values
 from tickets.ticket.custom_values import YES, FieldType
-from tickets.ticket.fields import KIND, DefinedField
+from tickets.ticket.fields import DefinedField
 
 _LINE: Final = {"autocomplete": "off", "dir": "auto"}
 _HELP: Final = {FieldType.NUMBER: "A number such as 12 or 12.5."}
@@ -75,12 +75,14 @@ def value_fields(defined: Definitions, kind_id: str, stored: Mapping[str, str]) 
 
 def defined_field(defined: Definitions, of: DefinedField, stored: str | None) -> forms.Field | None:
     """Return the choice of a ticket's kind or group, None where the desk has defined none. `stored` is that of the
-    ticket, None of a new one, which has a kind where there is a default one."""
+    ticket, None of a new one, which always has one where there is a default."""
     choices = defined_choices(defined, of, stored or "")
     if len(choices) == 1 and not stored:
         return None
-    is_always = of is KIND and stored is None and defined.default_kind
-    field = forms.ChoiceField(label=of.label, required=False, choices=choices[1:] if is_always else choices)
+    default = defined.default_of(of) if stored is None else ""
+    field = forms.ChoiceField(
+        label=of.label, required=False, choices=choices[1:] if default else choices, initial=default
+    )
     field.error_messages["invalid_choice"] = f"Choose a {of.label.lower()} from the list."
     return field
 

@@ -21,6 +21,7 @@ from tenants.tenancy.context import TenantContext
 from tickets.desk import changing, many
 from tickets.desk.changing import EntryOfChange, TicketState
 from tickets.desk.many import MOST, SUBJECT, limit
+from tickets.ticket import status_dates
 from tickets.ticket.fields import MOVES, Status
 from tickets.ticket.stored import SummaryItem
 
@@ -99,7 +100,7 @@ def change_status(
     for position, state in enumerate(tickets):
         # A microsecond apart, so that lists have one order for them.
         at = clock.stamp(begun, offset=position)
-        changes, actions = [("status", state.status.value, to.value)], changing.dated(state.status, to, at)
+        changes, actions = [("status", state.status.value, to.value)], status_dates.dated(state.status, to, at)
         made.append(EntryOfChange(state.number, state.version + 1, at, entry_id))
         told += changing.revise(
             tenant, transaction, state, at=at, status=to, changes=changes, actions=actions, entry_id=entry_id

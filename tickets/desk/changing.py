@@ -16,7 +16,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from delivery.outbox.event_types import Event
@@ -32,6 +32,8 @@ from tenants.tenancy.roles import Role
 from tickets.custom_fields import definitions
 from tickets.desk import timelines
 from tickets.desk.timelines import ChangesSince
+from tickets.groups import assigning
+from tickets.groups.assigning import Assignee
 from tickets.requesters.requesters import Requester
 from tickets.ticket import fields, set_aside, stored, ticket_events
 from tickets.ticket.fields import (
@@ -40,6 +42,7 @@ from tickets.ticket.fields import (
     CUSTOM,
     DEFINED,
     DESCRIPTION,
+    GROUP,
     MOVES,
     REQUESTER,
     STATUS,
@@ -49,6 +52,7 @@ from tickets.ticket.fields import (
     TicketField,
     Values,
 )
+from tickets.ticket.status_dates import dates, dates_counted, forgotten, set_to
 from tickets.ticket.stored import ActivityItem, ChangeMap, DetailItem, RequestItem, SummaryItem
 
 _STATE = re.compile(r"([1-9]\d{0,14})\.([1-9]\d{0,9})\.([a-z]{1,20})\.([0-9a-f]{32})?\Z")
@@ -262,63 +266,6 @@ def put_record(tenant: TenantContext, transaction: Transaction, what: str, diges
     transaction.put(record, name=REQUEST, condition=RequestItem.pk.does_not_exist())
 
 
-# --- what a summary remembers for the aggregates, and for the lists behind their numbers ---
-
-
-def dates(before: str, after: str, at: str) -> dict[str, str | None]:
-    """Return the moments that a ticket has by a change of status at this moment; None for one that it has no more."""
-    if fields.is_unresolved(before) == fields.is_unresolved(after):
-        return {}
-    return {"resolved_at": None, "reopened_at": at} if fields.is_unresolved(after) else {"resolved_at": at}
-
-
-def dates_counted(before: str, after: str, at: str) -> list[Action]:
-    """Count what `dates` tells of, on its day; a reopened ticket keeps what `forgotten` needs."""
-    kinds = {"resolved_at": stored.RESOLVED, "reopened_at": stored.REOPENED}
-    found = [counted(kinds[name], moment) for name, moment in dates(before, after, at).items() if moment]
-    if fields.is_unresolved(after) and not fields.is_unresolved(before):
-        found.append(SummaryItem.resolved_before.set(SummaryItem.resolved_at | ""))
-        found.append(SummaryItem.reopened_before.set(SummaryItem.reopened_at | ""))
-    return found
-
-
-def dated(before: str, after: str, at: str) -> list[Action]:
-    """Remember that the ticket was resolved or reopened at this moment, if the change of status did either."""
-    moments = [set_to(name, moment) for name, moment in dates(before, after, at).items()]
-    return [*moments, *dates_counted(before, after, at)]
-
-
-def set_to(name: str, value: Any) -> Action:
-    """Make an attribute of the summary this value, or remove it for None."""
-    attribute: Any = getattr(SummaryItem, name)
-    action: Action = attribute.remove() if value is None else attribute.set(value)
-    return action
-
-
-def forgotten(summary: SummaryItem, before: str) -> tuple[dict[str, str | None], list[Action]]:
-    """Return the moments of a ticket, and what to count, as if it had never left `before` for its present status.
-
-    This must have been the last change of its status.
-    """
-    if fields.is_unresolved(before) == fields.is_unresolved(summary.status):
-        return {}, []
-    if fields.is_unresolved(before):
-        kind, at = stored.RESOLVED, summary.resolved_at
-        former: dict[str, str | None] = {"resolved_at": None}
-    else:
-        kind, at = stored.REOPENED, summary.reopened_at
-        former = {"resolved_at": summary.resolved_before or None, "reopened_at": summary.reopened_before or None}
-        former |= {"resolved_before": None, "reopened_before": None}
-    return former, [counted(kind, at, by=-1)] if at else []
-
-
-def counted(kind: str, at: str, *, by: int = 1) -> Action:
-    """Count an event of this kind on the day of this moment; see `stored.day_count`."""
-    count: Any = SummaryItem.days[stored.day_count(kind, at)]
-    action: Action = count.set((count | 0) + by)
-    return action
-
-
 # --- changes of fields ---
 
 
@@ -353,10 +300,15 @@ class Wishes:
         self.restoring, self.forgets, self.requester = restoring, forgets, requester
         self.values: Values = {name: value for name, value in values.items() if value is not None}
 
+    def also(self, **values: Any) -> Wishes:
+        """Return these wishes with further ones."""
+        return Wishes(
+            restoring=self.restoring, forgets=self.forgets, requester=self.requester, **{**self.values, **values}
+        )
+
     def cleaned(self) -> Wishes:
         """Return them as tickets hold them. Raises Invalid."""
-        values = {name: BY_NAME[name].clean(value) for name, value in self.values.items()}
-        return Wishes(restoring=self.restoring, forgets=self.forgets, requester=self.requester, **values)
+        return self.also(**{name: BY_NAME[name].clean(value) for name, value in self.values.items()})
 
 
 @dataclass(frozen=True)
@@ -426,7 +378,8 @@ def change(
         set_aside.refuse(present.summary)
         check(present)
         seen = int(present.summary.version) if version is None else version
-        revision = Revision(tenant, wishes, present, timelines.changes_since(tenant, present.summary, seen), of_form)
+        since = timelines.changes_since(tenant, present.summary, seen)
+        revision = Revision(tenant, *_with_assignee(tenant, wishes, present, since, of_form), since, of_form)
         if not revision.changes:
             return present
         transaction = Transaction()
@@ -443,6 +396,34 @@ def change(
         seen = int(present.summary.version) if version is None else version
         since = timelines.changes_since(tenant, present.summary, seen)
         raise EditConflict(present.summary, since, description=present.description) from refused
+
+
+def given_by_group(tenant: TenantContext, wishes: Wishes, summaries: Sequence[SummaryItem]) -> dict[int, Assignee]:
+    """Return who gets those of these tickets that come into another group by these wishes and are unresolved, by their
+    numbers. No read where nothing is wished of a group, or where an assignee is wished, too."""
+    group_id = wishes.values.get(GROUP.name)
+    if not group_id or ASSIGNEE.name in wishes.values or wishes.restoring:
+        return {}
+    holders = {
+        int(one.number): one.resolver
+        for one in summaries
+        if one.group != group_id and fields.is_unresolved(wishes.values.get(STATUS.name, one.status))
+    }
+    return assigning.for_group(tenant, group_id, holders) if holders else {}
+
+
+def _with_assignee(
+    tenant: TenantContext, wishes: Wishes, present: Present, since: ChangesSince, of_form: bool
+) -> tuple[Wishes, Present]:
+    """Return wishes and ticket with whoever gets it by coming into a group, unless others have assigned it since."""
+    before = since.before
+    is_left = of_form and GROUP.name in before and before[GROUP.name] == wishes.values.get(GROUP.name)
+    if is_left or ASSIGNEE.name in before:
+        return wishes, present
+    got = given_by_group(tenant, wishes, [present.summary]).get(int(present.summary.number))
+    if got is None:
+        return wishes, present
+    return wishes.also(**{ASSIGNEE.name: got.id}), replace(present, resolver_name=got.name)
 
 
 def _read(tenant: TenantContext, number: int, wishes: Wishes, *, whole: bool) -> Present:

@@ -25,12 +25,13 @@ from tenants.tenancy.context import TenantContext
 from tickets.attachments import attachments
 from tickets.attachments.attachments import FileRef
 from tickets.desk import changing, timelines
-from tickets.desk.changing import REQUEST, TicketState, counted, new_request_id, put_record, request_digest
+from tickets.desk.changing import REQUEST, TicketState, new_request_id, put_record, request_digest
 from tickets.desk.letter_texts import FromLetter
 from tickets.requesters import requester_addresses
-from tickets.ticket import fields, stored, ticket_events
+from tickets.ticket import fields, status_dates, stored, ticket_events
 from tickets.ticket.fields import ASSIGNEE, MOVES, STATUS, TAGS, FieldChange, Status
 from tickets.ticket.set_aside import SetAside
+from tickets.ticket.status_dates import counted
 from tickets.ticket.stored import ActivityItem, RequestItem, SummaryItem
 
 _ATTEMPTS: Final = 6
@@ -242,9 +243,9 @@ def _add(
     to, is_note = _move(state.status, said.then), said.kind == "note"
     changes, values = _changes(summary, said, to, name)
     actions = _noted(tenant, state, at, is_change=bool(changes)) if is_note else _counting(tenant, summary, at)
-    actions += [changing.set_to(field, value) for field, value in values.items()]
+    actions += [status_dates.set_to(field, value) for field, value in values.items()]
     if to:
-        actions += changing.dated(state.status, to, at)
+        actions += status_dates.dated(state.status, to, at)
     entry = _entry(tenant, summary, said, at=at)
     if copies:
         actions += attachments.counted(summary, said.files)

@@ -20,6 +20,7 @@ from tickets.custom_fields import definitions
 from tickets.desk import changing
 from tickets.desk.changing import REQUEST, new_request_id, put_record, request_digest, resolver_name
 from tickets.desk.letter_texts import FromLetter
+from tickets.groups import assigning
 from tickets.requesters import requesters
 from tickets.requesters.requesters import Requester
 from tickets.ticket import fields, stored, ticket_events
@@ -31,7 +32,7 @@ from tickets.ticket.fields import (
     EDITED,
     FIELDS,
     FIXED,
-    KIND,
+    GROUP,
     OPTIONAL,
     STATUS,
     SUMMARISED,
@@ -59,23 +60,23 @@ def create(
 ) -> int:
     """Create a ticket and return its number. The same request again returns the number that it made before.
 
-    The values of fields are given by name. `requester` is the person outside the desk for whom it is, or their id, None
-    for whoever creates it; `acknowledge` lets a letter tell them that it has arrived. `files` are stored already and
-    are the ticket's from then on. Two writes: the counter, then one transaction of all else. A number is lost, never
-    given twice, when the second fails. A `companion` is told the summary and the description, and sees to repetitions
-    in place of the request record; `also` adds to the transaction. `letter` is the one that the ticket came as; where
-    it `comes_again`, what need not be in the transaction is written after it. Raises Invalid, Throttled.
+    Values of fields are given by name. `requester` is the person outside the desk for whom it is, or their id, None for
+    whoever creates it; `acknowledge` lets a letter tell them that it has arrived. `files` are stored already. Two
+    writes: the counter, then one transaction of all else. A number is lost, never given twice, when the second fails. A
+    `companion` is told summary and description, and sees to repetitions in place of the request record; `also` adds to
+    the transaction. `letter` is the one that it came as; where it `comes_again`, the rest is written after it.
     """
     made = _made_of(values)
     description, assigned = made[DESCRIPTION.name], resolver_name(tenant, made[ASSIGNEE.name])
     outside = _person_outside(tenant, requester)
     counter = with_companion(companion, lambda: _numbered(tenant, made))
+    asked = [*_told_by_form(made), *([outside.id] if outside else []), *(file.id for file in files)]
+    assigned = assigned or _given_by_group(tenant, int(counter.last), made)
     summary = _summary_of(tenant, counter, made, outside)
     number, at, pk, transaction, digest = int(counter.last), summary.created_at, summary.pk, Transaction(), None
     told = _assign(tenant, transaction, summary, assigned)
     if companion is None:
-        named = [*([outside.id] if outside else []), *(file.id for file in files)]
-        digest = request_digest(request_id or new_request_id(), *_told_by_form(made), *named)
+        digest = request_digest(request_id or new_request_id(), *asked)
         put_record(tenant, transaction, stored.MADE_TICKET, digest, number=number)
     else:
         companion.join(transaction, (summary, description))
@@ -212,7 +213,7 @@ def _next_number(tenant: TenantContext) -> CounterItem:
 
 
 def _numbered(tenant: TenantContext, made: dict[str, Any]) -> CounterItem:
-    """Check a new ticket's kind, group and custom fields, give it the desk's default kind, and return its number.
+    """Check a new ticket's kind, group and custom fields, give it the desk's default ones, and return its number.
 
     The desk's definitions are read at the same time where no request has done so.
     """
@@ -221,8 +222,16 @@ def _numbered(tenant: TenantContext, made: dict[str, Any]) -> CounterItem:
     if any(wanted.values()):
         definitions.of(tenant).check(wanted)
     counter, defined = fan_out(reads)
-    made[KIND.name] = made[KIND.name] or defined.default_kind
+    made |= {field.name: made[field.name] or defined.default_of(field) for field in DEFINED}
     return cast(CounterItem, counter)
+
+
+def _given_by_group(tenant: TenantContext, number: int, made: dict[str, Any]) -> str:
+    """Assign a new ticket as its group does, and return the name of who gets it, "" for nobody."""
+    if not made[GROUP.name]:
+        return ""
+    made[ASSIGNEE.name], name = assigning.assign(tenant, made[GROUP.name], [number]).get(number, assigning.NOBODY)
+    return name
 
 
 def _assign(tenant: TenantContext, transaction: Transaction, summary: SummaryItem, name: str) -> list[Event]:

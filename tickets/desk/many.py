@@ -30,6 +30,7 @@ from tenants.tenancy.context import TenantContext
 from tickets.desk import changing, timelines, undoing
 from tickets.desk.changing import ITEMS_PER_REVISION, EditConflict, EntryOfChange, Present, Revision, Wishes
 from tickets.desk.undoing import Undone
+from tickets.groups.assigning import Assignee
 from tickets.requesters import requesters
 from tickets.requesters.requesters import Requester
 from tickets.ticket import fields, stored
@@ -228,11 +229,12 @@ def edit(
     """Change up to `limit` tickets, each for itself. The numbers have the version that somebody saw, None for any.
 
     One whose same field was changed since that version is refused, as is one that does not belong any more. One
-    BatchGetItem and one transaction; one Query more for each ticket that has another version than was seen. Raises
-    Invalid for an assignee who can have no tickets.
+    BatchGetItem and one transaction; one Query more for each ticket that has another version than was seen, and what
+    `assigning.for_group` takes where they come into a group. Raises Invalid for an assignee who can have no tickets.
     """
     resolver = wanted.values.get(ASSIGNEE.name)
     name = changing.resolver_name(tenant, resolver) if resolver else ""
+    given: dict[int, Assignee] = {}
 
     def revise(found: Read, summary: SummaryItem, at: str, entry_id: str) -> Revision:
         if not belongs(summary):
@@ -240,11 +242,16 @@ def edit(
         seen = numbers[int(summary.number)]
         since = timelines.changes_since(tenant, summary, int(summary.version) if seen is None else seen)
         description = found.descriptions.get(int(summary.number))
-        present = Present(summary, description, name)
-        return Revision(tenant, wanted.wishes(summary), present, since, at=at, entry_id=entry_id)
+        wishes, assigned = wanted.wishes(summary), name
+        if (got := given.get(int(summary.number))) and ASSIGNEE.name not in since.before:
+            wishes, assigned = wishes.also(**{ASSIGNEE.name: got.id}), got.name
+        present = Present(summary, description, assigned)
+        return Revision(tenant, wishes, present, since, at=at, entry_id=entry_id)
 
     def read() -> Read:
         summaries = stored_summaries(tenant, list(numbers))
+        changed = [one for one in summaries.values() if belongs(one) and not one.is_aside]
+        given.update(changing.given_by_group(tenant, Wishes(**wanted.values), changed))
         is_described = DESCRIPTION.name in wanted.values
         return Read(summaries, descriptions=_descriptions(tenant, list(numbers)) if is_described else {})
 

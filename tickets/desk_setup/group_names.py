@@ -13,8 +13,6 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final
 
-from tenants.tenancy.context import TenantContext
-from tickets.desk_setup import setup
 from tickets.desk_setup.stored import declare_part
 from tickets.ticket.custom_values import GROUP_ID
 
@@ -31,19 +29,18 @@ class Assigning(StrEnum):
 
 @dataclass(frozen=True)
 class AgentGroup:
-    """A group of agents. `assigns` is an Assigning, or a word of a newer version, which is as HAND here; `more` is what
-    a newer version has stored of it, and is written back as it is."""
+    """A group of agents. New tickets for which no group is given come into the default one.
+
+    `assigns` is an Assigning, or a word of a newer version, which is as HAND here; `more` is what a newer version has
+    stored of it, and is written back as it is.
+    """
 
     id: str
     name: str
     assigns: str = Assigning.HAND.value
+    is_default: bool = False
     is_archived: bool = False
     more: Mapping[str, Any] = field(default_factory=dict, hash=False)
-
-
-def of(tenant: TenantContext) -> tuple[AgentGroup, ...]:
-    """Return all groups of a desk, deleted ones included; no read in a request of a page."""
-    return parsed(setup.of(tenant).part(PART))
 
 
 @lru_cache(maxsize=512)
@@ -63,7 +60,7 @@ def written(groups: Iterable[AgentGroup]) -> str:
     """Return groups as the setup stores them."""
     told = [
         {"id": one.id, "name": one.name, "assigns": one.assigns, **one.more}
-        | ({"is_archived": True} if one.is_archived else {})
+        | {name: True for name in ("is_default", "is_archived") if getattr(one, name)}
         for one in groups
     ]
     return json.dumps(told, ensure_ascii=False, separators=(",", ":"), sort_keys=True) if told else ""

@@ -27,7 +27,9 @@ NAME_LIMIT: Final = 40  # characters
 Groups = tuple[AgentGroup, ...]
 
 
-def add(tenant: TenantContext, name: str, assigns: Assigning, *, version: int, by: Actor) -> str:
+def add(
+    tenant: TenantContext, name: str, assigns: Assigning, *, is_default: bool = False, version: int, by: Actor
+) -> str:
     """Make a group, and return its id. Raises Invalid and Conflict."""
     made: list[str] = []
 
@@ -38,25 +40,37 @@ def add(tenant: TenantContext, name: str, assigns: Assigning, *, version: int, b
         if sum(not one.is_archived for one in groups) >= GROUPS_LIMIT:
             raise Invalid(f"A desk has at most {GROUPS_LIMIT} groups at a time. Delete one first.")
         made.append(f"group_{number}")
-        return (*groups, AgentGroup(made[0], _name(name, groups), assigns.value))
+        group = AgentGroup(made[0], _name(name, groups), assigns.value, is_default)
+        return _with(groups, group)
 
     _change(tenant, with_it, version=version, by=by)
     return made[0]
 
 
-def change(tenant: TenantContext, group_id: str, name: str, assigns: Assigning, *, version: int, by: Actor) -> None:
-    """Rename a group, or let it assign in another way. Raises NotFound, Invalid, Conflict."""
+def change(
+    tenant: TenantContext,
+    group_id: str,
+    name: str,
+    assigns: Assigning,
+    *,
+    is_default: bool = False,
+    version: int,
+    by: Actor,
+) -> None:
+    """Rename a group, let it assign in another way, or make it the default one. Raises NotFound, Invalid, Conflict."""
 
     def changed(groups: Groups, group: AgentGroup) -> AgentGroup:
         others = [one for one in groups if one.id != group_id]
-        return replace(group, name=_name(name, others), assigns=assigns.value)
+        return replace(group, name=_name(name, others), assigns=assigns.value, is_default=is_default)
 
     _change_one(tenant, group_id, changed, version=version, by=by)
 
 
 def delete(tenant: TenantContext, group_id: str, *, version: int, by: Actor) -> None:
     """Delete a group. The caller has seen that no unresolved ticket is in it. Raises NotFound and Conflict."""
-    _change_one(tenant, group_id, lambda _, group: replace(group, is_archived=True), version=version, by=by)
+    _change_one(
+        tenant, group_id, lambda _, group: replace(group, is_archived=True, is_default=False), version=version, by=by
+    )
 
 
 def _change_one(
@@ -71,10 +85,17 @@ def _change_one(
         stored = next((one for one in groups if one.id == group_id and not one.is_archived), None)
         if stored is None:
             raise NotFound("There is no such group.")
-        after = changed(groups, stored)
-        return tuple(after if one is stored else one for one in groups)
+        return _with(groups, changed(groups, stored))
 
     _change(tenant, with_it, version=version, by=by)
+
+
+def _with(groups: Groups, group: AgentGroup) -> Groups:
+    """Return groups with this one in its place, or at the end; where it is the default one, no other is."""
+    others = [replace(one, is_default=False) if group.is_default else one for one in groups]
+    if not any(one.id == group.id for one in groups):
+        return (*others, group)
+    return tuple(group if one.id == group.id else one for one in others)
 
 
 def _change(tenant: TenantContext, changed: Callable[[Groups], Groups], *, version: int, by: Actor) -> None:
@@ -103,4 +124,6 @@ def _name(typed: str, others: Groups | list[AgentGroup]) -> str:
 
 
 def _told(group: AgentGroup) -> str:
-    return " · ".join([group.name, f"assigns by {group.assigns}", *(["deleted"] if group.is_archived else [])])
+    return " · ".join(
+        [group.name, f"assigns by {group.assigns}", *["default"] * group.is_default, *["deleted"] * group.is_archived]
+    )

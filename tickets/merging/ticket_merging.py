@@ -24,10 +24,11 @@ from portal.dynamo.store import Transaction
 from portal.errors import Conflict, NotFound, Overtaken, TransactionRefused
 from tenants.tenancy.context import TenantContext
 from tickets.desk import changing
-from tickets.desk.changing import TicketState, set_to
+from tickets.desk.changing import TicketState
 from tickets.requesters import requesters
 from tickets.ticket import set_aside, stored
 from tickets.ticket.fields import MERGED, MERGED_INTO
+from tickets.ticket.status_dates import set_to
 from tickets.ticket.stored import SummaryItem
 
 MOST: Final = 5  # tickets that are merged into one, those that were merged into them included

@@ -21,12 +21,13 @@ from portal.errors import TransactionRefused
 from tenants.tenancy.context import TenantContext
 from tickets.attachments import attachments, scanning
 from tickets.desk import changing, undoing
-from tickets.desk.changing import TicketState, counted, set_to
+from tickets.desk.changing import TicketState
 from tickets.desk.commenting import WrittenComment
 from tickets.desk.undoing import Undone
 from tickets.ready_answers import answer_uses
-from tickets.ticket import stored
+from tickets.ticket import status_dates, stored
 from tickets.ticket.fields import ASSIGNEE, BY_NAME, STATUS, Status
+from tickets.ticket.status_dates import counted, set_to
 from tickets.ticket.stored import ActivityItem, RequestItem, SummaryItem
 
 HOLD: Final = "reply_hold"  # the desk's default: for how many seconds its replies are held
@@ -122,7 +123,7 @@ def _as_before(
     for one in change.changes if change is not None else ():
         if one.field == STATUS.name:
             status = one.before
-            moments, counts = changing.forgotten(summary, status)
+            moments, counts = status_dates.forgotten(summary, status)
             values |= moments
             actions += counts
         elif one.field == ASSIGNEE.name and change is not None:

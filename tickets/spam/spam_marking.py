@@ -31,13 +31,14 @@ from tickets.attachments import scanning
 from tickets.attachments import stored as file_keys
 from tickets.attachments.stored import FileItem, FileUsageItem
 from tickets.desk import changing, undoing
-from tickets.desk.changing import TicketState, set_to
+from tickets.desk.changing import TicketState
 from tickets.desk.undoing import Undone
 from tickets.replies import mail_settings
 from tickets.requesters import requester_tickets, requesters
 from tickets.requesters.requesters import Requester
 from tickets.ticket import set_aside, stored, ticket_events
 from tickets.ticket.fields import SPAM, Status
+from tickets.ticket.status_dates import set_to
 from tickets.ticket.stored import STATUS_UPDATED, TICKET_ITEMS, ActivityItem, DetailItem, SummaryItem
 
 KEPT: Final = timedelta(days=30)  # in which the mark can be taken back
