@@ -82,9 +82,9 @@ class BareClient:
 
     def __init__(self) -> None:
         session = aws_session.new_session(settings.DYNAMODB_ENDPOINT_URL)
-        session.events.register("creating-client-class.dynamodb", item_protocol.straighten)
+        session.register("creating-client-class.dynamodb", item_protocol.straighten)
         config = botocore.config.Config(max_pool_connections=client.FAN_OUT_THREADS + 1, user_agent="floor")
-        self._call = session.client(
+        self._call = session.create_client(
             "dynamodb", settings.AWS_REGION, endpoint_url=settings.DYNAMODB_ENDPOINT_URL, config=config
         )._make_api_call
 

@@ -1,4 +1,4 @@
-"""The one place from which AWS clients come: boto3 sessions, and the process's clients of SQS, STS, SES and their like.
+"""The one place from which AWS clients come: sessions, and the process's clients of SQS, STS, SES and their like.
 
 Sessions share what botocore reads from its files: models of services, endpoints and their rules. Reading and parsing
 those is most of what a client costs: the second one of a process takes 20 ms instead of 80. Clients of DynamoDB are
@@ -11,7 +11,6 @@ import os
 import threading
 from typing import Any
 
-import boto3
 import botocore.config
 import botocore.session
 
@@ -20,17 +19,18 @@ _clients: dict[tuple[Any, ...], Any] = {}
 _lock = threading.Lock()
 
 
-def new_session(endpoint_url: str) -> boto3.Session:
-    """Return a session for clients of this endpoint, "" for AWS itself."""
+def new_session(endpoint_url: str) -> Any:
+    """Return botocore's session for clients of this endpoint, "" for AWS itself.
+
+    boto3's would do the same, and each process that starts would load its transfers of files, which nobody uses."""
     global _loader
-    core = botocore.session.Session()
-    session = boto3.Session(botocore_session=core)
+    session = botocore.session.Session()
     if _loader is None:
-        _loader = core.get_component("data_loader")
-    core.register_component("data_loader", _loader)
+        _loader = session.get_component("data_loader")
+    session.register_component("data_loader", _loader)
     if endpoint_url and not os.environ.get("AWS_ACCESS_KEY_ID"):
         # A local engine asks for no real credentials, but botocore does not sign without some.
-        core.set_credentials("local", "local")
+        session.set_credentials("local", "local")
     return session
 
 
@@ -40,7 +40,7 @@ def client(service: str, region: str, endpoint_url: str = "", **config: Any) -> 
     if wanted not in _clients:
         with _lock:
             if wanted not in _clients:
-                _clients[wanted] = new_session(endpoint_url).client(
+                _clients[wanted] = new_session(endpoint_url).create_client(
                     service, region, endpoint_url=endpoint_url or None, config=botocore.config.Config(**config)
                 )
     return _clients[wanted]

@@ -101,9 +101,9 @@ def make_client(role: Role, site: str = "") -> Any:
         sts = _sts(where)
         if role == "tenant":
             source = credentials.TenantCredentials(credentials.assume_with(sts, arn))
-            session._session._credentials = credentials.ContextCredentials(source, guard.current_tenant)
+            session._credentials = credentials.ContextCredentials(source, guard.current_tenant)
         else:
-            session._session._credentials = credentials.of_role(sts, arn, role)
+            session._credentials = credentials.of_role(sts, arn, role)
     client = _create("dynamodb", session, where.endpoint_url, where.region)
     meter.attach(client)
     if settings.DYNAMODB_GUARD:
@@ -123,14 +123,14 @@ def make_streams_client(site: str = "") -> Any:
     where = placement.site(site)
     session = _session(where.endpoint_url)
     if where.worker_role_arn:
-        session._session._credentials = credentials.of_role(_sts(where), where.worker_role_arn, "worker")
+        session._credentials = credentials.of_role(_sts(where), where.worker_role_arn, "worker")
     return _create("dynamodbstreams", session, where.endpoint_url, where.region)
 
 
 def _session(endpoint_url: str) -> Any:
     session = aws_session.new_session(endpoint_url)
     for service in ("dynamodb", "dynamodb-streams"):
-        session.events.register(f"creating-client-class.{service}", item_protocol.straighten)
+        session.register(f"creating-client-class.{service}", item_protocol.straighten)
     return session
 
 
@@ -155,7 +155,7 @@ followers: set[Callable[[Any], None]] = set()  # of each new client: who traces 
 
 
 def _create(service: str, session: Any, endpoint_url: str, region: str = "") -> Any:
-    created = session.client(
+    created = session.create_client(
         service,
         region or settings.AWS_REGION,
         endpoint_url=endpoint_url or None,

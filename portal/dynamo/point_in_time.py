@@ -249,7 +249,7 @@ def make_client() -> Any:
     session = aws_session.new_session(settings.DYNAMODB_ENDPOINT_URL)
     retries = botocore.config.Config(retries={"mode": "standard", "max_attempts": 8})
     where = settings.DYNAMODB_ENDPOINT_URL or None
-    client = session.client("dynamodb", settings.AWS_REGION, endpoint_url=where, config=retries)
+    client = session.create_client("dynamodb", settings.AWS_REGION, endpoint_url=where, config=retries)
     policy, own = Policy(document()), f"{drill_prefix()}."
 
     def check(params: dict[str, Any], model: Any, **_: Any) -> None:

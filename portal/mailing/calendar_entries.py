@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Final
 
-from icalendar import Calendar
-
 from portal import plain_text
 
 _SIZE_LIMIT: Final = 256 * 1024  # bytes
@@ -25,6 +23,8 @@ def read(content: bytes) -> str:
     """Return the first event of a calendar file as text, "" where it cannot be read."""
     if len(content) > _SIZE_LIMIT:
         return ""
+    from icalendar import Calendar  # eighty modules, for the few letters that have a calendar
+
     try:
         calendar = Calendar.from_ical(content.decode("utf-8", "replace"))
         event = next((one for one in calendar.walk() if one.name in ("VEVENT", "VTODO")), None)

@@ -280,10 +280,10 @@ class _Connection:
         if self._role == "tenant" and settings.TENANT_ROLE_ARN:
             sts = aws_session.client("sts", settings.AWS_REGION, settings.STS_ENDPOINT_URL)
             source = credentials.TenantCredentials(credentials.assume_with(sts, settings.TENANT_ROLE_ARN))
-            session._session._credentials = credentials.ContextCredentials(source, guard.current_tenant)
+            session._credentials = credentials.ContextCredentials(source, guard.current_tenant)
         # A letter is sent at once: to ask first costs a round trip, and a second with servers that do not know that.
-        session.events.unregister("before-call.s3", add_expect_header)
-        client = session.client(
+        session.unregister("before-call.s3", add_expect_header)
+        client = session.create_client(
             "s3",
             region_name=settings.AWS_REGION,
             endpoint_url=settings.S3_ENDPOINT_URL or None,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import environ
 
+gc.set_threshold(50_000, 20, 50)  # as manage.py does: modules are no garbage
 # As portal/settings.py does, since WEB_THREADS sizes the pool of connections there as well.
 env = environ.Env()
 environ.Env.read_env(Path(__file__).resolve().parents[2] / ".env")

@@ -16,10 +16,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import dns.exception
-import dns.resolver
 from django.conf import settings as site
 from django.utils.crypto import salted_hmac
 
@@ -33,6 +32,9 @@ from tenants.tenancy.context import TenantContext
 from tickets.replies import mail_settings
 from tickets.replies.mail_settings import MailSettings
 from tickets.requesters import requester_addresses
+
+if TYPE_CHECKING:
+    import dns.resolver
 
 PROOF_HOST: Final = "_pooldesk"
 _PROOF: Final = "pooldesk-desk="
@@ -183,6 +185,8 @@ def _by_ses(identity: SendingIdentity) -> str:
 
 
 def _resolver() -> dns.resolver.Resolver:
+    import dns.resolver  # with a hundred modules, which only a check has to wait for
+
     resolver = dns.resolver.Resolver(configure=not site.DNS_SERVERS)
     if site.DNS_SERVERS:
         resolver.nameservers = [one.partition(":")[0] if _has_port(one) else one for one in site.DNS_SERVERS]
@@ -197,6 +201,8 @@ def _has_port(server: str) -> bool:
 
 def _texts(host: str, kind: str = "TXT") -> list[str]:
     """Return the records of a host. Raises dns.exception.Timeout and NoNameservers where nobody answers."""
+    import dns.resolver
+
     try:
         answer = _resolver().resolve(host, kind, search=False)
     except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
