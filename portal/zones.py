@@ -51,10 +51,21 @@ def day_begins(day: date, zone: str) -> datetime:
     """Return the first moment of a day in a zone, in UTC.
 
     Where midnight is left out, because clocks are put forward, it is the first moment after that; where it comes twice,
-    the earlier one. A day that a zone has left out whole begins with the next one.
+    the earlier one. A day that a zone has left out whole begins with the next one. The first and the last day that
+    there are begin within what can be written.
     """
-    # Fold 0 reads a time that is left out by the offset of before, which leads to the moment of the change itself.
-    return datetime(day.year, day.month, day.day, tzinfo=zone_of(zone)).astimezone(UTC)
+    try:
+        # Fold 0 reads a time that is left out by the offset of before, which leads to the moment of the change itself.
+        return datetime(day.year, day.month, day.day, tzinfo=zone_of(zone)).astimezone(UTC)
+    except OverflowError:
+        return datetime(day.year, day.month, day.day, tzinfo=UTC)
+
+
+def day_ends(day: date, zone: str) -> datetime:
+    """Return the last moment of a day in a zone, in UTC."""
+    if day == date.max:
+        return datetime.max.replace(tzinfo=UTC)
+    return day_begins(day + timedelta(days=1), zone) - timedelta(microseconds=1)
 
 
 def named(zone: str, moment: datetime) -> str:

@@ -122,7 +122,7 @@ class DurationsOut(ApiModel):
 
 
 class DayOut(ApiModel):
-    """The events of a day in UTC."""
+    """The events of a day in the time zone of the desk."""
 
     date: date
     created: int
@@ -185,7 +185,7 @@ class Aggregates(ApiModel, json_schema_extra={"example": _EXAMPLE}):
     """The numbers of the desk."""
 
     counted: Counted
-    first: date = Field(description="the first day of the period, in UTC; the numbers of tickets are those of now")
+    first: date = Field(description="the first day, in the desk's time zone; the numbers of tickets are those of now")
     last: date
     tickets: dict[Status, dict[Priority, int]]
     days: list[DayOut]

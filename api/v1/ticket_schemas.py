@@ -268,7 +268,7 @@ class _Filtered(ApiQuery):
     )
     tag: _Tag | None = None
     created: _Days | None = Field(
-        None, description="days in UTC, as 2026-11-20, 2026-11-01..2026-11-07 or 2026-11-01.."
+        None, description="days in the time zone of the desk, as 2026-11-20, 2026-11-01..2026-11-07 or 2026-11-01.."
     )
     resolved: _Days | None = Field(None, description="days on which it was resolved last")
     reopened: _Days | None = Field(None, description="days on which it was reopened last")

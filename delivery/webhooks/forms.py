@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from django import forms
@@ -9,8 +10,10 @@ from django import forms
 from delivery.webhooks import endpoints, safe_addresses
 from delivery.webhooks.endpoints import EndpointChoice
 from delivery.webhooks.stored import EndpointItem
+from portal import zones
 from portal.errors import Invalid
 from portal.schema import keys
+from portal.web import locales
 
 
 class EndpointForm(forms.Form):
@@ -79,15 +82,27 @@ class EndpointForm(forms.Form):
 
 
 class SendSinceForm(forms.Form):
-    """Take the moment, in UTC, from which on deliveries are sent again."""
+    """Take the moment, in the zone of the reader, from which on deliveries are sent again. A stamp is in UTC."""
 
     since = forms.DateTimeField(
-        label="Since (UTC)",
         input_formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S.%fZ"],
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
         error_messages={"invalid": "Enter a day and a time.", "required": "Enter a day and a time."},
     )
     also_answered = forms.BooleanField(label="Also those that were delivered", required=False)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["since"].label = f"Since ({locales.current().zone})"
+
+    def clean_since(self) -> datetime:
+        since: datetime = self.cleaned_data["since"]
+        if self.data.get("since", "").endswith("Z"):
+            return since
+        try:
+            return since.replace(tzinfo=zones.zone_of(locales.current().zone)).astimezone(UTC)
+        except OverflowError as error:  # of the first and the last year a zone leads out
+            raise forms.ValidationError("Enter a day and a time.") from error
 
 
 class VersionForm(forms.Form):

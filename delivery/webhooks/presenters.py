@@ -18,6 +18,7 @@ from delivery.outbox.stored import OutboxItem
 from delivery.webhooks import delivery_log, endpoints
 from delivery.webhooks.stored import DeliveryItem, EndpointItem, log_key_parts
 from portal import clock
+from portal.web import locales
 from tenants.tenancy.context import TenantContext
 
 LOOKS: Final = 8  # times that a page looks again for what was just sent, a second apart
@@ -122,8 +123,8 @@ def looks_left(text: str | None) -> int:
 
 
 def datetime_local(moment: datetime) -> str:
-    """Return a moment as an input of a form takes it, in UTC."""
-    return f"{moment:%Y-%m-%dT%H:%M}"
+    """Return a moment as an input of a form takes it, in the zone of the reader."""
+    return f"{locales.current().local(moment):%Y-%m-%dT%H:%M}"
 
 
 def _answer(status: int, state: str) -> str:

@@ -1,4 +1,4 @@
-"""Take the moment of the past that a page is asked about, in UTC."""
+"""Take the moment of the past that a page is asked about, in the zone of its reader; commands take it in UTC."""
 
 from __future__ import annotations
 
@@ -7,22 +7,26 @@ from typing import Any
 
 from django import forms
 
-from portal import clock
+from portal import clock, zones
 from portal.errors import Invalid
+from portal.web import locales
 
 
 class MomentForm(forms.Form):
-    """Take a moment in UTC, as `moment` reads it."""
+    """Take a moment in the zone of the reader, as `moment` reads it."""
 
     at = forms.CharField(
-        label="As of (UTC)",
         max_length=40,
         widget=forms.DateTimeInput(attrs={"type": "datetime-local", "step": "1", "required": True}),
     )
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["at"].label = f"As of ({locales.current().zone})"
+
 
 def moment(text: str) -> str:
-    """Return the stamp of a moment as an address has it: a stamp, or what a browser's input sends, in UTC.
+    """Return the stamp of a moment as an address has it: a stamp, or in the reader's zone what a browser's input sends.
 
     Without a fraction of a second it is the end of that second; "" is now. Raises Invalid for anything else, and for
     what has not come yet.
@@ -32,9 +36,9 @@ def moment(text: str) -> str:
         return clock.stamp()
     try:
         at = datetime.fromisoformat(text)
-        at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+        at = (at if at.tzinfo else at.replace(tzinfo=zones.zone_of(locales.current().zone))).astimezone(UTC)
     except (ValueError, OverflowError) as error:  # of the first and the last year a zone leads out
-        raise Invalid("Write a moment as 2026-11-20T10:00:00, in UTC.", field="at") from error
+        raise Invalid(f"Write a moment as 2026-11-20T10:00:00, in {locales.current().zone}.", field="at") from error
     if "." not in text:
         at = at.replace(microsecond=999_999)
     now = clock.now()
@@ -46,4 +50,5 @@ def moment(text: str) -> str:
 def page(at: str) -> dict[str, Any]:
     """Return what each page of the past says of its moment, a stamp; the input holds it to the second."""
     moment = clock.parse(at)
-    return {"at": at, "moment": moment, "form": MomentForm(initial={"at": at[:19]})}
+    local = locales.current().local(moment).replace(tzinfo=None, microsecond=0)
+    return {"at": at, "moment": moment, "form": MomentForm(initial={"at": local.isoformat()})}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from django import forms
 
-from portal import clock
+from portal import clock, zones
 from portal.schema import keys
+from portal.web import locales
 from tenants.api_keys import scopes
 from tenants.api_keys.key_changes import KeyChoice, KeyChoiceInvalid
 from tenants.api_keys.scopes import Scope
@@ -22,10 +23,15 @@ def _day_field(label: str) -> forms.DateField:
     return forms.DateField(
         label=label,
         required=False,
-        help_text="The key works until this day ends, in UTC. Without a day it works until somebody revokes it.",
+        help_text="The key works until this day ends in your time zone. Without a day it works until it is revoked.",
         error_messages={"invalid": "Enter a day."},
         widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
     )
+
+
+def _day_of(stamp: str) -> date:
+    """Return the day of a stored moment in the reader's zone."""
+    return locales.current().local(clock.parse(stamp)).date()
 
 
 def _end_of(day: date | None, *, key: ApiKeyItem | None = None) -> datetime | None:
@@ -33,7 +39,10 @@ def _end_of(day: date | None, *, key: ApiKeyItem | None = None) -> datetime | No
     if day is None:
         return None
     ends = clock.parse(key.expires_at) if key and key.expires_at else None
-    return ends if ends and ends.date() == day else datetime.combine(day, time.max, UTC)
+    locale = locales.current()
+    if ends and locale.local(ends).date() == day:
+        return ends
+    return zones.day_ends(day, locale.zone)
 
 
 class KeyForm(forms.Form):
@@ -89,7 +98,7 @@ class KeyForm(forms.Form):
         values = {
             "name": key.name,
             "scopes": key.scopes,
-            "expires_on": clock.parse(key.expires_at).date() if key.expires_at else None,
+            "expires_on": _day_of(key.expires_at) if key.expires_at else None,
             "addresses": "\n".join(key.addresses),
             "origins": "\n".join(key.origins),
             "version": int(key.version),
@@ -145,7 +154,7 @@ class RollForm(forms.Form):
         last = None
         if key.expires_at:
             # By days, as the form counts: the last day is a whole one, and by hours each successor would get one more.
-            last = clock.now().date() + (clock.parse(key.expires_at).date() - clock.parse(key.created_at).date())
+            last = _day_of(clock.stamp()) + (_day_of(key.expires_at) - _day_of(key.created_at))
         return cls(initial={"grace": "24", "expires_on": last, "version": int(key.version)})
 
     @property

@@ -12,7 +12,7 @@ from datetime import date, datetime
 from functools import partial
 from typing import Any, Final
 
-from portal import clock
+from portal import clock, zones
 from portal.dynamo.client import fan_out
 from portal.dynamo.paging import Pager
 from portal.dynamo.store import Page, Store, all_pages
@@ -44,16 +44,21 @@ _UNSAID: Final = ("visit",)  # what rows have in common that belong together: ex
 
 @dataclass(frozen=True)
 class TrailFilter:
-    """The rows to read. Choose an actor or an entity, not both: each has an index of its own. Days are in UTC."""
+    """The rows to read. Choose an actor or an entity, not both: each has an index of its own. Days are in `zone`."""
 
     actor: str = ""
     entity: tuple[str, str] | None = None  # type and id
     first: date | None = None
     last: date | None = None
+    zone: str = zones.UTC_NAME
 
     def bounds(self) -> tuple[str, str]:
         """Return sort keys around the days, both included."""
-        return f"{self.first or '0'}", f"{self.last or ''}~"
+        if self.zone == zones.UTC_NAME:
+            return f"{self.first or '0'}", f"{self.last or ''}~"
+        begins = clock.stamp(zones.day_begins(self.first, self.zone)) if self.first else "0"
+        # What follows a stamp in a key is before the tilde.
+        return begins, f"{clock.stamp(zones.day_ends(self.last, self.zone)) if self.last else ''}~"
 
 
 @dataclass(frozen=True)
@@ -144,11 +149,16 @@ def names_of(repository: Store, user_ids: Sequence[str]) -> dict[str, str]:
     return dict(zip(user_ids, names, strict=True))
 
 
-def filter_of(*, actor: str = "", entity: str = "", first: str = "", last: str = "") -> TrailFilter:
-    """Return the filter of a page's address. An entity is given as "user:<id>". Raises Invalid with the parameter."""
+def filter_of(
+    *, actor: str = "", entity: str = "", first: str = "", last: str = "", zone: str = zones.UTC_NAME
+) -> TrailFilter:
+    """Return the filter of a page's address, with days in this time zone. An entity is given as "user:<id>".
+
+    Raises Invalid with the parameter.
+    """
     if actor and entity:
         raise Invalid("Choose what one actor did or what was done to one thing, not both.", field="entity")
-    only = TrailFilter(actor=actor, first=_day(first, "first"), last=_day(last, "last"))
+    only = TrailFilter(actor=actor, first=_day(first, "first"), last=_day(last, "last"), zone=zone)
     try:
         if entity:
             kind, _, entity_id = entity.partition(":")

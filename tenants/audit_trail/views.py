@@ -42,7 +42,7 @@ def audit_page(request: TenantRequest) -> HttpResponse:
     chosen = _chosen(request.GET)
     problem, only, trail = "", TrailFilter(), TrailPage([], None, None)
     try:
-        only = browsing.filter_of(**chosen)
+        only = browsing.filter_of(**chosen, zone=request.tenant.zone)
     except Invalid as error:
         problem = error.message
     else:
@@ -86,7 +86,7 @@ def export(request: TenantRequest) -> HttpResponseBase:
     """Send the whole list as CSV while it is read. The export is recorded in the trail itself."""
     tenant = request.tenant
     chosen = _chosen(request.POST)
-    only = browsing.filter_of(**chosen)
+    only = browsing.filter_of(**chosen, zone=request.tenant.zone)
     entry = AuditEntry(
         tenant.tenant_id, AuditAction.EXPORT_MADE, actor_of(request), "export", "audit", "the audit trail", after=chosen
     )

@@ -187,7 +187,7 @@ def test_revoking_a_rolled_key_says_whether_the_other_one_still_works(world: Wor
     (said,) = asked(new)
     assert said.startswith("older key")
     assert key_text.shown(old.api_key_prefix) in said
-    assert said.endswith(f"still works until {clock.parse(ends):%-d %b %Y, %H:%M} UTC.")
+    assert said.endswith(f">{clock.parse(ends):%-d %b %Y, %H:%M} UTC</time>.")
     (said,) = asked(old)
     assert said.startswith("newer key")
     assert said.endswith("still works until somebody revokes it.")

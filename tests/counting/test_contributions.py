@@ -34,7 +34,8 @@ def day(date: str) -> Part:
 
 FIRST, LAST = datetime.fromisoformat("2026-11-18"), datetime.fromisoformat("2026-11-20")
 moments = st.datetimes(FIRST, LAST, timezones=st.just(UTC)).map(clock.stamp)
-days = st.dictionaries(st.builds(day_count, st.sampled_from("cqro"), moments), st.integers(1, 3), max_size=3)
+zones = st.sampled_from(["UTC", "Europe/Berlin", "Pacific/Kiritimati", "America/St_Johns"])
+days = st.dictionaries(st.builds(day_count, st.sampled_from("cqro"), moments, zones), st.integers(1, 3), max_size=3)
 ratings = st.sampled_from(["", *(r.value for r in Rating)])
 facts = st.fixed_dictionaries(
     {
@@ -46,7 +47,7 @@ facts = st.fixed_dictionaries(
         "days": days,
         "epoch": st.integers(0, 1),
     },
-    optional={"responded_at": moments, "resolved_at": moments, "rating": ratings, "rated_at": moments},
+    optional={"responded_at": moments, "resolved_at": moments, "rating": ratings, "rated_at": moments, "zone": zones},
 )
 
 
@@ -233,3 +234,23 @@ def test_the_latest_weeks_are_held_one_by_one_and_of_the_older_ones_nothing_is_l
     latest = sorted(week for week in weeks if week >= former)[-coding.WEEKS_KEPT :]
     assert {name for name in held if name.startswith("w.")} == {coding.OLDER_WEEKS, *(f"w.{week}" for week in latest)}
     assert held.total() == counts.total()
+
+
+@pytest.mark.parametrize(
+    ("zone", "stamp", "on", "week"),
+    [
+        ("UTC", "2026-03-28T23:30:00.000000Z", "2026-03-28", "2026-03-23"),
+        ("Europe/Berlin", "2026-03-28T23:30:00.000000Z", "2026-03-29", "2026-03-23"),
+        ("Europe/Berlin", "2026-03-29T22:30:00.000000Z", "2026-03-30", "2026-03-30"),
+        ("Europe/Berlin", "2026-10-25T22:59:59.999999Z", "2026-10-25", "2026-10-19"),
+        ("Pacific/Kiritimati", "2028-02-28T10:00:00.000000Z", "2028-02-29", "2028-02-28"),
+        ("America/St_Johns", "2027-01-01T03:29:00.000000Z", "2026-12-31", "2026-12-28"),
+    ],
+)
+def test_a_ticket_counts_on_the_days_of_its_own_time_zone(zone: str, stamp: str, on: str, week: str) -> None:
+    named = {} if zone == "UTC" else {"zone": zone}
+    moments = {"created_at": stamp, "resolved_at": stamp, "rated_at": stamp, "rating": "good"}
+    counts = contribution(image(ACME, 1, **moments, **named))
+    assert {part.date for part in counts} == {"", on}
+    assert counts[day(on)] == Counter({"created": 1, "rated.good": 1, "done.n": 1, "done.300": 1})
+    assert counts[TOTALS][f"w.{week}"] == 1

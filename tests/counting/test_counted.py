@@ -137,7 +137,7 @@ def test_an_old_history_tells_the_same_of_people_outside(alice: TenantContext, b
     noon = clock.now()
     comments = [PastEntry("comment", noon, who.id, "Jane", body="Well?") for who in (jane, jane)]
     answer = PastEntry("comment", noon + timedelta(minutes=20), bob.user_id, bob.user_name, body="Restart it.")
-    facts = History("", {}, noon, noon, "", "Somebody else", "", (*comments, answer)).facts
+    facts = History("", {}, noon, noon, "", "Somebody else", "", (*comments, answer)).facts("UTC")
     assert facts["responded_at"] == clock.stamp(answer.at)
     assert facts["days"] == {f"{DAY}c": 3, f"{DAY}q": 2}
 

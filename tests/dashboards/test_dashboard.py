@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import date, timedelta
 from html import unescape
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -14,7 +15,10 @@ from portal import clock
 from portal.errors import Unavailable
 from portal.streams import watermark
 from portal.streams.watermark import Watermark
-from tenants.membership import member_changes
+from tenants.audit_trail.recording import SYSTEM
+from tenants.lifecycle import desk_settings
+from tenants.membership import member_changes, own_profile
+from tenants.sign_in.profiles import Profile
 from tenants.tenancy.context import TenantContext
 from tests.desk.test_cost import IDENTITY, spent
 from tests.support import embedded, folding
@@ -204,6 +208,38 @@ def test_the_figures_of_the_period_lead_to_the_tickets_that_they_count(
     }
     assert {name: number.count for name, number in lately.items()} == {"created": 5, "reopened": 2, "commented": 3}
     assert listed == {"created": [1, 2, 3, 4, 5], "reopened": [5], "commented": [1, 5]}
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Midway", "Asia/Kathmandu"])
+def test_days_today_and_their_lists_are_those_of_the_desks_zone(
+    world: World, follower: folding.Follower, zone: str
+) -> None:
+    alice = world.context("alice", "acme")
+    desk_settings.change_defaults(alice, values={desk_settings.ZONE: zone}, by=SYSTEM)
+    for title in ("One", "Two"):
+        creating.create(world.context("bob", "acme"), title=title)
+    bob = world.context("bob", "acme")
+    commenting.comment(bob, 1, body="Done.", then=Status.RESOLVED)
+    follower.fold()
+    found = dashboard.read(world.context("alice", "acme"), days=30)
+    today = clock.now().astimezone(ZoneInfo(zone)).date()
+    assert found.period.last == today
+    last = found.days[-1]
+    assert (last.created, last.resolved, last.commented) == (2, 1, 1)
+    owner = world.browser("alice", "acme")
+    html = shown(owner)["html"]
+    assert f", {zone}</span>" in html
+    listed = [len(owner.get(url).context["page"]["rows"]) for _, url in drill_downs(html) if f"created={today}" in url]
+    assert listed
+    assert set(listed) == {2}
+
+
+def test_weeks_begin_on_the_day_that_the_reader_has_chosen(desk: World, owner: Browser) -> None:
+    user = desk.users["alice"]
+    for day, name in (("0", "Monday"), ("6", "Sunday"), ("5", "Saturday")):
+        own_profile.change(user.id, name=user.name, profile=Profile("UTC", first_weekday=day), by=SYSTEM)
+        weeks = shown(owner)["context"]["weeks"]
+        assert {f"{week['period'].first:%A}" for week in weeks[:-1]} == {name}
 
 
 def test_the_figures_of_a_busy_period_lead_to_lists_too(desk: World, monkeypatch: pytest.MonkeyPatch) -> None:

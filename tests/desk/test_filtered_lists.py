@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest import mock
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from portal import clock
+from portal import clock, zones
 from portal.errors import Invalid
 from tests.support.fakes import index_row, tenant_in_memory
 from tickets.desk import filters, lists
@@ -366,6 +367,24 @@ def test_a_ticket_is_in_a_day_by_its_utc_date_both_ends_included() -> None:
     assert [day.hold(moment) for moment in MOMENTS[:4]] == [True, True, True, False]
     assert not day.hold("")
     assert not replace(day, first="", last="2026-01-29").hold(MOMENTS[0])
+
+
+@given(
+    st.datetimes(datetime(2006, 1, 1), datetime(2040, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001  # bounds
+    st.integers(-2, 2),
+    st.integers(0, 2),
+    st.sampled_from(sorted(zones.names())),
+)
+def test_a_ticket_is_in_the_days_of_the_desks_zone_and_a_list_reads_from_where_they_begin(
+    at: datetime, shift: int, length: int, zone: str
+) -> None:
+    local = at.astimezone(ZoneInfo(zone)).date()
+    first, last = (local + timedelta(days=n) for n in (shift, shift + length))
+    only = TicketFilter(created=Days(f"{first}", f"{last}")).in_zone(zone)
+    days, stamp = only.get("created"), clock.stamp(at)
+    assert days.hold(stamp) is (first <= local <= last)
+    assert stamp >= only.since or not days.hold(stamp)
+    assert only.params == {"created": str(Days(f"{first}", f"{last}"))}
 
 
 @pytest.mark.parametrize("shards", [1, 4])

@@ -161,6 +161,34 @@ def test_times_are_in_the_zone_of_the_person_else_of_the_desk_else_in_utc(world:
     assert opened(world.browser("alice", "acme"))[0].endswith("America/New_York (UTC-5)")
 
 
+def test_moments_that_are_typed_are_in_the_zone_of_the_person(world: World) -> None:
+    world.tickets("acme", 1)
+    alice = world.browser("alice", "acme")
+    save(alice, name="Alice Example", date_form="words")
+    page = alice.get("/tickets/past/?at=2024-03-01T01:45:00").content.decode()
+    assert "As of (Asia/Kolkata)" in page
+    assert 'value="2024-03-01T01:45:00"' in page
+    assert 'datetime="2024-02-29T20:15:00.999999+00:00"' in page
+    assert (
+        "Write a moment as 2026-11-20T10:00:00, in Asia/Kolkata." in alice.get("/tickets/past/?at=x").content.decode()
+    )
+
+
+@pytest.mark.parametrize(
+    ("stamp", "first", "last", "is_shown"),
+    [
+        ("2024-02-28T18:30:00.000000Z", "2024-02-29", "2024-02-29", True),
+        ("2024-02-28T18:29:59.999999Z", "2024-02-29", "", False),
+        ("2024-02-29T18:29:59.999999Z", "", "2024-02-29", True),
+        ("2024-02-29T18:30:00.000000Z", "", "2024-02-29", False),
+        ("2024-02-29T18:30:00.000000Z", "0001-01-01", "9999-12-31", True),
+    ],
+)
+def test_days_of_the_audit_trail_are_those_of_the_desks_zone(stamp: str, first: str, last: str, is_shown: bool) -> None:
+    low, high = browsing.filter_of(first=first, last=last, zone="Asia/Kolkata").bounds()
+    assert (low <= f"{stamp}#id" <= high) is is_shown
+
+
 # --- the signature ---
 
 

@@ -100,7 +100,7 @@ def test_restoring_asks_first_and_says_what_will_change(browser: Browser, alice:
     assert changing.read(alice, 1).title == "Other title"
     done = restore(browser, alice, then, 1, confirmed="yes")
     assert "1 ticket was restored" in text_of(done)
-    assert f"as of: {clock.parse(then):%-d %B %Y, %H:%M:%S} UTC tickets: 1" in text_of(browser.get("/desk/audit/"))
+    assert f"as of: {clock.parse(then):%-d %b %Y, %H:%M:%S} UTC tickets: 1" in text_of(browser.get("/desk/audit/"))
     stored = changing.read(alice, 1)
     assert (stored.title, stored.status) == ("Ticket 1", "open")
     assert f"restored the ticket as of {clock.parse(then):%-d %B %Y, %H:%M:%S} UTC" in text_of(

@@ -15,6 +15,8 @@ from portal.dynamo import client
 from portal.dynamo.store import Transaction
 from portal.streams import watermark
 from proofs import cleanup
+from tenants.audit_trail.recording import SYSTEM
+from tenants.lifecycle import desk_settings
 from tenants.tenancy.context import TenantContext
 from tests.support import commands, fakes
 from tests.support.folding import Follower, in_background, kept_counts, merge_all, numbers, plant, poller, recounted
@@ -110,7 +112,7 @@ def test_sums_are_right_at_every_moment(world: World, alice: TenantContext) -> N
     follower = Follower()
     follower.fold()
     epoch = raise_epoch(alice)
-    rebuild._look(alice.repository, epoch, lambda numbers: None)
+    rebuild._look(alice.repository, epoch, "UTC", lambda numbers: None)
     for record in follower.new():
         follower.apply([record])
         assert numbers(alice)["open.normal"] == 6
@@ -276,3 +278,19 @@ def test_a_rebuild_makes_nobodys_form_stale(world: World, alice: TenantContext, 
     rebuild.rebuild(alice.repository)
     changing.change_status(alice, 1, to=Status.CLOSED, version=version)
     assert changing.read(alice, 1).status == Status.CLOSED
+
+
+def test_a_rebuild_counts_tickets_of_before_in_the_zone_that_the_desk_has_now(
+    world: World, alice: TenantContext, working: None
+) -> None:
+    world.tickets("acme", 3)
+    store, stamp = alice.repository, "2024-02-28T23:30:00.000000Z"
+    item = store.get(SummaryItem, ticket_keys.ticket, 2, sort=ticket_keys.SUMMARY)
+    assert item is not None
+    store.update(item, [SummaryItem.created_at.set(stamp)])
+    desk_settings.change_defaults(alice, values={desk_settings.ZONE: "Europe/Berlin"}, by=SYSTEM)
+    assert settled(alice).state == verify.OK
+    assert rebuild.rebuild(store).removed == []
+    assert settled(alice).state == verify.OK
+    counted = {name: n for name, n in numbers(alice).items() if name.startswith("2024-02")}
+    assert counted == {"2024-02-29 created": 1}

@@ -61,7 +61,7 @@ class ListedTickets:
         """Read a list's parameters, whatever else is among them. Raises Invalid."""
         status, who = params.get("status", "open"), params.get("resolver", "")
         resolver = {"": None, "me": tenant.user_id, "none": ""}.get(who, who)
-        only = TicketFilter.parse(params)
+        only = TicketFilter.parse(params).in_zone(tenant.zone)
         told = {"status": status, **({} if resolver is None else {"resolver": resolver or "none"}), **only.params}
         return cls(filters.statuses(status), resolver, only, told)
 

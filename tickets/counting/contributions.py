@@ -25,6 +25,8 @@ A part is a group of counts. Names of the counts in each kind of part:
              first.n first.sum first.<bucket>             first responses: number, seconds, histogram
              done.n done.sum done.<bucket>                resolutions that still hold, likewise
 
+Days and weeks are those of the time zone that the summary names, UTC where it names none.
+
 Spam adds nothing. Of a ticket that was merged into another one the comments are counted, which stand in the other's
 history, and nothing else: it is no ticket of its own.
 
@@ -42,7 +44,7 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
-from portal import clock
+from portal import clock, zones
 from tickets.ticket.fields import Channel, Priority, Rating, Status, is_unresolved
 from tickets.ticket.stored import COMMENTED, RECEIVED, REOPENED, RESOLVED
 
@@ -74,8 +76,8 @@ COUNTED_CHANNELS: Final[tuple[Channel, ...]] = tuple(channel for channel in Chan
 
 # The attributes of a summary that `contribution` reads.
 COUNTED: Final = (
-    "status", "priority", "channel", "epoch", "created_at", "resolver", "tags", "days", "responded_at", "resolved_at",
-    "rating", "rated_at", "merged_into", "spam_at",
+    "status", "priority", "channel", "epoch", "zone", "created_at", "resolver", "tags", "days", "responded_at",
+    "resolved_at", "rating", "rated_at", "merged_into", "spam_at",
 )  # fmt: skip
 
 # Raised by `contribution` for an image that no rule of ours writes.
@@ -107,7 +109,8 @@ def contribution(image: Plain) -> Contribution:
     channel = Channel(image.get("channel", Channel.HAND))
     rating = Rating(image["rating"]) if image.get("rating") else None
     epoch = _whole(image.get("epoch", 0))
-    created_at = clock.parse(image["created_at"])
+    zone = _text(image.get("zone", zones.UTC_NAME))
+    created_at = _local(image["created_at"], zone)
     if "spam_at" in image:
         return {}
     if "merged_into" in image:
@@ -134,12 +137,18 @@ def contribution(image: Plain) -> Contribution:
     if rating:
         totals[f"{rating}.{status}"] += 1
         if "rated_at" in image:
-            _of_day(counted, clock.parse(image["rated_at"]).date(), epoch)[f"rated.{rating}"] += 1
+            _of_day(counted, _local(image["rated_at"], zone).date(), epoch)[f"rated.{rating}"] += 1
     _add_days(counted, image, epoch)
     for what, attribute in (("first", "responded_at"), ("done", "resolved_at")):
         if attribute in image:
-            _add_duration(counted, what, created_at, clock.parse(image[attribute]), epoch)
+            _add_duration(counted, what, created_at, _local(image[attribute], zone), epoch)
     return counted
+
+
+def _local(stamp: str, zone: str) -> datetime:
+    """Return a stored moment in the time zone in which a ticket is counted, whose date is the day that it counts on."""
+    moment = clock.parse(stamp)
+    return moment if zone == zones.UTC_NAME else moment.astimezone(zones.zone_of(zone))
 
 
 def _add_days(counted: Contribution, image: Plain, epoch: int, only: Collection[str] = tuple(EVENT_NAMES)) -> None:

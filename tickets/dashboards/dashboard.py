@@ -7,7 +7,8 @@ One sequential round trip of three reads sent together:
     the watermark    one GetItem, 0.5 units: up to when these numbers are complete
     the members      one Query, 0.5 units per 4 KB, which is some 25 members: their names
 
-All days are in UTC. Counts below zero, the trace of an error until it is repaired, are shown as zero.
+Days are those of the desk's time zone. Counts below zero, the trace of an error until it is repaired, are shown as
+zero.
 """
 
 from __future__ import annotations
@@ -200,7 +201,7 @@ class Age:
 
 @dataclass(frozen=True)
 class Week:
-    """First answers and resolutions of one week, from its Monday, as far as it lies in the period."""
+    """First answers and resolutions of one week, from its first day, as far as it lies in the period."""
 
     period: Period
     first: Durations
@@ -259,8 +260,9 @@ class TagNumbers:
     others: Outside
 
 
-def period(days: int) -> Period:
-    today = clock.now().date()
+def period(tenant: TenantContext, days: int) -> Period:
+    """Return the last days, today at the desk among them."""
+    today = tenant.today
     return Period(today - timedelta(days=days - 1), today)
 
 
@@ -278,9 +280,12 @@ def _aggregates(
     return seen, Freshness.of(written, seen.recent.applied_at), items, found
 
 
-def read(tenant: TenantContext, *, days: int) -> Dashboard:
-    """Return all numbers of the last `days` days. Raises Throttled, Unavailable."""
-    shown = period(days)
+def read(tenant: TenantContext, *, days: int, first_weekday: int = 0) -> Dashboard:
+    """Return all numbers of the last `days` days, with weeks that begin on this weekday, 0 for Monday.
+
+    Raises Throttled, Unavailable.
+    """
+    shown = period(tenant, days)
     first = aggregate_keys.first_day(shown.first.isoformat())
     seen, freshness, items, (people,) = _aggregates(tenant, first, lambda: members.members_of(tenant.repository))
     totals, persons, tags, by_day = _sorted_out(seen)
@@ -300,7 +305,7 @@ def read(tenant: TenantContext, *, days: int) -> Dashboard:
         other_tags=seen.recent.outside("G"),
         first=Durations.total(first for first, _ in durations.values()),
         done=Durations.total(done for _, done in durations.values()),
-        weeks=_weeks(shown, durations),
+        weeks=_weeks(shown, durations, first_weekday),
         verified=next((item for item in items if isinstance(item, VerifiedItem)), None),
     )
 
@@ -323,7 +328,7 @@ def share(tenant: TenantContext) -> AgentNumbers:
         mine=next((load for load in loads if load.key == tenant.user_id), nothing),
         unresolved=sum(n for (status, _), n in matrix.items() if status in UNRESOLVED),
         unassigned=sum(load.unresolved for load in loads if not load.key),
-        today=clock.now().date(),
+        today=tenant.today,
     )
 
 
@@ -396,15 +401,15 @@ def _ages(totals: Counts, today: date) -> list[Age]:
     return [*ages, Age(_OLDER, None, last, older)]
 
 
-def _weeks(shown: Period, durations: Mapping[date, tuple[Durations, Durations]]) -> list[Week]:
-    by_monday: dict[str, list[date]] = {}
+def _weeks(shown: Period, durations: Mapping[date, tuple[Durations, Durations]], first_weekday: int) -> list[Week]:
+    by_start: dict[date, list[date]] = {}
     for day in shown.dates():
-        by_monday.setdefault(contributions.monday(day), []).append(day)
+        by_start.setdefault(day - timedelta(days=(day.weekday() - first_weekday) % 7), []).append(day)
     return [
         Week(
             Period(days[0], days[-1]),
             Durations.total(durations[d][0] for d in days),
             Durations.total(durations[d][1] for d in days),
         )
-        for days in reversed(by_monday.values())
+        for days in reversed(by_start.values())
     ]

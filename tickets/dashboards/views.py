@@ -8,6 +8,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from portal.web import locales
 from portal.web.access import member
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
@@ -23,7 +24,8 @@ def dashboard_page(request: TenantRequest) -> HttpResponse:
     if not tenant.is_admin:
         return render(request, "tickets/share.html", presenters.share(tenant, dashboard.share(tenant)))
     days = request.GET.get("days", "")
-    numbers = dashboard.read(tenant, days=next((n for n in dashboard.PERIODS if str(n) == days), dashboard.PERIODS[0]))
+    asked = next((n for n in dashboard.PERIODS if str(n) == days), dashboard.PERIODS[0])
+    numbers = dashboard.read(tenant, days=asked, first_weekday=locales.current().first_weekday)
     return render(request, "tickets/dashboard.html", presenters.dashboard(tenant, numbers))
 
 

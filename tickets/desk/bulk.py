@@ -100,7 +100,8 @@ def change_status(
     for position, state in enumerate(tickets):
         # A microsecond apart, so that lists have one order for them.
         at = clock.stamp(begun, offset=position)
-        changes, actions = [("status", state.status.value, to.value)], status_dates.dated(state.status, to, at)
+        changes = [("status", state.status.value, to.value)]
+        actions = status_dates.dated(state.status, to, at, zone=tenant.zone)
         made.append(EntryOfChange(state.number, state.version + 1, at, entry_id))
         told += changing.revise(
             tenant, transaction, state, at=at, status=to, changes=changes, actions=actions, entry_id=entry_id

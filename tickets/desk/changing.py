@@ -504,9 +504,10 @@ class Revision:
         self.status = to
         self.changes.append((STATUS.name, before.value, to.value))
         if self.wishes.forgets:
-            moments, counts = forgotten(self.present.summary, to)
+            moments, counts = forgotten(self.present.summary, to, zone=self.tenant.zone)
         else:
-            moments, counts = dates(before, to, self.at), dates_counted(before, to, self.at)
+            moments = dates(before, to, self.at)
+            counts = dates_counted(before, to, self.at, zone=self.tenant.zone)
         self.values |= moments
         self.counts += counts
 

@@ -245,7 +245,7 @@ def _add(
     actions = _noted(tenant, state, at, is_change=bool(changes)) if is_note else _counting(tenant, summary, at)
     actions += [status_dates.set_to(field, value) for field, value in values.items()]
     if to:
-        actions += status_dates.dated(state.status, to, at)
+        actions += status_dates.dated(state.status, to, at, zone=tenant.zone)
     entry = _entry(tenant, summary, said, at=at)
     if copies:
         actions += attachments.counted(summary, said.files)
@@ -362,11 +362,11 @@ def _counting(tenant: TenantContext, summary: SummaryItem, at: str) -> list[Acti
     """
     actions: list[Action] = [
         SummaryItem.commented_at.set(at),
-        counted(stored.COMMENTED, at),
+        counted(stored.COMMENTED, at, zone=tenant.zone),
         SummaryItem.comment_count.add(1),
     ]
     if stored.is_requester(tenant.user_id):
-        actions.append(counted(stored.RECEIVED, at))
+        actions.append(counted(stored.RECEIVED, at, zone=tenant.zone))
     elif tenant.user_id and tenant.user_id != summary.requester:
         actions.append(SummaryItem.responded_at.set(SummaryItem.responded_at | at))
     return actions

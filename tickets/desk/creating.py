@@ -40,6 +40,7 @@ from tickets.ticket.fields import (
     Status,
     Values,
 )
+from tickets.ticket.status_dates import counted_in
 from tickets.ticket.stored import ActivityItem, CounterItem, DetailItem, SummaryItem
 from tickets.ticket.ticket_events import PREVIEW, REPLY
 
@@ -172,6 +173,7 @@ def _summary_of(tenant: TenantContext, counter: CounterItem, made: Values, outsi
         tenant_requester=stored.place_of_requester(tenant.tenant_id, outside.id) if outside else None,
         created_at=at,
         epoch=int(counter.epoch),
+        zone=counted_in(tenant),
         **changing.derived(tenant, number, status=Status.OPEN.value, resolver=made[ASSIGNEE.name], updated_at=at),
     )
 

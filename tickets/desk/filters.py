@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
+from portal import clock, zones
 from portal.errors import Invalid
 from tickets.ticket import custom_values, fields
 from tickets.ticket.custom_values import CustomFilter
@@ -44,10 +45,11 @@ def statuses(word: str) -> tuple[Status, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Days:
-    """Days in UTC, both included, as 2026-11-20; "" where that end is open. One of the two is given."""
+    """Days in a time zone, both included, as 2026-11-20; "" where that end is open. One of the two is given."""
 
     first: str
     last: str
+    zone: str = zones.UTC_NAME
 
     @classmethod
     def parse(cls, text: str, *, field: str) -> Days:
@@ -67,8 +69,15 @@ class Days:
         return self.first if self.first == self.last else f"{self.first}..{self.last}"
 
     def hold(self, stamp: str | None) -> bool:
-        """Tell whether a stored moment, None for never, lies in these days. A stamp begins with its day in UTC."""
-        return self.first <= stamp[:10] <= (self.last or _LAST_OF_ALL) if stamp else False
+        """Tell whether a stored moment, None for never, lies in these days."""
+        return self.first <= zones.day_of(stamp, self.zone) <= (self.last or _LAST_OF_ALL) if stamp else False
+
+    @property
+    def begins(self) -> str:
+        """Return a text before the stamps of these days, and after all earlier ones; "" where that end is open."""
+        if self.zone == zones.UTC_NAME or not self.first:
+            return self.first
+        return clock.stamp(zones.day_begins(date.fromisoformat(self.first), self.zone))
 
 
 class TicketFilter:
@@ -93,6 +102,11 @@ class TicketFilter:
         """Return the other filters."""
         return TicketFilter(**(self._asked | {name: None}))
 
+    def in_zone(self, zone: str) -> TicketFilter:
+        """Return the same filter with its days in this time zone, which is that of the desk."""
+        days = {name: replace(given, zone=zone) for name in EVENTS if (given := self.get(name))}
+        return TicketFilter(**(self._asked | days)) if days else self
+
     @property
     def params(self) -> dict[str, str]:
         """The parameters that `parse` makes this filter of, in one spelling, without those that ask nothing."""
@@ -112,11 +126,11 @@ class TicketFilter:
 
     @property
     def since(self) -> str:
-        """The day before which no ticket that matches can have changed last, "" where there is none.
+        """The beginning of a stamp before which no ticket that matches can have changed last, "" where there is none.
 
         To be opened, resolved, reopened, commented on and rated are changes, each of which sets `updated_at`.
         """
-        return max((days.first for name in EVENTS if (days := self.get(name))), default="")
+        return max((days.begins for name in EVENTS if (days := self.get(name))), default="")
 
     def possible(self, among: tuple[Status, ...]) -> tuple[Status, ...]:
         """Return the statuses that can match at all: what is open or pending has lost the day on which it was

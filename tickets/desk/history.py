@@ -19,6 +19,7 @@ from tickets.desk.changing import derived
 from tickets.ticket import fields, stored
 from tickets.ticket.fields import ASSIGNEE, DESCRIPTION, FIELDS, FIXED, RATING, STATUS, SUMMARISED, Values
 from tickets.ticket.set_aside import out_of_lists
+from tickets.ticket.status_dates import counted_in
 from tickets.ticket.stored import ActivityItem, ChangeMap, DetailItem, LinkMap, SummaryItem
 
 
@@ -72,9 +73,9 @@ class History:
         """1 when opened, and one more with each change of fields."""
         return 1 + sum(1 for e in self.entries if e.changes)
 
-    @property
-    def facts(self) -> dict[str, Any]:
-        """Return what the summary remembers of the entries for the aggregates; see summaries.dated."""
+    def facts(self, zone: str) -> dict[str, Any]:
+        """Return what the summary remembers of the entries for the aggregates, with days in this time zone; see
+        `changing.dated`."""
         if self.remembered is not None:
             return dict(self.remembered)
         found: dict[str, Any] = {}
@@ -85,10 +86,10 @@ class History:
             if entry.kind == "note":
                 found["noted_at"] = at
             elif entry.kind == "comment":
-                days[stored.day_count(stored.COMMENTED, at)] += 1
+                days[stored.day_count(stored.COMMENTED, at, zone)] += 1
                 found["commented_at"] = at
                 if stored.is_requester(entry.author):
-                    days[stored.day_count(stored.RECEIVED, at)] += 1
+                    days[stored.day_count(stored.RECEIVED, at, zone)] += 1
                 elif (entry.author, entry.author_name) != requester:
                     found.setdefault("responded_at", at)
             for name, before, after in entry.changes:
@@ -97,11 +98,11 @@ class History:
                 if name != "status" or fields.is_unresolved(before) == fields.is_unresolved(after):
                     continue
                 if fields.is_unresolved(after):
-                    days[stored.day_count(stored.REOPENED, at)] += 1
+                    days[stored.day_count(stored.REOPENED, at, zone)] += 1
                     found["reopened_at"] = at
                     found.pop("resolved_at", None)  # an import may begin with a resolved ticket
                 else:
-                    days[stored.day_count(stored.RESOLVED, at)] += 1
+                    days[stored.day_count(stored.RESOLVED, at, zone)] += 1
                     found["resolved_at"] = at
         return found | {"days": dict(days)}
 
@@ -141,7 +142,7 @@ def _values(history: History) -> Values:
 
 def summary(tenant: TenantContext, number: int, history: History, *, epoch: int = 0) -> SummaryItem:
     """Return the summary of this history under this number, counted in this epoch of aggregates."""
-    values, facts = _values(history), history.facts
+    values, facts = _values(history), history.facts(tenant.zone)
     made = SummaryItem(
         tenant.repository.key(stored.ticket, number),
         stored.SUMMARY,
@@ -155,6 +156,7 @@ def summary(tenant: TenantContext, number: int, history: History, *, epoch: int 
         comment_count=history.comment_count,
         version=history.version,
         epoch=epoch,
+        zone=counted_in(tenant),
         **facts,
         **derived(
             tenant,

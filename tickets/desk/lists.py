@@ -142,6 +142,7 @@ class MergedList:
     ) -> None:
         if resolver and not keys.USER_ID.match(resolver):
             raise Invalid("There is no such person.")
+        only = only.in_zone(tenant.zone)
         self.tenant, self.only, self.layout = tenant, only, tenant.layout
         self.statuses = only.possible(tuple(statuses))
         self.index = _index(resolver)

@@ -147,11 +147,11 @@ def chips(tenant: TenantContext, address: QueueAddress) -> list[dict[str, str]]:
     """Return a chip for each filter: its words, what they mean exactly, and the address without it."""
     return [
         {"label": label, "title": title, "url": address.url(**{name: ""})}
-        for name, label, title in _words(definitions.of(tenant), address.only)
+        for name, label, title in _words(tenant, definitions.of(tenant), address.only)
     ]
 
 
-def _words(defined: Definitions, only: TicketFilter) -> list[tuple[str, str, str]]:
+def _words(tenant: TenantContext, defined: Definitions, only: TicketFilter) -> list[tuple[str, str, str]]:
     words = []
     for of in DEFINED:
         if asked := only.get(of.name):
@@ -166,18 +166,18 @@ def _words(defined: Definitions, only: TicketFilter) -> list[tuple[str, str, str
     for name, said in filters.EVENTS.items():
         days: Days | None = only.get(name)
         if days:
-            label = f"{said} {in_words(days)}"
-            words.append((name, label, f"Only tickets {_MEANT[name]} {in_words(days)}, UTC"))
+            label = f"{said} {in_words(days, tenant.today)}"
+            words.append((name, label, f"Only tickets {_MEANT[name]} {in_words(days, tenant.today)}, {tenant.zone}"))
     for name in filter(custom_values.is_field_id, only.params):
         label = f"{defined.label(f'{CUSTOM_PREFIX}{name}')}: {only.get(name)}"
         words.append((name, label, f"Only tickets with {label}"))
     return words
 
 
-def note(only: TicketFilter) -> str:
+def note(tenant: TenantContext, only: TicketFilter) -> str:
     """Say what has to be known of these filters: a list of the last such events is shorter than all that there were."""
     verbs = [_MEANT[name].removeprefix("last ") for name in only.params if name in filters.EVENTS and name != "created"]
-    return f"Each ticket is listed by the last day it was {' or '.join(verbs)}, in UTC." if verbs else ""
+    return f"Each ticket is listed by the last day it was {' or '.join(verbs)}, in {tenant.zone}." if verbs else ""
 
 
 def in_words(days: Days, today: date | None = None) -> str:
@@ -333,7 +333,7 @@ def _context(
             if defined.in_use_of(of)
         ],
         "export_params": {name: value for name, value in address.params.items() if value},
-        "chips_note": note(address.only),
+        "chips_note": note(tenant, address.only),
         "without_url": address.url(**dict.fromkeys(address.only.params, "")),
         "filter_form": form(tenant, address),
         "tag_url": address.url(tag="") + "&tag=",

@@ -123,7 +123,7 @@ def _as_before(
     for one in change.changes if change is not None else ():
         if one.field == STATUS.name:
             status = one.before
-            moments, counts = status_dates.forgotten(summary, status)
+            moments, counts = status_dates.forgotten(summary, status, zone=tenant.zone)
             values |= moments
             actions += counts
         elif one.field == ASSIGNEE.name and change is not None:
@@ -132,7 +132,7 @@ def _as_before(
             field = BY_NAME[one.field]
             values[one.field] = field.stored(field.from_text(one.before))
     if entry.kind == "comment":
-        actions += [SummaryItem.comment_count.add(-1), counted(stored.COMMENTED, entry.at, by=-1)]
+        actions += [SummaryItem.comment_count.add(-1), counted(stored.COMMENTED, entry.at, zone=tenant.zone, by=-1)]
     if change is not None:
         actions.append(SummaryItem.version.set(int(summary.version) - 1))
     values |= changing.derived(

@@ -11,9 +11,9 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from portal import clock
+from portal import clock, zones
 from portal.plain_text import file_size
-from portal.web import markdown
+from portal.web import locales, markdown
 from tickets.attachments import scanning
 from tickets.desk import rating
 from tickets.desk.timelines import TicketTimeline
@@ -94,7 +94,8 @@ def _name(visit: Visit, entry: PublicEntry) -> str:
 
 def _moment(at: datetime) -> str:
     wanted = _("j F Y, H:i")  # apart: a text inside an f-string is found by no extraction
-    return f"{date_format(at, wanted)} UTC"
+    locale = locales.current()
+    return f"{date_format(locale.local(at), wanted)} {zones.named(locale.zone, at)}"
 
 
 def _file(file: PublicFile, token: str) -> dict[str, str]:

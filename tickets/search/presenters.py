@@ -199,7 +199,7 @@ def _context(
         "status_tabs": queue_presenters.status_tabs(address),
         "who_tabs": queue_presenters.who_tabs(address),
         "chips": chips(tenant, address),
-        "chips_note": queue_presenters.note(address.only),
+        "chips_note": queue_presenters.note(tenant, address.only),
         "without_url": address.url(**dict.fromkeys(address.only.params, "")),
         "filter_form": _filter_form(tenant, address),
         "own_operators": _own_operators(definitions.of(tenant)),

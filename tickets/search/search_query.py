@@ -50,7 +50,8 @@ class SearchQuery:
 
     None and "" ask nothing. `number` stands for the ticket of this number, which is found beside what has it as a word.
     `assignee` is ME, NOBODY, or (a part of) a name or mail address; so is `requester`, but for NOBODY. `choices` are
-    words by the names of fields. Days are in UTC: tickets were opened before `before`, and on the day `after` or later.
+    words by the names of fields. Days are those of the desk: tickets were opened before `before`, and on the day
+    `after` or later.
     """
 
     phrases: tuple[Phrase, ...] = ()

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Final, NamedTuple
 
-from portal import clock
+from portal import clock, zones
 from portal.dynamo import paging
 from portal.dynamo.client import fan_out
 from tenants.membership import members
@@ -52,11 +52,12 @@ class Conditions:
     statuses: frozenset[Status] | None = None
     resolvers: frozenset[str] | None = None
     requesters: frozenset[str] | None = None
+    zone: str = zones.UTC_NAME
 
     def hold(self, row: SummaryItem) -> bool:
         """Tell whether a ticket is what was asked for, whatever its words are."""
         query = self.query
-        opened = date.fromisoformat(row.created_at[:10])
+        opened = date.fromisoformat(zones.day_of(row.created_at, self.zone))
         return (
             (self.statuses is None or row.status in self.statuses)
             and (self.resolvers is None or row.resolver in self.resolvers)
@@ -149,7 +150,8 @@ def understood(
         problems.append(
             f"Nobody here has the address “{query.requester}”: from: was taken for a part of the requester’s name."
         )
-    return Conditions(query, within, statuses, resolvers, asking or None), tuple(problems)
+    within = replace(within, only=within.only.in_zone(tenant.zone))
+    return Conditions(query, within, statuses, resolvers, asking or None, tenant.zone), tuple(problems)
 
 
 def _ids(tenant: TenantContext, name: str, people: Sequence[Member]) -> frozenset[str]:
@@ -257,7 +259,7 @@ class Search:
         if (tag := within.only.get("tag")) and tag not in query.tags:  # the index knows them
             query = replace(query, tags=(*query.tags, tag))
         self.tenant, self.query, self._within, self._also, self._places = tenant, query, within, also, places
-        self._conditions = Conditions(query, within)
+        self._conditions = Conditions(query, within, zone=tenant.zone)
         self._lookup = IndexLookup(tenant.repository, self._ask, limit=limit)
         self._reads: list[list[TermRead]] = []
         self._beside: list[TermRead] = []

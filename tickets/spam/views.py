@@ -10,6 +10,7 @@ from django.views.decorators.http import require_POST, require_safe
 from portal import clock
 from portal.errors import Conflict, NotFound
 from portal.plain_text import amount
+from portal.web import locales
 from portal.web.access import get_or_post, member
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
@@ -92,7 +93,7 @@ def all_spam(request: TenantRequest) -> HttpResponse:
         {
             "ticket": ticket_presenters.listed(request.tenant, row),
             "marked_at": clock.parse(row.updated_at),
-            "ends_on": f"{(ends := clock.parse(row.updated_at) + spam_marking.KEPT).day} {ends:%b %Y}",
+            "ends_on": locales.current().day(clock.parse(row.updated_at) + spam_marking.KEPT),
         }
         for row in page.rows
     ]

@@ -186,6 +186,7 @@ def _forms() -> tuple[RowForm, ...]:
         CUSTOM.name: lambda values: all(custom_values.is_field_id(one) and text["S"] for one, text in values.items()),
         "erased_versions": _numbers_in,
         "days": _days,
+        "zone": bool,
         **dict.fromkeys(("followers", "muted_by"), row_forms.ids),
         "merged": _numbers_in,
         "due": due_marks.is_marks,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from portal import zones
 from portal.dynamo.store import Action
+from tenants.tenancy.context import TenantContext
 from tickets.ticket import fields, stored
 from tickets.ticket.stored import SummaryItem
 
@@ -16,20 +18,20 @@ def dates(before: str, after: str, at: str) -> dict[str, str | None]:
     return {"resolved_at": None, "reopened_at": at} if fields.is_unresolved(after) else {"resolved_at": at}
 
 
-def dates_counted(before: str, after: str, at: str) -> list[Action]:
-    """Count what `dates` tells of, on its day; a reopened ticket keeps what `forgotten` needs."""
+def dates_counted(before: str, after: str, at: str, *, zone: str) -> list[Action]:
+    """Count what `dates` tells of, on its day in this time zone; a reopened ticket keeps what `forgotten` needs."""
     kinds = {"resolved_at": stored.RESOLVED, "reopened_at": stored.REOPENED}
-    found = [counted(kinds[name], moment) for name, moment in dates(before, after, at).items() if moment]
+    found = [counted(kinds[name], moment, zone=zone) for name, moment in dates(before, after, at).items() if moment]
     if fields.is_unresolved(after) and not fields.is_unresolved(before):
         found.append(SummaryItem.resolved_before.set(SummaryItem.resolved_at | ""))
         found.append(SummaryItem.reopened_before.set(SummaryItem.reopened_at | ""))
     return found
 
 
-def dated(before: str, after: str, at: str) -> list[Action]:
+def dated(before: str, after: str, at: str, *, zone: str) -> list[Action]:
     """Remember that the ticket was resolved or reopened at this moment, if the change of status did either."""
     moments = [set_to(name, moment) for name, moment in dates(before, after, at).items()]
-    return [*moments, *dates_counted(before, after, at)]
+    return [*moments, *dates_counted(before, after, at, zone=zone)]
 
 
 def set_to(name: str, value: Any) -> Action:
@@ -39,7 +41,7 @@ def set_to(name: str, value: Any) -> Action:
     return action
 
 
-def forgotten(summary: SummaryItem, before: str) -> tuple[dict[str, str | None], list[Action]]:
+def forgotten(summary: SummaryItem, before: str, *, zone: str) -> tuple[dict[str, str | None], list[Action]]:
     """Return the moments of a ticket, and what to count, as if it had never left `before` for its present status.
 
     This must have been the last change of its status.
@@ -53,11 +55,16 @@ def forgotten(summary: SummaryItem, before: str) -> tuple[dict[str, str | None],
         kind, at = stored.REOPENED, summary.reopened_at
         former = {"resolved_at": summary.resolved_before or None, "reopened_at": summary.reopened_before or None}
         former |= {"resolved_before": None, "reopened_before": None}
-    return former, [counted(kind, at, by=-1)] if at else []
+    return former, [counted(kind, at, by=-1, zone=zone)] if at else []
 
 
-def counted(kind: str, at: str, *, by: int = 1) -> Action:
-    """Count an event of this kind on the day of this moment; see `stored.day_count`."""
-    count: Any = SummaryItem.days[stored.day_count(kind, at)]
+def counted_in(tenant: TenantContext) -> str | None:
+    """Return the time zone in which new tickets are counted, None for UTC."""
+    return tenant.zone if tenant.zone != zones.UTC_NAME else None
+
+
+def counted(kind: str, at: str, *, zone: str, by: int = 1) -> Action:
+    """Count an event of this kind on the day of this moment in the time zone of the desk; see `stored.day_count`."""
+    count: Any = SummaryItem.days[stored.day_count(kind, at, zone)]
     action: Action = count.set((count | 0) + by)
     return action

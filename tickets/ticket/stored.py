@@ -21,6 +21,7 @@ from pynamodb.attributes import (
 from pynamodb.constants import MAP
 from pynamodb.expressions.condition import size
 
+from portal import zones
 from portal.dynamo.models import Item, KeepsUnknown, Kinds
 from portal.schema import keys as all_keys
 from portal.schema.registry import Grant, declare
@@ -251,9 +252,9 @@ HELD, SENT, BOUNCED, COMPLAINED = "held", "sent", "bounced", "complained"  # how
 COMMENTED, RECEIVED, RESOLVED, REOPENED = "c", "q", "r", "o"
 
 
-def day_count(kind: str, at: str) -> str:
-    """Return the name under which a summary's `days` counts an event: "2026-11-20c"."""
-    return at[:10] + kind
+def day_count(kind: str, at: str, zone: str) -> str:
+    """Return the name under which a summary's `days` counts an event on its day in a time zone: "2026-11-20c"."""
+    return zones.day_of(at, zone) + kind
 
 
 class TextsAttribute(Attribute[dict[str, str]]):
@@ -300,8 +301,10 @@ class SummaryItem(Item):
 
     For the aggregates, so that what a ticket adds to them follows from this item alone: when it was first answered
     and last resolved, reopened, commented on and rated; in `days` how often which of these happened on which day
-    (`day_count`), some 15 bytes for each; and the epoch of aggregates that it is counted in. `resolved_before` and
-    `reopened_before` are what the last reopening replaced, "" for nothing, so that it can be undone.
+    (`day_count`), some 15 bytes for each; and the epoch of aggregates that it is counted in. `zone` is the time zone of
+    the days on which it is counted: that of the desk when it was opened or counted anew, none for UTC.
+    `resolved_before` and `reopened_before` are what the last reopening replaced, "" for nothing, so that it can be
+    undone.
     """
 
     table = TICKETS
@@ -343,6 +346,7 @@ class SummaryItem(Item):
     resolver_raised = UnicodeAttribute(null=True)
     days: MapAttribute[str, int] = MapAttribute(default=dict)  # type: ignore[no-untyped-call]  # unannotated in PynamoDB
     epoch = NumberAttribute(default=0)
+    zone = UnicodeAttribute(null=True)
     file_count = NumberAttribute(null=True)
     file_bytes = NumberAttribute(null=True)
     link_generation = NumberAttribute(null=True)

@@ -21,12 +21,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from portal import zones
 from portal.dynamo.client import fan_out
 from portal.dynamo.retry import retrying
-from portal.dynamo.store import Condition, Store, chunked
+from portal.dynamo.store import Action, Condition, Store, chunked
 from portal.errors import ConditionFailed, PortalError, Throttled
 from portal.streams import shards
 from portal.streams.worker import WORKER
+from tenants.tenancy import context, tenant_directory
 from tickets.counting import coding, dead_letters, exactly_once, merge, stored, stored_counts, stream_barrier
 from tickets.counting.contributions import Counts, Part
 from tickets.counting.stored import TOUCHED, PartItem, Recent
@@ -85,9 +87,10 @@ def _rebuild(store: Store, *, timeout: float, advance: Advance, say: Say) -> Reb
         [CounterItem.epoch.add(1), CounterItem.last.add(0)],
     )
     epoch = int(raised.epoch)
+    zone = context.for_system(tenant_directory.get(store.tenant_id)).zone
     worker = store.as_role("worker")
     wait = partial(stream_barrier.wait_until_applied, store, timeout=timeout, say=say)
-    moved = _look(store, epoch, advance)
+    moved = _look(store, epoch, zone, advance)
     removed: list[Difference] = []
     for _ in range(_LOOKS):
         wait()
@@ -95,7 +98,7 @@ def _rebuild(store: Store, *, timeout: float, advance: Advance, say: Say) -> Reb
         old = _settled(worker, epoch)
         if old is None:
             continue
-        late = _look(store, epoch, lambda numbers: None)
+        late = _look(store, epoch, zone, lambda numbers: None)
         moved += late
         if late:
             continue
@@ -110,23 +113,25 @@ def _rebuild(store: Store, *, timeout: float, advance: Advance, say: Say) -> Reb
 # --- the tickets ---
 
 
-def _look(store: Store, epoch: int, advance: Advance) -> int:
+def _look(store: Store, epoch: int, zone: str, advance: Advance) -> int:
     """Move every ticket that is in an older epoch, and say how many that were."""
     moved = 0
     for several in recounting.groups(recounting.last_number(store)):
-        moved += sum(fan_out([partial(_move, store, epoch, numbers) for numbers in several]))
+        moved += sum(fan_out([partial(_move, store, epoch, zone, numbers) for numbers in several]))
         advance(sum(map(len, several)))
     return moved
 
 
-def _move(store: Store, epoch: int, numbers: range) -> int:
-    """Write the epoch, and leave the version as it is: nobody's form becomes stale by this.
+def _move(store: Store, epoch: int, zone: str, numbers: range) -> int:
+    """Write the epoch and the desk's time zone, and leave the version as it is: nobody's form becomes stale by this.
 
     Each ticket alone: transactions of many would be quicker on a local engine, but take twice the write units, and
     refuse what people write meanwhile.
     """
     condition: Condition = SummaryItem.pk.exists() & (SummaryItem.epoch.does_not_exist() | (SummaryItem.epoch < epoch))
-    touch = store.updating(SummaryItem, ticket_keys.SUMMARY, [SummaryItem.epoch.set(epoch)], condition=condition)
+    in_zone: Action = SummaryItem.zone.set(zone) if zone != zones.UTC_NAME else SummaryItem.zone.remove()
+    actions = [SummaryItem.epoch.set(epoch), in_zone]
+    touch = store.updating(SummaryItem, ticket_keys.SUMMARY, actions, condition=condition)
     old = [image["pk"]["S"] for image in recounting.images(store, numbers) if _epoch(image) < epoch]
     for pk in old:
         _patiently(partial(touch, pk))
