@@ -5,10 +5,13 @@ from typing import TYPE_CHECKING
 from portal.apps import RoomsConfig
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from delivery.mail.bounces import Feedback
     from delivery.outbox.destinations import Outcome
     from delivery.outbox.outbox_rows import Work
     from delivery.queues.direct_work import DirectWork
+    from tenants.tenancy.context import TenantContext
 
 
 class TicketsConfig(RoomsConfig):
@@ -29,11 +32,9 @@ class TicketsConfig(RoomsConfig):
         from tickets.letters.stored import HELD_WORK, LETTERS_QUEUE, WORK
         from tickets.replies import withdrawing
         from tickets.replies.stored import WAITING, WaitingCountItem
-        from tickets.ticket import (
-            fields,
-            ticket_events,
-        )
+        from tickets.ticket import fields, ticket_events
 
+        _declare_timers()
         queue_readers.declare_reader(LETTERS_QUEUE, _take_letter, pace=_pace_of_letter)
         direct_work.declare_kind(WORK, direct_work.Kind(_file_letter, _give_letter_up))
         direct_work.declare_kind(HELD_WORK, direct_work.Kind(_file_held_letter, _leave_letter_held))
@@ -127,6 +128,20 @@ def _of_letter(feedback: Feedback) -> None:
     from tickets.replies import delivery_states
 
     delivery_states.take(feedback)
+
+
+def _declare_timers() -> None:
+    """Say who does the work of which kind in the due index."""
+    from delivery.timers import due
+
+    due.handler("snooze")(_wake_snoozed)
+
+
+def _wake_snoozed(tenant: TenantContext, entity: str, version: str, due_at: datetime) -> None:
+    """Wake a ticket whose snooze is over."""
+    from tickets.snoozing import snoozing
+
+    snoozing.come_due(tenant, entity, version, due_at)
 
 
 # Letters are read by few processes; the rest do not load what reads them.

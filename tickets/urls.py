@@ -27,6 +27,7 @@ from tickets.requesters import views as requester_views
 from tickets.saved_views import urls as view_urls
 from tickets.saved_views import views as list_views
 from tickets.search import views as search_views
+from tickets.snoozing import views as snooze_views
 from tickets.spam import views as spam_views
 from tickets.tags import views as tag_views
 from tickets.time_machine import views as time_machine_views
@@ -100,6 +101,8 @@ _ticket_pages: list[URLPattern | URLResolver] = [
     path("spam/mark/", spam_views.mark_many, name="spam_many"),
     path("<ticket_number:number>/spam/", spam_views.mark, name="spam_mark"),
     path("<ticket_number:number>/spam/take-back/", spam_views.unmark, name="spam_unmark"),
+    path("<ticket_number:number>/snooze/", snooze_views.snooze, name="snooze"),
+    path("<ticket_number:number>/wake/", snooze_views.wake, name="wake"),
     path("<ticket_number:number>/separate/", merging_views.separate, name="separate"),
     path("<ticket_number:number>/edit/", views.edit, name="edit"),
     path("<ticket_number:number>/change/", views.change, name="change"),

@@ -1,8 +1,9 @@
-"""Take tickets out of the lists and back: merge one into another one, or mark it as spam."""
+"""Take tickets out of the lists and back: merge one into another one, mark it as spam; and snooze and wake one."""
 
 from __future__ import annotations
 
-from typing import Final
+from datetime import datetime
+from typing import Annotated, Final
 
 from django.http import HttpResponse
 from pydantic import Field
@@ -10,10 +11,13 @@ from pydantic import Field
 from api.edge import answers
 from api.edge.answers import ApiInput
 from api.edge.routing import ApiRequest, ApiRouter
+from api.edge.sentences import TextPattern
 from api.v1.ticket_schemas import Number, TicketInFull
+from portal.errors import Invalid
 from tenants.api_keys.scopes import Scope
 from tickets.desk import timelines
 from tickets.merging import ticket_merging
+from tickets.snoozing import snoozing
 from tickets.spam import spam_marking
 
 router: Final = ApiRouter()
@@ -80,4 +84,39 @@ def mark_as_no_spam(request: ApiRequest, number: Number) -> HttpResponse:
     The ticket is as it was before, and its requester is not blocked any more.
     """
     spam_marking.unmark(request.acting, number, by=request.caller.actor)
+    return _shown(request, number)
+
+
+_MOMENT: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})$"
+
+
+class Snooze(ApiInput, json_schema_extra={"example": {"until": "2026-11-30T09:00:00.000000Z"}}):
+    """Until when a ticket rests."""
+
+    until: Annotated[str, TextPattern(_MOMENT, "A moment is written as 2026-11-30T09:00:00Z.")] | None = Field(
+        description="a moment within a year; null: until an answer"
+    )
+
+
+@router.declare("PUT", "/tickets/{ticket_number:number}/snooze", scope=Scope.TICKETS_WRITE, answers={200: TicketInFull})
+def snooze_ticket(request: ApiRequest, number: Number, wanted: Snooze) -> HttpResponse:
+    """Snooze a ticket.
+
+    It is marked in lists, which can be filtered by it. It wakes at its moment, which the event `ticket.due` tells of,
+    or when its requester answers.
+    """
+    try:
+        until = datetime.fromisoformat(wanted.until) if wanted.until else None
+    except ValueError:
+        raise Invalid("There is no such moment.", field="until") from None
+    snoozing.snooze(request.acting, number, until=until)
+    return _shown(request, number)
+
+
+@router.declare(
+    "DELETE", "/tickets/{ticket_number:number}/snooze", scope=Scope.TICKETS_WRITE, answers={200: TicketInFull}
+)
+def wake_ticket(request: ApiRequest, number: Number) -> HttpResponse:
+    """Wake a snoozed ticket."""
+    snoozing.wake(request.acting, number)
     return _shown(request, number)

@@ -16,7 +16,7 @@ from tickets.desk import changing
 from tickets.desk.filters import TicketFilter
 from tickets.search.results import Hit, Where
 from tickets.search.search_query import TEXT_LIMIT
-from tickets.ticket import custom_values, fields
+from tickets.ticket import custom_values, due_marks, fields
 from tickets.ticket.fields import (
     COMMENT_LIMIT,
     CUSTOM,
@@ -98,6 +98,7 @@ _LISTED: Final[dict[str, Any]] = {
     "reopened_at": None,
     "commented_at": None,
     "rated_at": None,
+    "snoozed": None,
 }
 
 
@@ -134,6 +135,7 @@ class TicketInList(ApiModel, json_schema_extra={"example": _LISTED}):
     reopened_at: Moment | None
     commented_at: Moment | None
     rated_at: Moment | None
+    snoozed: str | None = Field(description="the moment until which it is snoozed, or `answer`")
 
     @classmethod
     def of(cls, stored: SummaryItem, updated_at: str = "", **more: Any) -> Self:
@@ -152,6 +154,7 @@ class TicketInList(ApiModel, json_schema_extra={"example": _LISTED}):
             reopened_at=stored.reopened_at or None,
             commented_at=stored.commented_at or None,
             rated_at=stored.rated_at or None,
+            snoozed=due_marks.snooze_text(due_marks.snoozed(stored.due, stored.status)) or None,
             **more,
         )
 
@@ -266,6 +269,7 @@ class _Filtered(ApiQuery):
         description="values of the desk's own fields: `text_1:A-1042`, or for numbers and days a range as in "
         "`number_2:10..20`; a semicolon stands between two of them",
     )
+    snoozed: Literal["yes", "no"] | None = None
     tag: _Tag | None = None
     created: _Days | None = Field(
         None, description="days in the time zone of the desk, as 2026-11-20, 2026-11-01..2026-11-07 or 2026-11-01.."

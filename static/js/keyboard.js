@@ -128,6 +128,7 @@ const actions = {
     box?.select();
   },
   m: () => follow("m") || go("merge/"),
+  b: () => follow("b") || go("snooze/"),
   "!": () => follow("spam") || go("spam/"),
   "?": () => document.getElementById("help")?.showModal(),
 };

@@ -35,7 +35,7 @@ OF_RULES: Final = re.compile(
     r"GET \S+ invalid (after|q|tag|actor|entity|first|last|created|resolved|reopened|commented|custom)|"
     r"(POST|PATCH) \S+ invalid (title|body|tags|url|resolver_id|description|status|kind|custom(\..*)?|If-Match)|"
     r"(POST|PATCH) \S+ (invalid|address_taken) (requester|name|addresses|organisation|language|notes)|"
-    r"POST \S+ invalid (cc|files)|"
+    r"POST \S+ invalid (cc|files)|PUT \S+/snooze invalid until|"
     r"(PUT|DELETE) \S+/links/\S+ .+|POST \S+/(ready-answers|bulk-changes) .+|"
     r"POST \S+ idempotency_key_reused .+"
 )

@@ -58,7 +58,7 @@ PAGES = {
         "tickets/tags/", "tickets/tags/options/",
         "tickets/people/names/",
         *(f"{TICKET}{change}/" for change in ("comment", "edit", "change", "assign", "requester", "links/end")),
-        *(f"{TICKET}{act}/" for act in ("merge", "separate", "spam", "spam/take-back")),
+        *(f"{TICKET}{act}/" for act in ("merge", "separate", "snooze", "spam", "spam/take-back", "wake")),
         *(f"{TICKET}comments/<str:entry>/{act}/" for act in ("edit", "delete", "split")),
         f"{TICKET}tick/", f"{TICKET}linked/add/", f"{TICKET}linked/remove/",
     ),

@@ -19,7 +19,8 @@ from tickets.desk_setup.group_names import AgentGroup
 from tickets.desk_setup.setup import DeskSetup
 from tickets.ticket import custom_values
 from tickets.ticket.custom_values import YES, FieldType
-from tickets.ticket.fields import CUSTOM, CUSTOM_PREFIX, DEFINED, KIND, LABELS, DefinedField
+from tickets.ticket.due_marks import UNTIL_ANSWER
+from tickets.ticket.fields import CUSTOM, CUSTOM_PREFIX, DEFINED, KIND, LABELS, SNOOZED, DefinedField
 
 PART: Final = "custom_fields"  # of the desk's setup
 FIELDS_LIMIT: Final = 30  # fields of a desk that are in use
@@ -185,6 +186,8 @@ class Definitions:
         for one in DEFINED:
             if change == one.name:
                 return self.name(one, text)
+        if change == SNOOZED and text == UNTIL_ANSWER:
+            return "an answer"
         return text.capitalize() if text == YES and change.startswith(CUSTOM_PREFIX) else text
 
     def texts(self, values: Mapping[str, Any]) -> dict[str, str]:

@@ -71,10 +71,12 @@ class TicketState:
     status: Status
     resolver: str
     is_aside: bool = False
+    due: str | None = None  # its packed marks, which change without a new version; None where they are not known
 
     @classmethod
     def of(cls, summary: SummaryItem) -> TicketState:
-        return cls(int(summary.number), int(summary.version), Status(summary.status), summary.resolver)
+        number, version, status = int(summary.number), int(summary.version), Status(summary.status)
+        return cls(number, version, status, summary.resolver, due=summary.due or "")
 
     @classmethod
     def parse(cls, text: str) -> TicketState:
@@ -103,6 +105,8 @@ class TicketState:
             condition &= SummaryItem.merged_into.exists() | SummaryItem.spam_at.exists()
         else:
             condition &= SummaryItem.merged_into.does_not_exist() & SummaryItem.spam_at.does_not_exist()
+        if self.due is not None:
+            condition &= SummaryItem.due == self.due if self.due else SummaryItem.due.does_not_exist()
         return condition
 
 

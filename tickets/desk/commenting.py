@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -29,7 +29,8 @@ from tickets.desk.changing import REQUEST, TicketState, new_request_id, put_reco
 from tickets.desk.letter_texts import FromLetter
 from tickets.requesters import requester_addresses
 from tickets.ticket import fields, status_dates, stored, ticket_events
-from tickets.ticket.fields import ASSIGNEE, MOVES, STATUS, TAGS, FieldChange, Status
+from tickets.ticket.due_marks import DueMarks, snooze_text
+from tickets.ticket.fields import ASSIGNEE, MOVES, SNOOZED, STATUS, TAGS, FieldChange, Status
 from tickets.ticket.set_aside import SetAside
 from tickets.ticket.status_dates import counted
 from tickets.ticket.stored import ActivityItem, RequestItem, SummaryItem
@@ -241,7 +242,8 @@ def _add(
         put_record(tenant, transaction, stored.MADE_COMMENT, said.digest, number=state.number)
     at = max(clock.stamp(), summary.updated_at)
     to, is_note = _move(state.status, said.then), said.kind == "note"
-    changes, values = _changes(summary, said, to, name)
+    is_answer = not is_note and (stored.is_requester(tenant.user_id) or tenant.user_id == summary.requester)
+    changes, values = _changes(summary, said, to, name, is_answer=is_answer)
     actions = _noted(tenant, state, at, is_change=bool(changes)) if is_note else _counting(tenant, summary, at)
     actions += [status_dates.set_to(field, value) for field, value in values.items()]
     if to:
@@ -336,11 +338,15 @@ def _becomes_letter(tenant: TenantContext, summary: SummaryItem, kind: str) -> b
 
 
 def _changes(
-    summary: SummaryItem, said: _Said, to: Status | None, name: str
+    summary: SummaryItem, said: _Said, to: Status | None, name: str, *, is_answer: bool
 ) -> tuple[list[FieldChange], dict[str, Any]]:
-    """Return what the comment changes, as the history has it, and the attributes that follow. Raises Invalid."""
+    """Return what the comment changes, as the history has it, and the attributes that follow. An answer ends a snooze.
+    Raises Invalid."""
     changes: list[FieldChange] = [(STATUS.name, summary.status, to.value)] if to else []
     values: dict[str, Any] = {}
+    if is_answer and summary.due and (marks := DueMarks.read(summary.due)).snoozed is not None:
+        changes.append((SNOOZED, snooze_text(marks.snoozed), ""))
+        values["due"] = str(replace(marks, snoozed=None)) or None
     if added := [tag for tag in said.along.tags if tag not in summary.tags]:
         tags = fields.tag_list(",".join([*summary.tags, *added]))
         changes.append((TAGS.name, TAGS.text(summary.tags), TAGS.text(tags)))

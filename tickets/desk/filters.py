@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from portal import clock, zones
 from portal.errors import Invalid
-from tickets.ticket import custom_values, fields
+from tickets.ticket import custom_values, due_marks, fields
 from tickets.ticket.custom_values import CustomFilter
 from tickets.ticket.fields import DEFINED, STATUS, UNRESOLVED, Status, TicketField
 
@@ -183,10 +183,24 @@ def _days(name: str) -> Filter:
     return Filter(partial(Days.parse, field=name), lambda row, days: days.hold(getattr(row, f"{name}_at")))
 
 
+YES_NO: Final = ("yes", "no")
+
+
+def _yes_no(text: str) -> str:
+    if text not in YES_NO:
+        raise Invalid("“Snoozed” is yes or no.", field="snoozed")
+    return text
+
+
+def _is_snoozed(row: SummaryItem, value: str) -> bool:
+    return (due_marks.snoozed(row.due, row.status) is not None) == (value == "yes")
+
+
 # In the order in which they stand in an address.
 FILTERS: Final[dict[str, Filter]] = {
     **{name: _is(choice) for name, choice in fields.FILTERS.items()},
     **{field.name: _is(field) for field in DEFINED},
+    "snoozed": Filter(_yes_no, _is_snoozed),
     "tag": Filter(_tag, lambda row, tag: tag in row.tags),
     **{name: _days(name) for name in EVENTS},
 }

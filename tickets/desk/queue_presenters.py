@@ -161,6 +161,9 @@ def _words(tenant: TenantContext, defined: Definitions, only: TicketFilter) -> l
         if value := only.get(name):
             label = choice.label.lower()
             words.append((name, f"{label}: {value}", f"Only tickets with {value} {label}"))
+    if snoozed := only.get("snoozed"):
+        label = "snoozed" if snoozed == "yes" else "not snoozed"
+        words.append(("snoozed", label, f"Only tickets that are {label}"))
     if tag := only.get("tag"):
         words.append(("tag", f"tag: {tag}", f"Only tickets with the tag {tag}"))
     for name, said in filters.EVENTS.items():
@@ -222,6 +225,7 @@ def form(
         "statuses": [{"value": v, "label": label, "current": v == address.status} for v, label in offered.items()],
         "choices": {name: choice.offered(address.only.get(name) or "") for name, choice in fields.FILTERS.items()},
         **filter_fields(defined, address.only, typed),
+        "snoozed": address.only.get("snoozed") or "",
         "tag": typed.get("tag") or address.only.get("tag") or "",
         "created_from": typed.get("created_from") or (created.first if created else ""),
         "created_to": typed.get("created_to") or (created.last if created else ""),

@@ -28,7 +28,7 @@ from tickets.desk.filters import filter_named, in_order
 from tickets.desk.forms import ChangeForm, TicketForm
 from tickets.desk.timelines import TicketTimeline, is_opening
 from tickets.desk_setup import tag_colours
-from tickets.ticket import fields, stored
+from tickets.ticket import due_marks, fields, stored
 from tickets.ticket.fields import (
     ASSIGNEE,
     BY_NAME,
@@ -72,6 +72,7 @@ class ListedTicket(NamedTuple):
     kind: str = ""
     group: str = ""
     custom: Mapping[str, str] = MappingProxyType({})
+    snoozed: str = ""  # "answer" or the stamp until which it is
 
 
 def listed(tenant: TenantContext, item: SummaryItem, *, description: str = "") -> ListedTicket:
@@ -101,6 +102,7 @@ def listed(tenant: TenantContext, item: SummaryItem, *, description: str = "") -
         kind=of["kind"],
         group=of["group"],
         custom=of.get("custom") or {},
+        snoozed=due_marks.snooze_text(due_marks.snoozed(due, status)) if (due := of.get("due")) else "",
     )
 
 
@@ -314,6 +316,16 @@ def letter_line(kept: Any, *, is_agent: bool, author: str) -> dict[str, Any] | N
     }
 
 
+# For how long a ticket can be snoozed by a click; snoozing/views.py says what each means.
+SNOOZES: Final = {
+    "hours": "For 3 hours",
+    "tomorrow": "Until tomorrow, 9:00",
+    "monday": "Until Monday, 9:00",
+    "follow_up": "Follow up in 3 days",
+    due_marks.UNTIL_ANSWER: "Until an answer",
+}
+
+
 def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: bool) -> dict[str, Any]:
     """Return what the page of a ticket shows, but for its comment form."""
     summary, here, defined = stored.summary, ticket_url(int(stored.summary.number)), definitions.of(tenant)
@@ -346,6 +358,7 @@ def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: boo
         "reply": reply_facts(tenant, stored),
         "hears": summary.hears(tenant.user_id),
         "follower_count": len(summary.followers or ()),
+        "snoozes": SNOOZES,
         "files": file_lines(int(summary.number), stored.files) if stored.files else [],
         "has_files": any(
             file.state in READABLE

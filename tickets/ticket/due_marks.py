@@ -19,10 +19,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from portal import clock
+from tickets.ticket import fields
 
 if TYPE_CHECKING:
     from tickets.ticket.stored import SummaryItem
 
+UNTIL_ANSWER: Final = "answer"
 FIRST, NEXT, SOLUTION = "first", "next", "solution"
 TARGETS: Final = {FIRST: "First answer", NEXT: "Next answer", SOLUTION: "Solution"}
 _LETTERS: Final = {name[0]: name for name in TARGETS}
@@ -76,6 +78,22 @@ class DueMarks:
             *self.others,
         ]
         return " ".join(word for word in words if word)
+
+
+def snoozed(marks: str | None, status: str) -> int | None:
+    """Return until when a ticket with these marks is snoozed, 0 for until an answer; None for one that is awake.
+
+    One that is resolved is awake, and so is one whose moment has come, whether or not anybody has noted that yet.
+    """
+    if not marks or not fields.is_unresolved(status):
+        return None
+    until = DueMarks.read(marks).snoozed
+    return None if until and until <= int(clock.now().timestamp()) else until
+
+
+def snooze_text(until: int | None) -> str:
+    """Return what the history and pages have for a snooze: "" for none, "answer", or a stamp."""
+    return "" if until is None else stamp(until) if until else UNTIL_ANSWER
 
 
 def is_marks(text: str) -> bool:

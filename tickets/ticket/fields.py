@@ -472,6 +472,8 @@ REQUESTER: Final = "requester"
 MERGED_INTO: Final = "merged_into"
 MERGED: Final = "merged"
 SPAM: Final = "spam"
+# Until when a ticket is snoozed, as due_marks.snooze_text writes it.
+SNOOZED: Final = "snoozed"
 LABELS: Final = {field.name: field.label for field in FIELDS}
 CHOICES: Final = tuple(field for field in FIELDS if isinstance(field, ChoiceField))
 # Those that are one of a few which the desk has defined.

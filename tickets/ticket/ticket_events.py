@@ -65,12 +65,20 @@ CHANGED: Final = declare_event(
                 "changes",
                 "list of changes",
                 "each with `field`, `before` and `after`; `before` of a description is null. `merged_into` and "
-                "`merged` are numbers of tickets as texts, `spam` is yes or empty; of a custom field `field` is "
-                "`custom.` and its id",
+                "`merged` are numbers of tickets as texts, `spam` is yes or empty, `snoozed` is a moment, answer or "
+                "empty; of a custom field `field` is `custom.` and its id",
                 [{"field": "priority", "before": "normal", "after": "urgent"}],
             ),
             _BY,
         ),
+    )
+)
+CAME_DUE: Final = declare_event(
+    EventType(
+        "ticket.due",
+        1,
+        "The time of a snoozed ticket is over, and nobody has answered.",
+        (_NUMBER, EventField("to", "text", "the id of the member who snoozed it, or null", _BOB["id"])),
     )
 )
 STATUS_CHANGED: Final = declare_event(
@@ -291,6 +299,11 @@ def revised(
     if others:
         events.append(Event(CHANGED, {"number": number, "changes": others, "by": _me(tenant)}, version))
     return events
+
+
+def came_due(tenant: TenantContext, number: int, *, version: int, to: str) -> Event:
+    """Tell that a snooze is over, first of all to the member who snoozed the ticket."""
+    return Event(CAME_DUE, {"number": number, "to": to or None}, version, (NOTICE,))
 
 
 def subject(number: int) -> str:
