@@ -123,6 +123,13 @@ def _mail_of_rule(work: Work) -> Outcome:
     return answering.mail(work, write=rule_mails.mail)
 
 
+def _tell_of_clocks(tenant: TenantContext, entity: str, version: str, at: datetime) -> None:
+    """Tell what a ticket has missed by this moment."""
+    from tickets.sla import tracking
+
+    tracking.tell(tenant, entity, version, at)
+
+
 def _of_letter(feedback: Feedback) -> None:
     """Note what a carrier says of a letter that it took."""
     from tickets.replies import delivery_states
@@ -135,6 +142,7 @@ def _declare_timers() -> None:
     from delivery.timers import due
 
     due.handler("snooze")(_wake_snoozed)
+    due.handler("sla")(_tell_of_clocks)
 
 
 def _wake_snoozed(tenant: TenantContext, entity: str, version: str, due_at: datetime) -> None:

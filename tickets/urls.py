@@ -27,6 +27,7 @@ from tickets.requesters import views as requester_views
 from tickets.saved_views import urls as view_urls
 from tickets.saved_views import views as list_views
 from tickets.search import views as search_views
+from tickets.sla import views as sla_views
 from tickets.snoozing import views as snooze_views
 from tickets.spam import views as spam_views
 from tickets.tags import views as tag_views
@@ -213,5 +214,6 @@ urlpatterns = [
     desk_pages(path("desk/settings/mail/", include(_mail_pages))),
     desk_pages(path("desk/settings/fields/", include(_field_pages))),
     desk_pages(path("desk/settings/public/", include(_public_pages))),
+    desk_pages(path("desk/settings/targets/", sla_views.sla_page, name="sla")),
     desk_pages(path("desk/settings/export/", include(_export_pages))),
 ]

@@ -85,6 +85,7 @@ DESK_PAGES: Final[dict[str, tuple[DeskPage, ...]]] = {
             "custom_fields", "Fields and kinds", "tickets:custom_fields",
             ("tickets:custom_field", "tickets:custom_field_new", "tickets:ticket_kind", "tickets:ticket_kind_new"),
         ),
+        DeskPage("sla", "Targets", "tickets:sla"),
         DeskPage("usage", "Usage", "tenants:usage"),
         DeskPage("close", "Close the desk", "tenants:close", role=Role.OWNER),
     ),

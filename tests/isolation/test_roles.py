@@ -72,6 +72,7 @@ PAGES = {
         *(f"desk/settings/fields/{rest}" for rest in ("", "new/", "move/", "<slug:field_id>/")),
         *(f"desk/settings/fields/kinds/{rest}" for rest in ("new/", "<slug:kind_id>/")),
         "desk/settings/public/", "desk/settings/public/looks/", "desk/settings/public/preview/",
+        "desk/settings/targets/",
         f"{ARTICLE}delete/", *(f"{ARTICLES}sections/{rest}" for rest in ("", "<str:section>/", "<str:section>/move/")),
         f"{LETTERS}reconcile/", "tickets/files/usage/", f"{TICKET}files/<str:file_id>/remove/",
         "tickets/tags/edit/", "tickets/past/", "tickets/past/restore/", f"{TICKET}past/", f"{TICKET}redact/",

@@ -106,7 +106,11 @@ class Reference:
                 if self.used[name] * MINUTE >= target:
                     self.missed[name] = minute
                     self.all.add(Miss(name, minute * MINUTE))
-                elif policy.warning and (target - self.used[name] * MINUTE) * 100 <= target * policy.warning:
+                elif (
+                    minute * MINUTE > self.step.at
+                    and policy.warning
+                    and (target - self.used[name] * MINUTE) * 100 <= target * policy.warning
+                ):
                     self.warned = True
 
     def take(self, step: Step, policy: SlaPolicy) -> None:

@@ -23,6 +23,7 @@ from tickets.counting.stored import Recent
 from tickets.counting.stream_handler import handle
 from tickets.following import ticket_stream
 from tickets.search.index import indexing
+from tickets.sla import policy_versions
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.stored import TICKETS, SummaryItem
 from tickets.verification import recount
@@ -122,6 +123,7 @@ def remember_nothing() -> None:
     stream_handler._memory.clear()
     dead_letters.noted.clear()
     indexing._last.clear()
+    policy_versions._kept.clear()
     for known in (ticket_stream.merges._due, ticket_stream.merges._graves):
         known.clear()
 

@@ -52,6 +52,7 @@ from tests.support.endpoints import endpoint, rows
 from tests.support.folding import Follower, put_aside
 from tests.support.searching import index_all
 from tests.support.stored import put_all, unguarded
+from tests.support.targets import HOUR, set_targets
 from tests.support.world import World
 from tickets.articles import article_changes, sections
 from tickets.articles.articles import Text
@@ -91,6 +92,7 @@ from tickets.search.index import indexing
 from tickets.seeding.stored import SOURCE, SeedItem
 from tickets.sharding import reshard_requests
 from tickets.sharding.stored import HEAT, PAST_RESHARDINGS, HeatItem, ReshardItem
+from tickets.sla.policy import TargetRule
 from tickets.ticket.causes import Cause
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.stored import TICKETS
@@ -227,6 +229,7 @@ def _rules(person: TenantContext, number: int, by: Actor) -> None:
 
 
 def _systems(world: World, where: str) -> None:
+    set_targets(world.context(_owner(where), where), TargetRule(first=HOUR, solution=8 * HOUR))
     client = api_client(world, where=where)
     assert client.send("/tickets", {"title": "From a system"}, Idempotency_Key="once").status_code == 201
     assert client.ask("/tickets").status_code == 200

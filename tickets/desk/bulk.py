@@ -21,6 +21,7 @@ from tenants.tenancy.context import TenantContext
 from tickets.desk import changing, many
 from tickets.desk.changing import EntryOfChange, TicketState
 from tickets.desk.many import MOST, SUBJECT, limit
+from tickets.sla import policy_versions
 from tickets.ticket import status_dates
 from tickets.ticket.fields import MOVES, Status
 from tickets.ticket.stored import SummaryItem
@@ -95,6 +96,9 @@ def change_status(
         titles = _titles(tenant, list(stuck))
         refusals = [Refusal(number, titles.get(number, ""), reason) for number, reason in stuck.items()]
         raise BulkRefused(refusals, [t for t in tickets if t.number not in stuck])
+    if policy_versions.latest(tenant):  # their clocks are not in the form
+        read = many.stored_summaries(tenant, [t.number for t in tickets])
+        tickets = [replace(t, summary=read.get(t.number)) for t in tickets]
     transaction, begun, told = Transaction(), clock.now(), list[Event]()
     made, entry_id = list[EntryOfChange](), changing.new_entry_id()
     for position, state in enumerate(tickets):

@@ -17,6 +17,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from typing import Any, Final
 
 from delivery.outbox.event_types import Event
@@ -35,6 +36,7 @@ from tickets.desk.timelines import ChangesSince
 from tickets.groups import assigning
 from tickets.groups.assigning import Assignee
 from tickets.requesters.requesters import Requester
+from tickets.sla import tracking
 from tickets.ticket import fields, set_aside, stored, ticket_events
 from tickets.ticket.fields import (
     ASSIGNEE,
@@ -71,12 +73,13 @@ class TicketState:
     status: Status
     resolver: str
     is_aside: bool = False
+    summary: SummaryItem | None = dataclass_field(default=None, compare=False, repr=False)  # as read, where it was
     due: str | None = None  # its packed marks, which change without a new version; None where they are not known
 
     @classmethod
     def of(cls, summary: SummaryItem) -> TicketState:
         number, version, status = int(summary.number), int(summary.version), Status(summary.status)
-        return cls(number, version, status, summary.resolver, due=summary.due or "")
+        return cls(number, version, status, summary.resolver, due=summary.due or "", summary=summary)
 
     @classmethod
     def parse(cls, text: str) -> TicketState:
@@ -107,6 +110,8 @@ class TicketState:
             condition &= SummaryItem.merged_into.does_not_exist() & SummaryItem.spam_at.does_not_exist()
         if self.due is not None:
             condition &= SummaryItem.due == self.due if self.due else SummaryItem.due.does_not_exist()
+        if self.summary is not None and self.summary.sla:  # which moves without a new version, too
+            condition &= SummaryItem.sla == self.summary.sla
         return condition
 
 
@@ -187,35 +192,36 @@ def revise(
     verb: str = "changed",
     entry_id: str = "",
     places: Values | None = None,
+    said: ActivityItem | None = None,
+    requester: str = "",
+    clocks: dict[str, str | None] | None = None,
 ) -> list[Event]:
     """Add the change of one ticket to a transaction: its summary, and with `changes` the entry that tells of them.
 
     `actions` set what `status` and `resolver` do not. With `changes` the version grows by one. `at` is the moment of
     the change, `told_at` that of the entry where it differs, and `entry_id` its id, drawn where it is not given. The
     summary's member of the transaction is named by the ticket's number. `places` are those of set_aside.py. The entry
-    keeps what its `changes` do not say in full: the assignee before, and with a new description the former one. Returns
-    the events for `publisher.publish`, which tell a new description in full.
+    keeps what its `changes` do not say in full: the assignee before, and with a new description the former one. `said`
+    is the comment that comes with it, and `requester` the id of a new one: clocks follow both, and `clocks` gets what
+    the summary stores of them. Returns the events for `publisher.publish`, which tell a new description in full.
     """
-    pk = tenant.repository.key(stored.ticket, state.number)
+    pk, entries = tenant.repository.key(stored.ticket, state.number), [said] if said else []
     resolver = state.resolver if resolver is None else resolver
     values = derived(tenant, state.number, status=status or state.status, resolver=resolver, updated_at=at)
     version = [SummaryItem.version.set(state.version + 1)] if changes else []
-    every = [*actions, *(set_to(name, value) for name, value in (values | {**(places or {})}).items()), *version]
+    if changes:
+        entry = event(tenant, pk, told_at or at, verb=verb, changes=changes, entry_id=entry_id)
+        entry.former_description, entry.former_requester = former_description, former_requester
+        entry.former_resolver = state.resolver if values["resolver"] != state.resolver else None
+        entries.append(entry)
+    values |= {**(places or {})} | tracking.follow(tenant, transaction, state.summary, entries, requester, clocks)
+    every: list[Action] = [*actions, *(set_to(name, value) for name, value in values.items()), *version]
     transaction.update(SummaryItem(pk, stored.SUMMARY), every, name=str(state.number), condition=state.still_holds)
     if not changes:
         return []
-    entry = event(tenant, pk, told_at or at, verb=verb, changes=changes, entry_id=entry_id)
-    entry.former_description, entry.former_requester = former_description, former_requester
-    entry.former_resolver = state.resolver if values["resolver"] != state.resolver else None
     transaction.put(entry)
-    return ticket_events.revised(
-        tenant,
-        number=state.number,
-        version=state.version + 1,
-        changes=changes,
-        resolver=(state.resolver, values["resolver"]),
-        description=description,
-    )
+    told: dict[str, Any] = {"resolver": (state.resolver, values["resolver"]), "description": description}
+    return ticket_events.revised(tenant, number=state.number, version=state.version + 1, changes=changes, **told)
 
 
 def new_entry_id() -> str:
@@ -539,10 +545,12 @@ class Revision:
         tenant, summary = self.tenant, self.present.summary
         described = any(name == DESCRIPTION.name for name, _, _ in self.changes)
         description = self.wishes.values[DESCRIPTION.name] if described else self.present.description
+        clocks: dict[str, str | None] = {}
         told = revise(
             tenant,
             transaction,
             self.state,
+            clocks=clocks,
             at=self.at,
             status=self.status,
             resolver=self.resolver,
@@ -553,6 +561,7 @@ class Revision:
             former_requester=summary.requester if REQUESTER in self.values else None,
             verb=self.wishes.restoring or "changed",
             entry_id=self.entry_id,
+            requester=self.values.get(REQUESTER, ""),
         )
         if described:
             # An update, because the item says more than this: which request has made the ticket.
@@ -560,7 +569,9 @@ class Revision:
         made = SummaryItem.from_raw_data(summary.serialize())
         status, resolver = self.status or self.state.status, self.resolver
         after = {"status": status.value, "resolver": self.state.resolver if resolver is None else resolver}
-        for name, value in (self.values | after | {"updated_at": self.at, "version": self.state.version + 1}).items():
+        for name, value in (
+            self.values | after | clocks | {"updated_at": self.at, "version": self.state.version + 1}
+        ).items():
             setattr(made, name, value)
         changed = EntryOfChange(self.state.number, self.state.version + 1, self.at, self.entry_id)
         return Present(made, description, self.present.resolver_name, changed), told

@@ -252,7 +252,6 @@ def _add(
     if copies:
         actions += attachments.counted(summary, said.files)
         entry.files = attachments.attach(tenant, transaction, copies.made(), number=state.number, entry=entry.sk)
-    transaction.put(entry)
     told, change = list[Event](), ""
     if is_note and not changes:
         held = SummaryItem(summary.pk, stored.SUMMARY)
@@ -272,7 +271,9 @@ def _add(
             actions=actions,
             told_at=told_at,
             entry_id=entry_id,
+            said=entry,
         )
+    transaction.put(entry)
     version = state.version + bool(changes)
     row = _publish(tenant, transaction, summary, said, entry, told=told, version=version)
     return WrittenComment(entry, summary, version, change, row)
@@ -346,7 +347,8 @@ def _changes(
     values: dict[str, Any] = {}
     if is_answer and summary.due and (marks := DueMarks.read(summary.due)).snoozed is not None:
         changes.append((SNOOZED, snooze_text(marks.snoozed), ""))
-        values["due"] = str(replace(marks, snoozed=None)) or None
+        if not summary.sla:  # with clocks, which write the marks themselves
+            values["due"] = str(replace(marks, snoozed=None)) or None
     if added := [tag for tag in said.along.tags if tag not in summary.tags]:
         tags = fields.tag_list(",".join([*summary.tags, *added]))
         changes.append((TAGS.name, TAGS.text(summary.tags), TAGS.text(tags)))

@@ -23,6 +23,7 @@ from tickets.desk.letter_texts import FromLetter
 from tickets.groups import assigning
 from tickets.requesters import requesters
 from tickets.requesters.requesters import Requester
+from tickets.sla import tracking
 from tickets.ticket import fields, stored, ticket_events
 from tickets.ticket.fields import (
     ASSIGNEE,
@@ -156,6 +157,7 @@ def _put(
         files = copies.made()
         detail.files = attachments.attach(tenant, transaction, files, number=int(summary.number), entry=stored.DETAIL)
         summary.file_count, summary.file_bytes = len(files), sum(file.size for file in files)
+    tracking.start(tenant, transaction, summary)
     transaction.put(summary, condition=SummaryItem.pk.does_not_exist())
     transaction.put(detail)
 

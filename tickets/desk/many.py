@@ -33,6 +33,7 @@ from tickets.desk.undoing import Undone
 from tickets.groups.assigning import Assignee
 from tickets.requesters import requesters
 from tickets.requesters.requesters import Requester
+from tickets.sla import policy_versions
 from tickets.ticket import fields, stored
 from tickets.ticket.fields import ASSIGNEE, BY_NAME, DESCRIPTION, REQUESTER, STATUS, TAGS
 from tickets.ticket.set_aside import SetAside
@@ -49,7 +50,8 @@ _BUSY: Final = "is being changed by somebody else at this moment"
 def limit(tenant: TenantContext, *, beside: int = 0) -> int:
     """Return how many tickets of this desk can be changed together, with so many other members beside them."""
     others = _OUTBOX_ROW + tenant.repository.extra_members + beside
-    return (TRANSACTION_LIMIT - others) // ITEMS_PER_REVISION
+    timers = bool(policy_versions.latest(tenant))  # each ticket with clocks may wait for another moment
+    return (TRANSACTION_LIMIT - others) // (ITEMS_PER_REVISION + timers)
 
 
 # --- what is to be changed ---

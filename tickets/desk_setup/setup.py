@@ -5,7 +5,7 @@ A page has it from the item that is read with the desk itself (`context.declare_
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -65,8 +65,10 @@ def change(
     seen: DeskSetup,
     by: Actor,
     told: tuple[Mapping[str, Any], Mapping[str, Any]],
+    also: Callable[[Transaction], None] = lambda transaction: None,
 ) -> None:
-    """Store the text of one part, "" for none, with an audit row of what was before and after (`told`).
+    """Store the text of one part, "" for none, with an audit row of what was before and after (`told`). `also` adds to
+    the transaction.
 
     It holds only for the setup that was `seen`. Raises Conflict where that has changed since, or the actor's role has,
     and Invalid where all parts together are larger than ROOM.
@@ -84,6 +86,7 @@ def change(
     transaction = Transaction()
     item = SetupItem(tenant.tenant_id, SETUP)
     transaction.update(item, [action, SetupItem.version.set(seen.version + 1)], condition=is_seen)
+    also(transaction)
     member_changes.require_role(transaction, tenant)
     entry = AuditEntry.of_tenant(tenant, AuditAction.TENANT_SETUP_CHANGED, by, *told)
     recording.commit(transaction, [entry], refused=Conflict(CHANGED))

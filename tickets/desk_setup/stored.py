@@ -14,12 +14,13 @@ from pynamodb.attributes import BinaryAttribute, NumberAttribute, UnicodeAttribu
 
 from portal.dynamo.models import Item
 from portal.schema import keys
-from portal.schema.holdings import Holding, Stage, declare_holding, own_partition
+from portal.schema.holdings import Holding, Raw, Stage, declare_holding, own_partition
 from portal.schema.registry import Grant, declare
 from portal.schema.row_forms import Check, RowForm
 from portal.schema.tables import Table
 
 SETUP: Final = "SETUP"
+_SLA: Final = "SLA"
 # Bytes of all parts as they are stored. With the key and the names of the attributes they are below 4 KB, which half a
 # read unit pays for.
 ROOM: Final = 3_900
@@ -41,7 +42,7 @@ class SetupItem(Item):
 
     Every other attribute is one part: a text, compressed by `pack`, missing where the part is empty. `custom_fields`
     is that of tickets/custom_fields, with the kinds of tickets, `tag_colours` that of `tag_colours.py`, and `groups`
-    that of `group_names.py`.
+    that of `group_names.py`. `sla` names the version of the targets that holds: tickets/sla/policy_versions.py.
     """
 
     table = SETUPS
@@ -52,6 +53,22 @@ class SetupItem(Item):
     custom_fields = BinaryAttribute(legacy_encoding=False, null=True)
     tag_colours = BinaryAttribute(legacy_encoding=False, null=True)
     groups = BinaryAttribute(legacy_encoding=False, null=True)
+    sla = BinaryAttribute(legacy_encoding=False, null=True)
+
+
+class SlaPolicyItem(Item):
+    """One version of a desk's targets for answers and solutions, which never changes: `policy` is a packed text."""
+
+    table = SETUPS
+
+    tenant_id = UnicodeAttribute(hash_key=True)
+    part = UnicodeAttribute(range_key=True)
+    policy = BinaryAttribute(legacy_encoding=False)
+
+
+def sla_version(number: int) -> str:
+    """Return the sort key of a version."""
+    return keys.joined(_SLA, keys.whole_number(number, "a version", least=1))
 
 
 PARTS: Final = tuple(sorted(SetupItem.get_attributes().keys() - {"tenant_id", "part", "version"}))
@@ -88,6 +105,10 @@ def _check(name: str, value: bytes) -> bool:
     return len(value) <= ROOM and bool(_checks[name](unpack(value)))
 
 
+def _sla_key(tenant_id: str, item: Raw) -> tuple[str, str]:
+    return keys.tenant(tenant_id), sla_version(int(keys.split(item["part"]["S"])[1]))
+
+
 declare_holding(
     Holding(
         "setup",
@@ -100,6 +121,12 @@ declare_holding(
                 lambda own, _: (keys.tenant(own), SETUP),
                 begins=SETUP,
                 checks={name: partial(_check, name) for name in PARTS},
+            ),
+            RowForm(
+                SlaPolicyItem,
+                _sla_key,
+                begins=_SLA,
+                checks={"policy": lambda value: _checks["sla_policy"](unpack(value))},
             ),
         ),
     )

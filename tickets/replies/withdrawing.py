@@ -25,6 +25,7 @@ from tickets.desk.changing import TicketState
 from tickets.desk.commenting import WrittenComment
 from tickets.desk.undoing import Undone
 from tickets.ready_answers import answer_uses
+from tickets.sla import tracking
 from tickets.ticket import status_dates, stored
 from tickets.ticket.fields import ASSIGNEE, BY_NAME, STATUS, Status
 from tickets.ticket.status_dates import counted, set_to
@@ -34,7 +35,7 @@ HOLD: Final = "reply_hold"  # the desk's default: for how many seconds its repli
 CHOICES: Final = ("0", "10", "30")
 _KIND: Final = "comment"
 _SECONDS: Final = 90  # for which a receipt is taken
-_FORMER: Final = ("updated_at", "commented_at", "responded_at", "noted_at")
+_FORMER: Final = ("updated_at", "commented_at", "responded_at", "noted_at", "sla", "due")
 _ROW, _TICKET = "row", "ticket"
 _STAYS: Final = "stays: somebody has commented or changed the ticket since."
 
@@ -67,11 +68,12 @@ def _take_back(tenant: TenantContext, values: list[Any]) -> Undone:
     stays = Undone("", (f"Your {word} {_STAYS}",))
     if summary is None or not _is_untouched(tenant, entry, summary, version, count) or None in changes:
         return stays
-    before = dict(zip(_FORMER, former, strict=True))
+    before = dict(zip(_FORMER, former, strict=False))  # a receipt of an older version has fewer
     transaction = Transaction()
     actions = _as_before(tenant, summary, entry, before, changes[0] if changes else None)
     if entry.files:
         actions += attachments.detach(tenant, transaction, entry.files, entry=sort)
+    tracking.restored(tenant, transaction, number, before.get("sla"))
     transaction.update(summary, actions, name=_TICKET, condition=_unchanged(summary))
     for one in (entry, *changes):
         transaction.delete(ActivityItem(pk, one.sk), condition=ActivityItem.deleted_at.does_not_exist())
@@ -118,7 +120,7 @@ def _as_before(
     change: ActivityItem | None,
 ) -> list[Action]:
     """Return the actions that give the ticket the values that it had before the comment."""
-    values: dict[str, Any] = {name: before[name] for name in ("commented_at", "responded_at", "noted_at")}
+    values: dict[str, Any] = {name: before[name] for name in _FORMER if name in before and name != "updated_at"}
     status, resolver, actions = summary.status, summary.resolver, list[Action]()
     for one in change.changes if change is not None else ():
         if one.field == STATUS.name:

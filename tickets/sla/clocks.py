@@ -66,6 +66,10 @@ class Clocks:
         """Return them as of a later moment at which nothing was done."""
         return replace(self, as_of=max(self.as_of, moment))
 
+    def warned_since(self, before: int) -> list[str]:
+        """Return the names of the clocks whose warning came after this moment."""
+        return [name for name, one in self.clocks.items() if before < one.warn <= self.as_of < one.due]
+
     @property
     def next_moment(self) -> int:
         """Return when something is to be told next: a warning, or a missed target. 0 for never."""
@@ -140,8 +144,9 @@ def follow(before: Clocks, step: Step, policy_of: PolicyOf) -> Clocks:
 def _running(clock: Clock, at: int, target: int, policy: SlaPolicy) -> Clock:
     left, margin = target - clock.used, target * policy.warning // 100
     due = policy.calendar.after(at, left)
-    warn = policy.calendar.after(at, left - margin) if margin and due > at else 0
-    return Clock(clock.used, due, warn)
+    # Later than the step, so that a timer tells of it.
+    warn = max(policy.calendar.after(at, left - margin), at + 1) if margin else 0
+    return Clock(clock.used, due, warn if warn < due else 0)
 
 
 # --- receipts ---

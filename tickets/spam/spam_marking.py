@@ -198,12 +198,12 @@ def _write(
 ) -> None:
     """Write the change of a ticket with the time at which all of its items end, None for never."""
     of, transaction = TicketState.of(summary), Transaction()
-    state = _ReadState(of.number, of.version, of.status, of.resolver, summary.is_aside, read=summary)
+    state = _ReadState(of.number, of.version, of.status, of.resolver, summary.is_aside, summary, read=summary)
     version = of.version + 1
-    every = [*actions, SummaryItem.version.set(version)]
-    changing.revise(tenant, transaction, state, at=at, actions=every, places=places)
     entry = changing.event(tenant, summary.pk, at, verb="changed", changes=[(SPAM, *change)])
     entry.expires_at = ends
+    every = [*actions, SummaryItem.version.set(version)]
+    changing.revise(tenant, transaction, state, at=at, actions=every, places=places, said=entry)
     transaction.put(entry)
     told = ticket_events.revised(
         tenant, number=of.number, version=version, changes=[(SPAM, *change)], resolver=(of.resolver, of.resolver)

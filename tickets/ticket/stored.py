@@ -492,7 +492,8 @@ class ActivityItem(Item):
 
     `cause` says of what a rule has made by which rule and why; see causes.py.
 
-    `letter` is what a comment that came by mail keeps of its letter; see tickets/desk/letter_texts.py.
+    `letter` is what a comment that came by mail keeps of its letter; see tickets/desk/letter_texts.py. In a
+    ticket with clocks, `sla` numbers the steps that moved them, and `receipt` says how a missed target was counted.
 
     `former_texts` are what a comment or note said before it was edited, oldest first. One that was deleted keeps no
     text, former ones and files neither: only who deleted it and when.
@@ -520,6 +521,8 @@ class ActivityItem(Item):
     former_description = UnicodeAttribute(null=True)
     files: ListAttribute[FileMap] = ListAttribute(of=FileMap, null=True)
     letter: MapAttribute[str, Any] = MapAttribute(null=True)  # type: ignore[no-untyped-call]  # unannotated in PynamoDB
+    sla = UnicodeAttribute(null=True)
+    receipt = UnicodeAttribute(null=True)
     expires_at = NumberAttribute(null=True)
     cause = UnicodeAttribute(null=True)
     former_texts: ListAttribute[FormerText] = ListAttribute(of=FormerText, null=True)

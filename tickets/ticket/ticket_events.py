@@ -162,6 +162,14 @@ RULE_RAN: Final = declare_event(
         ),
     )
 )
+_TARGET: Final = EventField("target", "text", "first, next or solution", "first")
+_DUE_AT: Final = EventField("due_at", "moment", "the moment of the target", "2026-11-20T09:30:00.000000Z")
+DUE_SOON: Final = declare_event(
+    EventType("ticket.due_soon", 1, "A target of the ticket is due soon.", (_NUMBER, _TARGET, _DUE_AT))
+)
+BREACHED: Final = declare_event(
+    EventType("ticket.breached", 1, "A target of the ticket was missed.", (_NUMBER, _TARGET, _DUE_AT))
+)
 
 REPLY: Final = "reply"  # the destination of comments that go to somebody outside as letters
 PREVIEW: Final = "preview"  # makes the small pictures of the files of an entry
@@ -245,6 +253,16 @@ def rule_ran(summary: SummaryItem, *, rule: tuple[str, str, int], to: tuple[str,
     told |= {"requester": {"id": summary.requester, "name": summary.requester_name}}
     named = dict(zip(("id", "name", "version"), rule, strict=True))
     return Event(RULE_RAN, {"number": int(summary.number), "rule": named, **told}, int(summary.version), to)
+
+
+def due_soon(number: int, *, target: str, due_at: str) -> Event:
+    """Tell that a target will be missed soon."""
+    return Event(DUE_SOON, {"number": number, "target": target, "due_at": due_at}, 1, (NOTICE,))
+
+
+def breached(number: int, *, target: str, due_at: str) -> Event:
+    """Tell that a target was missed."""
+    return Event(BREACHED, {"number": number, "target": target, "due_at": due_at}, 1, (NOTICE,))
 
 
 def redacted(tenant: TenantContext, number: int, *, version: int) -> Event:

@@ -1,0 +1,173 @@
+"""Take what admins enter about targets and business hours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+from django import forms
+
+from tickets.sla import policy_versions
+from tickets.sla.calendar import Calendar, Span
+from tickets.sla.policy import ANY, SlaPolicy, TargetRule
+from tickets.sla.policy_versions import MOST_RULES
+from tickets.ticket.due_marks import TARGETS
+from tickets.ticket.fields import PRIORITY
+
+DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_WARNINGS: Final = [(0, "No warning"), *((n, f"When {n}% of the time is left") for n in (10, 25, 50))]
+_SPAN: Final = re.compile(r"(\d{1,2})[:.](\d\d)\s*[-\u2013]\s*(\d{1,2})[:.](\d\d)\Z", re.ASCII)
+_DURATION: Final = re.compile(r"(?:(\d{1,4})\s*h(?:ours?)?)?\s*(?:(\d{1,4})\s*m(?:in)?(?:utes)?)?\Z", re.ASCII | re.I)
+_DAY: Final = 1440  # minutes
+_LONGEST: Final = 500 * 3600  # seconds of a target
+_LEAST_WEEK: Final = 60  # open minutes of a week
+_SPARE: Final = 2  # empty rows for further rules
+_LINE: Final = {"autocomplete": "off"}
+_CRITERIA: Final = ("priority", "group", "kind")
+
+
+def duration_text(seconds: int) -> str:
+    """Return a target as people type it, "" for none."""
+    hours, minutes = divmod(seconds // 60, 60)
+    return " ".join([*([f"{hours} h"] if hours else []), *([f"{minutes} min"] if minutes else [])])
+
+
+def _duration(text: str) -> int:
+    """Return the seconds of 4 h, 30 min or 1 h 30 min, 0 of an empty text."""
+    match = _DURATION.match(text.strip())
+    seconds = (int(match[1] or 0) * 60 + int(match[2] or 0)) * 60 if match else 0
+    if text.strip() and not seconds:
+        raise forms.ValidationError("Write a time as 4 h, 30 min or 1 h 30 min.", code="invalid")
+    if seconds > _LONGEST:
+        raise forms.ValidationError("A target can be at most 500 h of business time.", code="invalid")
+    return seconds
+
+
+def hours_text(spans: Sequence[Span]) -> str:
+    """Return the hours of a day as people type them."""
+    return ", ".join(f"{a // 60:02}:{a % 60:02}\u2013{b // 60:02}:{b % 60:02}" for a, b in spans)
+
+
+def _hours(text: str) -> tuple[Span, ...]:
+    """Return the spans of a day in minutes."""
+    spans: list[Span] = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        match = _SPAN.match(part)
+        begin, end = (int(match[1]) * 60 + int(match[2]), int(match[3]) * 60 + int(match[4])) if match else (0, 0)
+        if not match or int(match[2]) > 59 or int(match[4]) > 59 or end > _DAY:
+            raise forms.ValidationError("Write hours as 09:00\u201312:00, 13:00\u201317:00.", code="invalid")
+        if begin >= end:
+            raise forms.ValidationError(f"{part} ends before it begins.", code="invalid")
+        spans.append((begin, end))
+    spans.sort()
+    if any(one[1] > other[0] for one, other in pairwise(spans)):
+        raise forms.ValidationError("Two of these hours overlap.", code="invalid")
+    return tuple(spans)
+
+
+class SlaForm(forms.Form):
+    """A desk's policy. Each row of targets is a rule; a row without targets is none."""
+
+    warning = forms.TypedChoiceField(label="Warn people", coerce=int, choices=_WARNINGS)
+    country = forms.ChoiceField(
+        label="Holidays of",
+        required=False,
+        help_text="On them the desk is closed.",
+    )
+    region = forms.CharField(
+        label="Region",
+        required=False,
+        max_length=20,
+        help_text="Its code, such as BE for Berlin, where regions have holidays of their own.",
+        widget=forms.TextInput(attrs=_LINE),
+    )
+    version = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
+
+    def __init__(
+        self,
+        data: Mapping[str, Any] | None = None,
+        *,
+        policy: SlaPolicy,
+        groups: Mapping[str, str],
+        kinds: Mapping[str, str],
+    ) -> None:
+        self.names = {"priority": dict(PRIORITY.choices), "group": groups, "kind": kinds}
+        values: dict[str, Any] = {
+            "warning": policy.warning,
+            "country": policy.country,
+            "region": policy.region,
+            "version": policy.version,
+            **{f"hours_{n}": hours_text(spans) for n, spans in enumerate(policy.calendar.hours)},
+        }
+        super().__init__(data, initial=values)
+        self.fields["country"].choices = [("", "No country"), *policy_versions.countries().items()]  # type: ignore[attr-defined]
+        for number, day in enumerate(DAYS):
+            self.fields[f"hours_{number}"] = forms.CharField(
+                label=day,
+                required=False,
+                max_length=120,
+                widget=forms.TextInput(attrs=_LINE | {"placeholder": "closed"}),
+            )
+        sent = sum(f"rule_{n}_priority" in (data or {}) for n in range(MOST_RULES))
+        self.rows = range(min(MOST_RULES, sent or len(policy.rules) + _SPARE))
+        for number in self.rows:
+            self._add_row(number, policy.rules[number] if number < len(policy.rules) else TargetRule())
+
+    def _add_row(self, number: int, rule: TargetRule) -> None:
+        for name in _CRITERIA:
+            stored = getattr(rule, name)
+            known = self.names[name]
+            kept = {} if stored in known or stored == ANY else {stored: "No longer offered"}
+            choices = [(ANY, f"Any {name}"), *known.items(), *kept.items()]
+            field = forms.ChoiceField(label=f"{name.capitalize()}, row {number + 1}", required=False, choices=choices)
+            self.fields[f"rule_{number}_{name}"] = field
+            self.initial[f"rule_{number}_{name}"] = stored
+        for name, label in TARGETS.items():
+            text = forms.CharField(
+                label=f"{label}, row {number + 1}",
+                required=False,
+                max_length=30,
+                widget=forms.TextInput(attrs=_LINE | {"placeholder": "none"}),
+            )
+            self.fields[f"rule_{number}_{name}"] = text
+            self.initial[f"rule_{number}_{name}"] = duration_text(getattr(rule, name))
+
+    @property
+    def table(self) -> list[dict[str, Any]]:
+        """Return the fields of each row by their names."""
+        return [{name: self[f"rule_{number}_{name}"] for name in (*_CRITERIA, *TARGETS)} for number in self.rows]
+
+    @property
+    def days(self) -> list[Any]:
+        """Return the fields of the days of a week."""
+        return [self[f"hours_{number}"] for number in range(len(DAYS))]
+
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean() or self.cleaned_data
+        for name in [*(f"hours_{n}" for n in range(len(DAYS))), *(f"rule_{n}_{t}" for n in self.rows for t in TARGETS)]:
+            try:
+                data[name] = (_hours if name.startswith("hours") else _duration)(data.get(name) or "")
+            except forms.ValidationError as error:
+                self.add_error(name, error)
+        open_minutes = sum(b - a for n in range(len(DAYS)) for a, b in data.get(f"hours_{n}") or ())
+        if not self.errors and open_minutes < _LEAST_WEEK:
+            self.add_error("hours_0", "The desk has to be open for an hour of the week at least.")
+        return data
+
+    def policy(self, zone: str) -> SlaPolicy:
+        """Return the policy that was entered, without version and days off."""
+        data = self.cleaned_data
+        rules = [
+            TargetRule(**{name: data[f"rule_{number}_{name}"] for name in (*_CRITERIA, *TARGETS)})
+            for number in self.rows
+        ]
+        return SlaPolicy(
+            0,
+            Calendar(zone, tuple(data[f"hours_{n}"] for n in range(len(DAYS)))),
+            tuple(rule for rule in rules if any(getattr(rule, name) for name in TARGETS)),
+            data["warning"],
+            data["country"],
+            data["region"].strip().upper(),
+        )

@@ -1,0 +1,68 @@
+"""Let admins set targets for answers and solutions."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+
+from portal.errors import Conflict, Invalid
+from portal.web.access import get_or_post, member
+from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.roles import Role
+from tickets.custom_fields import definitions
+from tickets.sla import policy_versions
+from tickets.sla.forms import SlaForm
+from tickets.ticket.due_marks import TARGETS
+
+_PAGE: Final = "tickets:sla"
+
+
+@member(Role.ADMIN)
+@get_or_post
+def sla_page(request: TenantRequest) -> HttpResponse:
+    """Show the policy, or store what was entered as its next version. A conflict keeps what was typed."""
+    tenant = request.tenant
+    policy = policy_versions.read(tenant)
+    groups = {one.id: one.name for one in definitions.of(tenant).groups if not one.is_archived}
+    kinds = {one.id: one.name for one in definitions.of(tenant).kinds_in_use}
+    options: dict[str, Any] = {"policy": policy, "groups": groups, "kinds": kinds}
+    if request.method != "POST":
+        return _page(request, SlaForm(**options), policy)
+    form, status = SlaForm(request.POST, **options), 422
+    if form.is_valid():
+        try:
+            policy_versions.save(
+                tenant,
+                form.policy(tenant.zone),
+                seen=form.cleaned_data["version"],
+                by=actor_of(request),
+            )
+        except Conflict as error:
+            data = request.POST.copy()
+            data["version"] = str(policy.version)
+            form, status = SlaForm(data, **options), 409
+            form.add_error(None, error.message)
+        except Invalid as error:
+            form.add_error(error.field if error.field in form.fields else None, error.message)
+        else:
+            messages.success(request, "Targets saved. They hold for tickets from their next step on.")
+            return redirect(_PAGE)
+    return _page(request, form, policy, status=status)
+
+
+def _page(request: TenantRequest, form: SlaForm, policy: Any, status: int = 200) -> HttpResponse:
+    days_off = sorted(policy.calendar.days_off)
+    page = {
+        "form": form,
+        "policy": policy,
+        "targets": TARGETS,
+        "since": datetime.fromtimestamp(policy.version, UTC),
+        "zone": request.tenant.zone,
+        "first_day_off": days_off[0] if days_off else "",
+        "last_day_off": days_off[-1] if days_off else "",
+    }
+    return render(request, "sla/settings.html", page, status=status)
