@@ -10,7 +10,8 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
-from portal import plain_text, zones
+from portal import clock, plain_text, zones
+from portal.web import locales
 from tenants.membership import invitations, own_profile
 from tenants.sign_in import profiles
 from tenants.sign_in.stored import folded
@@ -89,14 +90,13 @@ class ProfileForm(forms.Form):
     """Take a person's name, and how they read pages."""
 
     name = forms.CharField(label="Name", max_length=100, help_text="Others see it beside all that you do from now on.")
-    zone = forms.ChoiceField(label="Time zone", required=False)
+    zone = forms.ChoiceField(label="Time zone")
     date_form = forms.ChoiceField(label="Dates and times", choices=[*profiles.DATE_FORMS.items()])
     number_form = forms.ChoiceField(label="Numbers", choices=[*profiles.NUMBER_FORMS.items()])
     first_weekday = forms.ChoiceField(label="First day of the week", choices=[*profiles.WEEK_STARTS.items()])
     language = forms.ChoiceField(
         label="Language",
-        required=False,
-        choices=[*profiles.LANGUAGES.items()],
+        choices=[(value or profiles.DESK, label) for value, label in profiles.LANGUAGES.items()],
         help_text="Kept for pages that are translated. Most are in English.",
     )
 
@@ -108,8 +108,14 @@ class ProfileForm(forms.Form):
         if chosen in zones.names() and chosen not in dict(offered):  # a name of former times, as some browsers have it
             offered.append((chosen, chosen))
         self.fields["zone"].choices = offered  # type: ignore[attr-defined]  # a ChoiceField
-        if not self.is_bound and not self.initial.get("zone"):
-            self.initial["zone"] = profiles.DESK
+        locale = locales.current()
+        self.fields["zone"].help_text = f"It is now {locale.moment(clock.now())} in {locale.zone}."
+        for name in ("zone", "language"):
+            self.initial[name] = self.initial.get(name) or profiles.DESK
+
+    def clean_language(self) -> str:
+        chosen: str = self.cleaned_data["language"]
+        return "" if chosen == profiles.DESK else chosen
 
 
 class SignatureForm(forms.Form):

@@ -10,9 +10,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from portal import clock
 from portal.errors import Conflict, Invalid
-from portal.web import locales
 from portal.web.access import get_or_post, in_person, member, signed_in
 from tenants.membership import own_profile
 from tenants.membership.forms import ProfileForm, SignatureForm
@@ -76,7 +74,5 @@ def _page(
     page: dict[str, Any] = {
         "form": form,
         "signature_form": signature_form,
-        "now": clock.now(),
-        "zone": locales.current().zone,
     }
     return render(request, "tenants/profile.html", page, status=status)

@@ -150,6 +150,7 @@ def test_choosing_a_tenant_and_the_account(world: World, person: NewPage, audito
     page.get_by_role("button", name="Change the password").click()
     auditor.look(page, "password, refused", shows=REFUSED, within="#main")
     person("alice", "globex")
+    auditor.look(page, "profile", "/account/profile/")
     auditor.look(page, "sessions", "/account/sessions/")
     expect(page.get_by_role("button", name="End the session of")).to_have_count(1)
     auditor.look(page, "choices of mail", "/acme/desk/mail/")

@@ -135,7 +135,7 @@ def test_the_zone_of_the_browser_is_stored_once_and_never_over_a_choice(world: W
 
 def test_the_browser_does_not_undo_the_choice_of_the_desks_zone(world: World) -> None:
     browser = world.browser("bob", "acme")
-    save(browser, zone="desk", date_form="words", number_form="comma", first_weekday="0", language="")
+    save(browser, zone="desk", date_form="words", number_form="comma", first_weekday="0", language="desk")
     browser.post(ZONE, {"zone": "Asia/Tokyo"})
     assert Profile.parse(account(world).profile) == Profile("desk")
 
