@@ -24,6 +24,7 @@ from tickets.ready_answers import views as answer_views
 from tickets.replies import views as reply_views
 from tickets.requester_pages import views as page_views
 from tickets.requesters import views as requester_views
+from tickets.rules import urls as rule_urls
 from tickets.saved_views import urls as view_urls
 from tickets.saved_views import views as list_views
 from tickets.search import views as search_views
@@ -213,6 +214,7 @@ urlpatterns = [
     desk_pages(path("desk/settings/person/", include(_person_pages))),
     desk_pages(path("desk/settings/mail/", include(_mail_pages))),
     desk_pages(path("desk/settings/fields/", include(_field_pages))),
+    desk_pages(path("desk/settings/rules/", include(rule_urls.desk_pages))),
     desk_pages(path("desk/settings/public/", include(_public_pages))),
     desk_pages(path("desk/settings/targets/", sla_views.sla_page, name="sla")),
     desk_pages(path("desk/settings/export/", include(_export_pages))),

@@ -111,6 +111,8 @@ class AuditAction(StrEnum):
     TICKETS_RESTORED = "tickets.restored", "restored"  # to what they were at a time
     BULK_ASKED = "tickets.bulk_asked", "asked for a change of many"
     BULK_CANCELLED = "tickets.bulk_cancelled", "stopped a change of many"
+    RULE_REHEARSED = "rule.rehearsed", "rehearsed the rule"
+    REHEARSAL_CANCELLED = "rule.rehearsal_cancelled", "stopped the rehearsal of the rule"
     USER_CREATED = "user.created", "created the account of"
     USER_RESET_LINK_SENT = "user.reset_link_sent", "sent a link for a new password to"  # by an operator
     USER_PASSWORD_SET = "user.password_set", "set the password of"  # the name of an event

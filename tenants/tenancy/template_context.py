@@ -86,6 +86,10 @@ DESK_PAGES: Final[dict[str, tuple[DeskPage, ...]]] = {
             ("tickets:custom_field", "tickets:custom_field_new", "tickets:ticket_kind", "tickets:ticket_kind_new"),
         ),
         DeskPage("sla", "Targets", "tickets:sla"),
+        DeskPage(
+            "rules", "Rules", "tickets:rules",
+            ("tickets:rule", "tickets:rule_new", "tickets:rule_edit", "tickets:rule_runs", "tickets:rule_rehearsal"),
+        ),
         DeskPage("usage", "Usage", "tenants:usage"),
         DeskPage("close", "Close the desk", "tenants:close", role=Role.OWNER),
     ),

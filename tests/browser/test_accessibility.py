@@ -35,6 +35,7 @@ from tickets.data.views import STEP
 from tickets.desk import changing, commenting, creating
 from tickets.desk.changing import Wishes
 from tickets.notices.mute_links import MuteLink
+from tickets.rules import rehearsal_job, rehearsal_requests, rule_changes
 from tickets.saved_views import saved_views
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Priority, Status
@@ -245,6 +246,25 @@ def test_an_invitation(crowd: World, browse: NewPage, person: NewPage, auditor: 
     auditor.look(charlie, "invitation, somebody else", new)
     auditor.look(charlie, "invitation, signed in", known)
     auditor.look(charlie, "pick, invited", "/tenants/")
+    assert not auditor.found
+
+
+def test_the_pages_of_rules(desk: World, person: NewPage, auditor: Auditor, witness: Witness) -> None:
+    witness.accepts(422)
+    alice, page, rules = desk.context("alice", "acme"), person("alice", "acme"), "/desk/settings/rules/"
+    auditor.look(page, "rules, none", rules, within="#main")
+    page.goto(f"{rules}new/")
+    page.get_by_role("button", name="Save").click()
+    auditor.look(page, "rule, refused", shows=REFUSED)
+    given = {"when": {"event": "created"}, "if": {"status": "any"}, "then": {"add_tags": ["wave"]}}
+    rule = rule_changes.create(alice, "Wave", given, by=Actor(alice.user_id))
+    auditor.look(page, "rules", rules, within="#main")
+    auditor.look(page, "rule", f"{rules}{rule.rule_id}/", within="#main")
+    auditor.look(page, "rehearsal, asked", f"{rules}{rule.rule_id}/rehearsal/", within="#main")
+    rehearsal_requests.ask(alice, rule, by=Actor(alice.user_id))
+    auditor.look(page, "rehearsal, running", f"{rules}{rule.rule_id}/rehearsal/", within="#main")
+    rehearsal_job.follower(per_second=1e6).turn()
+    auditor.look(page, "rehearsal, done", f"{rules}{rule.rule_id}/rehearsal/", within="#main")
     assert not auditor.found
 
 

@@ -43,10 +43,14 @@ from tickets.public_form import challenges
 from tickets.ready_answers import answer_changes, answer_reading
 from tickets.ready_answers.answer_reading import Given
 from tickets.requesters import requesters
+from tickets.rules import rehearsal_requests, rule_changes
+from tickets.rules import stored as rule_keys
 
 # Values of Acme's for each route parameter. Acme has tickets up to 12, Globex has none. The fixture `acme` puts a real
 # member and a real invitation in.
 ACMES = {
+    "rule": f"rule_{'0' * 20}",
+    "run": f"{'0' * 20}-{'0' * 32}-7",
     "desk": "acme",
     "slug": "acme",
     "rest": "7/",
@@ -167,6 +171,10 @@ def acme() -> World:
         published(alice, "Hours" if number == 7 else SECRET, public=number == 7)
     kept = answer_changes.create(alice, Given(SECRET, "secret", SECRET), shared=True, by=SYSTEM)
     ACMES["answer"] = ACMES["answer_id"] = kept.answer_id
+    rule = rule_changes.create(alice, SECRET, {"then": {"add_tags": [SECRET.lower()]}}, by=by)
+    rehearsal_requests.ask(alice, rule, by=by)
+    ACMES["rule"] = rule.rule_id
+    ACMES["run"] = rule_keys.run_id(rule_keys.event_id(clock.stamp(), "0" * 32), 7)
     file = attachments.store(alice, f"{SECRET}.txt", SECRET.encode())
     commenting.comment(alice, 7, body=SECRET, files=[file])
     ACMES["file_id"] = file.id

@@ -118,6 +118,7 @@ ELSEWHERE: dict[str, set[str]] = {
         "tickets.desk_export.stored",
         "tickets.moving.stored",
         "tickets.purging.stored",
+        "tickets.rules.stored",
         "tickets.sharding.stored",
     },
     "MembershipItem": {

@@ -31,6 +31,8 @@ ANSWER = f"{ANSWERS}<str:answer>/"
 LETTERS = "letters/"
 LETTER = f"{LETTERS}<str:letter>/"
 DELIVERY = f"{ENDPOINT}deliveries/<str:delivery>/"
+RULES = "desk/settings/rules/"
+RULE = f"{RULES}<str:rule>/"
 PAGES = {
     Role.VIEWER: (
         "", "desk/leave/", "tickets/", "tickets/updates/", "tickets/display/", "tickets/people/", "tickets/export/",
@@ -71,6 +73,9 @@ PAGES = {
         "desk/settings/mail/links/end/",
         *(f"desk/settings/fields/{rest}" for rest in ("", "new/", "move/", "<slug:field_id>/")),
         *(f"desk/settings/fields/kinds/{rest}" for rest in ("new/", "<slug:kind_id>/")),
+        RULES, f"{RULES}new/", RULE,
+        *(f"{RULE}{act}/" for act in ("edit", "switch", "delete", "runs", "runs/<str:run>/undo")),
+        f"{RULE}rehearsal/", f"{RULE}rehearsal/cancel/",
         "desk/settings/public/", "desk/settings/public/looks/", "desk/settings/public/preview/",
         "desk/settings/targets/",
         f"{ARTICLE}delete/", *(f"{ARTICLES}sections/{rest}" for rest in ("", "<str:section>/", "<str:section>/move/")),

@@ -83,7 +83,7 @@ from tickets.ready_answers.answer_reading import Given
 from tickets.ready_answers.answer_uses import Uses
 from tickets.replies import mail_settings, message_ids
 from tickets.requesters import requesters
-from tickets.rules import rule_changes
+from tickets.rules import rehearsal_job, rehearsal_requests, rule_changes
 from tickets.rules import stored as rule_keys
 from tickets.rules.stored import RunCountItem, RunItem
 from tickets.saved_views import saved_views
@@ -311,6 +311,9 @@ def _exports(world: World) -> None:
         owner = world.context(who, where)
         export_requests.ask(owner, by=Actor(owner.user_id, f"{who}@example.com"))
         bulk_requests.ask(owner, TicketEdit.of({}, add_tags=["seen"]), numbers={1: None}, by=Actor(owner.user_id))
+        rule = rule_changes.create(owner, "Tag", {"then": {"add_tags": ["new"]}}, by=Actor(owner.user_id))
+        rehearsal_requests.ask(owner, rule, by=Actor(owner.user_id))
+    rehearsal_job.follower(per_second=1e6).turn()
     export_job.follower(parts_a_second=1000.0).turn()
     bulk_job.follower().turn()
 

@@ -23,6 +23,7 @@ from tickets.jobs.leased_job import JobKind
 from tickets.jobs.stored import JobItem
 from tickets.moving import place_changes
 from tickets.purging import purge_requests
+from tickets.rules import rehearsal_requests
 from tickets.sharding import reshard_requests
 
 
@@ -44,6 +45,7 @@ _SHOWN: Final = (
     *_ORDERED_BY_OPERATORS,
     _Shown(export_requests.EXPORTS, "The export", ""),
     _Shown(bulk_requests.BULKS, "The bulk change", ""),
+    _Shown(rehearsal_requests.REHEARSALS, "The rehearsal", ""),
 )
 
 

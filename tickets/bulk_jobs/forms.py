@@ -23,8 +23,10 @@ class BulkEditForm(forms.Form):
     `edit` is what a valid form asks for.
     """
 
-    def __init__(self, data: Any = None, *, people: Sequence[tuple[str, str]], defined: Definitions) -> None:
-        super().__init__(data)
+    def __init__(
+        self, data: Any = None, *, people: Sequence[tuple[str, str]], defined: Definitions, **how: Any
+    ) -> None:
+        super().__init__(data, **how)
         for field in CHANGED:
             choices = [(value or NOBODY, label) for value, label in field.choices]
             self.fields[field.name] = forms.ChoiceField(choices=[_LEAVE, *choices], required=False, label=field.label)
@@ -42,7 +44,8 @@ class BulkEditForm(forms.Form):
         self.fields |= self.own
         self.edit: TicketEdit | None = None
 
-    def clean(self) -> dict[str, Any]:
+    def values(self) -> dict[str, Any]:
+        """Return the values that are asked for, by the names of fields, and check the tags."""
         data: dict[str, Any] = self.cleaned_data
         names = (*(field.name for field in CHANGED), *(of.name for of in DEFINED), ASSIGNEE.name)
         values = {name: "" if data[name] == NOBODY else data[name] for name in names if data.get(name)}
@@ -53,6 +56,10 @@ class BulkEditForm(forms.Form):
                 tag_list(data.get(name) or "")
             except Invalid as error:
                 self.add_error(name, error.message)
+        return values
+
+    def clean(self) -> dict[str, Any]:
+        data, values = self.cleaned_data, self.values()
         if not self.errors:
             try:
                 self.edit = TicketEdit.of(

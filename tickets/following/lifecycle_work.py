@@ -19,6 +19,7 @@ from tickets.desk_export import export_job
 from tickets.jobs.job_follower import JobFollower
 from tickets.moving import tenant_mover
 from tickets.purging import tenant_purge
+from tickets.rules import rehearsal_job
 
 
 def is_done_by_workers() -> bool:
@@ -28,7 +29,12 @@ def is_done_by_workers() -> bool:
 
 def followers() -> list[JobFollower[Any]]:
     """Return what does it, one for each kind of work. Without a key that signs certificates nothing is purged."""
-    always: list[JobFollower[Any]] = [bulk_job.follower(), tenant_mover.follower(), export_job.follower()]
+    always: list[JobFollower[Any]] = [
+        bulk_job.follower(),
+        tenant_mover.follower(),
+        export_job.follower(),
+        rehearsal_job.follower(),
+    ]
     return [*always, tenant_purge.follower()] if settings.CERTIFICATE_KEY else always
 
 

@@ -24,10 +24,13 @@ from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, decl
 from portal.schema.registry import Grant, declare
 from portal.schema.row_forms import RowForm
 from portal.schema.tables import Table
+from tenants.tenancy.stored import DIRECTORY
+from tickets.jobs.stored import JobItem, jobs
 from tickets.rules import definition
 from tickets.ticket.stored import TICKETS
 
 RULES = Table("Support.Rules", "tenant", "pk", "sk", leading_keys=keys.OWN_COLLECTIONS)
+REHEARSALS: Final = keys.part("REHEARSAL")  # the directory's partition of rehearsals
 RUN_SECONDS: Final = 30 * 86400  # for which a run is kept, and can be undone
 
 # --- keys ---
@@ -105,11 +108,27 @@ def hour(stamp: str) -> str:
     return keys.joined("HOUR", stamp[:13])
 
 
+def rehearsals(tenant_id: str) -> str:
+    """Return the partition key of what a desk's rehearsals go through and find."""
+    return keys.collection(tenant_id, "REHEARSALS")
+
+
+def rehearsal_part(plan: str, number: int) -> str:
+    """Return the sort key of a part of a rehearsal. Part 0 has the tickets; those with findings count from 1."""
+    return keys.joined(plan, f"{int(keys.whole_number(number, 'a part')):06}")
+
+
+def rehearsal_part_number(sort: str) -> int:
+    """Return the number of the part that has this sort key."""
+    return int(keys.split(sort)[-1])
+
+
 declare(
     RULES,
     grants=(
         Grant("tenant", RULES, ("GetItem", "Query")),
         Grant("platform", RULES, ("DeleteItem", "PutItem", "UpdateItem")),
+        Grant("platform", DIRECTORY, ("GetItem",), "ReadRehearsals", leading_keys=REHEARSALS),
     ),
 )
 
@@ -188,6 +207,45 @@ class RunCountItem(Item):
     expires_at = NumberAttribute(null=True)
 
 
+class RehearsalItem(JobItem):
+    """The last rehearsal of a desk.
+
+    `state` is running, cancelling, done, cancelled or failed; `phase` is listing or trying. It tries the rule `rule_id`
+    in `rule_version`; `by_id` is the member who asked. It goes through what happened after `since`
+    and until `begun_at`. `plan` names the parts: of `total` tickets the first `met` are through. Of these, `events` are
+    counted, those for which the rule `would_act`, the tickets that it would have `touched`, the events in which it
+    would be `refused`, and those from which it would have come in `circles`. `tally` is JSON: how often it would have
+    made which change. `is_cut` is 1 where more tickets have changed. `why` says why it failed.
+    """
+
+    rule_id = UnicodeAttribute()
+    rule_version = NumberAttribute()
+    by_id = UnicodeAttribute()
+    since = UnicodeAttribute()
+    plan = UnicodeAttribute(default="")
+    total = NumberAttribute(default=0)
+    is_cut = NumberAttribute(default=0)
+    met = NumberAttribute(default=0)
+    events = NumberAttribute(default=0)
+    would_act = NumberAttribute(default=0)
+    touched = NumberAttribute(default=0)
+    refused = NumberAttribute(default=0)
+    circles = NumberAttribute(default=0)
+    tally = UnicodeAttribute(default="[]")
+    why = UnicodeAttribute(default="")
+
+
+class RehearsalPartItem(Item):
+    """A part of a rehearsal: `content` is JSON, of the numbers of the tickets or of what was found of some of them."""
+
+    table = TICKETS
+
+    pk = UnicodeAttribute(hash_key=True)
+    sk = UnicodeAttribute(range_key=True)
+    content = UnicodeAttribute()
+    expires_at = NumberAttribute()
+
+
 # --- holdings ---
 
 
@@ -234,5 +292,16 @@ declare_holding(
         Stage.CONTENT,
         left_out="the history of each ticket tells of them, and they are forgotten after 30 days",
     ),
+)
+_FORGOTTEN = "it can be made again, and is forgotten after a week"
+
+
+def _rehearsed(reader: Reader) -> Iterator[StoredItem]:
+    return reader.query(TICKETS, rehearsals(reader.tenant_id))
+
+
+declare_holding(
+    jobs("rehearsals of rules", REHEARSALS, Stage.CONTENT, left_out=_FORGOTTEN),
+    Holding("findings of rehearsals", (TICKETS,), _rehearsed, Stage.CONTENT, left_out=_FORGOTTEN),
 )
 declare_people("rules", "tickets.rules.people_in_rules")

@@ -6,14 +6,14 @@ First the numbers of the tickets that have changed since a moment (`changed_sinc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
 from portal import clock
 from tenants.tenancy.context import TenantContext
-from tickets.desk import lists
+from tickets.desk import comment_changes, lists
 from tickets.desk.filters import EVERYTHING
 from tickets.desk.lists import MergedList
 from tickets.ticket.fields import Status
@@ -26,17 +26,12 @@ _LATE: Final = 10_000  # tickets that change while the list is read
 
 @dataclass(frozen=True)
 class PastEvent:
-    """An entry of a ticket's history as it was made, and the ticket after it. The first entry opens the ticket.
+    """An entry of a ticket's history as it was made. `written` are the entries of its transaction, and
+    `ticket` is the ticket after all of these: with a comment that closed its ticket, the ticket is closed."""
 
-    An entry and the change that was written with it have the same ticket: with a comment that closed its ticket, the
-    ticket is closed.
-    """
-
-    number: int
     entry: ActivityItem
+    written: tuple[ActivityItem, ...]
     ticket: SummaryItem
-    description: str
-    is_first: bool
 
 
 def changed_since(
@@ -75,23 +70,29 @@ def of_ticket(tenant: TenantContext, number: int, *, since: str, until: str) -> 
     now = whole_tickets.read(tenant, number)
     if now is None:
         return
-    entries = now.activity
-    for place, entry in enumerate(entries):
-        if not since <= entry.at <= until:
+    for written in _transactions(now.activity):
+        if not since <= written[0].at <= until:
             continue
-        then = whole_tickets.as_of(tenant, now, at=_moment_of_all(entries, place))
+        then = whole_tickets.as_of(tenant, now, at=written[-1].at)
         if then is not None:
-            yield PastEvent(number, then.activity[place], then.summary, then.description, place == 0)
+            made = tuple(comment_changes.as_of(one, written[-1].at) for one in written)
+            yield from (PastEvent(one, made, then.summary) for one in made)
 
 
-def _moment_of_all(entries: tuple[ActivityItem, ...], place: int) -> str:
-    """Return when the last entry was made of those that were written together with this one."""
-    at = entries[place].at
-    for later in entries[place + 1 :]:
-        if later.kind != "event" or later.at != clock.stamp(clock.parse(at), offset=1):
-            break
-        at = later.at
-    return at
+def _transactions(entries: Sequence[ActivityItem]) -> list[list[ActivityItem]]:
+    """Put together what was written together: the event of a comment's change is told a microsecond after it."""
+    found: list[list[ActivityItem]] = []
+    for entry in entries:
+        former = found[-1][-1] if found else None
+        if (
+            former
+            and entry.kind == "event" != former.kind
+            and entry.at == clock.stamp(clock.parse(former.at), offset=1)
+        ):
+            found[-1].append(entry)
+        else:
+            found.append([entry])
+    return found
 
 
 def days_ago(days: int) -> str:

@@ -1,0 +1,156 @@
+"""Rules and their rehearsals in words, as pages show them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Final
+
+from portal import clock
+from portal.plain_text import amount
+from portal.web import desk_prefix
+from tenants.tenancy.context import TenantContext
+from tickets.bulk_jobs.presenters import edit_words, list_words
+from tickets.custom_fields import definitions
+from tickets.rules import rehearsal_requests
+from tickets.rules.definition import ASSIGNEE_WORD, By, On, Rule
+from tickets.rules.forms import EVENTS, MOMENTS, SIDES, whats
+from tickets.rules.rehearsal import TAG
+from tickets.rules.rehearsal_requests import Extent, RuleFinding
+from tickets.rules.stored import RehearsalItem, RunItem
+from tickets.ticket.fields import ASSIGNEE
+
+_LINES: Final = 5  # events of one ticket
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names that rules mean by ids: of members, shared answers, endpoints and rules."""
+
+    people: Mapping[str, str]
+    answers: Mapping[str, str]
+    webhooks: Mapping[str, str]
+    rules: Mapping[str, str]
+
+
+def words(tenant: TenantContext, rule: Rule, names: Names) -> dict[str, Any]:
+    """Return when, if and then of a rule in words."""
+    when, then = rule.when, rule.then
+    what = {**whats(definitions.of(tenant)), **MOMENTS}.get(when.what, when.what)
+    by = f"by {SIDES[when.by][0].lower()}{SIDES[when.by][1:]}" if when.by is not By.ANYBODY else ""
+    only = list_words(tenant, {"status": "any", **rule.only.params}, names.people) if rule.only.params else ""
+    edit = edit_words(tenant, then.edit, names.people)
+    return {
+        "when": ", ".join(part for part in (EVENTS[when.on], what, by) if part),
+        "if": only or "Any ticket",
+        "then": [*edit, *_actions(then.answer, then.webhook, then.mail_to, names)],
+    }
+
+
+def _actions(answer: str, webhook: str, mail_to: str, names: Names) -> list[str]:
+    who = "the assignee" if mail_to == ASSIGNEE_WORD else names.people.get(mail_to, "a former member")
+    told = [f"Post the ready answer “{names.answers.get(answer, 'deleted')}”"] if answer else []
+    told += [f"Call the webhook {names.webhooks.get(webhook, '(deleted)')}"] if webhook else []
+    return told + ([f"Send a mail to {who}"] if mail_to else [])
+
+
+def rehearsal_line(item: RehearsalItem) -> dict[str, Any]:
+    """Return how far a rehearsal is, and its counts."""
+    counts = {name: int(getattr(item, name)) for name in ("total", "met", "events", "would_act", "touched", "refused")}
+    acts = f"{amount(counts['would_act'], 'time')} on {amount(counts['touched'], 'ticket')}"
+    titles = {
+        rehearsal_requests.RUNNING: "The rehearsal is running",
+        rehearsal_requests.CANCELLING: "The rehearsal is being cancelled",
+        rehearsal_requests.CANCELLED: f"The rehearsal was cancelled: until then the rule would have acted {acts}",
+        rehearsal_requests.FAILED: "The rehearsal ended early",
+    }
+    nothing = "The rule would have done nothing"
+    return counts | {
+        "version": int(item.rule_version),
+        "title": titles.get(item.state, f"The rule would have acted {acts}" if counts["would_act"] else nothing),
+        "is_running": rehearsal_requests.REHEARSALS.goes_on(item),
+        "can_cancel": item.state == rehearsal_requests.RUNNING,
+        "circles": int(item.circles),
+        "is_cut": bool(item.is_cut),
+        "most": rehearsal_requests.MOST,
+        "since": clock.parse(item.since),
+        "begun": clock.parse(item.begun_at),
+        "trouble": item.trouble,
+        "why": item.why,
+    }
+
+
+def rehearsal_page(
+    tenant: TenantContext, item: RehearsalItem, names: Names, found: list[RuleFinding], more: int
+) -> dict[str, Any]:
+    """Return a rehearsal with what it found, by ticket, and the part where the next page begins, 0 for none."""
+    by_ticket = [(number, [*some]) for number, some in groupby(found, key=lambda one: one.number)]
+    tally = [
+        {"words": _tallied(tenant, name, new, names), "times": amount(int(times), "time")}
+        for name, new, times in json.loads(item.tally)
+    ]
+    tickets = [
+        {
+            "number": number,
+            "url": desk_prefix.address("tickets:ticket", number),
+            "lines": [_line(tenant, one, names) for one in some[:_LINES]],
+            "others": len(some) - _LINES,
+        }
+        for number, some in by_ticket
+    ]
+    return rehearsal_line(item) | {"tally": tally, "tickets": tickets, "more": more}
+
+
+def _line(tenant: TenantContext, one: RuleFinding, names: Names) -> dict[str, Any]:
+    then = f"{desk_prefix.address('tickets:past_ticket', one.number)}?at={one.at}"
+    changes = [_change(tenant, name, old, new, names) for name, old, new in one.changes]
+    circle = [names.rules.get(rule_id, "a deleted rule") for rule_id in one.circle]
+    return {
+        "at": clock.parse(one.at),
+        "then": then,
+        "event": EVENTS[one.on],
+        "words": [*changes, *_actions(one.answer, one.webhook, one.mail_to, names)],
+        "refused": one.refused,
+        "circle": " → ".join(circle),
+    }
+
+
+def _tallied(tenant: TenantContext, name: str, new: str, names: Names) -> str:
+    if not name.startswith(TAG):
+        return _change(tenant, name, "", new, names)
+    return f"{'Add' if new else 'Remove'} the tag {name.removeprefix(TAG)}"
+
+
+def _change(tenant: TenantContext, name: str, old: str, new: str, names: Names) -> str:
+    """Return a change in words. Of custom fields only the new value is known."""
+    defined = definitions.of(tenant)
+    if name == ASSIGNEE.name:
+        before, after = (names.people.get(one, "a former member") if one else "nobody" for one in (old, new))
+    else:
+        before, after = (defined.shown(name, one) or "none" for one in (old, new))
+    return f"{defined.label(name)}: {before} → {after}" if old else f"{defined.label(name)}: {after}"
+
+
+def run_line(run: RunItem) -> dict[str, Any]:
+    """Return what a rule did once."""
+    return {
+        "id": run.run_id,
+        "number": int(run.number),
+        "url": desk_prefix.address("tickets:ticket", int(run.number)),
+        "at": clock.parse(run.at),
+        "version": int(run.version),
+        "event": EVENTS[On(run.event)],
+        "why": run.why,
+        "undone": clock.parse(run.undone_at) if run.undone_at else None,
+        "can_undo": bool(run.entry) and not run.undone_at,
+    }
+
+
+def extent_words(extent: Extent) -> str:
+    """Say what a rehearsal reads, and for how long."""
+    more = "More than " if extent.is_more else ""
+    seconds = f"takes up to {amount(extent.seconds, 'second')}" if extent.seconds > 1 else "takes a moment"
+    entries = f"{amount(extent.entries, 'entry', 'entries')} or more in their histories"
+    return f"{more}{amount(extent.tickets, 'ticket')} changed in this time, with {entries}; this {seconds}."

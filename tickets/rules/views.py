@@ -1,0 +1,241 @@
+"""The pages of rules under the desk's settings: list, form, one rule with its versions, and its rehearsal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from delivery.webhooks import endpoints
+from portal import clock
+from portal.dynamo.client import fan_out
+from portal.errors import Conflict, Invalid
+from portal.web.access import get_or_post, member
+from portal.web.heavy_work import heavy
+from tenants.membership import members
+from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.roles import Role
+from tickets.custom_fields import definitions
+from tickets.ready_answers import answer_reading
+from tickets.rules import presenters, rehearsal_requests, rule_changes, runs
+from tickets.rules.forms import Offered, RuleForm
+from tickets.rules.presenters import Names
+from tickets.rules.stored import RuleItem
+
+_ANSWERS: Final = 200  # shared ready answers that a form offers
+_LATEST: Final = 5  # runs on the page of a rule
+
+
+def _read(request: TenantRequest, *more: Callable[[], Any]) -> tuple[list[Any], Names, Offered]:
+    """Read at the same time what rules name by ids, all rules, and what else a page needs: four Queries and more."""
+    tenant = request.tenant
+    reads: list[Callable[[], Any]] = [
+        partial(members.members_of, tenant.repository),
+        partial(answer_reading.listed, tenant, shared=True, limit=_ANSWERS),
+        partial(endpoints.listed, tenant.repository),
+        partial(rule_changes.listed, tenant),
+        *more,
+    ]
+    people, (answers, _), webhooks, rules, *found = fan_out(reads)
+    agents = [(one.id, one.name) for one in people if one.role.at_least(Role.AGENT)]
+    titles = [(row.answer_id, row.title) for row in answers]
+    urls = [(one.endpoint_id, one.url) for one in webhooks]
+    named = {item.rule_id: item.name for item in rules}
+    names = Names({one.id: one.name for one in people}, dict(titles), dict(urls), named)
+    return [rules, *found], names, Offered(agents, titles, urls, definitions.of(tenant))
+
+
+def _line(request: TenantRequest, item: RuleItem, names: Names) -> dict[str, Any]:
+    said = presenters.words(request.tenant, rule_changes.of_item(item), names)
+    return {"id": item.rule_id, "name": item.name, "is_on": item.is_on, "version": int(item.version)} | said
+
+
+@member(Role.ADMIN)
+@require_safe
+def list_rules(request: TenantRequest) -> HttpResponse:
+    """List the rules in the order in which they run: four Queries in one round trip."""
+    (rules,), names, _ = _read(request)
+    page = {"rules": [_line(request, item, names) for item in rules], "most": rule_changes.MOST}
+    return render(request, "rules/list.html", page)
+
+
+@member(Role.ADMIN)
+@get_or_post
+def new_rule(request: TenantRequest) -> HttpResponse:
+    """Add a rule, which is off until somebody switches it on."""
+    _, _, offered = _read(request)
+    form = RuleForm(request.POST or None, offered=offered)
+    if request.method == "POST" and form.is_valid():
+        try:
+            item = rule_changes.create(request.tenant, form.cleaned_data["name"], form.given, by=actor_of(request))
+        except Invalid as error:
+            form.refuse(error)
+        else:
+            messages.success(request, "Rule saved. It is off: rehearse it, then switch it on.")
+            return redirect("tickets:rule", item.rule_id)
+    return _form_page(request, form)
+
+
+@member(Role.ADMIN)
+@get_or_post
+def edit_rule(request: TenantRequest, rule: str) -> HttpResponse:
+    """Change a rule. A conflict keeps what was typed, on the newer revision."""
+    (_, item), _, offered = _read(request, partial(rule_changes.find, request.tenant, rule))
+    make = partial(RuleForm, offered=offered, stored=rule_changes.of_item(item), revision=int(item.revision))
+    if request.method != "POST":
+        return _form_page(request, make(), item)
+    form = make(request.POST)
+    if form.is_valid():
+        data = form.cleaned_data
+        try:
+            rule_changes.change(
+                request.tenant, rule, form.given, name=data["name"], revision=data["revision"], by=actor_of(request)
+            )
+        except Conflict as error:
+            data = request.POST.copy()
+            data["revision"] = str(int(rule_changes.find(request.tenant, rule).revision))
+            form = make(data)
+            form.add_error(None, error.message)
+            return _form_page(request, form, item, status=409)
+        except Invalid as error:
+            form.refuse(error)
+        else:
+            messages.success(request, "Rule saved.")
+            return redirect("tickets:rule", rule)
+    return _form_page(request, form, item)
+
+
+def _form_page(
+    request: TenantRequest, form: RuleForm, item: RuleItem | None = None, *, status: int = 0
+) -> HttpResponse:
+    rule = {"id": item.rule_id, "name": item.name, "is_on": item.is_on} if item else None
+    page = {"form": form, "rule": rule}
+    return render(request, "rules/form.html", page, status=status or (422 if form.errors else 200))
+
+
+@member(Role.ADMIN)
+@require_safe
+def rule_page(request: TenantRequest, rule: str) -> HttpResponse:
+    """Show one rule with its versions, its latest runs and its last rehearsal: one round trip."""
+    tenant = request.tenant
+    (_, item, versions, last, (ran, _)), names, _ = _read(
+        request,
+        partial(rule_changes.find, tenant, rule),
+        partial(rule_changes.versions, tenant, rule),
+        partial(rehearsal_requests.last, tenant),
+        partial(runs.listed, tenant, rule, limit=_LATEST),
+    )
+    page = {
+        "rule": _line(request, item, names) | {"revision": int(item.revision)},
+        "rehearsal": presenters.rehearsal_line(last) if last and last.rule_id == rule else None,
+        "runs": [presenters.run_line(one) for one in ran],
+        "versions": [
+            {"number": int(one.version), "name": one.name, "made": clock.parse(one.made_at)}
+            | presenters.words(tenant, rule_changes.of_item(one), names)
+            for one in versions
+        ],
+    }
+    return render(request, "rules/rule.html", page)
+
+
+@member(Role.ADMIN)
+@require_POST
+def switch(request: TenantRequest, rule: str) -> HttpResponse:
+    """Switch a rule on or off, in the revision that the page showed."""
+    is_on, seen = request.POST.get("on") == "yes", request.POST.get("revision", "")
+    try:
+        revision = int(seen) if seen.isdecimal() and len(seen) < 10 else None
+        rule_changes.change(request.tenant, rule, {}, is_on=is_on, revision=revision, by=actor_of(request))
+    except (Invalid, Conflict) as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, "The rule is on." if is_on else "The rule is off.")
+    return redirect("tickets:rule", rule)
+
+
+@member(Role.ADMIN)
+@require_POST
+def delete(request: TenantRequest, rule: str) -> HttpResponse:
+    """Delete a rule. Its runs and their changes stay."""
+    try:
+        rule_changes.delete(request.tenant, rule, by=actor_of(request))
+    except Conflict as error:
+        messages.error(request, error.message)
+        return redirect("tickets:rule", rule)
+    messages.success(request, "Rule deleted.")
+    return redirect("tickets:rules")
+
+
+@member(Role.ADMIN)
+@require_safe
+def list_runs(request: TenantRequest, rule: str) -> HttpResponse:
+    """Show a page of what a rule did, the newest first: one round trip."""
+    tenant, after = request.tenant, request.GET.get("after", "")
+    (_, item, (found, more)), names, _ = _read(
+        request, partial(rule_changes.find, tenant, rule), partial(runs.listed, tenant, rule, after=after)
+    )
+    page = {
+        "rule": _line(request, item, names),
+        "runs": [presenters.run_line(one) for one in found],
+        "more": more,
+        "is_late": bool(after),
+    }
+    return render(request, "rules/runs.html", page)
+
+
+@member(Role.ADMIN)
+@require_POST
+def undo_run(request: TenantRequest, rule: str, run: str) -> HttpResponse:
+    """Take back what a run has changed."""
+    try:
+        runs.undo(request.tenant, rule, run)
+    except Conflict as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, "The run is undone.")
+    return redirect("tickets:rule_runs", rule)
+
+
+@member(Role.ADMIN)
+@get_or_post
+@heavy
+def rehearsal_page(request: TenantRequest, rule: str) -> HttpResponse:
+    """Say what a rehearsal will cost and begin one, or show how far the last one is and what it found."""
+    tenant, first = request.tenant, request.GET.get("from", "1")
+    (_, item, last), names, _ = _read(
+        request, partial(rule_changes.find, tenant, rule), partial(rehearsal_requests.last, tenant)
+    )
+    if request.method == "POST":
+        try:
+            rehearsal_requests.ask(tenant, item, by=actor_of(request))
+        except (Invalid, Conflict) as error:
+            messages.error(request, error.message)
+        return redirect("tickets:rule_rehearsal", rule)
+    page: dict[str, Any] = {"rule": _line(request, item, names) | {"revision": int(item.revision)}}
+    is_mine = last is not None and last.rule_id == rule
+    is_busy = rehearsal_requests.REHEARSALS.goes_on(last)
+    if last is None or not is_mine or ("again" in request.GET and not is_busy):
+        page |= {"days": rehearsal_requests.DAYS, "most": rehearsal_requests.MOST, "is_busy": is_busy}
+        page["extent"] = presenters.extent_words(rehearsal_requests.extent(tenant))
+        return render(request, "rules/rehearse.html", page)
+    begin = int(first) if first.isdecimal() and len(first) < 7 and int(first) else 1
+    found, more = rehearsal_requests.findings(tenant, last, first=begin)
+    page |= {"rehearsal": presenters.rehearsal_page(tenant, last, names, found, more), "is_late": begin > 1}
+    return render(request, "rules/rehearsal.html", page)
+
+
+@member(Role.ADMIN)
+@require_POST
+def cancel_rehearsal(request: TenantRequest, rule: str) -> HttpResponse:
+    """End the rehearsal of a rule with what it has found."""
+    try:
+        item = rule_changes.find(request.tenant, rule)
+        rehearsal_requests.cancel(request.tenant, item, by=actor_of(request))
+    except Conflict as error:
+        messages.error(request, error.message)
+    return redirect("tickets:rule_rehearsal", rule)
