@@ -17,6 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
+from contextvars import copy_context
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -177,7 +178,8 @@ class DueWorker:
             return again() and self._call(one, tenants.get(one.tenant_id))
 
         with ThreadPoolExecutor(THREADS, thread_name_prefix="due") as pool:
-            return sum(pool.map(call, found))
+            begun = [pool.submit(copy_context().run, call, one) for one in found]
+        return sum(future.result() for future in begun)
 
     def _call(self, one: Due, tenant: TenantContext | None) -> bool:
         """Claim a row and call its handler; delete the row when that has returned. Tell whether it was claimed."""

@@ -11,12 +11,13 @@ from typing import Any, Final
 
 from portal.deployment import parts
 from portal.deployment.parts import StackPart, alarm, declare
-from portal.load.reporting import LAG, METRICS, NAMESPACE, PREFIX, PROCESS
+from portal.load.reporting import DUE_LAG, LAG, METRICS, NAMESPACE, PREFIX, PROCESS
 from portal.schema.tables import Table
 
 Json = dict[str, Any]
 
 _LAG_SECONDS: Final = 150  # as long as pages say that numbers are late
+_DUE_SECONDS: Final = 60  # a function looks once a minute, and ahead
 _POLLERS: Final = {"StreamWorker": ("stream worker", "stream-lag"), "Dispatcher": ("dispatcher", "dispatch-lag")}
 _LEAST_REQUESTS: Final = 100  # a minute, below which a share says nothing
 
@@ -39,6 +40,11 @@ def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Jso
         "DeadLettersAlarm": alarm(
             "A delivery or a change was given up; the dead letters in the admin say why", _of_all("dead"),
             above=0, minutes=1, runbook="dead-letters",
+        ),
+        "DueLagAlarm": alarm(
+            f"What waits for a moment happens more than {_DUE_SECONDS} seconds late",
+            parts.metric(NAMESPACE, DUE_LAG, {PREFIX: {"Ref": "TablePrefix"}}, "Maximum"),
+            above=_DUE_SECONDS, minutes=5, runbook="due-lag",
         ),
         **{
             f"{name}LagAlarm": alarm(

@@ -59,6 +59,7 @@ METRICS: Final = {
     "dead": "DeadLetters",
 }
 LAG: Final = "StreamLag"
+DUE_LAG: Final = "DueLag"
 ANSWERS: Final = {"Answers": "Count", "AnswersWithError": "Count", "AnswerTime": "Milliseconds"}
 
 

@@ -43,6 +43,11 @@ def declare_look(name: str, look: Callable[[], Mapping[str, Any]]) -> None:
     _looks[name] = look
 
 
+def late() -> list[str]:
+    """Return the names of what features tell of that is late now. Raises Unavailable."""
+    return [name for name, one in _looks.items() if one().get("late")]
+
+
 _lock = threading.Lock()
 _looker: ThreadPoolExecutor | None = None
 _last: Future[Readiness] | None = None

@@ -12,11 +12,13 @@ from delivery.timers import due, due_worker, lag, stored
 from delivery.timers.due_worker import DueWorker
 from delivery.timers.stored import DueItem
 from portal import clock
+from portal.dynamo import meter
 from portal.dynamo.placement import Placement
 from portal.dynamo.store import RawItems, Transaction
 from portal.errors import NotFound, TransactionRefused, Unavailable
 from tenants.tenancy.context import TenantContext
 from tests.support import placed
+from tests.support.commands import run
 from tests.support.world import World
 
 KIND = "test"
@@ -256,6 +258,32 @@ def test_the_next_look_is_when_the_next_row_is_due(world: World, time: Time, cal
 def test_the_lag_is_that_of_the_row_that_is_due_longest(world: World, time: Time, calls: Calls) -> None:
     acme = world.context("alice", "acme")
     wait_for(acme, NOON + MINUTE, "ticket/7", "ticket/8")
-    assert lag.seconds() == 0
+    assert lag.summary() == {"behind": 0, "late": False}
     time.pass_by(3 * MINUTE)
-    assert lag.seconds() == 120
+    assert lag.summary() == {"behind": 120, "late": True}
+    assert "“due” is late" in run("check_health").err
+
+
+def test_a_look_at_an_index_in_which_nothing_is_due_costs_half_a_unit_for_each_shard_and_one_for_the_placements(
+    world: World, time: Time, calls: Calls
+) -> None:
+    wait_for(world.context("alice", "acme"), NOON + DAY, "ticket/7")
+    with meter.measure() as used:
+        DueWorker().turn()
+    assert [call.operation for call in used.calls] == ["Query"] * (stored.SHARDS + 1)
+    assert used.write_units == 0
+
+
+def test_a_day_in_which_nothing_is_due_costs_less_than_a_cent() -> None:
+    looks = 24 * 3600 / due_worker.LOOK_SECONDS
+    units = looks * (stored.SHARDS + 1) * 0.5
+    assert units == 43_200
+    assert units * 0.125 / 1_000_000 < 0.01  # dollars, at 0.125 a million read units
+
+
+def test_what_is_due_costs_a_claim_and_a_deletion_beside_its_handler(world: World, time: Time, calls: Calls) -> None:
+    wait_for(world.context("alice", "acme"), NOON, "ticket/7", "ticket/8")
+    with meter.measure() as used:
+        DueWorker().turn()
+    counts = Counter(call.operation for call in used.calls)
+    assert (counts["UpdateItem"], counts["DeleteItem"], counts["BatchGetItem"]) == (2, 2, 1)

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
+from delivery.timers import lag
 from portal.dynamo import provisioning
 from portal.dynamo.client import fan_out
 from portal.nosql.admin import Notice
@@ -52,6 +53,7 @@ def status(request: HttpRequest) -> HttpResponse:
         "says": _SAYS[freshness.state],
         "written_at": latest.written_at if latest else None,
         "leases": watermark.unfinished(stream) if stream else [],
+        "due_behind": round(lag.worst()),
         **_own_streams(),
     }
     return TemplateResponse(request, "tickets/admin/status.html", context)
@@ -105,6 +107,16 @@ def worker_is_late() -> list[Notice]:
     level = "info" if freshness.state == "unknown" else "error"
     order = 40 if freshness.state == "unknown" else 10
     return [Notice(order, _SAYS[freshness.state], reverse("admin:status"), level)]  # type: ignore[arg-type]  # a literal
+
+
+@OperatorSite.watches
+def due_rows_are_late() -> list[Notice]:
+    """Report what waits for a moment that has passed: a Query of one row for each shard."""
+    due = lag.summary()
+    if not due["late"]:
+        return []
+    text = f"What waits for a moment, such as a snoozed ticket, is {due['behind']} s late."
+    return [Notice(11, text, reverse("admin:status"), "error")]
 
 
 @OperatorSite.watches

@@ -37,6 +37,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 if not apps.ready:
     django.setup()
 
+from delivery.timers import lag
 from delivery.timers.due_worker import DueWorker
 from portal.dynamo.client import fan_out
 from portal.errors import Invalid, Unavailable
@@ -44,6 +45,7 @@ from portal.load import reporting
 from portal.streams import lambda_answer, positions, scheduled_watermark, stream_source  # need the settings
 from portal.streams.batch import Batch, BatchResult, batch_of
 from portal.streams.stream_source import StreamSource
+from portal.streams.worker import WORKER
 from tickets.following.ticket_stream import IF_LOST, concerns, handle, merges
 from tickets.sharding.reshard_follower import ReshardFollower
 from tickets.ticket.stored import TICKETS
@@ -114,6 +116,7 @@ def _write_watermark() -> dict[str, Any]:
 
 def _do_what_is_due() -> None:
     try:
+        reporting.say_gauges("stream function", {reporting.DUE_LAG: lag.worst(WORKER)}, at=int(time.time()))
         _timers.catch_up(seconds=DUE_SECONDS)
     except Unavailable as error:
         log.warning("What is due waits for the next minute: %s", error.message)

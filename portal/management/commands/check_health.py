@@ -19,6 +19,7 @@ from portal.schema.tables import Table
 from portal.streams import stream_source, watermark
 from portal.streams.stream_source import StreamSource
 from portal.streams.watermark import LATE_SECONDS
+from portal.web import readiness
 
 
 class Command(PortalCommand):
@@ -37,6 +38,7 @@ class Command(PortalCommand):
         problems = [*self._tables("tables", states), *self._quotas()]
         for source in stream_source.placed():
             problems += self._of(source)
+        problems += [f"what is due by “{name}” is late; see /readyz" for name in readiness.late()]
         if problems:
             raise CommandError(f"{'; '.join(problems)}.")
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from typing import Any, ClassVar
 
 from django.conf import settings
 
+from delivery.timers import lag
 from delivery.timers.due_worker import DueWorker
+from portal.errors import Unavailable
+from portal.load import reporting
 from portal.management.worker_command import FollowCommand
 from portal.schema.registry import Role
 from portal.streams.batch import Batch, BatchResult
 from portal.streams.poller import Poller
+from portal.streams.worker import WORKER
 from tickets.following import lifecycle_work, ticket_stream
 from tickets.following.ticket_stream import IF_LOST, merges
 from tickets.sharding.reshard_follower import ReshardFollower
@@ -56,6 +60,12 @@ class Command(FollowCommand):
         result = ticket_stream.handle(batch)
         self._follower.look(batch)
         return result
+
+    def gauges(self) -> Mapping[str, float]:
+        try:
+            return {**super().gauges(), reporting.DUE_LAG: lag.worst(WORKER)}
+        except Unavailable:  # the alarm about the stream rings where this lasts
+            return super().gauges()
 
     def is_done(self) -> bool:
         return merges.is_idle
