@@ -12,6 +12,8 @@ from tickets.data import redaction_views
 from tickets.data import views as data_views
 from tickets.desk import comment_views, views
 from tickets.desk_export import views as desk_export_views
+from tickets.groups import urls as group_urls
+from tickets.groups import views as group_views
 from tickets.handover import views as handover_views
 from tickets.letters import views as letter_views
 from tickets.linking import views as link_views
@@ -54,6 +56,7 @@ _ticket_pages: list[URLPattern | URLResolver] = [
     path("answers/", include(answer_urls.desk_pages)),
     path("display/", views.choose_display, name="display"),
     path("views/", include(view_urls.desk_pages)),
+    path("away/", group_views.away, name="away"),
     path("bulk/", views.bulk_change, name="bulk"),
     path("bulk/undo/", views.undo, name="undo"),
     path("bulk/edit/", bulk_views.edit, name="bulk_edit"),
@@ -215,6 +218,7 @@ urlpatterns = [
     desk_pages(path("desk/settings/mail/", include(_mail_pages))),
     desk_pages(path("desk/settings/fields/", include(_field_pages))),
     desk_pages(path("desk/settings/rules/", include(rule_urls.desk_pages))),
+    desk_pages(path("desk/settings/groups/", include(group_urls.settings_pages))),
     desk_pages(path("desk/settings/public/", include(_public_pages))),
     desk_pages(path("desk/settings/targets/", sla_views.sla_page, name="sla")),
     desk_pages(path("desk/settings/export/", include(_export_pages))),

@@ -42,7 +42,7 @@ _ACTIONS: Final = {
     "Support.Outside": "BatchGetItem GetItem PutItem",
     "Support.Inboxes": "DeleteItem PutItem Query UpdateItem",
     "Support.Letters": "GetItem PutItem Query",
-    "Support.Groups": "GetItem Query UpdateItem",
+    "Support.Groups": "BatchGetItem GetItem Query UpdateItem",
     "Support.Setups": "GetItem",
     "Support.Views": "BatchGetItem GetItem Query",
 }

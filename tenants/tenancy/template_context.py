@@ -46,6 +46,9 @@ DESK_PAGES: Final[dict[str, tuple[DeskPage, ...]]] = {
             "members", "Members", "tenants:members",
             (*_with_steps("tenants:member", "role", "remove"), "tickets:handover", "tickets:handovers"),
         ),
+        DeskPage(
+            "groups", "Groups", "tickets:groups", ("tickets:group", "tickets:group_new", "tickets:group_agent"),
+        ),
         DeskPage("invitations", "Invitations", "tenants:invitations", ("tenants:invitation_revoke",)),
     ),
     "Developers": (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from portal.dynamo import meter
 from portal.errors import Throttled
 from tenants.membership import member_changes
 from tenants.tenancy.context import TenantContext
@@ -117,18 +117,15 @@ def test_who_has_as_many_as_they_can_take_gets_no_more(world: World, alice: Tena
     assert got == {"bob": 2, "dora": 3, "": 3}
 
 
-def test_who_is_away_gives_their_turn_to_their_stand_in_until_they_are_back(
-    world: World, alice: TenantContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_is_away_gives_their_turn_to_their_stand_in_until_they_are_back(world: World, alice: TenantContext) -> None:
     group = add_group(world, alice, "Billing", Assigning.TURN, members=("bob", "dora"))
     away(world, "bob", until="2999-01-04", to="erik")
     away(world, "erik", until="2999-01-03", to="fay")
     assert sorted(assignees(world, alice, group, 4)) == ["dora", "dora", "fay", "fay"]
-    for day, expected in (("2999-01-03", "erik"), ("2999-01-04", "bob")):
-        monkeypatch.setattr(roster.clock, "now", lambda day=day: datetime.fromisoformat(day).replace(tzinfo=UTC))
-        acting = roster.acting_for(alice, world.users["bob"].id)
-        monkeypatch.undo()
-        assert who(world, acting) == expected
+    found, bob = roster.read(alice), world.users["bob"].id
+    for day, expected in (("2999-01-02", "fay"), ("2999-01-03", "erik"), ("2999-01-04", "bob")):
+        assert who(world, found.acting_for(bob, day)) == expected
+    assert who(world, roster.acting_for(alice, bob)) == "fay"
 
 
 def test_stand_ins_in_a_circle_and_those_without_one_are_passed_over(world: World, alice: TenantContext) -> None:
@@ -228,3 +225,25 @@ def test_the_same_form_sent_twice_makes_one_ticket(world: World, alice: TenantCo
     request_id = changing.new_request_id()
     made = {creating.create(alice, title="One", group=group, request_id=request_id) for _ in range(2)}
     assert made == {1}
+
+
+@pytest.mark.parametrize(
+    ("assigns", "reads", "writes"),
+    [(Assigning.HAND, 0, 0), (Assigning.TURN, 2, 1), (Assigning.LOAD, 2 + len(TEAM), 1)],
+)
+def test_what_an_assignment_costs(
+    world: World, alice: TenantContext, assigns: Assigning, reads: int, writes: int
+) -> None:
+    group = add_group(world, alice, "Billing", assigns, members=TEAM)
+    for name in ("", group):
+        creating.create(alice, title="Before", group=name)  # the first one makes the items
+    bills = []
+    for name in ("", group):
+        with meter.measure() as bill:
+            creating.create(alice, title="One", group=name)
+        bills.append(bill.calls)
+    plain, grouped = (Counter(call.operation for call in calls) for calls in bills)
+    more = grouped - plain
+    assert more["Query"] + more["BatchGetItem"] == reads
+    assert more["UpdateItem"] == writes
+    assert more.total() == reads + writes

@@ -58,6 +58,8 @@ ACMES = {
     "version": "1",
     "field_id": "text_1",
     "kind_id": "kind_1",
+    "group_id": "group_1",
+    "user_id": "d" * 32,
     "section": "abc0123456789",
     "view": "abc012345678",
     "words": "decoration",

@@ -4,6 +4,7 @@ A code is `<kind letter><epoch>:<date>:<name>`; TOTALS and DAY items, whose sort
 
     TOTALS   on    open.normal        -o  unassigned.open      w2026-11-16  w.2026-11-16      w  weeks long ago
              =mo   mail.open          *gr  good.resolved
+             @7o   group_7.open       @7-o free.group_7.open
     DAY      c r o m q  created resolved reopened commented received      cm  created.mail
              g b         rated.good rated.bad
              fn fs f0..ff    first.n .sum .<bucket>      d.. done, likewise
@@ -22,7 +23,17 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 
-from tickets.counting.contributions import BUCKET_NAMES, COUNTED_CHANNELS, UNASSIGNED, Contribution, Counts, Kind, Part
+from tickets.counting.contributions import (
+    BUCKET_NAMES,
+    COUNTED_CHANNELS,
+    FREE,
+    UNASSIGNED,
+    Contribution,
+    Counts,
+    Kind,
+    Part,
+)
+from tickets.ticket.custom_values import MOST_IDS
 from tickets.ticket.fields import Priority, Rating, Status
 
 TOUCHES: Final = ""  # the name under which a part's changes are counted
@@ -38,6 +49,8 @@ _TOTALS: Final = {
     **{f"{UNASSIGNED}.{s}": f"-{s[0]}" for s in Status},
     **{f"{channel}.{s}": f"={channel[0]}{s[0]}" for channel in COUNTED_CHANNELS for s in Status},
     **{f"{rating}.{s}": f"*{rating[0]}{s[0]}" for rating in Rating for s in Status},
+    **{f"group_{n}.{s}": f"@{n}{s[0]}" for n in range(1, MOST_IDS + 1) for s in Status},
+    **{f"{FREE}group_{n}.{s}": f"@{n}-{s[0]}" for n in range(1, MOST_IDS + 1) for s in Status},
 }
 _DAY: Final = {
     "created": "c",

@@ -14,6 +14,8 @@ A part is a group of counts. Names of the counts in each kind of part:
              unassigned.<status>          tickets that nobody has
              <channel>.<status>           tickets that came by mail, a form or the API
              <rating>.<status>            tickets that their requesters have rated
+             <group>.<status>             tickets of a group, group_7.open
+             free.<group>.<status>        those of them that nobody has
              w.<monday>                   unresolved tickets that were opened in this week, see `coding.WEEKS_KEPT`
     PEOPLE   <resolver>.<status>          tickets of a user id
              <resolver>.<rating>          those of them that are rated
@@ -45,6 +47,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
 from portal import clock, zones
+from tickets.ticket.custom_values import GROUP_ID
 from tickets.ticket.fields import Channel, Priority, Rating, Status, is_unresolved
 from tickets.ticket.stored import COMMENTED, RECEIVED, REOPENED, RESOLVED
 
@@ -71,13 +74,14 @@ TAGS: Final = "TAGS"
 DAY: Final = "DAY"
 
 UNASSIGNED: Final = "unassigned"
+FREE: Final = "free."  # begins the counts of a group's tickets that nobody has
 EVENT_NAMES: Final = {COMMENTED: "commented", RECEIVED: "received", RESOLVED: "resolved", REOPENED: "reopened"}
 COUNTED_CHANNELS: Final[tuple[Channel, ...]] = tuple(channel for channel in Channel if channel is not Channel.HAND)
 
 # The attributes of a summary that `contribution` reads.
 COUNTED: Final = (
     "status", "priority", "channel", "epoch", "zone", "created_at", "resolver", "tags", "days", "responded_at",
-    "resolved_at", "rating", "rated_at", "merged_into", "spam_at",
+    "resolved_at", "rating", "rated_at", "merged_into", "spam_at", "group",
 )  # fmt: skip
 
 # Raised by `contribution` for an image that no rule of ours writes.
@@ -125,6 +129,12 @@ def contribution(image: Plain) -> Contribution:
         )
     else:
         totals[f"{UNASSIGNED}.{status}"] += 1
+    if group := image.get("group"):
+        if not GROUP_ID.match(group):
+            raise ValueError("this is no id of a group")
+        totals[f"{group}.{status}"] += 1
+        if not resolver:
+            totals[f"{FREE}{group}.{status}"] += 1
     if is_unresolved(status):
         totals[f"w.{monday(created_at.date())}"] += 1
     if tags := [f"{status}.{_text(tag)}" for tag in _list(image.get("tags", []))]:

@@ -33,6 +33,7 @@ from tickets.counting.leaders import Outside
 from tickets.counting.stored import VerifiedItem
 from tickets.counting.stored_counts import Aggregates, Stored
 from tickets.dashboards.durations import Durations
+from tickets.ticket.custom_values import MOST_IDS
 from tickets.ticket.fields import UNRESOLVED, Channel, Priority, Rating, Status
 from tickets.ticket.stored import TICKETS
 
@@ -190,6 +191,15 @@ class Rated:
 
 
 @dataclass(frozen=True)
+class GroupLoad:
+    """Tickets of a group by status, and the unresolved ones of them that nobody has."""
+
+    id: str
+    statuses: Mapping[Status, int]
+    free: int
+
+
+@dataclass(frozen=True)
 class Age:
     """Unresolved tickets opened between two days, both included; None for an open end."""
 
@@ -219,6 +229,7 @@ class Dashboard:
     ages: list[Age]
     channels: list[ChannelLoad]
     ratings: list[Rated]
+    groups: list[GroupLoad]  # that have tickets
     loads: list[Load]  # most unresolved first: nobody, and the people who lead
     tags: list[Load]  # likewise
     other_people: Outside  # who have tickets and are not among `loads`
@@ -248,6 +259,7 @@ class AgentNumbers:
     mine: Load
     unresolved: int
     unassigned: int
+    groups: list[GroupLoad]
     today: date
 
 
@@ -299,6 +311,7 @@ def read(tenant: TenantContext, *, days: int, first_weekday: int = 0) -> Dashboa
         ages=_ages(totals, shown.last),
         channels=_channels(totals, [by_day[d] for d in shown.dates()]),
         ratings=_ratings(totals, [by_day[d] for d in shown.dates()]),
+        groups=of_groups(totals),
         loads=of_people(totals, persons, names),
         tags=of_tags(tags),
         other_people=seen.recent.outside("P"),
@@ -328,6 +341,7 @@ def share(tenant: TenantContext) -> AgentNumbers:
         mine=next((load for load in loads if load.key == tenant.user_id), nothing),
         unresolved=sum(n for (status, _), n in matrix.items() if status in UNRESOLVED),
         unassigned=sum(load.unresolved for load in loads if not load.key),
+        groups=of_groups(totals),
         today=tenant.today,
     )
 
@@ -378,6 +392,20 @@ def _ratings(totals: Counts, days: Sequence[Counts]) -> list[Rated]:
         )
         for rating in Rating
     ]
+
+
+def of_groups(totals: Counts) -> list[GroupLoad]:
+    """Return the tickets of each group that has some."""
+    found = (f"group_{n}" for n in range(1, MOST_IDS + 1))
+    loads = [
+        GroupLoad(
+            one,
+            {s: max(0, totals[f"{one}.{s}"]) for s in Status},
+            max(0, sum(totals[f"{contributions.FREE}{one}.{s}"] for s in UNRESOLVED)),
+        )
+        for one in found
+    ]
+    return [load for load in loads if any(load.statuses.values())]
 
 
 # Whole weeks, counted back from the current one: exact, because tickets are counted by the Monday of their week.

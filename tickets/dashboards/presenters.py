@@ -14,13 +14,14 @@ from django.urls import reverse
 from portal.web import locales
 from tenants.tenancy.context import TenantContext
 from tickets.counting.leaders import Outside
+from tickets.custom_fields import definitions
 from tickets.dashboards import verify_runs
-from tickets.dashboards.dashboard import PERIODS, AgentNumbers, Dashboard, Load, Week
+from tickets.dashboards.dashboard import PERIODS, AgentNumbers, Dashboard, GroupLoad, Load, Week
 from tickets.dashboards.durations import Durations
 from tickets.desk.lists import READ_LIMIT
 from tickets.desk.ticket_presenters import queue_url
 from tickets.desk_setup import tag_colours
-from tickets.ticket.fields import UNRESOLVED, Priority, Rating, Status
+from tickets.ticket.fields import GROUP, UNRESOLVED, Priority, Rating, Status
 
 UNRESOLVED_LIST, ANY = "unresolved", "any"  # what the queue calls these statuses
 SHOWN_LOADS: Final = 12  # people, and tags, with a bar; the others are in the table that opens
@@ -81,6 +82,7 @@ def dashboard(tenant: TenantContext, found: Dashboard) -> dict[str, Any]:
         "matrix": _matrix(found),
         "channels": _channels(found, to_read[shown.first]),
         "ratings": _ratings(found, to_read[shown.first]),
+        "groups": _groups(tenant, found.groups, found.of_status),
         "rated_people": _rated_people(tenant, found),
         "loads": _lines(found.loads, lambda load: _resolver(tenant, load), "load", others=found.other_people),
         "tags": _lines(
@@ -120,6 +122,8 @@ def share(tenant: TenantContext, numbers: AgentNumbers) -> dict[str, Any]:
             Line("share-others", "Other people", [Number(others)]),
             Line("share-nobody", "Nobody", [_number(numbers.unassigned, status=UNRESOLVED_LIST, resolver="none")]),
         ],
+        "statuses": [s.label for s in Status],
+        "groups": _groups(tenant, numbers.groups, lambda *_: READ_LIMIT),
         "old_url": queue_url(status=UNRESOLVED_LIST, resolver="me", created=_days(None, numbers.today - OLD)),
         "old_days": OLD.days,
     }
@@ -236,6 +240,22 @@ def _ratings(found: Dashboard, to_read: int) -> list[Line]:
             ],
         )
         for one in found.ratings
+    ]
+
+
+def _groups(tenant: TenantContext, groups: list[GroupLoad], among: Callable[..., int]) -> list[Line]:
+    """Return groups by status, each row with the unresolved tickets that nobody has at its end."""
+    names = definitions.of(tenant)
+    return [
+        Line(
+            f"group-{one.id}",
+            names.name(GROUP, one.id),
+            [
+                *(_number(one.statuses[s], among=among(s), status=s, group=one.id) for s in Status),
+                _number(one.free, among=among(*UNRESOLVED), status=UNRESOLVED_LIST, resolver="none", group=one.id),
+            ],
+        )
+        for one in groups
     ]
 
 

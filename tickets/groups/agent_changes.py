@@ -81,7 +81,7 @@ def set_availability(
     if now.version != version:
         raise Conflict(_CHANGED)
     if away_until:
-        _check_day(away_until)
+        _check_day(away_until, roster.today(tenant))
     if stand_in and stand_in not in people:
         raise Invalid(_NOBODY, field="stand_in")
     if stand_in == user_id:
@@ -101,14 +101,14 @@ def set_availability(
     _store(tenant, [(now, wanted)], told=(told[0], told[1]), by=by)
 
 
-def _check_day(text: str) -> None:
+def _check_day(text: str, today: str) -> None:
     try:
         day = date.fromisoformat(text).isoformat()
     except ValueError:
         day = ""
     if day != text:
         raise Invalid("Enter a day as 2026-11-30.", field="away_until")
-    if text <= roster.today():
+    if text <= today:
         raise Invalid("Choose a day after today: the first day on which they are back.", field="away_until")
 
 

@@ -96,7 +96,7 @@ class _Choice:
 
     @classmethod
     def of(cls, tenant: TenantContext, group_id: str, way: str) -> _Choice:
-        found, day = roster.read(tenant), roster.today()
+        found, day = roster.read(tenant), roster.today(tenant)
         acting = {one: found.acting_for(one, day) for one in found.members(group_id)}
         people = members.members_with(tenant.repository, filter(None, acting.values()))
         names = {one.id: one.name for one in people if one.role.at_least(Role.AGENT)}

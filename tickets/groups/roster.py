@@ -1,7 +1,8 @@
 """Read who is in the groups of a desk, and who of them is here today: one consistent Query.
 
-Somebody who is away until a day is back on it (UTC). Until then their stand-in has their turns, and where that one is
-away too, the stand-in's stand-in. The chain ends where it comes back to somebody, so it cannot run in circles.
+Somebody who is away until a day is back on it, by the days of the desk. Until then their stand-in has their turns, and
+where that one is away too, the stand-in's stand-in. The chain ends where it comes back to somebody, so it cannot run in
+circles.
 """
 
 from __future__ import annotations
@@ -10,15 +11,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from portal import clock
 from portal.schema import keys
 from tenants.tenancy.context import TenantContext
 from tickets.groups.stored import OWN_ITEM, ROWS, AgentItem, TurnsItem
 
 
-def today() -> str:
-    """Return the day in UTC, as 2026-11-30."""
-    return clock.now().date().isoformat()
+def today(tenant: TenantContext) -> str:
+    """Return the day that it is at the desk, as 2026-11-30."""
+    return tenant.today.isoformat()
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def read(tenant: TenantContext) -> Roster:
 
 def acting_for(tenant: TenantContext, user_id: str) -> str:
     """Return who stands in for a member today, themselves where they are here, "" where nobody does."""
-    return read(tenant).acting_for(user_id, today())
+    return read(tenant).acting_for(user_id, today(tenant))
 
 
 def own_groups(tenant: TenantContext) -> frozenset[str]:

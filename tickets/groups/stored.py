@@ -29,7 +29,7 @@ GROUPS = Table("Support.Groups", "tenant", "tenant_id", "agent")
 declare(
     GROUPS,
     grants=(
-        Grant("tenant", GROUPS, ("GetItem", "Query", "UpdateItem")),
+        Grant("tenant", GROUPS, ("BatchGetItem", "GetItem", "Query", "UpdateItem")),
         Grant("platform", GROUPS, ("BatchGetItem", "DeleteItem", "UpdateItem")),
     ),
 )
@@ -37,8 +37,8 @@ declare(
 
 class AgentItem(Item):
     """The groups of a member, and their availability. `capacity` is how many open tickets they can have before no more
-    are assigned to them, missing for any number. They are away until the day `away_until` (UTC), on which they are
-    back, and `stand_in` gets their turns. `version` grows with each change."""
+    are assigned to them, missing for any number. On the day `away_until`, by the days of the desk, they are back;
+    until then `stand_in` gets their turns. `version` grows with each change."""
 
     table = GROUPS
 

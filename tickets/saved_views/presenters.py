@@ -41,11 +41,12 @@ def shown(tenant: TenantContext, view: View, counts: Mapping[str, ViewCount] = _
 def starred(
     tenant: TenantContext, views: Views, url: str = "", counts: Mapping[str, ViewCount] = _NONE
 ) -> dict[str, Any]:
-    """Return the starred views, the one with this address marked as the current one."""
-    rows = [shown(tenant, view, counts) for view in views.starred]
+    """Return the views beside the queue, the one with this address marked as the current one."""
+    rows = [shown(tenant, view, counts) for view in views.beside]
     return {
         "starred_views": [row | {"is_current": bool(url) and row["url"] == url} for row in rows],
         "counts_url": reverse("tickets:view_counts"),
+        "has_groups": bool(views.groups),
     }
 
 

@@ -2,7 +2,7 @@
 
 A view is a name and the query of a list, as the queue's address has it, so whatever becomes a filter or an order there
 is in views, too. Each owner has one item: its views in their order. Members star views, their own and the desk's;
-starred ones stand beside the queue.
+starred ones stand beside the queue, and above them the groups of the member.
 """
 
 from __future__ import annotations
@@ -21,8 +21,13 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry, ReadChange
 from tenants.membership import member_changes
 from tenants.tenancy.context import TenantContext
+from tickets.custom_fields import definitions
+from tickets.groups import roster
+from tickets.groups.stored import OWN_ITEM as OWN_GROUPS
+from tickets.groups.stored import AgentItem
 from tickets.saved_views.stored import DESK, DESK_ITEM, OWN_ITEM, ViewsItem
 from tickets.ticket import texts
+from tickets.ticket.fields import GROUP
 
 VIEWS_LIMIT: Final = 40  # of one owner
 STARS_LIMIT: Final = 12  # beside the queue
@@ -51,15 +56,21 @@ class View:
 
 @dataclass(frozen=True)
 class Views:
-    """The views that a member sees: the desk's, then their own."""
+    """The views that a member sees: the desk's, then their own. Those of their `groups` follow from these."""
 
     desk: tuple[View, ...] = ()
     own: tuple[View, ...] = ()
     stars: frozenset[str] = frozenset()
+    groups: tuple[View, ...] = ()
 
     @property
     def starred(self) -> list[View]:
         return [view for view in (*self.desk, *self.own) if view.id in self.stars]
+
+    @property
+    def beside(self) -> list[View]:
+        """Return the views that stand beside the queue."""
+        return [*self.groups, *self.starred]
 
     def get(self, view_id: str) -> View:
         """Return a view. Raises NotFound."""
@@ -71,16 +82,24 @@ class Views:
 
 def read(tenant: TenantContext) -> Views:
     """Return the views that the person at work sees: on the whole page of the queue no read, else one BatchGetItem of
-    two items."""
+    three items."""
     if {DESK_ITEM, OWN_ITEM} <= tenant.items.keys():
         desk, mine = tenant.items[DESK_ITEM], tenant.items[OWN_ITEM]
     else:
         owners = [owner for owner in (DESK, tenant.user_id) if owner == DESK or keys.USER_ID.match(owner)]
         wanted = [tenant.repository.wanted(ViewsItem, keys.tenant, sort=owner) for owner in owners]
-        desk, *own = tenant.repository.get_all(wanted)
-        mine = own[0] if own else None
+        member = [tenant.repository.wanted(AgentItem, keys.tenant, sort=owner) for owner in owners[1:]]
+        desk, *own = tenant.repository.get_all([*wanted, *member])
+        mine, tenant.items[OWN_GROUPS] = own or (None, None)
     stars = frozenset(json.loads(mine.starred)) if mine else frozenset[str]()
-    return Views(views_of(desk), views_of(mine), stars)
+    return Views(views_of(desk), views_of(mine), stars, _of_groups(tenant))
+
+
+def _of_groups(tenant: TenantContext) -> tuple[View, ...]:
+    """Return the open tickets of each group of the person at work."""
+    own = roster.own_groups(tenant)
+    groups = definitions.of(tenant).in_use_of(GROUP) if own else []
+    return tuple(View(one.id, one.name, urlencode({GROUP.name: one.id})) for one in groups if one.id in own)
 
 
 def of_desk(tenant: TenantContext) -> tuple[View, ...]:

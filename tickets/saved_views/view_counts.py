@@ -22,7 +22,7 @@ from tickets.counting.stored_counts import Stored
 from tickets.desk import filters, lists
 from tickets.desk.filters import TicketFilter
 from tickets.saved_views.saved_views import View
-from tickets.ticket.fields import Channel, Priority, Status
+from tickets.ticket.fields import GROUP, Channel, Priority, Status
 
 COUNTED: Final = 50
 _LOOKED_AT_TOGETHER: Final = 12  # views whose lists are looked at for one page
@@ -88,7 +88,7 @@ def counted(stored: Stored, asked: ListAsked) -> int | None:
         number = sum(totals[f"{word}.{value}"] for word in words)
     elif (name, value) == ("channel", Channel.HAND):  # all that came by no other channel
         number = every - sum(totals[f"{channel}.{word}"] for channel in COUNTED_CHANNELS for word in words)
-    elif name in ("channel", "rating"):
+    elif name in ("channel", "rating", GROUP.name):
         number = sum(totals[f"{value}.{word}"] for word in words)
     elif not name:
         number = every

@@ -36,10 +36,10 @@ def list_views(request: TenantRequest) -> HttpResponse:
 @member(Role.VIEWER)
 @require_safe
 def counts(request: TenantRequest) -> HttpResponse:
-    """Show the starred views with their counts, for the place beside the queue. `?list=` is the query of its list."""
+    """Show groups and starred views with their counts, for the place beside the queue."""
     tenant = request.tenant
     views, stored = alongside(partial(saved_views.read, tenant), aside=partial(view_counts.read, tenant))
-    found = view_counts.of(tenant, views.starred, stored)
+    found = view_counts.of(tenant, views.beside, stored)
     return render(request, "saved_views/_starred.html", presenters.starred(tenant, views, counts=found))
 
 

@@ -1,0 +1,226 @@
+"""Show the groups of a desk, let its admins change them, and let agents say until when they are away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from portal.dynamo.client import fan_out
+from portal.errors import Conflict, Invalid
+from portal.web.access import get_or_post, member
+from tenants.membership import members
+from tenants.membership.members import Member
+from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.roles import Role
+from tickets.desk import lists
+from tickets.desk.filters import TicketFilter
+from tickets.desk.ticket_presenters import queue_url
+from tickets.desk_setup import group_names, setup
+from tickets.desk_setup.group_names import PART, AgentGroup, Assigning
+from tickets.groups import agent_changes, group_changes, roster
+from tickets.groups.forms import WAYS, AvailabilityForm, GroupForm
+from tickets.groups.group_changes import GROUPS_LIMIT
+from tickets.groups.roster import Roster
+from tickets.ticket.fields import GROUP, UNRESOLVED
+
+_PAGE: Final = "tickets:groups"
+
+
+def _read(request: TenantRequest) -> tuple[tuple[AgentGroup, ...], int, Roster, list[Member]]:
+    """Return the groups, the version of the desk's setup, the roster and all agents, read at the same time."""
+    tenant = request.tenant
+    reads: list[Callable[[], Any]] = [
+        partial(setup.read, tenant),
+        partial(roster.read, tenant),
+        partial(members.members_of, tenant.repository),
+    ]
+    seen, found, people = fan_out(reads)
+    groups = tuple(one for one in group_names.parsed(seen.part(PART)) if not one.is_archived)
+    return groups, seen.version, found, [one for one in people if one.role.at_least(Role.AGENT)]
+
+
+@member(Role.ADMIN)
+@require_safe
+def groups_page(request: TenantRequest) -> HttpResponse:
+    """Show groups with their members, and who is away: a GetItem and two Queries at the same time."""
+    groups, _, found, people = _read(request)
+    names, day, ways = {one.id: one.name for one in people}, roster.today(request.tenant), dict(WAYS)
+    rows = [
+        {
+            "id": one.id,
+            "name": one.name,
+            "way": ways.get(one.assigns, WAYS[0][1]),
+            "is_default": one.is_default,
+            "members": sorted(names[user_id] for user_id in found.members(one.id) if user_id in names),
+            "url": queue_url(status="unresolved", group=one.id),
+        }
+        for one in groups
+    ]
+    agents = [
+        {
+            "id": one.id,
+            "name": one.name,
+            "away_until": found.agent(one.id).away_until if found.agent(one.id).is_away(day) else "",
+            "acting": names.get(found.acting_for(one.id, day), ""),
+            "capacity": found.agent(one.id).capacity,
+        }
+        for one in people
+    ]
+    return render(request, "groups/groups.html", {"groups": rows, "agents": agents, "limit": GROUPS_LIMIT})
+
+
+@member(Role.ADMIN)
+@get_or_post
+def new_group(request: TenantRequest) -> HttpResponse:
+    """Make a group."""
+
+    def save(data: Any) -> str:
+        group_id = group_changes.add(
+            request.tenant,
+            data["name"],
+            Assigning(data["assigns"]),
+            is_default=data["is_default"],
+            version=data["version"],
+            by=actor_of(request),
+        )
+        agent_changes.set_members(request.tenant, group_id, data["members"], by=actor_of(request))
+        return f"The group “{data['name']}” is there."
+
+    return _edit(request, save)
+
+
+@member(Role.ADMIN)
+@get_or_post
+def group(request: TenantRequest, group_id: str) -> HttpResponse:
+    """Change a group and its members."""
+
+    def save(data: Any) -> str:
+        group_changes.change(
+            request.tenant,
+            group_id,
+            data["name"],
+            Assigning(data["assigns"]),
+            is_default=data["is_default"],
+            version=data["version"],
+            by=actor_of(request),
+        )
+        agent_changes.set_members(request.tenant, group_id, data["members"], by=actor_of(request))
+        return "Group saved."
+
+    return _edit(request, save, group_id)
+
+
+def _edit(request: TenantRequest, save: Callable[[Any], str], group_id: str = "") -> HttpResponse:
+    """Show the form of a group or store what it holds. A conflict keeps what was typed, on the newer version."""
+    groups, version, found, agents = _read(request)
+    stored = next((one for one in groups if one.id == group_id), None)
+    if group_id and stored is None:
+        raise Http404
+    people = [(one.id, one.name) for one in agents]
+    make = partial(GroupForm, people=people, stored=stored, members=found.members(group_id))
+    form, status = make(request.POST or None, initial={"version": version}), 200
+    if request.method == "POST":
+        status = 422
+        if form.is_valid():
+            try:
+                said = save(form.cleaned_data)
+            except Conflict as error:
+                data = request.POST.copy()
+                data["version"] = str(version)
+                form, status = make(data), 409
+                form.add_error(None, error.message)
+            except Invalid as error:
+                form.add_error(error.field if error.field in form.fields else None, error.message)
+            else:
+                messages.success(request, said)
+                return redirect(_PAGE)
+    return render(request, "groups/form.html", {"form": form, "stored": stored, "version": version}, status=status)
+
+
+@member(Role.ADMIN)
+@require_POST
+def delete(request: TenantRequest, group_id: str) -> HttpResponse:
+    """Delete a group that has no unresolved tickets: of others a sentence says where these are."""
+    tenant = request.tenant
+    only = TicketFilter(**{GROUP.name: GROUP.clean(group_id)})
+    found = lists.page(tenant, status=UNRESOLVED, only=only, size=1)
+    if found.rows or found.next:
+        messages.error(
+            request,
+            "This group still has unresolved tickets. Move them to another group first: "
+            "open its list and choose “Change all that match”.",
+        )
+        return redirect("tickets:group", group_id)
+    version = request.POST.get("version", "")
+    try:
+        seen = int(version) if version.isdecimal() else -1
+        group_changes.delete(tenant, group_id, version=seen, by=actor_of(request))
+    except Conflict as error:
+        messages.error(request, error.message)
+        return redirect("tickets:group", group_id)
+    messages.success(request, "The group is deleted. Resolved tickets keep its name.")
+    return redirect(_PAGE)
+
+
+# --- availability ---
+
+
+@member(Role.AGENT)
+@get_or_post
+def away(request: TenantRequest) -> HttpResponse:
+    """Say until when one is away oneself, and who stands in."""
+    return _availability(request, request.tenant.user_id, "tickets:queue")
+
+
+@member(Role.ADMIN)
+@get_or_post
+def agent(request: TenantRequest, user_id: str) -> HttpResponse:
+    """Say until when an agent is away, who stands in, and how many tickets they can have."""
+    return _availability(request, user_id, _PAGE)
+
+
+def _availability(request: TenantRequest, user_id: str, back: str) -> HttpResponse:
+    tenant, is_other = request.tenant, back == _PAGE
+    _, _, found, agents = _read(request)
+    person = next((one for one in agents if one.id == user_id), None)
+    if person is None:
+        raise Http404
+    of, people = found.agent(user_id), [(one.id, one.name) for one in agents]
+    make = partial(AvailabilityForm, people=people, of=of, has_capacity=is_other, today=roster.today(tenant))
+    form, status = make(request.POST or None, initial={"version": of.version}), 200
+    if request.method == "POST":
+        status = 422
+        if form.is_valid():
+            data = form.cleaned_data
+            until = data["away_until"]
+            try:
+                agent_changes.set_availability(
+                    tenant,
+                    user_id,
+                    away_until=until.isoformat() if until else "",
+                    stand_in=data["stand_in"],
+                    capacity=(data["capacity"] or 0) if is_other else None,
+                    version=data["version"],
+                    by=actor_of(request),
+                )
+            except Conflict as error:
+                again = request.POST.copy()
+                again["version"] = str(of.version)
+                form, status = make(again), 409
+                form.add_error(None, error.message)
+            except Invalid as error:
+                form.add_error(error.field if error.field in form.fields else None, error.message)
+            else:
+                until_when = f"away until {until.day} {until:%B %Y}" if until else "here"
+                messages.success(
+                    request, f"{person.name if is_other else 'You'} {'is' if is_other else 'are'} {until_when}."
+                )
+                return redirect(back)
+    page = {"form": form, "person": person, "is_other": is_other, "back": back}
+    return render(request, "groups/availability.html", page, status=status)
