@@ -17,6 +17,7 @@ from tickets.groups import views as group_views
 from tickets.handover import views as handover_views
 from tickets.letters import views as letter_views
 from tickets.linking import views as link_views
+from tickets.live import views as live_views
 from tickets.merging import views as merging_views
 from tickets.notices import views as notice_views
 from tickets.outside import views as outside_views
@@ -189,6 +190,7 @@ _public_pages = [
 
 # Pages of requesters outside, by a signed link. The page of one ticket is at the bare token.
 _guest_pages = [
+    path("live/<str:token>/", live_views.look, name="r_live"),
     path("all/<str:token>/", page_views.all_tickets, name="r_all"),
     path("all/<str:token>/<ticket_number:number>/", page_views.one_of_all, name="r_one"),
     path("<str:token>/", page_views.ticket, name="r_ticket"),

@@ -19,6 +19,8 @@ FindDesk = Callable[[Mapping[str, Any]], Any]
 # The first words of the addresses of guests' pages, known before anything else of a request is. No desk has them.
 GUEST_PLACES: Final = ("forms", "help", "r")
 
+OPEN_PAGES: Final = "/r/live/"  # among those, what members' open pages ask: see `guest`
+
 get_or_post = require_http_methods(["GET", "HEAD", "POST"])
 
 
@@ -27,12 +29,14 @@ class Access:
     """`public`: anybody. `signed_in`: anybody with an account. `member`: of the pinned tenant, from `role` upwards.
     `operator`: who runs the platform, for all tenants. `api`: who has an API key with the scope that `scopes` names for
     the method; there are no others. `guest`: anybody, for the one desk that `find` makes of the address, as
-    `request.desk`; no cookie is read or set, so that a signed-in person is a guest there, too."""
+    `request.desk`; no cookie is read or set, so that a signed-in person is a guest there, too. With `of_member` the
+    address stands for a member, whose open page asks by it: what it asks is charged as the desk's own."""
 
     level: Literal["public", "signed_in", "member", "operator", "api", "guest"]
     role: str = ""
     scopes: Mapping[str, str] = field(default_factory=dict, hash=False)
     find: FindDesk | None = field(default=None, hash=False)
+    of_member: bool = False
 
 
 def _declare(view: View, access: Access) -> View:
@@ -52,7 +56,7 @@ def operator(view: View) -> View:
     return _declare(view, Access("operator"))
 
 
-def guest(find: FindDesk) -> Callable[[View], View]:
+def guest(find: FindDesk, *, of_member: bool = False) -> Callable[[View], View]:
     """Open the view to people outside the desk that `find` makes of the route's arguments.
 
     There is no cookie that another site's form could use, so such a view asks for no token against forgery.
@@ -60,7 +64,7 @@ def guest(find: FindDesk) -> Callable[[View], View]:
 
     def declare(view: View) -> View:
         view.csrf_exempt = True  # type: ignore[attr-defined]  # read by Django's middleware
-        return _declare(view, Access("guest", find=find))
+        return _declare(view, Access("guest", find=find, of_member=of_member))
 
     return declare
 
@@ -68,6 +72,11 @@ def guest(find: FindDesk) -> Callable[[View], View]:
 def is_guest_path(path: str) -> bool:
     """Tell whether an address is one of guests' pages."""
     return path.lstrip("/").partition("/")[0] in GUEST_PLACES
+
+
+def is_path_of_open_page(path: str) -> bool:
+    """Tell whether an address is one that members' open pages ask by a signed token."""
+    return path.startswith(OPEN_PAGES)
 
 
 class Mark:

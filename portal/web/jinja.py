@@ -178,7 +178,7 @@ _MODULES = (
         "folds",
         "undo",
     ),
-    *("search", "completion", "composer", "articles", "zone"),
+    *("search", "completion", "composer", "articles", "zone", "live"),
 )
 
 

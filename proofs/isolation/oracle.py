@@ -40,9 +40,10 @@ _ACTIONS: Final = {
     "Support.Requesters": "GetItem PutItem Query BatchGetItem",
     "Support.Mail": "GetItem PutItem UpdateItem",
     "Support.Outside": "BatchGetItem GetItem PutItem",
-    "Support.Inboxes": "DeleteItem PutItem Query UpdateItem",
+    "Support.Inboxes": "DeleteItem GetItem PutItem Query UpdateItem",
     "Support.Letters": "GetItem PutItem Query",
     "Support.Groups": "BatchGetItem GetItem Query UpdateItem",
+    "Support.Presence": "UpdateItem",
     "Support.Setups": "GetItem",
     "Support.Views": "BatchGetItem GetItem Query",
 }

@@ -72,7 +72,7 @@ class AccessMiddleware:
                 f"{request.path} is the API's: only api/edge/edge_middleware.py lets anybody in."
             )
         if access.find is not None:
-            return _find_desk(request, access.find, kwargs)
+            return _find_desk(request, access, access.find, kwargs)
         desk: str | None = kwargs.pop("desk", None)  # no view gets it
         note_run_out(request)
         if access.level in ("member", "signed_in") and request.acting_has_ended:
@@ -123,12 +123,20 @@ class AccessMiddleware:
         return None
 
 
-def _find_desk(request: IdentifiedRequest, find: FindDesk, kwargs: dict[str, Any]) -> HttpResponse | None:
-    """Put the desk that a guest's address names on the request, and charge its guests together."""
+def _find_desk(
+    request: IdentifiedRequest, access: Access, find: FindDesk, kwargs: dict[str, Any]
+) -> HttpResponse | None:
+    """Put the desk that a guest's address names on the request, and charge its guests together; for a member's open
+    page, charge the desk itself."""
     try:
         desk: TenantContext = find(kwargs)
         units = admission.units_of(changes=request.method not in SAFE)
-        guest_limits.charge(desk.tenant_id, units, per_second=desk.units_per_second)
+        if access.of_member:
+            answer = admission.charge(desk, units)
+            if answer is not None and not answer.allowed:
+                raise admission.NotAdmitted(answer)
+        else:
+            guest_limits.charge(desk.tenant_id, units, per_second=desk.units_per_second)
     except PortalError as error:
         return middleware.error_page(request, error)
     request.desk = desk

@@ -26,7 +26,7 @@ from portal.load.tenant_limiter import RateAnswer
 from portal.nosql.session_store import SessionStore
 from portal.schema import keys
 from portal.web import desk_prefix, locales, middleware
-from portal.web.access import SAFE, is_guest_path, is_unlimited
+from portal.web.access import SAFE, is_guest_path, is_path_of_open_page, is_unlimited
 from portal.web.client_address import client_address
 from tenants.membership import members
 from tenants.sign_in import attempt_limits, impersonation_session
@@ -86,6 +86,8 @@ class TenantMiddleware:
         request.acting, request.acting_has_ended, request.pins = None, False, ()
         with desk_prefix.addresses_of(""), locales.shown_in(locales.UTC_LOCALE):
             try:
+                if is_path_of_open_page(request.path_info):  # of a member: a desk's people may share one address
+                    return self.get_response(request)
                 with guest_limits.admitted(attempt_limits.network_of(client_address(request))):
                     return self.get_response(request)
             except PortalError as error:

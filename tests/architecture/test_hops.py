@@ -33,8 +33,8 @@ HOPS: Final = 10
 # long it is held, another one what a summary remembers, a third one follows clocks, and one of the queue's asks whether
 # there are some. Two of each write times as their reader has chosen.
 COMMENT: Final = 54
-QUEUE: Final = 57
-TICKET: Final = 50
+QUEUE: Final = 58
+TICKET: Final = 51
 PRODUCT: Final = ("portal", "tenants", "delivery", "tickets", "api")
 MIDDLEWARE: Final = {path.rpartition(".")[0] for path in settings.MIDDLEWARE}
 

@@ -72,6 +72,7 @@ from tickets.jobs.stored import past
 from tickets.letters import ledger
 from tickets.letters.envelope import Envelope
 from tickets.letters.ledger import LetterRecord
+from tickets.live import presence
 from tickets.moving import stored as moving_keys
 from tickets.moving.stored import MoveItem
 from tickets.notices import following, inbox
@@ -172,6 +173,7 @@ def _tickets(world: World, where: str) -> None:
     commenting.comment(person, number, body="Let us not tell them.", internal=True)
     following.follow(person, number, person.user_id)
     mail_choices.refuse(person.repository, person.user_id, MailKind.MENTIONED)
+    presence.announce(person, number, shown=clock.stamp())
     inbox.tell(person, person.user_id, MailKind.ASSIGNED, number, at=clock.stamp(), event="assigned")
     changing.edit(
         person, number, version=1, title="The printer", description="It smells of smoke.",

@@ -26,6 +26,7 @@ from tickets.desk.filters import Days, TicketFilter
 from tickets.desk.lists import NO_PAGE, TicketPage
 from tickets.desk.sorting import LATEST, ORDERS, Order
 from tickets.desk.ticket_presenters import ListedTicket, listed, queue_url, ticket_url
+from tickets.live import page_tokens
 from tickets.ticket import custom_values, fields
 from tickets.ticket.custom_values import YES, CustomFilter, FieldType
 from tickets.ticket.fields import CUSTOM_PREFIX, DEFINED, MOVES, Status
@@ -303,6 +304,7 @@ def queue_page(tenant: TenantContext, address: QueueAddress, after: str, first: 
         context["empty"] = _empty(tenant, address, page, first_url)
     if not after:
         context["updates_url"] = _updates_url(address, page, read_at)
+        context["live_token"] = page_tokens.token(tenant)
     return context
 
 

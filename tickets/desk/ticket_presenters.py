@@ -28,6 +28,7 @@ from tickets.desk.filters import filter_named, in_order
 from tickets.desk.forms import ChangeForm, TicketForm
 from tickets.desk.timelines import TicketTimeline, is_opening
 from tickets.desk_setup import tag_colours
+from tickets.live import page_tokens
 from tickets.ticket import due_marks, fields, stored
 from tickets.ticket.fields import (
     ASSIGNEE,
@@ -452,7 +453,12 @@ def _seen(tenant: TenantContext, summary: SummaryItem, last: str, since: str = "
     seen_at = max(changing.updated_at(tenant, summary), last)
     query = urlencode({"seen": since or seen_at, "shown": seen_at})
     address = reverse("tickets:ticket_updates", args=[int(summary.number)])
-    return {"seen_at": seen_at, "updates_url": f"{address}?{query}" if tenant.is_agent else None}
+    live_token = page_tokens.token(tenant, int(summary.number), seen_at) if tenant.is_agent else ""
+    return {
+        "seen_at": seen_at,
+        "updates_url": f"{address}?{query}" if tenant.is_agent else None,
+        "live_token": live_token,
+    }
 
 
 def editable(summary: SummaryItem, description: str) -> dict[str, Any]:

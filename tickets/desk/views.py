@@ -47,6 +47,7 @@ from tickets.desk.changing import EditConflict, TicketState, Wishes
 from tickets.desk.commenting import WrittenComment
 from tickets.desk.forms import ChangeForm, CommentForm, NewTicketForm, RequesterOfTicketForm, TicketForm
 from tickets.desk.queue_presenters import QueueAddress
+from tickets.live import page_tokens
 from tickets.ready_answers import presenters as answer_presenters
 from tickets.ready_answers.presenters import NOTHING, ChosenAnswers, Composing
 from tickets.replies import withdrawing
@@ -161,6 +162,7 @@ def queue_updates(request: TenantRequest) -> HttpResponse:
     text = f"{many} ticket{'s' if count > 1 else ''} in this list {'have' if count > 1 else 'has'} been updated."
     label = "Show them" if count > 1 else "Show it"
     context = {"text": text, "label": label, "url": address.url(), "updates_url": f"{request.path}?{again.urlencode()}"}
+    context["live_token"] = page_tokens.token(request.tenant)
     return render(request, "tickets/_updates.html", context)
 
 

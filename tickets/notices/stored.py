@@ -30,7 +30,7 @@ INBOXES = Table("Support.Inboxes", "tenant", "tenant_id", "part", ttl="expires_a
 declare(
     INBOXES,
     grants=(
-        Grant("tenant", INBOXES, ("DeleteItem", "PutItem", "Query", "UpdateItem")),
+        Grant("tenant", INBOXES, ("DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem")),
         Grant("platform", INBOXES, ("BatchGetItem", "DeleteItem")),
     ),
 )

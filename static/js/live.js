@@ -1,0 +1,187 @@
+// Open pages of tickets and lists ask what is new, by an address that costs little: who else is on a ticket, when
+// something was changed last, and how many tickets have news for the notification of the browser. Only a change makes
+// other parts of the page ask. A hidden tab asks nothing but for notifications, where somebody chose them.
+
+const SECOND = 1000;
+const BESIDE = 10; // seconds between looks for people, while others are on the ticket
+const ALONE = 30;
+const READ = 33; // seconds between reads: two a minute are one unit of capacity
+const TYPES = 15; // seconds after a key in which somebody writes
+const CHOICE = "pooldesk.notify";
+const LAST = "pooldesk.notified";
+
+const place = () => document.querySelector("[data-live]");
+const isTicket = (node) => "shown" in node.dataset;
+const jitter = () => 0.9 + Math.random() * 0.2;
+
+let others = [];
+let beaten = 0;
+let read = 0;
+let typed = 0;
+let known = null; // what a list was told last
+let told = ""; // the change that the page was told of last
+let reads = 0;
+let page = null; // the address that all this is about, without its token
+
+function stored(name, value) {
+  try {
+    if (value === undefined) return localStorage.getItem(name);
+    localStorage.setItem(name, value);
+  } catch { /* no storage: nobody chose anything */ }
+  return null;
+}
+
+const notifies = () => "Notification" in window && Notification.permission === "granted" && stored(CHOICE) === "1";
+
+async function ask(node, what) {
+  try {
+    const answer = await fetch(node.dataset.live, { method: "POST", body: new URLSearchParams(what) });
+    if (answer.status === 403 || answer.status === 404) {
+      await renew(node);
+      return null;
+    }
+    return answer.ok ? await answer.json() : null;
+  } catch {
+    return null; // out of reach: the next look tries again
+  }
+}
+
+/** After an hour the page is asked for a new address. Signed out, it asks as it would without this. */
+async function renew(node) {
+  const answer = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
+  const scope = (whole) => whole.getElementById("page")?.dataset.scope;
+  const fresh = scope(answer) === scope(document) && answer.querySelector("[data-live]");
+  if (fresh) node.dataset.live = fresh.dataset.live;
+  else for (const one of document.querySelectorAll("[data-live]")) one.removeAttribute("data-live");
+}
+
+function changed() {
+  for (const part of document.querySelectorAll("[data-updates]")) part.dispatchEvent(new CustomEvent("pooldesk:updates"));
+}
+
+async function beat(node) {
+  beaten = Date.now();
+  const writes = Date.now() - typed < TYPES * SECOND ? { writes: "1" } : {};
+  const answer = await ask(node, { for: "people", ...writes });
+  if (!answer?.others) return;
+  others = answer.others;
+  show();
+  news(answer.at);
+}
+
+/** A page that shows less than there is asks for it, once for each change. */
+function news(at) {
+  const node = place();
+  if (!at || !node || at <= node.dataset.shown || at <= told) return;
+  told = at;
+  changed();
+}
+
+async function look(node) {
+  read = Date.now();
+  reads += 1;
+  if (notifies() && (document.hidden || reads % 2 === 0)) return notify(await ask(node, { for: "news" }));
+  const answer = await ask(node, { for: "change" });
+  if (!answer) return null;
+  if (isTicket(node)) news(answer.at);
+  else if (known !== null && answer.at !== known) changed();
+  known = answer.at;
+  return null;
+}
+
+function notify(answer) {
+  if (!answer || !("unread" in answer)) return;
+  const count = document.querySelector("#bell .topnav-count");
+  if (count) {
+    count.hidden = !answer.unread;
+    count.querySelector("[data-number]").textContent = answer.unread > 99 ? "99+" : answer.unread;
+  }
+  const before = Number(stored(LAST) || 0);
+  stored(LAST, String(answer.unread));
+  if (answer.unread <= before) return;
+  const text = answer.unread === 1 ? "1 ticket has news for you." : `${answer.unread} tickets have news for you.`;
+  const made = new Notification("Pooldesk", { body: text, tag: "pooldesk" });
+  made.onclick = () => { window.focus(); document.getElementById("bell")?.click(); };
+}
+
+/** Says who is there, above what one writes. Nothing is blocked. */
+function show() {
+  const line = document.getElementById("presence");
+  if (!line) return;
+  const named = (people) => (people.length > 3 ? `${people.length} people` : people.map((one) => one.name).join(", "));
+  const verb = (people, one, many) => (people.length === 1 ? one : many);
+  const writers = others.filter((one) => one.writes);
+  const readers = others.filter((one) => !one.writes);
+  const parts = [];
+  if (writers.length) parts.push(`${named(writers)} ${verb(writers, "is", "are")} writing an answer.`);
+  if (readers.length) parts.push(`${named(readers)} ${verb(readers, "is", "are")} looking at this ticket.`);
+  const text = parts.join(" ");
+  line.hidden = !text;
+  line.classList.toggle("is-writing", writers.length > 0);
+  if (line.textContent !== text) line.textContent = text;
+}
+
+let beatIn = ALONE * SECOND;
+let readIn = READ * SECOND;
+
+function tick() {
+  const node = place();
+  if (!node) return;
+  const here = location.pathname;
+  if (page !== here) {
+    [page, others, beaten, told, known] = [here, [], 0, "", null];
+    read = isTicket(node) ? Date.now() : 0; // a ticket is as it was loaded, a list has to learn from where it goes on
+  }
+  if (document.hidden && !notifies()) return;
+  if (!document.hidden && isTicket(node) && Date.now() - beaten >= beatIn) {
+    beat(node).then(() => { beatIn = (others.length ? BESIDE : ALONE) * SECOND * jitter(); });
+  }
+  if (Date.now() - read >= readIn) {
+    readIn = READ * SECOND * (1 + Math.random() * 0.2);
+    look(node);
+  }
+}
+
+setInterval(tick, SECOND);
+tick();
+
+// Whoever begins to write is told at once who else does, and the others are told soon.
+document.addEventListener("input", (event) => {
+  const node = place();
+  if (!node || !isTicket(node) || !event.target.closest?.("[data-reply]") || !event.target.matches("textarea")) return;
+  const begins = Date.now() - typed >= TYPES * SECOND;
+  typed = Date.now();
+  if (begins && Date.now() - beaten >= SECOND) beat(node);
+});
+document.addEventListener("pooldesk:taken", () => { typed = 0; });
+document.addEventListener("htmx:afterSettle", show);
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) return;
+  beaten = Math.min(beaten, Date.now() - beatIn);
+  tick();
+});
+addEventListener("pagehide", () => {
+  const node = place();
+  if (node && isTicket(node)) navigator.sendBeacon(node.dataset.live, new URLSearchParams({ for: "people", leaves: "1" }));
+});
+
+// --- the choice, on the page of all choices ---
+
+function offer() {
+  const part = document.querySelector("[data-notify]");
+  if (!part || !part.hidden || !("Notification" in window)) return;
+  part.hidden = false;
+  const box = part.querySelector("[data-notify-choice]");
+  const refused = () => { part.querySelector("[data-notify-refused]").hidden = Notification.permission !== "denied"; };
+  box.checked = notifies();
+  refused();
+  box.addEventListener("change", async () => {
+    if (box.checked && Notification.permission === "default") await Notification.requestPermission();
+    box.checked = box.checked && Notification.permission === "granted";
+    stored(CHOICE, box.checked ? "1" : "0");
+    refused();
+  });
+}
+
+offer();
+document.addEventListener("htmx:afterSettle", offer);

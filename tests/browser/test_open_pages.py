@@ -1,0 +1,70 @@
+"""Pages that stay open: who else is on the ticket, what is new, and how seldom they ask."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Request, expect
+
+from tests.browser.conftest import NewPage
+from tests.browser.test_nothing_is_lost import desks_with_tickets
+from tests.support import embedded
+from tests.support.world import World
+from tickets.desk import commenting
+from tickets.live import presence
+
+pytestmark = pytest.mark.browser
+
+TEXT = "Half a sentence"
+
+
+@pytest.fixture
+def world(engine: None) -> World:
+    return embedded.prepared("desks-in-a-browser", desks_with_tickets)
+
+
+def test_who_writes_is_told_of_the_other_writer_and_of_new_comments_and_keeps_the_text(
+    world: World, person: NewPage
+) -> None:
+    alice = world.context("alice", "acme")
+    page = person("bob")
+    page.clock.install()
+    page.goto("/tickets/1/")
+    expect(page.locator("#presence")).to_be_hidden()
+    presence.announce(alice, 1, shown="", writes=True)
+    text = page.locator("#reply textarea").first
+    page.clock.run_for(5_000)
+    text.press_sequentially(TEXT)
+    expect(page.locator("#presence")).to_have_text("Alice Example is writing an answer.")
+    for body in ("First.", "Second."):
+        commenting.comment(alice, 1, body=body)
+    page.clock.run_for(45_000)
+    expect(page.locator("#updates")).to_contain_text("2 new on this ticket. Show them")
+    expect(text).to_have_value(TEXT)
+    expect(text).to_be_focused()
+
+
+@pytest.mark.parametrize(("path", "most"), [("/tickets/1/", 2), ("/tickets/", 3)])
+def test_an_open_page_reads_twice_a_minute_and_asks_for_nothing_else_while_nothing_changes(
+    world: World, person: NewPage, path: str, most: int
+) -> None:
+    page, asked = person("bob"), list[str]()
+
+    def note(request: Request) -> None:
+        if request.method == "POST" and "/r/live/" in request.url:
+            asked.append((request.post_data or "").removeprefix("for=").partition("&")[0])
+        elif request.resource_type in ("fetch", "xhr"):
+            asked.append(request.url)
+
+    page.clock.install()
+    page.goto(path)
+    page.wait_for_load_state("networkidle")
+    page.on("request", note)
+    for _ in range(6):
+        page.clock.run_for(10_000)
+        page.wait_for_timeout(20)
+    assert asked.count("change") <= most
+    assert {*asked} <= {"change", "people"}
+    page.evaluate("Object.defineProperty(document, 'hidden', { value: true })")
+    asked.clear()
+    page.clock.run_for(120_000)
+    assert asked == []

@@ -1,0 +1,151 @@
+"""Open pages: who else is on a ticket, when something was changed, who may ask, and what it costs."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core import signing
+from django.test import Client
+
+from portal import clock
+from portal.dynamo import meter
+from tests.desk.test_cost import _watching
+from tests.support import embedded
+from tests.support.folding import Follower
+from tests.support.world import World
+from tickets.desk import commenting
+from tickets.live import page_tokens, presence
+
+
+@pytest.fixture
+def world(engine: None) -> World:
+    return embedded.prepared("two-tickets-of-acme", _two_tickets)
+
+
+def _two_tickets() -> World:
+    world = World.create()
+    world.tickets("acme", 2)
+    return world
+
+
+def address(world: World, who: str, path: str = "/acme/tickets/1/") -> str:
+    """Return where an open page of somebody asks, as the page has it."""
+    found = re.search(r'data-live="([^"]+)"', world.browser(who, "acme").get(path).content.decode())
+    assert found
+    return found[1]
+
+
+def ask(world: World, who: str, live: str, **what: str) -> dict[str, Any]:
+    answer = world.browser(who, "acme").post(live, what)
+    assert answer.status_code == 200
+    return dict(json.loads(answer.content))
+
+
+def people(world: World, who: str, **what: str) -> list[tuple[str, bool]]:
+    answer = ask(world, who, address(world, who), **{"for": "people"} | what)
+    return [(one["name"], one["writes"]) for one in answer["others"]]
+
+
+def test_people_on_the_same_ticket_see_who_else_looks_and_who_writes(world: World) -> None:
+    assert people(world, "alice") == []
+    assert people(world, "bob", writes="1") == [("Alice Example", False)]
+    assert people(world, "alice") == [("Bob Example", True)]
+
+
+def test_somebody_who_leaves_or_falls_silent_is_there_no_more(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    people(world, "bob")
+    people(world, "bob", leaves="1")
+    assert people(world, "alice") == []
+    people(world, "bob", writes="1")
+    later = clock.now() + timedelta(seconds=presence.WRITES + 1)
+    monkeypatch.setattr(clock, "now", lambda: later)
+    assert people(world, "alice") == [("Bob Example", False)]
+    later += timedelta(seconds=presence.STAYS)
+    assert people(world, "alice") == []
+
+
+def test_those_who_left_are_taken_out_of_a_crowded_ticket(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(presence, "MOST", 1)
+    alice, bob = world.context("alice", "acme"), world.context("bob", "acme")
+    presence.announce(bob, 1, shown="", leaves=True)
+    presence.announce(alice, 1, shown="")
+    with meter.measure() as bill:
+        assert presence.announce(alice, 1, shown="") == []
+    assert len(bill.calls) == 1
+
+
+def test_a_page_hears_of_a_change_from_the_page_of_who_made_it(world: World) -> None:
+    before = address(world, "alice")
+    ask(world, "alice", before, **{"for": "people"})
+    commenting.comment(world.context("bob", "acme"), 1, body="Done.", internal=True)
+    known = ask(world, "bob", address(world, "bob"), **{"for": "people"})
+    assert ask(world, "alice", before, **{"for": "people"})["at"] > known["at"]
+    shown = page_tokens.OpenPage.read(before.split("/")[-2]).shown
+    assert ask(world, "alice", before, **{"for": "change"})["at"] > shown
+
+
+def test_a_list_hears_of_each_change_of_its_desk_and_of_no_other(world: World) -> None:
+    follower = Follower()
+    follower.fold()
+    live = address(world, "bob", "/acme/tickets/")
+    before = ask(world, "bob", live, **{"for": "change"})["at"]
+    world.tickets("globex", 1)
+    follower.fold()
+    assert ask(world, "bob", live, **{"for": "change"})["at"] == before
+    commenting.comment(world.context("alice", "acme"), 1, body="Done.")
+    follower.fold()
+    assert ask(world, "bob", live, **{"for": "change"})["at"] != before
+
+
+@pytest.mark.parametrize("how", ["nobody", "somebody else", "cut", "another salt", "too old"])
+def test_an_address_is_of_no_use_to_anybody_else_or_later(
+    world: World, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live, caller = address(world, "bob"), world.browser("bob", "acme")
+    if how == "nobody":
+        caller = Client()  # type: ignore[assignment]  # no cookie
+    elif how == "somebody else":
+        caller = world.browser("alice", "acme")
+    elif how == "cut":
+        live = f"{live[:-5]}/"
+    elif how == "another salt":
+        live = f"/r/live/{signing.dumps(['x'] * 7, salt='another')}/"
+    else:
+        monkeypatch.setattr(page_tokens, "SECONDS", -1)
+    with _watching() as bills:
+        assert caller.post(live, {"for": "people"}).status_code in (403, 404)
+    assert [bill.calls for bill in bills] == [[]]
+
+
+def test_an_operator_in_a_members_place_and_a_closing_desk_are_not_noted(world: World) -> None:
+    bob = world.context("bob", "acme")
+    assert page_tokens.token(bob, 1)
+    assert page_tokens.token(replace(bob, acted_by="Root"), 1) == ""
+    assert page_tokens.token(replace(bob, closes_at=clock.stamp()), 1) == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "what", "calls", "reads", "writes"),
+    [
+        ("/acme/tickets/1/", "people", ["UpdateItem"], 0, 1),
+        ("/acme/tickets/1/", "change", ["GetItem"], 0.5, 0),
+        ("/acme/tickets/1/", "news", ["GetItem"], 0.5, 0),
+        ("/acme/tickets/", "change", ["GetItem"], 0.5, 0),
+        ("/acme/tickets/", "people", [], 0, 0),
+    ],
+)
+def test_a_look_costs_one_write_or_half_a_unit_and_identifies_nobody(
+    world: World, path: str, what: str, calls: list[str], reads: float, writes: float
+) -> None:
+    live = address(world, "bob", path)
+    people(world, "alice")  # the first one of a ticket makes its item
+    browser = world.browser("bob", "acme")
+    with _watching() as bills:
+        assert browser.post(live, {"for": what}).status_code == 200
+    bill = bills[0]
+    assert ([call.operation for call in bill.calls], bill.read_units, bill.write_units) == (calls, reads, writes)

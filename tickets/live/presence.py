@@ -1,0 +1,70 @@
+"""Note who looks at a ticket and who writes on it. Nobody is kept from anything by it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from portal import clock
+from portal.dynamo.store import Action, Condition
+from portal.errors import ConditionFailed
+from portal.schema import keys
+from tenants.tenancy.context import TenantContext
+from tickets.live import stored
+from tickets.live.stored import PresenceItem
+
+STAYS: Final = 75  # seconds after a page has asked; one that is alone asks every 30
+WRITES: Final = 20  # seconds after a key
+KEPT: Final = 3600  # seconds that an item is kept after the last one
+MOST: Final = 30  # people of one item, about 4 KB, until those who have left are taken out
+
+
+@dataclass(frozen=True)
+class Other:
+    """Somebody else on the same ticket. `shown` is the stamp of the latest change that their page shows."""
+
+    name: str
+    writes: bool
+    shown: str
+
+
+def announce(
+    desk: TenantContext, number: int, *, shown: str, writes: bool = False, leaves: bool = False
+) -> list[Other]:
+    """Note that the person at work looks at a ticket, or leaves it, and return who else is there, writers first.
+
+    One write and no read, since the write's answer has the whole item; the first one of a ticket takes two.
+    """
+    now = int(clock.now().timestamp())
+    mine = {"name": desk.user_name, "until": 0 if leaves else now + STAYS, "writes": now + WRITES if writes else 0}
+    told = _written(desk, number, json.dumps(mine | {"shown": shown}), now)
+    others = {who: json.loads(text) for who, text in told.items() if who != desk.user_id}
+    gone = [who for who, one in others.items() if one["until"] <= now]
+    if gone and len(told) > MOST:
+        parts: Any = PresenceItem.people
+        desk.repository.update(_item(desk, number), [parts[who].remove() for who in gone])
+    here = [Other(one["name"], one["writes"] > now, one["shown"]) for who, one in others.items() if who not in gone]
+    return sorted(here, key=lambda one: (not one.writes, one.name.casefold()))
+
+
+def _written(desk: TenantContext, number: int, mine: str, now: int) -> dict[str, str]:
+    """Write the person's own part, and return those of all."""
+    people: Any = PresenceItem.people
+    ways: list[tuple[Action, Condition]] = [
+        (people[desk.user_id].set(mine), people.exists()),
+        (people.set({desk.user_id: mine}), people.does_not_exist()),
+    ]
+    for action, condition in (*ways, ways[0]):  # two pages may be the first at the same time
+        try:
+            item = desk.repository.update(
+                _item(desk, number), [action, PresenceItem.expires_at.set(now + KEPT)], condition=condition
+            )
+        except ConditionFailed:
+            continue
+        return dict(item.people.as_dict())  # type: ignore[no-untyped-call]  # unannotated in PynamoDB
+    return {}
+
+
+def _item(desk: TenantContext, number: int) -> PresenceItem:
+    return PresenceItem(keys.tenant(desk.tenant_id), stored.ticket(number))

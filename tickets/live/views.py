@@ -1,0 +1,62 @@
+"""Answer open pages: who else is on a ticket, and when something changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.http import require_POST
+
+from portal.schema import keys
+from portal.web.access import guest
+from tenants.tenancy import context, request_identity
+from tickets.counting import stored as counts
+from tickets.counting.stored import Recent
+from tickets.live import page_tokens, presence
+from tickets.live.page_tokens import OpenPage
+from tickets.ticket import stored
+from tickets.ticket.stored import SummaryItem
+
+
+@guest(page_tokens.desk_of, of_member=True)
+@require_POST
+def look(request: HttpRequest, token: str) -> JsonResponse:
+    """Answer one look of an open page, which costs one write or one read of half a unit.
+
+    `at` of a ticket is the stamp of its latest change, as this page or that of somebody else knows it; of a list it is
+    a number that grows with each change of the desk.
+    """
+    page = OpenPage.read(token)
+    ids = request_identity.read_cookie(request.COOKIES.get(settings.SESSION_COOKIE_NAME, ""))
+    if ids is None or ids.user_id != page.desk.user_id:
+        return JsonResponse({}, status=403)
+    asked = request.POST.get("for")
+    if asked == "news":
+        return JsonResponse({"unread": _unread(page)})
+    if asked != "people":
+        return JsonResponse({"at": _at(page)})
+    if not page.number:
+        return JsonResponse({})
+    others = presence.announce(
+        page.desk, page.number, shown=page.shown, writes="writes" in request.POST, leaves="leaves" in request.POST
+    )
+    people: list[dict[str, Any]] = [{"name": one.name, "writes": one.writes} for one in others]
+    return JsonResponse({"others": people, "at": max((one.shown for one in others), default="")})
+
+
+def _at(page: OpenPage) -> str:
+    """Return when the ticket was changed last, notes included, or how often the desk was. One read."""
+    repository = page.desk.repository
+    if not page.number:
+        recent = repository.get(Recent, counts.aggregate, sort=counts.RECENT)
+        return str(int(recent.version)) if recent else ""
+    summary = repository.get(SummaryItem, stored.ticket, page.number, sort=stored.SUMMARY)
+    return max(summary.updated_at, summary.noted_at or "") if summary else ""
+
+
+def _unread(page: OpenPage) -> int:
+    """Return how many tickets with news the person has: one read of the item that each page has with its desk."""
+    model, _, sort = context.wanted_items(page.desk.tenant_id, page.desk.user_id, "")["inbox"]
+    item: Any = page.desk.repository.get(model, keys.tenant, sort=sort)
+    return len(item.unread or ()) if item else 0
