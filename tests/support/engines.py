@@ -1,12 +1,13 @@
 """The engines that the data layer is tested on. A module asks for them by `pytest_plugins = ["tests.support.engines"]`.
 
-ministack is the one that all tests run on. A second opinion is moto's, which is slower and knows AWS from outside as
-ministack does, and where Java and Maven are present a third that of DynamoDB Local, AWS's own.
+ministack is the one that all tests run on. The second opinion is that of DynamoDB Local, AWS's own, where Java and
+Maven are present, and else of moto, which is slower and knows AWS from outside as ministack does.
 """
 
 from __future__ import annotations
 
 import logging
+import shutil
 import threading
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -32,7 +33,7 @@ from tests.support import embedded
 from tests.support.world import World
 from tickets.ticket.stored import TICKETS
 
-KINDS = ("ministack", "dynamodb-local", "moto")
+KINDS = ("ministack", "dynamodb-local" if shutil.which("java") else "moto")
 
 
 @dataclass
