@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, cast
 
 from pydantic import Field, Strict, model_validator
 
@@ -17,6 +17,7 @@ from tickets.desk.filters import TicketFilter
 from tickets.search.results import Hit, Where
 from tickets.search.search_query import TEXT_LIMIT
 from tickets.ticket import custom_values, due_marks, fields
+from tickets.ticket.due_marks import DueMarks
 from tickets.ticket.fields import (
     COMMENT_LIMIT,
     CUSTOM,
@@ -99,6 +100,9 @@ _LISTED: Final[dict[str, Any]] = {
     "commented_at": None,
     "rated_at": None,
     "snoozed": None,
+    "target": "first",
+    "due_at": "2026-11-20T13:30:00.000000Z",
+    "missed_at": None,
 }
 
 
@@ -136,12 +140,16 @@ class TicketInList(ApiModel, json_schema_extra={"example": _LISTED}):
     commented_at: Moment | None
     rated_at: Moment | None
     snoozed: str | None = Field(description="the moment until which it is snoozed, or `answer`")
+    target: Literal["first", "next", "solution"] | None = Field(description="the next target that runs; see targets")
+    due_at: Moment | None = Field(description="the moment of that target, which may be over")
+    missed_at: Moment | None = Field(description="when a target was missed last")
 
     @classmethod
     def of(cls, stored: SummaryItem, updated_at: str = "", **more: Any) -> Self:
         """Make it of a list's row, or of a ticket's summary and what of it depends on the caller."""
         assignee = PersonOut(id=stored.resolver, name=stored.resolver_name) if stored.resolver else None
         values = {field.name: getattr(stored, field.name) for field in FIELDS if field.is_listed}
+        marks = DueMarks.read(stored.due)
         return cls(
             number=int(stored.number),
             **(values | {name: values[name] or None for name in OPTIONAL} | {"resolver": assignee}),
@@ -155,6 +163,9 @@ class TicketInList(ApiModel, json_schema_extra={"example": _LISTED}):
             commented_at=stored.commented_at or None,
             rated_at=stored.rated_at or None,
             snoozed=due_marks.snooze_text(due_marks.snoozed(stored.due, stored.status)) or None,
+            target=cast(Any, marks.target or None),
+            due_at=due_marks.stamp(marks.at) if marks.at else None,
+            missed_at=due_marks.stamp(marks.missed) if marks.missed else None,
             **more,
         )
 
@@ -270,6 +281,7 @@ class _Filtered(ApiQuery):
         "`number_2:10..20`; a semicolon stands between two of them",
     )
     snoozed: Literal["yes", "no"] | None = None
+    sla: Literal["overdue", "due_soon", "missed"] | None = Field(None, description="by the desk's targets")
     tag: _Tag | None = None
     created: _Days | None = Field(
         None, description="days in the time zone of the desk, as 2026-11-20, 2026-11-01..2026-11-07 or 2026-11-01.."

@@ -39,13 +39,15 @@ class Ticket:
     requester: str
     created: str
     updated: str
+    due: int = 0
 
     def row(self, shards: int) -> dict[str, object]:
         row = index_row(
             ACME, self.number, self.updated, shards=shards, status=self.status, resolver=self.resolver,
             priority=self.priority, created_at=self.created,
         )  # fmt: skip
-        return row | {"requester_name": {"S": self.requester}}
+        due = {"due": {"S": f"f{self.due}"}} if self.due else {}
+        return row | {"requester_name": {"S": self.requester}} | due
 
 
 def place(order: Order, ticket: Ticket) -> tuple[Any, ...]:
@@ -55,6 +57,7 @@ def place(order: Order, ticket: Ticket) -> tuple[Any, ...]:
         "created": (ticket.created, ticket.number),
         "priority": (-PRIORITIES.index(ticket.priority),),
         "requester": (ticket.requester.casefold(),),
+        "due": (ticket.due if ticket.due and ticket.status in (Status.OPEN, Status.PENDING) else 1 << 60,),
     }
     return what[order.column]  # type: ignore[no-any-return]  # a table of tuples
 
@@ -78,6 +81,7 @@ def piles(draw: st.DrawFn) -> list[Ticket]:
                 draw(st.sampled_from(["Ada", "ada", "Bob", "Émile", ""])),
                 created,
                 updated,
+                draw(st.sampled_from([0, 1_764_158_400, 1_764_158_460])),
             )
         )
     return pile
@@ -200,5 +204,5 @@ def test_a_cursor_is_of_no_use_in_another_order() -> None:
 
 def test_an_unknown_order_is_refused_at_its_parameter() -> None:
     with pytest.raises(Invalid) as refused:
-        sorting.parse("due")
+        sorting.parse("mood")
     assert refused.value.field == "sort"

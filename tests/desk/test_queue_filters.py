@@ -378,7 +378,7 @@ def test_the_order_stays_while_one_filters_and_turns_pages(bob: Browser) -> None
 
 
 def test_an_order_that_does_not_exist_is_refused_with_the_way_on(bob: Browser) -> None:
-    page = bob.get("/acme/tickets/?sort=due")
+    page = bob.get("/acme/tickets/?sort=mood")
     assert page.status_code == 400
     assert "There is no such order of tickets." in text(page)
 

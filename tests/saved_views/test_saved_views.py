@@ -202,7 +202,7 @@ def test_an_api_key_has_no_views_of_its_own(alice: TenantContext) -> None:
 
 
 def test_words_that_this_version_does_not_know_are_left_out(alice: TenantContext, owner: Browser) -> None:
-    save(alice, "Of tomorrow", "status=open&mood=bad&sort=due&priority=high")
+    save(alice, "Of tomorrow", "status=open&mood=bad&sort=mood&priority=high")
     assert "Open tickets, priority: high, latest update first" in page(owner.get(VIEWS))
     assert beside(owner.get(QUEUE)) == ["Of tomorrow"]
     assert owner.get(f"{VIEWS}counts/").status_code == 200

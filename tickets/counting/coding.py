@@ -5,6 +5,7 @@ A code is `<kind letter><epoch>:<date>:<name>`; TOTALS and DAY items, whose sort
     TOTALS   on    open.normal        -o  unassigned.open      w2026-11-16  w.2026-11-16      w  weeks long ago
              =mo   mail.open          *gr  good.resolved
              @7o   group_7.open       @7-o free.group_7.open
+             !vo   overdue.open       !wo  due_soon.open        !xo  missed.open
     DAY      c r o m q  created resolved reopened commented received      cm  created.mail
              g b         rated.good rated.bad
              fn fs f0..ff    first.n .sum .<bucket>      d.. done, likewise
@@ -34,6 +35,7 @@ from tickets.counting.contributions import (
     Part,
 )
 from tickets.ticket.custom_values import MOST_IDS
+from tickets.ticket.due_marks import STATES
 from tickets.ticket.fields import Priority, Rating, Status
 
 TOUCHES: Final = ""  # the name under which a part's changes are counted
@@ -51,6 +53,7 @@ _TOTALS: Final = {
     **{f"{rating}.{s}": f"*{rating[0]}{s[0]}" for rating in Rating for s in Status},
     **{f"group_{n}.{s}": f"@{n}{s[0]}" for n in range(1, MOST_IDS + 1) for s in Status},
     **{f"{FREE}group_{n}.{s}": f"@{n}-{s[0]}" for n in range(1, MOST_IDS + 1) for s in Status},
+    **{f"{state}.{s}": f"!{letter}{s[0]}" for state, letter in zip(STATES, "vwx", strict=True) for s in Status},
 }
 _DAY: Final = {
     "created": "c",

@@ -13,6 +13,7 @@ A part is a group of counts. Names of the counts in each kind of part:
     TOTALS   <status>.<priority>          tickets
              unassigned.<status>          tickets that nobody has
              <channel>.<status>           tickets that came by mail, a form or the API
+             <state>.<status>             tickets that are overdue, due soon, or have missed a target
              <rating>.<status>            tickets that their requesters have rated
              <group>.<status>             tickets of a group, group_7.open
              free.<group>.<status>        those of them that nobody has
@@ -47,6 +48,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
 from portal import clock, zones
+from tickets.ticket import due_marks
 from tickets.ticket.custom_values import GROUP_ID
 from tickets.ticket.fields import Channel, Priority, Rating, Status, is_unresolved
 from tickets.ticket.stored import COMMENTED, RECEIVED, REOPENED, RESOLVED
@@ -81,7 +83,7 @@ COUNTED_CHANNELS: Final[tuple[Channel, ...]] = tuple(channel for channel in Chan
 # The attributes of a summary that `contribution` reads.
 COUNTED: Final = (
     "status", "priority", "channel", "epoch", "zone", "created_at", "resolver", "tags", "days", "responded_at",
-    "resolved_at", "rating", "rated_at", "merged_into", "spam_at", "group",
+    "resolved_at", "rating", "rated_at", "merged_into", "spam_at", "group", "due",
 )  # fmt: skip
 
 # Raised by `contribution` for an image that no rule of ours writes.
@@ -121,7 +123,7 @@ def contribution(image: Plain) -> Contribution:
         said: Contribution = {}
         _add_days(said, image, epoch, only=(COMMENTED, RECEIVED))
         return said
-    totals = Counter((f"{status}.{priority}",))
+    totals = Counter([f"{status}.{priority}", *(f"{one}.{status}" for one in due_marks.states(image.get("due")))])
     counted: Contribution = {Part("TOTALS", "", epoch): totals}
     if resolver := _text(image["resolver"]):
         counted[Part("PEOPLE", "", epoch)] = Counter(

@@ -34,6 +34,7 @@ from tickets.counting.stored import VerifiedItem
 from tickets.counting.stored_counts import Aggregates, Stored
 from tickets.dashboards.durations import Durations
 from tickets.ticket.custom_values import MOST_IDS
+from tickets.ticket.due_marks import STATES
 from tickets.ticket.fields import UNRESOLVED, Channel, Priority, Rating, Status
 from tickets.ticket.stored import TICKETS
 
@@ -230,6 +231,7 @@ class Dashboard:
     channels: list[ChannelLoad]
     ratings: list[Rated]
     groups: list[GroupLoad]  # that have tickets
+    states: Mapping[str, int]  # unresolved tickets by due_marks.STATES
     loads: list[Load]  # most unresolved first: nobody, and the people who lead
     tags: list[Load]  # likewise
     other_people: Outside  # who have tickets and are not among `loads`
@@ -312,6 +314,7 @@ def read(tenant: TenantContext, *, days: int, first_weekday: int = 0) -> Dashboa
         channels=_channels(totals, [by_day[d] for d in shown.dates()]),
         ratings=_ratings(totals, [by_day[d] for d in shown.dates()]),
         groups=of_groups(totals),
+        states={state: sum(max(0, totals[f"{state}.{s}"]) for s in UNRESOLVED) for state in STATES},
         loads=of_people(totals, persons, names),
         tags=of_tags(tags),
         other_people=seen.recent.outside("P"),

@@ -21,6 +21,8 @@ from tickets.dashboards.durations import Durations
 from tickets.desk.lists import READ_LIMIT
 from tickets.desk.ticket_presenters import queue_url
 from tickets.desk_setup import tag_colours
+from tickets.sla import policy_versions
+from tickets.ticket.due_marks import STATES
 from tickets.ticket.fields import GROUP, UNRESOLVED, Priority, Rating, Status
 
 UNRESOLVED_LIST, ANY = "unresolved", "any"  # what the queue calls these statuses
@@ -72,6 +74,7 @@ def dashboard(tenant: TenantContext, found: Dashboard) -> dict[str, Any]:
             _tile("open", "Open", found.of_status(Status.OPEN), status=Status.OPEN),
             _tile("pending", "Pending", found.of_status(Status.PENDING), status=Status.PENDING),
             _tile("unassigned", "Unassigned", found.unassigned, status=UNRESOLVED_LIST, resolver="none"),
+            *_targets(tenant, found),
         ],
         "lately": _lately(found),
         "daily": _daily(found, to_read),
@@ -144,6 +147,15 @@ def _lately(found: Dashboard) -> list[Tile]:
         Tile("commented", "Comments", _number(sums["commented"], status=ANY, commented=days), note=_received(sums)),
         Tile("first", "First answer", seconds=found.first.median, note="median"),
         Tile("done", "Time to resolve", seconds=found.done.median, note="median"),
+    ]
+
+
+def _targets(tenant: TenantContext, found: Dashboard) -> list[Tile]:
+    """Return what is due and what was missed, for a desk that has targets or had some."""
+    if not policy_versions.latest(tenant):
+        return []
+    return [
+        _tile(state, STATES[state], count, status=UNRESOLVED_LIST, sla=state) for state, count in found.states.items()
     ]
 
 

@@ -196,11 +196,18 @@ def _is_snoozed(row: SummaryItem, value: str) -> bool:
     return (due_marks.snoozed(row.due, row.status) is not None) == (value == "yes")
 
 
+def _state(text: str) -> str:
+    if text not in due_marks.STATES:
+        raise Invalid("“Targets” is overdue, due_soon or missed.", field="sla")
+    return text
+
+
 # In the order in which they stand in an address.
 FILTERS: Final[dict[str, Filter]] = {
     **{name: _is(choice) for name, choice in fields.FILTERS.items()},
     **{field.name: _is(field) for field in DEFINED},
     "snoozed": Filter(_yes_no, _is_snoozed),
+    "sla": Filter(_state, lambda row, value: value in due_marks.states(row.due)),
     "tag": Filter(_tag, lambda row, tag: tag in row.tags),
     **{name: _days(name) for name in EVENTS},
 }

@@ -27,7 +27,8 @@ from tickets.desk.lists import NO_PAGE, TicketPage
 from tickets.desk.sorting import LATEST, ORDERS, Order
 from tickets.desk.ticket_presenters import ListedTicket, listed, queue_url, ticket_url
 from tickets.live import page_tokens
-from tickets.ticket import custom_values, fields
+from tickets.sla import policy_versions
+from tickets.ticket import custom_values, due_marks, fields
 from tickets.ticket.custom_values import YES, CustomFilter, FieldType
 from tickets.ticket.fields import CUSTOM_PREFIX, DEFINED, MOVES, Status
 
@@ -165,6 +166,9 @@ def _words(tenant: TenantContext, defined: Definitions, only: TicketFilter) -> l
     if snoozed := only.get("snoozed"):
         label = "snoozed" if snoozed == "yes" else "not snoozed"
         words.append(("snoozed", label, f"Only tickets that are {label}"))
+    if state := only.get("sla"):
+        label = due_marks.STATES[state].lower()
+        words.append(("sla", f"targets: {label}", f"Only tickets with: {label}"))
     if tag := only.get("tag"):
         words.append(("tag", f"tag: {tag}", f"Only tickets with the tag {tag}"))
     for name, said in filters.EVENTS.items():
@@ -227,6 +231,8 @@ def form(
         "choices": {name: choice.offered(address.only.get(name) or "") for name, choice in fields.FILTERS.items()},
         **filter_fields(defined, address.only, typed),
         "snoozed": address.only.get("snoozed") or "",
+        "sla": address.only.get("sla") or "",
+        "sla_states": due_marks.STATES if policy_versions.latest(tenant) else {},
         "tag": typed.get("tag") or address.only.get("tag") or "",
         "created_from": typed.get("created_from") or (created.first if created else ""),
         "created_to": typed.get("created_to") or (created.last if created else ""),

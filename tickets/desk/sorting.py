@@ -17,12 +17,14 @@ from tenants.tenancy.context import TenantContext
 from tickets.desk import lists
 from tickets.desk.filters import EVERYTHING, TicketFilter
 from tickets.desk.lists import NO_PAGE, READ_LIMIT, MergedList, TicketPage
-from tickets.ticket.fields import Priority, Status
+from tickets.ticket.due_marks import DueMarks
+from tickets.ticket.fields import Priority, Status, is_unresolved
 from tickets.ticket.stored import SummaryItem
 
 Key = tuple[Any, str, int]  # of a row: what the order asks for, when the ticket was opened, and its number
 KEY_VALUES: Final = 3
 _RANKS: Final = {priority.value: rank for rank, priority in enumerate(Priority)}
+_NEVER: Final = 1 << 40  # seconds
 _NAME_LENGTH: Final = 40  # characters of a requester's name that count, so that a cursor stays short
 
 
@@ -65,6 +67,12 @@ def _requester(row: SummaryItem) -> Key:
     return row.requester_name.casefold()[:_NAME_LENGTH], row.created_at, int(row.number)
 
 
+def _due(row: SummaryItem) -> Key:
+    """Order by the next target, overdue ones first; tickets without one come last, the oldest first."""
+    marks = DueMarks.read(row.due) if row.due and is_unresolved(row.status) else None
+    return (marks.at if marks and marks.at else _NEVER), row.created_at, int(row.number)
+
+
 LATEST: Final = Order("-updated", "Latest update first")
 ORDERS: Final = {
     order.word: order
@@ -75,6 +83,7 @@ ORDERS: Final = {
         Order("created", "Oldest ticket first", False, _created),
         Order("-priority", "Highest priority first", False, _urgency),
         Order("priority", "Lowest priority first", True, _urgency),
+        Order("due", "Due first", False, _due),
         Order("requester", "Requester, A to Z", False, _requester),
         Order("-requester", "Requester, Z to A", True, _requester),
     )

@@ -29,6 +29,7 @@ from tickets.desk.forms import ChangeForm, TicketForm
 from tickets.desk.timelines import TicketTimeline, is_opening
 from tickets.desk_setup import tag_colours
 from tickets.live import page_tokens
+from tickets.sla.presenters import DueLine, due_line, receipt_lines
 from tickets.ticket import due_marks, fields, stored
 from tickets.ticket.fields import (
     ASSIGNEE,
@@ -73,6 +74,7 @@ class ListedTicket(NamedTuple):
     kind: str = ""
     group: str = ""
     custom: Mapping[str, str] = MappingProxyType({})
+    due: DueLine | None = None
     snoozed: str = ""  # "answer" or the stamp until which it is
 
 
@@ -103,6 +105,7 @@ def listed(tenant: TenantContext, item: SummaryItem, *, description: str = "") -
         kind=of["kind"],
         group=of["group"],
         custom=of.get("custom") or {},
+        due=due_line(due, status) if (due := of.get("due")) else None,
         snoozed=due_marks.snooze_text(due_marks.snoozed(due, status)) if (due := of.get("due")) else "",
     )
 
@@ -258,6 +261,7 @@ class TimelineEntry:
     files: list[FileLine]
     letter: dict[str, Any] | None = None
     is_plain: bool = False
+    receipt: dict[str, Any] | None = None
     state: CommentState = AS_WRITTEN
     source: int = 0
 
@@ -291,6 +295,7 @@ def timeline_entry(
         if of.get("letter")
         else None,
         is_plain=of["kind"] == "event" or bool(of.get("letter")) or stored.is_requester(of["author"]),
+        receipt=receipt_lines(of["receipt"]) if of.get("receipt") else None,
         state=comment_state(item, tenant),
         source=owner[1] if owner and of_ticket and owner[1] != of_ticket else 0,
     )

@@ -11,7 +11,7 @@ from django import forms
 
 from tickets.sla import policy_versions
 from tickets.sla.calendar import Calendar, Span
-from tickets.sla.policy import ANY, SlaPolicy, TargetRule
+from tickets.sla.policy import ANY, SlaPolicy, TargetRule, duration_text
 from tickets.sla.policy_versions import MOST_RULES
 from tickets.ticket.due_marks import TARGETS
 from tickets.ticket.fields import PRIORITY
@@ -26,12 +26,6 @@ _LEAST_WEEK: Final = 60  # open minutes of a week
 _SPARE: Final = 2  # empty rows for further rules
 _LINE: Final = {"autocomplete": "off"}
 _CRITERIA: Final = ("priority", "group", "kind")
-
-
-def duration_text(seconds: int) -> str:
-    """Return a target as people type it, "" for none."""
-    hours, minutes = divmod(seconds // 60, 60)
-    return " ".join([*([f"{hours} h"] if hours else []), *([f"{minutes} min"] if minutes else [])])
 
 
 def _duration(text: str) -> int:

@@ -71,3 +71,9 @@ class SlaPolicy:
 
 def _known(model: Any, found: Mapping[str, Any]) -> dict[str, Any]:
     return {name: found[name] for name in model.__dataclass_fields__ if name in found}
+
+
+def duration_text(seconds: int) -> str:
+    """Return a target as people type it, "" for none."""
+    hours, minutes = divmod(seconds // 60, 60)
+    return " ".join([*([f"{hours} h"] if hours else []), *([f"{minutes} min"] if minutes else [])])

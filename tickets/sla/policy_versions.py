@@ -13,9 +13,6 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, Final
 
-import holidays
-from holidays.registry import COUNTRIES
-
 from portal import clock
 from portal.bounded_cache import BoundedCache
 from portal.dynamo.store import Transaction
@@ -114,12 +111,15 @@ def _told(policy: SlaPolicy) -> Mapping[str, Any]:
     }
 
 
-# --- holidays ---
+# --- holidays: the library is loaded by those who save targets ---
 
 
 @lru_cache(maxsize=1)
 def countries() -> dict[str, str]:
     """Return the names of the countries whose holidays are known, by their codes."""
+    import holidays
+    from holidays.registry import COUNTRIES
+
     known = holidays.list_supported_countries()
     names = {codes[1]: re.sub(r"(?<=[a-z])(?=[A-Z])", " ", codes[0]) for codes in COUNTRIES.values()}
     return {code: names.get(code, code) for code in sorted(known, key=lambda code: names.get(code, code))}
@@ -127,11 +127,15 @@ def countries() -> dict[str, str]:
 
 def regions(country: str) -> list[str]:
     """Return the codes of the regions of a country that have holidays of their own."""
+    import holidays
+
     return list(holidays.list_supported_countries().get(country, ()))
 
 
 @lru_cache(maxsize=64)
 def _dates(country: str, region: str, first: int) -> tuple[str, ...]:
+    import holidays
+
     days = holidays.country_holidays(country, subdiv=region or None, years=range(first, first + YEARS))
     return tuple(sorted(day.isoformat() for day in days))
 

@@ -278,3 +278,38 @@ def _entry(tenant: TenantContext, found: Replayed, miss: Miss, place: int) -> Ac
         receipt=found.receipt(tenant, miss, place),
         expires_at=found.summary.expires_at,
     )
+
+
+# --- checking ---
+
+
+@dataclass(frozen=True)
+class TicketCheck:
+    """Receipts of a ticket as its history gives them, and what is stored otherwise, as sentences."""
+
+    receipts: list[str]
+    faults: list[str]
+
+
+def check(tenant: TenantContext, number: int) -> TicketCheck:
+    """Compute the clocks and receipts of a ticket anew, and compare them with what is stored: one Query."""
+    found = replayed(tenant, number)
+    if found is None:
+        return TicketCheck([], [])
+    held = found.passed[-1].known(found.stored.as_of)
+    faults = [] if held == found.stored else [f"#{number}: its clocks are not as its history says"]
+    receipts: list[str] = []
+    missed = clocks.misses(found.passed, held.as_of)
+    for miss, place in missed.items():
+        receipts.append(found.receipt(tenant, miss, place))
+        stored_one = found.receipts.get(miss)
+        if stored_one is None:
+            faults.append(f"#{number}: there is no receipt yet for the target {miss.target}")
+        elif stored_one.receipt != receipts[-1]:
+            faults.append(f"#{number}: the receipt for the target {miss.target} is not as its history says")
+    faults += [
+        f"#{number}: there is a receipt for the target {m.target}, which was met"
+        for m in found.receipts
+        if m not in missed
+    ]
+    return TicketCheck(receipts, faults)

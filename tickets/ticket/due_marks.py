@@ -80,6 +80,19 @@ class DueMarks:
         return " ".join(word for word in words if word)
 
 
+OVERDUE, DUE_SOON, MISSED = "overdue", "due_soon", "missed"
+STATES: Final = {OVERDUE: "Overdue", DUE_SOON: "Due soon", MISSED: "A target was missed"}
+
+
+def states(marks: str | None) -> list[str]:
+    """Return which of STATES a ticket with these marks has, as filters and counts have them."""
+    if not marks:
+        return []
+    found = DueMarks.read(marks)
+    has = {OVERDUE: found.is_overdue, DUE_SOON: found.is_warned, MISSED: bool(found.missed)}
+    return [state for state in STATES if has[state]]
+
+
 def snoozed(marks: str | None, status: str) -> int | None:
     """Return until when a ticket with these marks is snoozed, 0 for until an answer; None for one that is awake.
 

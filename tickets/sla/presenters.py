@@ -1,0 +1,77 @@
+"""Say what a ticket waits for, and how a target that was missed was counted."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+from portal import clock
+from tickets.sla.policy import duration_text
+from tickets.ticket.due_marks import DUE_SOON, OVERDUE, TARGETS, DueMarks
+from tickets.ticket.fields import Status, is_unresolved
+
+
+@dataclass(frozen=True)
+class DueLine:
+    """The next target of a ticket: `words` count down to it, or say by how much it is late. `state` is OVERDUE,
+    DUE_SOON, "paused" or ""; `missed_at` is when a target was missed last."""
+
+    label: str
+    words: str
+    at: datetime | None
+    state: str
+    missed_at: datetime | None
+
+
+def due_line(marks: str, status: str) -> DueLine | None:
+    """Return what pages show of the marks of a ticket, None where they say nothing of targets."""
+    found = DueMarks.read(marks)
+    missed_at = _moment(found.missed) if found.missed else None
+    if found.target and is_unresolved(status):
+        seconds = found.at - int(clock.now().timestamp())
+        words = f"in {_about(seconds)}" if seconds > 0 else f"{_about(-seconds)} late"
+        state = OVERDUE if seconds <= 0 else DUE_SOON if found.is_warned else ""
+        return DueLine(TARGETS[found.target], words, _moment(found.at), state, missed_at)
+    if found.is_paused and status == Status.PENDING:
+        return DueLine("Targets", "paused", None, "paused", missed_at)
+    return DueLine("", "", None, "", missed_at) if missed_at else None
+
+
+def _about(seconds: int) -> str:
+    minutes = max(1, seconds // 60)
+    if minutes >= 2 * 1440:
+        return f"{minutes // 1440} days"
+    if minutes >= 600:
+        return f"{minutes // 60} h"
+    return duration_text(minutes * 60)
+
+
+def _moment(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def receipt_lines(text: str) -> dict[str, Any]:
+    """Return a receipt as the history shows it: the pieces of time that counted, and the pauses between them."""
+    told = json.loads(text)
+    pieces: list[dict[str, Any]] = [
+        {
+            "begin": _moment(piece["from"]),
+            "end": _moment(piece["until"]),
+            "counted": duration_text(sum(b - a for a, b in piece["open"])) or "nothing",
+            "open": [(_moment(a), _moment(b)) for a, b in piece["open"]],
+            "policy": _moment(piece["policy"]),
+        }
+        for piece in told["pieces"]
+    ]
+    pauses = [(one["end"], other["begin"]) for one, other in pairwise(pieces) if one["end"] < other["begin"]]
+    return {
+        "due": _moment(told["due"]),
+        "allowed": duration_text(told["allowed"]),
+        "counted": duration_text(told["counted"]) or "0 min",
+        "zone": told["zone"],
+        "pieces": pieces,
+        "pauses": pauses,
+    }
