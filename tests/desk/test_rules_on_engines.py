@@ -207,7 +207,7 @@ def test_one_ticket_that_changed_stops_them_all_and_is_named(
     assert bulk.change_status(alice, caught.value.kept, to=Status.CLOSED).count == 2
 
 
-def test_a_bulk_change_is_taken_back_where_nobody_changed_the_ticket_since(
+def test_a_bulk_change_is_taken_back_where_nobody_changed_the_same_field_since(
     any_world: World, alice: TenantContext, bob: TenantContext
 ) -> None:
     any_world.tickets("acme", 4)
@@ -215,11 +215,13 @@ def test_a_bulk_change_is_taken_back_where_nobody_changed_the_ticket_since(
     before = {n: changing.read(alice, n) for n in range(1, 5)}
     selected = [*seen(alice), *seen(alice, status=Status.PENDING)]
     receipt = bulk.change_status(alice, selected, to=Status.CLOSED).receipt
-    changing.assign(bob, 3, to=bob.user_id, version=2)
+    changing.change_status(bob, 3, to=Status.OPEN, version=2)
+    changing.assign(bob, 4, to=bob.user_id, version=2)
     assert undoing.take_back(alice, receipt).said == "3 tickets are as before."
     after = {n: changing.read(alice, n) for n in range(1, 5)}
-    assert [s.status for s in after.values()] == ["open", "pending", "closed", "open"]
-    for n in (1, 2, 4):
+    assert [s.status for s in after.values()] == ["open", "pending", "open", "open"]
+    assert after[4].resolver == bob.user_id
+    for n in (1, 2):
         assert folding.contribution(after[n].serialize()) == folding.contribution(before[n].serialize())
     assert history(alice, 1)[1:] == [("event", "status: open > closed"), ("event", "status: closed > open")]
     assert len(undoing.take_back(alice, receipt).left) == 4
