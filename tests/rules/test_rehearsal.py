@@ -12,6 +12,7 @@ from portal.dynamo import meter
 from portal.errors import Conflict
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy.context import TenantContext
+from tests.bulk_jobs.test_bulk_jobs import killed_at
 from tests.support.world import World
 from tickets.desk import changing, commenting, creating
 from tickets.desk.changing import Wishes
@@ -195,6 +196,22 @@ def test_a_stopped_rehearsal_goes_on_and_counts_each_event_once(
     item = last(alice)
     counts = {name: int(getattr(item, name)) for name in COUNTS}
     assert counts == {"total": 5, "met": 5, "events": 10, "would_act": 5, "touched": 5, "refused": 0, "circles": 0}
+    assert sorted(one.number for one in findings(alice)) == [1, 2, 3, 4, 5]
+
+
+def test_a_killed_rehearsal_is_gone_on_with_and_counts_each_event_once(
+    alice: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rehearsal_job, "PART", 2)
+    for _ in range(5):
+        creating.create(alice, title="One", priority=Priority.URGENT)
+    ask(alice, rule(alice, URGENT))
+    killed_at(monkeypatch, rehearsal_requests, "put_part", lambda made: last(alice).phase == "trying")
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    work()
+    item = last(alice)
+    assert (item.state, int(item.events), int(item.would_act)) == ("done", 5, 5)
     assert sorted(one.number for one in findings(alice)) == [1, 2, 3, 4, 5]
 
 

@@ -13,6 +13,8 @@ from tests.desk.test_cost import IDENTITY, spent
 from tests.rules.test_rehearsal import URGENT, ask, work
 from tests.rules.test_running_rules import carry
 from tests.support.world import World
+from tickets.custom_fields import defining
+from tickets.custom_fields.defining import KindWishes
 from tickets.desk import changing, creating
 from tickets.rules import definition, rule_changes
 from tickets.rules.stored import RuleItem
@@ -112,6 +114,14 @@ def test_a_condition_that_the_form_does_not_ask_stays(world: World, alice: Tenan
     typed = TYPED | {"revision": "1", "if_priority": "low"}
     world.browser("alice", "acme").send(f"{RULES}{item.rule_id}/edit/", typed)
     assert only(alice)[1]["if"] == {"priority": "low", "created": "2026-11-01.."}
+
+
+def test_kinds_of_tickets_are_conditions_and_values(world: World, alice: TenantContext) -> None:
+    defining.add_kind(alice, KindWishes(name="Problem"), version=0, by=Actor(alice.user_id))
+    typed = TYPED | {"if_kind": "kind_1", "kind": "none"}
+    page = world.browser("alice", "acme").send(f"{RULES}new/", typed, follow=True)
+    assert (only(alice)[1]["if"]["kind"], only(alice)[1]["then"]["set"]) == ("kind_1", {"kind": ""})
+    assert "kind: Problem" in text(page)
 
 
 def test_a_rehearsal_is_told_beforehand_shows_its_progress_and_leads_to_each_ticket(

@@ -17,7 +17,7 @@ from tickets.rules.definition import ASSIGNEE_WORD, DUE, SETTABLE, By, On, Only,
 from tickets.rules.rule_changes import MAIL_LIMIT, NAME_LIMIT
 from tickets.ticket import fields
 from tickets.ticket.custom_values import FieldType
-from tickets.ticket.fields import CUSTOM, CUSTOM_PREFIX, DESCRIPTION, KIND, TAGS, TITLE, Status
+from tickets.ticket.fields import CUSTOM, CUSTOM_PREFIX, DEFINED, DESCRIPTION, TAGS, TITLE, Status
 
 Choices = Sequence[tuple[str, str]]
 
@@ -101,8 +101,9 @@ class RuleForm(BulkEditForm):
             "status": forms.ChoiceField(label="Status", choices=statuses, required=False),
             "resolver": _choice("Assignee", [(NOBODY, "Nobody"), *offered.people]),
         }
-        if offered.defined.kinds_in_use:
-            found[KIND.name] = _choice(KIND.label, [(one.id, one.name) for one in offered.defined.kinds_in_use])
+        for of in DEFINED:
+            if known := offered.defined.in_use_of(of):
+                found[of.name] = _choice(of.label, [(one.id, one.name) for one in known])
         for choice in fields.FILTERS.values():
             found[choice.name] = _choice(choice.label, [pair for pair in choice.choices if pair[0]])
         found["tag"] = _line("Tag")
