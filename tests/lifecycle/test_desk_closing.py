@@ -52,7 +52,7 @@ def test_an_owner_closes_the_desk_by_typing_its_name_with_a_reason_and_undoes_it
 def test_each_page_says_from_when_the_desk_may_be_deleted_and_offers_the_undo_to_owners_alone(world: World) -> None:
     close(world)
     until = clock.parse(str(tenant_directory.get(world.tenants["acme"].tenant_id).closes_at))
-    day = f"{until.day} {until:%B %Y, %H:%M} UTC"
+    day = f"{until.day} {until:%b %Y, %H:%M} UTC"
     said = f"Acme is closed and may be deleted from {day} on. Until then everything can be read, and nothing can be "
     said += "changed: forms are switched off."
     for person, undo in (("alice", True), ("bob", False)):

@@ -46,7 +46,7 @@ def test_what_was_asked_for_is_shown_by_minute_beside_the_limit(world: World, ac
     page = shown(world)
     assert "777" not in page, "another desk's"
     assert "Up to 600 units a minute (10 a second, plan Standard)" in page
-    assert f"{earlier:%H:%M} 50% 250 8" in page, "processes add up"
+    assert f"{earlier:%H:%M} UTC 50% 250 8" in page, "processes add up"
     assert "8 requests were refused" in page
     assert page.count("under 5%") == 14
 
@@ -57,7 +57,7 @@ def test_a_minute_is_under_the_bound_or_has_a_share_from_it_on(world: World, acm
     for at, (units, _) in zip(begins, cases, strict=True):
         usage.add(acme, NoiseTally(3, units), at=at)
     page = shown(world)
-    assert all(f"{at:%H:%M} {said} 3 0" in page for at, (_, said) in zip(begins, cases, strict=True)), page
+    assert all(f"{at:%H:%M} UTC {said} 3 0" in page for at, (_, said) in zip(begins, cases, strict=True)), page
 
 
 def test_a_desk_without_a_limit_is_told_so(world: World) -> None:
