@@ -18,6 +18,7 @@ from tenants.membership import members
 from tenants.membership.members import Member
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
+from tickets.custom_fields import definitions
 from tickets.desk import lists
 from tickets.desk.filters import TicketFilter
 from tickets.desk.ticket_presenters import queue_url
@@ -148,7 +149,9 @@ def _edit(request: TenantRequest, save: Callable[[Any], str], group_id: str = ""
 def delete(request: TenantRequest, group_id: str) -> HttpResponse:
     """Delete a group that has no unresolved tickets: of others a sentence says where these are."""
     tenant = request.tenant
-    only = TicketFilter(**{GROUP.name: GROUP.clean(group_id)})
+    if not any(one.id == group_id for one in definitions.of(tenant).in_use_of(GROUP)):
+        raise Http404
+    only = TicketFilter(**{GROUP.name: group_id})
     found = lists.page(tenant, status=UNRESOLVED, only=only, size=1)
     if found.rows or found.next:
         messages.error(
