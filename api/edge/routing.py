@@ -219,6 +219,7 @@ class ApiRouter(Router):
                 [method],
                 path,
                 response=dict(answers),
+                by_alias=True,
                 operation_id=view.__name__,
                 summary=" ".join(summary.split()).rstrip("."),
                 description=" ".join(description.split()) or None,

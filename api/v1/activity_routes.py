@@ -76,6 +76,14 @@ class Deletion(ApiModel):
     by: Author
 
 
+class RuleThatRan(ApiModel):
+    """Say by which rule of the desk an entry was made. Its run is `{event}-{number of the ticket}`."""
+
+    id: str
+    version: int
+    event: str = Field(description="the id of the event in which it began")
+
+
 class ActivityEntry(ApiModel, json_schema_extra={"example": _COMMENT}):
     """An entry of a ticket's history: a comment or an internal note with its body, or an event with what it changed."""
 
@@ -95,6 +103,7 @@ class ActivityEntry(ApiModel, json_schema_extra={"example": _COMMENT}):
     former_texts: list[EarlierText] | None = Field(
         None, description="of comments and notes that were edited, oldest first; with the scope notes:read"
     )
+    rule: RuleThatRan | None = Field(None, description="of entries that a rule has made, or the undo of its run")
     deleted: Deletion | None = Field(None, description="of comments and notes that were deleted, whose body is empty")
 
     @classmethod

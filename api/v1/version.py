@@ -19,6 +19,7 @@ from api.v1 import (
     member_routes,
     ready_answer_routes,
     requester_routes,
+    rule_routes,
     ticket_routes,
     view_routes,
     webhook_routes,
@@ -40,6 +41,10 @@ _RESOURCES: Final[dict[str, tuple[Any, ...]]] = {
     "Articles": ("Answers to read: the published articles of the help centre.", article_routes),
     "Fields": ("The custom fields and the kinds of tickets that the desk has defined.", field_routes),
     "Ready answers": ("Texts that agents insert into comments, and what they change.", ready_answer_routes),
+    "Rules": (
+        "When something happens to a ticket, if it is in a list, then do this; and what was done.",
+        rule_routes,
+    ),
     "Views": ("Lists of tickets that the desk has saved under names.", view_routes),
     "Members": ("Who belongs to the desk, and whom tickets can be assigned to.", member_routes),
     "Numbers": (

@@ -33,6 +33,7 @@ class Scope(StrEnum):
     AUDIT_READ = "audit:read", "Read the audit trail"
     AGGREGATES_READ = "aggregates:read", "Read the numbers of the dashboards"
     ANSWERS_MANAGE = "answers:manage", "Read and change the shared ready answers"
+    RULES_MANAGE = "rules:manage", "Read and change the rules, and undo their runs"
     WEBHOOKS_MANAGE = "webhooks:manage", "Read and change webhooks"
 
 

@@ -36,7 +36,7 @@ OF_RULES: Final = re.compile(
     r"(POST|PATCH) \S+ invalid (title|body|tags|url|resolver_id|description|status|kind|custom(\..*)?|If-Match)|"
     r"(POST|PATCH) \S+ (invalid|address_taken) (requester|name|addresses|organisation|language|notes)|"
     r"POST \S+ invalid (cc|files)|PUT \S+/snooze invalid until|"
-    r"(PUT|DELETE) \S+/links/\S+ .+|POST \S+/(ready-answers|bulk-changes) .+|"
+    r"(PUT|DELETE) \S+/links/\S+ .+|POST \S+/(ready-answers|bulk-changes) .+|(POST|PATCH) \S+/rules\S* .+|"
     r"POST \S+ idempotency_key_reused .+"
 )
 # Beside those that a route has: each of the others is refused by the same door, which `test_door.py` asks.

@@ -32,6 +32,7 @@ OPENED_BY = (
     ("GET", r"aggregates|tags", Scope.AGGREGATES_READ),
     ("GET", r"audit-events", Scope.AUDIT_READ),
     ("GET POST PATCH DELETE", r"ready-answers(/.+)?", Scope.ANSWERS_MANAGE),
+    ("GET POST PATCH PUT DELETE", r"rules(/.+)?", Scope.RULES_MANAGE),
     ("GET POST PATCH DELETE", r"webhooks(/.+)?", Scope.WEBHOOKS_MANAGE),
 )
 

@@ -45,6 +45,8 @@ from tickets.ready_answers.answer_reading import Given
 from tickets.requesters import requesters
 from tickets.rules import rehearsal_requests, rule_changes
 from tickets.rules import stored as rule_keys
+from tickets.rules.stored import RunItem
+from tickets.ticket.causes import Cause
 
 # Values of Acme's for each route parameter. Acme has tickets up to 12, Globex has none. The fixture `acme` puts a real
 # member and a real invitation in.
@@ -175,8 +177,13 @@ def acme() -> World:
     ACMES["answer"] = ACMES["answer_id"] = kept.answer_id
     rule = rule_changes.create(alice, SECRET, {"then": {"add_tags": [SECRET.lower()]}}, by=by)
     rehearsal_requests.ask(alice, rule, by=by)
-    ACMES["rule"] = rule.rule_id
-    ACMES["run"] = rule_keys.run_id(rule_keys.event_id(clock.stamp(), "0" * 32), 7)
+    cause = Cause(rule.rule_id, 1, rule_keys.event_id(clock.stamp(), "0" * 32), 1)
+    ACMES["rule"] = ACMES["rule_id"] = rule.rule_id
+    ACMES["run"] = ACMES["run_id"] = cause.run_id(7)
+    run = RunItem(alice.repository.key(rule_keys.runs), rule_keys.run(rule.rule_id, ACMES["run"]), expires_at=2**40)
+    run.rule_id, run.run_id, run.version, run.number = rule.rule_id, ACMES["run"], 1, 7
+    run.event, run.cause, run.at = "created", str(cause), clock.stamp()
+    alice.repository.put(run)
     file = attachments.store(alice, f"{SECRET}.txt", SECRET.encode())
     commenting.comment(alice, 7, body=SECRET, files=[file])
     ACMES["file_id"] = file.id

@@ -46,7 +46,7 @@ PAGES = {
         f"{TICKET}files/<str:file_id>/preview/", f"{TICKET}linked/",
     ),
     Role.AGENT: (
-        REQUESTERS, f"{REQUESTERS}new/", f"{REQUESTERS}options/", REQUESTER,
+        REQUESTERS, f"{REQUESTERS}new/", f"{REQUESTERS}options/", REQUESTER, f"{RULE}runs/<str:run>/",
         f"{REQUESTER}beside/<ticket_number:number>/",
         *(f"{REQUESTER}{act}/" for act in ("edit", "merge", "separate", "links/end")),
         f"{ARTICLES}new/", f"{ARTICLES}options/", VERSION, f"{VERSION}restore/",

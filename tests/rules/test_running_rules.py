@@ -8,16 +8,20 @@ import pytest
 from django.core import mail
 
 from delivery.outbox import outbox_rows
+from delivery.outbox.event_types import Event, EventField, EventType
+from delivery.outbox.publisher import publish
 from portal import clock
+from portal.dynamo.store import Transaction
 from portal.errors import Conflict
 from tenants.audit_trail.recording import SYSTEM
 from tenants.membership import member_changes
 from tests.rules.conftest import AddRule
-from tests.support import deliveries, mailing
+from tests.support import defined, deliveries, mailing
 from tests.support.endpoints import endpoint
 from tests.support.outbox import rows
 from tests.support.world import World
 from tickets.desk import changing, commenting, creating, many, rating, timelines
+from tickets.desk_setup.group_names import Assigning
 from tickets.ready_answers import answer_changes
 from tickets.ready_answers.answer_reading import Given
 from tickets.requesters import requesters
@@ -145,6 +149,26 @@ def test_each_ticket_of_a_change_of_many_is_an_event_of_its_own(world: World, ru
     carry()
     assert ran(world, rule_id) == 3
     assert all("seen" in ticket(world, number).tags for number in (1, 2, 3))
+
+
+@pytest.mark.parametrize("moment", definition.DUE)
+def test_a_rule_runs_when_a_moment_of_a_ticket_has_come(world: World, rule: AddRule, moment: str) -> None:
+    soon = rule({"event": "due", "what": "due_soon"}, set={"priority": "high"})
+    either = rule("due", add_tags=["late"])
+    number = opened(world)
+    kind = EventType(definition.DUE[moment], 1, "A moment has come.", (EventField("number", "number", "which", 1),))
+    transaction, tenant = Transaction(), world.context("alice", "acme")
+    publish(tenant, transaction, Event(kind, {"number": number}, 1), subject=f"ticket/{number}")
+    tenant.repository.transact(transaction)
+    carry()
+    assert (ran(world, soon), ran(world, either)) == (moment == "due_soon", 1)
+
+
+def test_a_ticket_that_a_rule_puts_into_a_group_goes_to_one_of_its_members(world: World, rule: AddRule) -> None:
+    group = defined.add_group(world, "Billing", Assigning.TURN, members=["bob"])
+    rule("created", {"priority": "high"}, set={"group": group})
+    found = ticket(world, opened(world, priority=Priority.HIGH))
+    assert (found.group, found.resolver) == (group, world.users["bob"].id)
 
 
 # --- in which order, and not in circles ---

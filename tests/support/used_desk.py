@@ -223,9 +223,10 @@ def _rules(person: TenantContext, number: int, by: Actor) -> None:
     given = {"when": {"event": "due"}, "if": {"priority": "high"}, "then": then}
     rule = rule_changes.create(person, "Late ones", given, by=by, is_on=True)
     event, pk = rule_keys.event_id(clock.stamp(), uuid.uuid4().hex), person.repository.key(rule_keys.runs)
-    run_id = rule_keys.run_id(event, number)
+    cause = Cause(rule.rule_id, 1, event, 1)
+    run_id = cause.run_id(number)
     done: dict[str, Any] = {"run_id": run_id, "version": 1, "number": number, "event": "due", "at": clock.stamp()}
-    done |= {"cause": str(Cause(rule.rule_id, 1, event, 1)), "expires_at": _later()}
+    done |= {"cause": str(cause), "expires_at": _later()}
     put_all([RunItem(pk, rule_keys.run(rule.rule_id, run_id), rule_id=rule.rule_id, **done)])
     put_all([RunCountItem(pk, rule_keys.hour(clock.stamp()), runs=1, expires_at=_later())])
 

@@ -24,6 +24,7 @@ from tickets.desk.lists import MergedList
 from tickets.requesters import requesters
 from tickets.requesters.stored import is_requester
 from tickets.ticket import stored
+from tickets.ticket.causes import Cause
 from tickets.ticket.fields import ASSIGNEE, CUSTOM, DEFINED, FIELDS, OPTIONAL, Status
 from tickets.ticket.stored import ActivityItem, FileMap, LinkMap, SummaryItem
 from tickets.time_machine import whole_tickets
@@ -90,6 +91,8 @@ def entry(one: ActivityItem) -> Json:
         "at": one.at,
         "by": person(one.author, one.author_name),
     }
+    if cause := Cause.parse(one.cause):
+        told["rule"] = {"id": cause.rule_id, "version": cause.version, "event": cause.event}
     if one.kind == "event":
         changes = [{"field": c.field, "before": c.before, "after": c.after} for c in one.changes]
         said = {"body": one.body} if one.body else {}  # the words of a rating

@@ -30,7 +30,7 @@ from tickets.desk.timelines import TicketTimeline, is_opening
 from tickets.desk_setup import tag_colours
 from tickets.live import page_tokens
 from tickets.sla.presenters import DueLine, due_line, receipt_lines
-from tickets.ticket import due_marks, fields, stored
+from tickets.ticket import causes, due_marks, fields, stored
 from tickets.ticket.fields import (
     ASSIGNEE,
     BY_NAME,
@@ -264,6 +264,7 @@ class TimelineEntry:
     receipt: dict[str, Any] | None = None
     state: CommentState = AS_WRITTEN
     source: int = 0
+    why: tuple[str, str] | None = None  # the rule and its run that made it
 
 
 def timeline_entry(
@@ -272,12 +273,9 @@ def timeline_entry(
     """Return an entry as `tenant` sees it; without one, as somebody who can do nothing about it. One of another ticket
     than `of_ticket`, where that is given, names the ticket."""
     of: dict[str, Any] = item.attribute_values  # attributes are descriptors, and a page reads hundreds of them
+    shown = defined.shown
     changes = [
-        {
-            "label": defined.label(c.field),
-            "before": defined.shown(c.field, c.before),
-            "after": defined.shown(c.field, c.after),
-        }
+        {"label": defined.label(c.field), "before": shown(c.field, c.before), "after": shown(c.field, c.after)}
         for c in of.get("changes") or ()
     ]
     owner = stored.owner_of(of["pk"]) if of_ticket or of.get("files") else None
@@ -298,6 +296,7 @@ def timeline_entry(
         receipt=receipt_lines(of["receipt"]) if of.get("receipt") else None,
         state=comment_state(item, tenant),
         source=owner[1] if owner and of_ticket and owner[1] != of_ticket else 0,
+        why=causes.run_of(of["pk"], of["cause"]) if of.get("cause") and tenant and tenant.is_agent else None,
     )
 
 

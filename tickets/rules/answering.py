@@ -124,7 +124,7 @@ def _of_work(work: Work) -> tuple[TenantContext, Rule, RunItem] | None:
     number: Any = json.loads(work.row.events[work.index])["data"]["number"]
     try:
         rule = rule_changes.of_item(rule_changes.find_version(tenant, cause.rule_id, cause.version))
-        run_id = stored.run_id(cause.event, int(number))
+        run_id = cause.run_id(int(number))
         run = tenant.repository.get(RunItem, stored.runs, sort=stored.run(cause.rule_id, run_id), consistent=True)
     except NotFound:
         return None

@@ -24,6 +24,7 @@ from tickets.ticket.causes import Cause
 from tickets.ticket.fields import (
     ASSIGNEE,
     BY_NAME,
+    CUSTOM,
     DESCRIPTION,
     MOVES,
     RATING,
@@ -40,7 +41,7 @@ SETTABLE: Final = tuple(
     one for one in fields.FIELDS if one not in (TITLE, DESCRIPTION, TAGS) and one not in fields.FIXED
 )
 # The moments of a ticket that come, with the types of their events.
-DUE: Final = {"due_soon": "ticket.due_soon", "breached": "ticket.breached"}
+DUE: Final = {"due": "ticket.due", "due_soon": "ticket.due_soon", "breached": "ticket.breached"}
 _NOTHING: Final = TicketEdit()
 ASSIGNEE_WORD: Final = "assignee"  # stands for the member who has the ticket, as the recipient of a mail
 OPENED: Final = "opened the ticket"  # the verb of the first entry of a history
@@ -320,6 +321,9 @@ def _then(given: Mapping[str, Any]) -> Then:
     settable = [one.name for one in SETTABLE]
     if unknown := [name for name in values if name not in settable]:
         raise Invalid(f"A rule cannot set “{str(unknown[0])[:40]}”.", field="set")
+    for name, value in values.items():
+        if not isinstance(value, dict if name == CUSTOM.name else str):
+            raise Invalid("This is no value of such a field.", field=name)
     tags = {name: _texts(given.get(name) or ()) for name in ("add_tags", "remove_tags")}
     if not keys.USER_ID.match(values.get(ASSIGNEE.name) or "0" * 32):
         raise Invalid("Choose a member, or nobody.", field="resolver")

@@ -169,6 +169,8 @@ class _Run:
             wishes = Wishes(**plan.edit.values)
             who = wishes.values.get(ASSIGNEE.name)
             name = changing.resolver_name(acting, who) if who else ""
+            if got := changing.given_by_group(acting, wishes, [ticket]).get(int(ticket.number)):
+                wishes, name = wishes.also(**{ASSIGNEE.name: got.id}), got.name
             present, told = Revision(acting, wishes, Present(ticket, None, name)).write(transaction)
             after, made = present.summary, present.changed
             if made is not None:
@@ -183,7 +185,7 @@ class _Run:
 
     def _put_run(self, transaction: Transaction, ticket: SummaryItem, **values: Any) -> None:
         rule, number = self.rule, int(ticket.number)
-        run_id = stored.run_id(self.cause.event, number)
+        run_id = self.cause.run_id(number)
         run = RunItem(
             self.tenant.repository.key(stored.runs),
             stored.run(rule.id, run_id),

@@ -32,7 +32,7 @@ from tickets.rules import definition, stored
 from tickets.rules.definition import ASSIGNEE_WORD, TYPES, On, Only, Rule, Then, When
 from tickets.rules.stored import CURRENT, RuleItem, RuleVersionItem
 from tickets.ticket import texts
-from tickets.ticket.fields import ASSIGNEE, CUSTOM, KIND
+from tickets.ticket.fields import ASSIGNEE, CUSTOM, DEFINED
 
 MOST: Final = 30  # rules of a desk
 NAME_LIMIT: Final = 100  # characters
@@ -309,9 +309,10 @@ def _checked(tenant: TenantContext, rule: Rule, *, only_new: Rule | None = None)
 
 def _check_actions(tenant: TenantContext, then: Then) -> None:
     values = then.edit.values
-    if KIND.name in values or CUSTOM.name in values:
-        names = CUSTOM.by_change(values.get(CUSTOM.name, {}))
-        definitions.of(tenant).check(names | ({KIND.name: values[KIND.name]} if KIND.name in values else {}))
+    defined = CUSTOM.by_change(values.get(CUSTOM.name, {}))
+    defined |= {one.name: values[one.name] for one in DEFINED if one.name in values}
+    if defined:
+        definitions.of(tenant).check(defined)
     if then.mail_to:
         try:
             filling.check(then.mail_text)

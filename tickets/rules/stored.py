@@ -88,11 +88,6 @@ def event_id(stamp: str, row_id: str) -> str:
     return f"{re.sub('[^0-9]', '', stamp)}-{row_id}"
 
 
-def run_id(event: str, number: int) -> str:
-    """Return the id of what a rule did for an event with the ticket of this number."""
-    return f"{event}-{number}"
-
-
 def run(rule_id: str, run: str) -> str:
     """Return the sort key of a run."""
     return keys.joined("RUN", rule_id, run)

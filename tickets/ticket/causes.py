@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
+from tickets.ticket import stored
+
 
 @dataclass(frozen=True)
 class Cause:
@@ -23,6 +25,10 @@ class Cause:
     def __str__(self) -> str:
         return f"{self.rule_id} {self.version} {self.event} {self.depth}"
 
+    def run_id(self, number: int) -> str:
+        """Return the id of the run on the ticket of this number."""
+        return f"{self.event}-{number}"
+
     @classmethod
     def parse(cls, text: str | None) -> Self | None:
         """Read what `str` wrote, without what a newer version may have added; None of no cause."""
@@ -30,3 +36,9 @@ class Cause:
             return None
         rule_id, version, event, depth = text.split(" ")[:4]
         return cls(rule_id, int(version), event, int(depth))
+
+
+def run_of(pk: str, text: str) -> tuple[str, str] | None:
+    """Return the ids of the rule and of the run that made an entry with this cause, of the ticket with this key."""
+    cause, owner = Cause.parse(text), stored.owner_of(pk)
+    return (cause.rule_id, cause.run_id(owner[1])) if cause and owner else None
