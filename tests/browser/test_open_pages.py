@@ -5,12 +5,16 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Request, expect
 
+from portal import clock
+from tenants.membership.mail_choices import MailKind
 from tests.browser.conftest import NewPage
+from tests.browser.page_audit import audit
 from tests.browser.test_nothing_is_lost import desks_with_tickets
 from tests.support import embedded
 from tests.support.world import World
 from tickets.desk import commenting
 from tickets.live import presence
+from tickets.notices import inbox
 
 pytestmark = pytest.mark.browser
 
@@ -68,3 +72,18 @@ def test_an_open_page_reads_twice_a_minute_and_asks_for_nothing_else_while_nothi
     asked.clear()
     page.clock.run_for(120_000)
     assert asked == []
+
+
+def test_the_inbox_opens_a_ticket_and_its_news_are_read(world: World, person: NewPage) -> None:
+    bob = world.context("bob", "acme")
+    for number, kind in ((1, MailKind.ASSIGNED), (2, MailKind.DUE)):
+        inbox.tell(bob, bob.user_id, kind, number, at=clock.stamp(offset=number), event=str(number))
+    page = person("bob")
+    page.goto("/acme/inbox/")
+    expect(page.locator("#bell [data-number]")).to_have_text("2")
+    assert audit(page, "inbox") == []
+    page.get_by_role("link", name="#1 Ticket 1").click()
+    expect(page.locator("#ticket-title")).to_have_text("Ticket 1")
+    expect(page.locator("#bell [data-number]")).to_have_text("1")
+    page.go_back()
+    expect(page.locator(".is-unread")).to_have_count(1)
