@@ -161,7 +161,12 @@ def queue_updates(request: TenantRequest) -> HttpResponse:
     many = f"{lists.NEWS_LIMIT} or more" if count >= lists.NEWS_LIMIT else str(count)
     text = f"{many} ticket{'s' if count > 1 else ''} in this list {'have' if count > 1 else 'has'} been updated."
     label = "Show them" if count > 1 else "Show it"
-    context = {"text": text, "label": label, "url": address.url(), "updates_url": f"{request.path}?{again.urlencode()}"}
+    context = {
+        "text": text,
+        "label": label,
+        "list_url": address.url(),
+        "updates_url": f"{request.path}?{again.urlencode()}",
+    }
     context["live_token"] = page_tokens.token(request.tenant)
     return render(request, "tickets/_updates.html", context)
 
