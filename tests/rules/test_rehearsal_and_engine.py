@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from portal import clock
@@ -81,6 +81,11 @@ def would_do(tenant: TenantContext, rule: RuleItem, number: int) -> Did:
     return [(one.on.value, one.plan.refused or sorted(one.plan.changes)) for one in found]
 
 
+LOWER: Any = {"when": {"event": "changed"}, "if": {}, "then": {"set": {"priority": "low"}}}
+HIGHER: Any = {"when": {"event": "changed"}, "if": {}, "then": {"set": {"priority": "high"}}}
+
+
+@example(given=[LOWER, HIGHER], acts=[("tags", ["b"])])  # each would follow from the other
 @settings(max_examples=10, deadline=None)
 @given(given=st.lists(RULES, min_size=1, max_size=2), acts=st.lists(ACTS, max_size=5))
 def test_a_rehearsal_finds_what_the_engine_did(lasting: World, given: list[Any], acts: list[Any]) -> None:
