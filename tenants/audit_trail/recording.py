@@ -100,7 +100,6 @@ class AuditAction(StrEnum):
     RULE_CREATED = "rule.created", "added the rule"
     RULE_CHANGED = "rule.changed", "changed the rule"
     RULE_DELETED = "rule.deleted", "deleted the rule"
-    RULE_RUN_UNDONE = "rule.run_undone", "undid a run of the rule"
     HELP_SECTIONS_CHANGED = "help.sections_changed", "changed the sections of the help centre of"
     TICKET_MARKED_SPAM = "ticket.marked_spam", "marked as spam"
     TICKET_UNMARKED_SPAM = "ticket.unmarked_spam", "took the mark of spam from"
