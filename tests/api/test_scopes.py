@@ -25,7 +25,7 @@ OPENED_BY = (
     ("GET", r"bulk-changes/_", Scope.TICKETS_READ),
     ("POST PUT", r"bulk-changes(/_/undo|/_/cancellation)?", Scope.TICKETS_WRITE),
     ("PUT DELETE", r"tickets/_/links/_/_", Scope.TICKETS_WRITE),
-    ("PUT DELETE", r"tickets/_/(merge|spam)", Scope.TICKETS_WRITE),
+    ("PUT DELETE", r"tickets/_/(merge|snooze|spam)", Scope.TICKETS_WRITE),
     ("GET", r"articles(/_)?|fields|views", Scope.TICKETS_READ),
     ("GET", r"requesters(/_)?", Scope.REQUESTERS_READ),
     ("POST PATCH", r"requesters(/_)?", Scope.REQUESTERS_WRITE),
