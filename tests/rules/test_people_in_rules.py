@@ -31,3 +31,15 @@ def test_an_erasure_takes_a_person_out_of_actions_and_texts_of_rules_and_their_v
     then = definition.shown(rule_changes.of_item(rule_changes.find(alice, ours)))["then"]
     assert then["set"] == {"priority": "high"}
     assert then["mail"]["to"] == alice.user_id
+
+
+def test_a_rule_for_tickets_of_a_person_names_them_no_more_and_is_for_no_others(world: World, rule: AddRule) -> None:
+    alice, bob = world.context("alice", "acme"), world.users["bob"].id
+    ours = rule("changed", {"resolver": bob}, add_tags=["his"], name="Of Bob")
+    page = world.browser("alice", "acme").send("/desk/settings/person/", {"address": BOB}).content.decode().lower()
+    assert "rule for tickets that they have" in page
+    member_changes.remove(user_id=bob, tenant_id=alice.tenant_id, by=SYSTEM)
+    assert run("erase_person", "acme", BOB, "--texts").status == 0
+    (item,) = [one for one in rule_changes.listed(alice) if one.rule_id == ours]
+    assert bob not in item.definition
+    assert set(rule_changes.of_item(item).only.params) == {"resolver"}

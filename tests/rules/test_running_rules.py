@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ from tickets.ready_answers.answer_reading import Given
 from tickets.requesters import requesters
 from tickets.rules import definition, engine, rule_changes, runs
 from tickets.ticket.causes import Cause
-from tickets.ticket.fields import Priority, Rating, Status
+from tickets.ticket.fields import Channel, Priority, Rating, Status
 from tickets.ticket.stored import ActivityItem, SummaryItem
 
 
@@ -323,6 +324,24 @@ def test_a_rule_answers_with_a_ready_answer_in_the_name_of_the_desk(world: World
     assert Cause.parse(comment.cause)
     assert mail.outbox[-1].to == ["Ada *L* <ada@example.org>"]
     assert ticket(world, number).responded_at is None  # a person still has to answer
+
+
+@pytest.mark.parametrize("channel", [Channel.FORM, Channel.MAIL])
+def test_an_answer_of_a_rule_carries_no_words_of_a_stranger_to_anybody(
+    world: World, rule: AddRule, answer: str, channel: Channel
+) -> None:
+    rule("created", answer=answer)
+    alice = world.context("alice", "acme")
+    forged = requesters.ensure(alice, "victim@example.org", name="Buy at spam.example")
+    title, said = "Visit evil.example", "Cheap pills"
+    creating.create(alice, title=title, description=said, requester=forged, channel=channel)
+    carry()
+    letter = next(one for one in mail.outbox if "Hello" in one.body)
+    assert letter.extra_headers["Auto-Submitted"] == "auto-replied", "no program answers it"
+    everything = f"{letter.subject} {letter.body} {letter.alternatives}"
+    assert said not in everything
+    assert not {"evil.example", "spam.example"} & {*re.split(r"[^\w.]+", everything)}
+    assert ("Visit" in everything) == (channel == Channel.MAIL), "nobody has proved the address that a form gives"
 
 
 def test_an_answer_that_is_delivered_again_is_written_once(world: World, rule: AddRule, answer: str) -> None:

@@ -162,7 +162,7 @@ def delete(request: TenantRequest, group_id: str) -> HttpResponse:
         return redirect("tickets:group", group_id)
     version = request.POST.get("version", "")
     try:
-        seen = int(version) if version.isdecimal() else -1
+        seen = int(version) if version.isdecimal() and len(version) < 10 else -1
         group_changes.delete(tenant, group_id, version=seen, by=actor_of(request))
     except Conflict as error:
         messages.error(request, error.message)

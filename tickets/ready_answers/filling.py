@@ -6,8 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from portal import plain_text
 from portal.errors import Invalid
 from tenants.tenancy.context import TenantContext
+from tickets.ticket.fields import Channel
 from tickets.ticket.stored import SummaryItem
 
 # Each with what stands in its place where a ticket has no such value and the text names nothing else.
@@ -19,6 +21,7 @@ PLACEHOLDERS: Final[Mapping[str, str]] = {
     "desk": "",
     "me": "",
 }
+_TYPED_OUTSIDE: Final = ("requester", "requester_first_name", "title")
 # A backslash before the brace makes it text, in Markdown too.
 _PLACEHOLDER: Final = re.compile(r"(?<!\\)\{([A-Za-z_][A-Za-z0-9_]*)(?:\|([^{}\n]{0,80}))?\}")
 _MARKUP: Final = re.compile(r"[\\`*\[\]<>~|{}&]|(?<!\w)_|_(?!\w)|^(?:[#+=-](?=[#=-]*(?:\s|$))|\d{1,9}(?=[.)]\s))")
@@ -36,10 +39,19 @@ def check(text: str) -> None:
             )
 
 
-def filled(tenant: TenantContext, summary: SummaryItem, text: str, *, is_plain: bool = False) -> str:
+def filled(
+    tenant: TenantContext, summary: SummaryItem, text: str, *, is_plain: bool = False, is_unseen: bool = False
+) -> str:
     """Return a text with the values of this ticket, and of whoever is at work, in place of its placeholders. In one
-    that is plain they stand as they are, in Markdown so that they show as they are."""
+    that is plain they stand as they are, in Markdown so that they show as they are.
+
+    One that leaves without anybody having seen it could carry a stranger's words to anybody: none of them is a link in
+    it, and none is in it where nobody has proved the address, as with a form.
+    """
     values = _values(tenant, summary)
+    if is_unseen:
+        is_proved = summary.channel != Channel.FORM
+        values |= {name: plain_text.unlinked(values[name]) if is_proved else "" for name in _TYPED_OUTSIDE}
     shown = str if is_plain else escaped
 
     def value(found: re.Match[str]) -> str:

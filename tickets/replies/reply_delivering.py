@@ -22,6 +22,7 @@ from django.core.mail import EmailMultiAlternatives
 from delivery.outbox import destinations
 from delivery.outbox.destinations import Outcome
 from delivery.outbox.outbox_rows import Work
+from portal import plain_text
 from portal.dynamo.client import fan_out
 from portal.errors import NotFound, Rejected
 from portal.mailing import mail_transport
@@ -95,6 +96,12 @@ class _Reply:
     signature: str = ""  # of the author
     link: str = ""
     asked: str = ""
+    by_rule: bool = False
+
+    @property
+    def is_automatic(self) -> bool:
+        """Tell whether nobody of the desk has written this: it must be answered by no program, and quotes nothing."""
+        return self.entry is None or self.by_rule
 
     @property
     def number(self) -> int:
@@ -200,7 +207,8 @@ def _read(
     named = [detail.message_id if detail else None, *(one.message_id for one in ticket.activity)]
     thread = tuple(one for one in named if one)
     signature = next((author.signature for author in authors if author), "")
-    return _Reply(tenant, settings, ticket, requester, entry, copies, thread, language, signature)
+    by_rule = bool(item and item.cause)
+    return _Reply(tenant, settings, ticket, requester, entry, copies, thread, language, signature, by_rule=by_rule)
 
 
 def _timeline(tenant: TenantContext, number: int) -> TicketTimeline | None:
@@ -261,14 +269,15 @@ def _message(
     desk = read.settings.sender_name or tenant.name
     about: dict[str, Any] = {"desk": desk, "settings": read.settings, "number": number}
     # Nobody has proved the address that a form gives: a stranger there is sent nothing that somebody else has typed.
-    is_told = read.entry is not None or read.ticket.summary.channel != Channel.FORM
-    about["title"] = read.ticket.summary.title if is_told else ""
+    is_told = not read.is_automatic or read.ticket.summary.channel != Channel.FORM
+    title = read.ticket.summary.title if is_told else ""
+    about["title"] = plain_text.unlinked(title) if read.by_rule else title
     about |= {"link": _link(read, copies), "languages": (read.requester.language, read.desk_language)}
     if read.entry:
         names = {file.id for file, _ in attached}
         left_out = [file.name for file in read.entry.files if file.id not in names]
         asks = rating.can_be_rated(read.ticket.summary)
-        earlier = _earlier(read, read.entry)
+        earlier = [] if read.is_automatic else _earlier(read, read.entry)
         about |= {"signature": read.signature, "zone": tenant.zone}
         letter = writers.answer(**about, entry=read.entry, earlier=earlier, left_out=left_out, asks_for_rating=asks)
     else:
@@ -331,7 +340,7 @@ def _headers(read: _Reply) -> dict[str, str]:
     }
     if own := mail_settings.own_address(read.tenant.slug):
         headers["X-Loop"] = own
-    if read.entry is None:
+    if read.is_automatic:
         headers["Auto-Submitted"] = "auto-replied"
     return headers
 

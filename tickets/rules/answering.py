@@ -82,7 +82,7 @@ def answer(work: Work) -> Outcome:
     try:
         item = answer_reading.read(acting, rule.then.answer)
         summary = changing.read(acting, int(run.number))
-        body = filling.filled(acting, summary, item.body)
+        body = filling.filled(acting, summary, item.body, is_unseen=True)
         companion = Uses(acting, [item.answer_id], beside=_Answered(acting, run))
         # The beginning of its id is part of the entry's key: unlike that of other runs.
         once = keys.digest(run.sk)

@@ -24,25 +24,38 @@ def _rules(tenant: TenantContext, person: DeskPerson) -> Iterator[RuleItem | Rul
 
 
 def _places(person: DeskPerson, names: Collection[str], item: RuleItem | RuleVersionItem) -> Iterator[PersonalPlace]:
-    then = json.loads(item.definition)["then"]
-    if person.is_who(then["set"].get(ASSIGNEE.name, "")) or person.is_who((then["mail"] or {}).get("to", "")):
+    then, only = _parts(json.loads(item.definition))
+    if person.is_who(then["set"].get(ASSIGNEE.name, "")) or person.is_who(then["mail"].get("to", "")):
         yield PersonalPlace("rule that assigns tickets to them, or writes to them", excerpt=item.name)
-    if person.mail.is_in(item.name) or person.mail.is_in((then["mail"] or {}).get("text", "")):
+    if person.is_who(only.get(ASSIGNEE.name, "")):
+        yield PersonalPlace("rule for tickets that they have", excerpt=item.name)
+    if any(person.mail.is_in(text) for text in (item.name, then["mail"].get("text", ""), *only.values())):
         yield PersonalPlace("rule, its texts", is_text=True, excerpt=item.name)
 
 
+def _parts(told: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the actions and the filters of a definition. A file that was imported may have left some out."""
+    then = told.get("then") or {}
+    return {**then, "set": then.get("set") or {}, "mail": then.get("mail") or {}}, told.get("if") or {}
+
+
 def _replace(tenant: TenantContext, new: NewName, item: RuleItem | RuleVersionItem) -> None:
-    """Take a person out of a rule, and out of its texts. An action for them is gone."""
+    """Take a person out of a rule, and out of its texts. An action for them is gone; a rule for the tickets that they
+    had is for no others."""
     told: dict[str, Any] = json.loads(item.definition)
-    then, name = told["then"], item.name
+    (then, only), name = _parts(told), item.name
+    told |= {"then": then, "if": only}
     if new.person.is_who(then["set"].get(ASSIGNEE.name, "")):
         del then["set"][ASSIGNEE.name]
-    if then["mail"] and new.person.is_who(then["mail"]["to"]):
-        then["mail"] = None
+    if new.person.is_who(then["mail"].get("to", "")):
+        then["mail"] = {}
+    if new.person.is_who(only.get(ASSIGNEE.name, "")):
+        only[ASSIGNEE.name] = new.pseudonym
     if new.texts:
         name = new.person.mail.replaced(name, new.name)[:NAME_LIMIT]
         if then["mail"]:
             then["mail"]["text"] = new.person.mail.replaced(then["mail"]["text"], new.name)
+        only |= {key: new.person.mail.replaced(text, new.name) for key, text in only.items()}
     kind = type(item)
     text = json.dumps(told, ensure_ascii=False, separators=(",", ":"))
     transaction = Transaction()
