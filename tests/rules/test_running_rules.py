@@ -132,6 +132,18 @@ def test_a_rule_runs_for_its_kind_of_event_alone(
     assert ("seen" in ticket(world, number).tags) == runs_then
 
 
+def test_rules_run_for_a_ticket_and_an_answer_of_which_mail_goes_to_the_requester(world: World, rule: AddRule) -> None:
+    created, answered = rule("created", add_tags=["new"]), rule("answered", add_tags=["answered"])
+    alice = world.context("alice", "acme")
+    ada = requesters.ensure(alice, "ada@example.org")
+    number = creating.create(alice, title="The printer", requester=ada, acknowledge=True)
+    carry()
+    commenting.comment(world.context("alice", "acme"), number, body="Hello")
+    carry()
+    assert (ran(world, created), ran(world, answered)) == (1, 1)
+    assert sorted(ticket(world, number).tags) == ["answered", "new"]
+
+
 def test_one_change_of_several_fields_is_one_event(world: World, rule: AddRule) -> None:
     rule_id = rule("changed", add_tags=["seen"])
     number = opened(world)
@@ -377,6 +389,19 @@ def test_a_rule_writes_to_the_assignee(world: World, rule: AddRule) -> None:
     assert f"Look at #{number}, <A & B>." in message.body
     assert f"/tickets/{number}/" in message.body
     assert "Tell them" in message.body
+
+
+def test_a_rule_writes_to_the_assignee_that_it_chooses(world: World, rule: AddRule) -> None:
+    rule("created", set={"resolver": world.users["bob"].id}, mail={"to": "assignee", "text": "This one is yours."})
+    opened(world)
+    assert [one.to for one in mail.outbox if "This one is yours." in one.body] == [["bob@example.com"]]
+
+
+def test_a_rule_writes_to_the_member_whom_its_group_assigns(world: World, rule: AddRule) -> None:
+    group = defined.add_group(world, "Billing", assigns=Assigning.TURN, members=("bob",))
+    rule("created", set={"group": group}, mail={"to": "assignee", "text": "This one is yours."})
+    opened(world)
+    assert [one.to for one in mail.outbox if "This one is yours." in one.body] == [["bob@example.com"]]
 
 
 def test_a_rule_tells_the_endpoint_that_it_names(world: World, rule: AddRule) -> None:

@@ -93,6 +93,8 @@ MOST_DEPTH: Final = 5  # runs that follow from each other
 def told(event: Mapping[str, Any]) -> TicketEvent | None:
     """Return what an event of the outbox (type, sequence and data) is for rules; None for one that no rule is for."""
     kind, data = event["type"], event["data"]
+    if not any(kind in kinds for kinds in TYPES.values()):
+        return None  # a row tells of more, with data of another form
     by = (data.get("by") or {}).get("id") or ""
     if kind == ticket_events.CREATED.name:
         return TicketEvent(On.CREATED, by)
@@ -100,8 +102,6 @@ def told(event: Mapping[str, Any]) -> TicketEvent | None:
         return TicketEvent(On.ANSWERED, by)
     if kind in DUE.values():
         return TicketEvent(On.DUE, by, frozenset(name for name, of in DUE.items() if of == kind))
-    if kind not in TYPES[On.CHANGED]:
-        return None
     whole = {ticket_events.STATUS_CHANGED.name: STATUS.name, ticket_events.ASSIGNED.name: ASSIGNEE.name}
     return _changed(by, [whole[kind]] if kind in whole else [change["field"] for change in data["changes"]])
 
@@ -252,7 +252,7 @@ def planned(rule: Rule, ticket: SummaryItem) -> RulePlan:
     to = kept.get(STATUS.name)
     if to is not None and to not in MOVES[Status(ticket.status)]:
         return RulePlan(refused=f"A {ticket.status} ticket cannot become {to}.")
-    mail_to = ticket.resolver if then.mail_to == ASSIGNEE_WORD else then.mail_to
+    mail_to = kept.get(ASSIGNEE.name, ticket.resolver) if then.mail_to == ASSIGNEE_WORD else then.mail_to
     return RulePlan(TicketEdit(kept), tuple(changes), then.answer, then.webhook, mail_to)
 
 

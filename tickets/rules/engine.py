@@ -35,7 +35,7 @@ from tickets.desk import changing
 from tickets.desk.changing import Present, Revision, Wishes
 from tickets.notices import telling
 from tickets.rules import definition, rule_changes, stored
-from tickets.rules.definition import On, Rule, RulePlan, TicketEvent
+from tickets.rules.definition import ASSIGNEE_WORD, On, Rule, RulePlan, TicketEvent
 from tickets.rules.stored import RunCountItem, RunItem
 from tickets.ticket import ticket_events
 from tickets.ticket.causes import Cause
@@ -177,7 +177,8 @@ class _Run:
                 at, entry = made.at, {"entry": made.entry_id, "made": made.version}
         to = [plan.webhook] if plan.webhook else []
         to += [ticket_events.RULE_ANSWER] if plan.answer else []
-        to += [ticket_events.RULE_MAIL] if plan.mail_to else []
+        mail_to = after.resolver if rule.then.mail_to == ASSIGNEE_WORD else plan.mail_to  # a group may have assigned it
+        to += [ticket_events.RULE_MAIL] if mail_to else []
         ran = ticket_events.rule_ran(after, rule=(rule.id, rule.name, rule.version), to=tuple(to))
         publish(acting, transaction, *told, ran, subject=ticket_events.subject(int(ticket.number)), at=at)
         self._put_run(transaction, ticket, at=at, **entry)
