@@ -315,6 +315,25 @@ def test_runs_above_the_limit_of_a_desk_wait_for_the_next_hour(
     assert outbox_rows.due_at(waiting, "0/rules") > clock.stamp()
 
 
+def test_a_rule_that_another_system_answers_in_a_circle_rests_on_that_ticket_alone(
+    world: World, rule: AddRule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "RUNS_ON_TICKET", 2)
+    monkeypatch.setattr(engine, "RUNS_PER_HOUR", 4)
+    rule_id = rule({"event": "changed", "what": "priority"}, set={"priority": "low"})
+    number, other = opened(world), opened(world)
+    alice = world.context("alice", "acme")
+    for _ in range(4):  # each answer begins anew, as by the API after a webhook
+        changing.change(alice, number, changing.Wishes(priority=Priority.HIGH))
+        carry()
+    assert ticket(world, number).priority == "high"
+    changing.change(alice, other, changing.Wishes(priority=Priority.HIGH))
+    carry()
+    assert ticket(world, other).priority == "low"
+    told = [(run.number, "in a circle" in run.why) for run in runs.listed(alice, rule_id)[0]]
+    assert sorted(told) == [(number, False), (number, False), (number, True), (other, False)]
+
+
 # --- answer, webhook, mail ---
 
 

@@ -8,7 +8,7 @@ Rules run in their order, each on the ticket as the one before has left it. Thei
 their own, which follow from the run: answering.py.
 
 Costs of an event: three reads in two round trips, of the desk, its rules and the ticket; for each rule that does
-something the count of the hour and one transaction, and for an assignee one read.
+something the counts of its ticket and of the hour and one transaction, and for an assignee one read.
 """
 
 from __future__ import annotations
@@ -43,6 +43,11 @@ from tickets.ticket.fields import ASSIGNEE
 from tickets.ticket.stored import SummaryItem
 
 RUNS_PER_HOUR: Final = 10_000  # of one desk; what is above waits for the next hour
+RUNS_ON_TICKET: Final = 30  # of one rule on one ticket in an hour; what is above is left out
+_CIRCLE: Final = (
+    f"This rule has run {RUNS_ON_TICKET} times on this ticket in this hour, and rests until the next one. "
+    "Another system may answer it in a circle."
+)
 _ATTEMPTS: Final = 6
 _RUN: Final = "run"  # the name of the run in a transaction
 
@@ -110,7 +115,7 @@ class _Run:
     rule: Rule
     event: TicketEvent
     cause: Cause
-    is_counted: bool = False
+    place: int = 0  # among its runs on the ticket in this hour, once it is counted
 
     def carry_out(self, summary: SummaryItem) -> tuple[SummaryItem, bool]:
         """Do what the rule does with this ticket, once. Return the ticket as it is then, and whether anything was done.
@@ -124,7 +129,11 @@ class _Run:
             plan = definition.planned(self.rule, ticket)
             if plan.is_nothing:
                 return ticket, False
-            self._count()
+            self._count(number)
+            if self.place > RUNS_ON_TICKET:
+                if self.place > RUNS_ON_TICKET + 1:
+                    return ticket, False
+                plan = RulePlan(refused=_CIRCLE)
             transaction, after = self._put_together(plan, ticket)
             try:
                 self.tenant.repository.transact(transaction)
@@ -137,17 +146,21 @@ class _Run:
 
         return retrying(attempt, again=lambda error: isinstance(error, TransactionRefused), attempts=_ATTEMPTS)
 
-    def _count(self) -> None:
-        """Count this run in its hour, once; raise _TooMany where that is full."""
-        if self.is_counted:
+    def _count(self, number: int) -> None:
+        """Count this run once, on its ticket and in the hour of its desk; raise _TooMany where that is full. A circle
+        through another system uses up no runs of other tickets."""
+        if self.place:
             return
         now = clock.stamp()
-        item = RunCountItem(self.tenant.repository.key(stored.runs), stored.hour(now))
-        expires_at = RunCountItem.expires_at.set(int(time.time()) + 86400)
-        counted = self.tenant.repository.update(item, [RunCountItem.runs.add(1), expires_at])
-        if int(counted.runs) > RUNS_PER_HOUR:
+        place = self._counted(stored.hour(now, self.rule.id, number))
+        if place <= RUNS_ON_TICKET and self._counted(stored.hour(now)) > RUNS_PER_HOUR:
             raise _TooMany("There were too many runs.")
-        self.is_counted = True
+        self.place = place
+
+    def _counted(self, sort: str) -> int:
+        item = RunCountItem(self.tenant.repository.key(stored.runs), sort)
+        expires_at = RunCountItem.expires_at.set(int(time.time()) + 86400)
+        return int(self.tenant.repository.update(item, [RunCountItem.runs.add(1), expires_at]).runs)
 
     def _put_together(self, plan: RulePlan, ticket: SummaryItem) -> tuple[Transaction, SummaryItem]:
         """Return the transaction, and the ticket as it makes it. A change that the ticket or the desk does not

@@ -98,9 +98,11 @@ def runs_of(rule_id: str) -> str:
     return keys.beginning("RUN", rule_id)
 
 
-def hour(stamp: str) -> str:
-    """Return the sort key of the number of runs in the hour of this moment."""
-    return keys.joined("HOUR", stamp[:13])
+def hour(stamp: str, rule_id: str = "", number: int = 0) -> str:
+    """Return the sort key of the number of runs in the hour of this moment, of all rules or of one on one ticket."""
+    if not rule_id:
+        return keys.joined("HOUR", stamp[:13])
+    return keys.joined("HOUR", stamp[:13], rule_id, keys.whole_number(number, "the number of a ticket", least=1))
 
 
 def rehearsals(tenant_id: str) -> str:
@@ -192,7 +194,7 @@ class RunItem(Item):
 
 
 class RunCountItem(Item):
-    """The number of runs that a desk has begun in an hour."""
+    """The number of runs that a desk, or one rule on one ticket, has begun in an hour."""
 
     table = TICKETS
 
