@@ -69,6 +69,22 @@ def test_each_call_is_the_same_for_the_same_seed(attack: ApiAttack) -> None:
     assert all(described(attack, number) == described(again, number) for number in range(attack.least))
 
 
+def test_addresses_of_public_pages_are_written_where_no_setting_says_where_the_portal_is(
+    attack: ApiAttack, three: World, settings: Any
+) -> None:
+    settings.PORTAL_BASE_URL = ""
+    acme = three.context("alice", "acme")
+    planned = ((number, attack.request(number)) for number in range(attack.least))
+    listed = [
+        number
+        for number, made in planned
+        if (made.method, made.own.id, made.tricks) == ("GET", acme.tenant_id, ("foreign ids",))
+        and made.route.path.endswith("/articles")
+    ]
+    calls = run(attack, listed)
+    assert (calls.crossing, [dict(met) for met in calls.routes.values()]) == (None, [{"200": 1}])
+
+
 # --- a broken door ---
 
 

@@ -104,6 +104,7 @@ class HttpAttack:
             "NOISE_NOTED": False,
             "GUEST_RATE": 0.0,
             "DEBUG": False,
+            "PORTAL_BASE_URL": f"https://{HOST}",  # no address of a page can be written without it, outside of DEBUG
         }
         hosts = {"ALLOWED_HOSTS": [*settings.ALLOWED_HOSTS, HOST]}
         with override_settings(**hosts, **unlimited, **self.own_settings), watch.watching(), self.prepared():
@@ -178,7 +179,6 @@ class PortalAttack(HttpAttack):
     prefix: ClassVar[str] = "http-"
     own_settings: ClassVar[dict[str, Any]] = {
         "EMAIL_BACKEND": "django.core.mail.backends.dummy.EmailBackend",
-        "PORTAL_BASE_URL": f"https://{HOST}",  # without which no mail can be written outside of DEBUG
     }
 
     @cached_property
