@@ -228,9 +228,12 @@ def coded(text: str) -> Markup:
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704  # escaped before
 
 
-def stamps_as_moments(text: str) -> str:
-    """Return a text as it is, but a stored stamp as the pages write a moment."""
-    return locales.current().exact(clock.parse(text), seconds=True) if clock.is_stamp(text) else text
+def stamps_as_moments(text: str, *, is_exact: bool = True) -> Markup | str:
+    """Return a text as it is, but a stored stamp as a moment, with its seconds and zone where it is exact."""
+    if not clock.is_stamp(text):
+        return text
+    at = clock.parse(text)
+    return locales.current().exact(at, seconds=True) if is_exact else moment(at)
 
 
 def when(moment: datetime | None) -> Markup | str:

@@ -81,12 +81,16 @@ function status() {
   focusOn(".bulk-actions button[name=to]:not([disabled])");
 }
 
-function assign() {
-  const menu = document.getElementById("assign-menu");
-  if (!menu) return go("assign/");
-  const summary = menu.querySelector("summary");
+/** Opens a menu with the focus on it: the arrow keys walk its options, and a menu with a filter takes the focus there. */
+function unfold(summary) {
   summary.focus();
-  if (!menu.open) summary.click();
+  if (!summary.parentElement.open) summary.click();
+}
+
+function assign() {
+  const summary = document.querySelector("#assign-menu > summary");
+  if (summary) unfold(summary);
+  else go("assign/");
 }
 
 // Keys of a list lead to a ticket's page, and keys of any page to a form: the address says where in it.
@@ -98,7 +102,8 @@ function arrive() {
 
 function follow(name) {
   const link = document.querySelector(`[data-shortcut="${name}"]`);
-  if (link) link.click();
+  if (link?.matches("summary")) unfold(link);
+  else link?.click();
   return Boolean(link);
 }
 

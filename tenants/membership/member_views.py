@@ -117,8 +117,8 @@ def leave(request: TenantRequest) -> HttpResponse:
 @member(Role.VIEWER)
 @get_or_post
 def mail_choices_page(request: TenantRequest) -> HttpResponse:
-    """Show of what the person is told by this desk, and save what they choose. The account page shows the
-    same form, which it loads after itself."""
+    """Show of what the person is told by this desk, and save what they choose. The profile loads the same
+    form after itself."""
     tenant = request.tenant
     if request.method != "POST":
         chosen = mail_choices.chosen(tenant.repository, tenant.user_id)
@@ -140,7 +140,7 @@ def mail_choices_page(request: TenantRequest) -> HttpResponse:
     digest_hour = int(hour) if hour and hour in map(str, range(24)) else None
     mail_choices.choose(tenant.repository, tenant.user_id, mail, notices, digest_hour)
     messages.success(request, f"Your choices for {tenant.name} are saved.")
-    return redirect("tenants:account")
+    return redirect("tenants:profile")
 
 
 def _back_with(request: TenantRequest, error: Conflict | Forbidden | Invalid) -> HttpResponse:

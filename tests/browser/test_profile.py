@@ -25,5 +25,6 @@ def test_a_browser_tells_its_zone_once_and_pages_show_times_in_it(world: World, 
     expect(page).to_have_title("Profile · Pooldesk")
     page.get_by_label("Dates and times").select_option("us")
     page.get_by_role("button", name="Save your profile").click()
+    expect(page.get_by_role("button", name="Save choices")).to_be_visible()  # loaded after the page
     expect(page.get_by_text("Your profile is saved.")).to_be_visible()
     expect(page.get_by_text("It is now")).to_contain_text("m in Asia/Tokyo.")

@@ -48,6 +48,13 @@ def test_targets_are_saved_as_a_version_with_the_holidays_of_the_region(world: W
     assert "These hold since" in page
 
 
+def test_each_country_is_offered_once_and_a_region_is_found_in_any_case(world: World, alice: Browser) -> None:
+    page = alice.get(PAGE).content.decode()
+    assert (page.count(">Germany<"), page.count('value="DEU"')) == (1, 0)
+    assert alice.send(PAGE, SENT | {"region": "augsburg"}).status_code == 302
+    assert stored(world).region == "Augsburg"
+
+
 def test_a_change_is_another_version_and_the_former_one_stays(world: World, alice: Browser) -> None:
     alice.send(PAGE, SENT)
     before = stored(world).version
@@ -93,6 +100,7 @@ def test_who_saves_over_the_change_of_somebody_else_keeps_what_was_typed(world: 
         ({"hours_0": "09:00-12:00, 11:00-13:00"}, "Two of these hours overlap."),
         ({f"hours_{day}": "" for day in range(7)}, "open for an hour of the week"),
         ({"region": "XX"}, "Its regions are: BB, BE"),
+        ({"country": "DEU"}, "Select a valid choice"),
         ({"country": "XX"}, "Select a valid choice"),
         ({"rule_0_group": "group_9"}, "Select a valid choice"),
     ],

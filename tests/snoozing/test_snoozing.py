@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -168,6 +169,7 @@ def test_a_click_snoozes_a_ticket_and_another_one_takes_it_back(
     page = browser.send("/tickets/1/snooze/", {"choice": choice}, follow=True).content.decode()
     assert words in page
     assert "Wake now" in page
+    assert not re.search(r">[^<]*\d:\d\d:\d\d", page), "seconds are for the tooltip"
     assert "Snoozed</span>" in browser.get("/tickets/").content.decode()
     receipt = page.split('name="receipt" value="')[1].split('"')[0]
     page = browser.send("/tickets/bulk/undo/", {"receipt": receipt}, follow=True).content.decode()

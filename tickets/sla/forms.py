@@ -153,6 +153,8 @@ class SlaForm(forms.Form):
     def policy(self, zone: str) -> SlaPolicy:
         """Return the policy that was entered, without version and days off."""
         data = self.cleaned_data
+        region = data["region"].strip().upper()
+        regions = {known.upper(): known for known in policy_versions.regions(data["country"])}
         rules = [
             TargetRule(**{name: data[f"rule_{number}_{name}"] for name in (*_CRITERIA, *TARGETS)})
             for number in self.rows
@@ -163,5 +165,5 @@ class SlaForm(forms.Form):
             tuple(rule for rule in rules if any(getattr(rule, name) for name in TARGETS)),
             data["warning"],
             data["country"],
-            data["region"].strip().upper(),
+            regions.get(region, region),
         )

@@ -120,7 +120,7 @@ def countries() -> dict[str, str]:
     import holidays
     from holidays.registry import COUNTRIES
 
-    known = holidays.list_supported_countries()
+    known = holidays.list_supported_countries(include_aliases=False)
     names = {codes[1]: re.sub(r"(?<=[a-z])(?=[A-Z])", " ", codes[0]) for codes in COUNTRIES.values()}
     return {code: names.get(code, code) for code in sorted(known, key=lambda code: names.get(code, code))}
 
