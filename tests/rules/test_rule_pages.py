@@ -81,7 +81,10 @@ def test_a_rule_is_written_listed_changed_switched_and_deleted_without_javascrip
         ({"add_tags": "a|b"}, "add_tags", "contains one of"),
         ({"if_tag": "a, b"}, "if_tag", "Filter by one tag at a time."),
         ({"if_priority": "huge"}, "if_priority", "Select a valid choice"),
-        ({"event": "created", "what": "priority"}, "what", "There is no such field or moment."),
+        ({"event": "created", "what": "priority"}, "what", "Choose any: only for a change"),
+        ({"event": "changed", "what": "due_soon"}, "what", "Choose a field that can be changed"),
+        ({"event": "due", "what": "title"}, "what", "Choose a moment"),
+        ({"mail_text": "Hello"}, "mail_text", "Choose who gets this mail"),
         ({"mail_to": "assignee"}, "mail_text", "Write what the mail says."),
         ({"mail_to": "assignee", "mail_text": "{nobody}"}, "mail_text", "There is no placeholder"),
     ],
@@ -170,8 +173,10 @@ def test_a_running_rehearsal_can_be_cancelled_and_a_second_one_is_refused(
 
 def test_a_rule_of_deadlines_cannot_be_rehearsed_and_the_page_says_why(world: World, alice: TenantContext) -> None:
     item = rule_changes.create(alice, "Late", URGENT | {"when": {"event": "due"}}, by=Actor(alice.user_id))
-    page = world.browser("alice", "acme").send(f"{RULES}{item.rule_id}/rehearsal/", follow=True)
-    assert "does not tell when a deadline came" in text(page)
+    browser, address = world.browser("alice", "acme"), f"{RULES}{item.rule_id}/rehearsal/"
+    for page in (browser.get(address), browser.send(address, follow=True)):
+        assert "does not tell when a deadline came" in text(page)
+        assert "Begin the rehearsal" not in text(page)
 
 
 def test_the_runs_of_a_rule_are_listed_and_one_is_undone(world: World, alice: TenantContext) -> None:

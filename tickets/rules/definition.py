@@ -299,6 +299,13 @@ def read(given: Mapping[str, Any], rule: Rule) -> Rule:
     return rule
 
 
+_ANY: Final = "Choose any: only for a change a field can be named, and only for a deadline a moment."
+_WHATS: Final = dict.fromkeys(On, _ANY) | {
+    On.CHANGED: "Choose a field that can be changed, or any.",
+    On.DUE: f"Choose a moment ({', '.join(DUE)}), or any.",
+}
+
+
 def _when(given: Mapping[str, Any]) -> When:
     on, by, what = given.get("event") or "", given.get("by") or "", given.get("what") or ""
     if on not in [*On]:
@@ -306,7 +313,7 @@ def _when(given: Mapping[str, Any]) -> When:
     if by not in [*By]:
         raise Invalid("Choose who caused the event: anybody, the desk or somebody outside.", field="by")
     if what and not _is_what(On(on), what):
-        raise Invalid("There is no such field or moment.", field="what")
+        raise Invalid(_WHATS[On(on)], field="what")
     return When(On(on), By(by), what)
 
 
@@ -318,6 +325,8 @@ def _is_what(on: On, what: str) -> bool:
 
 def _then(given: Mapping[str, Any]) -> Then:
     values, mail = given.get("set") or {}, given.get("mail") or {}
+    if mail.get("text") and not mail.get("to"):
+        raise Invalid("Choose who gets this mail, or remove its text.", field="mail")
     settable = [one.name for one in SETTABLE]
     if unknown := [name for name in values if name not in settable]:
         raise Invalid(f"A rule cannot set “{str(unknown[0])[:40]}”.", field="set")
@@ -333,7 +342,7 @@ def _then(given: Mapping[str, Any]) -> Then:
         answer=str(given.get("answer") or ""),
         webhook=str(given.get("webhook") or ""),
         mail_to=str(mail.get("to") or ""),
-        mail_text=str(mail.get("text") or "") if mail.get("to") else "",
+        mail_text=str(mail.get("text") or ""),
     )
 
 

@@ -36,6 +36,7 @@ PER_SECOND: Final = 50.0  # tickets, each a Query of its whole history
 KEPT_SECONDS: Final = 7 * 86400
 COUNTED: Final = 2_000  # tickets, to say beforehand how many there are
 SHOWN: Final = 20  # parts of findings on a page
+NO_HISTORY: Final = "The history of tickets does not tell when a deadline came, so this rule cannot be rehearsed."
 _BUSY: Final = "Another rehearsal of this desk is running. Wait until it has ended, or cancel it."
 
 
@@ -65,14 +66,19 @@ def since() -> str:
     return past_events.days_ago(DAYS)
 
 
+def can_rehearse(rule: RuleItem) -> bool:
+    """Tell whether the history of tickets has the events of a rule."""
+    return rule_changes.of_item(rule).when.on is not On.DUE
+
+
 def ask(tenant: TenantContext, rule: RuleItem, *, by: Actor) -> None:
     """Ask for a rehearsal of a rule in this version, which takes the place of the last one.
 
     Raises Invalid for a rule of deadlines, which no history tells of, and Conflict while another rehearsal of the desk
     is running.
     """
-    if rule_changes.of_item(rule).when.on is On.DUE:
-        raise Invalid("The history of tickets does not tell when a deadline came, so this rule cannot be rehearsed.")
+    if not can_rehearse(rule):
+        raise Invalid(NO_HISTORY)
     item = REHEARSALS.new(
         tenant,
         state=RUNNING,

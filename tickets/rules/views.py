@@ -221,7 +221,9 @@ def rehearsal_page(request: TenantRequest, rule: str) -> HttpResponse:
     is_busy = rehearsal_requests.REHEARSALS.goes_on(last)
     if last is None or not is_mine or ("again" in request.GET and not is_busy):
         page |= {"days": rehearsal_requests.DAYS, "most": rehearsal_requests.MOST, "is_busy": is_busy}
-        page["extent"] = presenters.extent_words(rehearsal_requests.extent(tenant))
+        page["no_history"] = "" if rehearsal_requests.can_rehearse(item) else rehearsal_requests.NO_HISTORY
+        if not page["no_history"]:
+            page["extent"] = presenters.extent_words(rehearsal_requests.extent(tenant))
         return render(request, "rules/rehearse.html", page)
     begin = int(first) if first.isdecimal() and len(first) < 7 and int(first) else 1
     found, more = rehearsal_requests.findings(tenant, last, first=begin)
