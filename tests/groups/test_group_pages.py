@@ -171,3 +171,12 @@ def test_the_dashboard_has_the_tickets_of_each_group(world: World, alice: Browse
             assert len(alice.get(number.url).context["page"]["rows"]) == number.count
     (line,) = world.browser("bob", "acme").get("/tickets/dashboard/").context["groups"]
     assert [one.count for one in line.numbers] == [2, 0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(("chosen", "said"), [("group_2", "Group is now Technical."), ("", "Group is now none.")])
+def test_a_changed_group_is_told_by_its_name(world: World, alice: Browser, chosen: str, said: str) -> None:
+    first = defined.add_group(world, "Billing")
+    defined.add_group(world, "Technical")
+    creating.create(world.context("alice", "acme"), title="One", group=first)
+    page = alice.get(alice.send("/tickets/1/change/", {"version": "1", "group": chosen}).url)
+    assert said in text(page)

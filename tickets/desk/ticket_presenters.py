@@ -577,9 +577,10 @@ def _texts(tenant: TenantContext, values: Mapping[str, Any]) -> Texts:
 _NAMED: Final = 5  # sentences about single tickets
 
 
-def change_text(wishes: Wishes, written: Present) -> str:
+def change_text(tenant: TenantContext, wishes: Wishes, written: Present) -> str:
     """Return what a quick change has made of a ticket, for its message."""
     told = {name: BY_NAME[name].shown(value).lower() for name, value in wishes.values.items()}
+    told |= {name: text or "none" for name, text in definitions.of(tenant).texts(wishes.values).items()}
     if ASSIGNEE.name in told:
         told[ASSIGNEE.name] = written.resolver_name or "nobody"
     return " ".join(f"{LABELS[name]} is now {text}." for name, text in told.items())

@@ -500,7 +500,7 @@ def _attempt(request: TenantRequest, number: int, form: ChangeForm, wishes: Wish
     else:
         if written.changed:
             text, receipt = (
-                ticket_presenters.change_text(wishes, written),
+                ticket_presenters.change_text(request.tenant, wishes, written),
                 many.receipt(request.tenant, [written.changed]),
             )
             messages.success(request, text, extra_tags=receipt)

@@ -71,12 +71,12 @@ class AvailabilityForm(forms.Form):
     away_until = forms.DateField(
         label="Away until",
         required=False,
-        help_text="The first day on which they are back. Leave it empty for somebody who is here.",
+        help_text="The first day back. Leave it empty when there is no absence.",
         widget=forms.DateInput(format="%Y-%m-%d", attrs={"type": "date"}),
         error_messages={"invalid": "Enter a day as 2026-11-30."},
     )
     stand_in = forms.ChoiceField(
-        label="Stand-in", required=False, help_text="Gets what the groups would assign to them meanwhile."
+        label="Stand-in", required=False, help_text="Gets what the groups would assign meanwhile."
     )
     version = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
 
