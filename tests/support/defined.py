@@ -56,7 +56,8 @@ def add_group(
     tenant, by = admin_of(world, where)
     version = setup.read(tenant).version
     made = group_changes.add(tenant, name, assigns, is_default=is_default, version=version, by=by)
-    agent_changes.set_members(tenant, made, [world.users[one].id for one in members], by=by)
+    if members:
+        agent_changes.set_members(tenant, made, [world.users[one].id for one in members], by=by)
     return made
 
 

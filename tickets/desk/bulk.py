@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from delivery.outbox.event_types import Event
 from delivery.outbox.publisher import publish
 from portal import clock
+from portal.dynamo.client import fan_out
 from portal.dynamo.store import Transaction, chunked
 from portal.dynamo.transaction import Companion
 from portal.errors import TRANSACTION_CONFLICT, Conflict, Invalid, TransactionRefused
@@ -63,11 +64,16 @@ class BulkRefused(Conflict):
 
 def states(tenant: TenantContext, versions: Mapping[int, int | None]) -> list[TicketState]:
     """Return the states of up to `limit` tickets as they are now: one consistent BatchGetItem, for no numbers none.
+    Beside it the desk's setup is read, where nobody has.
 
     A version that somebody saw stands in the place of the stored one, so that a change holds only for it. Raises
     BulkRefused where some of them do not exist.
     """
-    found = many.stored_summaries(tenant, list(versions))
+    reads: list[Callable[[], Any]] = [
+        lambda: many.stored_summaries(tenant, list(versions)),
+        lambda: policy_versions.latest(tenant),  # of which the change will ask
+    ]
+    found: dict[int, SummaryItem] = fan_out(reads)[0]
     missing = [Refusal(number, "", "does not exist") for number in versions if number not in found]
     seen = [replace(TicketState.of(s), version=versions[n] or int(s.version)) for n, s in found.items()]
     if missing:
