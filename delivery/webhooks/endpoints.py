@@ -29,6 +29,7 @@ from portal.errors import Conflict, Invalid, NotFound, Overtaken, TransactionRef
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
 from portal.schema import keys
+from portal.web import locales
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry, ReadChange
 from tenants.membership import member_changes
@@ -307,7 +308,7 @@ def rotate(
             ends = clock.parse(min(until for until, _ in old))
             raise Conflict(
                 f"This secret was replaced {MOST_OLD} times within 24 hours, and deliveries are still signed with each "
-                f"old one. You can replace it again after {ends:%-d %B, %H:%M:%S} UTC."
+                f"old one. You can replace it again after {locales.current().exact(ends, seconds=True)}."
             )
         item.rotated_at = clock.stamp(now)
         transaction = _updated(item, [EndpointItem.rotated_at.set(item.rotated_at)])

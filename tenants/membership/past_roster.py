@@ -15,6 +15,7 @@ from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import Transaction
 from portal.errors import Conflict, Invalid, PortalError, TransactionRefused
+from portal.web import locales
 from tenants.audit_trail import browsing
 from tenants.audit_trail.browsing import TrailFilter, TrailRow
 from tenants.audit_trail.erased_people import ErasedPeople
@@ -104,7 +105,7 @@ def _later(tenant: TenantContext, moment: str) -> list[TrailRow]:
         if row.at <= since:
             break
         if row.action == AuditAction.TENANT_CREATED:
-            began = f"{row.at:%-d %B %Y, %H:%M:%S} UTC"
+            began = locales.current().exact(row.at, seconds=True)
             raise Invalid(f"The audit trail begins on {began}. Who was a member before that is not known.", field="at")
         if row.entity_type == "user":
             rows.append(row)

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from portal import clock
+from portal.web import locales
 from tenants.audit_trail.recording import SYSTEM
 from tenants.membership import member_changes
 from tenants.tenancy.context import TenantContext
@@ -21,7 +22,7 @@ from tests.support.world import Browser, World
 from tickets.desk import changing, commenting, creating
 from tickets.desk.changing import TicketState, Wishes
 from tickets.ticket.fields import Status
-from tickets.time_machine import past_tickets, presenters
+from tickets.time_machine import past_tickets, presenters, restoring
 
 
 @pytest.fixture
@@ -306,3 +307,9 @@ def test_a_command_shows_what_is_different_and_restores_it(alice: TenantContext)
     assert changing.read(alice, 1).title == "Other title"
     assert "1 ticket was restored" in run("time_machine", "acme", 1, 2, "--at", then, "--restore").out
     assert changing.read(alice, 1).title == "Ticket 1"
+
+
+def test_what_was_restored_is_said_in_the_zone_of_the_person() -> None:
+    with locales.shown_in(locales.Locale("Asia/Tokyo", "iso", names_zone=False)):
+        said, _ = presenters.outcome([restoring.Restored(1, is_changed=True)], "2026-11-26T12:00:00.000000Z")
+    assert said == "1 ticket was restored to 2026-11-26, 21:00:00 Asia/Tokyo (UTC+9)."

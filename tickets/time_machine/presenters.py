@@ -11,7 +11,7 @@ from django.utils.http import urlencode
 
 from portal import clock
 from portal.plain_text import amount
-from portal.web import moments
+from portal.web import locales, moments
 from tickets.custom_fields.definitions import Definitions
 from tickets.desk import ticket_presenters
 from tickets.desk.changing import TicketState
@@ -172,7 +172,7 @@ def outcome(done: list[restoring.Restored], at: str) -> tuple[str, list[str]]:
     count = amount(len(changed), "ticket was", "tickets were") if changed else "No ticket was"
     partly = sum(not one.is_whole for one in changed)
     rest = f", {partly} of them in part" if partly and len(changed) > 1 else " in part" * bool(partly)
-    said = f"{count} restored to {clock.parse(at):%-d %B %Y, %H:%M:%S} UTC{rest}."
+    said = f"{count} restored to {locales.current().exact(clock.parse(at), seconds=True)}{rest}."
     reasons: dict[str, list[str]] = {}
     for one in done:
         if one.why:

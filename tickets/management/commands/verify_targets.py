@@ -31,6 +31,8 @@ class Command(PortalCommand):
             found = tracking.check(tenant, number)
             for receipt in found.receipts:
                 self.stdout.write(receipt)
+            if not found.receipts and not found.faults:
+                self.stdout.write(f"Ticket #{number} has missed no target, or is none of this desk.")
             self._end(found.faults)
             return
         counter = tenant.repository.get(CounterItem, stored.counter, sort=stored.COUNTER_TICKET)
