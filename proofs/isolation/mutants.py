@@ -119,6 +119,7 @@ def _passes(policy: policies.Policy, attempt: AttackAttempt, where: Placement) -
                 sent = placement.addressed(sent).params
             except Exception:  # what has no form of a request is left to the guard
                 sent = attempt.params
+            guard.refuse_destruction(attempt.operation, sent, "tenant")
             guard.refuse_tables_of_others(attempt.operation, sent)
             guard.refuse_foreign(policy, attempt.operation, sent)
     except guard.IsolationError:

@@ -12,7 +12,9 @@ from django.conf import LazySettings
 from django.conf import settings as django_settings
 
 from portal.dynamo import client
-from portal.isolation import guard
+from portal.dynamo.placement import POOL
+from portal.isolation import guard, policies
+from proofs.isolation import mutants
 from proofs.isolation.attempts.attempt import is_harmless
 from proofs.isolation.data_attack import AttackPlan
 from proofs.isolation.oracle import Oracle
@@ -59,6 +61,15 @@ def test_the_judge_knows_one_rule(text: str, own: bool) -> None:
     assert oracle.allows("Scan", key(text)) is False
     assert oracle.allows("DeleteItem", key(text)) is False
     assert [*oracle.foreign_in({"Items": [{"pk": {"S": text}}]})] == ([] if own else [text])
+
+
+@pytest.mark.parametrize(("sort", "may"), [("SUMMARY", False), ("ACTIVITY#1", True)])
+def test_the_hunt_for_broken_layers_asks_all_that_guards_a_request(plan: AttackPlan, sort: str, may: bool) -> None:
+    me = plan.targets[0]
+    params = key(stored.ticket(me.id, 1)) | {"Key": {"pk": {"S": stored.ticket(me.id, 1)}, "sk": {"S": sort}}}
+    attempt: Any = SimpleNamespace(operation="DeleteItem", params=params, draw=SimpleNamespace(me=me))
+    policy = policies.Policy(policies.document("tenant"))
+    assert mutants._passes(policy, attempt, POOL)[0] is may is Oracle(me.id).allows("DeleteItem", params)
 
 
 def test_no_write_of_the_plan_could_harm_anybody_if_it_were_sent(plan: AttackPlan) -> None:
