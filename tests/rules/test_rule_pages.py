@@ -140,6 +140,7 @@ def test_a_rehearsal_is_told_beforehand_shows_its_progress_and_leads_to_each_tic
     work()
     page = text(browser.get(address))
     assert "The rule would have acted 1 time on 1 ticket" in page
+    assert "2 events · the rule would have acted 1 time · 0 refused" in page
     assert "Add the tag wave" in page
     assert re.search(r'href="/acme/tickets/1/"', page)
     then = re.search(r'href="(/acme/tickets/1/past/\?at=[^"]+)"', page)
