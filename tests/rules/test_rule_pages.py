@@ -209,3 +209,13 @@ def test_what_the_pages_cost(world: World, alice: TenantContext, urgent: RuleIte
         "rehearsal": (3, 8),  # and what was found
     }
     assert max(bill.read_units for bill in costs.values()) <= IDENTITY + 8
+
+
+def test_a_run_that_only_told_somebody_says_that_it_changed_no_field(world: World, alice: TenantContext) -> None:
+    mail = {"then": {"mail": {"to": alice.user_id, "text": "Look at {ticket}."}}}
+    item = rule_changes.create(alice, "Tell me", URGENT | mail, by=Actor(alice.user_id), is_on=True)
+    creating.create(world.context("alice", "acme"), title="One", priority=Priority.URGENT)
+    carry()
+    page = text(world.browser("alice", "acme").get(f"{RULES}{item.rule_id}/runs/"))
+    assert "It changed no field." in page
+    assert "Undo<" not in page
