@@ -51,7 +51,7 @@ _WORDS = {
     MailKind.ENTERED: "New comment",
     MailKind.RATED: "Rated as bad",
     MailKind.DUE: "Due now",
-    MailKind.BREACHED: "Service target",
+    MailKind.BREACHED: "Target missed or due soon",
 }
 
 

@@ -496,6 +496,14 @@ def test_the_columns_of_the_trail_break_no_word(person: NewPage, world: World) -
         assert page.evaluate(BROKEN_WORDS) == [], width
 
 
+def test_the_bar_of_an_owner_fits_each_window(person: NewPage) -> None:
+    page = person("alice", "acme")
+    page.goto("/acme/tickets/dashboard/")
+    for width in (390, 768, 1023, 1025, 1280, 1440):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 def test_focus_stays_on_the_box_of_a_checklist_that_is_ticked(page: Page, world: World) -> None:
     bob = world.context("bob", "acme")
     changing.edit(bob, 1, version=changing.read(bob, 1).version, description="- [ ] Call Bob\n- [ ] Wait")

@@ -88,7 +88,11 @@ def test_an_event_that_is_delivered_again_is_in_it_once_also_when_it_was_read_me
 
 @pytest.mark.parametrize(
     ("event", "to", "words"),
-    [("ticket.due", "alice", "Due now"), ("ticket.breached", "", "Service target"), ("ticket.due_soon", "", "Service")],
+    [
+        ("ticket.due", "alice", "Due now"),
+        ("ticket.breached", "", "Target missed or due soon"),
+        ("ticket.due_soon", "", "Target missed or due soon"),
+    ],
 )
 def test_what_comes_by_itself_is_told_to_its_member_or_the_assignee(
     desk: World, event: str, to: str, words: str
