@@ -19,6 +19,7 @@ from tests.support.endpoints import endpoint
 from tickets.ready_answers import answer_changes
 from tickets.ready_answers.answer_reading import Given
 from tickets.requesters import requesters
+from tickets.rules import rule_changes
 
 SCHEMAS: Final = openapi.document()["components"]["schemas"]
 
@@ -49,10 +50,13 @@ def client() -> ApiClient:
     ada = requesters.ensure(world.context("alice", "acme"), "ada@example.org")
     given = Given("Refund", "refund", "Hello")
     answer = answer_changes.create(world.context("alice", "acme"), given, shared=True, by=SYSTEM)
+    does = {"when": {"event": "created"}, "then": {"add_tags": ["now"]}}
+    rule = rule_changes.create(world.context("alice", "acme"), "Urgent", does, by=SYSTEM)
     made.ids = {  # type: ignore[attr-defined]
         "{webhook_id}": item.endpoint_id,
         "{requester_id}": ada.id,
         "{answer_id}": answer.answer_id,
+        "{rule_id}": rule.rule_id,
     }
     return made
 

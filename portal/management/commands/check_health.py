@@ -38,9 +38,16 @@ class Command(PortalCommand):
         problems = [*self._tables("tables", states), *self._quotas()]
         for source in stream_source.placed():
             problems += self._of(source)
-        problems += [f"what is due by “{name}” is late; see /readyz" for name in readiness.late()]
+        problems += self._late()
         if problems:
             raise CommandError(f"{'; '.join(problems)}.")
+
+    def _late(self) -> list[str]:
+        """Return what is late. Where the tables that say so are not as declared, those are the problem."""
+        try:
+            return [f"what is due by “{name}” is late; see /readyz" for name in readiness.late()]
+        except Unavailable as error:
+            return [f"nobody can say what is late: {error.message.removesuffix('. ').removesuffix('.')}"]
 
     def _quotas(self) -> list[str]:
         """Print how many tables the account at home and each site have; return where the quota is nearly reached."""
