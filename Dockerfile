@@ -10,7 +10,7 @@ RUN /opt/build/bin/pip install --no-cache-dir --disable-pip-version-check --no-c
     --require-hashes --target /opt/packages -r requirements.lock
 COPY infra/slim_packages.py infra/
 RUN python3 infra/slim_packages.py /opt/packages \
-    && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/packages
+    && python3 -m compileall -q -j 0 -x '/(dns|holidays)/' --invalidation-mode unchecked-hash /opt/packages
 COPY manage.py ./
 COPY portal portal
 COPY tenants tenants
@@ -22,7 +22,7 @@ COPY locale locale
 COPY static static
 ENV PYTHONPATH=/opt/packages PYTHONHASHSEED=0
 RUN SECRET_KEY=only-to-collect-static-files python3 manage.py collectstatic --noinput \
-    && rm -r infra requirements.lock \
+    && rm -r infra requirements.lock /opt/packages/django/contrib/admin/static /opt/packages/django_htmx/static \
     && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash /srv/pooldesk
 
 FROM ${PYTHON}

@@ -29,6 +29,9 @@ LANGUAGES: Final = {"en", "de"}
 UNUSED: Final = (
     *("bin", "boto3/examples", "ninja/static", "django/contrib/gis", "django/contrib/postgres"),
     *("pygments*", "rich*"),  # of httpx's command line
+    *(f"django/contrib/{name}" for name in ("admindocs", "flatpages", "redirects", "sitemaps", "syndication")),
+    *(f"django/db/backends/{name}" for name in ("mysql", "oracle")),
+    *("holidays/locale", "holidays/financial"),  # names of holidays, of which dates alone are stored; and of markets
     # Of Pillow: AVIF, fonts, colour profiles, Tk. What previews read needs none of them.
     *(f"PIL/{part}.*" for part in ("_avif", "_imagingft", "_imagingcms", "_imagingtk")),
     *(f"pillow.libs/lib{name}*" for name in ("avif", "freetype", "harfbuzz", "brotli", "lcms2")),

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import lru_cache
 from typing import Final
 
 from portal import zones
@@ -90,8 +91,7 @@ class Locale:
 
     def exact(self, moment: datetime, *, seconds: bool = False) -> str:
         """Write a moment with its zone, for a tooltip: "26 Nov 2026, 11:04 Europe/Berlin (UTC+1)"."""
-        said = self.moment(moment, seconds=seconds)
-        return said if self.names_zone else f"{said} {zones.named(self.zone, moment)}"
+        return _exact(self, moment, seconds)
 
     def number(self, number: int | float, *, decimals: int = 0) -> str:
         """Write a number with the marks of this form."""
@@ -103,6 +103,13 @@ class Locale:
 
     def _day_of(self, day: date) -> date:
         return self.local(day).date() if isinstance(day, datetime) else day
+
+
+@lru_cache(maxsize=8192)
+def _exact(locale: Locale, moment: datetime, seconds: bool) -> str:
+    """Write a moment as `Locale.exact` does: a list has one in each row, and is looked at again."""
+    said = locale.moment(moment, seconds=seconds)
+    return said if locale.names_zone else f"{said} {zones.named(locale.zone, moment)}"
 
 
 def _written(pattern: str, day: date) -> str:

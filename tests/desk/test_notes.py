@@ -38,7 +38,7 @@ def note(desk: World, number: int, body: str = "between us") -> None:
 def answers(browser: Browser, *addresses: str) -> list[tuple[int, str]]:
     """Status and text of each page, without what is new in every answer."""
     found = [browser.get(address) for address in addresses]
-    fresh = re.compile(r'(name="csrfmiddlewaretoken" value|"X-CSRFToken"|nonce)[=:] ?"[^"]*"|seen=[^"&]*')
+    fresh = re.compile(r'(name="csrfmiddlewaretoken" value|"X-CSRFToken"|nonce|data-live)[=:] ?"[^"]*"|seen=[^"&]*')
     return [(one.status_code, fresh.sub("", one.content.decode())) for one in found]
 
 
