@@ -129,7 +129,7 @@ def _bulk(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
     """Close the sequence's tickets and, the next time, open them again, so that they never run out."""
     group = visitor.groups[sequence]
     to = Status.OPEN if group[0].status is Status.CLOSED else Status.CLOSED
-    visitor.groups[sequence] = [TicketState(s.number, s.version + 1, to, s.resolver) for s in group]
+    visitor.groups[sequence] = [TicketState(s.number, s.version + 1, to, s.resolver, due=s.due) for s in group]
     selected = [("tickets", str(s)) for s in group]
     return visitor.post("/tickets/bulk/", [("to", to.value), ("confirmed", "yes"), *selected])
 

@@ -10,7 +10,6 @@ import secrets
 from dataclasses import dataclass
 from typing import Any, Final
 
-from django.conf import settings
 from django.http import HttpResponse
 from django.template.loader import render_to_string
 from markupsafe import Markup
@@ -39,11 +38,12 @@ class PriceLine:
 
 
 def lines_of(bill: Meter) -> list[PriceLine]:
-    """Return the lines of a bill, in the order of their first calls. Their units add up to those of the bill."""
+    """Return the lines of a bill, in the order of their names, since calls of one trip come in any. Their units add up
+    to those of the bill."""
     found: dict[tuple[str, str], list[Call]] = {}
     for call in bill.calls:
-        tables = (name.removeprefix(f"{settings.DYNAMODB_TABLE_PREFIX}.") for name in call.table.split(","))
-        place = ", ".join(tables)
+        # A table of a desk's own is called as the one of all, with an id before the last two words.
+        place = ", ".join(".".join(name.rsplit(".", 2)[1:]) for name in call.table.split(","))
         found.setdefault((call.operation, f"{place} / {call.index}" if call.index else place), []).append(call)
     return [
         PriceLine(
@@ -54,7 +54,7 @@ def lines_of(bill: Meter) -> list[PriceLine]:
             sum(call.read_units for call in calls),
             sum(call.write_units for call in calls),
         )
-        for (operation, place), calls in found.items()
+        for (operation, place), calls in sorted(found.items())
     ]
 
 

@@ -437,7 +437,7 @@ def test_every_status_partition_is_the_one_of_its_shard(sharded_world: World) ->
 
 def composer(page: object) -> str:
     """What stands beside the box, as text."""
-    (part,) = re.findall(r'id="updates".*?</div>\s*<div class="field">', text(page), re.DOTALL)
+    (part,) = re.findall(r'id="updates".*?</div>\s*<p class="presence"', text(page), re.DOTALL)
     return re.sub(r"<[^>]+>", " ", part)
 
 

@@ -23,6 +23,7 @@ from tickets.desk.changing import TicketState
 from tickets.ticket import stored as ticket_stored
 from tickets.ticket.fields import NUMBER_GAP, Priority, Status
 from tickets.ticket.stored import CounterItem
+from tickets.time_machine import whole_tickets
 
 
 @pytest.fixture
@@ -124,7 +125,7 @@ def test_a_file_is_there_when_it_is_whole(world: World, path: Path, monkeypatch:
     def fails(*args: Any, **how: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(exporting, "whole", fails)
+    monkeypatch.setattr(whole_tickets, "read", fails)
     assert run("export_tickets", "--tenant", "acme", "--output", path).status == 130
     assert path.read_text() == "of yesterday"
     assert list(path.parent.iterdir()) == [path]
@@ -133,7 +134,7 @@ def test_a_file_is_there_when_it_is_whole(world: World, path: Path, monkeypatch:
 def test_a_ticket_that_is_changed_while_it_is_read_is_read_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     alice = world.context("alice", "acme")
     world.tickets("acme", 1)
-    read = exporting._read
+    read = whole_tickets._read
 
     def overtaken(tenant: Any, number: int, *, consistent: bool) -> Any:
         found = read(tenant, number, consistent=consistent)
@@ -141,7 +142,7 @@ def test_a_ticket_that_is_changed_while_it_is_read_is_read_again(world: World, m
             found.summary.comment_count += 1
         return found
 
-    monkeypatch.setattr(exporting, "_read", overtaken)
+    monkeypatch.setattr(whole_tickets, "_read", overtaken)
     (one,) = exporting.all_tickets(alice)
     assert int(one.summary.comment_count) == 0
 

@@ -103,7 +103,7 @@ def test_after_kills_at_any_call_everything_acknowledged_is_at_the_new_place_onc
         begin(world, to)
         while last(world).state == "running":
             try:
-                with killed_at(monkeypatch, rng.randint(10, 90), sent=rng.random() < 0.5):
+                with killed_at(monkeypatch, rng.randint(10, 120), sent=rng.random() < 0.5):
                     mover(world).run()
             except Killed:
                 kills += 1

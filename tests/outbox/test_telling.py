@@ -102,7 +102,7 @@ def test_each_change_is_told_once_with_what_it_changed(alice: TenantContext) -> 
             {
                 "title": "Printer", "description": "It *broke*.", "status": "open", "priority": "normal",
                 "channel": "hand", "rating": None, "tags": ["vip"], "requester": me,
-                "kind": None, "custom": {},
+                "kind": None, "group": None, "custom": {},
             },
         ),
         ("ticket.status_changed", 2, {"before": "open", "after": "pending"}),

@@ -27,6 +27,7 @@ SECOND = {"title": "The door does not close", "description": "A cold wind.", "pr
 PARTICULARS = (
     (re.compile(r"[0-9a-f]{12,}"), "ID"),
     (re.compile(r'"(whsec_)?[A-Za-z0-9_:.=/+-]{40,}"'), '"SIGNED"'),
+    (re.compile(r'data-live="[^"]*"'), 'data-live="SIGNED"'),
     (re.compile(r"\d\d:\d\d:\d\d\.\d{6}"), "MOMENT"),
 )
 BEGINNING = clock.now()

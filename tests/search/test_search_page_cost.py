@@ -55,6 +55,6 @@ def test_typing_takes_two_trips_beside_identity_once_the_box_has_had_focus_else_
     assert bill.read_units <= IDENTITY + 12
 
 
-def test_the_palette_takes_one_trip_beside_identity_for_two_items_of_views_and_the_desks(bob: Browser) -> None:
+def test_the_palette_takes_one_trip_beside_identity_for_views_the_desks_and_own_groups(bob: Browser) -> None:
     bill = spent(bob, "/search/commands/")
-    assert (bill.trips, bill.read_units) == (2, IDENTITY + 0.5 + 2 * 0.5)
+    assert (bill.trips, bill.read_units) == (2, IDENTITY + 0.5 + 3 * 0.5)

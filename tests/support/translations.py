@@ -100,7 +100,7 @@ GUEST_RULES: dict[str, frozenset[str]] = {
     "tickets/requester_pages/presenters.py": frozenset(),
     "tickets/requester_pages/requester_page.py": frozenset(),
     "tickets/requester_pages/views.py": frozenset(),
-    "tickets/ticket/fields.py": frozenset({"tag_list", "clean", "DESCRIPTION"}),
+    "tickets/ticket/fields.py": frozenset({"tag_list", "clean", "missing", "DESCRIPTION"}),
 }
 _MARKS = {"_", "gettext", "gettext_lazy", "gettext_noop", "ngettext"}
 

@@ -153,7 +153,7 @@ class _Attempt:
 
     found: Read
     entry_id: str
-    begun: datetime = field(default_factory=clock.now)
+    begun: datetime = field(default_factory=lambda: clock.now())  # the clock of now, which tests set
     transaction: Transaction = field(default_factory=Transaction)
     told: list[Event] = field(default_factory=list)
 
