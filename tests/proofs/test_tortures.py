@@ -59,7 +59,8 @@ def killed(name: str, found: dict[str, Any]) -> None:
     elif name == "idempotency":
         assert found["tickets"] == 30
         assert found["heard"] > found["replayed"] > 0
-        assert found["kills"] == {"before": 1, "behind": 1, "anywhere": 1}
+        # The kill at any place may come when the last request is through.
+        assert found["kills"] in ({"before": 1, "behind": 1, "anywhere": n} for n in (0, 1))
         assert found["unheard"] > 0
     elif name == "letters":
         assert (found["letters"], found["kills"]) == (12, dict.fromkeys(letter_traffic.ROLES, 1))
