@@ -59,8 +59,9 @@ def lines_of(bill: Meter) -> list[PriceLine]:
 
 
 def _per_million(read_units: float, write_units: float) -> str:
-    """Return the price of a million such requests, in dollars with cents."""
-    return f"{(read_units * READ_UNIT + write_units * WRITE_UNIT) * 1e6:,.2f}"
+    """Return the price of a million such requests in dollars, with three digits: right within half a percent."""
+    dollars = (read_units * READ_UNIT + write_units * WRITE_UNIT) * 1e6
+    return f"{dollars:.3g}" if dollars < 100 else f"{dollars:,.0f}"
 
 
 def fill_in(response: HttpResponse, bill: Meter) -> None:

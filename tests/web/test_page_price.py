@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from portal.dynamo.meter import Call, Meter
+from portal.web.price_presenters import lines_of
 from tests.support.world import World, captured
 
 PAGES = ("/tickets/", "/tickets/1/", "/tickets/dashboard/", "/desk/members/", "/search/?q=printer")
@@ -31,6 +33,16 @@ def test_the_price_of_a_page_is_the_bill_of_its_request(world: World, settings: 
     assert f" {reads}, " in bill
     assert f"{_summed(page, 'RCU'):g} RCU" == reads
     assert f" {_summed(page, 'call'):g} calls," in bill
+
+
+@pytest.mark.parametrize(
+    ("reads", "writes", "dollars"),
+    [(0.5, 0, "0.0625"), (1, 0, "0.125"), (3.5, 0, "0.438"), (2, 12, "7.75"), (8000, 4, "1,002")],
+)
+def test_the_price_of_a_million_pages_is_that_of_their_units(reads: float, writes: float, dollars: str) -> None:
+    bill = Meter(calls=[Call("Query", "Pooldesk.Support.Tickets", None, 1, 1, reads, writes, 0.0)])
+    assert [line.dollars for line in lines_of(bill)] == [dollars]
+    assert float(dollars.replace(",", "")) == pytest.approx(reads * 0.125 + writes * 0.625, rel=0.005)
 
 
 @pytest.mark.parametrize("who", ["bob", "vera"])
