@@ -67,7 +67,7 @@ class RuleWhen(ApiInput):
 
     event: Annotated[On, Strict(False)]
     by: Annotated[By, Strict(False)] = Field(By.ANYBODY, description="who caused it; a rule is on neither side")
-    what: str = Field("", max_length=60, description="the changed field, or due_soon or breached; any if empty")
+    what: str = Field("", max_length=60, description="the changed field, or due, due_soon or breached; any if empty")
 
 
 class RuleMailTo(ApiInput):
@@ -259,6 +259,7 @@ def list_runs(request: ApiRequest, rule_id: RuleId, query: Query[RunQuery]) -> H
 @router.declare("PUT", "/rules/{rule_id}/runs/{run_id}/undo", scope=_SCOPE, answers={200: RunOut})
 def undo_run(request: ApiRequest, rule_id: RuleId, run_id: RunId) -> HttpResponse:
     """Take back the changes of one run. Comments, mails and webhooks that have left stay."""
-    if not runs.find(request.acting, rule_id, run_id).undone_at:
-        runs.undo(request.acting, rule_id, run_id)
-    return answers.answer(RunOut.of(runs.find(request.acting, rule_id, run_id)))
+    run = runs.find(request.acting, rule_id, run_id)
+    if not run.undone_at:
+        runs.undo(request.acting, run)
+    return answers.answer(RunOut.of(run))

@@ -159,6 +159,7 @@ REFUSED: list[tuple[str, Callable[[Rows], None], str]] = [
     ("ticket counter", to_item(last={"N": "1000000000"}), "is far beyond the"),
     ("ticket counter", list.clear, "which the file's counter does not reach"),
     ("ticket counter", lambda rows: rows.append(rows[0]), "is a second counter"),
+    ("rules", lambda rows: rows.extend(rows * 30), "is one of more than 30 rules"),
     ("endpoints", to_item(endpoint_id={"S": "x"}), "has not the form of its kind"),
     ("webhook secrets", to_item(current={"S": "guess"}), "current is missing or wrong"),
     ("imported archives", row("source"), "source is missing or wrong"),

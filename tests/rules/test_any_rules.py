@@ -46,7 +46,7 @@ THEN = st.fixed_dictionaries(
         "remove_tags": st.lists(st.sampled_from(TAGS), max_size=1),
         "answers": st.booleans(),
     }
-).filter(lambda then: any(then.values()))
+).filter(lambda then: any(then.values()) and not {*then["add_tags"]} & {*then["remove_tags"]})
 RULES = st.lists(st.tuples(st.sampled_from(["changed", "answered"]), ONLY, THEN), min_size=2, max_size=5)
 STEPS = st.lists(
     st.one_of(

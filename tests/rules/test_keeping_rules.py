@@ -110,6 +110,7 @@ REFUSED = [
     ({"then": {"set": {"resolver": "me"}}}, "resolver"),
     ({"then": {"set": {"resolver": "0" * 32}}}, "resolver"),
     ({"then": {"set": {"kind": "kind_9"}}}, "kind"),
+    ({"then": {"add_tags": ["a", "b"], "remove_tags": ["b"]}}, "remove_tags"),
     ({"then": {"answer": "ra_" + "0" * 32}}, "answer"),
     ({"then": {"webhook": "ep_unknown"}}, "webhook"),
     ({"then": {"mail": {"to": "assignee", "text": " "}}}, "mail"),

@@ -12,10 +12,12 @@ from portal.dynamo import meter
 from portal.errors import Conflict
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy.context import TenantContext
-from tests.bulk_jobs.test_bulk_jobs import killed_at
+from tests.rules.test_running_rules import carry
+from tests.support.kills import Killed, killed_at
 from tests.support.world import World
 from tickets.desk import changing, commenting, creating
 from tickets.desk.changing import Wishes
+from tickets.jobs import leased_job
 from tickets.rules import rehearsal_job, rehearsal_requests, rule_changes
 from tickets.rules.rehearsal_requests import RuleFinding
 from tickets.rules.stored import RehearsalItem, RuleItem
@@ -94,6 +96,24 @@ def test_a_change_stays_in_effect_until_the_history_changes_that_field(alice: Te
         (1, "answered", ("priority", "low", "high")),
     ]
     assert (counts["would_act"], counts["touched"]) == (2, 1)
+
+
+def test_a_rule_before_it_changes_the_same_field_first_and_it_changes_that_back_once(world: World) -> None:
+    alice, answered = world.context("alice", "acme"), {"when": {"event": "answered"}}
+    first = rule(alice, answered | {"then": {"set": {"priority": "low"}}}, name="First")
+    ours = rule(alice, answered | {"then": {"set": {"priority": "high"}}}, name="Ours")
+    creating.create(alice, title="One")
+    commenting.comment(alice, 1, body="One.")
+    rule_changes.change(alice, first.rule_id, {}, is_on=True, by=Actor(alice.user_id))
+    commenting.comment(world.context("alice", "acme"), 1, body="Two.")
+    carry()
+    commenting.comment(alice, 1, body="Three.")
+    ask(alice, ours)
+    work()
+    assert did(findings(alice)) == [
+        (1, "answered", ("priority", "normal", "high")),
+        (1, "answered", ("priority", "low", "high")),
+    ]
 
 
 def test_tags_of_the_rule_and_of_people_are_kept_side_by_side(alice: TenantContext) -> None:
@@ -199,17 +219,21 @@ def test_a_stopped_rehearsal_goes_on_and_counts_each_event_once(
     assert sorted(one.number for one in findings(alice)) == [1, 2, 3, 4, 5]
 
 
-def test_a_killed_rehearsal_is_gone_on_with_and_counts_each_event_once(
-    alice: TenantContext, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("write", range(1, 17))
+def test_a_killed_rehearsal_keeps_its_lease_until_another_worker_goes_on_and_counts_each_event_once(
+    alice: TenantContext, monkeypatch: pytest.MonkeyPatch, write: int
 ) -> None:
     monkeypatch.setattr(rehearsal_job, "PART", 2)
+    monkeypatch.setattr(leased_job, "_HEARTBEAT_SECONDS", 0)
     for _ in range(5):
         creating.create(alice, title="One", priority=Priority.URGENT)
     ask(alice, rule(alice, URGENT))
-    killed_at(monkeypatch, rehearsal_requests, "put_part", lambda made: last(alice).phase == "trying")
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Killed), killed_at(monkeypatch, write, writes_only=True):
         work()
-    work()
+    assert last(alice).holder
+    assert work() == 0, "the dead one may be alive"
+    monkeypatch.setattr(leased_job, "LEASE_SECONDS", 0)
+    assert work() == 1
     item = last(alice)
     assert (item.state, int(item.events), int(item.would_act)) == ("done", 5, 5)
     assert sorted(one.number for one in findings(alice)) == [1, 2, 3, 4, 5]

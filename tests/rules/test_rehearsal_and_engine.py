@@ -38,7 +38,7 @@ ACTIONS = st.fixed_dictionaries(
         "add_tags": TAGS,
         "remove_tags": TAGS,
     }
-).filter(lambda then: any(then.values()))
+).filter(lambda then: any(then.values()) and not {*then["add_tags"]} & {*then["remove_tags"]})
 RULES = st.fixed_dictionaries({"when": EVENTS, "if": LISTS, "then": ACTIONS})
 ACTS = st.one_of(
     st.tuples(st.just("priority"), st.sampled_from(Priority)),

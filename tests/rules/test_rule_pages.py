@@ -79,6 +79,7 @@ def test_a_rule_is_written_listed_changed_switched_and_deleted_without_javascrip
         ({"name": ""}, "name", "Enter a name."),
         ({"add_tags": ""}, "", "Choose what the rule is to do."),
         ({"add_tags": "a|b"}, "add_tags", "contains one of"),
+        ({"remove_tags": "wave"}, "remove_tags", "Add the tag “wave” or remove it, not both."),
         ({"if_tag": "a, b"}, "if_tag", "Filter by one tag at a time."),
         ({"if_priority": "huge"}, "if_priority", "Select a valid choice"),
         ({"event": "created", "what": "priority"}, "what", "Choose any: only for a change"),

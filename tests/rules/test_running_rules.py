@@ -442,14 +442,14 @@ def test_one_run_is_undone(world: World, rule: AddRule) -> None:
     number = opened(world)
     alice = world.context("alice", "acme")
     (run,), _ = runs.listed(alice, rule_id)
-    runs.undo(alice, rule_id, run.run_id)
+    runs.undo(alice, run)
     carry()
     found = ticket(world, number)
     assert (found.priority, list(found.tags)) == ("normal", [])
     assert runs.find(alice, rule_id, run.run_id).undone_at
     assert history(world, number)[-1].author == alice.user_id
     with pytest.raises(Conflict, match="already"):
-        runs.undo(alice, rule_id, run.run_id)
+        runs.undo(alice, run)
 
 
 def test_the_undo_of_a_run_does_not_bring_the_rule_back(world: World, rule: AddRule) -> None:
@@ -459,7 +459,7 @@ def test_the_undo_of_a_run_does_not_bring_the_rule_back(world: World, rule: AddR
     changing.change_status(alice, number, to=Status.PENDING, version=1)
     carry()
     (run,), _ = runs.listed(alice, rule_id)
-    runs.undo(alice, rule_id, run.run_id)
+    runs.undo(alice, run)
     carry()
     assert ticket(world, number).priority == "normal"
     assert ran(world, rule_id) == 1
@@ -471,7 +471,7 @@ def test_a_run_is_undone_although_somebody_changed_other_fields_since(world: Wor
     alice = world.context("alice", "acme")
     changing.edit(alice, number, version=2, title="Another")
     (run,), _ = runs.listed(alice, rule_id)
-    runs.undo(alice, rule_id, run.run_id)
+    runs.undo(alice, run)
     assert (ticket(world, number).priority, ticket(world, number).title) == ("normal", "Another")
 
 
@@ -482,7 +482,7 @@ def test_a_run_whose_field_somebody_changed_since_stays(world: World, rule: AddR
     changing.edit(alice, number, version=2, priority=Priority.LOW)
     (run,), _ = runs.listed(alice, rule_id)
     with pytest.raises(Conflict, match="changed again"):
-        runs.undo(alice, rule_id, run.run_id)
+        runs.undo(alice, run)
     assert ticket(world, number).priority == "low"
     assert not runs.find(alice, rule_id, run.run_id).undone_at
 

@@ -164,12 +164,8 @@ class Only:
     @cached_property
     def _parsed(self) -> tuple[tuple[Status, ...], str | None, TicketFilter]:
         who = self.params.get("resolver")
-        return filters.statuses(self.params.get("status", "any")), "" if who == "none" else who, self.filter
-
-    @cached_property
-    def filter(self) -> TicketFilter:
-        """The filters beside status and assignee."""
-        return TicketFilter.parse(self.params)
+        filter_ = TicketFilter.parse(self.params)
+        return filters.statuses(self.params.get("status", "any")), "" if who == "none" else who, filter_
 
 
 @dataclass(frozen=True)

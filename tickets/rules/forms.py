@@ -135,7 +135,7 @@ class RuleForm(BulkEditForm):
 
     @property
     def parts(self) -> list[tuple[str, str, list[Any]]]:
-        """Return the parts of the form, each with the id of its heading and its fields."""
+        """Return the parts of the form, each with its heading, a sentence and its fields."""
         when = ["event", "what", "by"]
         only = [name for name in self.fields if name.startswith(_IF)]
         then = [name for name in self.fields if name not in ("name", "revision", *when, *only)]

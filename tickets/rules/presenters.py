@@ -152,6 +152,6 @@ def run_line(run: RunItem) -> dict[str, Any]:
 def extent_words(extent: Extent) -> str:
     """Say what a rehearsal reads, and for how long."""
     more = "More than " if extent.is_more else ""
-    seconds = f"takes up to {amount(extent.seconds, 'second')}" if extent.seconds > 1 else "takes a moment"
+    seconds = f"takes about {amount(extent.seconds, 'second')}" if extent.seconds > 1 else "takes a moment"
     entries = f"{amount(extent.entries, 'entry', 'entries')} or more in their histories"
     return f"{more}{amount(extent.tickets, 'ticket')} changed in this time, with {entries}; this {seconds}."

@@ -6,12 +6,11 @@ that the rule would have made stays in effect for the later events, until the hi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tickets.rules import definition
+from tickets.rules import definition, stored
 from tickets.rules.definition import On, Rule, RulePlan, TicketEvent
 from tickets.ticket.causes import Cause
 from tickets.ticket.fields import BY_NAME, CUSTOM, CUSTOM_PREFIX, TAGS
@@ -62,7 +61,8 @@ def of_ticket(rule: Rule, events: Iterable[PastEvent], others: Sequence[Rule] = 
 
 def _began(cause: Cause | None, past: PastEvent) -> str:
     """Return the moment of the event in which all began, as ids of events begin."""
-    return cause.event.partition("-")[0] if cause else re.sub("[^0-9]", "", past.written[0].at)
+    event = cause.event if cause else stored.event_id(past.written[0].at, "")
+    return event.partition("-")[0]
 
 
 def _ran_before(
@@ -89,11 +89,9 @@ def _ran_before(
 
 def _after(ticket: SummaryItem, plan: RulePlan) -> SummaryItem:
     """Return the ticket with what a plan changes of its fields."""
-    after = SummaryItem.from_raw_data(ticket.serialize())
-    names = [name for name, _, _ in plan.changes]
-    for name, wanted in plan.edit.values.items():
-        setattr(after, name, BY_NAME[name].changed(getattr(ticket, name), wanted, names))
-    return after
+    made = _Made()
+    made.note(plan)
+    return made.on(ticket)
 
 
 def _circle(rule: Rule, ticket: SummaryItem, plan: RulePlan, others: Sequence[Rule]) -> tuple[str, ...]:

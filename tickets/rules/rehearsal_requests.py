@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import islice
 from typing import Any, Final
 
@@ -50,7 +50,7 @@ class Extent:
 
     @property
     def seconds(self) -> int:
-        """Return how long it takes at most, 0 for less than a second."""
+        """Return about how long it takes, 0 for less than a second."""
         return int((MOST if self.is_more else min(self.tickets, MOST)) / PER_SECOND)
 
 
@@ -148,15 +148,12 @@ class RuleFinding:
     def load(cls, told: Sequence[Any]) -> RuleFinding:
         """Return the finding that `dump` made this of."""
         number, at, on, changes, answer, webhook, mail_to, refused, circle = told
-        changed = tuple((name, old, new) for name, old, new in changes)
+        changed = tuple(map(tuple, changes))
         return cls(number, at, On(on), changed, answer, webhook, mail_to, refused, tuple(circle))
 
     def dump(self) -> list[Any]:
         """Return the finding as JSON has it."""
-        return [
-            self.number, self.at, self.on.value, self.changes, self.answer, self.webhook, self.mail_to, self.refused,
-            self.circle,
-        ]  # fmt: skip
+        return [*astuple(self)]
 
 
 def put_part(tenant: TenantContext, plan: str, number: int, content: Iterable[Any]) -> None:

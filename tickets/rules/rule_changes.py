@@ -30,11 +30,10 @@ from tickets.ready_answers import answer_reading, filling
 from tickets.ready_answers import stored as answer_ids
 from tickets.rules import definition, stored
 from tickets.rules.definition import ASSIGNEE_WORD, TYPES, On, Only, Rule, Then, When
-from tickets.rules.stored import CURRENT, RuleItem, RuleVersionItem
+from tickets.rules.stored import CURRENT, MOST, RuleItem, RuleVersionItem
 from tickets.ticket import texts
 from tickets.ticket.fields import ASSIGNEE, CUSTOM, DEFINED
 
-MOST: Final = 30  # rules of a desk
 NAME_LIMIT: Final = 100  # characters
 MAIL_LIMIT: Final = 2_000
 DEFINITION_LIMIT: Final = 8_000  # bytes
@@ -309,6 +308,8 @@ def _checked(tenant: TenantContext, rule: Rule, *, only_new: Rule | None = None)
 
 def _check_actions(tenant: TenantContext, then: Then) -> None:
     values = then.edit.values
+    if both := [tag for tag in then.edit.add_tags if tag in then.edit.remove_tags]:
+        raise Invalid(f"Add the tag “{both[0]}” or remove it, not both.", field="remove_tags")
     defined = CUSTOM.by_change(values.get(CUSTOM.name, {}))
     defined |= {one.name: values[one.name] for one in DEFINED if one.name in values}
     if defined:

@@ -50,23 +50,24 @@ def find(tenant: TenantContext, rule_id: str, run_id: str) -> RunItem:
     return found
 
 
-def undo(tenant: TenantContext, rule_id: str, run_id: str) -> None:
-    """Take back what a run has changed, by whoever is at work. The rules that ran for the same event do not run again.
+def undo(tenant: TenantContext, run: RunItem) -> None:
+    """Take back what a run has changed, by whoever is at work, and note the moment in the run. The rules that ran for
+    the same event do not run again.
 
-    Raises NotFound, and Conflict for a run that changed nothing, that was undone before, or whose fields somebody has
-    changed again.
+    Raises Conflict for a run that changed nothing, that was undone before, or whose fields somebody has changed again.
     """
-    run = find(tenant, rule_id, run_id)
     if not run.entry:
         raise Conflict("This run has changed no field, so there is nothing to undo.")
     if run.undone_at:
         raise Conflict(_UNDONE)
 
+    at = clock.stamp()
+
     def join(transaction: Transaction, outcomes: Sequence[TicketOutcome]) -> None:
         if outcomes[0].did == many.REFUSED:
             raise Conflict(outcomes[0].sentence)
         still = RunItem.pk.exists() & RunItem.undone_at.does_not_exist()
-        transaction.update(run, [RunItem.undone_at.set(clock.stamp())], name=_RUN, condition=still)
+        transaction.update(run, [RunItem.undone_at.set(at)], name=_RUN, condition=still)
 
     entry = EntryOfChange(int(run.number), int(run.made), run.at, run.entry)
     try:
@@ -75,3 +76,4 @@ def undo(tenant: TenantContext, rule_id: str, run_id: str) -> None:
         if refused.reason(_RUN):
             raise Conflict(_UNDONE) from refused
         raise
+    run.undone_at = at

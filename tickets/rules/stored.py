@@ -20,7 +20,7 @@ from pynamodb.attributes import BooleanAttribute, NumberAttribute, UnicodeAttrib
 
 from portal.dynamo.models import Item
 from portal.schema import keys, row_forms
-from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding, declare_people
+from portal.schema.holdings import FilePlace, Holding, Raw, Reader, Stage, StoredItem, declare_holding, declare_people
 from portal.schema.registry import Grant, declare
 from portal.schema.row_forms import RowForm
 from portal.schema.tables import Table
@@ -31,6 +31,7 @@ from tickets.ticket.stored import TICKETS
 
 RULES = Table("Support.Rules", "tenant", "pk", "sk", leading_keys=keys.OWN_COLLECTIONS)
 REHEARSALS: Final = keys.part("REHEARSAL")  # the directory's partition of rehearsals
+MOST: Final = 30  # rules of a desk
 RUN_SECONDS: Final = 30 * 86400  # for which a run is kept, and can be undone
 
 # --- keys ---
@@ -280,8 +281,25 @@ def _id(item: Raw) -> str:
     return str(found)
 
 
+class FewRules:
+    """Looks that a file has no more rules than a desk can have."""
+
+    of = ("rules",)
+
+    def __init__(self) -> None:
+        self._met = 0
+
+    def look(self, holding: str, item: Raw, place: FilePlace) -> str:
+        """Take a rule, or a version of one."""
+        self._met += item["sk"]["S"].startswith(CURRENT)
+        return f"is one of more than {MOST} rules" if self._met > MOST else ""
+
+    def fault(self) -> None:
+        """Find nothing more at the end of the file."""
+
+
 declare_holding(
-    Holding("rules", (RULES,), _stored, Stage.OWN, forms=_forms),
+    Holding("rules", (RULES,), _stored, Stage.OWN, forms=_forms, together=FewRules),
     Holding(
         "runs of rules",
         (TICKETS,),

@@ -22,7 +22,7 @@ from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.custom_fields import definitions
 from tickets.ready_answers import answer_reading
-from tickets.rules import presenters, rehearsal_requests, rule_changes, runs
+from tickets.rules import presenters, rehearsal_requests, rule_changes, runs, stored
 from tickets.rules.forms import Offered, RuleForm
 from tickets.rules.presenters import Names
 from tickets.rules.stored import RuleItem
@@ -60,7 +60,7 @@ def _line(request: TenantRequest, item: RuleItem, names: Names) -> dict[str, Any
 def list_rules(request: TenantRequest) -> HttpResponse:
     """List the rules in the order in which they run: four Queries in one round trip."""
     (rules,), names, _ = _read(request)
-    page = {"rules": [_line(request, item, names) for item in rules], "most": rule_changes.MOST}
+    page = {"rules": [_line(request, item, names) for item in rules], "most": stored.MOST}
     return render(request, "rules/list.html", page)
 
 
@@ -193,7 +193,7 @@ def list_runs(request: TenantRequest, rule: str) -> HttpResponse:
 def undo_run(request: TenantRequest, rule: str, run: str) -> HttpResponse:
     """Take back what a run has changed."""
     try:
-        runs.undo(request.tenant, rule, run)
+        runs.undo(request.tenant, runs.find(request.tenant, rule, run))
     except Conflict as error:
         messages.error(request, error.message)
     else:

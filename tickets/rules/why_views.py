@@ -39,7 +39,7 @@ def run_page(request: TenantRequest, rule: str, run: str) -> HttpResponse:
     number = int(found.number)
     if request.method == "POST":
         try:
-            runs.undo(tenant, rule, run)
+            runs.undo(tenant, found)
         except Conflict as error:
             messages.error(request, error.message)
             return redirect("tickets:rule_run", rule, run)
