@@ -5,7 +5,8 @@
 const SECOND = 1000;
 const BESIDE = 10; // seconds between looks for people, while others are on the ticket
 const ALONE = 30;
-const READ = 33; // seconds between reads: two a minute are one unit of capacity
+const READ = 55; // seconds between reads, at least: with new addresses they cost one unit of capacity a minute
+const RENEWS = 30; // seconds between requests for a new address, at least
 const TYPES = 15; // seconds after a key in which somebody writes
 const CHOICE = "pooldesk.notify";
 const LAST = "pooldesk.notified";
@@ -17,6 +18,7 @@ const jitter = () => 0.9 + Math.random() * 0.2;
 let others = [];
 let beaten = 0;
 let read = 0;
+let renewed = 0;
 let typed = 0;
 let known = null; // what a list was told last
 let told = ""; // the change that the page was told of last
@@ -36,7 +38,7 @@ const notifies = () => "Notification" in window && Notification.permission === "
 async function ask(node, what) {
   try {
     const answer = await fetch(node.dataset.live, { method: "POST", body: new URLSearchParams(what) });
-    if (answer.status === 403 || answer.status === 404) {
+    if ([403, 404, 503].includes(answer.status)) {
       await renew(node);
       return null;
     }
@@ -46,12 +48,15 @@ async function ask(node, what) {
   }
 }
 
-/** After an hour the page is asked for a new address. Signed out, it asks as it would without this. */
+/** Asks for a new address: after some minutes, and where the desk has moved. Who may not get one, or signed out, has a
+ * page that asks as it would without this. */
 async function renew(node) {
-  const answer = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
-  const scope = (whole) => whole.getElementById("page")?.dataset.scope;
-  const fresh = scope(answer) === scope(document) && answer.querySelector("[data-live]");
-  if (fresh) node.dataset.live = fresh.dataset.live;
+  if (Date.now() - renewed < RENEWS * SECOND) return;
+  renewed = Date.now();
+  const page = node.dataset.live.split("/").at(-2);
+  const answer = await fetch(`${node.dataset.renew}?page=${page}`, { headers: { Accept: "application/json" } });
+  if (answer.status === 429 || answer.status >= 500) return;
+  if (answer.ok && !answer.redirected) node.dataset.live = (await answer.json()).live;
   else for (const one of document.querySelectorAll("[data-live]")) one.removeAttribute("data-live");
 }
 

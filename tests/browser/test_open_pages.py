@@ -7,7 +7,7 @@ from playwright.sync_api import Request, expect
 
 from portal import clock
 from tenants.membership.mail_choices import MailKind
-from tests.browser.conftest import NewPage
+from tests.browser.conftest import NewPage, Witness
 from tests.browser.page_audit import audit
 from tests.browser.test_nothing_is_lost import desks_with_tickets
 from tests.support import embedded
@@ -41,14 +41,14 @@ def test_who_writes_is_told_of_the_other_writer_and_of_new_comments_and_keeps_th
     expect(page.locator("#presence")).to_have_text("Alice Example is writing an answer.")
     for body in ("First.", "Second."):
         commenting.comment(alice, 1, body=body)
-    page.clock.run_for(45_000)
+    page.clock.run_for(75_000)
     expect(page.locator("#updates")).to_contain_text("2 new on this ticket. Show them")
     expect(text).to_have_value(TEXT)
     expect(text).to_be_focused()
 
 
-@pytest.mark.parametrize(("path", "most"), [("/tickets/1/", 2), ("/tickets/", 3)])
-def test_an_open_page_reads_twice_a_minute_and_asks_for_nothing_else_while_nothing_changes(
+@pytest.mark.parametrize(("path", "most"), [("/tickets/1/", 1), ("/tickets/", 2)])
+def test_an_open_page_reads_once_a_minute_and_asks_for_nothing_else_while_nothing_changes(
     world: World, person: NewPage, path: str, most: int
 ) -> None:
     page, asked = person("bob"), list[str]()
@@ -72,6 +72,24 @@ def test_an_open_page_reads_twice_a_minute_and_asks_for_nothing_else_while_nothi
     asked.clear()
     page.clock.run_for(120_000)
     assert asked == []
+
+
+@pytest.mark.parametrize("status", [404, 503])
+def test_a_page_whose_address_is_too_old_or_of_a_former_place_asks_for_another(
+    world: World, person: NewPage, witness: Witness, status: int
+) -> None:
+    witness.accepts(status)
+    page = person("bob")
+    page.clock.install()
+    page.goto("/tickets/1/")
+    page.wait_for_load_state("networkidle")
+    before = page.locator("[data-live]").get_attribute("data-live") or ""
+    page.route(f"**{before}", lambda route: route.fulfill(status=status))
+    page.clock.run_for(70_000)
+    expect(page.locator("[data-live]")).not_to_have_attribute("data-live", before)
+    presence.announce(world.context("alice", "acme"), 1, shown="")
+    page.clock.run_for(40_000)
+    expect(page.locator("#presence")).to_have_text("Alice Example is looking at this ticket.")
 
 
 def test_the_inbox_opens_a_ticket_and_its_news_are_read(world: World, person: NewPage) -> None:

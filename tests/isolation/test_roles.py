@@ -38,7 +38,7 @@ PAGES = {
         "", "desk/leave/", "tickets/", "tickets/updates/", "tickets/display/", "tickets/people/", "tickets/export/",
         VIEWS, f"{VIEWS}new/", f"{VIEWS}counts/", VIEW, *(f"{VIEW}{act}/" for act in ("move", "star", "delete")),
         f"{TICKET}follow/", f"{TICKET}followers/", "desk/mail/",
-        "inbox/", "inbox/mark/", "inbox/seen/",
+        "tickets/live/", "inbox/", "inbox/mark/", "inbox/seen/",
         ARTICLES, ARTICLE,
         TICKET, f"{TICKET}next/", f"{TICKET}previous/",
         f"{TICKET}updates/", "search/", "search/suggest/", "search/commands/",

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core import signing
 from django.test import Client
 
 from portal import clock
 from portal.dynamo import meter
-from tests.desk.test_cost import _watching
+from portal.dynamo.placement import Location, Placement
+from tenants.audit_trail.recording import SYSTEM
+from tenants.membership import member_changes
+from tenants.tenancy.roles import Role
+from tests.desk.test_cost import IDENTITY, _watching
 from tests.support import embedded
 from tests.support.folding import Follower
 from tests.support.world import World
@@ -127,6 +134,65 @@ def test_an_operator_in_a_members_place_and_a_closing_desk_are_not_noted(world: 
     assert page_tokens.token(bob, 1)
     assert page_tokens.token(replace(bob, acted_by="Root"), 1) == ""
     assert page_tokens.token(replace(bob, closes_at=clock.stamp()), 1) == ""
+
+
+def test_a_page_that_is_too_old_gets_another_address_of_the_same_ticket(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live, browser = address(world, "bob"), world.browser("bob", "acme")
+    later = time.time() + page_tokens.SECONDS + 1
+    monkeypatch.setattr(time, "time", lambda: later)
+    assert browser.post(live, {"for": "people"}).status_code == 404
+    again = json.loads(browser.get("/acme/tickets/live/", {"page": live.split("/")[-2]}).content)["live"]
+    assert ask(world, "bob", again, **{"for": "people"})["others"] == []
+    before, after = (page_tokens.OpenPage.read(one.split("/")[-2]) for one in (live, again))
+    assert (before.number, before.shown) == (after.number, after.shown)
+
+
+@pytest.mark.parametrize("how", ["removed", "a viewer now", "signed out", "somebody else", "of another desk", "cut"])
+def test_somebody_who_may_not_look_any_more_gets_no_new_address(world: World, how: str) -> None:
+    live, browser = address(world, "bob"), world.browser("bob", "acme")
+    bob, by = world.users["bob"].id, world.context("alice", "acme")
+    if how == "removed":
+        member_changes.remove_member(by, user_id=bob, by=SYSTEM)
+    elif how == "a viewer now":
+        member_changes.change_role(by, user_id=bob, to=Role.VIEWER, by=SYSTEM)
+    elif how == "signed out":
+        copy = dict(browser.cookies)
+        browser.post("/logout/")
+        browser.cookies.update(copy)
+    elif how == "somebody else":
+        browser = world.browser("alice", "acme")
+    elif how == "of another desk":
+        elsewhere = replace(world.context("bob", "acme"), tenant_id=world.tenants["globex"].tenant_id)
+        live = f"/r/live/{page_tokens.token(elsewhere, 1)}/"
+    else:
+        live = f"{live[:-5]}/"
+    answer = browser.get("/acme/tickets/live/", {"page": live.split("/")[-2]})
+    assert answer.status_code in (302, 403, 404)
+
+
+def test_a_page_of_a_desk_that_has_moved_gets_an_address_of_its_new_place(world: World) -> None:
+    bob = world.context("bob", "acme")
+    token = page_tokens.token(replace(bob, where=Location(placement=Placement("bridge"))), 1)
+    assert world.browser("bob", "acme").post(f"/r/live/{token}/", {"for": "change"}).status_code == 503
+    again = json.loads(world.browser("bob", "acme").get("/acme/tickets/live/", {"page": token}).content)["live"]
+    assert ask(world, "bob", again, **{"for": "change"})["at"]
+
+
+def test_an_open_page_costs_one_read_unit_a_minute_at_most(world: World) -> None:
+    live, browser = address(world, "bob"), world.browser("bob", "acme")
+    people(world, "alice")
+    with _watching() as bills:
+        for what in ("people", "change"):
+            browser.post(live, {"for": what})
+        browser.get("/acme/tickets/live/", {"page": live.split("/")[-2]})
+    people_units, change, renewal = (bill.read_units for bill in bills)
+    script = (Path(settings.BASE_DIR) / "static/js/live.js").read_text()
+    read = int(re.search(r"const READ = (\d+)", script)[1])  # type: ignore[index]
+    assert "readIn = READ * SECOND * (1 + Math.random() * 0.2)" in script  # 1.1 on average
+    assert (people_units, renewal) == (0, IDENTITY)
+    assert change * 60 / (read * 1.1) + renewal * 60 / page_tokens.SECONDS <= 1
 
 
 @pytest.mark.parametrize(

@@ -86,10 +86,11 @@ def _found(
 
 def may_change(tenant: TenantContext, entry: ActivityItem, now: datetime | None = None) -> bool:
     """Tell whether this caller may edit and delete the comment at this moment."""
-    if entry.kind not in _KINDS or entry.deleted_at or not tenant.is_agent:
+    of = entry.attribute_values  # attributes are descriptors, and a page asks this of each of its comments
+    if of["kind"] not in _KINDS or of.get("deleted_at") or not tenant.is_agent:
         return False
-    is_own = bool(tenant.user_id) and entry.author == tenant.user_id
-    return tenant.is_owner or (is_own and (now or clock.now()) - clock.parse(entry.at) <= WINDOW)
+    is_own = bool(tenant.user_id) and of["author"] == tenant.user_id
+    return tenant.is_owner or (is_own and (now or clock.now()) - clock.parse(of["at"]) <= WINDOW)
 
 
 def mark_of(entry: ActivityItem) -> str:

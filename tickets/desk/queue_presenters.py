@@ -328,7 +328,7 @@ def refused_page(tenant: TenantContext, params: Mapping[str, str], problem: Inva
 def _context(
     tenant: TenantContext, address: QueueAddress, page: TicketPage, first_url: str | None, first: int = 1
 ) -> dict[str, Any]:
-    rows = _with_places([listed(tenant, item) for item in page.rows], page, address, first)
+    rows = _rows(tenant, address, page, first)
     defined, before = definitions.of(tenant), str(max(1, first - bulk.limit(tenant)))
     statuses = {Status(row.status) for row in rows}
     return {
@@ -378,14 +378,14 @@ def _all_url(address: QueueAddress) -> str:
     return f"{desk_prefix.address('tickets:bulk_edit')}?{asked}"
 
 
-def _with_places(rows: list[ListedTicket], page: TicketPage, address: QueueAddress, first: int) -> list[ListedTicket]:
+def _rows(tenant: TenantContext, address: QueueAddress, page: TicketPage, first: int) -> list[ListedTicket]:
     """Return the rows with the list and their places in it in their addresses: walk_presenters.py reads them there."""
-    seen = first - 1 + len(rows)
+    seen = first - 1 + len(page.rows)
     total = str(page.total) if page.total is not None else f"{seen}%2B" if page.next else str(seen)
     query = urlencode({name: value for name, value in address.params.items() if value and name != "name"})
     return [
-        row._replace(url=f"{row.url}?{query}&place={place}&of={total}&at={item.updated_at}")
-        for place, (row, item) in enumerate(zip(rows, page.rows, strict=True), first)
+        listed(tenant, item, query=f"?{query}&place={place}&of={total}&at={item.attribute_values['updated_at']}")
+        for place, item in enumerate(page.rows, first)
     ]
 
 

@@ -78,7 +78,7 @@ class ListedTicket(NamedTuple):
     snoozed: str = ""  # "answer" or the stamp until which it is
 
 
-def listed(tenant: TenantContext, item: SummaryItem, *, description: str = "") -> ListedTicket:
+def listed(tenant: TenantContext, item: SummaryItem, *, description: str = "", query: str = "") -> ListedTicket:
     of: dict[str, Any] = item.attribute_values  # attributes are descriptors, and a list reads a thousand of them
     number, version, status, resolver = int(of["number"]), int(of["version"]), of["status"], of["resolver"]
     return ListedTicket(
@@ -99,7 +99,7 @@ def listed(tenant: TenantContext, item: SummaryItem, *, description: str = "") -
         updated_at=clock.parse(changing.updated_at(tenant, item)),
         comment_count=int(of["comment_count"]),
         version=version,
-        url=ticket_url(number),
+        url=ticket_url(number) + query,
         select_value=TicketState.text(number, version, status, resolver),
         description=description,
         kind=of["kind"],
@@ -203,8 +203,7 @@ class FormerLine:
     by_name: str
 
 
-@dataclass(frozen=True)
-class CommentState:
+class CommentState(NamedTuple):
     """Say what became of a comment: its last edit with the earlier texts for those who may read them, or its deletion.
 
     `url` begins the addresses at which an agent does something about it, "" where this person may do nothing.
@@ -223,27 +222,21 @@ class CommentState:
 AS_WRITTEN = CommentState()
 
 
-def comment_state(item: ActivityItem, tenant: TenantContext | None) -> CommentState:
-    """Return what became of a comment, as `tenant` may know it; without one nothing can be done about it."""
-    of: dict[str, Any] = item.attribute_values  # attributes are descriptors, and a page reads hundreds of them
-    if of["kind"] == "event" or is_opening(item):
-        return AS_WRITTEN
+def comment_state(item: ActivityItem, tenant: TenantContext | None, number: int, reference: str) -> CommentState:
+    """Return what became of a comment of a ticket, as `tenant` may know it; without one nothing can be done about
+    it."""
+    of: dict[str, Any] = item.attribute_values
     if deleted_at := of.get("deleted_at"):
         return CommentState(deleted_at=clock.parse(deleted_at), deleted_by=of.get("deleted_by_name") or "")
     lines = tuple(FormerLine(one.body, clock.parse(one.at), one.by_name) for one in of.get("former_texts") or ())
     edited = lines[-1] if lines else None
     if tenant is None or not tenant.is_agent:
-        return CommentState(edited=edited) if lines else AS_WRITTEN
-    reference = stored.entry_reference(of["sk"])
-    owner = stored.owner_of(of["pk"])
-    url = f"{ticket_url(owner[1] if owner else 0)}comments/{reference}/"
-    return CommentState(
-        edited, lines, url=url, reference=reference, may_change=comment_changes.may_change(tenant, item)
-    )
+        return CommentState(edited)
+    url, may_change = f"{ticket_url(number)}comments/{reference}/", comment_changes.may_change(tenant, item)
+    return CommentState(edited, lines, url=url, reference=reference, may_change=may_change)
 
 
-@dataclass(frozen=True)
-class TimelineEntry:
+class TimelineEntry(NamedTuple):
     """One entry of a ticket's history.
 
     A text of somebody outside `is_plain`: in Markdown, a stranger could hide where a link leads. `source` is the number
@@ -278,9 +271,11 @@ def timeline_entry(
         {"label": defined.label(c.field), "before": shown(c.field, c.before), "after": shown(c.field, c.after)}
         for c in of.get("changes") or ()
     ]
-    owner = stored.owner_of(of["pk"]) if of_ticket or of.get("files") else None
+    owner = stored.owner_of(of["pk"])
+    number, reference = owner[1] if owner else 0, stored.entry_reference(of["sk"])
+    is_comment = of["kind"] != "event" and not is_opening(item)
     return TimelineEntry(
-        id=stored.entry_id(of["sk"]),
+        id=reference.rpartition("~")[2],
         kind=of["kind"],
         author_name=of["author_name"],
         at=clock.parse(of["at"]),
@@ -288,14 +283,14 @@ def timeline_entry(
         verb=of.get("verb") or "",
         changes=changes,
         delivery=delivery_line(item) if of.get("delivery") else None,
-        files=file_lines(owner[1], of["files"]) if owner and of.get("files") else [],
+        files=file_lines(number, of["files"]) if of.get("files") else [],
         letter=letter_line(of["letter"], is_agent=bool(tenant and tenant.is_agent), author=of["author"])
         if of.get("letter")
         else None,
         is_plain=of["kind"] == "event" or bool(of.get("letter")) or stored.is_requester(of["author"]),
         receipt=receipt_lines(of["receipt"]) if of.get("receipt") else None,
-        state=comment_state(item, tenant),
-        source=owner[1] if owner and of_ticket and owner[1] != of_ticket else 0,
+        state=comment_state(item, tenant, number, reference) if is_comment else AS_WRITTEN,
+        source=number if of_ticket and number != of_ticket else 0,
         why=causes.run_of(of["pk"], of["cause"]) if of.get("cause") and tenant and tenant.is_agent else None,
     )
 
@@ -456,12 +451,11 @@ def _seen(tenant: TenantContext, summary: SummaryItem, last: str, since: str = "
     """Return up to when a page knows the ticket, and where it asks for more. An entry may come after its change."""
     seen_at = max(changing.updated_at(tenant, summary), last)
     query = urlencode({"seen": since or seen_at, "shown": seen_at})
-    address = reverse("tickets:ticket_updates", args=[int(summary.number)])
-    live_token = page_tokens.token(tenant, int(summary.number), seen_at) if tenant.is_agent else ""
+    address = f"{ticket_url(int(summary.number))}updates/"
     return {
         "seen_at": seen_at,
         "updates_url": f"{address}?{query}" if tenant.is_agent else None,
-        "live_token": live_token,
+        "live_token": page_tokens.token(tenant, int(summary.number), seen_at),
     }
 
 

@@ -132,7 +132,7 @@ _OPENING: Final = "opening"
 
 def is_opening(entry: ActivityItem) -> bool:
     """Tell whether an entry is the description of a merged ticket, which no item of its own holds."""
-    return stored.entry_id(entry.sk).startswith(_OPENING)
+    return stored.entry_id(entry.attribute_values["sk"]).startswith(_OPENING)
 
 
 def _parts_read(tenant: TenantContext, numbers: Sequence[int], before: str | None) -> list[_Part]:

@@ -166,8 +166,8 @@ def queue_updates(request: TenantRequest) -> HttpResponse:
         "label": label,
         "list_url": address.url(),
         "updates_url": f"{request.path}?{again.urlencode()}",
+        "live_token": page_tokens.token(request.tenant),
     }
-    context["live_token"] = page_tokens.token(request.tenant)
     return render(request, "tickets/_updates.html", context)
 
 

@@ -1,7 +1,7 @@
-"""Sign what an open page of a member asks with: for an hour it stands for the person, in their desk, on one ticket.
+"""Sign what an open page of a member asks with: for minutes it stands for the person, in their desk, on one ticket.
 
-With it nobody has to be identified, which costs more than all that such a page asks. It opens presence and the moment
-of the latest change, and no text; the cookie of the same person has to come with it.
+With it nobody has to be identified, which costs more than all that such a page asks meanwhile. It opens presence and
+the moment of the latest change, and no text; the cookie of the same person has to come with it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from portal.schema import keys
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 
-SECONDS: Final = 3600
+SECONDS: Final = 420  # that somebody who is removed or signed out still hears who looks at a ticket
 _SALT: Final = "tickets.live.page"
 
 
@@ -32,13 +32,13 @@ class OpenPage:
     shown: str
 
     @classmethod
-    def read(cls, token: str) -> Self:
+    def read(cls, token: str, *, max_age: int | None = None) -> Self:
         """Return the page that a token was signed for. Raises NotFound for anything else, and for one that is too old.
 
-        Its desk is known by what the token says, and can be that of up to an hour ago.
+        Its desk is known by what the token says: as it was when the token was signed, at most `max_age` seconds ago.
         """
         try:
-            tenant_id, user_id, name, place, rate, number, shown = signing.loads(token, salt=_SALT, max_age=SECONDS)
+            tenant_id, user_id, name, place, rate, number, shown = signing.loads(token, salt=_SALT, max_age=max_age)
             where = Location(placement=Placement.parse(place))
         except (signing.BadSignature, ValueError):
             raise NotFound("This page is too old. Reload it.") from None
@@ -56,8 +56,10 @@ class OpenPage:
 
 
 def token(tenant: TenantContext, number: int = 0, shown: str = "") -> str:
-    """Return what an open page asks with, "" where somebody acts in another's place, or a desk closes."""
-    if tenant.acted_by or tenant.closes_at or not keys.USER_ID.match(tenant.user_id):
+    """Return what an open page asks with, "" where somebody acts in another's place or may not change the ticket, or a
+    desk closes."""
+    is_refused = tenant.acted_by or tenant.closes_at or (number and not tenant.is_agent)
+    if is_refused or not keys.USER_ID.match(tenant.user_id):
         return ""
     told = [
         *(tenant.tenant_id, tenant.user_id, tenant.user_name),
@@ -68,4 +70,4 @@ def token(tenant: TenantContext, number: int = 0, shown: str = "") -> str:
 
 def desk_of(arguments: Mapping[str, Any]) -> TenantContext:
     """Return the desk of the token in an address. Raises NotFound."""
-    return OpenPage.read(arguments["token"]).desk
+    return OpenPage.read(arguments["token"], max_age=SECONDS).desk

@@ -1,4 +1,4 @@
-"""Answer open pages: who else is on a ticket, and when something changed."""
+"""Answer open pages: who else is on a ticket, when something changed, and by which address they go on asking."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, JsonResponse
-from django.views.decorators.http import require_POST
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
 
+from portal.errors import NotFound
 from portal.schema import keys
-from portal.web.access import guest
+from portal.web.access import guest, member
 from tenants.tenancy import context, request_identity
+from tenants.tenancy.request import TenantRequest
+from tenants.tenancy.roles import Role
 from tickets.counting import stored as counts
 from tickets.counting.stored import Recent
 from tickets.live import page_tokens, presence
@@ -27,7 +31,7 @@ def look(request: HttpRequest, token: str) -> JsonResponse:
     `at` of a ticket is the stamp of its latest change, as this page or that of somebody else knows it; of a list it is
     a number that grows with each change of the desk.
     """
-    page = OpenPage.read(token)
+    page = OpenPage.read(token)  # not too old: `guest` has found the desk by it
     ids = request_identity.read_cookie(request.COOKIES.get(settings.SESSION_COOKIE_NAME, ""))
     if ids is None or ids.user_id != page.desk.user_id:
         return JsonResponse({}, status=403)
@@ -43,6 +47,21 @@ def look(request: HttpRequest, token: str) -> JsonResponse:
     )
     people: list[dict[str, Any]] = [{"name": one.name, "writes": one.writes} for one in others]
     return JsonResponse({"others": people, "at": max((one.shown for one in others), default="")})
+
+
+@member(Role.VIEWER)
+@require_safe
+def renew(request: TenantRequest) -> JsonResponse:
+    """Give the open page `page` of the person who asks another address. Raises NotFound where it may not ask any more.
+
+    By this the person is identified again, and the place of the desk is known anew.
+    """
+    page, tenant = OpenPage.read(request.GET.get("page", "")), request.tenant
+    is_same = (page.desk.tenant_id, page.desk.user_id) == (tenant.tenant_id, tenant.user_id)
+    token = page_tokens.token(tenant, page.number, page.shown) if is_same else ""
+    if not token:
+        raise NotFound("This page is too old. Reload it.")
+    return JsonResponse({"live": reverse("tickets:r_live", args=[token])})
 
 
 def _at(page: OpenPage) -> str:

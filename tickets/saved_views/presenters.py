@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from django.urls import reverse
-
+from portal.web import desk_prefix
 from tenants.tenancy.context import TenantContext
 from tickets.desk.queue_presenters import QueueAddress, chips
 from tickets.saved_views import saved_views
@@ -45,7 +44,7 @@ def starred(
     rows = [shown(tenant, view, counts) for view in views.beside]
     return {
         "starred_views": [row | {"is_current": bool(url) and row["url"] == url} for row in rows],
-        "counts_url": reverse("tickets:view_counts"),
+        "counts_url": desk_prefix.address("tickets:view_counts"),
         "has_groups": bool(views.groups),
     }
 
