@@ -40,6 +40,13 @@ def tenant(tenant_id: str) -> str:
     return tenant_id
 
 
+def user(user_id: str) -> str:
+    """Return the key of a person in a table of people: the checked id itself."""
+    if not isinstance(user_id, str) or not USER_ID.match(user_id):
+        raise ValueError("a user id is 32 lower-case hex digits")
+    return user_id
+
+
 def collection(tenant_id: str, name: str, *parts: str) -> str:
     """Return the partition key of a tenant's item collection: `TENANT#<id>|<name>`, then `#<part>` for each part."""
     return f"TENANT#{tenant(tenant_id)}|{joined(name, *parts)}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -25,7 +24,7 @@ def profile(request: SignedInRequest) -> HttpResponse:
     """Show the profile and store it: the account comes with the request, and the signature costs one read."""
     user = request.user
     if request.method != "POST":
-        return _page(request, ProfileForm(initial={"name": user.name, **asdict(Profile.parse(user.profile))}))
+        return _page(request)
     form = ProfileForm(request.POST)
     if form.is_valid():
         chosen = {name: value for name, value in form.cleaned_data.items() if name != "name"}
@@ -52,7 +51,7 @@ def found_zone(request: SignedInRequest) -> HttpResponse:
 @require_POST
 def signature(request: TenantRequest) -> HttpResponse:
     """Store the signature at this desk."""
-    user, form = request.user, SignatureForm(request.POST)
+    form = SignatureForm(request.POST)
     if form.is_valid():
         try:
             own_profile.change_signature(request.tenant, form.cleaned_data["signature"], by=actor_of(request))
@@ -61,18 +60,18 @@ def signature(request: TenantRequest) -> HttpResponse:
         else:
             messages.success(request, f"Your signature at {request.tenant.name} is saved.")
             return redirect("tenants:profile")
-    profile_form = ProfileForm(initial={"name": user.name, **asdict(Profile.parse(user.profile))})
-    return _page(request, profile_form, signature_form=form, status=422)
+    return _page(request, signature_form=form, status=422)
 
 
 def _page(
-    request: SignedInRequest, form: ProfileForm, *, signature_form: SignatureForm | None = None, status: int = 200
+    request: SignedInRequest,
+    form: ProfileForm | None = None,
+    *,
+    signature_form: SignatureForm | None = None,
+    status: int = 200,
 ) -> HttpResponse:
-    tenant = request.tenant
+    tenant, user = request.tenant, request.user
     if signature_form is None and tenant is not None and tenant.is_agent:
         signature_form = SignatureForm(initial={"signature": own_profile.signature_of(tenant)})
-    page: dict[str, Any] = {
-        "form": form,
-        "signature_form": signature_form,
-    }
-    return render(request, "tenants/profile.html", page, status=status)
+    form = form or ProfileForm(initial={"name": user.name, **asdict(Profile.parse(user.profile))})
+    return render(request, "tenants/profile.html", {"form": form, "signature_form": signature_form}, status=status)

@@ -81,9 +81,7 @@ ANY_SUPPRESSED: Final = keys.beginning(_SUPPRESSED) + "*"  # the pattern, for a 
 
 def user_key(user_id: str) -> str:
     """Return the partition key of an account in Platform.Users."""
-    if not isinstance(user_id, str) or not keys.USER_ID.match(user_id):
-        raise ValueError("a user id is 32 lower-case hex digits")
-    return keys.labelled("USER", user_id)
+    return keys.labelled("USER", keys.user(user_id))
 
 
 def folded(address: str) -> str:
@@ -129,9 +127,7 @@ PASSKEY_KEYS: Final = keys.beginning(_PASSKEY)  # with which their sort keys beg
 
 def factors_key(user_id: str) -> str:
     """Return the partition key of somebody's factors. Raises ValueError for what is no id."""
-    if not isinstance(user_id, str) or not keys.USER_ID.match(user_id):
-        raise ValueError("a user id is 32 lower-case hex digits")
-    return user_id
+    return keys.user(user_id)
 
 
 def passkey_digest(credential_id: bytes) -> str:

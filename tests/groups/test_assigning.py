@@ -117,6 +117,16 @@ def test_who_has_as_many_as_they_can_take_gets_no_more(world: World, alice: Tena
     assert got == {"bob": 2, "dora": 3, "": 3}
 
 
+def test_a_limit_holds_beyond_what_is_counted_of_a_person_without_one(
+    world: World, alice: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(assigning, "_COUNTED", 1)
+    monkeypatch.setattr(assigning, "LATEST", 0)  # the index alone says what they have
+    group = add_group(world, alice, "Billing", Assigning.TURN, members=("bob",))
+    away(world, "bob", until="", capacity=3)
+    assert assignees(world, alice, group, 4) == ["bob", "bob", "bob", ""]
+
+
 def test_who_is_away_gives_their_turn_to_their_stand_in_until_they_are_back(world: World, alice: TenantContext) -> None:
     group = add_group(world, alice, "Billing", Assigning.TURN, members=("bob", "dora"))
     away(world, "bob", until="2999-01-04", to="erik")
@@ -125,7 +135,7 @@ def test_who_is_away_gives_their_turn_to_their_stand_in_until_they_are_back(worl
     found, bob = roster.read(alice), world.users["bob"].id
     for day, expected in (("2999-01-02", "fay"), ("2999-01-03", "erik"), ("2999-01-04", "bob")):
         assert who(world, found.acting_for(bob, day)) == expected
-    assert who(world, roster.acting_for(alice, bob)) == "fay"
+    assert who(world, roster.read(alice).acting_for(bob, roster.today(alice))) == "fay"
 
 
 def test_stand_ins_in_a_circle_and_those_without_one_are_passed_over(world: World, alice: TenantContext) -> None:

@@ -110,7 +110,7 @@ def test_an_agent_says_until_when_they_are_away_and_others_see_it(world: World, 
     bob = world.browser("bob", "acme")
     assert "capacity" not in bob.get("/tickets/away/").context["form"].fields
     assert sent(bob, "/tickets/away/", away_until="2999-01-04", stand_in=world.users["dora"].id).status_code == 302
-    assert "Away until 2999-01-04, to Dora Example" in text(alice.get(PAGE))
+    assert "Away until 4 Jan 2999, to Dora Example" in text(alice.get(PAGE))
     assert sent(bob, "/tickets/away/", away_until="").status_code == 302
     assert "Away until" not in text(alice.get(PAGE))
     person = f"{PAGE}people/{world.users['bob'].id}/"

@@ -345,8 +345,8 @@ def _durations(name: str, title: str, of: Durations, number: Number) -> dict[str
 def _week(week: Week, to_read: int) -> dict[str, Any]:
     return {
         "period": week.period,
-        "begins_late": week.period.first.weekday()
-        != locales.current().first_weekday,  # the first one, cut by the period
+        # True for the first one, where the period cuts it.
+        "begins_late": week.period.first.weekday() != locales.current().first_weekday,
         "first": week.first,
         "done": week.done,
         "resolved": _number(

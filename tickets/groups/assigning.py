@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, NamedTuple
@@ -41,7 +41,9 @@ log = logging.getLogger("pooldesk.groups")
 
 LATEST: Final = 30  # seconds for which what was given is remembered: an index follows within one or two
 _REMEMBERED: Final = 400  # latest tickets, some 50 bytes each
-_COUNTED: Final = 100  # open tickets of one agent in one partition that are counted: who has more is as busy
+_COUNTED: Final = (
+    100  # open tickets of an agent without a limit that are counted in a partition: who has more is as busy
+)
 _ATTEMPTS: Final = 24  # of a turn that others take first
 _AUTOMATIC: Final = (Assigning.TURN, Assigning.LOAD)
 
@@ -103,7 +105,8 @@ class _Choice:
         acting = {one: agent for one, agent in acting.items() if agent in names}
         is_by_load = way == Assigning.LOAD
         counted = [one for one in names if is_by_load or found.agent(one).capacity]
-        return cls(tenant, group_id, is_by_load, found, acting, names, open_tickets(tenant, counted))
+        most = {one: max(_COUNTED, found.agent(one).capacity) for one in counted}
+        return cls(tenant, group_id, is_by_load, found, acting, names, open_tickets(tenant, most))
 
     def take(self, numbers: Sequence[int]) -> dict[int, Assignee]:
         """Take a turn for each number. Raises ConditionFailed where others were always first."""
@@ -168,26 +171,26 @@ def _store(tenant: TenantContext, before: Turns, after: Turns) -> None:
     tenant.repository.update(TurnsItem(keys.tenant(tenant.tenant_id), TURNS), actions, condition=is_seen)
 
 
-def open_tickets(tenant: TenantContext, people: Iterable[str]) -> dict[str, frozenset[int]]:
-    """Return the numbers of the open tickets of each of these people, up to _COUNTED in each partition of the index:
-    one Query for each of them and each partition, at the same time."""
+def open_tickets(tenant: TenantContext, most: Mapping[str, int]) -> dict[str, frozenset[int]]:
+    """Return the numbers of the open tickets of some people, up to so many of each of them in each partition of the
+    index: one Query for each of them and each partition, at the same time."""
     shards = range(max(tenant.layout.readers, tenant.layout.moving_to or 0))
-    asked = [(one, shard) for one in people for shard in shards]
-    rows = fan_out([partial(_numbers, tenant, one, shard) for one, shard in asked]) if asked else []
+    asked = [(one, shard) for one in most for shard in shards]
+    rows = fan_out([partial(_numbers, tenant, one, shard, most[one]) for one, shard in asked]) if asked else []
     found: dict[str, set[int]] = {one: set() for one, _ in asked}
     for (one, _), numbers in zip(asked, rows, strict=True):
         found[one] |= numbers
     return {one: frozenset(numbers) for one, numbers in found.items()}
 
 
-def _numbers(tenant: TenantContext, user_id: str, shard: int) -> set[int]:
+def _numbers(tenant: TenantContext, user_id: str, shard: int, most: int) -> set[int]:
     page = tenant.repository.query(
         ByIndex(SummaryItem, STATUS_RESOLVER),
         stored.tenant_status,
         Status.OPEN.value.upper(),
         shard,
         begins_with=stored.resolver_prefix(user_id),
-        limit=_COUNTED,
+        limit=most,
     )
     numbers = (stored.ticket_number(tenant.tenant_id, row.attribute_values["pk"]) for row in page.items)
     return {number for number in numbers if number is not None}

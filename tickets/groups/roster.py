@@ -95,11 +95,6 @@ def read(tenant: TenantContext) -> Roster:
     return Roster({row.agent: Agent.of(row) for row in rows if isinstance(row, AgentItem)}, turns)
 
 
-def acting_for(tenant: TenantContext, user_id: str) -> str:
-    """Return who stands in for a member today, themselves where they are here, "" where nobody does."""
-    return read(tenant).acting_for(user_id, today(tenant))
-
-
 def own_groups(tenant: TenantContext) -> frozenset[str]:
     """Return the ids of the groups of the person at work; no read in a request of the queue's page."""
     if OWN_ITEM not in tenant.items:

@@ -69,9 +69,7 @@ ROWS: Final = Kinds[AgentItem | TurnsItem]({"": AgentItem, TURNS: TurnsItem})
 
 def of_member(desk_id: str, user_id: str) -> AgentItem:
     """Return the key of a member's row. Raises ValueError for what is no id of a person."""
-    if not keys.USER_ID.match(user_id):
-        raise ValueError("an id of a person is 32 lower-case hex digits")
-    return AgentItem(keys.tenant(desk_id), user_id)
+    return AgentItem(keys.tenant(desk_id), keys.user(user_id))
 
 
 # Somebody who comes back is put into groups anew.

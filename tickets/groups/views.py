@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from functools import partial
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid
+from portal.web import locales
 from portal.web.access import get_or_post, member
 from tenants.membership import members
 from tenants.membership.members import Member
@@ -67,9 +69,9 @@ def groups_page(request: TenantRequest) -> HttpResponse:
         {
             "id": one.id,
             "name": one.name,
-            "away_until": found.agent(one.id).away_until if found.agent(one.id).is_away(day) else "",
+            "away_until": date.fromisoformat(of.away_until) if (of := found.agent(one.id)).is_away(day) else None,
             "acting": names.get(found.acting_for(one.id, day), ""),
-            "capacity": found.agent(one.id).capacity,
+            "capacity": of.capacity,
         }
         for one in people
     ]
@@ -220,7 +222,7 @@ def _availability(request: TenantRequest, user_id: str, back: str) -> HttpRespon
             except Invalid as error:
                 form.add_error(error.field if error.field in form.fields else None, error.message)
             else:
-                until_when = f"away until {until.day} {until:%B %Y}" if until else "here"
+                until_when = f"away until {locales.current().day(until)}" if until else "here"
                 messages.success(
                     request, f"{person.name if is_other else 'You'} {'is' if is_other else 'are'} {until_when}."
                 )

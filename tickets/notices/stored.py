@@ -39,18 +39,12 @@ declare(
 def notice(user_id: str, at: str, event: str) -> str:
     """Return the sort key of a notice of something that happened at the stamp `at`, known by the text `event`: the same
     event has the same key. Raises ValueError for what is no id of a person."""
-    return keys.joined(_person(user_id), at, keys.digest(event, size=8))
+    return keys.joined(keys.user(user_id), at, keys.digest(event, size=8))
 
 
 def notices_of(user_id: str) -> str:
     """Return the beginning of the sort keys of a member's notices."""
-    return keys.beginning(_person(user_id))
-
-
-def _person(user_id: str) -> str:
-    if not keys.USER_ID.match(user_id):
-        raise ValueError("an id of a person is 32 lower-case hex digits")
-    return user_id
+    return keys.beginning(keys.user(user_id))
 
 
 class InboxItem(Item):
@@ -89,7 +83,7 @@ def has_room() -> Any:
 
 def of_member(desk_id: str, user_id: str) -> InboxItem:
     """Return the key of a member's own item."""
-    return InboxItem(keys.tenant(desk_id), _person(user_id))
+    return InboxItem(keys.tenant(desk_id), keys.user(user_id))
 
 
 member_changes.declare_own_item(of_member)
