@@ -22,9 +22,9 @@ from portal import clock
 from portal.dynamo.store import Transaction
 from tenants.tenancy.context import TenantContext
 
-# Called with the desk, the entity, the version and the moment that was waited for. It may be called more than once and
-# late, never early: it reads the entity, skips a version that is stale, and does its work in one conditional
-# transaction. Where it raises, it is called again later.
+# Called with the desk, the entity, the version and the moment that was waited for. It may be called more than once,
+# late, and also early, where the worker's clock is ahead. It reads the entity, skips a version that is stale, and does
+# its work in one conditional transaction. Where it raises, it is called again later.
 Handler = Callable[[TenantContext, str, str, datetime], None]
 
 _handlers: Final[dict[str, Handler]] = {}

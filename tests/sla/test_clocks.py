@@ -94,11 +94,13 @@ class Reference:
         self.all: set[Miss] = set()
         self.targets: dict[str, int] = {}
         self.step: Step | None = None
-        self.warned = False
+        self.soon: set[str] = set()
+        self.warned: dict[str, int] = {}
+        self.warnings: list[Miss] = []
 
     def look(self, minute: int, policy: SlaPolicy) -> None:
-        """Note what is missed at this minute."""
-        self.warned = False
+        """Note what is missed at this minute, and of what people are warned."""
+        self.soon = set()
         if self.step is None or not self.step.runs:
             return
         for name, target in self.targets.items():
@@ -106,12 +108,23 @@ class Reference:
                 if self.used[name] * MINUTE >= target:
                     self.missed[name] = minute
                     self.all.add(Miss(name, minute * MINUTE))
-                elif (
-                    minute * MINUTE > self.step.at
-                    and policy.warning
-                    and (target - self.used[name] * MINUTE) * 100 <= target * policy.warning
-                ):
-                    self.warned = True
+                elif policy.warning and (target - self.used[name] * MINUTE) * 100 <= target * policy.warning:
+                    self.soon.add(name)
+                    self.warn(name, self.due_of(name, minute, policy))
+
+    def due_of(self, name: str, minute: int, policy: SlaPolicy) -> int:
+        """Look for the minute at which a target will be missed."""
+        left = self.targets[name] // MINUTE - self.used[name]
+        while left:
+            left -= is_open(policy.calendar, minute)
+            minute += 1
+        return minute
+
+    def warn(self, name: str, due: int) -> None:
+        """Tell people, unless they were told this moment last."""
+        if self.warned.get(name) != due:
+            self.warned[name] = due
+            self.warnings.append(Miss(name, due * MINUTE))
 
     def take(self, step: Step, policy: SlaPolicy) -> None:
         if step.said == ANSWER:
@@ -152,7 +165,24 @@ def test_clocks_miss_what_a_walk_through_each_minute_misses(history: History) ->
     assert {name for name in now.clocks if now.is_missed(name)} == reference.missed.keys()
     marks = now.marks(DueMarks())
     assert marks.missed == max((miss.due for miss in reference.all), default=0)
-    assert marks.is_warned == (reference.warned and not marks.is_overdue)
+    assert marks.is_warned == (bool(reference.soon) and not marks.is_overdue)
+
+
+@settings(max_examples=HISTORIES, deadline=None, suppress_health_check=list(HealthCheck))
+@given(histories)
+def test_people_are_warned_once_of_each_due_moment_as_a_walk_through_each_minute_says(history: History) -> None:
+    policies, steps, end = history
+    reference = Reference()
+    reference.run(policies, steps, end)
+    now, warnings = clocks.begin(steps[0], lambda version: policies[version - 1]), list[Miss]()
+    for step in [*steps[1:], None]:
+        until = step.at if step else max(end * MINUTE, now.at)
+        while 0 < (moment := now.next_moment) <= until:
+            before, now = now, Clocks.load(now.known(moment).dump())
+            warnings += [Miss(*one) for one in now.told.items() - before.told.items()]
+        if step:
+            now = clocks.follow(now, step, lambda version: policies[version - 1])
+    assert sorted(warnings) == sorted(reference.warnings)
 
 
 @settings(max_examples=HISTORIES, deadline=None, suppress_health_check=list(HealthCheck))
@@ -176,7 +206,7 @@ def test_the_timers_of_a_history_lead_to_each_warning_and_each_missed_target(
     policies, steps, _ = history
     now, told = passed_of(policies, steps)[-1], list[int]()
     while (moment := now.next_moment) and len(told) < 9:
-        assert moment > now.as_of
+        assert moment > now.as_of or now.unwarned
         told.append(moment)
         now = now.known(moment)
     due = [clock.due for clock in now.clocks.values() if clock.due]

@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
+from delivery.timers import due
 from delivery.timers.due_worker import DueWorker
 from portal import clock
+from portal.dynamo import fencing, meter
+from portal.dynamo.transaction import TRANSACTION_LIMIT
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
@@ -35,11 +38,11 @@ RULES = (TargetRule(priority="urgent", first=HOUR // 2), TargetRule(first=HOUR, 
 
 class Time:
     def __init__(self) -> None:
-        self.now = NOON
+        self.at(0)
 
     def at(self, hours: float) -> datetime:
         """Let it be so many hours after noon."""
-        self.now = NOON + timedelta(hours=hours)
+        self.hours, self.now = hours, NOON + timedelta(hours=hours)
         return self.now
 
 
@@ -203,6 +206,98 @@ def test_events_tell_of_a_warning_and_of_a_missed_target_once(
     told = [event["type"] for event in outbox.told() if event["data"].get("due_at")]
     assert told == ["ticket.due_soon", "ticket.breached"]
     assert [event["data"]["number"] for event in outbox.told() if event["data"].get("due_at")] == [number, number]
+
+
+def warnings() -> list[float]:
+    """Return of which due moments people were warned, in hours after noon."""
+    told = [event["data"]["due_at"] for event in outbox.told() if event["type"] == "ticket.due_soon"]
+    return [(clock.parse(at) - NOON).total_seconds() / 3600 for at in told]
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ([Wishes(priority=Priority.LOW), Wishes(title="Another")], [1]),  # none moves the due moment
+        ([Wishes(priority=Priority.HIGH)], [1, 0.9]),
+        ([Wishes(status=Status.PENDING), Wishes(status=Status.OPEN)], [1, 1.05]),  # after three minutes
+    ],
+    ids=["unmoved", "earlier", "later"],
+)
+def test_people_are_warned_again_only_of_another_due_moment(
+    world: World, desk: TenantContext, ada: Any, time: Time, changes: list[Wishes], told: list[float]
+) -> None:
+    set_targets(world.context("alice", "acme"), TargetRule(priority="high", first=HOUR * 9 // 10), *RULES)
+    desk = world.context("bob", "acme")
+    number = opened(desk, ada)
+    time.at(0.75)
+    work()
+    for passed, wishes in enumerate(changes):
+        time.at(0.8 + passed * 0.05)
+        changing.change(desk, number, wishes)
+        work()
+        assert marks(desk, number).is_warned == (wishes.values.get("status") != Status.PENDING)
+    work()
+    assert warnings() == told
+
+
+def test_a_change_before_the_worker_came_leaves_its_warning(desk: TenantContext, ada: Any, time: Time) -> None:
+    number = opened(desk, ada)
+    time.at(0.8)
+    changing.change(desk, number, Wishes(priority=Priority.LOW))
+    work()
+    assert warnings() == [1]
+
+
+def test_what_was_missed_in_a_long_outage_is_told_in_parts(
+    desk: TenantContext, ada: Any, time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tracking, "MOST_RECEIPTS", 2)
+    with monkeypatch.context() as outage:
+        outage.setattr(due, "put", lambda *_: None)
+        number = opened(desk, ada)
+        for day in range(1, 6):
+            time.at(24 * day)
+            commenting.comment(desk, number, body="Sorry.")
+            asked(desk, number, ada)
+    tracking.tell(desk, f"ticket/{number}", "", time.now)
+    assert len(receipts(desk, number)) == 2
+    work()
+    assert [receipt["target"] for receipt in receipts(desk, number)] == [FIRST, SOLUTION, NEXT, NEXT, NEXT, NEXT]
+    assert [event["type"] for event in outbox.told()].count("ticket.breached") == 6
+    assert tracking.check(desk, number).faults == []
+
+
+def test_receipts_of_one_call_fit_into_a_transaction() -> None:
+    others = 3  # the ticket, the row of the due index and that of the outbox
+    assert 2 * tracking.MOST_RECEIPTS + others + fencing.MEMBERS <= TRANSACTION_LIMIT
+
+
+def test_a_step_with_clocks_costs_a_row_of_the_due_index(world: World, desk: TenantContext, time: Time) -> None:
+    """It takes no read, and nothing more where no other moment comes next."""
+    steps: list[Callable[[TenantContext, int], object]] = [
+        lambda tenant, number: commenting.comment(tenant, number, body="Yes"),
+        lambda tenant, number: changing.change(tenant, number, Wishes(status=Status.PENDING)),
+        lambda tenant, number: changing.change(tenant, number, Wishes(status=Status.OPEN)),
+        lambda tenant, number: changing.change(tenant, number, Wishes(title="Another")),
+    ]
+    bills: dict[str, list[tuple[int, float, float]]] = {}
+    for tenant in (world.context("charlie", "globex"), desk):
+        number = creating.create(world.context("alice", tenant.slug), title="Printer")
+        for step in steps:
+            time.at(time.hours + 0.1)
+            with meter.measure() as used:
+                step(tenant, number)
+            bills.setdefault(tenant.slug, []).append((used.trips, used.read_units, used.write_units))
+    more = [tuple(b - a for a, b in zip(*pair, strict=True)) for pair in zip(*bills.values(), strict=True)]
+    assert more == [(0, 0, 3), (0, 0, 0), (0, 0, 3), (0, 0, 0)]
+
+
+def test_what_is_told_costs_a_query_and_a_transaction(desk: TenantContext, ada: Any, time: Time) -> None:
+    number = opened(desk, ada)
+    with meter.measure() as used:
+        tracking.tell(desk, f"ticket/{number}", "", time.at(1))
+    assert [call.operation for call in used.calls] == ["Query", "TransactWriteItems"]
+    assert len(receipts(desk, number)) == 1
 
 
 CHANGES: list[Callable[[TenantContext, int], object]] = [

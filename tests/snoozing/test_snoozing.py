@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -17,9 +18,11 @@ from tenants.tenancy.context import TenantContext
 from tests.support.api_client import api_client
 from tests.support.endpoints import rows
 from tests.support.world import Browser, World
-from tickets.desk import changing, commenting, creating, lists, timelines, undoing
-from tickets.desk.changing import Wishes
+from tickets.desk import bulk, changing, commenting, creating, lists, many, timelines, undoing
+from tickets.desk.changing import TicketState, Wishes
+from tickets.desk.commenting import WrittenComment
 from tickets.desk.filters import TicketFilter
+from tickets.replies import withdrawing
 from tickets.requesters import requesters
 from tickets.requesters.requesters import Requester
 from tickets.snoozing import snoozing, views
@@ -135,6 +138,47 @@ def test_a_ticket_that_was_resolved_meanwhile_is_left_alone(
     assert told(bob) == []
     with pytest.raises(Conflict, match="there is nothing to snooze"):
         snoozing.snooze(bob, 1, until=NOON + DAY)
+
+
+def by_form(tenant: TenantContext, to: Status) -> None:
+    bulk.change_status(tenant, [TicketState.parse(str(TicketState.of(changing.read(tenant, 1))))], to=to)
+
+
+REOPENED: dict[str, Callable[[TenantContext], object]] = {
+    "change": lambda tenant: changing.change(tenant, 1, Wishes(status=Status.OPEN)),
+    "comment": lambda tenant: commenting.comment(tenant, 1, body="Once more", then=Status.OPEN),
+    "bulk form": lambda tenant: by_form(tenant, Status.OPEN),
+    "bulk API": lambda tenant: bulk.change_status(tenant, bulk.states(tenant, {1: None}), to=Status.OPEN),
+    "bulk edit": lambda tenant: many.edit(tenant, {1: None}, many.TicketEdit.of({"status": Status.OPEN})),
+}
+
+
+@pytest.mark.parametrize("reopen", REOPENED.values(), ids=REOPENED)
+def test_a_ticket_that_is_resolved_and_opened_again_is_awake(
+    reopen: Callable[[TenantContext], object], bob: TenantContext, eve: Requester
+) -> None:
+    snoozing.snooze(bob, 1, until=None)
+    changing.change(bob, 1, Wishes(status=Status.RESOLVED))
+    reopen(bob)
+    assert (snoozed(bob), changing.read(bob, 1).status) == (None, Status.OPEN)
+    assert history(bob) == [("snoozed", "", "answer"), ("snoozed", "answer", "")]
+
+
+def test_a_resolution_that_is_taken_back_leaves_the_snooze(bob: TenantContext, eve: Requester) -> None:
+    snoozing.snooze(bob, 1, until=None)
+    receipt = bulk.change_status(bob, bulk.states(bob, {1: None}), to=Status.RESOLVED).receipt
+    undoing.take_back(bob, receipt)
+    assert (snoozed(bob), changing.read(bob, 1).status) == (0, Status.OPEN)
+
+
+def test_an_answer_that_is_taken_back_leaves_the_snooze(world: World, bob: TenantContext) -> None:
+    alice, found = world.context("alice", "acme"), list[WrittenComment]()
+    creating.create(alice, title="Printer")
+    snoozing.snooze(bob, 1, until=None)
+    commenting.comment(alice, 1, body="Oh", hold=10, tell=found.append)
+    assert snoozed(bob) is None
+    assert undoing.take_back(alice, withdrawing.receipt(alice, found[0])).said.startswith("Your comment was taken back")
+    assert snoozed(bob) == 0
 
 
 @pytest.mark.parametrize("until", [NOON - HOUR, NOON, NOON + 400 * DAY])

@@ -120,6 +120,7 @@ def test_a_clock_that_jumps_by_a_day_and_back_calls_nobody_twice_and_forgets_nob
     worker.turn()
     time.pass_by(jump)
     worker.turn()
+    assert max(due_at for *_, due_at in calls.seen) == NOON + max(jump, 0 * DAY)  # the moment that was waited for
     time.pass_by(-jump)
     worker.turn()
     time.pass_by(2 * DAY)

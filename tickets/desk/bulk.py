@@ -23,7 +23,7 @@ from tickets.desk import changing, many
 from tickets.desk.changing import EntryOfChange, TicketState
 from tickets.desk.many import MOST, SUBJECT, limit
 from tickets.sla import policy_versions
-from tickets.ticket import status_dates
+from tickets.ticket import due_marks, status_dates
 from tickets.ticket.fields import MOVES, Status
 from tickets.ticket.stored import SummaryItem
 
@@ -102,15 +102,15 @@ def change_status(
         titles = _titles(tenant, list(stuck))
         refusals = [Refusal(number, titles.get(number, ""), reason) for number, reason in stuck.items()]
         raise BulkRefused(refusals, [t for t in tickets if t.number not in stuck])
-    if policy_versions.latest(tenant):  # their clocks are not in the form
-        read = many.stored_summaries(tenant, [t.number for t in tickets])
-        tickets = [replace(t, summary=read.get(t.number)) for t in tickets]
+    tickets = _with_marks(tenant, tickets, to)
     transaction, begun, told = Transaction(), clock.now(), list[Event]()
     made, entry_id = list[EntryOfChange](), changing.new_entry_id()
     for position, state in enumerate(tickets):
         # A microsecond apart, so that lists have one order for them.
         at = clock.stamp(begun, offset=position)
         changes = [("status", state.status.value, to.value)]
+        if status_dates.reopens(state.status, to):
+            changes += due_marks.waking(state.due)
         actions = status_dates.dated(state.status, to, at, zone=tenant.zone)
         made.append(EntryOfChange(state.number, state.version + 1, at, entry_id))
         told += changing.revise(
@@ -128,6 +128,14 @@ def change_status(
             raise
         raise _explain(tenant, tickets, refused) from refused
     return BulkChange(len(tickets), many.receipt(tenant, made))
+
+
+def _with_marks(tenant: TenantContext, tickets: list[TicketState], to: Status) -> list[TicketState]:
+    """Read the tickets whose clocks or snooze the change concerns, and which a form has named: one BatchGetItem."""
+    has_clocks = bool(policy_versions.latest(tenant))
+    unread = [t.number for t in tickets if t.summary is None and (has_clocks or status_dates.reopens(t.status, to))]
+    read = many.stored_summaries(tenant, unread)
+    return [replace(t, summary=one, due=one.due or "") if (one := read.get(t.number)) else t for t in tickets]
 
 
 def write_unchanged(

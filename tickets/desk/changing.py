@@ -37,7 +37,7 @@ from tickets.groups import assigning
 from tickets.groups.assigning import Assignee
 from tickets.requesters.requesters import Requester
 from tickets.sla import tracking
-from tickets.ticket import fields, set_aside, stored, ticket_events
+from tickets.ticket import due_marks, fields, set_aside, stored, ticket_events
 from tickets.ticket.fields import (
     ASSIGNEE,
     BY_NAME,
@@ -54,7 +54,7 @@ from tickets.ticket.fields import (
     TicketField,
     Values,
 )
-from tickets.ticket.status_dates import dates, dates_counted, forgotten, set_to
+from tickets.ticket.status_dates import dates, dates_counted, forgotten, reopens, set_to
 from tickets.ticket.stored import ActivityItem, ChangeMap, DetailItem, RequestItem, SummaryItem
 
 _STATE = re.compile(r"([1-9]\d{0,14})\.([1-9]\d{0,9})\.([a-z]{1,20})\.([0-9a-f]{32})?\Z")
@@ -194,7 +194,7 @@ def revise(
     places: Values | None = None,
     said: ActivityItem | None = None,
     requester: str = "",
-    clocks: dict[str, str | None] | None = None,
+    stored_marks: dict[str, str | None] | None = None,
 ) -> list[Event]:
     """Add the change of one ticket to a transaction: its summary, and with `changes` the entry that tells of them.
 
@@ -202,8 +202,8 @@ def revise(
     the change, `told_at` that of the entry where it differs, and `entry_id` its id, drawn where it is not given. The
     summary's member of the transaction is named by the ticket's number. `places` are those of set_aside.py. The entry
     keeps what its `changes` do not say in full: the assignee before, and with a new description the former one. `said`
-    is the comment that comes with it, and `requester` the id of a new one: clocks follow both, and `clocks` gets what
-    the summary stores of them. Returns the events for `publisher.publish`, which tell a new description in full.
+    is the comment that comes with it, and `requester` the id of a new one: clocks follow both, and `stored_marks` gets
+    what the summary stores of them. Returns the events for `publisher.publish`, which tell a new description in full.
     """
     pk, entries = tenant.repository.key(stored.ticket, state.number), [said] if said else []
     resolver = state.resolver if resolver is None else resolver
@@ -214,7 +214,7 @@ def revise(
         entry.former_description, entry.former_requester = former_description, former_requester
         entry.former_resolver = state.resolver if values["resolver"] != state.resolver else None
         entries.append(entry)
-    values |= {**(places or {})} | tracking.follow(tenant, transaction, state.summary, entries, requester, clocks)
+    values |= {**(places or {})} | tracking.follow(tenant, transaction, state.summary, entries, requester, stored_marks)
     every: list[Action] = [*actions, *(set_to(name, value) for name, value in values.items()), *version]
     transaction.update(SummaryItem(pk, stored.SUMMARY), every, name=str(state.number), condition=state.still_holds)
     if not changes:
@@ -513,6 +513,8 @@ class Revision:
             raise Invalid(f"A {before.value} ticket cannot become {to.value}.", field=STATUS.name)
         self.status = to
         self.changes.append((STATUS.name, before.value, to.value))
+        if reopens(before, to) and not self.wishes.restoring:
+            self.changes += due_marks.waking(self.present.summary.due)
         if self.wishes.forgets:
             moments, counts = forgotten(self.present.summary, to, zone=self.tenant.zone)
         else:
@@ -545,12 +547,12 @@ class Revision:
         tenant, summary = self.tenant, self.present.summary
         described = any(name == DESCRIPTION.name for name, _, _ in self.changes)
         description = self.wishes.values[DESCRIPTION.name] if described else self.present.description
-        clocks: dict[str, str | None] = {}
+        marks: dict[str, str | None] = {}
         told = revise(
             tenant,
             transaction,
             self.state,
-            clocks=clocks,
+            stored_marks=marks,
             at=self.at,
             status=self.status,
             resolver=self.resolver,
@@ -570,7 +572,7 @@ class Revision:
         status, resolver = self.status or self.state.status, self.resolver
         after = {"status": status.value, "resolver": self.state.resolver if resolver is None else resolver}
         for name, value in (
-            self.values | after | clocks | {"updated_at": self.at, "version": self.state.version + 1}
+            self.values | after | marks | {"updated_at": self.at, "version": self.state.version + 1}
         ).items():
             setattr(made, name, value)
         changed = EntryOfChange(self.state.number, self.state.version + 1, self.at, self.entry_id)

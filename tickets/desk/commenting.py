@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
@@ -28,9 +28,8 @@ from tickets.desk import changing, timelines
 from tickets.desk.changing import REQUEST, TicketState, new_request_id, put_record, request_digest
 from tickets.desk.letter_texts import FromLetter
 from tickets.requesters import requester_addresses
-from tickets.ticket import fields, status_dates, stored, ticket_events
-from tickets.ticket.due_marks import DueMarks, snooze_text
-from tickets.ticket.fields import ASSIGNEE, MOVES, SNOOZED, STATUS, TAGS, FieldChange, Status
+from tickets.ticket import due_marks, fields, status_dates, stored, ticket_events
+from tickets.ticket.fields import ASSIGNEE, MOVES, STATUS, TAGS, FieldChange, Status
 from tickets.ticket.set_aside import SetAside
 from tickets.ticket.status_dates import counted
 from tickets.ticket.stored import ActivityItem, RequestItem, SummaryItem
@@ -341,14 +340,12 @@ def _becomes_letter(tenant: TenantContext, summary: SummaryItem, kind: str) -> b
 def _changes(
     summary: SummaryItem, said: _Said, to: Status | None, name: str, *, is_answer: bool
 ) -> tuple[list[FieldChange], dict[str, Any]]:
-    """Return what the comment changes, as the history has it, and the attributes that follow. An answer ends a snooze.
-    Raises Invalid."""
+    """Return what the comment changes, as the history has it, and the attributes that follow. An answer ends a snooze,
+    and so does a comment that opens the ticket again. Raises Invalid."""
     changes: list[FieldChange] = [(STATUS.name, summary.status, to.value)] if to else []
     values: dict[str, Any] = {}
-    if is_answer and summary.due and (marks := DueMarks.read(summary.due)).snoozed is not None:
-        changes.append((SNOOZED, snooze_text(marks.snoozed), ""))
-        if not summary.sla:  # with clocks, which write the marks themselves
-            values["due"] = str(replace(marks, snoozed=None)) or None
+    if summary.due and (is_answer or (to and status_dates.reopens(summary.status, to))):
+        changes += due_marks.waking(summary.due)
     if added := [tag for tag in said.along.tags if tag not in summary.tags]:
         tags = fields.tag_list(",".join([*summary.tags, *added]))
         changes.append((TAGS.name, TAGS.text(summary.tags), TAGS.text(tags)))

@@ -27,7 +27,7 @@ from tickets.desk.undoing import Undone
 from tickets.ready_answers import answer_uses
 from tickets.sla import tracking
 from tickets.ticket import status_dates, stored
-from tickets.ticket.fields import ASSIGNEE, BY_NAME, STATUS, Status
+from tickets.ticket.fields import ASSIGNEE, BY_NAME, SNOOZED, STATUS, Status
 from tickets.ticket.status_dates import counted, set_to
 from tickets.ticket.stored import ActivityItem, RequestItem, SummaryItem
 
@@ -130,7 +130,7 @@ def _as_before(
             actions += counts
         elif one.field == ASSIGNEE.name and change is not None:
             resolver, values["resolver_name"] = change.former_resolver or "", one.before
-        else:
+        elif one.field != SNOOZED:  # which is in `due`
             field = BY_NAME[one.field]
             values[one.field] = field.stored(field.from_text(one.before))
     if entry.kind == "comment":

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from tickets.sla.policy import Facts, SlaPolicy
@@ -45,7 +45,8 @@ class Clocks:
     """The clocks after `steps` steps, the last of them `at` a moment, from which on `version` holds.
 
     `as_of` is the moment up to which people know of what was missed; a step puts it back to its own moment. `missed` is
-    the last missed target. `waits` says that the clocks stand still and at least one has a target.
+    the last missed target. `waits` says that the clocks stand still and at least one has a target. `told` is the due
+    moment of each clock of which people were warned last; the history says nothing of it.
     """
 
     steps: int
@@ -57,22 +58,32 @@ class Clocks:
     clocks: Mapping[str, Clock]
     missed: int = 0
     waits: bool = False
+    told: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     def is_missed(self, name: str) -> bool:
         """Tell whether the target of a clock is known to be missed."""
         return 0 < self.clocks[name].due <= self.as_of
 
     def known(self, moment: int) -> Clocks:
-        """Return them as of a later moment at which nothing was done."""
-        return replace(self, as_of=max(self.as_of, moment))
+        """Return them as of a later moment at which nothing was done, when people know of what is due soon."""
+        now = replace(self, as_of=max(self.as_of, moment))
+        return replace(now, told={**self.told, **now.unwarned})
 
-    def warned_since(self, before: int) -> list[str]:
-        """Return the names of the clocks whose warning came after this moment."""
-        return [name for name, one in self.clocks.items() if before < one.warn <= self.as_of < one.due]
+    @property
+    def due_soon(self) -> dict[str, int]:
+        """Return the due moments of clocks whose warning has come and whose target is not missed, by their names."""
+        return {name: one.due for name, one in self.clocks.items() if 0 < one.warn <= self.as_of < one.due}
+
+    @property
+    def unwarned(self) -> dict[str, int]:
+        """Return those of `due_soon` of which people were not told, or were told another moment."""
+        return dict(self.due_soon.items() - self.told.items())
 
     @property
     def next_moment(self) -> int:
         """Return when something is to be told next: a warning, or a missed target. 0 for never."""
+        if self.unwarned:
+            return self.as_of
         moments = (moment for clock in self.clocks.values() for moment in (clock.warn, clock.due))
         return min((moment for moment in moments if moment > self.as_of), default=0)
 
@@ -81,7 +92,6 @@ class Clocks:
         running = [(clock.due, name) for name, clock in self.clocks.items() if clock.due and self.runs]
         due, name = min(running, default=(0, ""))
         known = [clock.due for name, clock in self.clocks.items() if self.is_missed(name)]
-        warned = any(0 < clock.warn <= self.as_of < clock.due for clock in self.clocks.values())
         is_overdue = bool(name) and self.is_missed(name)
         missed = max([self.missed, *known])
         return replace(
@@ -89,7 +99,7 @@ class Clocks:
             target=name,
             at=due,
             is_overdue=is_overdue,
-            is_warned=warned and not is_overdue,
+            is_warned=bool(self.due_soon) and not is_overdue,
             is_paused=self.waits,
             missed=missed,
         )
@@ -97,14 +107,14 @@ class Clocks:
     def dump(self) -> str:
         """Return them as JSON."""
         held = [self.steps, self.first_version, self.version, self.at, self.as_of, int(self.runs), self.missed]
-        return json.dumps([_FORM, *held, int(self.waits), self.clocks], separators=(",", ":"))
+        return json.dumps([_FORM, *held, int(self.waits), self.clocks, self.told], separators=(",", ":"))
 
     @classmethod
     def load(cls, text: str) -> Clocks:
         """Return what `dump` wrote. Raises ValueError, TypeError."""
-        _, steps, first, version, at, as_of, runs, missed, waits, clocks = json.loads(text)[:10]
+        _, steps, first, version, at, as_of, runs, missed, waits, clocks, told = json.loads(text)[:11]
         held = {name: Clock(*map(int, clock[:3])) for name, clock in clocks.items()}
-        return cls(steps, first, version, at, as_of, bool(runs), held, missed, bool(waits))
+        return cls(steps, first, version, at, as_of, bool(runs), held, missed, bool(waits), told)
 
 
 def begin(step: Step, policy_of: PolicyOf) -> Clocks:
@@ -138,14 +148,14 @@ def follow(before: Clocks, step: Step, policy_of: PolicyOf) -> Clocks:
         held,
         max([before.missed, *missed]),
         bool(aiming) and not step.runs,
+        before.told,
     )
 
 
 def _running(clock: Clock, at: int, target: int, policy: SlaPolicy) -> Clock:
     left, margin = target - clock.used, target * policy.warning // 100
     due = policy.calendar.after(at, left)
-    # Later than the step, so that a timer tells of it.
-    warn = max(policy.calendar.after(at, left - margin), at + 1) if margin else 0
+    warn = policy.calendar.after(at, left - margin) if margin else 0
     return Clock(clock.used, due, warn if warn < due else 0)
 
 

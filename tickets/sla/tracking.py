@@ -35,6 +35,7 @@ VERB: Final = "noted that this was not in time:"
 _ASIDE: Final = (MERGED_INTO, SPAM)
 _FOLLOWED: Final = (PRIORITY.name, GROUP.name, KIND.name, STATUS.name, REQUESTER, *_ASIDE)
 _ATTEMPTS: Final = 4
+MOST_RECEIPTS: Final = 40  # that a transaction puts, and deletes
 
 
 @dataclass
@@ -104,10 +105,26 @@ def follow(
     requester: str = "",
     stored_values: dict[str, str | None] | None = None,
 ) -> dict[str, str | None]:
-    """Take the steps that these new entries are, and return what the summary stores then: nothing for a ticket without
-    clocks. `requester` is the id of a new one. The `stored_values` are told the same."""
-    if summary is None or not summary.sla:
+    """Take the steps that these new entries are, and return what the summary stores then: nothing where clocks and
+    snooze stay as they are. `requester` is the id of a new one. The `stored_values` are told the same."""
+    if summary is None:
         return {}
+    values = _followed(tenant, transaction, summary, entries, requester) if summary.sla else {}
+    for text in (change.after for entry in entries for change in entry.changes or () if change.field == SNOOZED):
+        marks = replace(DueMarks.read(values.get("due", summary.due)), snoozed=due_marks.snooze_until(text))
+        values["due"] = str(marks) or None
+    if stored_values is not None:
+        stored_values.update(values)
+    return values
+
+
+def _followed(
+    tenant: TenantContext,
+    transaction: Transaction,
+    summary: SummaryItem,
+    entries: Sequence[ActivityItem],
+    requester: str,
+) -> dict[str, str | None]:
     before, standing = Clocks.load(summary.sla), _Standing.of(summary)
     held = before
     for name in _ASIDE:
@@ -120,13 +137,7 @@ def follow(
     if held is before:
         return {}
     _wait(transaction, tenant, int(summary.number), _moment_after(before, held))
-    marks = held.marks(DueMarks.read(summary.due))
-    if any(change.field == SNOOZED for entry in entries for change in entry.changes):  # an answer wakes a ticket
-        marks = replace(marks, snoozed=None)
-    values = {"sla": held.dump(), "due": str(marks) or None}
-    if stored_values is not None:
-        stored_values.update(values)
-    return values
+    return {"sla": held.dump(), "due": str(held.marks(DueMarks.read(summary.due))) or None}
 
 
 def _moment_after(before: Clocks, held: Clocks) -> int:
@@ -226,7 +237,8 @@ def tell(tenant: TenantContext, entity: str, version: str, at: datetime) -> None
     """Store what was missed by this moment, with a receipt for each target in the history, and tell who is concerned.
 
     Called again, or late, it changes nothing more: receipts have keys that follow from what was missed. A receipt that
-    was written too early, by a clock that was wrong, is taken out.
+    was written too early, by a clock that was wrong, is taken out. Where there are more than MOST_RECEIPTS, the rest
+    waits for the next call.
     """
     number, moment = int(entity.rpartition("/")[2]), int(at.timestamp())
     again = partial(_tell, tenant, number, moment)
@@ -237,24 +249,25 @@ def _tell(tenant: TenantContext, number: int, moment: int) -> None:
     found = replayed(tenant, number)
     if found is None:
         return
-    before, held = found.stored, found.passed[-1]
+    before = found.stored
+    held = replace(found.passed[-1], told=before.told)
     held = held.known(max(moment, before.as_of if before.steps == held.steps else 0))
     missed = clocks.misses(found.passed, held.as_of)
+    late = [miss for miss in missed if miss not in found.receipts]
+    early = [entry for miss, entry in found.receipts.items() if miss not in missed]
     transaction, events = Transaction(), list[Event]()
-    for miss, place in missed.items():
-        if miss not in found.receipts:
-            transaction.put(_entry(tenant, found, miss, place))
-            events.append(ticket_events.breached(number, target=miss.target, due_at=due_marks.stamp(miss.due)))
-    for miss, entry in found.receipts.items():
-        if miss not in missed:
-            transaction.delete(ActivityItem(entry.pk, entry.sk))
-    for name in held.warned_since(before.as_of):
-        at = due_marks.stamp(held.clocks[name].due)
-        events.append(ticket_events.due_soon(number, target=name, due_at=at))
+    for miss in late[:MOST_RECEIPTS]:
+        transaction.put(_entry(tenant, found, miss, missed[miss]))
+        events.append(ticket_events.breached(number, target=miss.target, due_at=due_marks.stamp(miss.due)))
+    for entry in early[:MOST_RECEIPTS]:
+        transaction.delete(ActivityItem(entry.pk, entry.sk))
+    is_all = max(len(late), len(early)) <= MOST_RECEIPTS
+    for name, moment_due in sorted(held.told.items() - before.told.items()):
+        events.append(ticket_events.due_soon(number, target=name, due_at=due_marks.stamp(moment_due)))
     marks = str(held.marks(DueMarks.read(found.summary.due))) or None
     if not len(transaction) and not events and marks == found.summary.due and held.next_moment == before.next_moment:
         return
-    _wait(transaction, tenant, number, held.next_moment)
+    _wait(transaction, tenant, number, held.next_moment if is_all else moment)
     actions: list[Action] = [
         SummaryItem.sla.set(held.dump()),
         SummaryItem.due.set(marks) if marks else SummaryItem.due.remove(),

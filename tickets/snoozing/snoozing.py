@@ -8,7 +8,6 @@ history. A row that belongs to a snooze which is no more finds another mark, and
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
 
@@ -26,7 +25,6 @@ from tickets.desk.undoing import Undone
 from tickets.ticket import due_marks, fields, set_aside, ticket_events
 from tickets.ticket.due_marks import DueMarks
 from tickets.ticket.fields import SNOOZED
-from tickets.ticket.status_dates import set_to
 from tickets.ticket.stored import SummaryItem
 
 KIND: Final = "snooze"  # of the due index
@@ -107,8 +105,8 @@ def _write(
     tenant: TenantContext, summary: SummaryItem, transaction: Transaction, until: int | None, *more: Event
 ) -> str:
     """Write the change of a ticket's snooze. Return a receipt, "" where nothing changes."""
-    marks = DueMarks.read(summary.due)
-    if marks.snoozed == until:
+    before = DueMarks.read(summary.due).snoozed
+    if before == until:
         return ""
     state, at = TicketState.of(summary), max(clock.stamp(), summary.updated_at)
     told = changing.revise(
@@ -116,13 +114,11 @@ def _write(
         transaction,
         state,
         at=at,
-        changes=[(SNOOZED, due_marks.snooze_text(marks.snoozed), due_marks.snooze_text(until))],
-        actions=[set_to("due", str(replace(marks, snoozed=until)) or None)],
+        changes=[(SNOOZED, due_marks.snooze_text(before), due_marks.snooze_text(until))],
     )
     publish(tenant, transaction, *told, *more, subject=ticket_events.subject(state.number), at=at)
     tenant.repository.transact(transaction)
-    before, after = (_AWAKE if one is None else one for one in (marks.snoozed, until))
-    return undoing.receipt(tenant, _UNDO, [state.number, before, after])
+    return undoing.receipt(tenant, _UNDO, [state.number, *(_AWAKE if one is None else one for one in (before, until))])
 
 
 def _again(attempt: Callable[[], _T]) -> _T:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from portal import clock
 from tickets.ticket import fields
+from tickets.ticket.fields import FieldChange
 
 if TYPE_CHECKING:
     from tickets.ticket.stored import SummaryItem
@@ -107,6 +108,17 @@ def snoozed(marks: str | None, status: str) -> int | None:
 def snooze_text(until: int | None) -> str:
     """Return what the history and pages have for a snooze: "" for none, "answer", or a stamp."""
     return "" if until is None else stamp(until) if until else UNTIL_ANSWER
+
+
+def snooze_until(text: str) -> int | None:
+    """Take apart what `snooze_text` formed."""
+    return (0 if text == UNTIL_ANSWER else seconds(text)) if text else None
+
+
+def waking(marks: str | None) -> list[FieldChange]:
+    """Return the change that ends the snooze of a ticket with these marks, none for one that is not snoozed."""
+    until = DueMarks.read(marks).snoozed
+    return [] if until is None else [(fields.SNOOZED, snooze_text(until), "")]
 
 
 def is_marks(text: str) -> bool:

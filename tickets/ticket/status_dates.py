@@ -11,6 +11,11 @@ from tickets.ticket import fields, stored
 from tickets.ticket.stored import SummaryItem
 
 
+def reopens(before: str, after: str) -> bool:
+    """Tell whether a change of status opens a ticket again."""
+    return fields.is_unresolved(after) and not fields.is_unresolved(before)
+
+
 def dates(before: str, after: str, at: str) -> dict[str, str | None]:
     """Return the moments that a ticket has by a change of status at this moment; None for one that it has no more."""
     if fields.is_unresolved(before) == fields.is_unresolved(after):
@@ -22,7 +27,7 @@ def dates_counted(before: str, after: str, at: str, *, zone: str) -> list[Action
     """Count what `dates` tells of, on its day in this time zone; a reopened ticket keeps what `forgotten` needs."""
     kinds = {"resolved_at": stored.RESOLVED, "reopened_at": stored.REOPENED}
     found = [counted(kinds[name], moment, zone=zone) for name, moment in dates(before, after, at).items() if moment]
-    if fields.is_unresolved(after) and not fields.is_unresolved(before):
+    if reopens(before, after):
         found.append(SummaryItem.resolved_before.set(SummaryItem.resolved_at | ""))
         found.append(SummaryItem.reopened_before.set(SummaryItem.reopened_at | ""))
     return found
