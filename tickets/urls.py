@@ -50,6 +50,7 @@ app_name = "tickets"
 
 _ticket_pages: list[URLPattern | URLResolver] = [
     path("", views.queue, name="queue"),
+    path("<ticket_number:number>/", views.ticket, name="ticket"),  # tried before the others: it is asked for most
     path("new/", views.new, name="new"),
     path("export/", data_views.export, name="export"),
     path("updates/", views.queue_updates, name="updates"),
@@ -79,7 +80,6 @@ _ticket_pages: list[URLPattern | URLResolver] = [
     path("handover/", handover_views.handovers, name="handovers"),
     path("handover/<str:user>/", handover_views.hand_on, name="handover"),
     path("dashboard/", dashboard_views.dashboard_page, name="dashboard"),
-    path("<ticket_number:number>/", views.ticket, name="ticket"),
     path("<ticket_number:number>/next/", list_views.step, name="ticket_next"),
     path("<ticket_number:number>/previous/", list_views.step, {"backwards": True}, name="ticket_previous"),
     path("<ticket_number:number>/updates/", views.ticket_updates, name="ticket_updates"),

@@ -294,7 +294,7 @@ def _ago(moment: datetime, locale: Locale) -> str:
     if seconds < 7 * 86400:
         days = round(seconds / 86400)
         return "yesterday" if days == 1 else f"{days} days ago"
-    return locale.short_day(moment) if locale.local(moment).year == locale.local(now).year else locale.day(moment)
+    return locale.day_seen_in(moment, locale.local(now).year)
 
 
 @lru_cache(maxsize=4096)

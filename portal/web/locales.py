@@ -76,6 +76,10 @@ class Locale:
         """Write a day without its year."""
         return _written(DATE_FORMS[self.date_form].short, self._day_of(day))
 
+    def day_seen_in(self, moment: datetime, year: int) -> str:
+        """Write the day of a moment, with its year where that is another one."""
+        return _day_seen_in(self, moment, year)
+
     def time(self, moment: datetime, *, seconds: bool = False) -> str:
         """Write the time of day of a moment."""
         form = DATE_FORMS[self.date_form]
@@ -110,6 +114,12 @@ def _exact(locale: Locale, moment: datetime, seconds: bool) -> str:
     """Write a moment as `Locale.exact` does: a list has one in each row, and is looked at again."""
     said = locale.moment(moment, seconds=seconds)
     return said if locale.names_zone else f"{said} {zones.named(locale.zone, moment)}"
+
+
+@lru_cache(maxsize=8192)
+def _day_seen_in(locale: Locale, moment: datetime, year: int) -> str:
+    day = locale.local(moment).date()
+    return locale.short_day(day) if day.year == year else locale.day(day)
 
 
 def _written(pattern: str, day: date) -> str:

@@ -140,7 +140,7 @@ def test_a_page_that_is_too_old_gets_another_address_of_the_same_ticket(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     live, browser = address(world, "bob"), world.browser("bob", "acme")
-    later = time.time() + page_tokens.SECONDS + 1
+    later = time.time() + 7 * 60 + 1
     monkeypatch.setattr(time, "time", lambda: later)
     assert browser.post(live, {"for": "people"}).status_code == 404
     again = json.loads(browser.get("/acme/tickets/live/", {"page": live.split("/")[-2]}).content)["live"]
@@ -192,6 +192,7 @@ def test_an_open_page_costs_one_read_unit_a_minute_at_most(world: World) -> None
     read = int(re.search(r"const READ = (\d+)", script)[1])  # type: ignore[index]
     assert "readIn = READ * SECOND * (1 + Math.random() * 0.2)" in script  # 1.1 on average
     assert (people_units, renewal) == (0, IDENTITY)
+    assert read * 1.2 + 1 <= 70  # seconds until it hears of a letter
     assert change * 60 / (read * 1.1) + renewal * 60 / page_tokens.SECONDS <= 1
 
 
