@@ -74,7 +74,7 @@ PAGES = {
         *(f"desk/settings/fields/{rest}" for rest in ("", "new/", "move/", "<slug:field_id>/")),
         *(f"desk/settings/fields/kinds/{rest}" for rest in ("new/", "<slug:kind_id>/")),
         RULES, f"{RULES}new/", RULE,
-        *(f"{RULE}{act}/" for act in ("edit", "switch", "delete", "runs", "runs/<str:run>/undo")),
+        *(f"{RULE}{act}/" for act in ("edit", "switch", "delete", "runs")),
         f"{RULE}rehearsal/", f"{RULE}rehearsal/cancel/",
         *(f"desk/settings/groups/{rest}" for rest in ("", "new/", "people/<str:user_id>/")),
         *(f"desk/settings/groups/<slug:group_id>/{rest}" for rest in ("", "delete/")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,9 @@ from portal.dynamo import meter
 from portal.errors import Forbidden, Invalid, NotFound, Overtaken
 from tenants.audit_trail import browsing
 from tenants.audit_trail.recording import SYSTEM
+from tenants.membership import member_changes
 from tenants.tenancy.context import TenantContext
+from tenants.tenancy.roles import Role
 from tests.support.world import World
 from tickets.rules import definition, rule_changes
 from tickets.rules.stored import RuleItem
@@ -77,6 +80,31 @@ def test_the_desk_says_for_which_events_its_rules_that_are_on_are(alice: TenantC
     assert world.context("charlie", "globex").subscriptions == {}
 
 
+def test_two_rules_that_are_made_at_the_same_moment_both_hear_of_their_events(
+    alice: TenantContext, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = rule_changes._listen
+
+    def meanwhile(*args: Any) -> None:
+        monkeypatch.setattr(rule_changes, "_listen", whole)
+        kept(alice, "Answered", when={"event": "answered"}, is_on=True)
+        whole(*args)
+
+    monkeypatch.setattr(rule_changes, "_listen", meanwhile)
+    kept(alice, is_on=True)
+    assert {*world.context("alice", "acme").subscriptions} == {"ticket.created", "ticket.commented"}
+
+
+def test_a_rule_whose_assignee_has_left_can_be_renamed_and_switched_off(alice: TenantContext, world: World) -> None:
+    bob = world.users["bob"].id
+    made = kept(alice, then={"set": {"resolver": bob}}, is_on=True)
+    member_changes.remove(user_id=bob, tenant_id=alice.tenant_id, by=SYSTEM)
+    changed = rule_changes.change(alice, made.rule_id, {}, name="To nobody", is_on=False, by=SYSTEM)
+    assert (changed.name, changed.is_on) == ("To nobody", False)
+    with pytest.raises(Invalid):
+        rule_changes.change(alice, made.rule_id, {"then": {"set": {"resolver": bob}, "add_tags": ["a"]}}, by=SYSTEM)
+
+
 def test_a_form_that_somebody_else_overtook_changes_nothing(alice: TenantContext) -> None:
     made = kept(alice)
     rule_changes.change(alice, made.rule_id, {}, name="Other name", revision=1, by=SYSTEM)
@@ -94,6 +122,9 @@ def test_only_admins_change_rules(alice: TenantContext, world: World) -> None:
         rule_changes.change(bob, made.rule_id, {}, is_on=True, by=SYSTEM)
     with pytest.raises(Forbidden):
         rule_changes.delete(bob, made.rule_id, by=SYSTEM)
+    was_owner = replace(bob, role=Role.OWNER)  # as the request read them
+    with pytest.raises(Overtaken):
+        rule_changes.delete(was_owner, made.rule_id, by=SYSTEM)
 
 
 REFUSED = [

@@ -116,6 +116,31 @@ def test_a_rule_before_it_changes_the_same_field_first_and_it_changes_that_back_
     ]
 
 
+def test_a_rule_for_another_event_of_the_same_change_has_not_run_before_it(world: World) -> None:
+    alice = world.context("alice", "acme")
+    rule(alice, {"when": {"event": "changed"}, "then": {"set": {"priority": "low"}}}, name="First", is_on=True)
+    ours = rule(alice, {"when": {"event": "answered"}, "if": {"priority": "normal"}, "then": {"add_tags": ["x"]}})
+    creating.create(alice, title="One")
+    commenting.comment(world.context("alice", "acme"), 1, body="Done.", then=Status.RESOLVED)
+    carry()
+    ask(alice, ours)
+    work()
+    assert did(findings(alice)) == [(1, "answered", ("tags", "", "x"))]
+
+
+def test_what_the_rule_itself_did_in_another_version_is_no_event_for_it(world: World) -> None:
+    alice = world.context("alice", "acme")
+    ours = rule(alice, {"when": {"event": "answered"}, "then": {"add_tags": ["x"]}}, is_on=True)
+    creating.create(alice, title="One")
+    commenting.comment(world.context("alice", "acme"), 1, body="Hello")
+    carry()
+    assert changing.read(alice, 1).tags == ["x"]
+    new = {"when": {"event": "changed"}, "then": {"set": {"priority": "low"}}}
+    ask(alice, rule_changes.change(alice, ours.rule_id, new, by=Actor(alice.user_id)))
+    work()
+    assert findings(alice) == []
+
+
 def test_tags_of_the_rule_and_of_people_are_kept_side_by_side(alice: TenantContext) -> None:
     creating.create(alice, title="One", tags=["a"])
     changing.change(alice, 1, Wishes(tags=["a", "b"]))
@@ -189,6 +214,18 @@ def test_it_goes_through_no_more_tickets_than_it_says(alice: TenantContext, monk
     _, found = rehearsed(alice, URGENT)
     assert sorted(one.number for one in found) == [2, 3]
     assert int(last(alice).is_cut) == 1
+
+
+def test_findings_are_read_in_pages(alice: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal_job, "PART", 1)
+    monkeypatch.setattr(rehearsal_requests, "SHOWN", 2)
+    for _ in range(3):
+        creating.create(alice, title="One", priority=Priority.URGENT)
+    ask(alice, rule(alice, URGENT))
+    work()
+    some, more = rehearsal_requests.findings(alice, last(alice))
+    rest, _ = rehearsal_requests.findings(alice, last(alice), first=more)
+    assert [[one.number for one in page] for page in (some, rest)] == [[3, 2], [1]]
 
 
 def stopped_after(calls: int) -> Callable[[], bool]:

@@ -112,6 +112,16 @@ def test_a_save_on_an_older_revision_keeps_what_was_typed(world: World, alice: T
     assert browser.send(edit, TYPED | {"revision": "2", "add_tags": "mine"}).status_code == 302
 
 
+def test_a_rule_that_somebody_has_changed_is_not_switched_on_unseen(
+    world: World, alice: TenantContext, urgent: RuleItem
+) -> None:
+    rule_changes.change(alice, urgent.rule_id, {"then": {"add_tags": ["other"]}}, by=Actor(alice.user_id))
+    switch = f"{RULES}{urgent.rule_id}/switch/"
+    page = world.browser("alice", "acme").send(switch, {"on": "yes", "revision": "1"}, follow=True)
+    assert "Somebody else has just changed the rules" in text(page)
+    assert not only(alice)[0].is_on
+
+
 def test_a_condition_that_the_form_does_not_ask_stays(world: World, alice: TenantContext) -> None:
     given = URGENT | {"if": {"created": "2026-11-01.."}}
     item = rule_changes.create(alice, "By day", given, by=Actor(alice.user_id))
@@ -187,9 +197,9 @@ def test_the_runs_of_a_rule_are_listed_and_one_is_undone(world: World, alice: Te
     carry()
     assert changing.read(alice, number).tags == ["wave"]
     browser, own = world.browser("alice", "acme"), f"{RULES}{item.rule_id}/"
-    undo = re.search(r'action="(/acme[^"]+/undo/)"', text(browser.get(own)))
+    undo = re.search(r'action="(/acme[^"]+/runs/[^"]+)"', text(browser.get(own)))
     assert undo
-    assert "The run is undone." in text(browser.send(undo[1], follow=True))
+    assert f"#{number} is as it was before the rule." in text(browser.send(undo[1], follow=True))
     assert changing.read(alice, number).tags == []
     assert "was undone already" in text(browser.send(undo[1], follow=True))
     assert "Undone" in text(browser.get(f"{own}runs/"))

@@ -23,10 +23,13 @@ from tests.support.outbox import rows
 from tests.support.world import World
 from tickets.desk import changing, commenting, creating, many, rating, timelines
 from tickets.desk_setup.group_names import Assigning
+from tickets.merging import ticket_merging
 from tickets.ready_answers import answer_changes
 from tickets.ready_answers.answer_reading import Given
 from tickets.requesters import requesters
-from tickets.rules import definition, engine, rule_changes, runs
+from tickets.rules import definition, engine, rule_changes, runs, stored
+from tickets.rules.stored import RunCountItem
+from tickets.spam import spam_marking
 from tickets.ticket.causes import Cause
 from tickets.ticket.fields import Channel, Priority, Rating, Status
 from tickets.ticket.stored import ActivityItem, SummaryItem
@@ -259,8 +262,9 @@ def test_a_rule_that_is_killed_before_its_transaction_runs_with_the_next_deliver
     assert (ticket(world, number).version, list(ticket(world, number).tags)) == (3, ["seen"])
 
 
-def test_a_ticket_that_somebody_changes_meanwhile_is_asked_for_again(
-    world: World, rule: AddRule, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("change", "runs_then"), [({"priority": Priority.LOW}, 0), ({"title": "Another"}, 1)])
+def test_a_ticket_that_somebody_changes_meanwhile_is_asked_for_again_and_its_run_counted_once(
+    world: World, rule: AddRule, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], runs_then: int
 ) -> None:
     rule_id = rule("created", {"priority": "normal"}, add_tags=["seen"])
     alice = world.context("alice", "acme")
@@ -269,13 +273,28 @@ def test_a_ticket_that_somebody_changes_meanwhile_is_asked_for_again(
 
     def planned(*args: Any) -> Any:
         if ticket(world, number).version == 1:
-            changing.edit(alice, number, version=1, priority=Priority.LOW)
+            changing.edit(alice, number, version=1, **change)
         return whole(*args)
 
     monkeypatch.setattr(definition, "planned", planned)
     carry()
+    assert ran(world, rule_id) == runs_then
+    assert list(ticket(world, number).tags) == ["seen"] * runs_then
+    counted = alice.repository.query_all(RunCountItem, stored.runs, begins_with="HOUR")
+    assert [int(one.runs) for one in counted] == [1, 1]  # of the desk, and of the rule on this ticket
+
+
+@pytest.mark.parametrize("how", ["spam", "merged"])
+def test_a_ticket_that_was_set_aside_meanwhile_is_left_alone(world: World, rule: AddRule, how: str) -> None:
+    rule_id, (first,) = rule("created", {"priority": "urgent"}, add_tags=["seen"]), world.tickets("acme", 1)
+    alice = world.context("alice", "acme")
+    number = creating.create(alice, title="The printer", priority=Priority.URGENT)
+    if how == "spam":
+        spam_marking.mark(alice, number, by=SYSTEM, block=False)
+    else:
+        ticket_merging.merge(alice, number, into=first)
+    carry()
     assert ran(world, rule_id) == 0
-    assert list(ticket(world, number).tags) == []
 
 
 # --- what cannot be done ---
@@ -485,6 +504,21 @@ def test_a_run_whose_field_somebody_changed_since_stays(world: World, rule: AddR
         runs.undo(alice, run)
     assert ticket(world, number).priority == "low"
     assert not runs.find(alice, rule_id, run.run_id).undone_at
+
+
+def test_a_run_stays_where_more_was_changed_since_than_is_read(
+    world: World, rule: AddRule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule_id = rule("created", set={"priority": "high"})
+    number = opened(world)
+    alice = world.context("alice", "acme")
+    for version, title in ((2, "Another"), (3, "A third")):
+        changing.edit(alice, number, version=version, title=title)
+    (run,), _ = runs.listed(alice, rule_id)
+    monkeypatch.setattr(timelines, "CHANGES_READ", 2)
+    with pytest.raises(Conflict, match="changed again"):
+        runs.undo(alice, run)
+    assert ticket(world, number).priority == "high"
 
 
 # --- whose ---

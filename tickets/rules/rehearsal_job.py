@@ -35,7 +35,7 @@ from tickets.time_machine import past_events
 from tickets.time_machine.past_events import PastEvent
 
 PART: Final = 20  # tickets
-KEPT: Final = 200  # findings of a part; those beyond are counted only
+KEPT: Final = 100  # findings of a part; those beyond are counted only
 TALLIED: Final = 20  # kinds of changes of which it says how often
 _COUNTS: Final = ("met", "events", "would_act", "touched", "refused", "circles")
 

@@ -159,7 +159,7 @@ class RuleFinding:
 def put_part(tenant: TenantContext, plan: str, number: int, content: Iterable[Any]) -> None:
     """Store a part of a rehearsal: one write."""
     pk, expires_at = tenant.repository.key(stored.rehearsals), int(time.time()) + KEPT_SECONDS
-    text = json.dumps([*content], separators=(",", ":"))
+    text = json.dumps([*content], ensure_ascii=False, separators=(",", ":"))
     sort = stored.rehearsal_part(plan, number)
     tenant.repository.put(RehearsalPartItem(pk, sort, content=text, expires_at=expires_at))
 

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from tickets.rules import views, why_views
+from tickets.rules import views
 
 desk_pages = [
     path("", views.list_rules, name="rules"),
@@ -10,8 +10,7 @@ desk_pages = [
     path("<str:rule>/switch/", views.switch, name="rule_switch"),
     path("<str:rule>/delete/", views.delete, name="rule_delete"),
     path("<str:rule>/runs/", views.list_runs, name="rule_runs"),
-    path("<str:rule>/runs/<str:run>/", why_views.run_page, name="rule_run"),
-    path("<str:rule>/runs/<str:run>/undo/", views.undo_run, name="rule_run_undo"),
+    path("<str:rule>/runs/<str:run>/", views.run_page, name="rule_run"),
     path("<str:rule>/rehearsal/", views.rehearsal_page, name="rule_rehearsal"),
     path("<str:rule>/rehearsal/cancel/", views.cancel_rehearsal, name="rule_rehearsal_cancel"),
 ]

@@ -1,4 +1,4 @@
-"""The pages of rules under the desk's settings: list, form, one rule with its versions, and its rehearsal."""
+"""The pages of rules: list, form, one rule with its versions, its runs with their undo, and its rehearsal."""
 
 from __future__ import annotations
 
@@ -21,13 +21,16 @@ from tenants.membership import members
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.custom_fields import definitions
+from tickets.desk import changing, ticket_presenters
 from tickets.ready_answers import answer_reading
 from tickets.rules import presenters, rehearsal_requests, rule_changes, runs, stored
 from tickets.rules.forms import Offered, RuleForm
 from tickets.rules.presenters import Names
 from tickets.rules.stored import RuleItem
+from tickets.ticket.causes import Cause
+from tickets.ticket.stored import ActivityItem, activity, entry_id, ticket
 
-_ANSWERS: Final = 200  # shared ready answers that a form offers
+_ANSWERS: Final = 200  # shared ready answers that a form offers, and whose titles are known
 _LATEST: Final = 5  # runs on the page of a rule
 
 
@@ -188,17 +191,50 @@ def list_runs(request: TenantRequest, rule: str) -> HttpResponse:
     return render(request, "rules/runs.html", page)
 
 
-@member(Role.ADMIN)
-@require_POST
-def undo_run(request: TenantRequest, rule: str, run: str) -> HttpResponse:
-    """Take back what a run has changed."""
-    try:
-        runs.undo(request.tenant, runs.find(request.tenant, rule, run))
-    except Conflict as error:
-        messages.error(request, error.message)
-    else:
-        messages.success(request, "The run is undone.")
-    return redirect("tickets:rule_runs", rule)
+@member(Role.AGENT)
+@get_or_post
+def run_page(request: TenantRequest, rule: str, run: str) -> HttpResponse:
+    """Say why this happened, or take it back: two round trips."""
+    tenant = request.tenant
+    found = runs.find(tenant, rule, run)
+    number = int(found.number)
+    if request.method == "POST":
+        try:
+            runs.undo(tenant, found)
+        except Conflict as error:
+            messages.error(request, error.message)
+            return redirect("tickets:rule_run", rule, run)
+        messages.success(request, f"#{number} is as it was before the rule.")
+        return redirect("tickets:ticket", number)
+    reads: list[Callable[[], Any]] = [
+        partial(changing.read, tenant, number, consistent=False),
+        partial(rule_changes.find_version, tenant, rule, int(found.version)),
+        partial(members.members_of, tenant.repository),
+        partial(answer_reading.listed, tenant, shared=True, limit=_ANSWERS),
+    ]
+    if found.entry:
+        sort = activity(found.at, found.entry)
+        reads.append(partial(tenant.repository.get, ActivityItem, ticket, number, sort=sort))
+    summary, version, people, (answers, _), *entries = fan_out(reads)
+    cause, ran = Cause.parse(found.cause), rule_changes.of_item(version)
+    webhook = {ran.then.webhook: "of the desk"}
+    names = Names({one.id: one.name for one in people}, {a.answer_id: a.title for a in answers}, webhook, {})
+    changes = [
+        change
+        for one in entries
+        if one
+        for change in ticket_presenters.timeline_entry(one, definitions.of(tenant)).changes
+    ]
+    page: dict[str, Any] = {
+        "rule": {"id": rule, "name": version.name, "version": int(version.version)},
+        "run": presenters.run_line(found),
+        "words": presenters.words(tenant, ran, names),
+        "title": summary.title,
+        "changes": changes,
+        "answered": f"#entry-{entry_id(found.answer)}" if found.answer else "",
+        "followed": cause is not None and cause.depth > 1,
+    }
+    return render(request, "rules/run.html", page)
 
 
 @member(Role.ADMIN)
