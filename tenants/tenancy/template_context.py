@@ -152,7 +152,7 @@ def _mail(tenant: TenantContext | None) -> dict[str, Any] | None:
         return None
     counted = tenant.items.get("letters")
     waiting = max(0, int(counted.total)) if counted else 0
-    return {"waiting": waiting, "label": f"{waiting:,}"} if waiting or settings.MAIL_DOMAIN else None
+    return {"waiting": waiting} if waiting or settings.MAIL_DOMAIN else None
 
 
 def _unread(tenant: TenantContext | None) -> frozenset[int]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from html import unescape
 from typing import Any
 
 import pytest
 
 from portal import clock
+from portal.web import locales
+from portal.web.locales import Locale
 from tests.desk.test_tickets import selected, text
 from tests.support.world import Browser, World
 from tickets.desk import changing, lists, queue_presenters
@@ -215,6 +218,12 @@ def test_a_list_of_last_events_says_that_it_is_one(bob: Browser) -> None:
 )
 def test_days_are_said_as_a_person_says_them(first: str, last: str, words: str) -> None:
     assert queue_presenters.in_words(Days(first, last), clock.parse("2026-11-21T00:00:00Z").date()) == words
+
+
+def test_days_are_written_in_the_form_of_the_reader() -> None:
+    with locales.shown_in(Locale(date_form="dots")):
+        said = queue_presenters.in_words(Days("2026-11-01", "2026-11-07"), date(2026, 11, 21))
+    assert said == "01.11. to 07.11."
 
 
 def test_tabs_keep_the_filters(bob: Browser) -> None:

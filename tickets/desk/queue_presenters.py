@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 from portal import clock
 from portal.errors import Invalid
-from portal.web import desk_prefix
+from portal.web import desk_prefix, locales
 from tenants.tenancy.context import TenantContext
 from tickets.custom_fields import definitions
 from tickets.custom_fields.definitions import CustomField, Definitions
@@ -188,22 +188,23 @@ def note(tenant: TenantContext, only: TicketFilter) -> str:
     return f"Each ticket is listed by the last day it was {' or '.join(verbs)}, in {tenant.zone}." if verbs else ""
 
 
-def in_words(days: Days, today: date | None = None) -> str:
+def in_words(days: Days, today: date) -> str:
     """Write "on 20 Nov", "1 to 7 Nov", "from 1 Nov" or "up to 20 Nov"; a year is named where it is not this one."""
-    year = (today or clock.now().date()).year
+    year = today.year
     first, last = (date.fromisoformat(end) if end else None for end in (days.first, days.last))
     if first is None or last is None:
         end, word = (last, "up to") if last else (first, "from")
         return f"{word} {_day(end, year)}" if end else ""
     if first == last:
         return f"on {_day(first, year)}"
-    if (first.year, first.month) == (last.year, last.month):
+    if (first.year, first.month) == (last.year, last.month) and locales.current().date_form == "words":
         return f"{first.day} to {_day(last, year)}"
     return f"{_day(first, last.year if last.year == first.year else year)} to {_day(last, year)}"
 
 
 def _day(day: date, year: int) -> str:
-    return f"{day.day} {day:%b}" + ("" if day.year == year else f" {day.year}")
+    locale = locales.current()
+    return locale.short_day(day) if day.year == year else locale.day(day)
 
 
 def form(
