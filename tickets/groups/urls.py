@@ -8,7 +8,7 @@ from tickets.groups import views
 
 settings_pages = [
     path("", views.groups_page, name="groups"),
-    path("new/", views.new_group, name="group_new"),
+    path("new/", views.group, name="group_new"),
     path("people/<str:user_id>/", views.agent, name="group_agent"),
     path("<slug:group_id>/", views.group, name="group"),
     path("<slug:group_id>/delete/", views.delete, name="group_delete"),

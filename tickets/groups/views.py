@@ -80,47 +80,8 @@ def groups_page(request: TenantRequest) -> HttpResponse:
 
 @member(Role.ADMIN)
 @get_or_post
-def new_group(request: TenantRequest) -> HttpResponse:
-    """Make a group."""
-
-    def save(data: Any) -> str:
-        group_id = group_changes.add(
-            request.tenant,
-            data["name"],
-            Assigning(data["assigns"]),
-            is_default=data["is_default"],
-            version=data["version"],
-            by=actor_of(request),
-        )
-        agent_changes.set_members(request.tenant, group_id, data["members"], by=actor_of(request))
-        return f"The group “{data['name']}” is there."
-
-    return _edit(request, save)
-
-
-@member(Role.ADMIN)
-@get_or_post
-def group(request: TenantRequest, group_id: str) -> HttpResponse:
-    """Change a group and its members."""
-
-    def save(data: Any) -> str:
-        group_changes.change(
-            request.tenant,
-            group_id,
-            data["name"],
-            Assigning(data["assigns"]),
-            is_default=data["is_default"],
-            version=data["version"],
-            by=actor_of(request),
-        )
-        agent_changes.set_members(request.tenant, group_id, data["members"], by=actor_of(request))
-        return "Group saved."
-
-    return _edit(request, save, group_id)
-
-
-def _edit(request: TenantRequest, save: Callable[[Any], str], group_id: str = "") -> HttpResponse:
-    """Show the form of a group or store what it holds. A conflict keeps what was typed, on the newer version."""
+def group(request: TenantRequest, group_id: str = "") -> HttpResponse:
+    """Make a group, or change one, with its members. A conflict keeps what was typed, on the newer version."""
     groups, version, found, agents = _read(request)
     stored = next((one for one in groups if one.id == group_id), None)
     if group_id and stored is None:
@@ -132,7 +93,7 @@ def _edit(request: TenantRequest, save: Callable[[Any], str], group_id: str = ""
         status = 422
         if form.is_valid():
             try:
-                said = save(form.cleaned_data)
+                _save(request, group_id, form.cleaned_data)
             except Conflict as error:
                 data = request.POST.copy()
                 data["version"] = str(version)
@@ -141,9 +102,20 @@ def _edit(request: TenantRequest, save: Callable[[Any], str], group_id: str = ""
             except Invalid as error:
                 form.add_error(error.field if error.field in form.fields else None, error.message)
             else:
-                messages.success(request, said)
+                messages.success(request, "Group saved.")
                 return redirect(_PAGE)
     return render(request, "groups/form.html", {"form": form, "stored": stored, "version": version}, status=status)
+
+
+def _save(request: TenantRequest, group_id: str, given: dict[str, Any]) -> None:
+    tenant, by = request.tenant, actor_of(request)
+    name, assigns = given["name"], Assigning(given["assigns"])
+    how: dict[str, Any] = {"is_default": given["is_default"], "version": given["version"], "by": by}
+    if group_id:
+        group_changes.change(tenant, group_id, name, assigns, **how)
+    else:
+        group_id = group_changes.add(tenant, name, assigns, **how)
+    agent_changes.set_members(tenant, group_id, given["members"], by=by)
 
 
 @member(Role.ADMIN)
