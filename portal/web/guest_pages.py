@@ -8,34 +8,17 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.utils import translation
 
 from portal.errors import PortalError
+from portal.web.locales import asked_language, in_language, known_language
 from portal.web.stash import Stash
 
 log = logging.getLogger("pooldesk")
 
-LANGUAGES: Final = tuple(code for code, _ in settings.LANGUAGES)
 _GONE, _BUSY = 404, (429, 503)
 _PROBLEM: Final = "outside/problem.html"
-
-
-def asked_language(request: HttpRequest) -> str:
-    """Return the first of a browser's languages that these pages have, "" for none."""
-    for name in request.headers.get("Accept-Language", "").split(","):
-        language = name.partition(";")[0].strip().lower().partition("-")[0]
-        if language in LANGUAGES:
-            return language
-    return ""
-
-
-def known_language(*wanted: str) -> str:
-    """Return the first of these languages that the pages have, English where they have none. `de-AT` is German."""
-    short = (one.lower().replace("_", "-").partition("-")[0] for one in wanted)
-    return next((one for one in short if one in LANGUAGES), LANGUAGES[0])
 
 
 def problem(request: HttpRequest, error: PortalError) -> HttpResponse:
@@ -47,10 +30,10 @@ def problem(request: HttpRequest, error: PortalError) -> HttpResponse:
         log.warning("%s (%s)", error.message, type(error.__cause__).__name__)
     template: str = getattr(error, "guest_page", _PROBLEM)  # of an error that has a page of its own
     stash = Stash.of(request)  # it is lost otherwise: browsers forget what was typed into a page that is gone
-    language = known_language(asked_language(request))
+    language = known_language(asked_language(request.headers.get("Accept-Language", "")))
     page: dict[str, Any] = {"status": status, "retry_after": wait, "stash": stash, "language": language}
     page |= {"path": request.path_info, "method": request.method}
-    with translation.override(language):
+    with in_language(language):
         response = render(request, template, page, status=status)
     if wait is not None:
         response["Retry-After"] = str(wait)

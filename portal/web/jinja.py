@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from functools import lru_cache
 from importlib import import_module
@@ -23,7 +23,7 @@ from django.templatetags.static import static
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from jinja2 import Environment, StrictUndefined, Template, Undefined, pass_context
-from jinja2.runtime import Context
+from jinja2.runtime import Context, Macro
 from markupsafe import Markup, escape
 from markupsafe._speedups import _escape_inner
 
@@ -78,12 +78,10 @@ def environment(*, libraries: Sequence[str], **options: Any) -> Environment:
     """Return the environment of all pages. `libraries` are modules with GLOBALS, FILTERS and PIECES.
 
     PIECES are macros by template, each with the number of its results that are kept: a page has the same pieces many
-    times. A macro knows nothing but its arguments, so these and their types are the whole key: safe HTML equals a text.
+    times. A macro knows nothing but its arguments and the language, so these and their types are the whole key: safe
+    HTML equals a text.
     """
     made = PageEnvironment(**{**options, "undefined": StrictUndefined, "keep_trailing_newline": True})
-    # Texts in `_()` are in the language that is active while a page is rendered.
-    made.add_extension("jinja2.ext.i18n")
-    made.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]  # of the extension
     modules = [import_module(library) for library in (__name__, *libraries)]
     for library in modules:
         made.globals.update(library.GLOBALS)
@@ -91,11 +89,38 @@ def environment(*, libraries: Sequence[str], **options: Any) -> Environment:
     for library in modules:
         for template, sizes in library.PIECES.items():
             macros = made.get_template(template).module
-            made.filters.update(
-                {name: lru_cache(size, typed=True)(getattr(macros, name)) for name, size in sizes.items()}
-            )
+            made.filters.update({name: _kept(getattr(macros, name), size) for name, size in sizes.items()})
     made.of_forms = made.overlay(undefined=Undefined, keep_trailing_newline=False)
     return made
+
+
+def _kept(macro: Macro, size: int) -> Callable[..., str]:
+    """Return a macro that keeps its latest results, by language."""
+    kept = lru_cache(size, typed=True)(lambda language, *args, **options: macro(*args, **options))
+    return lambda *args, **options: kept(locales.current().language, *args, **options)
+
+
+_texts: dict[tuple[str, str], Markup] = {}
+
+
+def text(message: str, /, **values: Any) -> Markup:
+    """Return a text of ours in the language of the page, as `_()` in templates: safe HTML, with the values escaped.
+
+    A message is a literal of a template, never a value: a test sees to it. So what is kept here is bounded.
+    """
+    key = locales.current().language, message
+    found = _texts.get(key)
+    if found is None:
+        found = _texts[key] = Markup(gettext(message))  # noqa: S704  # ours, or its translation
+    return found % values if values else found
+
+
+def text_of_count(one: str, many: str, num: int, /, **values: Any) -> Markup:
+    """Return a text of ours in the form that the language has for a count, as `ngettext()` in templates.
+
+    %(num)s is the count, written with the marks of the person's form.
+    """
+    return Markup(ngettext(one, many, num)) % {"num": grouped(num), **values}  # noqa: S704  # as above
 
 
 def url(route: str, *args: Any) -> str:
@@ -310,6 +335,9 @@ def hue(name: str) -> int:
 
 
 GLOBALS: Final = {
+    "_": text,
+    "ngettext": text_of_count,
+    "locale": locales.current,
     "url": url,
     "static": static,
     "form_guard": form_guard,

@@ -1,7 +1,8 @@
-"""Write moments, days and numbers as the person at the page reads them: zone, forms, and first day of the week.
+"""Write texts, moments, days and numbers as the person at the page reads them: language, zone, forms, first weekday.
 
-The middleware sets the locale of each request. Nothing is read for it: a person's own comes with the account, and the
-zone of the desk with the desk. Stored moments, and those in files and in the API, stay in UTC.
+The middleware sets the locale of each request, and with it the language of all texts. Nothing is read for it: a
+person's own comes with the account, and that of the desk with the desk. Stored moments, and those in files and in the
+API, stay in UTC; the API, the commands and the operators' admin speak English.
 """
 
 from __future__ import annotations
@@ -9,14 +10,35 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import lru_cache
 from typing import Final
 
+from django.conf import settings
+from django.utils import translation
+from django.utils.translation import gettext, gettext_noop
+
 from portal import zones
 
-MONTHS: Final = ("", *["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"])
+LANGUAGES: Final = tuple(code for code, _ in settings.LANGUAGES)
+ENGLISH: Final = LANGUAGES[0]  # of all texts in the source
+_RIGHT_TO_LEFT: Final = frozenset({"ar", "fa", "he", "ur"})
+MONTHS: Final = (
+    "",
+    gettext_noop("Jan"),
+    gettext_noop("Feb"),
+    gettext_noop("Mar"),
+    gettext_noop("Apr"),
+    gettext_noop("May"),
+    gettext_noop("Jun"),
+    gettext_noop("Jul"),
+    gettext_noop("Aug"),
+    gettext_noop("Sep"),
+    gettext_noop("Oct"),
+    gettext_noop("Nov"),
+    gettext_noop("Dec"),
+)
 
 
 @dataclass(frozen=True)
@@ -30,7 +52,7 @@ class DateForm:
 
 
 DATE_FORMS: Final = {
-    "words": DateForm("{day} {month_name} {year}", "{day} {month_name}"),
+    "words": DateForm(gettext_noop("{day} {month_name} {year}"), gettext_noop("{day} {month_name}")),
     "iso": DateForm("{year:04}-{month:02}-{day:02}", "{year:04}-{month:02}-{day:02}"),
     "dots": DateForm("{day:02}.{month:02}.{year}", "{day:02}.{month:02}."),
     "slashes": DateForm("{day:02}/{month:02}/{year}", "{day:02}/{month:02}"),
@@ -48,21 +70,28 @@ NUMBER_FORMS: Final = {
     "space": ("\N{NARROW NO-BREAK SPACE}", ","),
     "apostrophe": ("\N{RIGHT SINGLE QUOTATION MARK}", "."),
 }
+_NUMBERS_IN: Final = {"de": "dot"}  # the form by language, where that is not the one of English
 
 
 @dataclass(frozen=True)
 class Locale:
-    """Hold the forms in which one person reads times and numbers.
+    """Hold the language and the forms in which one person reads texts, times and numbers.
 
-    `first_weekday` is 0 for Monday; `names_zone` says that texts name the zone, because neither the person nor the desk
-    has chosen one.
+    `number_form` is "" for that of the language; `first_weekday` is 0 for Monday; `names_zone` says that texts name the
+    zone, because neither the person nor the desk has chosen one.
     """
 
     zone: str = "UTC"
     date_form: str = "words"
-    number_form: str = "comma"
+    number_form: str = ""
     first_weekday: int = 0
     names_zone: bool = True
+    language: str = ENGLISH
+
+    @property
+    def direction(self) -> str:
+        """Return "rtl" where the language is written from right to left, else "ltr"."""
+        return "rtl" if self.language in _RIGHT_TO_LEFT else "ltr"
 
     def local(self, moment: datetime) -> datetime:
         """Return a moment in the zone."""
@@ -100,9 +129,10 @@ class Locale:
     def number(self, number: int | float, *, decimals: int = 0) -> str:
         """Write a number with the marks of this form."""
         text = f"{number:,.{decimals}f}" if decimals else f"{number:,}"
-        if self.number_form == "comma":
+        form = self.number_form or _NUMBERS_IN.get(self.language, "comma")
+        if form == "comma":
             return text
-        thousands, point = NUMBER_FORMS[self.number_form]
+        thousands, point = NUMBER_FORMS[form]
         return text.translate({ord(","): thousands, ord("."): point})
 
     def _day_of(self, day: date) -> date:
@@ -123,7 +153,8 @@ def _day_seen_in(locale: Locale, moment: datetime, year: int) -> str:
 
 
 def _written(pattern: str, day: date) -> str:
-    return pattern.format(day=day.day, month=day.month, year=day.year, month_name=MONTHS[day.month])
+    month_name = gettext(MONTHS[day.month])
+    return gettext(pattern).format(day=day.day, month=day.month, year=day.year, month_name=month_name)
 
 
 # --- the locale of a request ---
@@ -141,13 +172,40 @@ def current() -> Locale:
 def use(locale: Locale) -> None:
     """Let what is written from here on be in this locale, until the surrounding `shown_in` ends."""
     _in_use.set(locale)
+    translation.activate(locale.language)
 
 
 @contextmanager
 def shown_in(locale: Locale) -> Iterator[None]:
     """Write in this locale inside."""
-    token = _in_use.set(locale)
+    before = _in_use.get()
+    use(locale)
     try:
         yield
     finally:
-        _in_use.reset(token)
+        use(before)
+
+
+@contextmanager
+def in_language(language: str) -> Iterator[None]:
+    """Write in this language inside, and in the forms of the locale in use."""
+    with shown_in(replace(_in_use.get(), language=language)):
+        yield
+
+
+# --- which language ---
+
+
+def asked_language(accepted: str) -> str:
+    """Return the first of the languages in an Accept-Language header that these pages have, "" for none."""
+    for name in accepted.split(","):
+        language = name.partition(";")[0].strip().lower().partition("-")[0]
+        if language in LANGUAGES:
+            return language
+    return ""
+
+
+def known_language(*wanted: str) -> str:
+    """Return the first of these languages that the pages have, English where they have none. `de-AT` is German."""
+    short = (one.lower().replace("_", "-").partition("-")[0] for one in wanted)
+    return next((one for one in short if one in LANGUAGES), ENGLISH)

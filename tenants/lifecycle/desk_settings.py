@@ -16,6 +16,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from django.conf import settings
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
 from portal import zones
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Action as UpdateAction
@@ -28,7 +32,7 @@ from tenants.membership import member_changes, members
 from tenants.sign_in import accounts
 from tenants.sign_in.stored import UniqueItem
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.context import ZONE, TenantContext
+from tenants.tenancy.context import LANGUAGE, ZONE, TenantContext
 from tenants.tenancy.stored import DirectoryItem, MembershipItem, TenantItem, slug_key
 
 
@@ -37,8 +41,8 @@ class Default:
     """A value that has a default. `choices` are (value, label); `initial` applies until an owner chooses another."""
 
     name: str
-    label: str
-    choices: tuple[tuple[str, str], ...]
+    label: str | Promise
+    choices: tuple[tuple[str, str | Promise], ...]
     initial: str
 
 
@@ -89,7 +93,14 @@ def change_defaults(tenant: TenantContext, *, values: Mapping[str, str], by: Act
 
 
 # The zone of the desk's days, reports and "today": see TenantContext.zone.
-declare_default(Default(ZONE, "Time zone of the desk", zones.choices(), zones.UTC_NAME))
+declare_default(Default(ZONE, _("Time zone of the desk"), zones.choices(), zones.UTC_NAME))
+BROWSER: Final = "browser"
+_LANGUAGES: Final[tuple[tuple[str, str | Promise], ...]] = (
+    (BROWSER, _("That of each person's browser")),
+    *settings.LANGUAGES,
+)
+# The language of members who have chosen none: see TenantContext.chosen_language.
+declare_default(Default(LANGUAGE, _("Language of the desk"), _LANGUAGES, BROWSER))
 
 
 def _read(text: str | None) -> dict[str, str]:
@@ -141,7 +152,7 @@ def rename(tenant: TenantContext, *, name: str, slug: str, by: Actor) -> None:
     stored = tenant_directory.get(tenant.tenant_id)
     if (name, slug) != (stored.name, stored.slug):
         _rename(tenant, stored, name, slug, by)
-    for _ in range(_ROUNDS):
+    for _round in range(_ROUNDS):
         _copy(tenant, name, slug)
         stored = tenant_directory.get(tenant.tenant_id)
         if (name, slug) == (stored.name, stored.slug):

@@ -45,7 +45,7 @@ class DefaultsForm(forms.Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for default in desk_settings.declared_defaults():
-            choice = forms.ChoiceField(label=default.label, choices=default.choices, required=False)
+            choice = forms.ChoiceField(label=str(default.label), choices=default.choices, required=False)
             self.fields[default.name] = choice
 
     def clean(self) -> dict[str, str]:

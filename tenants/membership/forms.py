@@ -92,12 +92,11 @@ class ProfileForm(forms.Form):
     name = forms.CharField(label="Name", max_length=100, help_text="Others see it beside all that you do from now on.")
     zone = forms.ChoiceField(label="Time zone")
     date_form = forms.ChoiceField(label="Dates and times", choices=[*profiles.DATE_FORMS.items()])
-    number_form = forms.ChoiceField(label="Numbers", choices=[*profiles.NUMBER_FORMS.items()])
+    number_form = forms.ChoiceField(label="Numbers", choices=[*profiles.NUMBER_FORMS.items()], required=False)
     first_weekday = forms.ChoiceField(label="First day of the week", choices=[*profiles.WEEK_STARTS.items()])
     language = forms.ChoiceField(
         label="Language",
         choices=[(value or profiles.DESK, label) for value, label in profiles.LANGUAGES.items()],
-        help_text="Kept for pages that are translated. Most are in English.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

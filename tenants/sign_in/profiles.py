@@ -7,10 +7,14 @@ to members without reading accounts: tenants/membership/own_profile.py.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Final
+
+from django.conf import settings
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
 
 from portal import zones
 from portal.errors import Invalid
@@ -18,8 +22,9 @@ from portal.web import locales
 from portal.web.locales import Locale
 
 DESK: Final = "desk"  # as a zone: that of the desk, whatever the browser says
-LANGUAGES: Final = {"": "As the desk has it", "en": "English", "de": "Deutsch"}
-WEEK_STARTS: Final = {"0": "Monday", "5": "Saturday", "6": "Sunday"}
+# Each language is named in itself, and so not marked.
+LANGUAGES: Final[dict[str, str | Promise]] = {"": _("As the desk has it"), **dict(settings.LANGUAGES)}
+WEEK_STARTS: Final = {"0": _("Monday"), "5": _("Saturday"), "6": _("Sunday")}
 DATE_FORMS: Final = {
     "words": "26 Nov 2026, 15:04",
     "dots": "26.11.2026, 15:04",
@@ -27,9 +32,15 @@ DATE_FORMS: Final = {
     "us": "11/26/2026, 3:04 pm",
     "iso": "2026-11-26, 15:04",
 }
-NUMBER_FORMS: Final = {"comma": "1,234.5", "dot": "1.234,5", "space": "1 234,5", "apostrophe": "1\u2019234.5"}
+NUMBER_FORMS: Final = {
+    "": _("As the language has it"),
+    "comma": "1,234.5",
+    "dot": "1.234,5",
+    "space": "1 234,5",
+    "apostrophe": "1\u2019234.5",
+}
 
-_CHOICES: Final[Mapping[str, Mapping[str, str]]] = {
+_CHOICES: Final[Mapping[str, Collection[str]]] = {
     "date_form": DATE_FORMS,
     "number_form": NUMBER_FORMS,
     "first_weekday": WEEK_STARTS,
@@ -41,13 +52,13 @@ _CHOICES: Final[Mapping[str, Mapping[str, str]]] = {
 class Profile:
     """Hold the choices of a person.
 
-    `zone` is "" until one is chosen or found, and DESK for that of the desk; `language` is "" for that of the desk;
-    `first_weekday` is 0 for Monday.
+    `zone` is "" until one is chosen or found, and DESK for that of the desk; `language` is "" for that of the desk, and
+    `number_form` for that of the language; `first_weekday` is 0 for Monday.
     """
 
     zone: str = ""
     date_form: str = "words"
-    number_form: str = "comma"
+    number_form: str = ""
     first_weekday: str = "0"
     language: str = ""
 
@@ -77,14 +88,21 @@ class Profile:
         """Return the zone that is the person's own, "" where that of the desk holds."""
         return "" if self.zone == DESK else self.zone
 
-    def locale(self, desk_zone: str = "") -> Locale:
-        """Return how pages of a desk in this zone, "" for one that has chosen none, are written for the person."""
-        zone = self.own_zone or desk_zone
-        return _locale(zone, self.date_form, self.number_form, self.first_weekday) if self != _NONE or zone else _UTC
+    def locale(self, desk_zone: str = "", language: str = locales.ENGLISH) -> Locale:
+        """Return how pages of a desk in this zone, "" for one that has chosen none, are written for the person.
+
+        `language` is that of a person who has chosen none.
+        """
+        return _locale(
+            self.own_zone or desk_zone,
+            self.date_form,
+            self.number_form,
+            self.first_weekday,
+            self.language or language or locales.ENGLISH,
+        )
 
 
 _NONE: Final = Profile()
-_UTC: Final = locales.UTC_LOCALE
 
 
 @lru_cache(maxsize=1024)
@@ -96,5 +114,5 @@ def _parsed(text: str) -> Profile:
 
 
 @lru_cache(maxsize=1024)
-def _locale(zone: str, date_form: str, number_form: str, first_weekday: str) -> Locale:
-    return Locale(zone or zones.UTC_NAME, date_form, number_form, int(first_weekday), names_zone=not zone)
+def _locale(zone: str, date_form: str, number_form: str, first_weekday: str, language: str) -> Locale:
+    return Locale(zone or zones.UTC_NAME, date_form, number_form, int(first_weekday), not zone, language)

@@ -140,7 +140,7 @@ def _find_desk(
     except PortalError as error:
         return middleware.error_page(request, error)
     request.desk = desk
-    locales.use(Profile().locale(desk.chosen_zone))
+    locales.use(Profile().locale(desk.chosen_zone, locales.current().language))
     return None
 
 

@@ -20,6 +20,7 @@ from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Store, Transaction, Wanted
 from portal.load import tenant_limiter
 from portal.schema import keys
+from portal.web import locales
 from tenants.sign_in.accounts import User
 from tenants.tenancy import placements, tenant_directory
 from tenants.tenancy.placements import FreshRead, ShardLayout
@@ -27,6 +28,7 @@ from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import MembershipItem, TenantItem, TenantStatus
 
 ZONE: Final = "time_zone"  # among the defaults of a desk
+LANGUAGE: Final = "language"  # likewise
 RULES: Final = "rules"  # the destination of events for which rules of the desk are
 
 
@@ -107,6 +109,12 @@ class TenantContext:
         """Return the time zone that the desk has chosen, "" where it has chosen none."""
         chosen = json.loads(self.defaults).get(ZONE, "") if self.defaults else ""
         return chosen if chosen in zones.names() else ""
+
+    @cached_property
+    def chosen_language(self) -> str:
+        """Return the language that the desk has chosen for its members, "" where each one's browser decides."""
+        chosen = json.loads(self.defaults).get(LANGUAGE, "") if self.defaults else ""
+        return chosen if chosen in locales.LANGUAGES else ""
 
     @property
     def zone(self) -> str:

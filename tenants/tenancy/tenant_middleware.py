@@ -10,7 +10,8 @@ are never limited.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
@@ -28,6 +29,7 @@ from portal.schema import keys
 from portal.web import desk_prefix, locales, middleware
 from portal.web.access import SAFE, is_guest_path, is_path_of_open_page, is_unlimited
 from portal.web.client_address import client_address
+from portal.web.locales import Locale
 from tenants.membership import members
 from tenants.sign_in import attempt_limits, impersonation_session
 from tenants.sign_in.accounts import User
@@ -40,6 +42,7 @@ from tenants.tenancy.request import IdentifiedRequest, actor_of, enter_desk, set
 from tenants.tenancy.request_identity import Ids, Pin
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
+ADMIN_PATH: Final = "/admin/"
 
 
 class TenantMiddleware:
@@ -84,7 +87,7 @@ class TenantMiddleware:
         """Pass on the request of somebody outside, whatever cookies it has: the access middleware finds the desk."""
         request.user, request.tenant, request.session = AnonymousUser(), None, SessionStore()
         request.acting, request.acting_has_ended, request.pins = None, False, ()
-        with desk_prefix.addresses_of(""), locales.shown_in(locales.UTC_LOCALE):
+        with desk_prefix.addresses_of(""), locales.shown_in(_locale(request)):
             try:
                 if is_path_of_open_page(request.path_info):  # of a member: a desk's people may share one address
                     return self.get_response(request)
@@ -95,7 +98,7 @@ class TenantMiddleware:
 
     def _identified(self, request: IdentifiedRequest, ids: Ids | None, cookie: str) -> HttpResponse:
         """Find out who calls, pass the request on, and remember session and desks."""
-        with desk_prefix.addresses_of(""), locales.shown_in(locales.UTC_LOCALE):
+        with desk_prefix.addresses_of(""), locales.shown_in(_locale(request)):
             try:
                 acting = _acting_ids(request)
                 path, is_whole = request.path_info, not middleware.is_piece(request)
@@ -113,14 +116,18 @@ class TenantMiddleware:
                     desk_prefix.use(identity.tenant.slug)
                 if identity.user is not None and identity.acting is None:
                     _pin_named(request, identity.user, identity.tenant)
-                locales.use(Profile.parse(getattr(request.user, "profile", "")).locale(_chosen_zone(request)))
+                locales.use(_locale(request))
                 return _remember(request, self.get_response(request), cookie)
             except PortalError as error:
                 return middleware.error_page(request, error)
 
 
-def _chosen_zone(request: IdentifiedRequest) -> str:
-    return request.tenant.chosen_zone if request.tenant else ""
+def _locale(request: IdentifiedRequest) -> Locale:
+    """Return the locale of the person, as far as is known by now who that is. Operators' pages are in English."""
+    profile, desk = Profile.parse(getattr(request.user, "profile", "")), request.tenant
+    zone, language = (desk.chosen_zone, desk.chosen_language) if desk else ("", "")
+    locale = profile.locale(zone, language or locales.asked_language(request.headers.get("Accept-Language", "")))
+    return replace(locale, language=locales.ENGLISH) if request.path_info.startswith(ADMIN_PATH) else locale
 
 
 def _counted(request: IdentifiedRequest, response: HttpResponse) -> HttpResponse:

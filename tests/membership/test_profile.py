@@ -6,8 +6,11 @@ import re
 from typing import Any
 
 import pytest
+from django.test import Client
+from django.utils import translation
 
 from portal.schema import keys
+from portal.web import locales
 from tenants.audit_trail import browsing
 from tenants.audit_trail.browsing import TrailFilter
 from tenants.audit_trail.recording import Actor
@@ -105,7 +108,7 @@ def test_saving_the_same_again_changes_nothing_and_completes_copies_that_were_le
         ("name", "x" * 101, "Ensure this value has at most 100 characters"),
         ("zone", "Mars/Olympus", "Select a valid choice."),
         ("date_form", "later", "Select a valid choice."),
-        ("number_form", "", "This field is required."),
+        ("number_form", "roman", "Select a valid choice."),
         ("first_weekday", "9", "Select a valid choice."),
         ("language", "tlh", "Select a valid choice."),
     ],
@@ -135,7 +138,7 @@ def test_the_zone_of_the_browser_is_stored_once_and_never_over_a_choice(world: W
 
 def test_the_browser_does_not_undo_the_choice_of_the_desks_zone(world: World) -> None:
     browser = world.browser("bob", "acme")
-    save(browser, zone="desk", date_form="words", number_form="comma", first_weekday="0", language="desk")
+    save(browser, zone="desk", date_form="words", number_form="", first_weekday="0", language="desk")
     browser.post(ZONE, {"zone": "Asia/Tokyo"})
     assert Profile.parse(account(world).profile) == Profile("desk")
 
@@ -159,6 +162,37 @@ def test_times_are_in_the_zone_of_the_person_else_of_the_desk_else_in_utc(world:
     save(bob)
     assert opened(bob) == ("01.03.2024, 01:45 Asia/Kolkata (UTC+5:30)", "01.03.2024")
     assert opened(world.browser("alice", "acme"))[0].endswith("America/New_York (UTC-5)")
+
+
+def language_of(browser: Client, address: str = "/acme/tickets/", **headers: str) -> str:
+    page = browser.get(address, headers=headers).content.decode()
+    found = re.search(r'<html lang="([a-z]*)" dir="ltr">', page)
+    assert found is not None, page
+    return found[1]
+
+
+def test_pages_are_in_the_language_of_the_person_else_of_the_desk_else_of_the_browser_else_in_english(
+    world: World,
+) -> None:
+    bob = world.browser("bob", "acme")
+    assert language_of(bob) == "en"
+    assert [language_of(bob, accept_language=accepted) for accepted in ("de-AT,de;q=0.9", "fr", "fr, de;q=0.5")] == [
+        *("de", "en", "de"),
+    ]
+    alice = world.context("alice", "acme")
+    desk_settings.change_defaults(alice, values={"language": "de"}, by=Actor(world.users["alice"].id))
+    assert (language_of(bob), language_of(bob, accept_language="en")) == ("de", "de")
+    save(bob, language="en")
+    assert (language_of(bob), language_of(world.browser("alice", "acme"))) == ("en", "de")
+
+
+def test_a_page_for_nobody_is_in_the_language_of_the_browser(world: World) -> None:
+    assert language_of(Client(), "/login/", accept_language="de") == "de"
+
+
+def test_the_language_of_a_request_does_not_stay_for_what_follows(world: World) -> None:
+    assert language_of(world.browser("bob", "acme"), accept_language="de") == "de"
+    assert (locales.current().language, translation.get_language()) == ("en", "en")
 
 
 def test_moments_that_are_typed_are_in_the_zone_of_the_person(world: World) -> None:

@@ -1,4 +1,4 @@
-"""The pages of people outside are complete in each of their languages."""
+"""Pages, letters and mails are complete in each language."""
 
 from __future__ import annotations
 
@@ -33,9 +33,16 @@ def test_the_compiled_catalogue_is_that_of_the_translations() -> None:
     assert translations.COMPILED.read_bytes() == translations.compiled(translations.stored())
 
 
-def test_no_sentence_that_guests_see_is_left_unmarked() -> None:
-    assert {path: left for path in translations.GUEST_RULES if (left := [*translations.unmarked_sentences(path)])} == {}
+def test_no_sentence_that_pages_show_is_left_unmarked() -> None:
+    speaking = translations.speaking_modules()
+    assert {path: left for path in speaking if (left := [*translations.unmarked_sentences(path)])} == {}
 
 
 def test_no_text_of_a_page_is_left_unmarked() -> None:
-    assert {str(p): words for p in translations.templates() if (words := [*translations.unmarked(p)])} == {}
+    assert {str(p): words for p in translations.translated_templates() if (words := [*translations.unmarked(p)])} == {}
+
+
+def test_a_template_marks_literals_alone() -> None:
+    """A marked text is safe HTML: no value may be one."""
+    given = {str(path): re.findall(r"\b_\(\s*(?![\"'\s])[^)]*", path.read_text()) for path in translations.templates()}
+    assert {path: found for path, found in given.items() if found} == {}

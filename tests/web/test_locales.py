@@ -6,10 +6,12 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from django.template import engines
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from portal import clock, zones
+from portal.web import locales
 from portal.web.locales import DATE_FORMS, MONTHS, NUMBER_FORMS, Locale
 from tenants.sign_in import profiles
 from tenants.sign_in.profiles import Profile
@@ -99,6 +101,24 @@ def test_numbers_have_the_marks_that_were_chosen(form: str, number: int, text: s
     assert Locale(number_form=form).number(number) == text
 
 
+def test_where_no_marks_were_chosen_they_are_those_of_the_language() -> None:
+    assert [Locale(language=language).number(1234.5, decimals=1) for language in ("en", "de")] == ["1,234.5", "1.234,5"]
+
+
+def test_months_and_days_are_written_as_the_language_does() -> None:
+    day = date(2026, 3, 5)
+    with locales.in_language("de"):
+        german = locales.current().day(day), locales.current().short_day(day)
+    assert (locales.current().day(day), *german) == ("5 Mar 2026", "5. März 2026", "5. März")
+
+
+def test_a_piece_that_is_kept_is_kept_by_language() -> None:
+    person = engines["jinja2"].env.filters["person"]
+    with locales.in_language("de"):
+        german = person("", False)
+    assert ["Unassigned" in person("", False), "Nicht zugewiesen" in german] == [True, True]
+
+
 def test_decimals_have_the_marks_that_were_chosen() -> None:
     assert [Locale(number_form=form).number(1234.5, decimals=1) for form in ("comma", "dot")] == ["1,234.5", "1.234,5"]
 
@@ -124,5 +144,5 @@ def test_a_profile_of_a_later_version_is_read_as_far_as_it_is_known(text: str) -
 )
 def test_a_profile_is_read_as_it_was_written(profile: Profile) -> None:
     assert Profile.parse(str(profile)) == profile
-    assert (profiles.DATE_FORMS.keys(), profiles.NUMBER_FORMS.keys()) == (DATE_FORMS.keys(), NUMBER_FORMS.keys())
+    assert (profiles.DATE_FORMS.keys(), profiles.NUMBER_FORMS.keys()) == (DATE_FORMS.keys(), {"", *NUMBER_FORMS})
     assert len(MONTHS) == 13

@@ -8,9 +8,8 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.utils import translation
 
-from portal.web.guest_pages import LANGUAGES, known_language
+from portal.web.locales import LANGUAGES, in_language, known_language
 from tickets.outside.looks import Looks
 
 
@@ -24,7 +23,7 @@ def language(request: HttpRequest, looks: Looks, requester: str = "") -> Iterato
     """Let texts inside be in the language that the address has as `lang`, else the requester's, else the desk's."""
     asked = request.GET.get("lang", "")
     chosen = asked if asked in LANGUAGES else known_language(requester or looks.language)
-    with translation.override(chosen):
+    with in_language(chosen):
         yield chosen
 
 

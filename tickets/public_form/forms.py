@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from portal import plain_text
 from portal.errors import Invalid
-from portal.web.guest_pages import LANGUAGES
+from portal.web.locales import LANGUAGES
 from tickets.outside.looks import NAME_LIMIT, PICTURE_BYTES, Looks
 from tickets.outside.stored import LooksItem
 from tickets.public_form.form_settings import FormSettings

@@ -14,12 +14,11 @@ from typing import Any, Final
 import css_inline
 from django.template.loader import render_to_string
 from django.urls import reverse
-from django.utils import translation
 from django.utils.translation import gettext as _
 
 from portal import clock, plain_text, zones
-from portal.web import markdown
-from portal.web.guest_pages import known_language
+from portal.web import locales, markdown
+from portal.web.locales import in_language, known_language
 from tenants.tenancy.request import page_for_mail
 from tickets.replies.mail_settings import ACKNOWLEDGEMENT, MailSettings
 from tickets.replies.public_entries import PublicEntry
@@ -61,7 +60,7 @@ def answer(
     `link` leads to the ticket, and where the desk `asks_for_rating` to its form.
     """
     quoted = _fitting([one for one in earlier if one.body.strip()][: settings.history])  # some are files alone
-    with translation.override(known_language(*languages)):
+    with in_language(known_language(*languages)):
         body = entry.body
         if left_out:
             names = {"names": ", ".join(left_out)}
@@ -83,7 +82,7 @@ def acknowledgement(
 ) -> LetterText:
     """Write that a message has arrived. It repeats nothing of it: an address may be forged, and would be sent that.
     The title stays, so that mail programs show one conversation, and no program makes a link of it."""
-    with translation.override(known_language(*languages)):
+    with in_language(known_language(*languages)):
         body = settings.acknowledgement or _(ACKNOWLEDGEMENT)
         return _letter(desk, settings, number, plain_text.unlinked(title), body=body, quoted=[], links=_links(link))
 
@@ -98,7 +97,7 @@ def link_letter(
     languages: Sequence[str] = (),
 ) -> LetterText:
     """Write the letter with the link that a requester has asked for on the page of a ticket."""
-    with translation.override(known_language(*languages)):
+    with in_language(known_language(*languages)):
         body = _("You have asked for this link. If you have not, ignore this message: nobody else gets the link.")
         return _letter(desk, settings, number, plain_text.unlinked(title), body=body, quoted=[], links=_links(link))
 
@@ -141,7 +140,7 @@ def _letter(
     marker = _("Please reply above this line")  # quotes.py knows it in each language
     signature = "\n".join(filter(None, (signature, settings.signature or desk)))
     page: dict[str, Any] = {
-        "language": translation.get_language(),
+        "language": locales.current().language,
         "marker": marker,
         "body": markdown.render(body),
         "signature": signature,
