@@ -9,6 +9,7 @@ from tenants.audit_trail.recording import Actor
 from tests.browser.conftest import NewPage, Witness
 from tests.browser.page_audit import audit, audit_all
 from tests.public_form.conftest import FORM, open_form
+from tests.support import defined
 from tests.support.world import World
 from tickets.desk import timelines
 from tickets.outside import looks
@@ -50,7 +51,15 @@ def dress(world: World, language: str, **values: str) -> None:
 def test_somebody_outside_writes_to_a_desk(world: World, browse: NewPage, witness: Witness, language: str) -> None:
     witness.accepts(422, 404)  # the desk has no help centre to suggest from
     address, subject, message, send, arrived, refused, attached = WORDS[language]
-    open_form(world, asks_priority=True, intro=f"Hello {LONG}\nMonday to Friday", next_steps=LONG)
+    own = defined.one_of_each_type(world)
+    open_form(
+        world,
+        asks_priority=True,
+        own_fields=own,
+        needed_fields=own[2:3],
+        intro=f"Hello {LONG}\nMonday to Friday",
+        next_steps=LONG,
+    )
     dress(world, language, name=LONG[:80], colour="#ffee00")
     page = browse()
     page.goto(FORM)
@@ -72,12 +81,15 @@ def test_somebody_outside_writes_to_a_desk(world: World, browse: NewPage, witnes
         found += audit(page, "the form, files, de")
         page.get_by_role("button", name="leer.txt entfernen").click()
     page.get_by_label(address).fill("ada@example.org")
+    page.get_by_label("Own choice").select_option("Red one")
+    page.get_by_label("Own checkbox").check()
     page.get_by_label(subject, exact=True).press("Enter")
     expect(page.get_by_role("heading", name=arrived)).to_be_visible()
     found += audit_all(page, f"the form, sent, {language}")
     assert not found
     made = timelines.ticket(world.context("bob", "acme"), 1)
     assert (made.summary.title, made.description) == ("The engine", "It stands still.")
+    assert dict(made.summary.custom) == {"choice_3": "Red one", "checkbox_5": "yes"}
     assert [file.name for file in made.files or ()] == ["plan.txt"]
 
 
@@ -113,8 +125,10 @@ def test_sites_that_the_desk_names_show_the_form_in_a_frame_and_no_others(world:
 
 def test_an_admin_sets_the_form_up(world: World, person: NewPage, witness: Witness) -> None:
     witness.accepts(422)
+    defined.add_field(world, "Serial number")
     page = person("alice", "acme")
     page.goto("/acme/desk/settings/public/")
+    page.get_by_label("Serial number").select_option("Required")
     found = audit_all(page, "public form, nothing set", within="#main")
     page.get_by_label("The form is open to everybody").check()
     page.get_by_label("What happens next").fill("We ring you.")
@@ -143,4 +157,5 @@ def test_an_admin_sets_the_form_up(world: World, person: NewPage, witness: Witne
     assert not found
     alice = world.context("alice", "acme")
     assert form_settings.read(alice).origins == ("https://www.example.com",)
+    assert form_settings.read(alice).needed_fields == ("text_1",)
     assert looks.looks_of(alice).colour == "#0a6a7b"

@@ -12,7 +12,7 @@ from portal.errors import NotFound
 from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import closing_mails, desk_closing, tenant_lifecycle
 from tests.public_form.conftest import FORM, WORDS, Guest, open_form
-from tests.support import mailing
+from tests.support import defined, mailing
 from tests.support.mail_receiver import mail_receiver, parts
 from tests.support.world import World
 from tickets.desk import changing, timelines
@@ -156,6 +156,60 @@ def test_a_form_has_the_fields_that_the_desk_chose(world: World) -> None:
     answer = Guest().send(priority="urgent", name="ignored")
     assert "We ring." in answer.content.decode()
     assert ticket(world).summary.priority == "urgent"
+
+
+def test_a_form_asks_the_custom_fields_that_the_desk_chose(world: World) -> None:
+    text, number, choice, day, box = defined.one_of_each_type(world)
+    open_form(world, own_fields=[text, choice, box], needed_fields=[choice, box])
+    page = Guest().client.get(FORM).content.decode()
+    assert [name in page for name in (f'"{text}"', f'"{choice}"', f'"{box}"', number, day)] == [True] * 3 + [False] * 2
+    given = {text: "EN-4711", choice: "Red one", box: "yes", number: "12", "kind": "kind_1"}
+    assert "Your message has arrived" in Guest().send(**given).content.decode()
+    assert dict(ticket(world).summary.custom or {}) == {text: "EN-4711", choice: "Red one", box: "yes"}
+
+
+@pytest.mark.parametrize(
+    ("lacks", "sentence"),
+    [
+        ({"choice_3": ""}, "Enter a value for “Own choice”."),
+        ({"choice_3": "Green one"}, "Choose a value from the list."),
+        ({"checkbox_5": ""}, "Tick “Own checkbox”."),
+        ({"number_2": "many"}, "Enter a number such as 12"),
+        ({"text_1": "x" * 201}, "Use at most 200 characters"),
+    ],
+)
+def test_a_custom_field_that_is_wrong_is_named_and_nothing_is_lost(
+    world: World, lacks: dict[str, str], sentence: str
+) -> None:
+    ids = defined.one_of_each_type(world)
+    open_form(world, own_fields=ids, needed_fields=ids)
+    given = {"text_1": "EN-4711", "number_2": "12", "choice_3": "Blue one", "date_4": "2026-12-24", "checkbox_5": "yes"}
+    answer = Guest().send(**{**given, **lacks})
+    assert answer.status_code == 422
+    page = answer.content.decode()
+    assert sentence in page
+    assert "EN-4711" in page or "text_1" in lacks
+    assert '<option value="Blue one" selected>' in page or "choice_3" in lacks
+    with pytest.raises(NotFound):
+        changing.read(world.context("bob", "acme"), 1)
+
+
+def test_the_same_form_with_another_custom_value_is_another_form(world: World) -> None:
+    text, *_ = defined.one_of_each_type(world)
+    open_form(world, own_fields=[text])
+    guest = Guest()
+    fields = guest.form(**{text: "EN-1"})
+    assert [guest.post(fields).status_code for _ in range(2)] == [200, 200]
+    assert guest.post({**fields, text: "EN-2"}).status_code == 422
+
+
+def test_a_field_that_was_archived_is_asked_no_more(world: World) -> None:
+    text, *_ = defined.one_of_each_type(world)
+    open_form(world, own_fields=[text], needed_fields=[text])
+    defined.change_field(world, text, "Own text", is_archived=True)
+    assert text not in Guest().client.get(FORM).content.decode()
+    assert Guest().send(**{text: "EN-1"}).status_code == 200
+    assert not ticket(world).summary.custom
 
 
 def test_a_priority_that_was_not_asked_for_is_ignored(open_desk: World) -> None:

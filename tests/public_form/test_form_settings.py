@@ -10,6 +10,7 @@ from django.test import Client
 
 from tests.attachments.pictures import encoded, png
 from tests.public_form.conftest import FORM, open_form
+from tests.support import defined
 from tests.support.world import World
 from tickets.outside import colours, looks
 from tickets.public_form import form_settings
@@ -76,6 +77,19 @@ def test_what_is_no_site_is_refused_and_what_was_typed_stays(world: World, origi
 def test_looks_that_cannot_be_are_refused(world: World, values: dict[str, str], sentence: str) -> None:
     answer = world.browser("alice", "acme").send(f"{PAGE}looks/", {**LOOKS, **values})
     assert (answer.status_code, sentence in answer.content.decode()) == (422, True)
+
+
+def test_an_admin_chooses_which_custom_fields_the_form_asks(world: World) -> None:
+    text, number, *rest = defined.one_of_each_type(world)
+    browser = world.browser("alice", "acme")
+    chosen = {f"of_{text}": "1", f"of_{number}": "2", **{f"of_{one}": "0" for one in rest}}
+    assert browser.send(PAGE, {**SETTINGS, **chosen}).status_code == 302
+    stored = form_settings.read(world.context("alice", "acme"))
+    assert (stored.own_fields, stored.needed_fields) == ((text, number), (number,))
+    page = browser.get(PAGE).content.decode()
+    assert '<option value="2" selected>Required</option>' in page
+    preview = browser.send(f"{PAGE}preview/", {**SETTINGS, **chosen, f"of_{number}": "0"}).content.decode()
+    assert [f'name="{one}"' in preview for one in (text, number)] == [True, False]
 
 
 def test_two_who_change_the_settings_at_the_same_time_do_not_overwrite_each_other(world: World) -> None:

@@ -200,6 +200,7 @@ def _tickets(world: World, where: str) -> None:
         article_changes.publish(person, int(article.number), text, edit=1, by=by)
     shown: dict[str, Any] = {"is_on": True, "asks_name": True, "asks_priority": False, "takes_files": True}
     shown |= {"intro": "", "next_steps": "We ring you.", "origins": ["https://www.example.com"]}
+    shown |= {"own_fields": ["text_1"], "needed_fields": ["text_1"]}
     form_settings.change(person, values=shown, version=0, by=by)
     sent = SentForm(f"ada@{where}.example.org", "The mill", "It stands.")
     receiving.receive(person, sent, challenges.issue(person, bits=0))

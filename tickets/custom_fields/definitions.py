@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+
 from portal.errors import Invalid
 from tenants.tenancy.context import TenantContext
 from tickets.desk_setup import group_names, setup
@@ -222,9 +224,10 @@ class Definitions:
             field_id = change.removeprefix(CUSTOM_PREFIX)
             known = self.by_id.get(field_id)
             if known is None or known.is_archived:
-                raise Invalid("There is no such field.", field=field_id)
+                raise Invalid(_("There is no such field."), field=field_id)
             if not known.fits(value):
-                raise Invalid(f"“{known.name}” does not offer “{value}”.", field=field_id)
+                offered = _("“%(name)s” does not offer “%(value)s”.") % {"name": known.name, "value": value}
+                raise Invalid(offered, field=field_id)
 
 
 NOTHING_DEFINED: Final = Definitions()

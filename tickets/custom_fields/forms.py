@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from portal.errors import Invalid
 from tickets.custom_fields.defining import USES, FieldWishes, KindWishes
@@ -24,7 +26,7 @@ from tickets.ticket.custom_values import YES, FieldType
 from tickets.ticket.fields import DefinedField
 
 _LINE: Final = {"autocomplete": "off", "dir": "auto"}
-_HELP: Final = {FieldType.NUMBER: "A number such as 12 or 12.5."}
+_HELP: Final = {FieldType.NUMBER: gettext_lazy("A number such as 12 or 12.5.")}
 
 
 class ValueField(forms.Field):
@@ -34,7 +36,8 @@ class ValueField(forms.Field):
         help_text = of.help or _HELP.get(of.type, "")
         is_box = of.type is FieldType.CHECKBOX
         super().__init__(label=of.name, required=required, help_text=help_text, widget=_widget(of, stored))
-        self.error_messages["required"] = f"Tick “{of.name}”." if is_box else f"Enter a value for “{of.name}”."
+        needed = _("Tick “%(name)s”.") if is_box else _("Enter a value for “%(name)s”.")
+        self.error_messages["required"] = needed % {"name": of.name}
         self.of, self.was = of, stored
 
     def clean(self, value: Any) -> str:
@@ -45,7 +48,7 @@ class ValueField(forms.Field):
         if self.required and not found:
             raise ValidationError(self.error_messages["required"], code="required")
         if not self.of.fits(found) and found != self.was:
-            raise ValidationError("Choose a value from the list.", code="invalid")
+            raise ValidationError(_("Choose a value from the list."), code="invalid")
         return found
 
 
@@ -97,7 +100,8 @@ def defined_choices(defined: Definitions, of: DefinedField, stored: str = "") ->
 # --- what admins define ---
 
 
-def _use(label: str, initial: int) -> forms.TypedChoiceField:
+def use_of_field(label: str, initial: int) -> forms.TypedChoiceField:
+    """Return the choice of whether a form asks a field."""
     return forms.TypedChoiceField(label=label, coerce=int, choices=USES, initial=initial, widget=forms.Select)
 
 
@@ -142,7 +146,7 @@ class FieldForm(_Defining):
         for kind_id, label in (*((one.id, one.name) for one in defined.kinds_in_use), ("", "Tickets without a kind")):
             initial = stored.forms.get(kind_id, 0) if stored else 1
             name = label if kind_id or defined.kinds_in_use else "In the form of tickets"
-            self.fields[f"in_{kind_id}"] = _use(f"Form of “{name}”" if kind_id else name, initial)
+            self.fields[f"in_{kind_id}"] = use_of_field(f"Form of “{name}”" if kind_id else name, initial)
         self.fields["is_column"] = forms.BooleanField(label="Show it as a column in lists", required=False)
         if stored is not None:
             self.fields["is_archived"] = forms.BooleanField(
@@ -187,7 +191,7 @@ class KindForm(_Defining):
         super().__init__(*args, **kwargs)
         for one in defined.in_use:
             initial = one.forms.get(stored.id if stored else "", 0)
-            self.fields[f"of_{one.id}"] = _use(f"Field “{one.name}”", initial)
+            self.fields[f"of_{one.id}"] = use_of_field(f"Field “{one.name}”", initial)
         self.fields["is_default"] = forms.BooleanField(
             label="Default kind", required=False, help_text="New tickets have it where nobody says another."
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -13,6 +13,7 @@ from portal.errors import Invalid
 from portal.schema import keys
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy.context import TenantContext
+from tickets.custom_fields.definitions import CustomField, Definitions
 from tickets.outside import looks
 from tickets.public_form.stored import FORM, FormItem
 
@@ -20,11 +21,15 @@ TEXT_LIMIT: Final = 2000  # characters
 MOST_ORIGINS: Final = 20
 _SWITCHES: Final = ("is_on", "asks_name", "asks_priority", "takes_files")
 _TEXTS: Final = ("intro", "next_steps")
+_LISTS: Final = ("origins", "own_fields", "needed_fields")
 
 
 @dataclass(frozen=True)
 class FormSettings:
-    """Settings of a public form; the defaults are those of a desk that has changed nothing."""
+    """Settings of a public form; the defaults are those of a desk that has changed nothing.
+
+    `own_fields` are the ids of the custom fields that it asks, `needed_fields` those of them that have to be filled in.
+    """
 
     is_on: bool = False
     asks_name: bool = True
@@ -33,6 +38,8 @@ class FormSettings:
     intro: str = ""
     next_steps: str = ""
     origins: tuple[str, ...] = ()
+    own_fields: tuple[str, ...] = ()
+    needed_fields: tuple[str, ...] = ()
     version: int = 0
 
     @classmethod
@@ -41,7 +48,14 @@ class FormSettings:
         if item is None:
             return cls()
         values: dict[str, Any] = {name: getattr(item, name) for name in (*_SWITCHES, *_TEXTS)}
-        return cls(**values, origins=tuple(item.origins), version=int(item.version))
+        values |= {name: tuple(getattr(item, name)) for name in _LISTS}
+        return cls(**values, version=int(item.version))
+
+    def asked(self, defined: Definitions) -> Iterator[tuple[CustomField, bool]]:
+        """Yield the custom fields that the form asks, each with whether it has to be filled in."""
+        for one in defined.in_use:
+            if one.id in self.own_fields:
+                yield one, one.id in self.needed_fields
 
 
 def wanted(desk: TenantContext) -> Wanted:
@@ -76,6 +90,7 @@ def checked(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values as they are stored. Raises Invalid, with the name of the value."""
     found: dict[str, Any] = {name: bool(values[name]) for name in _SWITCHES}
     found |= {name: _text(values[name], name) for name in _TEXTS}
+    found |= {name: tuple(values.get(name, ())) for name in ("own_fields", "needed_fields")}
     return found | {"origins": _origins(values["origins"])}
 
 

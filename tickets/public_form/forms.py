@@ -10,6 +10,8 @@ from django.utils.translation import gettext_lazy as _
 from portal import plain_text
 from portal.errors import Invalid
 from portal.web.locales import LANGUAGES
+from tickets.custom_fields.definitions import HIDDEN, REQUIRED, SHOWN, Definitions
+from tickets.custom_fields.forms import ValueField, use_of_field
 from tickets.outside.looks import NAME_LIMIT, PICTURE_BYTES, Looks
 from tickets.outside.stored import LooksItem
 from tickets.public_form.form_settings import FormSettings
@@ -18,10 +20,11 @@ from tickets.ticket.fields import DESCRIPTION_LIMIT, TITLE_LIMIT, Priority
 
 TRAP: Final = "website"  # a field that no person sees and many programs fill in
 _NAME_LIMIT: Final = 80  # characters
+_OWN: Final = "of_"  # begins the name of a choice about a custom field
 
 
 class GuestForm(forms.Form):
-    """A request by somebody outside. Each desk chooses which of the optional fields it has."""
+    """A request by somebody outside. Each desk chooses which of the optional fields it has, and of its own ones."""
 
     email = forms.CharField(
         label=_("Your email address"),
@@ -50,13 +53,22 @@ class GuestForm(forms.Form):
         ],
     )
 
-    def __init__(self, settings: FormSettings, *args: Any, **options: Any) -> None:
+    def __init__(self, settings: FormSettings, defined: Definitions, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         for name, is_asked in (("name", settings.asks_name), ("priority", settings.asks_priority)):
             if not is_asked:
                 del self.fields[name]
+        own = {one.id: ValueField(one, required=needed, stored="") for one, needed in settings.asked(defined)}
+        self.fields |= own
+        self._own = tuple(own)
         for field in self.fields.values():
             field.template_name = "outside/field.html"  # type: ignore[attr-defined]  # the portal's own is in English
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values as `SentForm` takes them."""
+        found = {name: value for name, value in self.cleaned_data.items() if name in self.base_fields}
+        return {**found, "custom": {name: self.cleaned_data[name] for name in self._own if self.cleaned_data[name]}}
 
     def clean_email(self) -> str:
         try:
@@ -148,7 +160,7 @@ class LooksForm(forms.Form):
 
 
 class SettingsForm(forms.Form):
-    """The settings of a public form. `version` is that of the settings that the form showed."""
+    """The settings of a public form, with a choice for each custom field. `version` is that of the settings shown."""
 
     is_on = forms.BooleanField(label="The form is open to everybody", required=False)
     asks_name = forms.BooleanField(label="Name", required=False)
@@ -176,14 +188,29 @@ class SettingsForm(forms.Form):
     )
     version = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
 
+    def __init__(self, defined: Definitions, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._own = {f"{_OWN}{one.id}": one.id for one in defined.in_use}
+        for name, field in zip(self._own, defined.in_use, strict=True):
+            self.fields[name] = use_of_field(field.name, self.initial.get(name, HIDDEN))
+
     @classmethod
-    def of(cls, settings: FormSettings) -> SettingsForm:
+    def of(cls, settings: FormSettings, defined: Definitions) -> SettingsForm:
         """Return the form that shows these settings."""
         initial: dict[str, Any] = {name: getattr(settings, name) for name in cls.base_fields}
-        return cls(initial=initial | {"origins": "\n".join(settings.origins)})
+        own = {f"{_OWN}{one.id}": REQUIRED if needed else SHOWN for one, needed in settings.asked(defined)}
+        return cls(defined, initial=initial | own | {"origins": "\n".join(settings.origins)})
+
+    @property
+    def own(self) -> list[forms.BoundField]:
+        """The choices of the custom fields."""
+        return [self[name] for name in self._own]
 
     @property
     def values(self) -> dict[str, Any]:
         """The values as `form_settings.change` takes them."""
-        values = {name: value for name, value in self.cleaned_data.items() if name != "version"}
+        data = self.cleaned_data
+        values = {name: data[name] for name in self.base_fields if name != "version"}
+        own = {field_id: data[name] for name, field_id in self._own.items() if data[name] != HIDDEN}
+        values |= {"own_fields": [*own], "needed_fields": [one for one, use in own.items() if use == REQUIRED]}
         return values | {"origins": values["origins"].splitlines()}

@@ -7,8 +7,8 @@ times a day at most, and repeats nothing that the form said: the address may be 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from django.utils.translation import gettext as _
@@ -46,11 +46,13 @@ class SentForm:
     priority: str = ""
     language: str = ""
     files: Sequence[FileRef] = ()
+    custom: Mapping[str, str] = field(default_factory=dict)  # values of custom fields by their ids
 
     @property
     def digest(self) -> str:
         """Return what makes it the same form when it comes again."""
-        parts = (self.email, self.subject, self.body, self.name, self.priority, *(file.id for file in self.files))
+        own = (f"{name}={value}" for name, value in self.custom.items())
+        parts = (self.email, self.subject, self.body, self.name, self.priority, *(file.id for file in self.files), *own)
         return keys.digest("\0".join(parts))
 
 
@@ -89,6 +91,7 @@ def receive(desk: TenantContext, form: SentForm, challenge: Challenge) -> int:
         files=form.files,
         letter=FromLetter("", marks=tuple(marks)),
         priority=form.priority,
+        custom=form.custom,
     )
 
 

@@ -13,8 +13,9 @@ from pynamodb.attributes import BooleanAttribute, ListAttribute, NumberAttribute
 from portal.dynamo.models import Item
 from portal.schema import keys, row_forms
 from portal.schema.holdings import Holding, Stage, declare_holding
-from portal.schema.row_forms import RowForm
+from portal.schema.row_forms import Check, RowForm
 from tickets.outside.stored import OUTSIDE
+from tickets.ticket import custom_values
 
 FORM: Final = "FORM"
 _SENT: Final = "SENT"
@@ -27,8 +28,9 @@ def sent(nonce: str) -> str:
 
 
 class FormItem(Item):
-    """The settings of a desk's public form. `origins` are those of the sites that may show it in a frame. `version`
-    grows with each change."""
+    """The settings of a desk's public form. `origins` are those of the sites that may show it in a frame.
+    `own_fields` are the ids of the custom fields that it asks, `needed_fields` of those that it needs. `version` grows
+    with each change."""
 
     table = OUTSIDE
 
@@ -41,6 +43,8 @@ class FormItem(Item):
     intro = UnicodeAttribute(default="")
     next_steps = UnicodeAttribute(default="")
     origins: ListAttribute[Any] = ListAttribute(default=list)
+    own_fields: ListAttribute[Any] = ListAttribute(default=list)
+    needed_fields: ListAttribute[Any] = ListAttribute(default=list)
     version = NumberAttribute(default=1)
 
 
@@ -55,10 +59,15 @@ class SentFormItem(Item):
     expires_at = NumberAttribute()
 
 
+def _are_fields(value: Any) -> bool:
+    return all(custom_values.is_field_id(one["S"]) for one in value)
+
+
 def _forms() -> tuple[RowForm, ...]:
-    return (
-        RowForm(FormItem, lambda own, _: (keys.tenant(own), FORM), begins=FORM, checks={"origins": row_forms.texts}),
-    )
+    checks: dict[str, Check] = {
+        "origins": row_forms.texts, "own_fields": _are_fields, "needed_fields": _are_fields
+    }  # fmt: skip
+    return (RowForm(FormItem, lambda own, _: (keys.tenant(own), FORM), begins=FORM, checks=checks),)
 
 
 declare_holding(

@@ -28,6 +28,7 @@ from tickets.attachments.forms import NO_FILES, SentFiles, guest_files_of
 from tickets.attachments.presenters import GUEST_FIELD
 from tickets.attachments.presenters import field as files_field
 from tickets.attachments.views import answer_guest_upload
+from tickets.custom_fields import definitions
 from tickets.outside import guest_access, looks, pages
 from tickets.outside.looks import Looks
 from tickets.public_form import challenges, form_settings, receiving
@@ -55,17 +56,22 @@ def form(request: GuestRequest, slug: str) -> HttpResponse:
     """Show the form: one round trip for the desk, one for the rest. Take what is sent by it."""
     desk, address = request.desk, client_address(request)
     if request.method != "POST":
-        reads: list[Any] = [lambda: _read(desk), lambda: challenges.bits_for(desk, address=address)]
-        (of_looks, settings), bits = fan_out(reads)
-        return _page(request, of_looks, settings, GuestForm(settings), challenge=challenges.issue(desk, bits=bits))
-    of_looks, settings = _read(desk)
+        reads: list[Any] = [
+            lambda: _read(desk), lambda: definitions.of(desk), lambda: challenges.bits_for(desk, address=address)
+        ]  # fmt: skip
+        (of_looks, settings), defined, bits = fan_out(reads)
+        empty, challenge = GuestForm(settings, defined), challenges.issue(desk, bits=bits)
+        return _page(request, of_looks, settings, empty, challenge=challenge)
+    reads = [lambda: _read(desk), lambda: definitions.of(desk)]
+    (of_looks, settings), defined = fan_out(reads)
     with pages.language(request, of_looks) as language:
-        return _sent(request, of_looks, settings, language)
+        return _sent(request, of_looks, settings, GuestForm(settings, defined, request.POST), language)
 
 
-def _sent(request: GuestRequest, of_looks: Looks, settings: FormSettings, language: str) -> HttpResponse:
+def _sent(
+    request: GuestRequest, of_looks: Looks, settings: FormSettings, filled: GuestForm, language: str
+) -> HttpResponse:
     desk, address = request.desk, client_address(request)
-    filled = GuestForm(settings, request.POST)
     challenge = challenges.read(desk, request.POST.get("challenge", ""))
     is_proved = challenge is not None and challenge.is_proved_by(request.POST.get("proof", ""))
     files = NO_FILES
@@ -90,7 +96,7 @@ def _sent(request: GuestRequest, of_looks: Looks, settings: FormSettings, langua
         return again(problem % {"num": challenge.wait}, challenge=challenge, status=429)
     if minutes := challenges.count(desk, address=address, is_proved=is_proved):
         return again(_too_many(minutes, is_proved), challenge=challenge, status=429)
-    values = {name: value for name, value in filled.cleaned_data.items() if name in GuestForm.base_fields}
+    values = filled.values
     try:
         receiving.receive(desk, SentForm(**values, language=language, files=tuple(files.files)), challenge)
     except AlreadySent:
@@ -189,7 +195,7 @@ def settings_page(request: TenantRequest) -> HttpResponse:
     """Show looks and settings, or store the settings of the form."""
     if request.method != "POST":
         return _settings(request)
-    sent = SettingsForm(request.POST)
+    sent = SettingsForm(definitions.of(request.tenant), request.POST)
     if sent.is_valid():
         try:
             form_settings.change(
@@ -227,14 +233,14 @@ def preview(request: TenantRequest) -> HttpResponse:
     """Show the form as it is set up, or as the settings that were sent would make it. Nothing is stored."""
     tenant = request.tenant
     of_looks = looks.looks_of(tenant)
-    settings = form_settings.read(tenant)
+    settings, defined = form_settings.read(tenant), definitions.of(tenant)
     if request.method == "POST":
-        sent = SettingsForm(request.POST)
+        sent = SettingsForm(defined, request.POST)
         try:
             settings = FormSettings(**form_settings.checked(sent.values)) if sent.is_valid() else settings
         except Invalid:
             return _settings_refused(request, sent)
-    return _page(request, of_looks, replace(settings, origins=()), GuestForm(settings), challenge=None)
+    return _page(request, of_looks, replace(settings, origins=()), GuestForm(settings, defined), challenge=None)
 
 
 def _settings_refused(request: TenantRequest, sent: SettingsForm) -> HttpResponse:
@@ -258,7 +264,7 @@ def _settings(
     address = absolute_url(request, reverse("tickets:public_form", args=[tenant.slug]))
     page = {
         "looks_form": looks_form or LooksForm.of(of_looks, item),
-        "settings_form": settings_form or SettingsForm.of(settings),
+        "settings_form": settings_form or SettingsForm.of(settings, definitions.of(tenant)),
         "is_on": settings.is_on,
         "address": address,
         "embed": _EMBED.format(address, escape(of_looks.name)),

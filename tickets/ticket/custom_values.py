@@ -14,6 +14,8 @@ from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+
 from portal.errors import Invalid
 from tickets.ticket import texts
 
@@ -89,7 +91,8 @@ def clean(field_id: str, value: Any) -> str:
     if kind is FieldType.DATE:
         return _day(field_id, text)
     if len(text) > TEXT_LIMIT:
-        raise Invalid(f"Use at most {TEXT_LIMIT} characters; these are {len(text):,}.", field=field_id)
+        problem = _("Use at most %(limit)s characters; this has %(count)s.")
+        raise Invalid(problem % {"limit": TEXT_LIMIT, "count": f"{len(text):,}"}, field=field_id)
     return text
 
 
@@ -99,11 +102,12 @@ def _checked(field_id: str, value: Any) -> str:
         return YES
     if word in ("", "no", "off", "false", "0"):
         return ""
-    raise Invalid("Use yes or no.", field=field_id)
+    raise Invalid(_("Use yes or no."), field=field_id)
 
 
 def _number(field_id: str, text: str) -> str:
-    problem = Invalid(f"Enter a number such as 12 or 12.5, of at most {DIGITS} digits.", field=field_id)
+    sentence = _("Enter a number such as 12 or 12.5, of at most %(digits)s digits.") % {"digits": DIGITS}
+    problem = Invalid(sentence, field=field_id)
     try:
         number = Decimal(text.replace("\u2212", "-")) if re.fullmatch(r"[-+\u2212]?[0-9.]{1,40}", text) else None
     except InvalidOperation:
@@ -123,7 +127,7 @@ def _day(field_id: str, text: str) -> str:
             return date.fromisoformat(text).isoformat()
     except ValueError:
         pass
-    raise Invalid("Enter a day as 2026-11-20.", field=field_id)
+    raise Invalid(_("Enter a day as 2026-11-20."), field=field_id)
 
 
 # --- filters ---
