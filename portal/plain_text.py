@@ -11,7 +11,11 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from collections.abc import Callable
 from typing import Any, Final
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 _CONTROLS: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
@@ -62,9 +66,9 @@ def name_fault(text: str) -> str:
     """Return why a text cannot be the name of a person, desk or key, "" where it can: it can be seen, nothing turns it
     around, and it is no link, because names stand in mails."""
     if not has_visible_text(text) or has_controls(text):
-        return "Use characters that can be seen."
+        return _("Use characters that can be seen.")
     if _LINK.search(unicodedata.normalize("NFKC", text).replace("\u3002", ".")):
-        return "Leave links and addresses out: names stand in e-mails."
+        return _("Leave links and addresses out: names stand in e-mails.")
     return ""
 
 
@@ -73,14 +77,14 @@ def amount(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
-def file_size(count: int) -> str:
+def file_size(count: int, number: Callable[[int | float, int], str] = "{:,.{}f}".format) -> str:
     """Return a number of bytes as people read it: "6 bytes", "1.5 KB", "25 MB". As in all limits, 1,000 are a KB."""
     if count < 1000:
-        return amount(count, "byte")
+        return ngettext("%(num)s byte", "%(num)s bytes", count) % {"num": count}
     size, units = float(count), ["KB", "MB", "GB"]
     while (unit := units.pop(0)) and round(size := size / 1000, 1) >= 1000 and units:
         pass
-    return f"{size:,.1f}".removesuffix(".0") + f" {unit}"
+    return f"{number(round(size), 0) if f'{size:.1f}'.endswith('.0') else number(size, 1)} {unit}"
 
 
 def named(text: str, *, limit: int) -> str:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from django.core import signing
+from django.utils.translation import gettext as _
 
 from portal.errors import Invalid
 
@@ -38,13 +39,13 @@ def dump(position: list[Any], *, tenant_id: str, query: tuple[object, ...]) -> s
 def load(cursor: str, *, tenant_id: str, query: tuple[object, ...]) -> list[Any]:
     """Return the position in a cursor. Raises Invalid for what `dump` did not make for the same tenant and query."""
     if len(cursor) > 2000:
-        raise BadCursor("This page link is damaged.")
+        raise BadCursor(_("This page link is damaged."))
     try:
         position = signing.loads(cursor, salt=_salt(tenant_id, query))
     except (signing.BadSignature, ValueError, UnicodeError) as error:
-        raise BadCursor("This page link is damaged, or was made for another list.") from error
+        raise BadCursor(_("This page link is damaged, or was made for another list.")) from error
     if not isinstance(position, list):
-        raise BadCursor("This page link is damaged.")
+        raise BadCursor(_("This page link is damaged."))
     return position
 
 
@@ -75,7 +76,7 @@ class Pager:
         """Read a cursor whose position has `size` values. Raises Invalid for what is not a cursor of this list."""
         backwards, *position = load(text, tenant_id=self.tenant_id, query=self.query) or [None]
         if backwards not in (0, 1) or len(position) != size:
-            raise BadCursor("This page link is damaged.")
+            raise BadCursor(_("This page link is damaged."))
         return Place(position, bool(backwards))
 
     def links(self, place: Place | None, *, begin: Sequence[Any], end: Sequence[Any], more: bool) -> Links:

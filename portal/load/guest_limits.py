@@ -14,6 +14,7 @@ from math import ceil
 from typing import Final
 
 from django.conf import settings
+from django.utils.translation import gettext
 
 from portal.errors import LimitReached
 from portal.load import measurement, tenant_limiter
@@ -39,9 +40,11 @@ def admitted(network: str) -> Iterator[None]:
         with _lock:
             bucket = _addresses.of(network)
             if not bucket.take():
-                raise LimitReached("This address asks too often.", retry_after=max(1, ceil(bucket.seconds_to_next())))
+                raise LimitReached(
+                    gettext("This address asks too often."), retry_after=max(1, ceil(bucket.seconds_to_next()))
+                )
     if not tenant_limiter.guests.enter(_ALL):
-        raise LimitReached("Too many people are asking at the moment.")
+        raise LimitReached(gettext("Too many people are asking at the moment."))
     try:
         yield
     finally:
@@ -55,4 +58,4 @@ def charge(tenant_id: str, units: float, *, per_second: float) -> None:
     allowed = answer is None or answer.allowed
     measurement.note(tenant_id, NoiseTally(requests=1, units=units) if allowed else NoiseTally(refused=1))
     if answer is not None and not answer.allowed:
-        raise LimitReached("Too many people are asking this desk.", retry_after=max(1, answer.seconds))
+        raise LimitReached(gettext("Too many people are asking this desk."), retry_after=max(1, answer.seconds))

@@ -8,6 +8,7 @@ from functools import wraps
 from typing import Any, cast
 
 from django.http import HttpRequest, StreamingHttpResponse
+from django.utils.translation import gettext as _
 
 from portal.load import measurement, tenant_limiter
 from portal.load.measurement import NoiseTally
@@ -35,7 +36,7 @@ def _bounded(view: _View, *, free: Collection[str]) -> _View:
             return view(request, *args, **kwargs)
         if not tenant_limiter.heavy.enter(tenant.tenant_id):
             measurement.note(tenant.tenant_id, NoiseTally(refused=1))
-            raise TooHeavy("This desk has as much heavy work under way as it may have at a time.", retry_after=2)
+            raise TooHeavy(_("This desk has as much heavy work under way as it may have at a time."), retry_after=2)
         with ExitStack() as work:
             work.callback(tenant_limiter.heavy.leave, tenant.tenant_id)
             response = view(request, *args, **kwargs)

@@ -28,9 +28,7 @@ from markupsafe import Markup, escape
 from markupsafe._speedups import _escape_inner
 
 from portal import clock
-from portal.plain_text import file_size
 from portal.web import access, desk_prefix, locales
-from portal.web.locales import Locale
 from portal.web.stash import PAGE_MARK
 
 
@@ -187,6 +185,7 @@ def _switched_off(form: re.Match[str], request: Any) -> str:
     return f"{begin}{_OFF}{inner}</fieldset>{end}"
 
 
+_CAPITAL_NOUNS: Final = frozenset({"de"})
 _STYLES = ("variables", "base", "components", "queue", "ticket", "dashboard", "desk", "pages", "search", "articles")
 _MODULES = (
     *(
@@ -266,7 +265,7 @@ def when(moment: datetime | None) -> Markup | str:
     if moment is None:
         return ""
     locale = locales.current()
-    return _time(moment, _ago(moment, locale), locale.exact(moment))
+    return _time(moment, locale.ago(moment), locale.exact(moment))
 
 
 def moment(moment: datetime, *, seconds: bool = False) -> Markup:
@@ -297,6 +296,11 @@ def short_day(day: date) -> str:
     return locales.current().short_day(day)
 
 
+def in_sentence(label: Any) -> str:
+    """Write a label as it stands within a sentence: in lower case, but for languages whose nouns have capitals."""
+    return str(label) if locales.current().language in _CAPITAL_NOUNS else str(label).lower()
+
+
 def grouped(count: int) -> str:
     """Write 1234567 as 1,234,567, with the marks that the person has chosen."""
     return locales.current().number(count)
@@ -305,21 +309,6 @@ def grouped(count: int) -> str:
 def _time(moment: datetime, said: str, exact: str) -> Markup:
     # Not escaped: none of the three can hold markup, and a page shows dozens.
     return Markup(f'<time datetime="{moment.isoformat()}" title="{exact}">{said}</time>')  # noqa: S704
-
-
-def _ago(moment: datetime, locale: Locale) -> str:
-    now = clock.now()
-    seconds = (now - moment).total_seconds()
-    if seconds < 45:
-        return "just now"
-    if seconds < 3600:
-        return f"{max(1, round(seconds / 60))} min ago"
-    if seconds < 86400:
-        return f"{round(seconds / 3600)} h ago"
-    if seconds < 7 * 86400:
-        days = round(seconds / 86400)
-        return "yesterday" if days == 1 else f"{days} days ago"
-    return locale.day_seen_in(moment, locale.local(now).year)
 
 
 @lru_cache(maxsize=4096)
@@ -354,10 +343,11 @@ FILTERS: Final = {
     "coded": coded,
     "day": day,
     "exact": exact,
-    "file_size": file_size,
+    "file_size": locales.file_size,
     "grouped": grouped,
     "hue": hue,
     "icon": icon,
+    "in_sentence": in_sentence,
     "initials": initials,
     "moment": moment,
     "short_day": short_day,

@@ -19,7 +19,7 @@ from django.conf import settings
 from django.utils import translation
 from django.utils.translation import gettext, gettext_noop
 
-from portal import zones
+from portal import clock, plain_text, zones
 
 LANGUAGES: Final = tuple(code for code, _ in settings.LANGUAGES)
 ENGLISH: Final = LANGUAGES[0]  # of all texts in the source
@@ -126,6 +126,21 @@ class Locale:
         """Write a moment with its zone, for a tooltip: "26 Nov 2026, 11:04 Europe/Berlin (UTC+1)"."""
         return _exact(self, moment, seconds)
 
+    def ago(self, moment: datetime) -> str:
+        """Write how long ago a moment was, or its day where that is a week or more."""
+        now = clock.now()
+        seconds = (now - moment).total_seconds()
+        if seconds < 45:
+            return gettext("just now")
+        if seconds < 3600:
+            return gettext("%(num)s min ago") % {"num": max(1, round(seconds / 60))}
+        if seconds < 86400:
+            return gettext("%(num)s h ago") % {"num": round(seconds / 3600)}
+        if seconds < 7 * 86400:
+            days = round(seconds / 86400)
+            return gettext("yesterday") if days == 1 else gettext("%(num)s days ago") % {"num": days}
+        return self.day_seen_in(moment, self.local(now).year)
+
     def number(self, number: int | float, *, decimals: int = 0) -> str:
         """Write a number with the marks of this form."""
         text = f"{number:,.{decimals}f}" if decimals else f"{number:,}"
@@ -191,6 +206,11 @@ def in_language(language: str) -> Iterator[None]:
     """Write in this language inside, and in the forms of the locale in use."""
     with shown_in(replace(_in_use.get(), language=language)):
         yield
+
+
+def file_size(count: int) -> str:
+    """Write a number of bytes: "25 MB", with the marks of the locale in use."""
+    return plain_text.file_size(count, lambda size, decimals: _in_use.get().number(size, decimals=decimals))
 
 
 # --- which language ---

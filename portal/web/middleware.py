@@ -18,6 +18,7 @@ from django.core.exceptions import BadRequest, DisallowedHost, SuspiciousOperati
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 from django.shortcuts import render
+from django.utils.translation import gettext as _
 
 from portal.dynamo import meter
 from portal.dynamo.meter import Meter
@@ -111,13 +112,13 @@ class RequestLimitsMiddleware(_Middleware):
 def refusal(request: HttpRequest) -> RefusedRequest | None:
     """Return why a page refuses the request, or None: its method, host, size, character set, addresses or form."""
     if request.method not in METHODS:
-        return RefusedRequest(405, f"No page takes {request.method} requests.")
+        return RefusedRequest(405, _("No page takes %(method)s requests.") % {"method": request.method})
     if refused := unreadable(request):
         return refused
     try:
         request.POST  # noqa: B018  # read now
     except CLIENT_FAULTS:
-        return RefusedRequest(400, "The form that was sent is damaged, or has too many fields.")
+        return RefusedRequest(400, _("The form that was sent is damaged, or has too many fields."))
     return None
 
 
@@ -128,20 +129,24 @@ def unreadable(request: HttpRequest) -> RefusedRequest | None:
     except DisallowedHost:
         # Not which one: what somebody put there by mistake, a key say, is not to stand in a log.
         log.warning("Refused a request for a host that ALLOWED_HOSTS does not name.")
-        return RefusedRequest(400, "This host name is not served here.")
+        return RefusedRequest(400, _("This host name is not served here."))
     most = _most_bytes(request)
     if _content_length(request) > most:
         limit = most // 1_000_000
-        return RefusedRequest(413, f"What was sent is larger than {limit} MB, the most that is taken.")
+        return RefusedRequest(
+            413, _("What was sent is larger than %(limit)s MB, the most that is taken.") % {"limit": limit}
+        )
     if (request.content_params or {}).get("charset", "").strip("\"'").lower() not in _UTF8:
-        return RefusedRequest(415, "What was sent is not encoded as UTF-8.")
+        return RefusedRequest(415, _("What was sent is not encoded as UTF-8."))
     if not all(_is_address(request.headers.get(name, "")) for name in _ADDRESS_HEADERS):
-        return RefusedRequest(400, "A header that names a page holds no address.")
+        return RefusedRequest(400, _("A header that names a page holds no address."))
     try:
         request.GET  # noqa: B018  # read now
     except CLIENT_FAULTS:
         most = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
-        return RefusedRequest(400, f"The address has more than {most:,} parameters, the most that are read.")
+        return RefusedRequest(
+            400, _("The address has more than %(most)s parameters, the most that are read.") % {"most": f"{most:,}"}
+        )
     return None
 
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext as _
 
 from portal import clock, zones
 from portal.errors import Invalid
@@ -22,7 +23,7 @@ class MomentForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["at"].label = f"As of ({locales.current().zone})"
+        self.fields["at"].label = _("As of (%(zone)s)") % {"zone": locales.current().zone}
 
 
 def moment(text: str) -> str:
@@ -38,12 +39,14 @@ def moment(text: str) -> str:
         at = datetime.fromisoformat(text)
         at = (at if at.tzinfo else at.replace(tzinfo=zones.zone_of(locales.current().zone))).astimezone(UTC)
     except (ValueError, OverflowError) as error:  # of the first and the last year a zone leads out
-        raise Invalid(f"Write a moment as 2026-11-20T10:00:00, in {locales.current().zone}.", field="at") from error
+        raise Invalid(
+            _("Write a moment as 2026-11-20T10:00:00, in %(zone)s.") % {"zone": locales.current().zone}, field="at"
+        ) from error
     if "." not in text:
         at = at.replace(microsecond=999_999)
     now = clock.now()
     if at.replace(microsecond=0) > now:
-        raise Invalid("This moment has not come yet.", field="at")
+        raise Invalid(_("This moment has not come yet."), field="at")
     return clock.stamp(min(at, now))
 
 

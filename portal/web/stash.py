@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from django.core import signing
 from django.http import HttpRequest
+from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext as _
 
 from portal.errors import Invalid
 
@@ -19,7 +21,7 @@ _SALT = "portal.web.stash"
 _HIDDEN = {"csrfmiddlewaretoken", PAGE_MARK, "resume"}
 _SECRETS = ("password", "credential", "one_time_code")  # words in the names of fields that are never kept
 _TECHNICAL = {"seen", "seen_at", "version", "request_id", "back", "next", "tickets", "email"}
-_LABELS = {"body": "Text", "cc": "Copies to"}
+_LABELS = {"body": gettext_noop("Text"), "cc": gettext_noop("Copies to")}
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
@@ -51,11 +53,11 @@ class Stash:
         """Return label and text of each field that holds words: what a person would recognise."""
         chosen = sum(1 for name, _ in self.fields if name == "tickets")
         words = [
-            (_LABELS.get(name) or name.replace("_", " ").capitalize(), "Yes" if value == "on" else value)
+            (_(_LABELS.get(name) or name.replace("_", " ").capitalize()), gettext("Yes") if value == "on" else value)
             for name, value in self.fields
             if value.strip() and name not in _TECHNICAL and not _ID.fullmatch(value)
         ]
-        return [*words, ("Tickets", f"{chosen} selected")] if chosen else words
+        return [*words, (gettext("Tickets"), _("%(count)s selected") % {"count": chosen})] if chosen else words
 
     @property
     def token(self) -> str:
@@ -68,5 +70,5 @@ class Stash:
         try:
             path, fields, mark = signing.loads(token, salt=_SALT, max_age=24 * 3600)
         except (signing.BadSignature, ValueError) as error:
-            raise Invalid("What was kept is too old or damaged.") from error
+            raise Invalid(gettext("What was kept is too old or damaged.")) from error
         return cls(path, tuple((str(n), str(v)) for n, v in fields), mark)

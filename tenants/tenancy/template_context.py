@@ -9,6 +9,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.translation import gettext, gettext_noop
 
 from portal.web.price_presenters import PLACE
 from tenants.tenancy.context import TenantContext
@@ -20,10 +21,14 @@ class DeskPage:
     """A page of the desk's own navigation, for members from `role` on. `also` are the routes that lead on from it."""
 
     name: str
-    label: str
+    title: str
     route: str
     also: tuple[str, ...] = ()
     role: Role = Role.ADMIN
+
+    @property
+    def label(self) -> str:
+        return gettext(self.title)
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,11 @@ class MainPage(DeskPage):
     role: Role = Role.VIEWER
     icon: str = ""
     key: str = ""
+    shortcut: str = ""  # the effect of the keys, for the list of all shortcuts
+
+    @property
+    def leads(self) -> str:
+        return gettext(self.shortcut)
 
 
 def _with_steps(route: str, *steps: str) -> tuple[str, ...]:
@@ -41,60 +51,66 @@ def _with_steps(route: str, *steps: str) -> tuple[str, ...]:
 
 # What the desk has beside its tickets, in groups: the navigation of each of these pages is made of it.
 DESK_PAGES: Final[dict[str, tuple[DeskPage, ...]]] = {
-    "People": (
+    gettext_noop("People"): (
         DeskPage(
-            "members", "Members", "tenants:members",
+            "members", gettext_noop("Members"), "tenants:members",
             (*_with_steps("tenants:member", "role", "remove"), "tickets:handover", "tickets:handovers"),
         ),
         DeskPage(
-            "groups", "Groups", "tickets:groups", ("tickets:group", "tickets:group_new", "tickets:group_agent"),
+            "groups", gettext_noop("Groups"), "tickets:groups",
+            ("tickets:group", "tickets:group_new", "tickets:group_agent"),
         ),
-        DeskPage("invitations", "Invitations", "tenants:invitations", ("tenants:invitation_revoke",)),
+        DeskPage("invitations", gettext_noop("Invitations"), "tenants:invitations", ("tenants:invitation_revoke",)),
     ),
-    "Developers": (
+    gettext_noop("Developers"): (
         DeskPage(
-            "api_keys", "API keys", "tenants:api_keys",
+            "api_keys", gettext_noop("API keys"), "tenants:api_keys",
             ("tenants:api_key", *_with_steps("tenants:api_key", "new", "edit", "roll", "revoke")),
         ),
         DeskPage(
-            "webhooks", "Webhooks", "delivery:webhooks",
+            "webhooks", gettext_noop("Webhooks"), "delivery:webhooks",
             ("delivery:webhook", *_with_steps("delivery:webhook", "delivery", "events", "new", "edit")),
         ),
     ),
-    "Security": (
-        DeskPage("audit", "Audit trail", "tenants:audit"),
-        DeskPage("sign_in", "Signing in", "tenants:settings_sign_in", role=Role.OWNER),
-        DeskPage("access", "Access by the platform", "tenants:platform_access", role=Role.OWNER),
+    gettext_noop("Security"): (
+        DeskPage("audit", gettext_noop("Audit trail"), "tenants:audit"),
+        DeskPage("sign_in", gettext_noop("Signing in"), "tenants:settings_sign_in", role=Role.OWNER),
+        DeskPage("access", gettext_noop("Access by the platform"), "tenants:platform_access", role=Role.OWNER),
     ),
-    "Data": (
+    gettext_noop("Data"): (
         DeskPage(
-            "past", "Time machine", "tickets:past",
+            "past", gettext_noop("Time machine"), "tickets:past",
             ("tickets:past_restore", "tenants:past_members", "tenants:past_members_restore"),
         ),
         DeskPage(
-            "export", "Export", "tickets:desk_export", _with_steps("tickets:desk_export", "ask", "cancel", "download"),
+            "export", gettext_noop("Export"), "tickets:desk_export",
+            _with_steps("tickets:desk_export", "ask", "cancel", "download"), Role.OWNER,
+        ),
+        DeskPage(
+            "person", gettext_noop("A person\u2019s data"), "tickets:person", ("tickets:person_erase",), Role.OWNER,
+        ),
+    ),
+    gettext_noop("Settings"): (
+        DeskPage(
+            "settings", gettext_noop("Name and defaults"), "tenants:settings", ("tenants:settings_defaults",),
             Role.OWNER,
         ),
-        DeskPage("person", "A person\u2019s data", "tickets:person", ("tickets:person_erase",), Role.OWNER),
-    ),
-    "Settings": (
-        DeskPage("settings", "Name and defaults", "tenants:settings", ("tenants:settings_defaults",), Role.OWNER),
-        DeskPage("mail", "Mail", "tickets:mail_settings", _with_steps("tickets:mail", "sender", "check")),
+        DeskPage("mail", gettext_noop("Mail"), "tickets:mail_settings", _with_steps("tickets:mail", "sender", "check")),
         DeskPage(
-            "public_form", "Public form", "tickets:public_pages",
+            "public_form", gettext_noop("Public form"), "tickets:public_pages",
             ("tickets:public_looks", "tickets:public_form_preview"),
         ),
         DeskPage(
-            "custom_fields", "Fields and kinds", "tickets:custom_fields",
+            "custom_fields", gettext_noop("Fields and kinds"), "tickets:custom_fields",
             ("tickets:custom_field", "tickets:custom_field_new", "tickets:ticket_kind", "tickets:ticket_kind_new"),
         ),
-        DeskPage("sla", "Targets", "tickets:sla"),
+        DeskPage("sla", gettext_noop("Targets"), "tickets:sla"),
         DeskPage(
-            "rules", "Rules", "tickets:rules",
+            "rules", gettext_noop("Rules"), "tickets:rules",
             ("tickets:rule", "tickets:rule_new", "tickets:rule_edit", "tickets:rule_runs", "tickets:rule_rehearsal"),
         ),
-        DeskPage("usage", "Usage", "tenants:usage"),
-        DeskPage("close", "Close the desk", "tenants:close", role=Role.OWNER),
+        DeskPage("usage", gettext_noop("Usage"), "tenants:usage"),
+        DeskPage("close", gettext_noop("Close the desk"), "tenants:close", role=Role.OWNER),
     ),
 }  # fmt: skip
 _REQUESTER_PAGES: Final = ("tickets:requester", "tickets:requester_new", "tickets:requester_edit")
@@ -104,12 +120,27 @@ _ARTICLE_PAGES: Final = (
     *("tickets:answer", "tickets:answer_new", "tickets:answer_delete"),
 )
 MAIN_PAGES: Final = (
-    MainPage("queue", "Queue", "tickets:queue", icon="list", key="q"),
-    MainPage("dashboard", "Dashboard", "tickets:dashboard", (), Role.AGENT, "chart", "d"),
-    MainPage("requesters", "Requesters", "tickets:requesters", _REQUESTER_PAGES, Role.AGENT, "comment", "r"),
-    MainPage("letters", "Mail", "tickets:letters", _LETTER_PAGES, Role.AGENT, "mail", "m"),
-    MainPage("articles", "Articles", "tickets:articles", _ARTICLE_PAGES, icon="book", key="a"),
-)
+    MainPage(
+        "queue", gettext_noop("Queue"), "tickets:queue",
+        icon="list", key="q", shortcut=gettext_noop("Go to the queue"),
+    ),
+    MainPage(
+        "dashboard", gettext_noop("Dashboard"), "tickets:dashboard", (), Role.AGENT, "chart", "d",
+        gettext_noop("Go to the dashboard"),
+    ),
+    MainPage(
+        "requesters", gettext_noop("Requesters"), "tickets:requesters", _REQUESTER_PAGES, Role.AGENT, "comment", "r",
+        gettext_noop("Go to the requesters"),
+    ),
+    MainPage(
+        "letters", gettext_noop("Mail"), "tickets:letters", _LETTER_PAGES, Role.AGENT, "mail", "m",
+        gettext_noop("Go to the mail"),
+    ),
+    MainPage(
+        "articles", gettext_noop("Articles"), "tickets:articles", _ARTICLE_PAGES,
+        icon="book", key="a", shortcut=gettext_noop("Go to the articles"),
+    ),
+)  # fmt: skip
 _SECTIONS: Final = {
     "tickets:new": "new",
     **dict.fromkeys(("tenants:account", "tenants:profile", "tenants:password_change", "tenants:security"), "account"),
@@ -169,5 +200,5 @@ def _groups(tenant: TenantContext | None, nav: str) -> list[dict[str, Any]]:
         links = [{"label": one.label, "url": reverse(one.route), "is_current": one.name == nav} for one in allowed]
         if links:
             is_current = any(link["is_current"] for link in links)
-            shown.append({"label": label, "url": links[0]["url"], "is_current": is_current, "pages": links})
+            shown.append({"label": gettext(label), "url": links[0]["url"], "is_current": is_current, "pages": links})
     return shown
