@@ -135,7 +135,7 @@ document.addEventListener("keydown", (event) => {
   const here = event.target.closest?.(".tools > [data-tool]");
   if (!here || !["ArrowLeft", "ArrowRight", "Home", "End"].includes(event.key)) return;
   const all = [...here.parentElement.children];
-  const step = event.key === "ArrowRight" ? 1 : -1;
+  const step = event.key === (document.dir === "rtl" ? "ArrowLeft" : "ArrowRight") ? 1 : -1;
   const next = event.key === "Home" ? all[0] : event.key === "End" ? all.at(-1) : all[(all.indexOf(here) + step + all.length) % all.length];
   for (const one of all) one.tabIndex = one === next ? 0 : -1;
   next.focus();

@@ -76,7 +76,10 @@ RUN = """([within, grave, fresh, colours]) => {
 }"""
 COLOURS = ["color-contrast", "link-in-text-block"]  # the rules that ask for colours
 TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? [] :
-  [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
+  [...document.querySelectorAll("body *")].filter((e) => {
+    const box = e.getBoundingClientRect();
+    return box.right > innerWidth + 1 || box.left < -1;
+  })
     .slice(0, 5).map((e) => e.outerHTML.slice(0, 120))"""
 
 # People's own code and tables may scroll in their boxes; what we lay out fits.
