@@ -43,7 +43,7 @@ _ACTIONS: Final = {
     "Support.Inboxes": "DeleteItem GetItem PutItem Query UpdateItem",
     "Support.Letters": "GetItem PutItem Query",
     "Support.Groups": "BatchGetItem GetItem Query UpdateItem",
-    "Support.Presence": "UpdateItem",
+    "Support.Presence": "GetItem UpdateItem",
     "Support.Setups": "GetItem",
     "Support.Views": "BatchGetItem GetItem Query",
 }

@@ -1,11 +1,14 @@
 // Open pages of tickets and lists ask what is new, by an address that costs little: who else is on a ticket, when
 // something was changed last, and how many tickets have news for the notification of the browser. Only a change makes
-// other parts of the page ask. A hidden tab asks nothing but for notifications, where somebody chose them.
+// other parts of the page ask. A page that somebody uses asks every few seconds, one that nobody has touched for some
+// minutes once a minute, and a hidden tab asks nothing but for notifications, where somebody chose them.
 
 const SECOND = 1000;
-const BESIDE = 10; // seconds between looks for people, while others are on the ticket
-const ALONE = 30;
-const READ = 55; // seconds between reads, at least: with new addresses they cost one unit of capacity a minute
+const STAYS = 30; // seconds between writes that say who is on the ticket
+const NEAR = 6; // seconds between reads, at least, while somebody uses the page
+const READ = 55; // the same while nobody does: with new addresses they cost one unit of capacity a minute
+const USED = 120; // seconds after a key, a move of the pointer or a scroll in which the page is used
+const BUSY = 60; // seconds between requests for the news of a list in a desk where something always changes, at most
 const RENEWS = 30; // seconds between requests for a new address, at least
 const TYPES = 15; // seconds after a key in which somebody writes
 const CHOICE = "pooldesk.notify";
@@ -13,16 +16,22 @@ const LAST = "pooldesk.notified";
 
 const place = () => document.querySelector("[data-live]");
 const isTicket = (node) => "shown" in node.dataset;
+const isUsed = () => !document.hidden && Date.now() - used < USED * SECOND;
+const writes = () => Date.now() - typed < TYPES * SECOND;
 const jitter = () => 0.9 + Math.random() * 0.2;
 
 let others = [];
 let beaten = 0;
 let read = 0;
+let counted = 0; // when it asked for notifications last
+let used = Date.now();
+let offered = 0; // when a list asked for its news last
+let gap = 0; // until it may ask again
 let renewed = 0;
 let typed = 0;
+let wrote = false; // what others were told last
 let known = null; // what a list was told last
 let told = ""; // the change that the page was told of last
-let reads = 0;
 let page = null; // the address that all this is about, without its token
 
 function stored(name, value) {
@@ -66,8 +75,12 @@ function changed() {
 
 async function beat(node) {
   beaten = Date.now();
-  const writes = Date.now() - typed < TYPES * SECOND ? { writes: "1" } : {};
-  const answer = await ask(node, { for: "people", ...writes });
+  wrote = writes();
+  meet(await ask(node, { for: "people", ...(wrote ? { writes: "1" } : {}) }));
+}
+
+/** Shows who is there, and hears from their pages of changes. */
+function meet(answer) {
   if (!answer?.others) return;
   others = answer.others;
   show();
@@ -84,14 +97,28 @@ function news(at) {
 
 async function look(node) {
   read = Date.now();
-  reads += 1;
-  if (notifies() && (document.hidden || reads % 2 === 0)) return notify(await ask(node, { for: "news" }));
-  const answer = await ask(node, { for: "change" });
-  if (!answer) return null;
+  if (notifies() && (document.hidden || Date.now() - counted >= 2 * READ * SECOND)) {
+    counted = Date.now();
+    notify(await ask(node, { for: "news" }));
+    return;
+  }
+  const answer = await ask(node, { for: "change", ...(isUsed() && isTicket(node) ? { people: "1" } : {}) });
+  if (!answer) return;
+  meet(answer);
   if (isTicket(node)) news(answer.at);
-  else if (known !== null && answer.at !== known) changed();
-  known = answer.at;
-  return null;
+  else list(answer.at);
+}
+
+/** A list asks for its news at the first change. Where something changes all the time, which may be in other lists, it
+ * asks more and more seldom. */
+function list(at) {
+  const passed = Date.now() - offered;
+  if (known === null) known = at;
+  else if (at === known) gap = passed < 2 * gap ? gap : 0;
+  else if (passed >= gap) {
+    [known, offered, gap] = [at, Date.now(), Math.min(BUSY * SECOND, 2 * gap || 2 * NEAR * SECOND)];
+    changed();
+  }
 }
 
 function notify(answer) {
@@ -126,23 +153,24 @@ function show() {
   if (line.textContent !== text) line.textContent = text;
 }
 
-let beatIn = ALONE * SECOND;
-let readIn = READ * SECOND;
+let beatIn = STAYS * SECOND;
+let more = 1.1; // the part of a time that reads wait longer, drawn anew for each
 
 function tick() {
   const node = place();
   if (!node) return;
   const here = location.pathname;
   if (page !== here) {
-    [page, others, beaten, told, known] = [here, [], 0, "", null];
+    [page, others, beaten, told, known, gap, used] = [here, [], 0, "", null, 0, Date.now()];
     read = isTicket(node) ? Date.now() : 0; // a ticket is as it was loaded, a list has to learn from where it goes on
   }
   if (document.hidden && !notifies()) return;
-  if (!document.hidden && isTicket(node) && Date.now() - beaten >= beatIn) {
-    beat(node).then(() => { beatIn = (others.length ? BESIDE : ALONE) * SECOND * jitter(); });
+  if (!document.hidden && isTicket(node) && (wrote !== writes() || Date.now() - beaten >= beatIn)) {
+    beatIn = STAYS * SECOND * jitter();
+    beat(node);
   }
-  if (Date.now() - read >= readIn) {
-    readIn = READ * SECOND * (1 + Math.random() * 0.2);
+  if (Date.now() - read >= (isUsed() ? NEAR : READ) * SECOND * more) {
+    more = 1 + Math.random() * 0.2;
     look(node);
   }
 }
@@ -150,11 +178,15 @@ function tick() {
 setInterval(tick, SECOND);
 tick();
 
+for (const type of ["keydown", "pointermove", "pointerdown", "scroll", "focusin"]) {
+  addEventListener(type, () => { used = Date.now(); }, { capture: true, passive: true });
+}
+
 // Whoever begins to write is told at once who else does, and the others are told soon.
 document.addEventListener("input", (event) => {
   const node = place();
   if (!node || !isTicket(node) || !event.target.closest?.("[data-reply]") || !event.target.matches("textarea")) return;
-  const begins = Date.now() - typed >= TYPES * SECOND;
+  const begins = !writes();
   typed = Date.now();
   if (begins && Date.now() - beaten >= SECOND) beat(node);
 });
@@ -162,6 +194,7 @@ document.addEventListener("pooldesk:taken", () => { typed = 0; });
 document.addEventListener("htmx:afterSettle", show);
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) return;
+  used = Date.now();
   beaten = Math.min(beaten, Date.now() - beatIn);
   tick();
 });

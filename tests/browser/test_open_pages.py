@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Request, expect
+from playwright.sync_api import Request, Route, expect
 
 from portal import clock
 from tenants.membership.mail_choices import MailKind
@@ -13,7 +13,7 @@ from tests.browser.test_nothing_is_lost import desks_with_tickets
 from tests.support import embedded
 from tests.support.world import World
 from tickets.desk import commenting
-from tickets.live import presence
+from tickets.live import presence, shared_reads
 from tickets.notices import inbox
 
 pytestmark = pytest.mark.browser
@@ -24,6 +24,11 @@ TEXT = "Half a sentence"
 @pytest.fixture
 def world(engine: None) -> World:
     return embedded.prepared("desks-in-a-browser", desks_with_tickets)
+
+
+@pytest.fixture(autouse=True)
+def answers_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_reads, "SECONDS", 0)
 
 
 def test_who_writes_is_told_of_the_other_writer_and_of_new_comments_and_keeps_the_text(
@@ -41,14 +46,29 @@ def test_who_writes_is_told_of_the_other_writer_and_of_new_comments_and_keeps_th
     expect(page.locator("#presence")).to_have_text("Alice Example is writing an answer.")
     for body in ("First.", "Second."):
         commenting.comment(alice, 1, body=body)
-    page.clock.run_for(75_000)
+    page.clock.run_for(10_000)
     expect(page.locator("#updates")).to_contain_text("2 new on this ticket. Show them")
     expect(text).to_have_value(TEXT)
     expect(text).to_be_focused()
 
 
-@pytest.mark.parametrize(("path", "most"), [("/tickets/1/", 1), ("/tickets/", 2)])
-def test_an_open_page_reads_once_a_minute_and_asks_for_nothing_else_while_nothing_changes(
+def test_a_reader_hears_within_ten_seconds_that_somebody_begins_to_write_and_stops(
+    world: World, person: NewPage
+) -> None:
+    alice, page = world.context("alice", "acme"), person("bob")
+    page.clock.install()
+    page.goto("/tickets/1/")
+    page.wait_for_load_state("networkidle")
+    presence.announce(alice, 1, shown="", writes=True)
+    page.clock.run_for(10_000)
+    expect(page.locator("#presence")).to_have_text("Alice Example is writing an answer.")
+    presence.announce(alice, 1, shown="")
+    page.clock.run_for(10_000)
+    expect(page.locator("#presence")).to_have_text("Alice Example is looking at this ticket.")
+
+
+@pytest.mark.parametrize(("path", "most"), [("/tickets/1/", 1), ("/tickets/", 1)])
+def test_a_page_that_nobody_uses_reads_once_a_minute_and_a_hidden_one_not_at_all(
     world: World, person: NewPage, path: str, most: int
 ) -> None:
     page, asked = person("bob"), list[str]()
@@ -62,16 +82,44 @@ def test_an_open_page_reads_once_a_minute_and_asks_for_nothing_else_while_nothin
     page.clock.install()
     page.goto(path)
     page.wait_for_load_state("networkidle")
+    page.clock.run_for(130_000)  # it counts as used that long after it was loaded
     page.on("request", note)
     for _ in range(6):
         page.clock.run_for(10_000)
         page.wait_for_timeout(20)
     assert asked.count("change") <= most
     assert {*asked} <= {"change", "people"}
+    asked.clear()
+    page.mouse.move(200, 200)
+    page.clock.run_for(10_000)
+    page.wait_for_timeout(20)
+    assert "change" in asked
     page.evaluate("Object.defineProperty(document, 'hidden', { value: true })")
     asked.clear()
     page.clock.run_for(120_000)
     assert asked == []
+
+
+def test_a_list_offers_its_news_within_ten_seconds_and_seldom_where_others_change_all_the_time(
+    world: World, person: NewPage
+) -> None:
+    page, asked, version = person("bob"), list[str](), [0]
+
+    def answer(route: Route) -> None:
+        version[0] += 1
+        route.fulfill(json={"at": str(version[0])})
+
+    page.clock.install()
+    page.route("**/r/live/**", answer)
+    page.goto("/tickets/?status=closed")
+    page.wait_for_load_state("networkidle")
+    page.on("request", lambda request: asked.append(request.url) if "/updates/" in request.url else None)
+    for number in range(1, 13):
+        page.clock.run_for(10_000)
+        page.wait_for_timeout(20)
+        if number == 2:
+            assert len(asked) == 1
+    assert len(asked) <= 5
 
 
 @pytest.mark.parametrize("status", [404, 503])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import time
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -26,7 +28,21 @@ from tests.support import embedded
 from tests.support.folding import Follower
 from tests.support.world import World
 from tickets.desk import commenting
-from tickets.live import page_tokens, presence
+from tickets.live import page_tokens, presence, shared_reads
+
+SCRIPT = (Path(settings.BASE_DIR) / "static/js/live.js").read_text()
+
+
+@pytest.fixture(autouse=True)
+def answers_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_reads, "SECONDS", 0)
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers hold for as long as they are asked for."""
+    monkeypatch.setattr(shared_reads, "SECONDS", 3600)
+    shared_reads._answers.clear()
 
 
 @pytest.fixture
@@ -180,7 +196,12 @@ def test_a_page_of_a_desk_that_has_moved_gets_an_address_of_its_new_place(world:
     assert ask(world, "bob", again, **{"for": "change"})["at"]
 
 
-def test_an_open_page_costs_one_read_unit_a_minute_at_most(world: World) -> None:
+def seconds(name: str) -> int:
+    """Return a time that the script of open pages names."""
+    return int(re.search(rf"const {name} = (\d+)", SCRIPT)[1])  # type: ignore[index]
+
+
+def test_an_open_page_that_nobody_uses_costs_one_read_unit_a_minute_at_most(world: World) -> None:
     live, browser = address(world, "bob"), world.browser("bob", "acme")
     people(world, "alice")
     with _watching() as bills:
@@ -188,12 +209,56 @@ def test_an_open_page_costs_one_read_unit_a_minute_at_most(world: World) -> None
             browser.post(live, {"for": what})
         browser.get("/acme/tickets/live/", {"page": live.split("/")[-2]})
     people_units, change, renewal = (bill.read_units for bill in bills)
-    script = (Path(settings.BASE_DIR) / "static/js/live.js").read_text()
-    read = int(re.search(r"const READ = (\d+)", script)[1])  # type: ignore[index]
-    assert "readIn = READ * SECOND * (1 + Math.random() * 0.2)" in script  # 1.1 on average
+    read = seconds("READ")
+    assert "more = 1 + Math.random() * 0.2" in SCRIPT  # 1.1 on average
     assert (people_units, renewal) == (0, IDENTITY)
     assert read * 1.2 + 1 <= 70  # seconds until it hears of a letter
     assert change * 60 / (read * 1.1) + renewal * 60 / page_tokens.SECONDS <= 1
+
+
+def test_a_page_in_use_hears_within_ten_seconds_who_writes_and_what_is_new(world: World) -> None:
+    bob = address(world, "bob")
+    presence.announce(world.context("alice", "acme"), 1, shown="", writes=True)
+    commenting.comment(world.context("alice", "acme"), 1, body="Done.")
+    answer = ask(world, "bob", bob, **{"for": "change", "people": "1"})
+    assert answer["others"] == [{"name": "Alice Example", "writes": True}]
+    assert answer["at"] > page_tokens.OpenPage.read(bob.split("/")[-2]).shown
+    assert math.ceil(seconds("NEAR") * 1.2) + 2 <= 10  # its own looks, by the second, and the age of a shared answer
+    assert seconds("TYPES") + seconds("STAYS") <= presence.WRITES < presence.STAYS
+
+
+def test_a_hundred_open_pages_of_a_process_share_their_reads(world: World, shared: None) -> None:
+    pages = [(address(world, who, path), world.browser(who, "acme")) for path in ("/acme/tickets/", "/acme/tickets/1/")
+             for who in ("alice", "bob")]  # fmt: skip
+    with _watching() as bills:
+        for live, browser in pages * 25:
+            assert browser.post(live, {"for": "change", "people": "1"}).status_code == 200
+    assert len(bills) == 100
+    assert Counter(call.operation for bill in bills for call in bill.calls) == {"GetItem": 3}
+    assert (sum(bill.read_units for bill in bills), sum(bill.write_units for bill in bills)) == (1.5, 0)
+
+
+def test_what_a_page_writes_is_what_the_others_of_its_process_read(world: World, shared: None) -> None:
+    bob = address(world, "bob")
+    assert ask(world, "bob", bob, **{"for": "change", "people": "1"})["others"] == []
+    people(world, "alice", writes="1")
+    assert ask(world, "bob", bob, **{"for": "change", "people": "1"})["others"] == [
+        {"name": "Alice Example", "writes": True}
+    ]
+
+
+def test_answers_are_shared_within_a_desk_and_its_place_alone(world: World, shared: None) -> None:
+    alice, asked = world.context("alice", "acme"), list[int]()
+
+    def read() -> int:
+        asked.append(1)
+        return len(asked)
+
+    elsewhere = replace(alice, where=Location(placement=Placement("bridge")))
+    for desk in (alice, alice, world.context("alice", "globex"), elsewhere):
+        shared_reads.latest(desk, "change", 1, read)
+    shared_reads.latest(alice, "change", 2, read)
+    assert len(asked) == 4
 
 
 @pytest.mark.parametrize(
@@ -201,18 +266,20 @@ def test_an_open_page_costs_one_read_unit_a_minute_at_most(world: World) -> None
     [
         ("/acme/tickets/1/", "people", ["UpdateItem"], 0, 1),
         ("/acme/tickets/1/", "change", ["GetItem"], 0.5, 0),
+        ("/acme/tickets/1/", "change and people", ["GetItem"] * 2, 1, 0),
         ("/acme/tickets/1/", "news", ["GetItem"], 0.5, 0),
         ("/acme/tickets/", "change", ["GetItem"], 0.5, 0),
         ("/acme/tickets/", "people", [], 0, 0),
     ],
 )
-def test_a_look_costs_one_write_or_half_a_unit_and_identifies_nobody(
+def test_a_look_costs_one_write_or_half_a_unit_each_and_identifies_nobody(
     world: World, path: str, what: str, calls: list[str], reads: float, writes: float
 ) -> None:
     live = address(world, "bob", path)
     people(world, "alice")  # the first one of a ticket makes its item
     browser = world.browser("bob", "acme")
     with _watching() as bills:
-        assert browser.post(live, {"for": what}).status_code == 200
+        sent = {"for": what.partition(" ")[0]} | ({"people": "1"} if "and" in what else {})
+        assert browser.post(live, sent).status_code == 200
     bill = bills[0]
     assert ([call.operation for call in bill.calls], bill.read_units, bill.write_units) == (calls, reads, writes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,12 +12,13 @@ from portal.dynamo.store import Action, Condition
 from portal.errors import ConditionFailed
 from portal.schema import keys
 from tenants.tenancy.context import TenantContext
-from tickets.live import stored
+from tickets.live import shared_reads, stored
 from tickets.live.stored import PresenceItem
 
-STAYS: Final = 75  # seconds after a page has asked; one that is alone asks every 30
-WRITES: Final = 20  # seconds after a key
+STAYS: Final = 75  # seconds after a page has said so; it does every 30
+WRITES: Final = 45  # seconds after a page has said that somebody writes; it says too when they stop
 KEPT: Final = 3600  # seconds that an item is kept after the last one
+_PEOPLE: Final = "people"  # of the shared reads
 MOST: Final = 30  # people of one item, about 4 KB, until those who have left are taken out
 
 
@@ -36,16 +38,42 @@ def announce(
 
     One write and no read, since the write's answer has the whole item; the first one of a ticket takes two.
     """
-    now = int(clock.now().timestamp())
+    now = _now()
     mine = {"name": desk.user_name, "until": 0 if leaves else now + STAYS, "writes": now + WRITES if writes else 0}
     told = _written(desk, number, json.dumps(mine | {"shown": shown}), now)
-    others = {who: json.loads(text) for who, text in told.items() if who != desk.user_id}
-    gone = [who for who, one in others.items() if one["until"] <= now]
+    shared_reads.learned(desk, _PEOPLE, number, told)
+    gone = [who for who, text in told.items() if json.loads(text)["until"] <= now and who != desk.user_id]
     if gone and len(told) > MOST:
         parts: Any = PresenceItem.people
         desk.repository.update(_item(desk, number), [parts[who].remove() for who in gone])
-    here = [Other(one["name"], one["writes"] > now, one["shown"]) for who, one in others.items() if who not in gone]
+    return _others(desk, told)
+
+
+def others(desk: TenantContext, number: int) -> list[Other]:
+    """Return who else is on a ticket, writers first. One read, for all who ask within seconds."""
+
+    def read() -> dict[str, str]:
+        item = desk.repository.get(PresenceItem, keys.tenant, sort=stored.ticket(number))
+        return _told(item) if item else {}
+
+    return _others(desk, shared_reads.latest(desk, _PEOPLE, number, read))
+
+
+def _others(desk: TenantContext, told: Mapping[str, str]) -> list[Other]:
+    now, here = _now(), list[Other]()
+    for who, text in told.items():
+        one = json.loads(text)
+        if who != desk.user_id and one["until"] > now:
+            here.append(Other(one["name"], one["writes"] > now, one["shown"]))
     return sorted(here, key=lambda one: (not one.writes, one.name.casefold()))
+
+
+def _now() -> int:
+    return int(clock.now().timestamp())
+
+
+def _told(item: PresenceItem) -> dict[str, str]:
+    return dict(item.people.as_dict()) if item.people else {}  # type: ignore[no-untyped-call]  # unannotated in PynamoDB
 
 
 def _written(desk: TenantContext, number: int, mine: str, now: int) -> dict[str, str]:
@@ -62,7 +90,7 @@ def _written(desk: TenantContext, number: int, mine: str, now: int) -> dict[str,
             )
         except ConditionFailed:
             continue
-        return dict(item.people.as_dict())  # type: ignore[no-untyped-call]  # unannotated in PynamoDB
+        return _told(item)
     return {}
 
 

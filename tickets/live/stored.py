@@ -15,7 +15,7 @@ from portal.schema.tables import Table
 
 PRESENCE = Table("Support.Presence", "tenant", "tenant_id", "ticket", ttl="expires_at")
 
-declare(PRESENCE, grants=(Grant("tenant", PRESENCE, ("UpdateItem",)),))
+declare(PRESENCE, grants=(Grant("tenant", PRESENCE, ("GetItem", "UpdateItem")),))
 
 
 def ticket(number: int) -> str:

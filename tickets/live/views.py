@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -17,8 +19,9 @@ from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.counting import stored as counts
 from tickets.counting.stored import Recent
-from tickets.live import page_tokens, presence
+from tickets.live import page_tokens, presence, shared_reads
 from tickets.live.page_tokens import OpenPage
+from tickets.live.presence import Other
 from tickets.ticket import stored
 from tickets.ticket.stored import SummaryItem
 
@@ -26,7 +29,8 @@ from tickets.ticket.stored import SummaryItem
 @guest(page_tokens.desk_of, of_member=True)
 @require_POST
 def look(request: HttpRequest, token: str) -> JsonResponse:
-    """Answer one look of an open page, which costs one write or one read of half a unit.
+    """Answer one look of an open page: "people" notes that it is there by a write, and "change" costs a read of half a
+    unit, with `people` two, or nothing where another page of this process has just asked for the same.
 
     `at` of a ticket is the stamp of its latest change, as this page or that of somebody else knows it; of a list it is
     a number that grows with each change of the desk.
@@ -35,18 +39,25 @@ def look(request: HttpRequest, token: str) -> JsonResponse:
     ids = request_identity.read_cookie(request.COOKIES.get(settings.SESSION_COOKIE_NAME, ""))
     if ids is None or ids.user_id != page.desk.user_id:
         return JsonResponse({}, status=403)
-    asked = request.POST.get("for")
+    asked, desk, number = request.POST.get("for"), page.desk, page.number
     if asked == "news":
         return JsonResponse({"unread": _unread(page)})
-    if asked != "people":
-        return JsonResponse({"at": _at(page)})
-    if not page.number:
-        return JsonResponse({})
-    others = presence.announce(
-        page.desk, page.number, shown=page.shown, writes="writes" in request.POST, leaves="leaves" in request.POST
-    )
-    people: list[dict[str, Any]] = [{"name": one.name, "writes": one.writes} for one in others]
-    return JsonResponse({"others": people, "at": max((one.shown for one in others), default="")})
+    if asked == "people":
+        if not number:
+            return JsonResponse({})
+        writes, leaves = "writes" in request.POST, "leaves" in request.POST
+        return JsonResponse(_people(presence.announce(desk, number, shown=page.shown, writes=writes, leaves=leaves)))
+    answer: dict[str, Any] = {"at": shared_reads.latest(desk, "change", number, partial(_at, page))}
+    if number and "people" in request.POST:
+        others = _people(presence.others(desk, number))
+        answer = others | {"at": max(answer["at"], others["at"])}
+    return JsonResponse(answer)
+
+
+def _people(others: Sequence[Other]) -> dict[str, Any]:
+    """Return who else is there, and up to when one of their pages knows the ticket."""
+    people = [{"name": one.name, "writes": one.writes} for one in others]
+    return {"others": people, "at": max((one.shown for one in others), default="")}
 
 
 @member(Role.VIEWER)
