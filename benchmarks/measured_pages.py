@@ -6,8 +6,8 @@ import json
 import re
 import secrets
 import uuid
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from html import unescape
 from typing import Final
@@ -23,8 +23,13 @@ from tenants.api_keys import key_changes
 from tenants.api_keys.key_changes import KeyChoice
 from tenants.api_keys.scopes import Scope
 from tenants.audit_trail.recording import SYSTEM
-from tickets.desk import bulk, lists
+from tickets.articles import article_changes
+from tickets.articles.articles import Text
+from tickets.desk import bulk, changing, commenting, creating, lists
 from tickets.desk.changing import TicketState
+from tickets.public_form import form_settings
+from tickets.replies import mail_settings, ticket_links
+from tickets.requesters import requesters
 from tickets.search import suggesting, ticket_search
 from tickets.ticket.fields import Status
 
@@ -45,6 +50,7 @@ class SignedInVisitor:
     groups: list[list[TicketState]]
     sequences: int
     key: str  # of the API
+    outside: Mapping[str, str]  # addresses of pages for people outside the desk, by the names of the measured ones
     turns: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def request(self, page: MeasuredPage, sequence: int) -> RawRequest:
@@ -59,6 +65,10 @@ class SignedInVisitor:
     def post(self, path: str, fields: list[tuple[str, str]]) -> RawRequest:
         fields = [("csrfmiddlewaretoken", self.csrf), ("_page", self.mark), *fields]
         return RawRequest("POST", self.tenant.address(path), self.cookie, urlencode(fields))
+
+    def ask_as_guest(self, name: str) -> RawRequest:
+        """Return the request of somebody outside for a page of theirs."""
+        return RawRequest("GET", self.outside[name])
 
     def call(self, path: str, body: object = None) -> RawRequest:
         """Return a request of the API: a GET, or a POST of this body."""
@@ -77,7 +87,8 @@ class MeasuredPage:
     """One measured page. `status` and `shows` tell that it came: a pattern and how often it occurs.
 
     It is counted after a `rest` in seconds, where a process remembers for a moment what others of its kind have read.
-    Where it `grows`, a larger tenant may cost more, but for round trips: an index grows with what it holds.
+    Where it `grows`, a larger tenant may cost more, but for round trips: an index grows with what it holds. One that
+    `is_outside` is asked for by somebody without an account, and is compared with the list as well.
     """
 
     name: str
@@ -87,6 +98,7 @@ class MeasuredPage:
     shows: tuple[str, int] = ("", 0)
     rest: float = 0.0
     grows: bool = False
+    is_outside: bool = False
 
     def check(self, answer: Answer, tenant: Filled) -> None:
         pattern, count = self.shows
@@ -159,6 +171,14 @@ def _create(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
 _ROW, _ENTRY = r'name="tickets" value="', r'<li[^>]* id="entry-'
 _SOUGHT: Final = ("printer offline", "invoice address", "webhook morning", "mobile minutes")
 
+_ANSWERS: Final = 10  # on the page of a requester
+_PARAGRAPHS: Final = 50  # of the article
+
+
+def _outside(name: str, title: str, *, shows: tuple[str, int]) -> MeasuredPage:
+    return MeasuredPage(name, title, lambda v, *_: v.ask_as_guest(name), shows=shows, is_outside=True)
+
+
 PAGES: Final = (
     MeasuredPage("list", "list, 49 rows", lambda v, *_: v.get(_LIST), shows=(_ROW, bulk.MOST)),
     MeasuredPage("mine", "small list, 8 rows", lambda v, *_: v.get(f"{_LIST}&resolver=me"), shows=(_ROW, MINE)),
@@ -188,6 +208,9 @@ PAGES: Final = (
     MeasuredPage("api-ticket", "API: activity, 20 comments", _activity, shows=('"kind":', COMMENTS + 2)),
     MeasuredPage("api-new", "API: create a ticket", _create, status=201),
     MeasuredPage("chooser", "choose a tenant", lambda v, *_: v.get("/tenants/"), shows=('aria-current="true"', 1)),
+    _outside("form", "public form", shows=('name="challenge"', 1)),
+    _outside("requester", "requester's page, 11 messages", shows=("card-body guest-message", _ANSWERS + 1)),
+    _outside("article", "article, 5 KB", shows=(r"<strong>second</strong>", _PARAGRAPHS)),
 )
 
 
@@ -213,8 +236,8 @@ def visit(send: Send, tenant: Filled, *, email: str, password: str, sequences: i
     if mark is None or following is None:
         raise BenchmarkError(f"The list of {tenant.slug} has no second page.\n{listed[:400]}")
     groups = [tenant.seen(group) for group in tenant.layout.groups[:sequences]]
-    key = _key(tenant)
-    return SignedInVisitor(tenant, cookie, csrf, mark[1], unescape(following[1]), groups, sequences, key)
+    key, outside = _key(tenant), _pages_outside(tenant)
+    return SignedInVisitor(tenant, cookie, csrf, mark[1], unescape(following[1]), groups, sequences, key, outside)
 
 
 def _key(tenant: Filled) -> str:
@@ -224,3 +247,23 @@ def _key(tenant: Filled) -> str:
     choice = KeyChoice(name=name, scopes=scopes, expires_at=clock.now() + timedelta(days=1))
     _, text = key_changes.create(tenant.context, choice=choice, request_id=uuid.uuid4().hex, by=SYSTEM)
     return text
+
+
+def _pages_outside(tenant: Filled) -> dict[str, str]:
+    """Open the tenant's public form, publish an article, let a requester ask; return the addresses of their pages."""
+    desk = tenant.context
+    form = form_settings.read(desk)
+    form_settings.change(desk, values={**asdict(form), "is_on": True}, version=form.version, by=SYSTEM)
+    text = Text("How to clean the printer", _SENTENCE * _PARAGRAPHS, "", True)
+    article = article_changes.create(desk, text, by=SYSTEM)
+    article_changes.publish(desk, int(article.number), text, edit=int(article.edit), by=SYSTEM)
+    person = requesters.ensure(desk, "ada@example.org", name="Ada Lovelace")
+    number = creating.create(desk, requester=person, title="The label printer", description=_SENTENCE)
+    for _ in range(_ANSWERS):
+        commenting.comment(desk, number, body=_SENTENCE * 2)
+    link = ticket_links.ticket_link(desk, changing.read(desk, number), person, mail_settings.read(desk))
+    return {
+        "form": f"/forms/{tenant.slug}/",
+        "requester": f"/r/{link.token}/",
+        "article": f"/help/{tenant.slug}/{article.number}-how-to-clean-the-printer/",
+    }

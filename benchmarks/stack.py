@@ -107,6 +107,8 @@ def _settings() -> dict[str, str]:
         "TENANT_ROLE_ARN": "",
         "WEB_THREADS": str(THREADS),
         "TENANT_RATES": "off",
+        "GUEST_RATE": "0",  # all requests come from one address
+        "PORTAL_BASE_URL": f"http://{LOOPBACK}",
         "HEAVY_AT_A_TIME": str(THREADS),  # all requests are one desk's
         "CLOUDWATCH_METRICS": "off",  # stdout has figures
         "LOG_LEVEL": "WARNING",
