@@ -12,6 +12,7 @@ from portal import plain_text
 from portal.mailing.outgoing import OutgoingMail
 from portal.web import desk_prefix
 from tenants.membership import members
+from tenants.membership.members import Member
 from tenants.sign_in.impersonation_session import Impersonation
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import page_for_mail
@@ -31,13 +32,17 @@ def to_owners(
         who: plain_text.named(name, limit=NAME_LIMIT)
         for who, name in (("operator", impersonation.operator_name), ("member", impersonation.member_name))
     }
-    context = {"tenant_name": desk, "acting": impersonation, "names": names, "reason": reason, "url": url}
-    text = render_to_string("tenants/mail/impersonation.txt", context)
+    told = {"tenant_name": desk, "acting": impersonation, "names": names, "reason": reason, "url": url}
+
+    def text(owner: Member) -> str:
+        ends_at = owner.profile.locale(tenant.chosen_zone).exact(impersonation.ends_at)
+        return render_to_string("tenants/mail/impersonation.txt", told | {"ends_at": ends_at})
+
     return [
         OutgoingMail(
             to=owner.email,
             subject=f"Support acts as a member of {desk}",
-            text=text,
+            text=text(owner),
             kind="impersonation",
             about=f"access/{impersonation.visit}",
             tenant_id=tenant.tenant_id,

@@ -16,6 +16,8 @@ from portal.mailing.outgoing import OutgoingMail
 from portal.web import desk_prefix
 from tenants.audit_trail.recording import Actor
 from tenants.membership.members import Member
+from tenants.sign_in.profiles import Profile
+from tenants.tenancy import context
 from tenants.tenancy.request import page_for_mail
 from tenants.tenancy.stored import TenantItem
 
@@ -36,10 +38,11 @@ def to_owners(
     """Return a mail for each owner; see `desk_closing.Write`. `request` is that of a page, which a command has not."""
     desk = _desk(tenant)
     until = clock.parse(closes_at) if closes_at else None
-    subject = f"{desk} may be deleted from {until:%-d %B %Y} on" if until else f"{desk} will not be deleted"
-    more: dict[str, Any] = {"until": until, "has_grace": until and until > clock.now(), "reason": _quoted(reason)}
+    day = Profile().locale(context.zone_chosen_by(tenant)).day(until) if until else ""
+    subject = f"{desk} may be deleted from {day} on" if until else f"{desk} will not be deleted"
+    more: dict[str, Any] = {"has_grace": until and until > clock.now(), "reason": _quoted(reason)}
     kind = "desk_closed" if closes_at else "desk_reopened"
-    return _mails(tenant, owners, subject, "tenants/mail/closing.txt", kind, by=by, request=request, **more)
+    return _mails(tenant, owners, subject, "tenants/mail/closing.txt", kind, at=until, by=by, request=request, **more)
 
 
 def of_deletion(
@@ -52,9 +55,9 @@ def of_deletion(
     request: HttpRequest | None = None,
 ) -> list[OutgoingMail]:
     """Return a mail for each owner of a closed desk that says that an operator has ordered its deletion."""
-    more: dict[str, Any] = {"begins": begins, "reason": _quoted(reason)}
-    subject = f"{_desk(tenant)} is about to be deleted"
-    return _mails(tenant, owners, subject, "tenants/mail/deletion.txt", "desk_deletion", by=by, request=request, **more)
+    subject, text, kind = f"{_desk(tenant)} is about to be deleted", "tenants/mail/deletion.txt", "desk_deletion"
+    more = {"reason": _quoted(reason)}
+    return _mails(tenant, owners, subject, text, kind, at=begins, by=by, request=request, **more)
 
 
 def _desk(tenant: TenantItem) -> str:
@@ -72,20 +75,23 @@ def _mails(
     template: str,
     kind: str,
     *,
+    at: datetime | None,
     by: Actor,
     request: HttpRequest | None = None,
     **more: Any,
 ) -> list[OutgoingMail]:
+    """Return a mail for each owner, which tells the moment `at` in the owner's zone."""
     with desk_prefix.addresses_of(tenant.slug):
         url = page_for_mail(reverse("tickets:queue" if kind == "desk_reopened" else "tenants:close"), request)
     # An operator is no member whom the owners know: they read who runs the platform.
     who = "Your Pooldesk provider" if by.id not in {owner.id for owner in owners} else by.email
-    text = render_to_string(template, {"tenant_name": _desk(tenant), "who": who, "url": url, **more})
+    zone = context.zone_chosen_by(tenant)
+    told = {"tenant_name": _desk(tenant), "who": who, "url": url, **more}
     return [
         OutgoingMail(
             to=owner.email,
             subject=subject,
-            text=text,
+            text=render_to_string(template, told | {"at": owner.profile.locale(zone).exact(at) if at else ""}),
             kind=kind,
             about=f"desk/{tenant.tenant_id}",
             tenant_id=tenant.tenant_id,

@@ -13,7 +13,10 @@ import pytest
 from django.core import mail
 
 from portal import clock
+from tenants.audit_trail.recording import SYSTEM
 from tenants.audit_trail.stored import AUDIT
+from tenants.membership import own_profile
+from tenants.sign_in.profiles import Profile
 from tenants.tenancy import context, request, tenant_directory
 from tenants.tenancy.roles import Role
 from tests.desk.test_cost import _watching
@@ -77,6 +80,8 @@ def tickets(slug: str) -> list[tuple[int, str, str]]:
 def test_an_owner_asks_gets_a_mail_and_downloads_what_import_tenant_brings_in(
     acme: World, alice: Browser, tmp_path: Path
 ) -> None:
+    owner = acme.users["alice"]
+    own_profile.change(owner.id, name=owner.name, profile=Profile("Asia/Kolkata"), by=SYSTEM)
     assert "Export this desk" in alice.get(PAGE).content.decode()
     assert alice.send(f"{PAGE}ask/").status_code == 302
     assert "It begins within seconds" in alice.get(PAGE).content.decode()
@@ -91,6 +96,7 @@ def test_an_owner_asks_gets_a_mail_and_downloads_what_import_tenant_brings_in(
     (letter,) = mail.outbox
     assert (letter.to, letter.subject) == (["alice@example.com"], "The export of Acme is ready")
     assert "/acme/desk/settings/export/" in letter.body
+    assert " Asia/Kolkata (UTC+5:30) its owners can download it here" in letter.body
     assert actions(acme) == ["export.asked", "export.made", "export.downloaded"]
     path = tmp_path / "acme.zip"
     path.write_bytes(content)

@@ -17,9 +17,10 @@ from tenants.audit_trail.browsing import TrailFilter
 from tenants.audit_trail.recording import SYSTEM
 from tenants.audit_trail.stored import AUDIT
 from tenants.lifecycle import tenant_lifecycle
-from tenants.membership import members
+from tenants.membership import members, own_profile
 from tenants.sign_in import accounts
 from tenants.sign_in.impersonation_session import COOKIE, VISIT, item_of, read, read_cookie
+from tenants.sign_in.profiles import Profile
 from tenants.tenancy import context
 from tests.support.commands import everything
 from tests.support.mailing import AT_ONCE
@@ -112,10 +113,12 @@ def test_the_owners_are_told_by_mail(world: World, root: ActingOperator, setting
     root.begin(world)
     assert mail.outbox == []
     settings.IMPERSONATION_MAILS = True
+    alice = world.users["alice"]
+    own_profile.change(alice.id, name=alice.name, profile=Profile("Asia/Kolkata"), by=SYSTEM)
     root.begin(world)
     (told,) = mail.outbox
     assert told.to == ["alice@example.com"]
-    for words in (REASON, "Bob Example", "/acme/desk/settings/access/"):
+    for words in (REASON, "Bob Example", "/acme/desk/settings/access/", "Asia/Kolkata (UTC+5:30)"):
         assert words in told.body
 
 

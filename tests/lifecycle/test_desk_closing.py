@@ -11,11 +11,12 @@ import pytest
 from django.core import mail
 from django.test import override_settings
 
-from portal import clock
+from portal import clock, zones
 from portal.errors import Conflict
 from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import closing_mails, desk_closing, tenant_lifecycle
-from tenants.membership import mails, member_changes
+from tenants.membership import mails, member_changes, own_profile
+from tenants.sign_in.profiles import Profile
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role
 from tests.support import mailing
@@ -165,6 +166,8 @@ def test_nobody_joins_a_desk_that_is_closing(world: World) -> None:
 
 
 def test_the_owners_get_a_mail_by_the_outbox_and_another_one_when_it_is_undone(world: World) -> None:
+    alice = world.users["alice"]
+    own_profile.change(alice.id, name=alice.name, profile=Profile("Asia/Kolkata"), by=SYSTEM)
     with override_settings(EMAIL_BACKEND=mailing.OUTBOX):
         close(world)
         until = clock.parse(str(tenant_directory.get(world.tenants["acme"].tenant_id).closes_at))
@@ -172,10 +175,13 @@ def test_the_owners_get_a_mail_by_the_outbox_and_another_one_when_it_is_undone(w
         assert mail.outbox == []
         assert mailing.carry() == ["answered", "answered"]
     assert sorted((letter.to, letter.subject) for letter in mail.outbox) == [
-        (["alice@example.com"], f"Acme may be deleted from {until:%-d %B %Y} on"),
+        (["alice@example.com"], f"Acme may be deleted from {until:%-d %b %Y} on"),
         (["alice@example.com"], "Acme will not be deleted"),
     ]
-    assert "/acme/desk/settings/close/" in mail.outbox[0].body
+    closed = next(str(letter.body) for letter in mail.outbox if "may be" in letter.subject)
+    assert "/acme/desk/settings/close/" in closed
+    there = until.astimezone(zones.zone_of("Asia/Kolkata"))
+    assert f"From {there:%-d %b %Y, %H:%M} Asia/Kolkata (UTC+5:30) on it may be deleted" in closed
 
 
 def test_in_development_the_link_leads_to_the_port_that_took_the_request_and_a_command_names_the_page(

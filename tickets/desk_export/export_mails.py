@@ -12,6 +12,7 @@ from portal.mailing.outgoing import OutgoingMail
 from portal.web import desk_prefix
 from tenants.lifecycle.closing_mails import NAME_LIMIT
 from tenants.membership.members import Member
+from tenants.tenancy import context
 from tenants.tenancy.request import page_for_mail
 from tenants.tenancy.stored import TenantItem
 from tickets.desk_export.stored import ExportItem
@@ -23,10 +24,11 @@ def ready(tenant: TenantItem, owner: Member, item: ExportItem) -> OutgoingMail:
     with desk_prefix.addresses_of(tenant.slug):
         url = page_for_mail(reverse("tickets:desk_export"))
     until = clock.parse(item.expires_at)
+    said = owner.profile.locale(context.zone_chosen_by(tenant)).exact(until)
     return OutgoingMail(
         to=owner.email,
         subject=f"The export of {desk} is ready",
-        text=render_to_string("tickets/mail/export_ready.txt", {"tenant_name": desk, "until": until, "url": url}),
+        text=render_to_string("tickets/mail/export_ready.txt", {"tenant_name": desk, "until": said, "url": url}),
         kind="desk_export",
         about=f"export/{item.export_id}",
         tenant_id=tenant.tenant_id,
