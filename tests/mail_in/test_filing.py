@@ -9,6 +9,8 @@ import pytest
 from portal.errors import Conflict
 from tenants.audit_trail.recording import Actor
 from tenants.lifecycle import desk_settings
+from tests.letters.cases import Case
+from tests.letters.test_corpus import CASES
 from tests.support.letters_in import DOMAIN, come_in, incoming, letter, objects, post, rows, unclaimed
 from tests.support.world import World
 from tickets.desk import changing, commenting, creating
@@ -18,6 +20,8 @@ from tickets.requesters import requester_changes, requester_tickets, requesters
 from tickets.ticket import stored
 from tickets.ticket.fields import Status
 from tickets.ticket.stored import ActivityItem, DetailItem
+
+EACH = 40  # one of so many letters of our own making is filed; 1 takes some minutes
 
 
 def thread(world: World, number: int, where: str = "acme"):
@@ -49,6 +53,16 @@ def test_a_letter_to_a_desk_becomes_a_ticket_of_its_sender(mail: World) -> None:
     assert summary.requester == zoe.id
     assert incoming() == []
     assert objects(mail) == [f"tenant/{mail.tenants['acme'].tenant_id}/letters/{name}"]
+
+
+@pytest.mark.parametrize("one", CASES[::EACH], ids=lambda one: one.name)
+def test_a_letter_of_any_shape_is_filed_or_the_list_says_why_not(mail: World, one: Case) -> None:
+    come_in(one.raw, sender="somebody@customer.example")
+    (row,) = rows(mail)
+    assert (row.state == ledger.FILED) == (row.number == 1) == (not row.reason), row.reason
+    if row.number:
+        page = mail.browser("bob").get("/acme/tickets/1/")
+        assert (page.status_code, "By mail" in page.content.decode()) == (200, True)
 
 
 def test_the_envelope_decides_the_desk_and_not_to(mail: World) -> None:
@@ -205,6 +219,19 @@ def test_a_letter_that_a_forwarder_rewrote_is_of_its_original_sender(mail: World
 def test_a_letter_from_the_desk_itself_is_no_ticket(mail: World) -> None:
     come_in(letter(sender=f"acme@{DOMAIN}"))
     assert [(row.state, row.number) for row in rows(mail)] == [(ledger.AUTOMATIC, 0)]
+
+
+@pytest.mark.parametrize("slug", ["acme", "globex"])
+@pytest.mark.parametrize("is_known_by", ["Message-ID", "X-Loop"])
+def test_a_letter_of_the_desk_that_is_passed_on_to_it_again_is_no_ticket(
+    mail: World, slug: str, is_known_by: str
+) -> None:
+    ours = message_ids.message_id(mail.tenants[slug].tenant_id, 1, "e1")
+    headers = {"message_id": ours} if is_known_by == "Message-ID" else {"X_Loop": f"{slug}@{DOMAIN}"}
+    come_in(letter(sender="robot@forwarder.example", **headers))
+    (row,) = rows(mail)
+    assert row.state == (ledger.AUTOMATIC if slug == "acme" else ledger.FILED)
+    assert ("came back" in row.reason) == (slug == "acme")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal.dynamo.store import Store
 from portal.errors import ConditionFailed
 from tickets.ticket.stored import ActivityItem, DetailItem
@@ -26,6 +29,13 @@ OTHER_PERSON: Final = "other-person"  # the reply address was given to somebody 
 SPLIT: Final = "split"  # it was a comment of another ticket
 FORWARDED_BY: Final = "forwarded-by="
 VERDICT: Final = "verdict="  # "spf FAIL"
+CHECKS: Final = {
+    "spf": "SPF",
+    "dkim": "DKIM",
+    "dmarc": "DMARC",
+    "spam": gettext_noop("spam check"),
+    "virus": gettext_noop("virus check"),
+}
 FILE: Final = "file="
 REMARK: Final = "remark="  # a sentence about how the letter was read
 GIVEN_NAME: Final = REMARK + "The form gives the name "  # and a name other than the known one, which nobody can edit
@@ -105,6 +115,15 @@ def warnings(marks: list[str]) -> Iterator[str]:
             yield _SENTENCES[mark]
         elif mark.startswith(FORWARDED_BY):
             yield f"It was forwarded by {mark.removeprefix(FORWARDED_BY)}."
+
+
+def checks(marks: list[str]) -> Iterator[str]:
+    """Yield which checks of the receiving server the letter has passed, and which it has not."""
+    found = [mark.split(" ") for mark in values(marks, VERDICT)]
+    for said, wanted in ((_("Passed: %(checks)s"), True), (_("Not passed: %(checks)s"), False)):
+        names = [_(CHECKS[name]) for name, status in found if (status == "PASS") is wanted and name in CHECKS]
+        if names:
+            yield said % {"checks": ", ".join(names)}
 
 
 def values(marks: list[str], kind: str) -> list[str]:

@@ -305,7 +305,7 @@ def letter_line(kept: Any, *, is_agent: bool, author: str) -> dict[str, Any] | N
     can_block = is_agent and "digest" in of and stored.is_requester(author)
     return {
         "warnings": [*letter_texts.warnings(marks)],
-        "verdicts": [one for one in letter_texts.values(marks, letter_texts.VERDICT) if not one.endswith(" PASS")],
+        "checks": [*letter_texts.checks(marks)],
         "folded": of.get("folded", ""),
         "cc": of.get("cc", []),
         "files": letter_texts.values(marks, letter_texts.FILE),

@@ -234,6 +234,8 @@ def _refuse(case: _Case) -> None:
         return
     if letter.automatic and not _is_forwarded_by_group(case):
         raise Stays(ledger.AUTOMATIC, f"{letter.automatic}{_take_report(case)}", waits=False)
+    if _came_back(case):
+        raise Stays(ledger.AUTOMATIC, "It is a letter of this desk that came back.", waits=False)
     if _returned_to(case):
         raise Stays(ledger.WAITING, "It came to the address that reports on a letter come to, and it is no report.")
     _find_sender(case)
@@ -241,6 +243,15 @@ def _refuse(case: _Case) -> None:
         raise Stays(ledger.REFUSED, "The desk has blocked its sender.", waits=False)
     if verdicts.get("spam") == envelope.FAIL:
         raise Stays(ledger.WAITING, "It was found to be spam.")
+
+
+def _came_back(case: _Case) -> bool:
+    """Tell whether the desk itself has sent this letter, which was passed on to it: by its Message-ID, or by the header
+    against loops, which an answering program may have copied. Nobody gains anything by forging either."""
+    thread = message_ids.read_message_id(case.letter.message_id)
+    if thread is not None and thread.tenant_id == case.tenant.tenant_id:
+        return True
+    return bool(case.letter.x_loop) and case.settings.is_own(case.tenant.slug, case.letter.x_loop)
 
 
 def _returned_to(case: _Case) -> SentLetter | None:
