@@ -47,7 +47,8 @@ facts = st.fixed_dictionaries(
         "days": days,
         "epoch": st.integers(0, 1),
     },
-    optional={"responded_at": moments, "resolved_at": moments, "rating": ratings, "rated_at": moments, "zone": zones},
+    optional={"responded_at": moments, "resolved_at": moments, "rating": ratings, "rated_at": moments, "zone": zones}
+    | {"count_form": st.just(1)},
 )
 
 

@@ -73,6 +73,8 @@ def test_an_opened_ticket(alice: TenantContext, at: At) -> None:
         "w.2026-11-16": 1,
         "tag open.vpn": 1,
         f"{DAY} created": 1,
+        "reported": 1,
+        **{f"{place} h.2.12": 1 for place in ("a/2026-11/", "c/2026-11/hand", "t/2026-11/vpn")},
     }
 
 

@@ -144,7 +144,7 @@ def numbers(tenant: TenantContext) -> dict[str, int]:
     """All counts as a reader sees them, epochs added up: "open.normal", "tag open.vpn", "2026-11-20 created"."""
     found: dict[str, int] = {}
     for (kind, day), counts in contributions.merged(kept_counts(tenant)).items():
-        prefix = {"TOTALS": "", "PEOPLE": "r.", "TAGS": "tag ", "DAY": f"{day} "}[kind]
+        prefix = {"TOTALS": "", "PEOPLE": "r.", "TAGS": "tag ", "DAY": f"{day} ", "MONTH": f"{day} "}[kind]
         found |= {prefix + name: n for name, n in counts.items() if n}
     return found
 

@@ -273,6 +273,7 @@ def test_what_is_said_wrongly_of_the_others_is_drift(
     alice: TenantContext, follower: Follower, at: int, wrong: str, named: str
 ) -> None:
     many_tags(alice)
+    follower.fold()  # so that it has nothing left to tidy up
     stood = recent(alice)
     said = OutsideAttribute().serialize(stood.outside("G")).split()
     said[at] = wrong

@@ -9,6 +9,7 @@ A code is `<kind letter><epoch>:<date>:<name>`; TOTALS and DAY items, whose sort
     DAY      c r o m q  created resolved reopened commented received      cm  created.mail
              g b         rated.good rated.bad
              fn fs f0..ff    first.n .sum .<bucket>      d.. done, likewise
+    MONTH    h109        h.1.9, a Tuesday       s x  solved missed      g b f0..ff d0..df  as of a DAY
     PEOPLE   <user id, shortened>o    <user id>.open         likewise g b
     TAGS     vpn.o                    open.vpn
 
@@ -28,12 +29,16 @@ from tickets.counting.contributions import (
     BUCKET_NAMES,
     COUNTED_CHANNELS,
     FREE,
+    MISSED,
+    REPORTED,
+    SOLVED,
     UNASSIGNED,
     Contribution,
     Counts,
     Kind,
     Part,
 )
+from tickets.counting.months import MonthScope
 from tickets.ticket.custom_values import MOST_IDS
 from tickets.ticket.due_marks import STATES
 from tickets.ticket.fields import Priority, Rating, Status
@@ -42,7 +47,7 @@ TOUCHES: Final = ""  # the name under which a part's changes are counted
 WEEKS_KEPT: Final = 30  # weeks of unresolved tickets that TOTALS holds one by one; readers show fourteen
 OLDER_WEEKS: Final = "w."  # the count of all weeks before those
 
-_KINDS: Final[dict[Kind, str]] = {"TOTALS": "T", "PEOPLE": "P", "TAGS": "G", "DAY": "D"}
+_KINDS: Final[dict[Kind, str]] = {"TOTALS": "T", "PEOPLE": "P", "TAGS": "G", "DAY": "D", "MONTH": "M"}
 _LETTERS: Final = {letter: kind for kind, letter in _KINDS.items()}
 _LETTER: Final = {word.value: word.value[0] for word in (*Status, *Rating)}  # of what people and tags are counted by
 _WORD: Final = {letter: word for word, letter in _LETTER.items()}
@@ -54,6 +59,7 @@ _TOTALS: Final = {
     **{f"group_{n}.{s}": f"@{n}{s[0]}" for n in range(1, MOST_IDS + 1) for s in Status},
     **{f"{FREE}group_{n}.{s}": f"@{n}-{s[0]}" for n in range(1, MOST_IDS + 1) for s in Status},
     **{f"{state}.{s}": f"!{letter}{s[0]}" for state, letter in zip(STATES, "vwx", strict=True) for s in Status},
+    REPORTED: "k",
 }
 _DAY: Final = {
     "created": "c",
@@ -69,27 +75,35 @@ _DAY: Final = {
         for name, code in [("n", "n"), ("sum", "s"), *((name, f"{i:x}") for i, name in enumerate(BUCKET_NAMES))]
     },
 }
-_SHORT: Final[dict[Kind, dict[str, str]]] = {"TOTALS": _TOTALS, "DAY": _DAY}
+_MONTH: Final = {
+    **{f"h.{weekday}.{hour}": f"h{weekday}{hour:02}" for weekday in range(7) for hour in range(24)},
+    **{name: short for name, short in _DAY.items() if name.startswith(("rated.", "first.", "done."))},
+    SOLVED: "s",
+    MISSED: "x",
+}
+_SHORT: Final[dict[Kind, dict[str, str]]] = {"TOTALS": _TOTALS, "DAY": _DAY, "MONTH": _MONTH}
 _LONG: Final = {kind: {code: name for name, code in names.items()} for kind, names in _SHORT.items()}
 _UNKNOWN: Final = "?"  # begins the name of a count that a newer version added: it is kept, and not shown
 _HEX: Final = re.compile(r"[0-9a-f]{32}\Z")
-_PART: Final = re.compile(r"([TPGD])(\d+):([^:]*):(.*)\Z", re.DOTALL)
+_PART: Final = re.compile(r"([TPGDM])(\d+):([^:]*):(.*)\Z", re.DOTALL)
 
 
 @lru_cache(maxsize=16_384)
 def code(part: Part, name: str) -> str:
     """Return the attribute of a count among those of other parts."""
-    return f"{_KINDS[part.kind]}{part.epoch}:{part.date}:{short(part.kind, name)}"
+    date = _short_place(part.date) if part.kind == "MONTH" else part.date
+    return f"{_KINDS[part.kind]}{part.epoch}:{date}:{short(part.kind, name)}"
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16_384)
 def decode(attribute: str) -> tuple[Part, str] | None:
     """Return part and name of what `code` made, None for another attribute."""
     match = _PART.match(attribute)
     if match is None:
         return None
     kind = _LETTERS[match[1]]
-    return Part(kind, match[3], int(match[2])), long(kind, match[4])
+    date = _long_place(match[3]) if kind == "MONTH" else match[3]
+    return Part(kind, date, int(match[2])), long(kind, match[4])
 
 
 def short(kind: Kind, name: str) -> str:
@@ -142,6 +156,17 @@ def _short_id(person: str) -> str:
 
 def _long_id(text: str) -> str:
     return text[1:] if text.startswith("=") else base64.urlsafe_b64decode(f"{text}==").hex()
+
+
+def _short_place(place: str) -> str:
+    """Shorten the place of a month: "g/2026-11/group_7" to "g202611group_7", with a person's id as among PEOPLE."""
+    scope, month, value = place.split("/")
+    return f"{scope}{month.replace('-', '')}{_short_id(value) if scope == MonthScope.PERSON else value}"
+
+
+def _long_place(text: str) -> str:
+    scope, year, month, value = text[0], text[1:5], text[5:7], text[7:]
+    return f"{scope}/{year}-{month}/{_long_id(value) if scope == MonthScope.PERSON else value}"
 
 
 # --- whole items ---

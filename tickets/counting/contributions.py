@@ -17,6 +17,7 @@ A part is a group of counts. Names of the counts in each kind of part:
              <rating>.<status>            tickets that their requesters have rated
              <group>.<status>             tickets of a group, group_7.open
              free.<group>.<status>        those of them that nobody has
+             reported                     tickets that months count
              w.<monday>                   unresolved tickets that were opened in this week, see `coding.WEEKS_KEPT`
     PEOPLE   <resolver>.<status>          tickets of a user id
              <resolver>.<rating>          those of them that are rated
@@ -27,8 +28,17 @@ A part is a group of counts. Names of the counts in each kind of part:
              rated.<rating>                               tickets that were last rated on this day
              first.n first.sum first.<bucket>             first responses: number, seconds, histogram
              done.n done.sum done.<bucket>                resolutions that still hold, likewise
+    MONTH    h.<weekday>.<hour>          tickets that were opened then, in this month
+             solved missed               those of them that are resolved, that have missed a target
+             first.<bucket>              first responses of this month: histogram
+             done.<bucket>               resolutions of this month that still hold, likewise
+             rated.<rating>              tickets that were last rated in this month
 
-Days and weeks are those of the time zone that the summary names, UTC where it names none.
+Days, hours and weeks are those of the time zone that the summary names, UTC where it names none.
+
+A MONTH is one of the whole desk, or of one channel, group, person or tag (months.py), of which a ticket has at most
+some fifteen. Tickets that were written before there were months have no `count_form`, and add nothing to any: nothing
+is taken back that was never added. `reported` in TOTALS says how many tickets are in months. A rebuild adds the others.
 
 Spam adds nothing. Of a ticket that was merged into another one the comments are counted, which stand in the other's
 history, and nothing else: it is no ticket of its own.
@@ -48,10 +58,11 @@ from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
 from portal import clock, zones
+from tickets.counting.months import MonthPlace, MonthScope
 from tickets.ticket import due_marks
 from tickets.ticket.custom_values import GROUP_ID
 from tickets.ticket.fields import Channel, Priority, Rating, Status, is_unresolved
-from tickets.ticket.stored import COMMENTED, RECEIVED, REOPENED, RESOLVED
+from tickets.ticket.stored import COMMENTED, COUNT_FORM, RECEIVED, REOPENED, RESOLVED
 
 # Upper bounds of the histograms in seconds, some two to a factor of four; above the last is "over".
 BUCKETS: Final = (
@@ -70,10 +81,14 @@ def bucket_of(seconds: float) -> str:
 # --- the counts of a summary ---
 
 
-Kind = Literal["TOTALS", "PEOPLE", "TAGS", "DAY"]
+Kind = Literal["TOTALS", "PEOPLE", "TAGS", "DAY", "MONTH"]
 TOTALS: Final = "TOTALS"
 TAGS: Final = "TAGS"
 DAY: Final = "DAY"
+MONTH: Final = "MONTH"
+REPORTED: Final = "reported"
+DURATIONS: Final = {"first": "responded_at", "done": "resolved_at"}  # by their names in counts: where they end
+SOLVED, MISSED = "solved", due_marks.MISSED
 
 UNASSIGNED: Final = "unassigned"
 FREE: Final = "free."  # begins the counts of a group's tickets that nobody has
@@ -83,7 +98,7 @@ COUNTED_CHANNELS: Final[tuple[Channel, ...]] = tuple(channel for channel in Chan
 # The attributes of a summary that `contribution` reads.
 COUNTED: Final = (
     "status", "priority", "channel", "epoch", "zone", "created_at", "resolver", "tags", "days", "responded_at",
-    "resolved_at", "rating", "rated_at", "merged_into", "spam_at", "group", "due",
+    "resolved_at", "rating", "rated_at", "merged_into", "spam_at", "group", "due", "count_form",
 )  # fmt: skip
 
 # Raised by `contribution` for an image that no rule of ours writes.
@@ -91,8 +106,8 @@ UNCOUNTABLE: Final = (KeyError, ValueError, TypeError, AttributeError, IndexErro
 
 
 class Part(NamedTuple):
-    """A group of counts that are verified together. `date` is "" except for a DAY. An epoch begins with each rebuild;
-    readers add all epochs up."""
+    """A group of counts that are verified together. `date` is that of a DAY, the place of a MONTH, or "". An epoch
+    begins with each rebuild; readers add all epochs up."""
 
     kind: Kind
     date: str
@@ -151,10 +166,39 @@ def contribution(image: Plain) -> Contribution:
         if "rated_at" in image:
             _of_day(counted, _local(image["rated_at"], zone).date(), epoch)[f"rated.{rating}"] += 1
     _add_days(counted, image, epoch)
-    for what, attribute in (("first", "responded_at"), ("done", "resolved_at")):
-        if attribute in image:
-            _add_duration(counted, what, created_at, _local(image[attribute], zone), epoch)
+    _add_durations(counted, image, zone, epoch)
+    _add_months(counted, image, zone, epoch)
     return counted
+
+
+def _add_months(counted: Contribution, image: Plain, zone: str, epoch: int) -> None:
+    """Add what a ticket adds to the months of its events, for the desk and for each of its values."""
+    if _whole(image.get("count_form", 0)) < COUNT_FORM:
+        return
+    counted[Part("TOTALS", "", epoch)][REPORTED] += 1
+    by_month: defaultdict[str, Counts] = defaultdict(Counter)
+    created_at = _local(image["created_at"], zone)
+    opened = by_month[f"{created_at:%Y-%m}"]
+    opened[f"h.{created_at.weekday()}.{created_at.hour}"] += 1
+    opened[SOLVED] += not is_unresolved(image["status"])
+    opened[MISSED] += MISSED in due_marks.states(image.get("due"))
+    for what, attribute in DURATIONS.items():
+        if attribute in image:
+            end = _local(image[attribute], zone)
+            by_month[f"{end:%Y-%m}"][f"{what}.{bucket_of(_seconds(created_at, end))}"] += 1
+    if (rating := image.get("rating")) and "rated_at" in image:
+        by_month[f"{_local(image['rated_at'], zone):%Y-%m}"][f"rated.{Rating(rating)}"] += 1
+    for month, counts in by_month.items():
+        some = Counter({name: n for name, n in counts.items() if n})
+        for scope, value in _scopes(image):
+            counted[Part(MONTH, str(MonthPlace(scope, month, value)), epoch)] = Counter(some)
+
+
+def _scopes(image: Plain) -> list[tuple[MonthScope, str]]:
+    found = [(MonthScope.ALL, ""), (MonthScope.CHANNEL, str(image.get("channel", Channel.HAND)))]
+    found += [(MonthScope.GROUP, group)] if (group := image.get("group")) else []
+    found += [(MonthScope.PERSON, resolver)] if (resolver := image["resolver"]) else []
+    return found + [(MonthScope.TAG, tag) for tag in dict.fromkeys(_list(image.get("tags", [])))]
 
 
 def _local(stamp: str, zone: str) -> datetime:
@@ -169,11 +213,19 @@ def _add_days(counted: Contribution, image: Plain, epoch: int, only: Collection[
             _of_day(counted, date.fromisoformat(name[:-1]), epoch)[EVENT_NAMES[name[-1]]] += n
 
 
-def _add_duration(counted: Contribution, what: str, start: datetime, end: datetime, epoch: int) -> None:
-    seconds = max(0, round((end - start).total_seconds()))  # clocks of two machines may differ
-    counts = _of_day(counted, end.date(), epoch)
-    for name, n in (("n", 1), ("sum", seconds), (bucket_of(seconds), 1)):
-        counts[f"{what}.{name}"] += n
+def _add_durations(counted: Contribution, image: Plain, zone: str, epoch: int) -> None:
+    start = _local(image["created_at"], zone)
+    for what, attribute in DURATIONS.items():
+        if attribute in image:
+            end = _local(image[attribute], zone)
+            seconds = _seconds(start, end)
+            counts = _of_day(counted, end.date(), epoch)
+            for name, n in (("n", 1), ("sum", seconds), (bucket_of(seconds), 1)):
+                counts[f"{what}.{name}"] += n
+
+
+def _seconds(start: datetime, end: datetime) -> int:
+    return max(0, round((end - start).total_seconds()))  # clocks of two machines may differ
 
 
 def _of_day(counted: Contribution, day: date, epoch: int) -> Counts:

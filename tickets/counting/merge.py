@@ -127,8 +127,10 @@ def _holders(codes: Iterable[str]) -> set[str]:
 def holder(part: Part) -> str:
     """Return the sort key of the item that says which merge touched the part last.
 
-    The counts of TOTALS and of days lie in it too.
+    The counts of TOTALS, days and months lie in it too.
     """
+    if part.kind == "MONTH":
+        return stored.month(part.date, part.epoch)
     return stored.day(part.date, part.epoch) if part.kind == "DAY" else stored.totals(part.epoch)
 
 
@@ -177,7 +179,7 @@ def plan_merge(
 
 
 def _added(item: PartItem, kind: Kind, counts: Counts) -> PartItem:
-    """Return a TOTALS or DAY with these counts added."""
+    """Return a TOTALS, DAY or MONTH with these counts added."""
     total = coding.nonzero(coding.added(item.by_name(), counts))
     total.pop(coding.TOUCHES, None)
     start = item.weeks_from or ""

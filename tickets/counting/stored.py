@@ -3,7 +3,7 @@
 The counts of an aggregate are attributes of their own, named by code (coding.py).
 
 The items of a dashboard are adjacent: days, LEADERS, RECENT, TOTALS and VERIFIED, in this order. All else that a
-tenant's counting needs sorts before it.
+tenant's counting needs sorts before it, also the months of reports.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from portal.schema import keys
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
-from tickets.counting import coding
+from tickets.counting import coding, months
 from tickets.counting.contributions import Counts, Kind, Part
 from tickets.counting.leaders import UNKNOWN, Outside
+from tickets.counting.months import MonthScope
 from tickets.ticket.stored import TICKETS
 
 RECENT: Final = "RECENT"
@@ -37,9 +38,11 @@ NO_TENANT: Final = keys.PLATFORM  # partition of the dead letters that name no t
 DEAD_LETTER_TENANTS: Final = "TENANTS"  # partition of the tenants that may have dead letters
 _AGGREGATE: Final = "AGGREGATE"
 _BARRIER: Final = "BARRIER"
+_MONTH: Final = "CALENDAR"
 _PAGE: Final = "BUCKET"
 _RUN: Final = "BACKLOG"
 ALL_AGGREGATES: Final = keys.of_any_tenant(_AGGREGATE)
+_WHOLE: Final = "-"  # stands for no value
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
 
 
@@ -61,14 +64,34 @@ def day(date: str, epoch: int) -> str:
     return keys.joined("DAY", date, keys.whole_number(epoch, "an epoch"))
 
 
+def month(place: str, epoch: int) -> str:
+    """Return the sort key of what happened in one month, at a place that months.py wrote."""
+    scope, date, value = place.split("/")
+    return keys.joined(_MONTH, scope, date, value or _WHOLE, keys.whole_number(epoch, "an epoch"))
+
+
+def month_values(scope: MonthScope, date: str, value: str = "") -> str:
+    """Return the beginning of the sort keys of all values of a scope in a month, or of one of them."""
+    return keys.beginning(_MONTH, scope, months.checked(date), *([months.escaped(value)] if value else []))
+
+
+def month_after(scope: MonthScope, date: str) -> str:
+    """Return a bound behind all sort keys of a scope up to this month, and before those of the next one."""
+    return keys.joined(_MONTH, scope, months.checked(date) + "~")
+
+
 def first_day(date: str) -> str:
     """Return the bound from which on a Query meets the days from this one on, and all else that a dashboard reads."""
     return day(date, 0)
 
 
 def aggregate_parts(sort_key: str) -> tuple[str, str, int] | None:
-    """Return kind ("TOTALS" or "DAY"), date ("" where there is none) and epoch; None for another sort key."""
+    """Return kind ("TOTALS", "DAY" or "MONTH"), date or place ("" where there is none) and epoch; None for another sort
+    key."""
     kind, *parts = keys.split(sort_key)
+    if kind == _MONTH and len(parts) == 4 and parts[-1].isdigit():
+        scope, date, value, epoch = parts
+        return "MONTH", f"{scope}/{date}/{'' if scope == MonthScope.ALL else value}", int(epoch)
     if kind not in ("TOTALS", "DAY") or len(parts) != 1 + (kind == "DAY") or not parts[-1].isdigit():
         return None
     return kind, "".join(parts[:-1]), int(parts[-1])
@@ -330,7 +353,7 @@ def _declared(model: type[CountsItem]) -> frozenset[str]:
 
 
 class PartItem(CountsItem):
-    """TOTALS or a DAY of one epoch. Its counts are by `coding.short`.
+    """TOTALS, a DAY or a MONTH of one epoch. Its counts are by `coding.short`.
 
     Says of its own part, and TOTALS of people and tags, which merge touched it last. `weeks_from` is the first week of
     TOTALS that is held by itself.
@@ -344,7 +367,7 @@ class PartItem(CountsItem):
     @property
     def part(self) -> Part:
         kind, date, epoch = aggregate_parts(self.sk) or ("", "", 0)
-        return Part("DAY" if kind == "DAY" else "TOTALS", date, epoch)
+        return Part(_PART_KINDS.get(kind, "TOTALS"), date, epoch)
 
     def last_touches(self) -> dict[Part, int]:
         """Return the last merge that touched each part of which this item says it."""
@@ -358,9 +381,10 @@ class PartItem(CountsItem):
         return Counts({coding.long(kind, code): n for code, n in self.counts.items()})
 
 
+_PART_KINDS: Final[Mapping[str, Kind]] = {"DAY": "DAY", "MONTH": "MONTH"}
 WIDE: Final[tuple[Kind, ...]] = ("PEOPLE", "TAGS")  # kinds of parts of which a tenant may have any number of counts
 TOUCHED: Final[Mapping[Kind, str]] = {
-    "TOTALS": "touched", "DAY": "touched", "PEOPLE": "people_touched", "TAGS": "tags_touched",
+    "TOTALS": "touched", "DAY": "touched", "MONTH": "touched", "PEOPLE": "people_touched", "TAGS": "tags_touched",
 }  # fmt: skip
 
 
@@ -470,7 +494,7 @@ def is_mark(attribute: str) -> bool:
 # What a Query of the aggregates' partition gives.
 AGGREGATES: Final = Kinds[AggregateItem | VerifiedItem](
     {
-        "": AggregateItem, "TOTALS": PartItem, "DAY": PartItem, LEADERS: CountsItem, RECENT: Recent,
+        "": AggregateItem, "TOTALS": PartItem, "DAY": PartItem, _MONTH: PartItem, LEADERS: CountsItem, RECENT: Recent,
         RUNS: CountsItem, pages(): CountsItem, VERIFIED: VerifiedItem,
     }
 )  # fmt: skip

@@ -162,6 +162,11 @@ class Share:
                 self._keep(changes[:applied], state, True)
                 continue
             group, fills = merge.first_group(state, changes)
+            if not group and not changes[0].reason:  # more than one merge, or one update, takes together with RECENT
+                if state.counts:
+                    self.state = merge.merge(self.store, state, position=self.positions) or self._read(state)
+                    continue
+                group, fills = changes[:1], True
             if not fills:
                 group = next(record_changes.groups(group or changes, limit=_ATTRIBUTES if group else _DEAD_AT_ONCE))
             self._keep(group, *(self._merge if fills else self._send)(state, group))

@@ -176,6 +176,7 @@ def _summary_of(tenant: TenantContext, counter: CounterItem, made: Values, outsi
         created_at=at,
         epoch=int(counter.epoch),
         zone=counted_in(tenant),
+        count_form=stored.COUNT_FORM,
         **changing.derived(tenant, number, status=Status.OPEN.value, resolver=made[ASSIGNEE.name], updated_at=at),
     )
 

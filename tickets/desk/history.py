@@ -157,6 +157,7 @@ def summary(tenant: TenantContext, number: int, history: History, *, epoch: int 
         version=history.version,
         epoch=epoch,
         zone=counted_in(tenant),
+        count_form=stored.COUNT_FORM,
         **facts,
         **derived(
             tenant,

@@ -248,6 +248,8 @@ def owner_of(pk: str) -> tuple[str, int] | None:
 
 HELD, SENT, BOUNCED, COMPLAINED = "held", "sent", "bounced", "complained"  # how a comment fared as a letter
 
+COUNT_FORM: Final = 1  # of the summaries that are written now
+
 # Kinds of events in a summary's `days`: a comment of somebody outside the desk is both of the first two.
 COMMENTED, RECEIVED, RESOLVED, REOPENED = "c", "q", "r", "o"
 
@@ -302,7 +304,8 @@ class SummaryItem(Item):
     For the aggregates, so that what a ticket adds to them follows from this item alone: when it was first answered
     and last resolved, reopened, commented on and rated; in `days` how often which of these happened on which day
     (`day_count`), some 15 bytes for each; and the epoch of aggregates that it is counted in. `zone` is the time zone of
-    the days on which it is counted: that of the desk when it was opened or counted anew, none for UTC.
+    the days on which it is counted: that of the desk when it was opened or counted anew, none for UTC. `count_form` is
+    COUNT_FORM where it is counted in months too; none for a ticket of before.
     `resolved_before` and `reopened_before` are what the last reopening replaced, "" for nothing, so that it can be
     undone.
     """
@@ -347,6 +350,7 @@ class SummaryItem(Item):
     days: MapAttribute[str, int] = MapAttribute(default=dict)  # type: ignore[no-untyped-call]  # unannotated in PynamoDB
     epoch = NumberAttribute(default=0)
     zone = UnicodeAttribute(null=True)
+    count_form = NumberAttribute(null=True)
     file_count = NumberAttribute(null=True)
     file_bytes = NumberAttribute(null=True)
     link_generation = NumberAttribute(null=True)

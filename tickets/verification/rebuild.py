@@ -123,14 +123,15 @@ def _look(store: Store, epoch: int, zone: str, advance: Advance) -> int:
 
 
 def _move(store: Store, epoch: int, zone: str, numbers: range) -> int:
-    """Write the epoch and the desk's time zone, and leave the version as it is: nobody's form becomes stale by this.
+    """Write the epoch, the form of counting and the desk's time zone, and leave the version as it is: no form becomes
+    stale by this.
 
     Each ticket alone: transactions of many would be quicker on a local engine, but take twice the write units, and
     refuse what people write meanwhile.
     """
     condition: Condition = SummaryItem.pk.exists() & (SummaryItem.epoch.does_not_exist() | (SummaryItem.epoch < epoch))
     in_zone: Action = SummaryItem.zone.set(zone) if zone != zones.UTC_NAME else SummaryItem.zone.remove()
-    actions = [SummaryItem.epoch.set(epoch), in_zone]
+    actions = [SummaryItem.epoch.set(epoch), SummaryItem.count_form.set(ticket_keys.COUNT_FORM), in_zone]
     touch = store.updating(SummaryItem, ticket_keys.SUMMARY, actions, condition=condition)
     old = [image["pk"]["S"] for image in recounting.images(store, numbers) if _epoch(image) < epoch]
     for pk in old:
