@@ -153,7 +153,25 @@ def test_a_desk_has_a_limit_for_all_its_files(bob: Browser, world: World) -> Non
     with override_settings(FILES_OF_DESK=len(PDF) + 5):
         answer = bob.send("/tickets/files/", {"name": "more.pdf", "size": "6"})
     assert "limit" in answer.json()["problem"]
-    assert "1" in world.browser("alice", "acme").get("/tickets/files/usage/").content.decode()
+    shown = world.browser("alice", "acme").get("/tickets/files/usage/").content.decode()
+    assert "<dt>Files of tickets</dt><dd>1</dd>" in shown
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "why"),
+    [("MOST_OF_TICKET", 1, "A ticket can have at most 1 files."), ("TICKET_BYTES", 10, "at most 0 MB")],
+)
+def test_a_ticket_has_a_limit_for_all_its_files(
+    bob: Browser, world: World, monkeypatch: pytest.MonkeyPatch, limit: str, most: int, why: str
+) -> None:
+    commented(bob, uploaded(bob))
+    monkeypatch.setattr(attachments, limit, most)
+    answer = commented(bob, uploaded(bob, "second.pdf"), body="The second one.")
+    assert answer.status_code == 422
+    page = answer.content.decode()
+    assert why in page
+    assert "The second one." in page
+    assert listed(world) == ["report.pdf"]
 
 
 def test_a_comment_takes_ten_files(bob: Browser, world: World) -> None:

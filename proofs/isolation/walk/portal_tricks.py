@@ -27,6 +27,7 @@ from tickets.public_form import challenges
 from tickets.public_form.form_settings import FormSettings
 from tickets.replies.ticket_links import TicketLink
 from tickets.ticket import stored
+from tickets.ticket.custom_values import FieldType
 from tickets.ticket.fields import Priority, Status
 
 # Names under which somebody might have let a request say its tenant, by what they would hold.
@@ -52,9 +53,10 @@ def guest(target: Target) -> HttpRequest:
 
 @contextmanager
 def open_forms() -> Iterator[None]:
-    """Let the public form of each desk be open, without storing anything: a closed one has nothing to give away."""
-    as_stored = FormSettings.of
-    with patch.object(FormSettings, "of", lambda item: replace(as_stored(item), is_on=True)):
+    """Let the public form of each desk be open with all its custom fields, without storing anything: a closed one has
+    nothing to give away."""
+    as_stored, every = FormSettings.of, tuple(f"{kind}_{number}" for kind in FieldType for number in range(1, 100))
+    with patch.object(FormSettings, "of", lambda item: replace(as_stored(item), is_on=True, own_fields=every)):
         yield
 
 
