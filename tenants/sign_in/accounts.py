@@ -12,6 +12,8 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.hashers import make_password
 from django.db import models
 from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from portal import clock, plain_text
 from portal.dynamo.platform import PLATFORM
@@ -83,7 +85,7 @@ class User(AbstractBaseUser, Facade):
 
 DISABLED: Final = "DISABLED"  # the partition of the index that lists accounts which may not sign in
 _NOBODY: Final = "0" * 32  # an id that no account has
-_GONE: Final = "This account no longer exists."
+_GONE: Final = gettext_noop("This account no longer exists.")
 ACCOUNT: Final = "account"  # names the members of a transaction that are about the account itself
 
 
@@ -154,7 +156,7 @@ def seed(*, email: str, name: str, password_hash: str, user_id: str | None = Non
 def _commit_new(account: AccountItem, entries: list[AuditEntry]) -> User:
     transaction = Transaction()
     add_to(transaction, account)
-    taken = Conflict(f"{account.email} has an account already.", field="email")
+    taken = Conflict(_("%(email)s has an account already.") % {"email": account.email}, field="email")
     recording.commit(transaction, entries, refused=taken)
     return User.from_item(account)
 
@@ -220,10 +222,10 @@ def set_profile(user_id: str, *, name: str, profile: Profile, by: Actor) -> User
     """
     name = " ".join(name.split())
     if not name or (fault := plain_text.name_fault(name)):
-        raise Invalid(fault if name else "Write your name.", field="name")
+        raise Invalid(fault if name else _("Write your name."), field="name")
     profile.check()
     if (stored := _stored(user_id)) is None:
-        raise NotFound(_GONE)
+        raise NotFound(_(_GONE))
     text = str(profile)
     before = {"name": stored.name, **asdict(Profile.parse(stored.profile))}
     after = {"name": name, **asdict(profile)}
@@ -238,7 +240,7 @@ def set_profile(user_id: str, *, name: str, profile: Profile, by: Actor) -> User
     transaction.update(AccountItem(stored.pk), actions, name=ACCOUNT, condition=AccountItem.pk.exists() & seen)
     told = [{one: some[one] for one in changed} for some in (before, after)]
     entry = AuditEntry.of_user(user_id, stored.email, AuditAction.USER_PROFILE_CHANGED, by, *told)
-    refused = Conflict("Your profile has just been changed elsewhere. Please check and try again.")
+    refused = Conflict(_("Your profile has just been changed elsewhere. Please check and try again."))
     recording.commit(transaction, [entry], refused=refused)
     stored.name, stored.profile = name, text
     return User.from_item(stored)
@@ -310,7 +312,7 @@ def _update(
     reason: str = "",
 ) -> User:
     """Update an account. `already` names its state where the condition does not hold any more."""
-    gone = NotFound(_GONE)
+    gone = NotFound(_(_GONE))
     if (account := _stored(user_id)) is None:
         raise gone
     stands = AccountItem.pk.exists() if condition is None else AccountItem.pk.exists() & condition

@@ -21,6 +21,8 @@ from django.shortcuts import redirect, render, resolve_url
 from django.urls import reverse
 from django.utils.crypto import constant_time_compare, salted_hmac
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
@@ -104,7 +106,7 @@ def stash_of(request: HttpRequest) -> Stash | None:
     try:
         return Stash.from_token(token)
     except Invalid:
-        messages.warning(request, "What was kept of your form is too old to be sent again.")
+        messages.warning(request, _("What was kept of your form is too old to be sent again."))
         return None
 
 
@@ -117,9 +119,9 @@ def safe_next(request: HttpRequest, url: str) -> str:
 
 
 SECOND_STEP_COOKIE = "pooldesk_second_step"
-_WRONG = "This code is wrong, or was used before. Wait for the next one."
-_WRONG_RECOVERY = "This recovery code is wrong, or was used before. Each works once: take another one."
-_TOO_LATE = "That took too long, or somebody signed in meanwhile. Enter your password again."
+_WRONG = gettext_noop("This code is wrong, or was used before. Wait for the next one.")
+_WRONG_RECOVERY = gettext_noop("This recovery code is wrong, or was used before. Each works once: take another one.")
+_TOO_LATE = gettext_noop("That took too long, or somebody signed in meanwhile. Enter your password again.")
 
 
 def site_of(request: HttpRequest) -> PasskeySite:
@@ -161,7 +163,7 @@ def second_step(request: HttpRequest) -> HttpResponse:
     code = form.cleaned_data["one_time_code"]
     if not factors.by_code(user, code, origin=client_address(request)):
         session_lifecycle.refused(user.email, origin=client_address(request))
-        form.add_error("one_time_code", _WRONG_RECOVERY if factor_secrets.is_recovery_code(code) else _WRONG)
+        form.add_error("one_time_code", _(_WRONG_RECOVERY if factor_secrets.is_recovery_code(code) else _WRONG))
         return _page(request, user, form, stash, status=422)
     return _finish(request, user, attempt, stash, form.cleaned_data["next"])
 
@@ -213,7 +215,7 @@ def _finish(
 
 
 def _begin_again(request: HttpRequest, stash: Stash | None) -> HttpResponse:
-    messages.info(request, _TOO_LATE)
+    messages.info(request, _(_TOO_LATE))
     if stash is None:
         next_url = request.POST.get("next", "")
         query = f"?{urlencode({'next': next_url})}" if next_url else ""

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 from django.utils.crypto import constant_time_compare
+from django.utils.translation import gettext
 
 from portal.errors import Invalid
 
@@ -92,9 +93,9 @@ def opened(sealed: str, *, of: str, seconds: int | None = None) -> str:
     try:
         owner, _, text = _fernet().decrypt(sealed.encode(), ttl=seconds).decode().partition("|")
     except (InvalidToken, UnicodeError) as error:
-        raise Invalid("This cannot be opened with the keys of this installation, or is too old.") from error
+        raise Invalid(gettext("This cannot be opened with the keys of this installation, or is too old.")) from error
     if owner != of:
-        raise Invalid("This is somebody else's.")
+        raise Invalid(gettext("This is somebody else's."))
     return text
 
 

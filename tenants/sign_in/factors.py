@@ -12,6 +12,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal import clock, plain_text
 from portal.dynamo.client import fan_out
 from portal.dynamo.platform import PLATFORM
@@ -20,11 +23,13 @@ from portal.errors import ConditionFailed, Conflict, Invalid, NotFound, Transact
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
 from portal.nosql import session_store
+from portal.web import locales
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.sign_in import accounts, factor_secrets, passkey_ceremony
 from tenants.sign_in.accounts import User
 from tenants.sign_in.passkey_ceremony import PasskeySite
+from tenants.sign_in.profiles import Profile
 from tenants.sign_in.stored import (
     AUTHENTICATOR_KEY,
     FACTOR_ITEMS,
@@ -83,16 +88,26 @@ def factors_of(user_id: str) -> Factors:
 NAME_LIMIT: Final = 60  # characters of a passkey's name
 _REASON_LIMIT: Final = 300  # characters of an operator's reason
 _WHAT: Final = {
-    AuditAction.USER_FACTOR_ADDED: "{factor} was added to your account.",
-    AuditAction.USER_FACTOR_REMOVED: "{factor} was removed from your account.",
-    AuditAction.USER_RECOVERY_CODES_RENEWED: "Your recovery codes were replaced by new ones.",
-    AuditAction.USER_RECOVERY_CODE_USED: "A recovery code of yours was used to sign in. {left} of them are left.",
-    AuditAction.USER_FACTORS_RESET: "An operator of the platform removed all second factors from your account.",
+    AuditAction.USER_FACTOR_ADDED: gettext_noop("%(factor)s was added to your account."),
+    AuditAction.USER_FACTOR_REMOVED: gettext_noop("%(factor)s was removed from your account."),
+    AuditAction.USER_RECOVERY_CODES_RENEWED: gettext_noop("Your recovery codes were replaced by new ones."),
+    AuditAction.USER_RECOVERY_CODE_USED: gettext_noop(
+        "A recovery code of yours was used to sign in. %(left)s of them are left."
+    ),
+    AuditAction.USER_FACTORS_RESET: gettext_noop(
+        "An operator of the platform removed all second factors from your account."
+    ),
+}
+_CALLED: Final = {
+    "authenticator app": gettext_noop("The authenticator app"),
+    "passkey": gettext_noop("The passkey"),
 }
 _AFTER: Final = (
-    "If it was you, there is nothing to do.",
-    "If it was not you, somebody else can sign in as you: set a new password now, look at the page Security of "
-    "your account, and tell whoever runs this installation of Pooldesk.",
+    gettext_noop("If it was you, there is nothing to do."),
+    gettext_noop(
+        "If it was not you, somebody else can sign in as you: set a new password now, look at the page Security of "
+        "your account, and tell whoever runs this installation of Pooldesk."
+    ),
 )
 
 
@@ -101,17 +116,24 @@ def change_mail(
 ) -> OutgoingMail:
     """Write the mail about one change; `factor` and `name` say of which factor, `left` how many codes there are, and
     `reason` why an operator did it."""
-    what = f"The {factor}" if not name else f"The {factor} “{plain_text.named(name, limit=NAME_LIMIT)}”"
-    lines = (
-        f"Hello {plain_text.named(user.name, limit=NAME_LIMIT)},",
-        f"{_WHAT[action].format(factor=what, left=left)} The account is {user.email}.",
-        *(_after_reset(reason) if action is AuditAction.USER_FACTORS_RESET else _AFTER),
-    )
+    with locales.shown_in(Profile.parse(user.profile).locale()):
+        what = _(_CALLED[factor]) if factor else ""
+        if name:
+            what = _("The passkey “%(name)s”") % {"name": plain_text.named(name, limit=NAME_LIMIT)}
+        done = _(_WHAT[action]) % {"factor": what, "left": left}
+        lines = (
+            _("Hello %(name)s,") % {"name": plain_text.named(user.name, limit=NAME_LIMIT)},
+            _("%(done)s The account is %(email)s.") % {"done": done, "email": user.email},
+            *(_after_reset(reason) if action is AuditAction.USER_FACTORS_RESET else map(_, _AFTER)),
+        )
+        subject = (
+            _("The second factor of your Pooldesk account has changed")
+            if action is not AuditAction.USER_RECOVERY_CODE_USED
+            else _("A recovery code of your Pooldesk account was used")
+        )
     return OutgoingMail(
         to=user.email,
-        subject="The second factor of your Pooldesk account has changed"
-        if action is not AuditAction.USER_RECOVERY_CODE_USED
-        else "A recovery code of your Pooldesk account was used",
+        subject=subject,
         text="\n\n".join(lines) + "\n",
         kind="second_factor",
         about=f"account/{user.id}",
@@ -119,19 +141,25 @@ def change_mail(
 
 
 def _after_reset(reason: str) -> Sequence[str]:
-    told = (f"The reason given: {plain_text.without_controls(reason, limit=_REASON_LIMIT)}",) if reason else ()
+    told = (
+        (_("The reason given: %(reason)s") % {"reason": plain_text.without_controls(reason, limit=_REASON_LIMIT)},)
+        if reason
+        else ()
+    )
     return (
         *told,
-        "Your recovery codes no longer work, and you are signed out everywhere. Until you add a second factor again, "
-        "your password alone signs you in: add one on the page Security of your account. Desks that ask for a second "
-        "factor let you in once you have.",
-        "If you did not ask for this, tell whoever runs this installation of Pooldesk, and set a new password now.",
+        _(
+            "Your recovery codes no longer work, and you are signed out everywhere. Until you add a second factor "
+            "again, your password alone signs you in: add one on the page Security of your account. Desks that ask for "
+            "a second factor let you in once you have."
+        ),
+        _("If you did not ask for this, tell whoever runs this installation of Pooldesk, and set a new password now."),
     )
 
 
 log = logging.getLogger("pooldesk.second_factors")
-_NOT_TAKEN: Final = "This passkey was not accepted. Try again."
-_COPIED: Final = (
+_NOT_TAKEN: Final = gettext_noop("This passkey was not accepted. Try again.")
+_COPIED: Final = gettext_noop(
     "The counter of this passkey went back, as that of a copy does. It was not accepted. Sign in with something else, "
     "and remove it."
 )
@@ -202,7 +230,7 @@ def by_passkey(site: PasskeySite, answer: str, token: str, *, of: str = "") -> U
     assertion = passkey_ceremony.signed(site, answer, token, credential_of)
     item = stored[assertion.user_id]
     if assertion.uses <= item.uses and (assertion.uses or item.uses):
-        raise Invalid(_COPIED)
+        raise Invalid(_(_COPIED))
     newer: Any = PasskeyItem.challenged_at < assertion.challenged_at
     newer &= PasskeyItem.uses < assertion.uses if assertion.uses else PasskeyItem.uses == 0
     actions: list[Action] = [
@@ -212,18 +240,18 @@ def by_passkey(site: PasskeySite, answer: str, token: str, *, of: str = "") -> U
     ]
     user = accounts.find_by_id(assertion.user_id)
     if user is None or not user.is_active:
-        raise Invalid(_NOT_TAKEN)
+        raise Invalid(_(_NOT_TAKEN))
     try:
         PLATFORM.update(item, actions, condition=newer)
     except ConditionFailed as error:
-        raise Invalid(_NOT_TAKEN) from error
+        raise Invalid(_(_NOT_TAKEN)) from error
     return user
 
 
 PASSKEY_LIMIT: Final = 20  # of one account
 APP: Final = "authenticator app"
-NO_APP: Final = "Your account has no authenticator app."
-NO_PASSKEY: Final = "Your account has no such passkey."
+NO_APP: Final = gettext_noop("Your account has no authenticator app.")
+NO_PASSKEY: Final = gettext_noop("Your account has no such passkey.")
 
 
 @dataclass(frozen=True)
@@ -241,7 +269,7 @@ class _Change:
         read: list[Callable[[], Any]] = [partial(ask, user_id) for ask in (accounts.find_by_id, factors_of)]
         user, found = fan_out(read)
         if user is None:
-            raise NotFound("This account no longer exists.")
+            raise NotFound(_("This account no longer exists."))
         self.user: User = user
         self.found: Factors = found
         self.by, self.transaction = by, Transaction()
@@ -268,7 +296,7 @@ class _Change:
         user = self.user
         entry = AuditEntry.of_user(user.id, user.email, action, self.by, after=after)
         unsent = outgoing.join(self.transaction, [change_mail(user, action, factor=factor, name=name, reason=reason)])
-        changed = Conflict("Your account has changed at the same moment. Try again.")
+        changed = Conflict(_("Your account has changed at the same moment. Try again."))
         recording.commit(self.transaction, [entry], refused=changed)
         session_store.forget(user.id)
         outgoing.send_all(unsent)
@@ -283,11 +311,11 @@ def add_authenticator(user_id: str, *, secret: str, code: str, by: Actor) -> Fac
     """
     step = factor_secrets.step_of(secret, code)
     if step is None:
-        raise Invalid("That is not the code that the app shows now.", field="one_time_code")
+        raise Invalid(_("That is not the code that the app shows now."), field="one_time_code")
     change = _Change(user_id, by)
     sealed, item = factor_secrets.seal(secret, of=user_id), AuthenticatorItem(user_id, AUTHENTICATOR_KEY)
     if change.found.authenticator is not None:
-        raise Conflict("Your account has an authenticator app already. Remove it first.")
+        raise Conflict(_("Your account has an authenticator app already. Remove it first."))
     item.sealed, item.last_step, item.created_at = sealed, step, clock.stamp()
     change.transaction.put(item, condition=AuthenticatorItem.user_id.does_not_exist())
     return change.commit(replace(change.found, authenticator=item), AuditAction.USER_FACTOR_ADDED, factor=APP)
@@ -297,7 +325,7 @@ def remove_authenticator(user_id: str, *, by: Actor) -> FactorChange:
     """Remove the authenticator app. Raises NotFound where there is none."""
     change = _Change(user_id, by)
     if change.found.authenticator is None:
-        raise NotFound(NO_APP)
+        raise NotFound(_(NO_APP))
     change.transaction.delete(change.found.authenticator)
     return change.commit(replace(change.found, authenticator=None), AuditAction.USER_FACTOR_REMOVED, factor=APP)
 
@@ -306,15 +334,15 @@ def add_passkey(user_id: str, *, credential: str, name: str, by: Actor) -> Facto
     """Add a passkey by its credential, in hex. Raises Invalid for its name, Conflict for one that is there already."""
     name = " ".join(name.split())
     if not plain_text.has_visible_text(name) or len(name) > NAME_LIMIT:
-        raise Invalid(f"Use 1-{NAME_LIMIT} characters that can be seen.", field="name")
+        raise Invalid(_("Use 1-%(limit)s characters that can be seen.") % {"limit": NAME_LIMIT}, field="name")
     if fault := plain_text.name_fault(name):
         raise Invalid(fault, field="name")
     change = _Change(user_id, by)
     passkey_id = passkey_ceremony.passkey_id(credential)
     if len(change.found.passkeys) >= PASSKEY_LIMIT:
-        raise Conflict(f"An account has up to {PASSKEY_LIMIT} passkeys. Remove one first.")
+        raise Conflict(_("An account has up to %(limit)s passkeys. Remove one first.") % {"limit": PASSKEY_LIMIT})
     if change.found.passkey(passkey_id) is not None:
-        raise Conflict("Your account has this passkey already.")
+        raise Conflict(_("Your account has this passkey already."))
     item = PasskeyItem(user_id, passkey_key(passkey_id), name=name, credential=credential, created_at=clock.stamp())
     change.transaction.put(item, condition=PasskeyItem.user_id.does_not_exist())
     return change.commit(
@@ -327,7 +355,7 @@ def remove_passkey(user_id: str, *, passkey_id: str, by: Actor) -> FactorChange:
     change = _Change(user_id, by)
     item = change.found.passkey(passkey_id)
     if item is None:
-        raise NotFound(NO_PASSKEY)
+        raise NotFound(_(NO_PASSKEY))
     change.transaction.delete(item)
     left = replace(change.found, passkeys=[one for one in change.found.passkeys if one is not item])
     return change.commit(left, AuditAction.USER_FACTOR_REMOVED, factor="passkey", name=item.name)
@@ -337,7 +365,7 @@ def renew_codes(user_id: str, *, by: Actor) -> FactorChange:
     """Replace the recovery codes. Raises Conflict where there is nothing that they would stand in for."""
     change = _Change(user_id, by)
     if not change.found.kinds:
-        raise Conflict("Recovery codes come with a second factor. Add one first.")
+        raise Conflict(_("Recovery codes come with a second factor. Add one first."))
     change.make_codes()
     return change.commit(change.found, AuditAction.USER_RECOVERY_CODES_RENEWED)
 
@@ -346,12 +374,12 @@ def reset(user_id: str, *, reason: str, by: Actor) -> FactorChange:
     """Remove all second factors of somebody who has lost them. Raises NotFound, and Conflict where there are none
     or they are the actor's own, and Invalid for a reason that nobody could read."""
     if not plain_text.has_visible_text(reason):
-        raise Invalid("Say why: the audit trail keeps it.", field="reason")
+        raise Invalid(_("Say why: the audit trail keeps it."), field="reason")
     if user_id == by.id:
-        raise Conflict("Nobody resets their own second factors: the page Security removes them.")
+        raise Conflict(_("Nobody resets their own second factors: the page Security removes them."))
     change = _Change(user_id, by)
     if not change.found.kinds:
-        raise Conflict("This account has no second factor.")
+        raise Conflict(_("This account has no second factor."))
     for item in (change.found.authenticator, *change.found.passkeys):
         if item is not None:
             change.transaction.delete(item)

@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from django.core import signing
+from django.utils.translation import gettext
 from fido2.server import Fido2Server
 from fido2.webauthn import (
     AttestationConveyancePreference,
@@ -104,7 +105,7 @@ def created(site: PasskeySite, user: User, answer: str, token: str) -> str:
     challenge = _challenge_of(token, user.id)
     data = _read(lambda: site.server().register_complete(_state(challenge), _json(answer)).credential_data)
     if data is None:
-        raise Invalid("The browser made no passkey.")
+        raise Invalid(gettext("The browser made no passkey."))
     return bytes(data).hex()
 
 
@@ -130,7 +131,7 @@ def signed(site: PasskeySite, answer: str, token: str, credential_of: Callable[[
     user_id = (response.response.user_handle or b"").decode(errors="replace")
     credential = credential_of(user_id, passkey_digest(response.raw_id))
     if credential is None:
-        raise Invalid("This passkey is not known here.")
+        raise Invalid(gettext("This passkey is not known here."))
     known = [_credential(credential)]
     _read(lambda: site.server().authenticate_complete(_state(challenge), known, response))
     return Assertion(user_id, response.response.authenticator_data.counter, challenge.made_at)
@@ -149,9 +150,9 @@ def _challenge_of(token: str, subject: str) -> _Challenge:
     try:
         value, made_at, made_for = signing.loads(token, salt=_SALT, max_age=LIFETIME)
     except (signing.BadSignature, ValueError) as error:
-        raise Invalid("This page was open for too long. Try again.") from error
+        raise Invalid(gettext("This page was open for too long. Try again.")) from error
     if made_for != subject:
-        raise Invalid("This was asked of somebody else.")
+        raise Invalid(gettext("This was asked of somebody else."))
     return _Challenge(bytes.fromhex(value), made_at)
 
 
@@ -163,7 +164,7 @@ def _state(challenge: _Challenge) -> dict[str, Any]:
 def _json(answer: str) -> dict[str, Any]:
     found = _read(lambda: json.loads(answer if len(answer) <= LIMIT else ""))
     if not isinstance(found, dict):
-        raise Invalid("The browser's answer cannot be read.")
+        raise Invalid(gettext("The browser's answer cannot be read."))
     return found
 
 
@@ -176,4 +177,4 @@ def _read(parse: Callable[[], _T]) -> _T:
     try:
         return parse()
     except Exception as error:
-        raise Invalid("This passkey was not accepted.") from error
+        raise Invalid(gettext("This passkey was not accepted.")) from error

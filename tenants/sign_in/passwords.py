@@ -10,6 +10,7 @@ from typing import Any, Final
 from django.contrib.auth.backends import BaseBackend
 from django.contrib.auth.hashers import Argon2PasswordHasher, make_password
 from django.contrib.auth.tokens import PasswordResetTokenGenerator
+from django.utils.translation import gettext as _
 
 from portal.errors import LimitReached
 from tenants.sign_in import accounts
@@ -25,7 +26,7 @@ _slots, _seats = BoundedSemaphore(AT_A_TIME), BoundedSemaphore(WAITING)
 def _slot() -> Iterator[None]:
     """Hold one of the slots. Raises LimitReached where too many wait for one."""
     if not _slots.acquire(blocking=False) and not _wait():
-        raise LimitReached("Very many people are signing in at this moment.", retry_after=2)
+        raise LimitReached(_("Very many people are signing in at this moment."), retry_after=2)
     try:
         yield
     finally:

@@ -14,7 +14,7 @@ from typing import Final
 
 from django.conf import settings
 from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy
 
 from portal import zones
 from portal.errors import Invalid
@@ -23,8 +23,8 @@ from portal.web.locales import Locale
 
 DESK: Final = "desk"  # as a zone: that of the desk, whatever the browser says
 # Each language is named in itself, and so not marked.
-LANGUAGES: Final[dict[str, str | Promise]] = {"": _("As the desk has it"), **dict(settings.LANGUAGES)}
-WEEK_STARTS: Final = {"0": _("Monday"), "5": _("Saturday"), "6": _("Sunday")}
+LANGUAGES: Final[dict[str, str | Promise]] = {"": gettext_lazy("As the desk has it"), **dict(settings.LANGUAGES)}
+WEEK_STARTS: Final = {"0": gettext_lazy("Monday"), "5": gettext_lazy("Saturday"), "6": gettext_lazy("Sunday")}
 DATE_FORMS: Final = {
     "words": "26 Nov 2026, 15:04",
     "dots": "26.11.2026, 15:04",
@@ -33,7 +33,7 @@ DATE_FORMS: Final = {
     "iso": "2026-11-26, 15:04",
 }
 NUMBER_FORMS: Final = {
-    "": _("As the language has it"),
+    "": gettext_lazy("As the language has it"),
     "comma": "1,234.5",
     "dot": "1.234,5",
     "space": "1 234,5",
@@ -78,10 +78,10 @@ class Profile:
     def check(self) -> None:
         """Raise Invalid, with the field, for a value that is no choice."""
         if self.zone not in ("", DESK) and self.zone not in zones.names():
-            raise Invalid("Choose a time zone from the list.", field="zone")
+            raise Invalid(gettext("Choose a time zone from the list."), field="zone")
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
-                raise Invalid("Choose a value from the list.", field=name)
+                raise Invalid(gettext("Choose a value from the list."), field=name)
 
     @property
     def own_zone(self) -> str:

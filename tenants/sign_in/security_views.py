@@ -14,6 +14,8 @@ from django.contrib.auth import update_session_auth_hash
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
 from django.views.decorators.http import require_POST, require_safe
 from markupsafe import Markup
 
@@ -29,7 +31,7 @@ from tenants.sign_in.stored import PasskeyItem
 from tenants.tenancy.request import SignedInRequest, actor_of, is_confirmed, note_confirmed
 
 SETUP_SECONDS = 1800  # for which a secret that is shown can be confirmed
-_HAS_APP = (
+_HAS_APP = gettext_noop(
     "Your account has an authenticator app. Its recovery codes were shown once: if you did not keep them, replace them."
 )
 
@@ -77,7 +79,7 @@ def confirm(request: SignedInRequest) -> HttpResponse:
     if attempt.wait_minutes is not None:
         return _security(request, confirm=form, status=429, wait_minutes=attempt.wait_minutes)
     if form.is_valid() and not request.user.check_password(form.cleaned_data["password"]):
-        form.add_error("password", "That is not your password.")
+        form.add_error("password", _("That is not your password."))
     if form.errors:
         return _security(request, confirm=form, status=422)
     attempt_limits.succeeded(attempt)
@@ -103,7 +105,7 @@ def authenticator_add(request: SignedInRequest) -> HttpResponse:
     if not is_confirmed(request):
         return ask_first(request)
     if factors.AUTHENTICATOR in request.user.second_factors.split():  # a page that is reloaded, too
-        messages.info(request, _HAS_APP)
+        messages.info(request, _(_HAS_APP))
         return _back(request)
     if request.method != "POST":
         return _authenticator(request, factor_secrets.new_secret(), AuthenticatorForm())
@@ -111,7 +113,7 @@ def authenticator_add(request: SignedInRequest) -> HttpResponse:
     try:
         secret = factor_secrets.opened(request.POST.get("setup", ""), of=_setup_of(request), seconds=SETUP_SECONDS)
     except Invalid:
-        messages.warning(request, "This secret is too old. Scan the new one.")
+        messages.warning(request, _("This secret is too old. Scan the new one."))
         return redirect(_with_next(request, "tenants:authenticator_add"))
     if form.is_valid():
         code = form.cleaned_data["one_time_code"]
@@ -120,7 +122,7 @@ def authenticator_add(request: SignedInRequest) -> HttpResponse:
         except (Invalid, Conflict) as error:
             form.add_error(getattr(error, "field", None), error.message)
         else:
-            return _changed(request, change, "The authenticator app is added.")
+            return _changed(request, change, _("The authenticator app is added."))
     return _authenticator(request, secret, form, status=422)
 
 
@@ -159,7 +161,7 @@ def authenticator_remove(request: SignedInRequest) -> HttpResponse:
         request,
         lambda: _about_app(factors.factors_of(user_id), demanded_by=_demanded_by(request)),
         lambda: factors.remove_authenticator(user_id, by=actor_of(request)),
-        "The authenticator app is removed",
+        _("The authenticator app is removed"),
     )
 
 
@@ -169,7 +171,7 @@ def authenticator_remove(request: SignedInRequest) -> HttpResponse:
 def passkey_options(request: SignedInRequest) -> HttpResponse:
     """Give a browser what it makes a passkey of: one Query, for the passkeys that the person has."""
     if not is_confirmed(request):
-        return JsonResponse({"problem": _FIRST}, status=403)
+        return JsonResponse({"problem": _(_FIRST)}, status=403)
     known = [item.credential for item in factors.factors_of(request.user.id).passkeys]
     return JsonResponse(passkey_ceremony.creation(site_of(request), request.user, known))
 
@@ -188,7 +190,7 @@ def passkey_add(request: SignedInRequest) -> HttpResponse:
         change = factors.add_passkey(user.id, credential=made, name=posted.get("name", ""), by=actor_of(request))
     except (Invalid, Conflict) as error:
         return _security(request, status=422, problem=error.message)
-    return _changed(request, change, "The passkey is added.")
+    return _changed(request, change, _("The passkey is added."))
 
 
 @unlimited
@@ -201,7 +203,7 @@ def passkey_remove(request: SignedInRequest, passkey: str) -> HttpResponse:
         request,
         lambda: _about_passkey(factors.factors_of(user_id), passkey, demanded_by=_demanded_by(request)),
         lambda: factors.remove_passkey(user_id, passkey_id=passkey, by=actor_of(request)),
-        "The passkey is removed",
+        _("The passkey is removed"),
     )
 
 
@@ -215,7 +217,7 @@ def codes_renew(request: SignedInRequest) -> HttpResponse:
         request,
         lambda: _about_codes(factors.factors_of(user_id)),
         lambda: factors.renew_codes(user_id, by=actor_of(request)),
-        "Your former recovery codes are void",
+        _("Your former recovery codes are void"),
     )
 
 
@@ -233,7 +235,7 @@ def _answer(
         messages.warning(request, error.message)
         return _back(request)
     if not made.user.second_factors:
-        said += ", and your recovery codes with it. Your password alone signs you in now"
+        said = _("%(done)s, and your recovery codes with it. Your password alone signs you in now") % {"done": said}
     return _changed(request, made, f"{said}.")
 
 
@@ -246,13 +248,13 @@ def _moment(stamp: str | None) -> Any:
     return clock.parse(stamp) if stamp else None
 
 
-_FIRST: Final = "Confirm that it is you, then try again."
+_FIRST: Final = gettext_noop("Confirm that it is you, then try again.")
 
 
 def _changed(request: SignedInRequest, change: FactorChange, said: str) -> HttpResponse:
     """Keep this session, alone of all, and show the new recovery codes where there are some."""
     update_session_auth_hash(request, change.user)
-    messages.success(request, f"{said} {_SIGNED_OUT}")
+    messages.success(request, f"{said} {_(_SIGNED_OUT)}")
     if not change.codes:
         return _back(request)
     return render(request, "tenants/recovery_codes.html", {"codes": change.codes, "next": _next_of(request)})
@@ -260,7 +262,7 @@ def _changed(request: SignedInRequest, change: FactorChange, said: str) -> HttpR
 
 def ask_first(request: SignedInRequest) -> HttpResponse:
     """Lead to where a person confirms to be who they are."""
-    messages.info(request, _FIRST)
+    messages.info(request, _(_FIRST))
     return _back(request)
 
 
@@ -285,11 +287,11 @@ def _demanded_by(request: SignedInRequest) -> str:
     """Name what asks this person for a second factor, where they are or are on the way to; "" for nothing."""
     is_bound_for_admin = _next_of(request).startswith(reverse("admin:index")) or request.tenant is None
     if request.user.is_operator and settings.OPERATOR_SECOND_FACTOR and is_bound_for_admin:
-        return "The operators' admin"
+        return _("The operators' admin")
     return request.tenant.name if request.tenant and request.tenant.needs_second_factor else ""
 
 
-_SIGNED_OUT: Final = "You are signed out on your other devices."
+_SIGNED_OUT: Final = gettext_noop("You are signed out on your other devices.")
 
 
 @dataclass(frozen=True)
@@ -305,34 +307,44 @@ class FactorQuestion:
 def _about_app(found: Factors, *, demanded_by: str) -> FactorQuestion:
     """Ask about removing the authenticator app. `demanded_by` names what demands a second factor, "" for nothing."""
     if found.authenticator is None:
-        raise NotFound(factors.NO_APP)
-    first = "The codes that it shows no longer work. You can delete its entry in the app."
+        raise NotFound(_(factors.NO_APP))
+    first = _("The codes that it shows no longer work. You can delete its entry in the app.")
     rest = _rest(bool(found.passkeys), demanded_by=demanded_by)
-    return FactorQuestion("Remove the authenticator app?", "Remove the app", (first, *rest, _SIGNED_OUT))
+    return FactorQuestion(_("Remove the authenticator app?"), _("Remove the app"), (first, *rest, _(_SIGNED_OUT)))
 
 
 def _about_passkey(found: Factors, passkey_id: str, *, demanded_by: str) -> FactorQuestion:
     """Ask about removing this passkey. Raises NotFound where the person has none of this id."""
     passkey = found.passkey(passkey_id)
     if passkey is None:
-        raise NotFound(factors.NO_PASSKEY)
-    first = "It no longer signs you in. The device on which it was made keeps it until you delete it there."
+        raise NotFound(_(factors.NO_PASSKEY))
+    first = _("It no longer signs you in. The device on which it was made keeps it until you delete it there.")
     rest = _rest(found.authenticator is not None or len(found.passkeys) > 1, demanded_by=demanded_by)
-    return FactorQuestion(f"Remove the passkey “{passkey.name}”?", "Remove the passkey", (first, *rest, _SIGNED_OUT))
+    return FactorQuestion(
+        _("Remove the passkey “%(name)s”?") % {"name": passkey.name},
+        _("Remove the passkey"),
+        (first, *rest, _(_SIGNED_OUT)),
+    )
 
 
 def _about_codes(found: Factors) -> FactorQuestion:
     """Ask about replacing the recovery codes."""
     left = found.codes_left
-    void = "The one code that is left stops working." if left == 1 else f"The {left} codes that are left stop working."
-    follows = (*([void] if left else []), "New ones are shown to you once.", _SIGNED_OUT)
-    return FactorQuestion("Replace your recovery codes?", "Replace the codes", follows, is_removal=False)
+    void = ngettext(
+        "The one code that is left stops working.", "The %(num)s codes that are left stop working.", left
+    ) % {"num": left}
+    follows = (*([void] if left else []), _("New ones are shown to you once."), _(_SIGNED_OUT))
+    return FactorQuestion(_("Replace your recovery codes?"), _("Replace the codes"), follows, is_removal=False)
 
 
 def _rest(has_others: bool, *, demanded_by: str) -> Sequence[str]:
     if has_others:
-        return ("Your other second factors stay, and so do your recovery codes.",)
-    alone = "It is your only second factor: your recovery codes go with it, and your password alone signs you in."
+        return (_("Your other second factors stay, and so do your recovery codes."),)
+    alone = _("It is your only second factor: your recovery codes go with it, and your password alone signs you in.")
     if demanded_by:
-        return (alone, f"{demanded_by} asks for a second factor: you get in there again once you have added one.")
+        return (
+            alone,
+            _("%(where)s asks for a second factor: you get in there again once you have added one.")
+            % {"where": demanded_by},
+        )
     return (alone,)

@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Transaction
 from portal.errors import NotFound
@@ -18,7 +21,7 @@ from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.sign_in import accounts, attempt_limits
 
 REFUSALS_LISTED: Final = 100  # refused sign-ins of one window that get a row each
-_GONE: Final = "This session has ended already."
+_GONE: Final = gettext_noop("This session has ended already.")
 # Product tokens of a User-Agent header with the browser's name, and systems, in an order in which the first that
 # occurs is right: Chrome on an iPhone says CriOS and Safari, Edge says Chrome and Safari too.
 _BROWSERS: Final = {
@@ -60,18 +63,22 @@ def end(user_id: str, *, session_id: str, by: Actor) -> None:
     is_id = keys.USER_ID.match(session_id)
     stored = PLATFORM.get(SessionItem, session_id, consistent=True) if is_id else None
     if stored is None or stored.user_id != user_id:
-        raise NotFound(_GONE)
+        raise NotFound(_(_GONE))
     person = accounts.find_by_id(user_id)
     before = {"started": stored.started_at or "", "address": stored.address or "", "browser": stored.agent or ""}
     name = person.email if person else ""
     transaction = Transaction()
     transaction.delete(SessionItem(session_id), condition=SessionItem.user_id == user_id)
     entry = AuditEntry.of_user(user_id, name, AuditAction.SESSION_ENDED, by, before=before)
-    recording.commit(transaction, [entry], refused=NotFound(_GONE))
+    recording.commit(transaction, [entry], refused=NotFound(_(_GONE)))
 
 
 def browser_of(agent: str) -> str:
     """Return what people call the browser of a User-Agent header: "Firefox on Windows"."""
     browser = next((name for token, name in _BROWSERS.items() if f"{token}/" in agent), "")
     system = next((name for token, name in _SYSTEMS.items() if token in agent), "")
-    return " on ".join(part for part in (browser, system) if part) or agent[:40] or "Unknown browser"
+    return (
+        _("%(browser)s on %(system)s") % {"browser": browser, "system": system}
+        if browser and system
+        else browser or system or agent[:40] or _("Unknown browser")
+    )

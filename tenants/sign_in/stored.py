@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from pynamodb.attributes import BooleanAttribute, NumberAttribute, UnicodeAttribute, UnicodeSetAttribute
 
 from portal import clock
@@ -71,7 +73,7 @@ declare_nothing(THROTTLES, "it counts attempts by hashes of accounts and network
 declare_nothing(FACTORS, "it holds what people sign in with, who belong to no tenant by that")
 
 
-AMBIGUOUS: Final = (
+AMBIGUOUS: Final = gettext_noop(
     "This address has a letter, such as \u00df, that would make it another address in lower case. "
     "Write the domain in its xn-- form, or use another address."
 )
@@ -93,9 +95,9 @@ def folded(address: str) -> str:
     text = address.strip()
     is_text = not any(ord(c) < 32 or 0xD800 <= ord(c) < 0xE000 for c in text)
     if not text or not is_text or len(text.encode()) > 320:
-        raise ValueError("That is not an e-mail address.")
+        raise ValueError(_("That is not an e-mail address."))
     if text.casefold() != text.lower():
-        raise ValueError(AMBIGUOUS)
+        raise ValueError(_(AMBIGUOUS))
     return text.casefold()
 
 
@@ -179,14 +181,14 @@ class UniqueItem(Item):
 
 BOUNCED, COMPLAINED = "bounced", "complained"
 _SUPPRESSIONS: Final = {
-    BOUNCED: "Mail to this address bounced on {on}, and none is sent to it since.",
-    COMPLAINED: "Mail to this address was reported as unwanted on {on}, and none is sent to it since.",
+    BOUNCED: gettext_noop("Mail to this address bounced on %(on)s, and none is sent to it since."),
+    COMPLAINED: gettext_noop("Mail to this address was reported as unwanted on %(on)s, and none is sent to it since."),
 }
 
 
 def suppressed_sentence(kind: str, at: str) -> str:
     """Say to a person that mail does not reach an address. `at` is a stamp."""
-    return _SUPPRESSIONS[kind].format(on=f"{clock.parse(at):%-d %B %Y}")
+    return _(_SUPPRESSIONS[kind]) % {"on": f"{clock.parse(at):%-d %B %Y}"}
 
 
 class SuppressedItem(Item):

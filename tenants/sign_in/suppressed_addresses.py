@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+
 from portal import clock
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Transaction
@@ -55,12 +57,12 @@ def clear(address: str, *, by: Actor) -> None:
     """Let mail go to an address again, which an operator does. Raises Invalid, and NotFound where it goes anyway."""
     key = _key(address)
     if not key:
-        raise Invalid("That is not an e-mail address.", field="email")
+        raise Invalid(_("That is not an e-mail address."), field="email")
     transaction = Transaction()
     transaction.delete(SuppressedItem(key), condition=SuppressedItem.pk.exists(), name=_ADDRESS)
     entity_id = schema_keys.anonymous(folded(address))
     entry = AuditEntry(recording.PLATFORM, AuditAction.ADDRESS_CLEARED, by, "address", entity_id, folded(address))
-    recording.commit(transaction, [entry], refused=NotFound("Nothing keeps mail from this address."))
+    recording.commit(transaction, [entry], refused=NotFound(_("Nothing keeps mail from this address.")))
 
 
 def _key(address: str) -> str:

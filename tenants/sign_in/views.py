@@ -14,6 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlsafe_base64_decode
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
@@ -34,6 +35,7 @@ from tenants.sign_in.forms import NewPasswordForm, PasswordChangeForm, PasswordR
 from tenants.sign_in.passwords import RESET_LINKS
 from tenants.tenancy import access_middleware, context
 from tenants.tenancy.request import SignedInRequest, absolute_url, actor_of, enter_desk, pin_tenant
+from tenants.tenancy.roles import Role
 
 
 @unlimited
@@ -56,7 +58,7 @@ def login(request: HttpRequest) -> HttpResponse:
     user = authenticate(request, email=email, password=form.cleaned_data["password"])
     if user is None:
         session_lifecycle.refused(email, origin=address)
-        form.add_error(None, "The e-mail address or password is wrong.")
+        form.add_error(None, _("The e-mail address or password is wrong."))
         return render(request, "tenants/login.html", page, status=422)
     next_url = form.cleaned_data["next"]
     if user.second_factors:
@@ -71,7 +73,7 @@ def login(request: HttpRequest) -> HttpResponse:
 @require_POST
 def logout(request: HttpRequest) -> HttpResponse:
     end_session(request)
-    messages.info(request, "You are signed out.")
+    messages.info(request, _("You are signed out."))
     return redirect("tenants:login")
 
 
@@ -81,7 +83,7 @@ def logout(request: HttpRequest) -> HttpResponse:
 def logout_everywhere(request: SignedInRequest) -> HttpResponse:
     accounts.sign_out_everywhere(request.user.id, by=actor_of(request))
     end_session(request)
-    messages.success(request, "You are signed out on every device.")
+    messages.success(request, _("You are signed out on every device."))
     return redirect("tenants:login")
 
 
@@ -119,10 +121,10 @@ def password_change(request: SignedInRequest) -> HttpResponse:
             user.id, form.cleaned_data["new_password1"], by=actor_of(request), instead_of=user.password
         )
     except Conflict:
-        form.add_error(None, "Your password has just been changed elsewhere. Sign in again with that one.")
+        form.add_error(None, _("Your password has just been changed elsewhere. Sign in again with that one."))
         return render(request, "tenants/password_change.html", {"password_form": form}, status=409)
     update_session_auth_hash(request, user)
-    messages.success(request, "Your password is changed. You are signed out on your other devices.")
+    messages.success(request, _("Your password is changed. You are signed out on your other devices."))
     return redirect("tenants:account")
 
 
@@ -163,7 +165,7 @@ def password_reset_confirm(request: HttpRequest, uid: str, token: str) -> HttpRe
             accounts.set_password(user.id, form.cleaned_data["new_password1"], by=by, instead_of=user.password)
         except Conflict:  # the same link has been used at the same moment
             return _reset_link_is_void(request)
-        messages.success(request, "Your password is changed. Sign in with the new one.")
+        messages.success(request, _("Your password is changed. Sign in with the new one."))
         return redirect("tenants:login")
     page = {"form": form}
     return render(request, "tenants/password_reset_confirm.html", page, status=422 if form.is_bound else 200)
@@ -203,7 +205,16 @@ def pick(request: SignedInRequest) -> HttpResponse:
         "is_out": bool(request.pins) and request.pins[0].tenant_id not in {m.tenant_id for m in everything},
         "q": search,
         "total": len(everything),
-        "waiting": [w for w in waiting if w.tenant_id not in {m.tenant_id for m in everything}],
+        "waiting": [
+            {
+                "tenant_id": w.tenant_id,
+                "tenant_name": w.tenant_name,
+                "invited_by_name": w.invited_by_name,
+                "role_label": Role(w.role).label,
+            }
+            for w in waiting
+            if w.tenant_id not in {m.tenant_id for m in everything}
+        ],
         "next": entering_views.safe_next(request, request.GET.get("next", "")),
     }
     partial = "HX-Request" in request.headers
@@ -218,7 +229,7 @@ def switch(request: SignedInRequest) -> HttpResponse:
     user = request.user
     tenant = context.enter(user, request.POST.get("tenant", ""))
     if tenant is None:
-        raise NotFound("You are not a member of this tenant.")
+        raise NotFound(_("You are not a member of this tenant."))
     if tenant.where.purged:
         return access_middleware.being_deleted(request, tenant.name)
     if tenant.tenant_id in {pin.tenant_id for pin in request.pins}:
@@ -274,5 +285,5 @@ def session_end(request: SignedInRequest, session: str) -> HttpResponse:
     except NotFound as error:
         messages.info(request, error.message)
     else:
-        messages.success(request, "That browser is signed out.")
+        messages.success(request, _("That browser is signed out."))
     return redirect("tenants:sessions")

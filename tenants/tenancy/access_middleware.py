@@ -26,6 +26,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import Resolver404, resolve, reverse
 from django.utils.http import escape_leading_slashes
+from django.utils.translation import gettext as _
 
 from portal.errors import PortalError
 from portal.load import guest_limits
@@ -87,10 +88,10 @@ class AccessMiddleware:
         if not request.user.is_authenticated:
             return ask_to_sign_in(request)
         if access.level == "operator" and not request.user.is_operator:
-            return forbidden(request, "This is for the platform's operators.")
+            return forbidden(request, _("This is for the platform's operators."))
         has_factor = bool(request.user.second_factors)
         if access.level == "operator" and settings.OPERATOR_SECOND_FACTOR and not has_factor:
-            return ask_for_second_factor(request, "The operators' admin")
+            return ask_for_second_factor(request, _("The operators' admin"))
         return self._check_member(request, view, access, desk) if access.level == "member" else None
 
     def _check_member(
@@ -119,7 +120,7 @@ class AccessMiddleware:
         if WAITING_KEY in request.session:
             note_let_in(request, tenant)
         if not tenant.role.at_least(Role(access.role)):
-            return forbidden(request, f"This needs the role {_roles_from(Role(access.role))}.")
+            return forbidden(request, _("This needs the role %(role)s.") % {"role": _roles_from(Role(access.role))})
         return None
 
 
@@ -151,12 +152,12 @@ def _refusal_while_acting(
     if acting is None or leads_out.on(view):
         return None
     if access.level == "signed_in":
-        return f"This page is {acting.member_name}'s own."
+        return _("This page is %(member)s's own.") % {"member": acting.member_name}
     if is_safe:
         return None
     if access.level != "member" or in_person.on(view) or not Role.AGENT.at_least(Role(access.role)):
-        return f"Only {acting.member_name} can do this."
-    return None if acting.may_write else "You only read in this visit. Nothing was changed."
+        return _("Only %(member)s can do this.") % {"member": acting.member_name}
+    return None if acting.may_write else _("You only read in this visit. Nothing was changed.")
 
 
 _POST_FORM: Final = re.compile(r"""(<form\b(?=[^>]*\bmethod="post")[^>]*>)(.*?)(</form>)""", re.DOTALL | re.IGNORECASE)
@@ -182,7 +183,7 @@ def _without_refused_forms(page: str, path: str, acting: Impersonation) -> str:
 
 
 def _roles_from(role: Role) -> str:
-    return role.label if role is Role.OWNER else f"{role.label} or above"
+    return role.label if role is Role.OWNER else _("%(role)s or above") % {"role": role.label}
 
 
 def ask_to_sign_in(request: IdentifiedRequest) -> HttpResponse:

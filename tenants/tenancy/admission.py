@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from django.utils.translation import gettext as _
+
 from portal.dynamo import retry
 from portal.errors import LimitReached
 from portal.load import measurement, tenant_limiter
@@ -27,10 +29,10 @@ class NotAdmitted(LimitReached):
     def __init__(self, answer: RateAnswer | None = None) -> None:
         if answer is None:
             self.code = tenant_limiter.TOO_MANY
-            super().__init__("This desk has as many requests at work as it may have at the same time.")
+            super().__init__(_("This desk has as many requests at work as it may have at the same time."))
         else:
             self.code = "rate_limited"
-            sentence = "This desk is asking for more than its plan allows."
+            sentence = _("This desk is asking for more than its plan allows.")
             super().__init__(sentence, retry_after=max(1, answer.seconds))
         self.answer = answer
 

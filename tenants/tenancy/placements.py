@@ -21,6 +21,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from portal import clock
 from portal.dynamo.placement import POOL, Location, Move, Placement
@@ -171,9 +172,9 @@ def chosen(text: str) -> Placement:
     try:
         placement = Placement.parse(text)
     except ValueError:
-        raise Invalid("Use pool, bridge or silo/NAME.", field="placement") from None
+        raise Invalid(_("Use pool, bridge or silo/NAME."), field="placement") from None
     if placement.site and placement.site not in settings.SILOS:
-        raise Invalid(f"The settings have no site {placement.site}.", field="placement")
+        raise Invalid(_("The settings have no site %(site)s.") % {"site": placement.site}, field="placement")
     return placement
 
 

@@ -15,8 +15,10 @@ from string import punctuation
 from typing import Any, Final
 from unicodedata import normalize
 
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
 from portal.errors import Invalid
-from portal.plain_text import amount
 from portal.schema import holdings
 from tenants.tenancy.context import TenantContext
 
@@ -44,15 +46,21 @@ class SecretWords:
         """Read one phrase from each line. Raises Invalid."""
         lines = tuple(dict.fromkeys(" ".join(line.split()) for line in text.splitlines() if line.strip()))
         if not lines:
-            raise Invalid("Enter the words that are to be taken out.", field="words")
+            raise Invalid(_("Enter the words that are to be taken out."), field="words")
         if len(lines) > MOST:
-            raise Invalid(f"Enter at most {amount(MOST, 'line')}.", field="words")
+            raise Invalid(
+                ngettext("Enter at most %(num)s line.", "Enter at most %(num)s lines.", MOST) % {"num": MOST},
+                field="words",
+            )
         if any(len(line) < LEAST for line in lines):
-            raise Invalid(f"Each line needs {LEAST} characters or more.", field="words")
+            raise Invalid(_("Each line needs %(num)s characters or more.") % {"num": LEAST}, field="words")
         if any(len(line) > LONGEST for line in lines):
-            raise Invalid(f"A line can have at most {LONGEST:,} characters.", field="words")
+            raise Invalid(_("A line can have at most %(num)s characters.") % {"num": f"{LONGEST:,}"}, field="words")
         if any(line.casefold() in MARK for line in lines):
-            raise Invalid(f"“{MARK}” is the mark that stays, so no part of it can be taken out.", field="words")
+            raise Invalid(
+                _("“%(mark)s” is the mark that stays, so no part of it can be taken out.") % {"mark": MARK},
+                field="words",
+            )
         return cls(lines)
 
     @cached_property

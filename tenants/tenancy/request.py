@@ -10,6 +10,7 @@ from django.contrib.auth import login
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext as _
 
 from portal.load.tenant_limiter import RateAnswer
 from portal.nosql.session_store import TENANT_KEY, SessionStore
@@ -85,7 +86,7 @@ def page_for_mail(path: str, request: HttpRequest | None = None) -> str:
     if request is not None:
         return absolute_url(request, path)
     base: str = settings.PORTAL_BASE_URL
-    return base + path if base else f"On the page {path}, at the address where you open Pooldesk."
+    return base + path if base else _("On the page %(path)s, at the address where you open Pooldesk.") % {"path": path}
 
 
 def actor_of(request: HttpRequest) -> Actor:

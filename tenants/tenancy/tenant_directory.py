@@ -7,6 +7,9 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Transaction
 from portal.errors import Conflict, Invalid, NotFound
@@ -62,7 +65,7 @@ def get(tenant_id: str) -> TenantItem:
     except ValueError:
         tenant = None
     if tenant is None:
-        raise NotFound("There is no such tenant.")
+        raise NotFound(_("There is no such tenant."))
     stored: TenantItem = tenant
     return stored
 
@@ -86,7 +89,9 @@ def refuse_arriving(tenant: TenantItem) -> None:
 def refuse_closed(tenant: TenantItem) -> None:
     """Raise Conflict for a tenant that is closed or being purged: nothing is added to it, by operators either."""
     if tenant.status in (TenantStatus.CLOSING, TenantStatus.PURGING):
-        raise Conflict(f"{tenant.name} is {tenant.status}: nothing can be written to it.")
+        raise Conflict(
+            _("%(desk)s is %(status)s: nothing can be written to it.") % {"desk": tenant.name, "status": tenant.status}
+        )
 
 
 def suspended_tenants(limit: int) -> list[DirectoryItem]:
@@ -137,7 +142,7 @@ _RESERVED_MAILBOXES: Final = """
     abuse administrator bounce bounces dmarc hostmaster mailer-daemon no-reply noc noreply postmaster reply root
     ssladmin tls-reports webmaster
 """
-SLUG_RULE: Final = "Use 1-40 lowercase letters, digits or hyphens."
+SLUG_RULE: Final = gettext_noop("Use 1-40 lowercase letters, digits or hyphens.")
 RESERVED: Final = frozenset(_RESERVED_WORDS.split()) | frozenset(_RESERVED_MAILBOXES.split())
 
 
@@ -150,9 +155,9 @@ def slug_of(name: str) -> str:
 def valid_slug(slug: str) -> str:
     """Return the slug. Raises Invalid where it has the wrong form or is reserved."""
     if slug.startswith("-") or slug.endswith("-"):
-        raise Invalid("Begin and end with a letter or digit.", field="slug")
+        raise Invalid(_("Begin and end with a letter or digit."), field="slug")
     if not _SLUG.match(slug):
-        raise Invalid(SLUG_RULE, field="slug")
+        raise Invalid(_(SLUG_RULE), field="slug")
     if slug in RESERVED:
-        raise Invalid(f"The name {slug} is reserved. Choose another one.", field="slug")
+        raise Invalid(_("The name %(name)s is reserved. Choose another one.") % {"name": slug}, field="slug")
     return slug

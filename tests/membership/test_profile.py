@@ -198,7 +198,7 @@ def test_the_language_of_a_request_does_not_stay_for_what_follows(world: World) 
 def test_moments_that_are_typed_are_in_the_zone_of_the_person(world: World) -> None:
     world.tickets("acme", 1)
     alice = world.browser("alice", "acme")
-    save(alice, name="Alice Example", date_form="words")
+    save(alice, name="Alice Example", date_form="words", language="en")
     page = alice.get("/tickets/past/?at=2024-03-01T01:45:00").content.decode()
     assert "As of (Asia/Kolkata)" in page
     assert 'value="2024-03-01T01:45:00"' in page
