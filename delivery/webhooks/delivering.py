@@ -16,12 +16,14 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
+from django.utils.translation import gettext_noop
+
 from delivery.outbox import destinations, publisher
 from delivery.outbox.destinations import Outcome
 from delivery.outbox.outbox_rows import Work
 from delivery.webhooks import delivery_log, endpoints, safe_addresses, signatures
 from delivery.webhooks.delivery_log import ANSWERED, DEAD, FAILED, SKIPPED, Attempt
-from delivery.webhooks.safe_client import DEADLINE, AddressRefused, HttpAnswer, NoAnswer, SafeClient
+from delivery.webhooks.safe_client import DEADLINE, REASONS, AddressRefused, HttpAnswer, NoAnswer, SafeClient
 from delivery.webhooks.stored import EndpointItem, SecretItem
 from portal import clock
 from portal.dynamo.client import fan_out
@@ -42,6 +44,14 @@ _USER_AGENT: Final = "Pooldesk-Webhooks/1"
 _WORKER: Final = Actor(origin="webhooks")
 
 # Writes the mails that tell of an endpoint that is paused, and why.
+# These are stored, in English; pages translate them.
+WAS_PAUSED: Final = gettext_noop("The endpoint was paused.")
+ANSWERED_WITH: Final = gettext_noop("Answered %(status)s.")
+REDIRECTED: Final = gettext_noop("Answered %(status)s. Redirects are not followed.")
+IS_GONE: Final = gettext_noop("It answered 410 Gone.")
+NEVER_ANSWERED: Final = gettext_noop("No delivery was answered since %(day)s. The last: %(note)s")
+NOTES: Final = (WAS_PAUSED, ANSWERED_WITH, REDIRECTED, IS_GONE, NEVER_ANSWERED, *REASONS)
+
 Write = Callable[[TenantContext, EndpointItem, str], list[OutgoingMail]]
 
 
@@ -54,22 +64,22 @@ def deliver(work: Work, *, write: Write) -> Outcome:
     if endpoint is None or secret is None:
         return Outcome("answered", note="The endpoint was removed; nobody waits for this any more.")
     if endpoint.state == endpoints.PAUSED:
-        delivery_log.note(work, endpoint, Attempt(clock.stamp(), note="The endpoint was paused."), state=SKIPPED)
+        delivery_log.note(work, endpoint, Attempt(clock.stamp(), note=WAS_PAUSED), state=SKIPPED)
         return Outcome("answered", note="The endpoint is paused; its log has this, to be sent again from there.")
     attempt, asked = _attempt(work, endpoint, endpoints.signing(secret))
     if 200 <= attempt.status < 300:
         delivery_log.note(work, endpoint, attempt, state=ANSWERED)
         _note_health(work, endpoint, is_well=True)
-        return Outcome("answered", note=f"Answered {attempt.status}.")
-    note = attempt.note or f"Answered {attempt.status}."
+        return Outcome("answered", note=ANSWERED_WITH % {"status": attempt.status})
+    note = attempt.note or ANSWERED_WITH % {"status": attempt.status}
     pause = destinations.retry_pause(work.attempt)
     if attempt.status == GONE or pause is None:
         delivery_log.note(work, endpoint, attempt, state=DEAD)
         _note_health(work, endpoint, is_well=False)
         if attempt.status == GONE:
-            _pause(work, endpoint, "It answered 410 Gone.", write)
+            _pause(work, endpoint, IS_GONE, write)
         elif _failed_throughout(work, endpoint):
-            because = f"No delivery was answered since {endpoint.failing_since[:10]}. The last: {note}"
+            because = NEVER_ANSWERED % {"day": endpoint.failing_since[:10], "note": note}
             _pause(work, endpoint, because, write)
         return Outcome("dead", note=note)
     seconds = max(pause.total_seconds(), asked)
@@ -111,7 +121,7 @@ def _attempt(work: Work, endpoint: EndpointItem, secrets: Sequence[str]) -> tupl
     if answer is None:
         return Attempt(at, ms=ms, note=note), 0
     if 300 <= answer.status < 400:
-        note = f"Answered {answer.status}. Redirects are not followed."
+        note = REDIRECTED % {"status": answer.status}
     excerpt = answer.body.decode(errors="replace")[: delivery_log.EXCERPT_LIMIT]
     return Attempt(at, answer.status, ms, note, excerpt), _asked(answer)
 

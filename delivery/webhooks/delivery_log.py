@@ -16,6 +16,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
+from django.utils.translation import gettext
+
 from delivery.outbox import outbox_rows, publisher
 from delivery.outbox.event_types import Event
 from delivery.outbox.outbox_rows import Work
@@ -139,7 +141,7 @@ def find(repository: Store, endpoint_id: str, name: str) -> tuple[DeliveryItem, 
     ]
     delivery, row = fan_out(reads)
     if delivery is None:
-        raise NotFound("There is no such delivery. Deliveries are kept for 30 days.")
+        raise NotFound(gettext("There is no such delivery. Deliveries are kept for 30 days."))
     told_by = told_by_repository(repository, delivery)
     if row is None and told_by.placement != repository.placement:
         row = outbox_rows.find(told_by, row_id, at)
@@ -163,7 +165,7 @@ def parts(name: str) -> tuple[str, str]:
     row_id, _, index = event_id.removeprefix(_EVENT).partition("_")
     is_name = event_id.startswith(_EVENT) and len(row_id) == 32 and row_id.isalnum() and row_id.isascii()
     if not (is_name and index.isdecimal() and index.isascii() and len(index) < 4 and clock.is_stamp(at)):
-        raise NotFound("There is no such delivery.")
+        raise NotFound(gettext("There is no such delivery."))
     return at, event_id
 
 
@@ -204,11 +206,13 @@ def redeliver(tenant: TenantContext, *, endpoint_id: str, name: str) -> None:
     _active(tenant, endpoint_id)
     delivery, row = find(tenant.repository, endpoint_id, name)
     if row is None:
-        raise Conflict("This event is no longer kept, so it cannot be sent again.")
+        raise Conflict(gettext("This event is no longer kept, so it cannot be sent again."))
     if len(delivery.attempts) >= MOST_ATTEMPTS:
-        raise Conflict(f"This delivery has been tried {MOST_ATTEMPTS} times. It is not sent again.")
+        raise Conflict(
+            gettext("This delivery has been tried %(most)s times. It is not sent again.") % {"most": MOST_ATTEMPTS}
+        )
     if not _sent_again(tenant, endpoint_id, delivery):
-        raise Conflict("It is still being delivered.")
+        raise Conflict(gettext("It is still being delivered."))
 
 
 def redeliver_since(tenant: TenantContext, *, endpoint_id: str, since: datetime, also_answered: bool) -> Redelivered:
@@ -237,7 +241,7 @@ def _rows_since(repository: Store, endpoint_id: str, *, at: str) -> tuple[list[D
 def _active(tenant: TenantContext, endpoint_id: str) -> EndpointItem:
     endpoint = endpoints.find(tenant.repository, endpoint_id)
     if endpoint.state == endpoints.PAUSED:
-        raise Conflict("This endpoint is paused. Resume it first.")
+        raise Conflict(gettext("This endpoint is paused. Resume it first."))
     return endpoint
 
 

@@ -17,6 +17,7 @@ from itertools import chain
 from typing import Any, Final, TypeVar
 
 from django.conf import settings
+from django.utils.translation import gettext, gettext_noop
 
 from delivery.outbox.event_types import EventField, EventType, declare_event, declared
 from delivery.webhooks import safe_addresses, signatures
@@ -45,7 +46,7 @@ DESCRIPTION_LIMIT: Final = 200  # characters
 ACTIVE, PAUSED = "active", "paused"
 OVERLAP: Final = timedelta(hours=24)  # for which a replaced secret signs beside the new one
 MOST_OLD: Final = 3  # replaced secrets that sign beside the current one
-_CHANGED: Final = "Somebody else has just changed this endpoint. Please check and try again."
+_CHANGED: Final = gettext_noop("Somebody else has just changed this endpoint. Please check and try again.")
 _ENDPOINT, _SUBSCRIPTIONS = "endpoint", "subscriptions"  # names of members of a transaction
 
 TEST: Final = declare_event(
@@ -78,13 +79,18 @@ class EndpointChoice:
         read_target(self.url)
         known = {kind.name for kind in offered()}
         if unknown := [name for name in self.event_types if name not in known]:
-            raise Invalid(f"There is no event type “{unknown[0][:80]}”.", field="event_types")
+            raise Invalid(
+                gettext("There is no event type “%(name)s”.") % {"name": unknown[0][:80]}, field="event_types"
+            )
         if not self.event_types:
-            raise Invalid("Choose at least one event type.", field="event_types")
+            raise Invalid(gettext("Choose at least one event type."), field="event_types")
         if len(self.description) > DESCRIPTION_LIMIT:
-            raise Invalid(f"The description can have up to {DESCRIPTION_LIMIT} characters.", field="description")
+            raise Invalid(
+                gettext("The description can have up to %(limit)s characters.") % {"limit": DESCRIPTION_LIMIT},
+                field="description",
+            )
         if plain_text.has_controls(self.description):
-            raise Invalid("Use characters that can be seen.", field="description")
+            raise Invalid(gettext("Use characters that can be seen."), field="description")
 
 
 def read_target(url: str) -> safe_addresses.WebhookAddress:
@@ -107,7 +113,7 @@ def find(repository: Store, endpoint_id: str) -> EndpointItem:
     if is_endpoint_id(endpoint_id):
         found = repository.get(EndpointItem, keys.tenant, sort=endpoint_id, consistent=True)
     if found is None:
-        raise NotFound("There is no such endpoint.")
+        raise NotFound(gettext("There is no such endpoint."))
     return found
 
 
@@ -169,9 +175,13 @@ def add(
 
     def plan(others: list[EndpointItem]) -> _Planned:
         if any(other.endpoint_id == item.endpoint_id for other in others):
-            raise Conflict("This endpoint has been added already. Its secret was shown then; you can replace it.")
+            raise Conflict(
+                gettext("This endpoint has been added already. Its secret was shown then; you can replace it.")
+            )
         if len(others) >= MOST:
-            raise Conflict(f"A desk can have up to {MOST} endpoints. Remove one that is not used.")
+            raise Conflict(
+                gettext("A desk can have up to %(most)s endpoints. Remove one that is not used.") % {"most": MOST}
+            )
         transaction = Transaction()
         transaction.put(item, condition=EndpointItem.endpoint_id.does_not_exist(), name=_ENDPOINT)
         transaction.put(SecretItem(tenant.tenant_id, item.endpoint_id, current=secret))
@@ -204,7 +214,7 @@ def change(
 
     def plan(item: EndpointItem) -> _Planned:
         if version is not None and item.version != version:
-            raise Conflict(_CHANGED)
+            raise Conflict(gettext(_CHANGED))
         choice, before = choose(item), _shown(item)
         item.url, item.description, item.event_types = choice.url, choice.description, sorted(choice.event_types)
         after = _shown(item)
@@ -240,7 +250,7 @@ def pause(
 
     def plan(item: EndpointItem) -> _Planned:
         if item.state == PAUSED:
-            raise Conflict("This endpoint is paused already.")
+            raise Conflict(gettext("This endpoint is paused already."))
         item.state, item.paused_because = PAUSED, because
         transaction = _updated(item, [EndpointItem.state.set(PAUSED), EndpointItem.paused_because.set(because)])
         outgoing.join(transaction, mails)
@@ -255,7 +265,7 @@ def resume(tenant: TenantContext, *, endpoint_id: str, by: Actor, companion: _Co
 
     def plan(item: EndpointItem) -> _Planned:
         if item.state == ACTIVE:
-            raise Conflict("This endpoint is active already.")
+            raise Conflict(gettext("This endpoint is active already."))
         item.state, item.paused_because, item.failing_since = ACTIVE, None, None
         gone = [EndpointItem.paused_because.remove(), EndpointItem.failing_since.remove()]
         transaction = _updated(item, [EndpointItem.state.set(ACTIVE), *gone])
@@ -298,17 +308,20 @@ def rotate(
     def plan(found: list[Any]) -> _Planned:
         item, stored = found
         if stored is None:
-            raise NotFound("There is no such endpoint.")
+            raise NotFound(gettext("There is no such endpoint."))
         if version is not None and item.version != version:
             raise Conflict(
-                "This secret has just been replaced, or the endpoint was changed. Please check and try again."
+                gettext("This secret has just been replaced, or the endpoint was changed. Please check and try again.")
             )
         old = _old(stored)
         if len(old) >= MOST_OLD:
             ends = clock.parse(min(until for until, _ in old))
             raise Conflict(
-                f"This secret was replaced {MOST_OLD} times within 24 hours, and deliveries are still signed with each "
-                f"old one. You can replace it again after {locales.current().exact(ends, seconds=True)}."
+                gettext(
+                    "This secret was replaced %(most)s times within 24 hours, and deliveries are still signed with "
+                    "each old one. You can replace it again after %(when)s."
+                )
+                % {"most": MOST_OLD, "when": locales.current().exact(ends, seconds=True)}
             )
         item.rotated_at = clock.stamp(now)
         transaction = _updated(item, [EndpointItem.rotated_at.set(item.rotated_at)])
@@ -388,7 +401,7 @@ def _commit(
         if companion is not None:
             companion.blame(refused)
         member_changes.blame_standing(tenant, refused)
-        raise Overtaken(_CHANGED) from refused
+        raise Overtaken(gettext(_CHANGED)) from refused
     return told[0]
 
 

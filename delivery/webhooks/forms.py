@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from delivery.webhooks import endpoints, safe_addresses
 from delivery.webhooks.endpoints import EndpointChoice
@@ -24,18 +26,18 @@ class EndpointForm(forms.Form):
     """
 
     url = forms.CharField(
-        label="Address",
-        help_text="An https:// address that can be reached from the internet.",
-        error_messages={"required": "Enter an address."},
+        label=gettext_lazy("Address"),
+        help_text=gettext_lazy("An https:// address that can be reached from the internet."),
+        error_messages={"required": gettext_lazy("Enter an address.")},
         widget=forms.TextInput(attrs={"inputmode": "url", "autocomplete": "off", "spellcheck": "false"}),
     )
-    description = forms.CharField(label="Description", required=False)
+    description = forms.CharField(label=gettext_lazy("Description"), required=False)
     event_types = forms.MultipleChoiceField(
-        label="Events",
+        label=gettext_lazy("Events"),
         widget=forms.CheckboxSelectMultiple,
         error_messages={
-            "required": "Choose at least one event type.",
-            "invalid_choice": "There is no event type “%(value)s”.",
+            "required": gettext_lazy("Choose at least one event type."),
+            "invalid_choice": gettext_lazy("There is no event type “%(value)s”."),
         },
     )
     request_id = forms.CharField(required=False, widget=forms.HiddenInput)
@@ -57,7 +59,7 @@ class EndpointForm(forms.Form):
     def clean_request_id(self) -> str:
         request_id: str = self.cleaned_data["request_id"]
         if request_id and not keys.TENANT_ID.match(request_id):
-            raise forms.ValidationError("This form is damaged. Open it again.")
+            raise forms.ValidationError(_("This form is damaged. Open it again."))
         return request_id
 
     def clean(self) -> None:
@@ -87,13 +89,16 @@ class SendSinceForm(forms.Form):
     since = forms.DateTimeField(
         input_formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S.%fZ"],
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
-        error_messages={"invalid": "Enter a day and a time.", "required": "Enter a day and a time."},
+        error_messages={
+            "invalid": gettext_lazy("Enter a day and a time."),
+            "required": gettext_lazy("Enter a day and a time."),
+        },
     )
-    also_answered = forms.BooleanField(label="Also those that were delivered", required=False)
+    also_answered = forms.BooleanField(label=gettext_lazy("Also those that were delivered"), required=False)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["since"].label = f"Since ({locales.current().zone})"
+        self.fields["since"].label = _("Since (%(zone)s)") % {"zone": locales.current().zone}
 
     def clean_since(self) -> datetime:
         since: datetime = self.cleaned_data["since"]
@@ -102,7 +107,7 @@ class SendSinceForm(forms.Form):
         try:
             return since.replace(tzinfo=zones.zone_of(locales.current().zone)).astimezone(UTC)
         except OverflowError as error:  # of the first and the last year a zone leads out
-            raise forms.ValidationError("Enter a day and a time.") from error
+            raise forms.ValidationError(_("Enter a day and a time.")) from error
 
 
 class VersionForm(forms.Form):

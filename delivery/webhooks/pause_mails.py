@@ -6,11 +6,13 @@ from typing import Final
 
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
+from delivery.webhooks import presenters
 from delivery.webhooks.stored import EndpointItem
 from portal import plain_text
 from portal.mailing.outgoing import OutgoingMail
-from portal.web import desk_prefix
+from portal.web import desk_prefix, locales
 from tenants.membership import members
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import page_for_mail
@@ -24,17 +26,19 @@ def to_owners(tenant: TenantContext, endpoint: EndpointItem, because: str) -> li
     desk = plain_text.named(tenant.name, limit=NAME_LIMIT)
     with desk_prefix.addresses_of(tenant.slug):
         url = page_for_mail(reverse("delivery:webhook", args=[endpoint.endpoint_id]))
-    context = {"tenant_name": desk, "endpoint": endpoint, "because": because, "url": url}
-    text = render_to_string("webhooks/mail/paused.txt", context)
-    return [
-        OutgoingMail(
-            to=owner.email,
-            subject=f"A webhook of {desk} was paused",
-            text=text,
-            kind="webhook_paused",
-            about=f"webhook/{endpoint.endpoint_id}",
-            tenant_id=tenant.tenant_id,
-            queues=tenant.queues,
-        )
-        for owner in members.owners_of(tenant.repository)[:MOST]
-    ]
+    context = {"tenant_name": desk, "endpoint": endpoint, "url": url}
+    mails = []
+    for owner in members.owners_of(tenant.repository)[:MOST]:
+        with locales.shown_in(owner.profile.locale(tenant.chosen_zone, tenant.chosen_language)):
+            mails.append(
+                OutgoingMail(
+                    to=owner.email,
+                    subject=_("A webhook of %(desk)s was paused") % {"desk": desk},
+                    text=render_to_string("webhooks/mail/paused.txt", context | {"because": presenters.said(because)}),
+                    kind="webhook_paused",
+                    about=f"webhook/{endpoint.endpoint_id}",
+                    tenant_id=tenant.tenant_id,
+                    queues=tenant.queues,
+                )
+            )
+    return mails

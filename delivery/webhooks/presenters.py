@@ -11,11 +11,12 @@ from urllib.parse import urlsplit
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext, gettext_noop
 
 from delivery.outbox import publisher
 from delivery.outbox.event_types import EventField, EventType
 from delivery.outbox.stored import OutboxItem
-from delivery.webhooks import delivery_log, endpoints
+from delivery.webhooks import delivering, delivery_log, endpoints
 from delivery.webhooks.stored import DeliveryItem, EndpointItem, log_key_parts
 from portal import clock
 from portal.web import locales
@@ -28,19 +29,23 @@ LOOKS: Final = 8  # times that a page looks again for what was just sent, a seco
 class ShownBadge:
     """A state as a word, with the kind of badge and the icon that go with it."""
 
-    word: str
+    named: str
     kind: str
     icon: str
 
+    @property
+    def word(self) -> str:
+        return gettext(self.named)
 
-_ACTIVE: Final = ShownBadge("Active", "resolved", "check")
-_FAILING: Final = ShownBadge("Failing", "pending", "warning")
-_PAUSED: Final = ShownBadge("Paused", "closed", "close")
+
+_ACTIVE: Final = ShownBadge(gettext_noop("Active"), "resolved", "check")
+_FAILING: Final = ShownBadge(gettext_noop("Failing"), "pending", "warning")
+_PAUSED: Final = ShownBadge(gettext_noop("Paused"), "closed", "close")
 _RESULTS: Final = {
-    delivery_log.ANSWERED: ShownBadge("Delivered", "resolved", "check"),
-    delivery_log.FAILED: ShownBadge("Will be tried again", "pending", "warning"),
-    delivery_log.DEAD: ShownBadge("Not delivered", "failed", "error"),
-    delivery_log.SKIPPED: ShownBadge("Skipped", "closed", "close"),
+    delivery_log.ANSWERED: ShownBadge(gettext_noop("Delivered"), "resolved", "check"),
+    delivery_log.FAILED: ShownBadge(gettext_noop("Will be tried again"), "pending", "warning"),
+    delivery_log.DEAD: ShownBadge(gettext_noop("Not delivered"), "failed", "error"),
+    delivery_log.SKIPPED: ShownBadge(gettext_noop("Skipped"), "closed", "close"),
 }
 
 
@@ -56,7 +61,7 @@ def endpoint(item: EndpointItem) -> dict[str, Any]:
         "event_types": list(item.event_types),
         "badge": _PAUSED if paused else _FAILING if failing else _ACTIVE,
         "is_paused": paused,
-        "paused_because": item.paused_because or "",
+        "paused_because": said(item.paused_because or ""),
         "failing_since": clock.parse(item.failing_since) if failing and not paused else None,
         "version": int(item.version),
         "created_at": clock.parse(item.created_at),
@@ -77,10 +82,11 @@ def delivery(row: DeliveryItem) -> dict[str, Any]:
         "at": clock.parse(at),
         "badge": _RESULTS[row.state],
         "is_failed": row.state == delivery_log.FAILED,
+        "is_answered": bool(row.status),
         "answer": _answer(int(row.status), row.state),
         "took": "" if row.state == delivery_log.SKIPPED else _took(int(row.ms)),
         "attempts": len(row.attempts),
-        "note": row.note,
+        "note": said(row.note),
         "next_at": clock.parse(row.next_at) if row.next_at else None,
     }
 
@@ -96,7 +102,10 @@ def delivery_page(row: DeliveryItem, stored: OutboxItem | None) -> dict[str, Any
     body = ""
     if stored is not None:
         body = _pretty(publisher.envelope(stored, int(event_id.rpartition("_")[2])))
-    tries = [{**tried, "at": clock.parse(tried["at"]), "took": _took(int(tried["ms"]))} for tried in row.attempts]
+    tries = [
+        {**tried, "note": said(tried["note"]), "at": clock.parse(tried["at"]), "took": _took(int(tried["ms"]))}
+        for tried in row.attempts
+    ]
     return {"url": row.url, "body": body, "excerpt": row.excerpt, "tries": tries[::-1], **delivery(row)}
 
 
@@ -129,12 +138,17 @@ def datetime_local(moment: datetime) -> str:
 
 def _answer(status: int, state: str) -> str:
     if state == delivery_log.SKIPPED:
-        return "Not sent"
-    return f"{status}" if status else "No answer"
+        return gettext("Not sent")
+    return f"{status}" if status else gettext("No answer")
+
+
+def said(stored: str) -> str:
+    """Return a stored sentence of ours in the language of the page, where the catalogue has it."""
+    return locales.from_stored(stored, delivering.NOTES)
 
 
 def _took(ms: int) -> str:
-    return f"{ms} ms" if ms < 1000 else f"{ms / 1000:.1f} s"
+    return f"{ms} ms" if ms < 1000 else f"{locales.current().number(round(ms / 1000, 1), decimals=1)} s"
 
 
 def _with_code(text: str) -> SafeString:

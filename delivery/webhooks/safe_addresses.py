@@ -19,6 +19,8 @@ from ipaddress import IPv4Network, IPv6Network
 from typing import Final
 from urllib.parse import urlsplit
 
+from django.utils.translation import gettext as _
+
 from portal.errors import Invalid
 
 URL_LIMIT: Final = 2_000  # characters
@@ -104,28 +106,28 @@ def target(url: str, *, ports: Collection[int], receiver: str = "") -> WebhookAd
     `receiver` is the origin of the development receiver, "" where there is none: `http://127.0.0.1:8410`.
     """
     if len(url) > URL_LIMIT:
-        raise Invalid(f"The address can have up to {URL_LIMIT:,} characters.", field="url")
+        raise Invalid(_("The address can have up to %(limit)s characters.") % {"limit": f"{URL_LIMIT:,}"}, field="url")
     if not _PLAIN.match(url) or "\\" in url:
         raise Invalid(
-            "Write the address with plain letters, digits and signs only: no spaces, and names as xn--…", field="url"
+            _("Write the address with plain letters, digits and signs only: no spaces, and names as xn--…"), field="url"
         )
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except ValueError as error:
-        raise Invalid("This is not a web address.", field="url") from error
+        raise Invalid(_("This is not a web address."), field="url") from error
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     if receiver and f"{parts.scheme}://{parts.netloc}" == receiver:
         return WebhookAddress(parts.scheme, host, port or 80, path)
     if parts.scheme != "https":
-        raise Invalid("The address must begin with https://.", field="url")
+        raise Invalid(_("The address must begin with https://."), field="url")
     if "@" in parts.netloc:
-        raise Invalid("The address must not hold a user name or password.", field="url")
+        raise Invalid(_("The address must not hold a user name or password."), field="url")
     if parts.fragment:
-        raise Invalid("The address must not lead to a part of a page.", field="url")
+        raise Invalid(_("The address must not lead to a part of a page."), field="url")
     if len(host) > 253 or not _NAME.match(host):
-        raise Invalid("The address must name a host of the internet, such as hooks.example.com.", field="url")
+        raise Invalid(_("The address must name a host of the internet, such as hooks.example.com."), field="url")
     if parts.netloc.endswith(":") or (port if port is not None else 443) not in ports:
         listed = ", ".join(map(str, sorted(ports)))
-        raise Invalid(f"The address must lead to port {listed}.", field="url")
+        raise Invalid(_("The address must lead to port %(listed)s.") % {"listed": listed}, field="url")
     return WebhookAddress("https", host.lower(), port or 443, path)

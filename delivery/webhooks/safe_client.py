@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from django.utils.translation import gettext_noop
+
 from delivery.webhooks import safe_addresses
 from delivery.webhooks.safe_addresses import WebhookAddress
 from portal.errors import PortalError
@@ -34,6 +36,17 @@ ANSWER_LIMIT: Final = 64 * 1024  # bytes of an answer's body that are read
 
 class AddressRefused(PortalError):
     """The name leads, with one of its addresses at least, to where webhooks are not sent."""
+
+
+# The reasons are stored, in English; pages translate them.
+LATE: Final = gettext_noop("No answer within %(seconds)s seconds.")
+CERTIFICATE: Final = gettext_noop("The certificate is not valid: %(why)s.")
+ENCRYPTION: Final = gettext_noop("No encrypted connection: %(why)s.")
+NO_HTTP: Final = gettext_noop("The answer is not HTTP.")
+CONNECTION: Final = gettext_noop("No connection: %(why)s.")
+INTERNAL: Final = gettext_noop("%(host)s leads to an address that is not of the public internet.")
+NO_HOST: Final = gettext_noop("There is no host %(host)s.")
+REASONS: Final = (LATE, CERTIFICATE, ENCRYPTION, NO_HTTP, CONNECTION, INTERNAL, NO_HOST)
 
 
 class NoAnswer(PortalError):
@@ -69,21 +82,21 @@ class SafeClient:
             with self._connected(target, limit) as connection:
                 return _exchange(_TimedConnection(connection, limit), target, body, headers)
         except TimeoutError as error:
-            raise NoAnswer(f"No answer within {self.deadline:g} seconds.") from error
+            raise NoAnswer(LATE % {"seconds": f"{self.deadline:g}"}) from error
         except ssl.SSLCertVerificationError as error:
-            raise NoAnswer(f"The certificate is not valid: {error.verify_message}.") from error
+            raise NoAnswer(CERTIFICATE % {"why": error.verify_message}) from error
         except ssl.SSLError as error:
-            raise NoAnswer(f"No encrypted connection: {error.reason or 'it was closed'}.") from error
+            raise NoAnswer(ENCRYPTION % {"why": error.reason or "it was closed"}) from error
         except http.client.HTTPException as error:
-            raise NoAnswer("The answer is not HTTP.") from error
+            raise NoAnswer(NO_HTTP) from error
         except OSError as error:
-            raise NoAnswer(f"No connection: {error.strerror or 'it was closed'}.") from error
+            raise NoAnswer(CONNECTION % {"why": error.strerror or "it was closed"}) from error
 
     def _connected(self, target: WebhookAddress, limit: _Limit) -> socket.socket:
         addresses = _resolved(target, limit)
         refused = [address for address in addresses if not self.is_allowed(address)]
         if refused or not addresses:
-            raise AddressRefused(f"{target.host} leads to an address that is not of the public internet.")
+            raise AddressRefused(INTERNAL % {"host": target.host})
         connection = _first_connected(addresses, target.port, limit)
         if target.scheme == "http":
             return connection
@@ -163,7 +176,7 @@ def _resolved(target: WebhookAddress, limit: _Limit) -> list[str]:
     if not found:
         raise TimeoutError
     if isinstance(found[0], OSError):
-        raise NoAnswer(f"There is no host {target.host}.") from found[0]
+        raise NoAnswer(NO_HOST % {"host": target.host}) from found[0]
     return list(dict.fromkeys(found[0]))
 
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from django.utils.translation import gettext_noop
 from pynamodb.attributes import ListAttribute, NumberAttribute, UnicodeAttribute
 
 from delivery.webhooks.signatures import is_secret, new_secret
@@ -174,7 +175,9 @@ def _fit_endpoint(item: Raw, arrival: TenantArrival) -> Raw:
     """Pause an endpoint that comes without its secret."""
     if arrival.with_secrets:
         return item
-    why = {"S": "This desk was imported without secrets. Replace the secret of this endpoint, and resume it."}
+    why = {
+        "S": gettext_noop("This desk was imported without secrets. Replace the secret of this endpoint, and resume it.")
+    }
     return {**item, "state": {"S": "paused"}, "paused_because": why}
 
 

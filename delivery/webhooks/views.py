@@ -14,6 +14,8 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST, require_safe
 
 from delivery.outbox.event_types import ENVELOPE
@@ -24,7 +26,7 @@ from delivery.webhooks.stored import EndpointItem
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict
-from portal.plain_text import amount
+from portal.web import locales
 from portal.web.access import get_or_post, member
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import TenantRequest, actor_of
@@ -84,7 +86,7 @@ def edit(request: TenantRequest, endpoint: str) -> HttpResponse:
         except Conflict as error:
             form.add_error(None, error.message)
         else:
-            messages.success(request, "Endpoint saved.")
+            messages.success(request, _("Endpoint saved."))
             return redirect("delivery:webhook", endpoint)
     page = {"form": form, "receiver": settings.WEBHOOK_RECEIVER, "endpoint": presenters.endpoint(stored)}
     return render(request, "webhooks/endpoint_form.html", page, status=422 if form.is_bound else 200)
@@ -158,7 +160,7 @@ def pause(request: TenantRequest, endpoint: str) -> HttpResponse:
 def resume(request: TenantRequest, endpoint: str) -> HttpResponse:
     """Resume an endpoint."""
     act = partial(endpoints.resume, endpoint_id=endpoint, by=actor_of(request))
-    return _acted(request, act, "Resumed. Events are sent from now on.", _at(endpoint))
+    return _acted(request, act, _("Resumed. Events are sent from now on."), _at(endpoint))
 
 
 @member(Role.ADMIN)
@@ -169,7 +171,7 @@ def remove(request: TenantRequest, endpoint: str) -> HttpResponse:
         stored = presenters.endpoint(endpoints.find(request.tenant.repository, endpoint))
         return render(request, "webhooks/remove.html", {"endpoint": stored})
     act, then = partial(endpoints.remove, endpoint_id=endpoint, by=actor_of(request)), reverse("delivery:webhooks")
-    return _acted(request, act, "The endpoint was removed.", _at(endpoint), then=then)
+    return _acted(request, act, _("The endpoint was removed."), _at(endpoint), then=then)
 
 
 def _at(endpoint: str) -> str:
@@ -228,7 +230,7 @@ def redeliver(request: TenantRequest, endpoint: str, delivery: str) -> HttpRespo
     """Send one delivery again."""
     page = reverse("delivery:webhook_delivery", args=[endpoint, delivery])
     act = partial(delivery_log.redeliver, endpoint_id=endpoint, name=delivery)
-    done = "It is being sent again. The result appears here within a moment."
+    done = _("It is being sent again. The result appears here within a moment.")
     return _acted(request, act, done, page, then=_watching(page))
 
 
@@ -240,7 +242,7 @@ def redeliver_since(request: TenantRequest, endpoint: str) -> HttpResponse:
     form = SendSinceForm(request.POST)
     if not form.is_valid():
         endpoints.find(request.tenant.repository, endpoint)
-        messages.error(request, "Enter a day and a time.")
+        messages.error(request, _("Enter a day and a time."))
         return redirect(address)
     values = form.cleaned_data
     try:
@@ -248,12 +250,13 @@ def redeliver_since(request: TenantRequest, endpoint: str) -> HttpResponse:
     except Conflict as error:
         messages.error(request, error.message)
         return redirect(address)
-    count = f"{amount(sent.count, 'delivery is', 'deliveries are')} being sent again."
+    count = ngettext("%(num)s delivery is being sent again.", "%(num)s deliveries are being sent again.", sent.count)
+    count = count % {"num": locales.current().number(sent.count)}
     if sent.more_from:
         query = {"more": sent.more_from} | ({"all": "1"} if values["also_answered"] else {})
-        messages.success(request, f"{count} There are later ones: go on below.")
+        messages.success(request, _("%(count)s There are later ones: go on below.") % {"count": count})
         return redirect(f"{address}?{urlencode(query)}")
-    messages.success(request, count if sent.count else "There is nothing to send again since then.")
+    messages.success(request, count if sent.count else _("There is nothing to send again since then."))
     return redirect(_watching(address) if sent.count else address)
 
 
@@ -262,7 +265,7 @@ def redeliver_since(request: TenantRequest, endpoint: str) -> HttpResponse:
 def test(request: TenantRequest, endpoint: str) -> HttpResponse:
     """Send a test event."""
     act = partial(delivery_log.send_test, endpoint_id=endpoint)
-    done = "A test is on its way. The delivery appears below within a moment."
+    done = _("A test is on its way. The delivery appears below within a moment.")
     return _acted(request, act, done, _at(endpoint), then=_watching(_at(endpoint)))
 
 

@@ -7,7 +7,8 @@ API, stay in UTC; the API, the commands and the operators' admin speak English.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -211,6 +212,30 @@ def in_language(language: str) -> Iterator[None]:
 def file_size(count: int) -> str:
     """Write a number of bytes: "25 MB", with the marks of the locale in use."""
     return plain_text.file_size(count, lambda size, decimals: _in_use.get().number(size, decimals=decimals))
+
+
+def from_stored(text: str, messages: Iterable[str] = ()) -> str:
+    """Return a text of ours that is stored in English, "" for none, in the language of the page.
+
+    `messages` are those that it may be with values in it. A text that is none of ours stays as it is.
+    """
+    if not text or _in_use.get().language == ENGLISH:
+        return text
+    for message in messages:
+        if "%(" in message and (match := _pattern(message).fullmatch(text)):
+            values = {
+                name: from_stored(one, messages) if name == "note" else one for name, one in match.groupdict().items()
+            }
+            return gettext(message) % values
+    return gettext(text)
+
+
+@lru_cache(maxsize=256)
+def _pattern(message: str) -> re.Pattern[str]:
+    pieces = re.split(r"%\((\w+)\)s", message)
+    return re.compile(
+        "".join(f"(?P<{one}>.+?)" if n % 2 else re.escape(one) for n, one in enumerate(pieces)), re.DOTALL
+    )
 
 
 # --- which language ---

@@ -10,6 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, gettext_noop
+
 from portal import plain_text
 from portal.errors import Conflict, Invalid, NotFound
 from tenants.audit_trail.recording import Actor
@@ -41,8 +44,12 @@ from tickets.ticket.fields import KIND, LABELS
 
 # Words that the search and lists have in other meanings.
 _TAKEN: Final = {*map(operator_word, LABELS.values()), "requester", "from", "tag", "before", "after", "number"}
-USES: Final = ((HIDDEN, "Not asked"), (SHOWN, "Asked"), (REQUIRED, "Required"))
-_USES: Final = {use: label.lower() for use, label in USES}
+USES: Final = (
+    (HIDDEN, gettext_lazy("Not asked")),
+    (SHOWN, gettext_lazy("Asked")),
+    (REQUIRED, gettext_lazy("Required")),
+)
+_USES: Final = {HIDDEN: "not asked", SHOWN: "asked", REQUIRED: "required"}  # in the audit trail
 
 _T = TypeVar("_T", CustomField, TicketKind)
 
@@ -81,7 +88,7 @@ def add_field(tenant: TenantContext, kind: FieldType, wishes: FieldWishes, *, ve
     now, seen = _current(tenant, version)
     number = 1 + max((int(one.id.rpartition("_")[2]) for one in now.fields), default=0)
     if number > MOST_IDS:
-        raise Invalid(f"A desk can define {MOST_IDS} fields in all, archived ones included.")
+        raise Invalid(_("A desk can define %(most)s fields in all, archived ones included.") % {"most": MOST_IDS})
     made = _checked_field(now, CustomField(f"{kind.value}_{number}", ""), wishes)
     _store(tenant, seen, now, replace(now, fields=(*now.fields, made)), by)
     return made.id
@@ -91,7 +98,7 @@ def change_field(tenant: TenantContext, field_id: str, wishes: FieldWishes, *, v
     """Change a field; what tickets have in it stays. Raises NotFound, Invalid, Conflict."""
     now, seen = _current(tenant, version)
     if (stored := now.by_id.get(field_id)) is None:
-        raise NotFound("There is no such field.")
+        raise NotFound(_("There is no such field."))
     _store(tenant, seen, now, replace(now, fields=_put(now.fields, _checked_field(now, stored, wishes))), by)
 
 
@@ -100,7 +107,7 @@ def add_kind(tenant: TenantContext, wishes: KindWishes, *, version: int, by: Act
     now, seen = _current(tenant, version)
     number = 1 + max((int(one.id.rpartition("_")[2]) for one in now.kinds), default=0)
     if number > MOST_IDS:
-        raise Invalid(f"A desk can define {MOST_IDS} kinds in all, archived ones included.")
+        raise Invalid(_("A desk can define %(most)s kinds in all, archived ones included.") % {"most": MOST_IDS})
     made = _checked_kind(now, TicketKind(f"kind_{number}", ""), wishes)
     _store(tenant, seen, now, _with_kind(replace(now, kinds=(*now.kinds, made)), made, wishes), by)
     return made.id
@@ -110,7 +117,7 @@ def change_kind(tenant: TenantContext, kind_id: str, wishes: KindWishes, *, vers
     """Change a kind; tickets that have it keep it. Raises NotFound, Invalid, Conflict."""
     now, seen = _current(tenant, version)
     if (stored := now.kinds_by_id.get(kind_id)) is None:
-        raise NotFound("There is no such kind.")
+        raise NotFound(_("There is no such kind."))
     made = _checked_kind(now, stored, wishes)
     _store(tenant, seen, now, _with_kind(replace(now, kinds=_put(now.kinds, made)), made, wishes), by)
 
@@ -123,14 +130,14 @@ def move(tenant: TenantContext, defined_id: str, *, by_places: int, version: int
     elif defined_id in now.kinds_by_id:
         after = replace(now, kinds=_moved(now.kinds, defined_id, by_places))
     else:
-        raise NotFound("There is no such field.")
+        raise NotFound(_("There is no such field."))
     _store(tenant, seen, now, after, by)
 
 
 def _current(tenant: TenantContext, version: int) -> tuple[Definitions, DeskSetup]:
     now, seen = read(tenant)
     if seen.version != version:
-        raise Conflict(CHANGED)
+        raise Conflict(_(CHANGED))
     return now, seen
 
 
@@ -152,18 +159,26 @@ def _moved(among: tuple[_T, ...], defined_id: str, by_places: int) -> tuple[_T, 
 
 def _checked_field(now: Definitions, stored: CustomField, wishes: FieldWishes) -> CustomField:
     others = [one for one in now.fields if one.id != stored.id]
-    name = _name(wishes.name, [one.name for one in others], "field")
+    name = _name(wishes.name, [one.name for one in others], _FIELD)
     if operator_word(name) in _TAKEN:
-        raise Invalid(f"“{name}” is a field that every ticket has. Choose another name.", field="name")
+        raise Invalid(
+            _("“%(name)s” is a field that every ticket has. Choose another name.") % {"name": name}, field="name"
+        )
     about = texts.line(wishes.help)
     if len(about) > HELP_LIMIT:
-        raise Invalid(f"Use at most {HELP_LIMIT} characters; these are {len(about):,}.", field="help")
+        raise Invalid(
+            _("Use at most %(limit)s characters; these are %(count)s.")
+            % {"limit": HELP_LIMIT, "count": f"{len(about):,}"},
+            field="help",
+        )
     choices = _choices(wishes.choices) if stored.type is FieldType.CHOICE else ()
     in_use = [one for one in others if not one.is_archived]
     if not wishes.is_archived and len(in_use) >= FIELDS_LIMIT:
-        raise Invalid(f"A desk uses at most {FIELDS_LIMIT} fields at a time. Archive one first.")
+        raise Invalid(_("A desk uses at most %(limit)s fields at a time. Archive one first.") % {"limit": FIELDS_LIMIT})
     if wishes.is_column and not wishes.is_archived and sum(one.is_column for one in in_use) >= COLUMNS_LIMIT:
-        raise Invalid(f"Lists have room for {COLUMNS_LIMIT} columns of this kind.", field="is_column")
+        raise Invalid(
+            _("Lists have room for %(limit)s columns of this kind.") % {"limit": COLUMNS_LIMIT}, field="is_column"
+        )
     forms = stored.forms if wishes.forms is None else {one: use for one, use in wishes.forms.items() if use}
     # Of a kind that is archived, and so in no form of definitions, the use stays.
     known = {one.id for one in now.kinds_in_use} | {NO_KIND}
@@ -182,33 +197,58 @@ def _checked_field(now: Definitions, stored: CustomField, wishes: FieldWishes) -
 def _choices(typed: Sequence[str]) -> tuple[str, ...]:
     choices = tuple(dict.fromkeys(filter(None, map(texts.line, typed))))
     if not choices:
-        raise Invalid("Enter at least one choice, each in a line of its own.", field="choices")
+        raise Invalid(_("Enter at least one choice, each in a line of its own."), field="choices")
     if len(choices) > CHOICES_LIMIT:
-        raise Invalid(f"A field offers at most {CHOICES_LIMIT} choices; these are {len(choices)}.", field="choices")
+        raise Invalid(
+            _("A field offers at most %(limit)s choices; these are %(count)s.")
+            % {"limit": CHOICES_LIMIT, "count": len(choices)},
+            field="choices",
+        )
     if long := next((one for one in choices if len(one) > TEXT_LIMIT), None):
-        raise Invalid(f"“{long[:20]}…” is longer than {TEXT_LIMIT} characters.", field="choices")
+        raise Invalid(
+            _("“%(long)s…” is longer than %(limit)s characters.") % {"long": long[:20], "limit": TEXT_LIMIT},
+            field="choices",
+        )
     return choices
 
 
 def _checked_kind(now: Definitions, stored: TicketKind, wishes: KindWishes) -> TicketKind:
     others = [one for one in now.kinds if one.id != stored.id]
-    name = _name(wishes.name, [one.name for one in others], "kind")
+    name = _name(wishes.name, [one.name for one in others], _KIND)
     template = texts.block(wishes.template)
     if len(template) > TEMPLATE_LIMIT:
-        raise Invalid(f"Use at most {TEMPLATE_LIMIT:,} characters; these are {len(template):,}.", field="template")
+        raise Invalid(
+            _("Use at most %(limit)s characters; these are %(count)s.")
+            % {"limit": f"{TEMPLATE_LIMIT:,}", "count": f"{len(template):,}"},
+            field="template",
+        )
     if not wishes.is_archived and sum(not one.is_archived for one in others) >= KINDS_LIMIT:
-        raise Invalid(f"A desk uses at most {KINDS_LIMIT} kinds at a time. Archive one first.")
+        raise Invalid(_("A desk uses at most %(limit)s kinds at a time. Archive one first.") % {"limit": KINDS_LIMIT})
     return replace(stored, name=name, template=template, is_archived=wishes.is_archived)
 
 
-def _name(typed: str, others: Sequence[str], what: str) -> str:
+_FIELD: Final = (
+    gettext_noop("A field needs a name with letters or digits."),
+    gettext_noop("Another field has this name."),
+)
+_KIND: Final = (
+    gettext_noop("A kind needs a name with letters or digits."),
+    gettext_noop("Another kind has this name."),
+)
+
+
+def _name(typed: str, others: Sequence[str], problems: tuple[str, str]) -> str:
     name = texts.line(typed)
     if not plain_text.has_visible_text(name) or not operator_word(name):
-        raise Invalid(f"A {what} needs a name with letters or digits.", field="name")
+        raise Invalid(_(problems[0]), field="name")
     if len(name) > NAME_LIMIT:
-        raise Invalid(f"Use at most {NAME_LIMIT} characters; these are {len(name):,}.", field="name")
+        raise Invalid(
+            _("Use at most %(limit)s characters; these are %(count)s.")
+            % {"limit": NAME_LIMIT, "count": f"{len(name):,}"},
+            field="name",
+        )
     if operator_word(name) in map(operator_word, others):
-        raise Invalid(f"Another {what} has this name.", field="name")
+        raise Invalid(_(problems[1]), field="name")
     return name
 
 

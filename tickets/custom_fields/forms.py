@@ -57,7 +57,7 @@ def _widget(of: CustomField, stored: str) -> forms.Widget:
         case FieldType.CHECKBOX:
             return forms.CheckboxInput(attrs={"value": YES}, check_test=bool)
         case FieldType.CHOICE:
-            kept = [] if of.fits(stored) else [(stored, f"{stored} (no longer offered)")]
+            kept = [] if of.fits(stored) else [(stored, _("%(value)s (no longer offered)") % {"value": stored})]
             return forms.Select(choices=[("", "—"), *kept, *((one, one) for one in of.choices)])
         case FieldType.DATE:
             return forms.DateInput(attrs={"type": "date"})
@@ -86,7 +86,7 @@ def defined_field(defined: Definitions, of: DefinedField, stored: str | None) ->
     field = forms.ChoiceField(
         label=of.label, required=False, choices=choices[1:] if default else choices, initial=default
     )
-    field.error_messages["invalid_choice"] = f"Choose a {of.label.lower()} from the list."
+    field.error_messages["invalid_choice"] = _("Choose a value from the list.")
     return field
 
 
@@ -122,11 +122,13 @@ class _Defining(forms.Form):
 class FieldForm(_Defining):
     """A custom field. The type is asked for a new one alone."""
 
-    name = forms.CharField(label="Name", widget=forms.TextInput(attrs=_LINE | {"data-characters": NAME_LIMIT}))
+    name = forms.CharField(
+        label=gettext_lazy("Name"), widget=forms.TextInput(attrs=_LINE | {"data-characters": NAME_LIMIT})
+    )
     help = forms.CharField(
-        label="Help text",
+        label=gettext_lazy("Help text"),
         required=False,
-        help_text="Forms show it with the field.",
+        help_text=gettext_lazy("Forms show it with the field."),
         widget=forms.TextInput(attrs=_LINE | {"data-characters": HELP_LIMIT}),
     )
 
@@ -134,23 +136,31 @@ class FieldForm(_Defining):
         super().__init__(*args, **kwargs)
         if stored is None:
             self.fields["type"] = forms.ChoiceField(
-                label="Type", choices=[(one.value, one.label) for one in FieldType], help_text="It cannot change later."
+                label=_("Type"),
+                choices=[(one.value, one.label) for one in FieldType],
+                help_text=_("It cannot change later."),
             )
         if stored is None or stored.type is FieldType.CHOICE:
             self.fields["choices"] = forms.CharField(
-                label="Choices",
+                label=_("Choices"),
                 required=False,
-                help_text=f"For a choice: one in each line, at most {CHOICES_LIMIT}. Tickets keep one that you remove.",
+                help_text=_("For a choice: one in each line, at most %(limit)s. Tickets keep one that you remove.")
+                % {"limit": CHOICES_LIMIT},
                 widget=forms.Textarea(attrs={"rows": 6, "dir": "auto"}),
             )
-        for kind_id, label in (*((one.id, one.name) for one in defined.kinds_in_use), ("", "Tickets without a kind")):
+        for kind_id, label in (
+            *((one.id, one.name) for one in defined.kinds_in_use),
+            ("", _("Tickets without a kind")),
+        ):
             initial = stored.forms.get(kind_id, 0) if stored else 1
-            name = label if kind_id or defined.kinds_in_use else "In the form of tickets"
-            self.fields[f"in_{kind_id}"] = use_of_field(f"Form of “{name}”" if kind_id else name, initial)
-        self.fields["is_column"] = forms.BooleanField(label="Show it as a column in lists", required=False)
+            name = label if kind_id or defined.kinds_in_use else _("In the form of tickets")
+            self.fields[f"in_{kind_id}"] = use_of_field(
+                _("Form of “%(name)s”") % {"name": name} if kind_id else name, initial
+            )
+        self.fields["is_column"] = forms.BooleanField(label=_("Show it as a column in lists"), required=False)
         if stored is not None:
             self.fields["is_archived"] = forms.BooleanField(
-                label="Archived", required=False, help_text="Forms no longer ask it. Tickets keep their values."
+                label=_("Archived"), required=False, help_text=_("Forms no longer ask it. Tickets keep their values.")
             )
             self.initial = {
                 "name": stored.name,
@@ -178,12 +188,14 @@ class FieldForm(_Defining):
 class KindForm(_Defining):
     """A kind of tickets, with what its form asks."""
 
-    name = forms.CharField(label="Name", widget=forms.TextInput(attrs=_LINE | {"data-characters": NAME_LIMIT}))
+    name = forms.CharField(
+        label=gettext_lazy("Name"), widget=forms.TextInput(attrs=_LINE | {"data-characters": NAME_LIMIT})
+    )
     template = forms.CharField(
-        label="Template of the description",
+        label=gettext_lazy("Template of the description"),
         required=False,
         strip=False,
-        help_text="The form of this kind begins with it. You can use Markdown.",
+        help_text=gettext_lazy("The form of this kind begins with it. You can use Markdown."),
         widget=forms.Textarea(attrs={"rows": 6, "dir": "auto", "data-characters": TEMPLATE_LIMIT}),
     )
 
@@ -191,13 +203,15 @@ class KindForm(_Defining):
         super().__init__(*args, **kwargs)
         for one in defined.in_use:
             initial = one.forms.get(stored.id if stored else "", 0)
-            self.fields[f"of_{one.id}"] = use_of_field(f"Field “{one.name}”", initial)
+            self.fields[f"of_{one.id}"] = use_of_field(_("Field “%(name)s”") % {"name": one.name}, initial)
         self.fields["is_default"] = forms.BooleanField(
-            label="Default kind", required=False, help_text="New tickets have it where nobody says another."
+            label=_("Default kind"), required=False, help_text=_("New tickets have it where nobody says another.")
         )
         if stored is not None:
             self.fields["is_archived"] = forms.BooleanField(
-                label="Archived", required=False, help_text="New tickets cannot have it. Those that have it keep it."
+                label=_("Archived"),
+                required=False,
+                help_text=_("New tickets cannot have it. Those that have it keep it."),
             )
             self.initial = {
                 "name": stored.name,

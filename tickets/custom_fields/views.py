@@ -8,6 +8,7 @@ from typing import Any, Final
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from portal.errors import Conflict, Invalid, NotFound
@@ -40,9 +41,9 @@ def definitions_page(request: TenantRequest) -> HttpResponse:
 
 
 def _uses(defined: Definitions, one: CustomField) -> str:
-    names = {**{kind.id: kind.name for kind in defined.kinds_in_use}, "": "No kind" if defined.kinds else "All"}
+    names = {**{kind.id: kind.name for kind in defined.kinds_in_use}, "": _("No kind") if defined.kinds else _("All")}
     told = [
-        f"{name} (required)" if one.forms[kind] == REQUIRED else name
+        _("%(name)s (required)") % {"name": name} if one.forms[kind] == REQUIRED else name
         for kind, name in names.items()
         if one.forms.get(kind)
     ]
@@ -57,7 +58,7 @@ def new_field(request: TenantRequest) -> HttpResponse:
     def save(form: Any) -> str:
         kind = FieldType(form.cleaned_data["type"])
         defining.add_field(request.tenant, kind, form.wishes, version=_version(form), by=actor_of(request))
-        return f"The field “{form.cleaned_data['name']}” is there."
+        return _("The field “%(name)s” is there.") % {"name": form.cleaned_data["name"]}
 
     return _edit(request, lambda defined, *args, **more: FieldForm(*args, defined=defined, stored=None, **more), save)
 
@@ -74,7 +75,7 @@ def field(request: TenantRequest, field_id: str) -> HttpResponse:
 
     def save(form: Any) -> str:
         defining.change_field(request.tenant, field_id, form.wishes, version=_version(form), by=actor_of(request))
-        return "Field saved."
+        return _("Field saved.")
 
     return _edit(request, make, save, field_id)
 
@@ -86,7 +87,7 @@ def new_kind(request: TenantRequest) -> HttpResponse:
 
     def save(form: Any) -> str:
         defining.add_kind(request.tenant, form.wishes, version=_version(form), by=actor_of(request))
-        return f"The kind “{form.cleaned_data['name']}” is there."
+        return _("The kind “%(name)s” is there.") % {"name": form.cleaned_data["name"]}
 
     return _edit(request, lambda defined, *args, **more: KindForm(*args, defined=defined, stored=None, **more), save)
 
@@ -103,7 +104,7 @@ def kind(request: TenantRequest, kind_id: str) -> HttpResponse:
 
     def save(form: Any) -> str:
         defining.change_kind(request.tenant, kind_id, form.wishes, version=_version(form), by=actor_of(request))
-        return "Kind saved."
+        return _("Kind saved.")
 
     return _edit(request, make, save, kind_id)
 
@@ -115,7 +116,7 @@ def move(request: TenantRequest) -> HttpResponse:
     form = MoveForm(request.POST)
     try:
         if not form.is_valid():
-            raise Invalid("This change is incomplete. Reload the page and try again.")
+            raise Invalid(_("This change is incomplete. Reload the page and try again."))
         data = form.cleaned_data
         defining.move(
             request.tenant, data["id"], by_places=data["by_places"], version=data["version"], by=actor_of(request)
@@ -159,7 +160,13 @@ def _form_page(
 ) -> HttpResponse:
     page = {
         "form": form,
-        "what": "field" if isinstance(form, FieldForm) else "kind",
+        "words": _words(isinstance(form, FieldForm)),
         "stored": defined.by_id.get(defined_id) or defined.kinds_by_id.get(defined_id),
     }
     return render(request, "custom_fields/form.html", page, status=status)
+
+
+def _words(is_field: bool) -> dict[str, Any]:
+    if is_field:
+        return {"is_field": True, "new": _("New field"), "edit": _("Edit the field"), "add": _("Add the field")}
+    return {"is_field": False, "new": _("New kind"), "edit": _("Edit the kind"), "add": _("Add the kind")}

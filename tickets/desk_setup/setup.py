@@ -9,6 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal.dynamo.store import Transaction
 from portal.errors import Conflict, Invalid
 from portal.schema import keys
@@ -19,7 +22,7 @@ from tenants.tenancy.context import TenantContext
 from tickets.desk_setup.stored import PARTS, ROOM, SETUP, SetupItem, pack, unpack
 
 NAME: Final = "setup"  # of the item in a context
-CHANGED: Final = "Somebody else has just changed these settings. Please check and try again."
+CHANGED: Final = gettext_noop("Somebody else has just changed these settings. Please check and try again.")
 
 
 @dataclass(frozen=True)
@@ -77,8 +80,11 @@ def change(
     others = sum(len(pack(other)) for name, other in seen.parts.items() if name != part and other)
     if (needed := others + len(packed)) > ROOM:
         raise Invalid(
-            f"This needs {needed:,} bytes, and the settings that all pages of a desk read have {ROOM:,} together. "
-            "Shorten names, help texts, choices or templates."
+            _(
+                "This needs %(needed)s bytes, and the settings that all pages of a desk read have %(room)s together. "
+                "Shorten names, help texts, choices or templates."
+            )
+            % {"needed": f"{needed:,}", "room": f"{ROOM:,}"}
         )
     attribute = SetupItem.get_attributes()[part]
     action = attribute.set(packed) if packed else attribute.remove()
@@ -89,5 +95,5 @@ def change(
     also(transaction)
     member_changes.require_role(transaction, tenant)
     entry = AuditEntry.of_tenant(tenant, AuditAction.TENANT_SETUP_CHANGED, by, *told)
-    recording.commit(transaction, [entry], refused=Conflict(CHANGED))
+    recording.commit(transaction, [entry], refused=Conflict(_(CHANGED)))
     tenant.items.pop(NAME, None)

@@ -10,6 +10,9 @@ from dataclasses import replace
 from datetime import date
 from typing import Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal.dynamo.store import Action, Transaction
 from portal.errors import Conflict, Forbidden, Invalid, NotFound
 from portal.schema import keys
@@ -25,29 +28,35 @@ from tickets.groups.stored import MOST_CAPACITY, AgentItem
 
 MEMBERS_LIMIT: Final = 50  # of one group, whose stand-ins one BatchGetItem reads
 _MOST_CHANGES: Final = 90  # members in one transaction
-_CHANGED: Final = "Somebody else has just changed this. Please check and try again."
-_NOBODY: Final = "There is no such agent in this desk."
+_CHANGED: Final = gettext_noop("Somebody else has just changed this. Please check and try again.")
+_NOBODY: Final = gettext_noop("There is no such agent in this desk.")
 
 
 def set_members(tenant: TenantContext, group_id: str, wanted: Collection[str], *, by: Actor) -> None:
     """Make these agents the members of a group: one Query of the roster, a BatchGetItem and one transaction. Raises
     Invalid for somebody who is no agent here, Forbidden and Conflict."""
     if not tenant.is_admin:
-        raise Forbidden("Admins and owners change groups.")
+        raise Forbidden(_("Admins and owners change groups."))
     if len(set(wanted)) > MEMBERS_LIMIT:
-        raise Invalid(f"A group has at most {MEMBERS_LIMIT} members; these are {len(set(wanted))}.", field="members")
+        raise Invalid(
+            _("A group has at most %(limit)s members; these are %(count)s.")
+            % {"limit": MEMBERS_LIMIT, "count": len(set(wanted))},
+            field="members",
+        )
     found = roster.read(tenant)
     before = found.members(group_id)
     added, removed = set(wanted) - {*before}, {*before} - set(wanted)
     agents = _agents(tenant, added)
     if missing := added - agents.keys():
-        raise Invalid(f"{_NOBODY} ({len(missing)} of those chosen)", field="members")
+        raise Invalid(
+            _("%(count)s of those chosen are no agents of this desk.") % {"count": len(missing)}, field="members"
+        )
     changes = [(found.agent(one), found.agent(one).groups | {group_id}) for one in sorted(added)]
     changes += [(found.agent(one), found.agent(one).groups - {group_id}) for one in sorted(removed)]
     if not changes:
         return
     if len(changes) > _MOST_CHANGES:
-        raise Invalid(f"Change up to {_MOST_CHANGES} members at a time.", field="members")
+        raise Invalid(_("Change up to %(most)s members at a time.") % {"most": _MOST_CHANGES}, field="members")
     names = {one.id: one.name for one in members.members_with(tenant.repository, [*removed])} | {
         one.id: one.name for one in agents.values()
     }
@@ -72,22 +81,24 @@ def set_availability(
     Raises NotFound, Forbidden, Invalid with the field, and Conflict where others changed it since `version`.
     """
     if not tenant.is_admin and (user_id != tenant.user_id or capacity is not None):
-        raise Forbidden("You can change your own absence. Ask an admin for anything else.")
+        raise Forbidden(_("You can change your own absence. Ask an admin for anything else."))
     found = roster.read(tenant)
     people = _agents(tenant, filter(None, (user_id, stand_in)))
     if user_id not in people:
-        raise NotFound(_NOBODY)
+        raise NotFound(_(_NOBODY))
     now = found.agent(user_id)
     if now.version != version:
-        raise Conflict(_CHANGED)
+        raise Conflict(_(_CHANGED))
     if away_until:
         _check_day(away_until, roster.today(tenant))
     if stand_in and stand_in not in people:
-        raise Invalid(_NOBODY, field="stand_in")
+        raise Invalid(_(_NOBODY), field="stand_in")
     if stand_in == user_id:
-        raise Invalid("Nobody stands in for themselves. Choose somebody else, or nobody.", field="stand_in")
+        raise Invalid(_("Nobody stands in for themselves. Choose somebody else, or nobody."), field="stand_in")
     if capacity is not None and not 0 <= capacity <= MOST_CAPACITY:
-        raise Invalid(f"Use a number from 1 to {MOST_CAPACITY}, or leave it empty.", field="capacity")
+        raise Invalid(
+            _("Use a number from 1 to %(most)s, or leave it empty.") % {"most": MOST_CAPACITY}, field="capacity"
+        )
     wanted = replace(
         now,
         away_until=away_until,
@@ -107,9 +118,9 @@ def _check_day(text: str, today: str) -> None:
     except ValueError:
         day = ""
     if day != text:
-        raise Invalid("Enter a day as 2026-11-30.", field="away_until")
+        raise Invalid(_("Enter a day as 2026-11-30."), field="away_until")
     if text <= today:
-        raise Invalid("Choose a day after today: the first day on which they are back.", field="away_until")
+        raise Invalid(_("Choose a day after today: the first day on which they are back."), field="away_until")
 
 
 def _agents(tenant: TenantContext, wanted: Iterable[str]) -> dict[str, Member]:
@@ -147,4 +158,4 @@ def _store(
         transaction.update(AgentItem(keys.tenant(tenant.tenant_id), now.id), actions, condition=is_seen)
     member_changes.require_role(transaction, tenant)
     entry = AuditEntry.of_tenant(tenant, AuditAction.TENANT_SETUP_CHANGED, by, *told)
-    recording.commit(transaction, [entry], refused=Conflict(_CHANGED))
+    recording.commit(transaction, [entry], refused=Conflict(_(_CHANGED)))

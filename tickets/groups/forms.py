@@ -7,6 +7,7 @@ from datetime import date, timedelta
 from typing import Any, Final
 
 from django import forms
+from django.utils.translation import gettext, gettext_lazy
 
 from tickets.desk_setup.group_names import AgentGroup, Assigning
 from tickets.groups.agent_changes import MEMBERS_LIMIT
@@ -15,9 +16,9 @@ from tickets.groups.roster import Agent
 from tickets.groups.stored import MOST_CAPACITY
 
 WAYS: Final = (
-    (Assigning.HAND.value, "By hand: tickets wait in the group until somebody takes them"),
-    (Assigning.TURN.value, "In turn: each member gets the next one (round robin)"),
-    (Assigning.LOAD.value, "To whoever has the fewest open tickets (least busy)"),
+    (Assigning.HAND.value, gettext_lazy("By hand: tickets wait in the group until somebody takes them")),
+    (Assigning.TURN.value, gettext_lazy("In turn: each member gets the next one (round robin)")),
+    (Assigning.LOAD.value, gettext_lazy("To whoever has the fewest open tickets (least busy)")),
 )
 
 
@@ -25,14 +26,18 @@ class GroupForm(forms.Form):
     """A group with its members. `people` are those who can be in it, as ids and names."""
 
     name = forms.CharField(
-        label="Name",
+        label=gettext_lazy("Name"),
         widget=forms.TextInput(attrs={"autocomplete": "off", "dir": "auto", "data-characters": NAME_LIMIT}),
-        error_messages={"required": "Enter a name."},
+        error_messages={"required": gettext_lazy("Enter a name.")},
     )
-    assigns = forms.ChoiceField(label="New tickets are assigned", choices=WAYS)
-    members = forms.MultipleChoiceField(label="Members", required=False, widget=forms.CheckboxSelectMultiple)
+    assigns = forms.ChoiceField(label=gettext_lazy("New tickets are assigned"), choices=WAYS)
+    members = forms.MultipleChoiceField(
+        label=gettext_lazy("Members"), required=False, widget=forms.CheckboxSelectMultiple
+    )
     is_default = forms.BooleanField(
-        label="Default group", required=False, help_text="New tickets come into it where nobody says another group."
+        label=gettext_lazy("Default group"),
+        required=False,
+        help_text=gettext_lazy("New tickets come into it where nobody says another group."),
     )
     version = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
 
@@ -47,7 +52,7 @@ class GroupForm(forms.Form):
         super().__init__(*args, **kwargs)
         field: Any = self.fields["members"]
         field.choices = people
-        field.error_messages["invalid_choice"] = "Somebody whom you chose is no agent of this desk any more."
+        field.error_messages["invalid_choice"] = gettext("Somebody whom you chose is no agent of this desk any more.")
         known = {one for one, _ in people}
         if stored is not None:
             self.initial = {
@@ -61,7 +66,10 @@ class GroupForm(forms.Form):
     def clean_members(self) -> list[str]:
         chosen: list[str] = self.cleaned_data["members"]
         if len(chosen) > MEMBERS_LIMIT:
-            raise forms.ValidationError(f"A group has at most {MEMBERS_LIMIT} members; these are {len(chosen)}.")
+            raise forms.ValidationError(
+                gettext("A group has at most %(limit)s members; these are %(count)s.")
+                % {"limit": MEMBERS_LIMIT, "count": len(chosen)}
+            )
         return chosen
 
 
@@ -69,14 +77,16 @@ class AvailabilityForm(forms.Form):
     """Until when somebody is away and who stands in; for admins also how many tickets they can have."""
 
     away_until = forms.DateField(
-        label="Away until",
+        label=gettext_lazy("Away until"),
         required=False,
-        help_text="The first day back. Leave it empty when there is no absence.",
+        help_text=gettext_lazy("The first day back. Leave it empty when there is no absence."),
         widget=forms.DateInput(format="%Y-%m-%d", attrs={"type": "date"}),
-        error_messages={"invalid": "Enter a day as 2026-11-30."},
+        error_messages={"invalid": gettext_lazy("Enter a day as 2026-11-30.")},
     )
     stand_in = forms.ChoiceField(
-        label="Stand-in", required=False, help_text="Gets what the groups would assign meanwhile."
+        label=gettext_lazy("Stand-in"),
+        required=False,
+        help_text=gettext_lazy("Gets what the groups would assign meanwhile."),
     )
     version = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
 
@@ -85,16 +95,16 @@ class AvailabilityForm(forms.Form):
     ) -> None:
         super().__init__(*args, **kwargs)
         field: Any = self.fields["stand_in"]
-        field.choices = [("", "Nobody"), *(one for one in people if one[0] != of.id)]
-        field.error_messages["invalid_choice"] = "Choose an agent from the list."
+        field.choices = [("", gettext("Nobody")), *(one for one in people if one[0] != of.id)]
+        field.error_messages["invalid_choice"] = gettext("Choose an agent from the list.")
         self.fields["away_until"].widget.attrs["min"] = (date.fromisoformat(today) + timedelta(1)).isoformat()
         if has_capacity:
             self.fields["capacity"] = forms.IntegerField(
-                label="Open tickets at most",
+                label=gettext("Open tickets at most"),
                 required=False,
                 min_value=1,
                 max_value=MOST_CAPACITY,
-                help_text="Groups assign no more to somebody who has so many. Leave it empty for any number.",
+                help_text=gettext("Groups assign no more to somebody who has so many. Leave it empty for any number."),
             )
         is_away = of.is_away(today)
         self.initial = {

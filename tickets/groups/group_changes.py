@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from django.utils.translation import gettext as _
+
 from portal import plain_text
 from portal.errors import Conflict, Invalid, NotFound
 from tenants.audit_trail.recording import Actor
@@ -36,9 +38,11 @@ def add(
     def with_it(groups: Groups) -> Groups:
         number = 1 + max((int(one.id.rpartition("_")[2]) for one in groups), default=0)
         if number > MOST_IDS:
-            raise Invalid(f"A desk can make {MOST_IDS} groups in all, deleted ones included.")
+            raise Invalid(_("A desk can make %(most)s groups in all, deleted ones included.") % {"most": MOST_IDS})
         if sum(not one.is_archived for one in groups) >= GROUPS_LIMIT:
-            raise Invalid(f"A desk has at most {GROUPS_LIMIT} groups at a time. Delete one first.")
+            raise Invalid(
+                _("A desk has at most %(limit)s groups at a time. Delete one first.") % {"limit": GROUPS_LIMIT}
+            )
         made.append(f"group_{number}")
         group = AgentGroup(made[0], _name(name, groups), assigns.value, is_default)
         return _with(groups, group)
@@ -84,7 +88,7 @@ def _change_one(
     def with_it(groups: Groups) -> Groups:
         stored = next((one for one in groups if one.id == group_id and not one.is_archived), None)
         if stored is None:
-            raise NotFound("There is no such group.")
+            raise NotFound(_("There is no such group."))
         return _with(groups, changed(groups, stored))
 
     _change(tenant, with_it, version=version, by=by)
@@ -101,7 +105,7 @@ def _with(groups: Groups, group: AgentGroup) -> Groups:
 def _change(tenant: TenantContext, changed: Callable[[Groups], Groups], *, version: int, by: Actor) -> None:
     seen = setup.read(tenant)
     if seen.version != version:
-        raise Conflict(CHANGED)
+        raise Conflict(_(CHANGED))
     before = group_names.parsed(seen.part(PART))
     after = changed(before)
     if after == before:
@@ -115,11 +119,15 @@ def _change(tenant: TenantContext, changed: Callable[[Groups], Groups], *, versi
 def _name(typed: str, others: Groups | list[AgentGroup]) -> str:
     name = texts.line(typed)
     if not plain_text.has_visible_text(name) or not operator_word(name):
-        raise Invalid("A group needs a name with letters or digits.", field="name")
+        raise Invalid(_("A group needs a name with letters or digits."), field="name")
     if len(name) > NAME_LIMIT:
-        raise Invalid(f"Use at most {NAME_LIMIT} characters; these are {len(name):,}.", field="name")
+        raise Invalid(
+            _("Use at most %(limit)s characters; these are %(count)s.")
+            % {"limit": NAME_LIMIT, "count": f"{len(name):,}"},
+            field="name",
+        )
     if any(operator_word(name) == operator_word(one.name) for one in others if not one.is_archived):
-        raise Invalid("Another group has this name.", field="name")
+        raise Invalid(_("Another group has this name."), field="name")
     return name
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_POST, require_safe
 
 from portal.dynamo.client import fan_out
@@ -102,7 +103,7 @@ def group(request: TenantRequest, group_id: str = "") -> HttpResponse:
             except Invalid as error:
                 form.add_error(error.field if error.field in form.fields else None, error.message)
             else:
-                messages.success(request, "Group saved.")
+                messages.success(request, gettext("Group saved."))
                 return redirect(_PAGE)
     return render(request, "groups/form.html", {"form": form, "stored": stored, "version": version}, status=status)
 
@@ -130,8 +131,10 @@ def delete(request: TenantRequest, group_id: str) -> HttpResponse:
     if found.rows or found.next:
         messages.error(
             request,
-            "This group still has unresolved tickets. Move them to another group first: "
-            "open its list and choose “Change all that match”.",
+            gettext(
+                "This group still has unresolved tickets. Move them to another group first: "
+                "open its list and choose “Change all that match”."
+            ),
         )
         return redirect("tickets:group", group_id)
     version = request.POST.get("version", "")
@@ -141,7 +144,7 @@ def delete(request: TenantRequest, group_id: str) -> HttpResponse:
     except Conflict as error:
         messages.error(request, error.message)
         return redirect("tickets:group", group_id)
-    messages.success(request, "The group is deleted. Resolved tickets keep its name.")
+    messages.success(request, gettext("The group is deleted. Resolved tickets keep its name."))
     return redirect(_PAGE)
 
 
@@ -194,10 +197,12 @@ def _availability(request: TenantRequest, user_id: str, back: str) -> HttpRespon
             except Invalid as error:
                 form.add_error(error.field if error.field in form.fields else None, error.message)
             else:
-                until_when = f"away until {locales.current().day(until)}" if until else "here"
-                messages.success(
-                    request, f"{person.name if is_other else 'You'} {'is' if is_other else 'are'} {until_when}."
-                )
+                if is_other:
+                    said = gettext("%(name)s is away until %(day)s.") if until else gettext("%(name)s is here.")
+                else:
+                    said = gettext("You are away until %(day)s.") if until else gettext("You are here.")
+                day = locales.current().day(until) if until else ""
+                messages.success(request, said % {"name": person.name, "day": day})
                 return redirect(back)
     page = {"form": form, "person": person, "is_other": is_other, "back": back}
     return render(request, "groups/availability.html", page, status=status)

@@ -13,6 +13,9 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, Final, Self
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal import clock
 from portal.errors import Invalid
 from portal.schema import keys
@@ -153,7 +156,7 @@ class Only:
         status, who = params.get("status") or "any", params.get("resolver") or ""
         filters.statuses(status)
         if who == "me":
-            raise Invalid("A rule is nobody's own: choose a member, or nobody.", field="resolver")
+            raise Invalid(_("A rule is nobody's own: choose a member, or nobody."), field="resolver")
         named = {"status": status} if status != "any" else {}
         return cls(named | ({"resolver": who} if who else {}) | TicketFilter.parse(params).params)
 
@@ -247,7 +250,7 @@ def planned(rule: Rule, ticket: SummaryItem) -> RulePlan:
             kept[name] = wanted
     to = kept.get(STATUS.name)
     if to is not None and to not in MOVES[Status(ticket.status)]:
-        return RulePlan(refused=f"A {ticket.status} ticket cannot become {to}.")
+        return RulePlan(refused=STUCK % {"status": ticket.status, "to": to})
     mail_to = kept.get(ASSIGNEE.name, ticket.resolver) if then.mail_to == ASSIGNEE_WORD else then.mail_to
     return RulePlan(TicketEdit(kept), tuple(changes), then.answer, then.webhook, mail_to)
 
@@ -295,21 +298,22 @@ def read(given: Mapping[str, Any], rule: Rule) -> Rule:
     return rule
 
 
-_ANY: Final = "Choose any: only for a change a field can be named, and only for a deadline a moment."
+STUCK: Final = gettext_noop("A %(status)s ticket cannot become %(to)s.")  # stored in English
+_ANY: Final = gettext_noop("Choose any: only for a change a field can be named, and only for a deadline a moment.")
 _WHATS: Final = dict.fromkeys(On, _ANY) | {
-    On.CHANGED: "Choose a field that can be changed, or any.",
-    On.DUE: f"Choose a moment ({', '.join(DUE)}), or any.",
+    On.CHANGED: gettext_noop("Choose a field that can be changed, or any."),
+    On.DUE: gettext_noop("Choose a moment (due, due_soon, breached), or any."),
 }
 
 
 def _when(given: Mapping[str, Any]) -> When:
     on, by, what = given.get("event") or "", given.get("by") or "", given.get("what") or ""
     if on not in [*On]:
-        raise Invalid(f"Choose an event: {', '.join(On)}.", field="event")
+        raise Invalid(_("Choose an event: %(events)s.") % {"events": ", ".join(On)}, field="event")
     if by not in [*By]:
-        raise Invalid("Choose who caused the event: anybody, the desk or somebody outside.", field="by")
+        raise Invalid(_("Choose who caused the event: anybody, the desk or somebody outside."), field="by")
     if what and not _is_what(On(on), what):
-        raise Invalid(_WHATS[On(on)], field="what")
+        raise Invalid(_(_WHATS[On(on)]), field="what")
     return When(On(on), By(by), what)
 
 
@@ -322,16 +326,16 @@ def _is_what(on: On, what: str) -> bool:
 def _then(given: Mapping[str, Any]) -> Then:
     values, mail = given.get("set") or {}, given.get("mail") or {}
     if mail.get("text") and not mail.get("to"):
-        raise Invalid("Choose who gets this mail, or remove its text.", field="mail")
+        raise Invalid(_("Choose who gets this mail, or remove its text."), field="mail")
     settable = [one.name for one in SETTABLE]
     if unknown := [name for name in values if name not in settable]:
-        raise Invalid(f"A rule cannot set “{str(unknown[0])[:40]}”.", field="set")
+        raise Invalid(_("A rule cannot set “%(name)s”.") % {"name": str(unknown[0])[:40]}, field="set")
     for name, value in values.items():
         if not isinstance(value, dict if name == CUSTOM.name else str):
-            raise Invalid("This is no value of such a field.", field=name)
+            raise Invalid(_("This is no value of such a field."), field=name)
     tags = {name: _texts(given.get(name) or ()) for name in ("add_tags", "remove_tags")}
     if not keys.USER_ID.match(values.get(ASSIGNEE.name) or "0" * 32):
-        raise Invalid("Choose a member, or nobody.", field="resolver")
+        raise Invalid(_("Choose a member, or nobody."), field="resolver")
     edit = TicketEdit.of(values, **tags) if values or any(tags.values()) else _NOTHING
     return Then(
         edit,

@@ -20,6 +20,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
+from django.utils.translation import gettext_noop
+
 from delivery.outbox.destinations import Outcome
 from delivery.outbox.event_types import Event
 from delivery.outbox.outbox_rows import Work
@@ -44,8 +46,8 @@ from tickets.ticket.stored import SummaryItem
 
 RUNS_PER_HOUR: Final = 10_000  # of one desk; what is above waits for the next hour
 RUNS_ON_TICKET: Final = 30  # of one rule on one ticket in an hour; what is above is left out
-_CIRCLE: Final = (
-    f"This rule has run {RUNS_ON_TICKET} times on this ticket in this hour, and rests until the next one. "
+_CIRCLE: Final = gettext_noop(  # pages translate what is stored, so the number is in the text
+    "This rule has run 30 times on this ticket in this hour, and rests until the next one. "
     "Another system may answer it in a circle."
 )
 _ATTEMPTS: Final = 6

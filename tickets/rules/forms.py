@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from django import forms
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from portal.errors import Invalid
 from tickets.bulk_jobs.forms import NOBODY, BulkEditForm
 from tickets.custom_fields.definitions import Definitions
 from tickets.ready_answers.filling import PLACEHOLDERS
 from tickets.rules import definition
-from tickets.rules.definition import ASSIGNEE_WORD, DUE, SETTABLE, By, On, Only, Rule
+from tickets.rules.definition import ASSIGNEE_WORD, SETTABLE, By, On, Only, Rule
 from tickets.rules.rule_changes import MAIL_LIMIT, NAME_LIMIT
 from tickets.ticket import fields
 from tickets.ticket.custom_values import FieldType
@@ -22,14 +24,27 @@ from tickets.ticket.fields import CUSTOM, CUSTOM_PREFIX, DEFINED, DESCRIPTION, T
 Choices = Sequence[tuple[str, str]]
 
 EVENTS: Final = {
-    On.CREATED: "A ticket is created",
-    On.CHANGED: "A ticket is changed",
-    On.ANSWERED: "A public comment is added",
-    On.RATED: "A ticket is rated",
-    On.DUE: "A deadline comes near or has passed",
+    On.CREATED: gettext_lazy("A ticket is created"),
+    On.CHANGED: gettext_lazy("A ticket is changed"),
+    On.ANSWERED: gettext_lazy("A public comment is added"),
+    On.RATED: gettext_lazy("A ticket is rated"),
+    On.DUE: gettext_lazy("A deadline comes near or has passed"),
 }
-SIDES: Final = {By.ANYBODY: "Anybody", By.DESK: "A member of this desk", By.OUTSIDE: "Somebody outside"}
-MOMENTS: Final = {name: name.replace("_", " ").capitalize() for name in DUE}
+SIDES: Final = {
+    By.ANYBODY: gettext_lazy("Anybody"),
+    By.DESK: gettext_lazy("A member of this desk"),
+    By.OUTSIDE: gettext_lazy("Somebody outside"),
+}
+BY: Final = {
+    By.ANYBODY: "",
+    By.DESK: gettext_lazy("by a member of this desk"),
+    By.OUTSIDE: gettext_lazy("by somebody outside"),
+}
+MOMENTS: Final = {
+    "due": gettext_lazy("Due"),
+    "due_soon": gettext_lazy("Due soon"),
+    "breached": gettext_lazy("Breached"),
+}
 _IF: Final = "if_"
 _MAIL: Final = {"mail": "mail_text"}
 
@@ -48,7 +63,7 @@ def whats(defined: Definitions) -> dict[str, str]:
     """Return the fields and moments that the event of a rule can name, with their labels."""
     own = {f"{CUSTOM_PREFIX}{one.id}": one.name for one in defined.in_use}
     changed = [one for one in (TITLE, DESCRIPTION, TAGS, *SETTABLE) if one is not CUSTOM]
-    return {one.name: one.label for one in changed} | {fields.REQUESTER: "Requester"} | own
+    return {one.name: one.label for one in changed} | {fields.REQUESTER: _("Requester")} | own
 
 
 class RuleForm(BulkEditForm):
@@ -65,9 +80,9 @@ class RuleForm(BulkEditForm):
         self._shown, self.given = shown, dict[str, Any]()
         then = {name: self.fields.pop(name) for name in [*self.fields]}
         self.fields["name"] = forms.CharField(
-            label="Name",
+            label=_("Name"),
             widget=forms.TextInput(attrs={"autocomplete": "off", "dir": "auto", "data-characters": NAME_LIMIT}),
-            error_messages={"required": "Enter a name."},
+            error_messages={"required": _("Enter a name.")},
         )
         self.fields |= self._when(offered.defined)
         self.fields |= self._if(offered)
@@ -78,57 +93,58 @@ class RuleForm(BulkEditForm):
         for name, field in every.items():  # what is stored and no longer offered can stay
             value = str(initial.get(name) or "")
             if value and value not in _values(field.choices):
-                field.choices = [*field.choices, (value, "(no longer offered)")]
+                field.choices = [*field.choices, (value, _("(no longer offered)"))]
 
     def _when(self, defined: Definitions) -> dict[str, forms.Field]:
         what = [
-            ("", "Any change"),
-            ("When a ticket is changed", [*whats(defined).items()]),
-            ("When a deadline comes", [*MOMENTS.items()]),
+            ("", _("Any change")),
+            (_("When a ticket is changed"), [*whats(defined).items()]),
+            (_("When a deadline comes"), [*MOMENTS.items()]),
         ]
         return {
-            "event": forms.ChoiceField(label="When", choices=[(on.value, label) for on, label in EVENTS.items()]),
-            "what": forms.ChoiceField(label="What is changed or due", choices=what, required=False),
+            "event": forms.ChoiceField(label=_("When"), choices=[(on.value, label) for on, label in EVENTS.items()]),
+            "what": forms.ChoiceField(label=_("What is changed or due"), choices=what, required=False),
             "by": forms.ChoiceField(
-                label="Who does it", choices=[(by.value, label) for by, label in SIDES.items()], required=False,
-                help_text="A change that a rule makes is by nobody; “Anybody” includes it.",
+                label=_("Who does it"), choices=[(by.value, label) for by, label in SIDES.items()], required=False,
+                help_text=_("A change that a rule makes is by nobody; “Anybody” includes it."),
             ),
         }  # fmt: skip
 
     def _if(self, offered: Offered) -> dict[str, forms.Field]:
-        statuses = [("any", "Any"), ("unresolved", "Unresolved"), *((one.value, one.label) for one in Status)]
+        statuses = [("any", _("Any")), ("unresolved", _("Unresolved")), *((one.value, one.label) for one in Status)]
         found: dict[str, forms.Field] = {
-            "status": forms.ChoiceField(label="Status", choices=statuses, required=False),
-            "resolver": _choice("Assignee", [(NOBODY, "Nobody"), *offered.people]),
+            "status": forms.ChoiceField(label=_("Status"), choices=statuses, required=False),
+            "resolver": _choice(_("Assignee"), [(NOBODY, _("Nobody")), *offered.people]),
         }
         for of in DEFINED:
             if known := offered.defined.in_use_of(of):
                 found[of.name] = _choice(of.label, [(one.id, one.name) for one in known])
         for choice in fields.FILTERS.values():
             found[choice.name] = _choice(choice.label, [pair for pair in choice.choices if pair[0]])
-        found["tag"] = _line("Tag")
+        found["tag"] = _line(_("Tag"))
         for own in offered.defined.in_use:
             if own.type is FieldType.CHOICE:
                 found[own.id] = _choice(own.name, [(one, one) for one in own.choices])
             elif own.type is FieldType.CHECKBOX:
-                found[own.id] = _choice(own.name, [("yes", "Ticked"), ("no", "Not ticked")])
+                found[own.id] = _choice(own.name, [("yes", _("Ticked")), ("no", _("Not ticked"))])
             else:
                 range_ = {FieldType.NUMBER: "10..20", FieldType.DATE: "2026-11-01..2026-11-30"}.get(own.type)
-                found[own.id] = _line(own.name, f"A value, or a range such as {range_}." if range_ else "")
+                hint = _("A value, or a range such as %(range)s.") % {"range": range_} if range_ else ""
+                found[own.id] = _line(own.name, hint)
         for field in found.values():
-            field.label = f"{field.label} is"
+            field.label = _("%(field)s is") % {"field": field.label}
         return {f"{_IF}{name}": field for name, field in found.items()}
 
     def _others(self, offered: Offered) -> dict[str, forms.Field]:
-        to = [("", "Nobody"), (ASSIGNEE_WORD, "The assignee"), *offered.people]
+        to = [("", _("Nobody")), (ASSIGNEE_WORD, _("The assignee")), *offered.people]
         return {
-            "answer": _choice("Post a ready answer", offered.answers, "Do not answer",
-                              help_text="A shared ready answer becomes a public comment."),
-            "webhook": _choice("Call a webhook", offered.webhooks, "Call none"),
-            "mail_to": forms.ChoiceField(label="Send a mail to", choices=to, required=False),
+            "answer": _choice(_("Post a ready answer"), offered.answers, _("Do not answer"),
+                              help_text=_("A shared ready answer becomes a public comment.")),
+            "webhook": _choice(_("Call a webhook"), offered.webhooks, _("Call none")),
+            "mail_to": forms.ChoiceField(label=_("Send a mail to"), choices=to, required=False),
             "mail_text": forms.CharField(
-                label="Text of the mail", required=False,
-                help_text=f"Placeholders: {', '.join(f'{{{name}}}' for name in PLACEHOLDERS)}.",
+                label=_("Text of the mail"), required=False,
+                help_text=_("Placeholders: %(names)s.") % {"names": ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)},
                 widget=forms.Textarea(attrs={"rows": 4, "dir": "auto", "data-characters": MAIL_LIMIT}),
             ),
         }  # fmt: skip
@@ -142,9 +158,9 @@ class RuleForm(BulkEditForm):
         return [
             (heading, text, [self[name] for name in names])
             for heading, text, names in (
-                ("When", "The event that starts the rule.", when),
-                ("If", "The ticket must be all of this.", only),
-                ("Then", "The rule does this with the ticket.", then),
+                (_("When"), _("The event that starts the rule."), when),
+                (_("If"), _("The ticket must be all of this."), only),
+                (_("Do"), _("The rule does this with the ticket."), then),
             )
         ]
 
@@ -205,8 +221,8 @@ def _tags(text: str) -> list[str]:
     return [one for one in text.split(",") if one.strip()]
 
 
-def _choice(label: str, choices: Choices, none: str = "Any", **how: Any) -> forms.ChoiceField:
-    return forms.ChoiceField(label=label, choices=[("", none), *choices], required=False, **how)
+def _choice(label: str, choices: Choices, none: str = "", **how: Any) -> forms.ChoiceField:
+    return forms.ChoiceField(label=label, choices=[("", none or _("Any")), *choices], required=False, **how)
 
 
 def _line(label: str, help_text: str = "") -> forms.CharField:

@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
 from portal import clock
-from portal.plain_text import amount
-from portal.web import desk_prefix
+from portal.web import desk_prefix, locales
 from tenants.tenancy.context import TenantContext
 from tickets.bulk_jobs.presenters import edit_words, list_words
 from tickets.custom_fields import definitions
-from tickets.rules import rehearsal_requests
-from tickets.rules.definition import ASSIGNEE_WORD, By, On, Rule
-from tickets.rules.forms import EVENTS, MOMENTS, SIDES, whats
+from tickets.rules import definition, rehearsal_requests
+from tickets.rules.definition import ASSIGNEE_WORD, On, Rule
+from tickets.rules.forms import BY, EVENTS, MOMENTS, whats
 from tickets.rules.rehearsal import TAG
 from tickets.rules.rehearsal_requests import Extent, RuleFinding
 from tickets.rules.stored import RehearsalItem, RunItem
@@ -39,47 +41,58 @@ def words(tenant: TenantContext, rule: Rule, names: Names) -> dict[str, Any]:
     """Return when, if and then of a rule in words."""
     when, then = rule.when, rule.then
     what = {**whats(definitions.of(tenant)), **MOMENTS}.get(when.what, when.what)
-    by = f"by {SIDES[when.by][0].lower()}{SIDES[when.by][1:]}" if when.by is not By.ANYBODY else ""
     only = list_words(tenant, {"status": "any", **rule.only.params}, names.people) if rule.only.params else ""
     edit = edit_words(tenant, then.edit, names.people)
     return {
-        "when": ", ".join(part for part in (EVENTS[when.on], what, by) if part),
-        "if": only or "Any ticket",
+        "when": ", ".join(str(part) for part in (EVENTS[when.on], what, BY[when.by]) if part),
+        "if": only or _("Any ticket"),
         "then": [*edit, *_actions(then.answer, then.webhook, then.mail_to, names)],
     }
 
 
 def _actions(answer: str, webhook: str, mail_to: str, names: Names) -> list[str]:
-    who = "the assignee" if mail_to == ASSIGNEE_WORD else names.people.get(mail_to, "a former member")
-    told = [f"Post the ready answer “{names.answers.get(answer, 'deleted')}”"] if answer else []
-    told += [f"Call the webhook {names.webhooks.get(webhook, '(deleted)')}"] if webhook else []
-    return told + ([f"Send a mail to {who}"] if mail_to else [])
+    who = _("the assignee") if mail_to == ASSIGNEE_WORD else names.people.get(mail_to) or _("a former member")
+    told = []
+    if answer:
+        told.append(_("Post the ready answer “%(title)s”") % {"title": names.answers.get(answer) or _("deleted")})
+    if webhook:
+        told.append(_("Call the webhook %(name)s") % {"name": names.webhooks.get(webhook) or _("(deleted)")})
+    if mail_to:
+        told.append(_("Send a mail to %(who)s") % {"who": who})
+    return told
 
 
 def rehearsal_line(item: RehearsalItem) -> dict[str, Any]:
     """Return how far a rehearsal is, and its counts."""
     counts = {name: int(getattr(item, name)) for name in ("total", "met", "events", "would_act", "touched", "refused")}
-    acts = f"{amount(counts['would_act'], 'time')} on {amount(counts['touched'], 'ticket')}"
-    titles = {
-        rehearsal_requests.RUNNING: "The rehearsal is running",
-        rehearsal_requests.CANCELLING: "The rehearsal is being cancelled",
-        rehearsal_requests.CANCELLED: f"The rehearsal was cancelled: until then the rule would have acted {acts}",
-        rehearsal_requests.FAILED: "The rehearsal ended early",
+    acts = {
+        "times": _times(counts["would_act"]),
+        "tickets": _counted(ngettext("%(num)s ticket", "%(num)s tickets", counts["touched"]), counts["touched"]),
     }
-    nothing = "The rule would have done nothing"
+    titles = {
+        rehearsal_requests.RUNNING: _("The rehearsal is running"),
+        rehearsal_requests.CANCELLING: _("The rehearsal is being cancelled"),
+        rehearsal_requests.CANCELLED: _(
+            "The rehearsal was cancelled: until then the rule would have acted %(times)s on %(tickets)s"
+        )
+        % acts,
+        rehearsal_requests.FAILED: _("The rehearsal ended early"),
+    }
+    done = _("The rule would have acted %(times)s on %(tickets)s") if counts["would_act"] else ""
+    done = done % acts if done else _("The rule would have done nothing")
     return counts | {
         "version": int(item.rule_version),
-        "title": titles.get(item.state, f"The rule would have acted {acts}" if counts["would_act"] else nothing),
+        "title": titles.get(item.state, done),
         "is_running": rehearsal_requests.REHEARSALS.goes_on(item),
         "can_cancel": item.state == rehearsal_requests.RUNNING,
-        "acted": amount(counts["would_act"], "time"),
-        "circles": amount(int(item.circles), "time") if item.circles else "",
+        "acted": _times(counts["would_act"]),
+        "circles": _times(int(item.circles)) if item.circles else "",
         "is_cut": bool(item.is_cut),
         "most": rehearsal_requests.MOST,
         "since": clock.parse(item.since),
         "begun": clock.parse(item.begun_at),
-        "trouble": item.trouble,
-        "why": item.why,
+        "trouble": said(item.trouble),
+        "why": said(item.why),
     }
 
 
@@ -89,7 +102,7 @@ def rehearsal_page(
     """Return a rehearsal with what it found, by ticket, and the part where the next page begins, 0 for none."""
     by_ticket = [(number, [*some]) for number, some in groupby(found, key=lambda one: one.number)]
     tally = [
-        {"words": _tallied(tenant, name, new, names), "times": amount(int(times), "time")}
+        {"words": _tallied(tenant, name, new, names), "times": _times(int(times))}
         for name, new, times in json.loads(item.tally)
     ]
     tickets = [
@@ -107,13 +120,13 @@ def rehearsal_page(
 def _line(tenant: TenantContext, one: RuleFinding, names: Names) -> dict[str, Any]:
     then = f"{desk_prefix.address('tickets:past_ticket', one.number)}?at={one.at}"
     changes = [_change(tenant, name, old, new, names) for name, old, new in one.changes]
-    circle = [names.rules.get(rule_id, "a deleted rule") for rule_id in one.circle]
+    circle = [names.rules.get(rule_id, _("a deleted rule")) for rule_id in one.circle]
     return {
         "at": clock.parse(one.at),
         "then": then,
         "event": EVENTS[one.on],
         "words": [*changes, *_actions(one.answer, one.webhook, one.mail_to, names)],
-        "refused": one.refused,
+        "refused": said(one.refused),
         "circle": " → ".join(circle),
     }
 
@@ -121,16 +134,17 @@ def _line(tenant: TenantContext, one: RuleFinding, names: Names) -> dict[str, An
 def _tallied(tenant: TenantContext, name: str, new: str, names: Names) -> str:
     if not name.startswith(TAG):
         return _change(tenant, name, "", new, names)
-    return f"{'Add' if new else 'Remove'} the tag {name.removeprefix(TAG)}"
+    told = _("Add the tag %(tag)s") if new else _("Remove the tag %(tag)s")
+    return told % {"tag": name.removeprefix(TAG)}
 
 
 def _change(tenant: TenantContext, name: str, old: str, new: str, names: Names) -> str:
     """Return a change in words. Of custom fields only the new value is known."""
     defined = definitions.of(tenant)
     if name == ASSIGNEE.name:
-        before, after = (names.people.get(one, "a former member") if one else "nobody" for one in (old, new))
+        before, after = (names.people.get(one, _("a former member")) if one else _("nobody") for one in (old, new))
     else:
-        before, after = (defined.shown(name, one) or "none" for one in (old, new))
+        before, after = (defined.shown(name, one) or _("none") for one in (old, new))
     return f"{defined.label(name)}: {before} → {after}" if old else f"{defined.label(name)}: {after}"
 
 
@@ -143,7 +157,7 @@ def run_line(run: RunItem) -> dict[str, Any]:
         "at": clock.parse(run.at),
         "version": int(run.version),
         "event": EVENTS[On(run.event)],
-        "why": run.why,
+        "why": said(run.why),
         "undone": clock.parse(run.undone_at) if run.undone_at else None,
         "can_undo": bool(run.entry) and not run.undone_at,
     }
@@ -151,7 +165,30 @@ def run_line(run: RunItem) -> dict[str, Any]:
 
 def extent_words(extent: Extent) -> str:
     """Say what a rehearsal reads, and for how long."""
-    more = "More than " if extent.is_more else ""
-    seconds = f"takes about {amount(extent.seconds, 'second')}" if extent.seconds > 1 else "takes a moment"
-    entries = f"{amount(extent.entries, 'entry', 'entries')} or more in their histories"
-    return f"{more}{amount(extent.tickets, 'ticket')} changed in this time, with {entries}; this {seconds}."
+    tickets = _counted(ngettext("%(num)s ticket", "%(num)s tickets", extent.tickets), extent.tickets)
+    values = {
+        "tickets": _("More than %(tickets)s") % {"tickets": tickets} if extent.is_more else tickets,
+        "entries": _counted(ngettext("%(num)s entry", "%(num)s entries", extent.entries), extent.entries),
+        "seconds": _counted(ngettext("%(num)s second", "%(num)s seconds", extent.seconds), extent.seconds),
+    }
+    if extent.seconds > 1:
+        told = _(
+            "%(tickets)s changed in this time, with %(entries)s or more in their histories; "
+            "this takes about %(seconds)s."
+        )
+    else:
+        told = _("%(tickets)s changed in this time, with %(entries)s or more in their histories; this takes a moment.")
+    return told % values
+
+
+def said(stored: str) -> str:
+    """Return a stored sentence of ours in the language of the page, where the catalogue has it."""
+    return locales.from_stored(stored, (definition.STUCK,))
+
+
+def _times(count: int) -> str:
+    return _counted(ngettext("%(num)s time", "%(num)s times", count), count)
+
+
+def _counted(text: str, count: int) -> str:
+    return text % {"num": locales.current().number(count)}

@@ -13,6 +13,8 @@ from functools import cached_property, partial
 from itertools import islice
 from typing import Any, Final
 
+from django.utils.translation import gettext_noop
+
 from portal.errors import Conflict, Invalid
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
@@ -55,7 +57,7 @@ class Rehearsal(LeasedJob[RehearsalItem]):
     def _tenant(self) -> TenantContext:
         system = context.for_system(tenant_directory.get(self.item.tenant_id))
         if system.suspended or system.closes_at:
-            raise Conflict("The desk is suspended, or is being closed.")
+            raise Conflict(gettext_noop("The desk is suspended, or is being closed."))
         return system
 
     @cached_property

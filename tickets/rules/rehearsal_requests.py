@@ -12,6 +12,9 @@ from dataclasses import astuple, dataclass
 from itertools import islice
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal import clock
 from portal.dynamo.store import Transaction
 from portal.errors import Conflict, Invalid
@@ -36,8 +39,10 @@ PER_SECOND: Final = 50.0  # tickets, each a Query of its whole history
 KEPT_SECONDS: Final = 7 * 86400
 COUNTED: Final = 2_000  # tickets, to say beforehand how many there are
 SHOWN: Final = 20  # parts of findings on a page
-NO_HISTORY: Final = "The history of tickets does not tell when a deadline came, so this rule cannot be rehearsed."
-_BUSY: Final = "Another rehearsal of this desk is running. Wait until it has ended, or cancel it."
+NO_HISTORY: Final = gettext_noop(
+    "The history of tickets does not tell when a deadline came, so this rule cannot be rehearsed."
+)
+_BUSY: Final = gettext_noop("Another rehearsal of this desk is running. Wait until it has ended, or cancel it.")
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,7 @@ def ask(tenant: TenantContext, rule: RuleItem, *, by: Actor) -> None:
     is running.
     """
     if not can_rehearse(rule):
-        raise Invalid(NO_HISTORY)
+        raise Invalid(_(NO_HISTORY))
     item = REHEARSALS.new(
         tenant,
         state=RUNNING,
@@ -91,13 +96,13 @@ def ask(tenant: TenantContext, rule: RuleItem, *, by: Actor) -> None:
     )
     transaction = Transaction()
     transaction.put(item, condition=REHEARSALS.free())
-    _commit(tenant, transaction, AuditAction.RULE_REHEARSED, by, rule, _BUSY)
+    _commit(tenant, transaction, AuditAction.RULE_REHEARSED, by, rule, _(_BUSY))
 
 
 def cancel(tenant: TenantContext, rule: RuleItem, *, by: Actor) -> None:
     """End a rule's rehearsal with what it has found. Raises Conflict where none is running."""
     item = last(tenant)
-    ended = "This rehearsal has ended already."
+    ended = _("This rehearsal has ended already.")
     if item is None or item.rule_id != rule.rule_id or item.state != RUNNING:
         raise Conflict(ended)
     transaction = Transaction()
@@ -169,7 +174,7 @@ def numbers(tenant: TenantContext, plan: str) -> list[int]:
     sort = stored.rehearsal_part(plan, 0)
     found = tenant.repository.get(RehearsalPartItem, stored.rehearsals, sort=sort, consistent=True)
     if found is None:
-        raise Conflict("The list of this rehearsal is gone. Ask for it again.")
+        raise Conflict(_("The list of this rehearsal is gone. Ask for it again."))
     return [int(number) for number in json.loads(found.content)]
 
 

@@ -12,6 +12,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from delivery.webhooks import endpoints
 from portal import clock
 from portal.dynamo.client import fan_out
@@ -37,8 +40,8 @@ from tickets.ticket.fields import ASSIGNEE, CUSTOM, DEFINED
 NAME_LIMIT: Final = 100  # characters
 MAIL_LIMIT: Final = 2_000
 DEFINITION_LIMIT: Final = 8_000  # bytes
-CHANGED: Final = "Somebody else has just changed the rules of this desk. Please check and try again."
-_GONE: Final = "There is no such rule."
+CHANGED: Final = gettext_noop("Somebody else has just changed the rules of this desk. Please check and try again.")
+_GONE: Final = gettext_noop("There is no such rule.")
 _RULE, _EVENTS = "rule", "rule events"  # names of members of a transaction
 _EMPTY: Final = Rule("", 0, "", False, When(On.CREATED), Only(), Then())
 
@@ -63,7 +66,7 @@ def find(tenant: TenantContext, rule_id: str) -> RuleItem:
     if stored.is_id(rule_id):
         found = tenant.repository.get(RuleItem, stored.rules, sort=stored.rule(rule_id), consistent=True)
     if found is None:
-        raise NotFound(_GONE)
+        raise NotFound(_(_GONE))
     return found
 
 
@@ -73,14 +76,14 @@ def find_version(tenant: TenantContext, rule_id: str, version: int) -> RuleVersi
     if stored.is_id(rule_id) and version > 0:
         found = tenant.repository.get(RuleVersionItem, stored.rules, sort=stored.version(rule_id, version))
     if found is None:
-        raise NotFound("There is no such version of a rule.")
+        raise NotFound(_("There is no such version of a rule."))
     return found
 
 
 def versions(tenant: TenantContext, rule_id: str, *, limit: int = 50) -> list[RuleVersionItem]:
     """Return the latest versions of a rule, the newest first: one Query. Raises NotFound."""
     if not stored.is_id(rule_id):
-        raise NotFound(_GONE)
+        raise NotFound(_(_GONE))
     beginning = stored.versions(rule_id)
     return tenant.repository.query(
         RuleVersionItem, stored.rules, begins_with=beginning, descending=True, limit=limit
@@ -117,7 +120,9 @@ def create(
 
     def plan(rules: list[RuleItem]) -> tuple[RuleItem | None, RuleItem | None]:
         if len(rules) >= MOST:
-            raise Invalid(f"A desk can have up to {MOST} rules. Delete one that nobody needs any more.")
+            raise Invalid(
+                _("A desk can have up to %(most)s rules. Delete one that nobody needs any more.") % {"most": MOST}
+            )
         return None, item
 
     _commit(tenant, plan, by, companion)
@@ -149,9 +154,9 @@ def change(
     def plan(rules: list[RuleItem]) -> tuple[RuleItem | None, RuleItem | None]:
         old = next((item for item in rules if item.rule_id == rule_id), None)
         if old is None:
-            raise NotFound(_GONE)
+            raise NotFound(_(_GONE))
         if int(old.revision) != int(seen.revision) or revision not in (None, int(old.revision)):
-            raise Overtaken(CHANGED)
+            raise Overtaken(_(CHANGED))
         is_same = (wished.name, definition.dumped(wished)) == (old.name, old.definition)
         on = old.is_on if is_on is None else is_on
         if is_same and on == old.is_on:
@@ -180,7 +185,7 @@ def delete(tenant: TenantContext, rule_id: str, *, by: Actor) -> None:
     def plan(rules: list[RuleItem]) -> tuple[RuleItem | None, RuleItem | None]:
         old = next((item for item in rules if item.rule_id == rule_id), None)
         if old is None:
-            raise NotFound(_GONE)
+            raise NotFound(_(_GONE))
         return old, None
 
     _commit(tenant, plan, by)
@@ -195,7 +200,7 @@ def _item(tenant: TenantContext, rule: Rule, **values: Any) -> RuleItem:
 def _commit(tenant: TenantContext, plan: _Plan, by: Actor, companion: Companion[RuleItem] | None = None) -> None:
     """Write what becomes of one rule, with its new version, the events of all rules, and the row of the audit trail."""
     if not tenant.is_admin and tenant.standing is None:
-        raise Forbidden("Admins and owners change the rules of a desk.")
+        raise Forbidden(_("Admins and owners change the rules of a desk."))
     waiting = [companion]  # for the first attempt, beside whose reads it does its part
 
     def build() -> ReadChange | None:
@@ -210,7 +215,7 @@ def _commit(tenant: TenantContext, plan: _Plan, by: Actor, companion: Companion[
             return None
         others = [item for item in rules if item.rule_id != one.rule_id]
         if new is not None and any(item.name.casefold() == new.name.casefold() for item in others):
-            raise Invalid("There is a rule with this name already.", field="name")
+            raise Invalid(_("There is a rule with this name already."), field="name")
         transaction = Transaction()
         _write(transaction, old, new)
         _listen(transaction, desk, [*others, *([new] if new else [])])
@@ -225,7 +230,7 @@ def _commit(tenant: TenantContext, plan: _Plan, by: Actor, companion: Companion[
         if companion is not None:
             companion.blame(refused)
         member_changes.blame_standing(tenant, refused)
-        raise Overtaken(CHANGED) from refused
+        raise Overtaken(_(CHANGED)) from refused
 
 
 def _write(transaction: Transaction, old: RuleItem | None, new: RuleItem | None) -> None:
@@ -288,28 +293,28 @@ def _checked(tenant: TenantContext, rule: Rule, *, only_new: Rule | None = None)
     `only_new` too where they are of no use. One round trip."""
     name = texts.line(rule.name)
     if not name:
-        raise Invalid("A rule needs a name.", field="name")
+        raise Invalid(_("A rule needs a name."), field="name")
     if len(name) > NAME_LIMIT:
-        raise Invalid(f"The name can have up to {NAME_LIMIT} characters.", field="name")
+        raise Invalid(_("The name can have up to %(limit)s characters.") % {"limit": NAME_LIMIT}, field="name")
     if rule.then.is_nothing:
-        raise Invalid("Choose what the rule is to do.", field="then")
+        raise Invalid(_("Choose what the rule is to do."), field="then")
     text = texts.block(rule.then.mail_text)
     if rule.then.mail_to and not text:
-        raise Invalid("Write what the mail says.", field="mail")
+        raise Invalid(_("Write what the mail says."), field="mail")
     if len(text) > MAIL_LIMIT:
-        raise Invalid(f"The mail can have up to {MAIL_LIMIT:,} characters.", field="mail")
+        raise Invalid(_("The mail can have up to %(limit)s characters.") % {"limit": f"{MAIL_LIMIT:,}"}, field="mail")
     clean = replace(rule, name=name, then=replace(rule.then, mail_text=text))
     if only_new is None or clean.then != only_new.then:
         _check_actions(tenant, clean.then)
     if len(definition.dumped(clean).encode()) > DEFINITION_LIMIT:
-        raise Invalid("This rule is too long. Shorten the mail or use fewer values.", field="then")
+        raise Invalid(_("This rule is too long. Shorten the mail or use fewer values."), field="then")
     return clean
 
 
 def _check_actions(tenant: TenantContext, then: Then) -> None:
     values = then.edit.values
     if both := [tag for tag in then.edit.add_tags if tag in then.edit.remove_tags]:
-        raise Invalid(f"Add the tag “{both[0]}” or remove it, not both.", field="remove_tags")
+        raise Invalid(_("Add the tag “%(tag)s” or remove it, not both.") % {"tag": both[0]}, field="remove_tags")
     defined = CUSTOM.by_change(values.get(CUSTOM.name, {}))
     defined |= {one.name: values[one.name] for one in DEFINED if one.name in values}
     if defined:
@@ -338,16 +343,16 @@ def _answer(tenant: TenantContext, answer_id: str) -> None:
     except ValueError:
         is_shared = False
     if not is_shared or not answer_reading.known(tenant, [answer_id]):
-        raise Invalid("Choose a ready answer that is shared.", field="answer")
+        raise Invalid(_("Choose a ready answer that is shared."), field="answer")
 
 
 def _endpoint(tenant: TenantContext, endpoint_id: str) -> None:
     try:
         endpoints.find(tenant.repository, endpoint_id)
     except NotFound as error:
-        raise Invalid("There is no such endpoint.", field="webhook") from error
+        raise Invalid(_("There is no such endpoint."), field="webhook") from error
 
 
 def _recipient(tenant: TenantContext, user_id: str) -> None:
     if members.member(tenant.repository, user_id) is None:
-        raise Invalid("Choose a member of this desk.", field="mail")
+        raise Invalid(_("Choose a member of this desk."), field="mail")

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal import clock
 from portal.dynamo import paging
 from portal.dynamo.store import Page, Transaction
@@ -19,7 +22,7 @@ from tickets.rules.stored import RunItem
 
 PAGE: Final = 50
 _RUN: Final = "run"
-_UNDONE: Final = "This run was undone already."
+_UNDONE: Final = gettext_noop("This run was undone already.")
 
 
 def listed(tenant: TenantContext, rule_id: str, *, after: str = "", limit: int = PAGE) -> tuple[list[RunItem], str]:
@@ -28,7 +31,7 @@ def listed(tenant: TenantContext, rule_id: str, *, after: str = "", limit: int =
     Raises NotFound, and Invalid for a cursor of another list.
     """
     if not stored.is_id(rule_id):
-        raise NotFound("There is no such rule.")
+        raise NotFound(_("There is no such rule."))
     query, start = ("runs", rule_id), None
     if after:
         (run_id,) = paging.load(after, tenant_id=tenant.tenant_id, query=query)
@@ -46,7 +49,7 @@ def find(tenant: TenantContext, rule_id: str, run_id: str) -> RunItem:
     if stored.is_id(rule_id) and stored.is_run_id(run_id):
         found = tenant.repository.get(RunItem, stored.runs, sort=stored.run(rule_id, run_id), consistent=True)
     if found is None:
-        raise NotFound("There is no such run. Runs are kept for 30 days.")
+        raise NotFound(_("There is no such run. Runs are kept for 30 days."))
     return found
 
 
@@ -57,9 +60,9 @@ def undo(tenant: TenantContext, run: RunItem) -> None:
     Raises Conflict for a run that changed nothing, that was undone before, or whose fields somebody has changed again.
     """
     if not run.entry:
-        raise Conflict("This run has changed no field, so there is nothing to undo.")
+        raise Conflict(_("This run has changed no field, so there is nothing to undo."))
     if run.undone_at:
-        raise Conflict(_UNDONE)
+        raise Conflict(_(_UNDONE))
 
     at = clock.stamp()
 
@@ -74,6 +77,6 @@ def undo(tenant: TenantContext, run: RunItem) -> None:
         many.take_back(replace(tenant, cause=run.cause), [entry], join=join)
     except TransactionRefused as refused:
         if refused.reason(_RUN):
-            raise Conflict(_UNDONE) from refused
+            raise Conflict(_(_UNDONE)) from refused
         raise
     run.undone_at = at

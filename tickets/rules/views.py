@@ -9,6 +9,7 @@ from typing import Any, Final
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_POST, require_safe
 
 from delivery.webhooks import endpoints
@@ -79,7 +80,7 @@ def new_rule(request: TenantRequest) -> HttpResponse:
         except Invalid as error:
             form.refuse(error)
         else:
-            messages.success(request, "Rule saved. It is off: rehearse it, then switch it on.")
+            messages.success(request, gettext("Rule saved. It is off: rehearse it, then switch it on."))
             return redirect("tickets:rule", item.rule_id)
     return _form_page(request, form)
 
@@ -108,7 +109,7 @@ def edit_rule(request: TenantRequest, rule: str) -> HttpResponse:
         except Invalid as error:
             form.refuse(error)
         else:
-            messages.success(request, "Rule saved.")
+            messages.success(request, gettext("Rule saved."))
             return redirect("tickets:rule", rule)
     return _form_page(request, form, item)
 
@@ -157,7 +158,7 @@ def switch(request: TenantRequest, rule: str) -> HttpResponse:
     except (Invalid, Conflict) as error:
         messages.error(request, error.message)
     else:
-        messages.success(request, "The rule is on." if is_on else "The rule is off.")
+        messages.success(request, gettext("The rule is on.") if is_on else gettext("The rule is off."))
     return redirect("tickets:rule", rule)
 
 
@@ -170,7 +171,7 @@ def delete(request: TenantRequest, rule: str) -> HttpResponse:
     except Conflict as error:
         messages.error(request, error.message)
         return redirect("tickets:rule", rule)
-    messages.success(request, "Rule deleted.")
+    messages.success(request, gettext("Rule deleted."))
     return redirect("tickets:rules")
 
 
@@ -204,7 +205,7 @@ def run_page(request: TenantRequest, rule: str, run: str) -> HttpResponse:
         except Conflict as error:
             messages.error(request, error.message)
             return redirect("tickets:rule_run", rule, run)
-        messages.success(request, f"#{number} is as it was before the rule.")
+        messages.success(request, gettext("#%(number)s is as it was before the rule.") % {"number": number})
         return redirect("tickets:ticket", number)
     reads: list[Callable[[], Any]] = [
         partial(changing.read, tenant, number, consistent=False),
@@ -217,7 +218,7 @@ def run_page(request: TenantRequest, rule: str, run: str) -> HttpResponse:
         reads.append(partial(tenant.repository.get, ActivityItem, ticket, number, sort=sort))
     summary, version, people, (answers, _), *entries = fan_out(reads)
     cause, ran = Cause.parse(found.cause), rule_changes.of_item(version)
-    webhook = {ran.then.webhook: "of the desk"}
+    webhook = {ran.then.webhook: gettext("of the desk")}
     names = Names({one.id: one.name for one in people}, {a.answer_id: a.title for a in answers}, webhook, {})
     changes = [
         change
@@ -257,7 +258,7 @@ def rehearsal_page(request: TenantRequest, rule: str) -> HttpResponse:
     is_busy = rehearsal_requests.REHEARSALS.goes_on(last)
     if last is None or not is_mine or ("again" in request.GET and not is_busy):
         page |= {"days": rehearsal_requests.DAYS, "most": rehearsal_requests.MOST, "is_busy": is_busy}
-        page["no_history"] = "" if rehearsal_requests.can_rehearse(item) else rehearsal_requests.NO_HISTORY
+        page["no_history"] = "" if rehearsal_requests.can_rehearse(item) else gettext(rehearsal_requests.NO_HISTORY)
         if not page["no_history"]:
             page["extent"] = presenters.extent_words(rehearsal_requests.extent(tenant))
         return render(request, "rules/rehearse.html", page)

@@ -8,6 +8,8 @@ from itertools import pairwise
 from typing import Any, Final
 
 from django import forms
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from tickets.sla import policy_versions
 from tickets.sla.calendar import Calendar, Span
@@ -16,8 +18,21 @@ from tickets.sla.policy_versions import MOST_RULES
 from tickets.ticket.due_marks import TARGETS
 from tickets.ticket.fields import PRIORITY
 
-DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_WARNINGS: Final = [(0, "No warning"), *((n, f"When {n}% of the time is left") for n in (10, 25, 50))]
+DAYS: Final = (
+    gettext_lazy("Monday"),
+    gettext_lazy("Tuesday"),
+    gettext_lazy("Wednesday"),
+    gettext_lazy("Thursday"),
+    gettext_lazy("Friday"),
+    gettext_lazy("Saturday"),
+    gettext_lazy("Sunday"),
+)
+_WARNINGS: Final = [
+    (0, gettext_lazy("No warning")),
+    (10, gettext_lazy("When 10% of the time is left")),
+    (25, gettext_lazy("When 25% of the time is left")),
+    (50, gettext_lazy("When 50% of the time is left")),
+]
 _SPAN: Final = re.compile(r"(\d{1,2})[:.](\d\d)\s*[-\u2013]\s*(\d{1,2})[:.](\d\d)\Z", re.ASCII)
 _DURATION: Final = re.compile(r"(?:(\d{1,4})\s*h(?:ours?)?)?\s*(?:(\d{1,4})\s*m(?:in)?(?:utes)?)?\Z", re.ASCII | re.I)
 _DAY: Final = 1440  # minutes
@@ -25,7 +40,12 @@ _LONGEST: Final = 500 * 3600  # seconds of a target
 _LEAST_WEEK: Final = 60  # open minutes of a week
 _SPARE: Final = 2  # empty rows for further rules
 _LINE: Final = {"autocomplete": "off"}
-_CRITERIA: Final = ("priority", "group", "kind")
+_CRITERIA: Final = {"priority": gettext_lazy("Priority"), "group": gettext_lazy("Group"), "kind": gettext_lazy("Kind")}
+_ANY: Final = {
+    "priority": gettext_lazy("Any priority"),
+    "group": gettext_lazy("Any group"),
+    "kind": gettext_lazy("Any kind"),
+}
 
 
 def _duration(text: str) -> int:
@@ -33,9 +53,9 @@ def _duration(text: str) -> int:
     match = _DURATION.match(text.strip())
     seconds = (int(match[1] or 0) * 60 + int(match[2] or 0)) * 60 if match else 0
     if text.strip() and not seconds:
-        raise forms.ValidationError("Write a time as 4 h, 30 min or 1 h 30 min.", code="invalid")
+        raise forms.ValidationError(_("Write a time as 4 h, 30 min or 1 h 30 min."), code="invalid")
     if seconds > _LONGEST:
-        raise forms.ValidationError("A target can be at most 500 h of business time.", code="invalid")
+        raise forms.ValidationError(_("A target can be at most 500 h of business time."), code="invalid")
     return seconds
 
 
@@ -51,30 +71,30 @@ def _hours(text: str) -> tuple[Span, ...]:
         match = _SPAN.match(part)
         begin, end = (int(match[1]) * 60 + int(match[2]), int(match[3]) * 60 + int(match[4])) if match else (0, 0)
         if not match or int(match[2]) > 59 or int(match[4]) > 59 or end > _DAY:
-            raise forms.ValidationError("Write hours as 09:00\u201312:00, 13:00\u201317:00.", code="invalid")
+            raise forms.ValidationError(_("Write hours as 09:00\u201312:00, 13:00\u201317:00."), code="invalid")
         if begin >= end:
-            raise forms.ValidationError(f"{part} ends before it begins.", code="invalid")
+            raise forms.ValidationError(_("%(part)s ends before it begins.") % {"part": part}, code="invalid")
         spans.append((begin, end))
     spans.sort()
     if any(one[1] > other[0] for one, other in pairwise(spans)):
-        raise forms.ValidationError("Two of these hours overlap.", code="invalid")
+        raise forms.ValidationError(_("Two of these hours overlap."), code="invalid")
     return tuple(spans)
 
 
 class SlaForm(forms.Form):
     """A desk's policy. Each row of targets is a rule; a row without targets is none."""
 
-    warning = forms.TypedChoiceField(label="Warn people", coerce=int, choices=_WARNINGS)
+    warning = forms.TypedChoiceField(label=gettext_lazy("Warn people"), coerce=int, choices=_WARNINGS)
     country = forms.ChoiceField(
-        label="Holidays of",
+        label=gettext_lazy("Holidays of"),
         required=False,
-        help_text="On them the desk is closed.",
+        help_text=gettext_lazy("On them the desk is closed."),
     )
     region = forms.CharField(
-        label="Region",
+        label=gettext_lazy("Region"),
         required=False,
         max_length=20,
-        help_text="Its code, such as BE for Berlin, where regions have holidays of their own.",
+        help_text=gettext_lazy("Its code, such as BE for Berlin, where regions have holidays of their own."),
         widget=forms.TextInput(attrs=_LINE),
     )
     version = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
@@ -96,13 +116,13 @@ class SlaForm(forms.Form):
             **{f"hours_{n}": hours_text(spans) for n, spans in enumerate(policy.calendar.hours)},
         }
         super().__init__(data, initial=values)
-        self.fields["country"].choices = [("", "No country"), *policy_versions.countries().items()]  # type: ignore[attr-defined]
+        self.fields["country"].choices = [("", _("No country")), *policy_versions.countries().items()]  # type: ignore[attr-defined]
         for number, day in enumerate(DAYS):
             self.fields[f"hours_{number}"] = forms.CharField(
                 label=day,
                 required=False,
                 max_length=120,
-                widget=forms.TextInput(attrs=_LINE | {"placeholder": "closed"}),
+                widget=forms.TextInput(attrs=_LINE | {"placeholder": _("closed")}),
             )
         sent = sum(f"rule_{n}_priority" in (data or {}) for n in range(MOST_RULES))
         self.rows = range(min(MOST_RULES, sent or len(policy.rules) + _SPARE))
@@ -113,20 +133,26 @@ class SlaForm(forms.Form):
         for name in _CRITERIA:
             stored = getattr(rule, name)
             known = self.names[name]
-            kept = {} if stored in known or stored == ANY else {stored: "No longer offered"}
-            choices = [(ANY, f"Any {name}"), *known.items(), *kept.items()]
-            field = forms.ChoiceField(label=f"{name.capitalize()}, row {number + 1}", required=False, choices=choices)
+            kept = {} if stored in known or stored == ANY else {stored: _("No longer offered")}
+            choices = [(ANY, _ANY[name]), *known.items(), *kept.items()]
+            field = forms.ChoiceField(
+                label=_("%(field)s, row %(number)s") % {"field": _CRITERIA[name], "number": number + 1},
+                required=False,
+                choices=choices,
+            )
             self.fields[f"rule_{number}_{name}"] = field
             self.initial[f"rule_{number}_{name}"] = stored
         for name, label in TARGETS.items():
             text = forms.CharField(
-                label=f"{label}, row {number + 1}",
+                label=_("%(field)s, row %(number)s") % {"field": _(label), "number": number + 1},
                 required=False,
                 max_length=30,
-                widget=forms.TextInput(attrs=_LINE | {"placeholder": "none"}),
+                widget=forms.TextInput(attrs=_LINE | {"placeholder": _("none")}),
             )
             self.fields[f"rule_{number}_{name}"] = text
             self.initial[f"rule_{number}_{name}"] = duration_text(getattr(rule, name))
+
+    criteria = _CRITERIA
 
     @property
     def table(self) -> list[dict[str, Any]]:
@@ -147,7 +173,7 @@ class SlaForm(forms.Form):
                 self.add_error(name, error)
         open_minutes = sum(b - a for n in range(len(DAYS)) for a, b in data.get(f"hours_{n}") or ())
         if not self.errors and open_minutes < _LEAST_WEEK:
-            self.add_error("hours_0", "The desk has to be open for an hour of the week at least.")
+            self.add_error("hours_0", _("The desk has to be open for an hour of the week at least."))
         return data
 
     def policy(self, zone: str) -> SlaPolicy:

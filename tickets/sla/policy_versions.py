@@ -13,6 +13,8 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, Final
 
+from django.utils.translation import gettext
+
 from portal import clock
 from portal.bounded_cache import BoundedCache
 from portal.dynamo.store import Transaction
@@ -60,7 +62,7 @@ def version(tenant: TenantContext, number: int) -> SlaPolicy:
     if found is None:
         item = tenant.repository.get(SlaPolicyItem, keys.tenant, sort=sla_version(number))
         if item is None:
-            raise Invalid(f"There is no version {number} of the targets.")
+            raise Invalid(gettext("There is no version %(number)s of the targets.") % {"number": number})
         found = SlaPolicy.load(unpack(item.policy))
         _kept.put(name, found)
     return found
@@ -85,7 +87,7 @@ def save(tenant: TenantContext, wanted: SlaPolicy, *, seen: int, by: Actor) -> N
     stored = setup.read(tenant)
     number, _ = _parts(stored.part(PART))
     if number != seen:
-        raise Conflict(CHANGED)
+        raise Conflict(gettext(CHANGED))
     before = version(tenant, number) if number else NO_POLICY
     days_off = holiday_dates(wanted.country, wanted.region)
     calendar = replace(wanted.calendar, days_off=frozenset(days_off))
@@ -145,10 +147,14 @@ def holiday_dates(country: str, region: str) -> tuple[str, ...]:
     if not country:
         return ()
     if country not in countries():
-        raise Invalid("No holidays are known of this country.", field="country")
+        raise Invalid(gettext("No holidays are known of this country."), field="country")
     if region and region not in regions(country):
         known = ", ".join(regions(country))
-        sentence = f"Its regions are: {known}." if known else "This country has no regions here; leave it empty."
+        sentence = (
+            gettext("Its regions are: %(known)s.") % {"known": known}
+            if known
+            else gettext("This country has no regions here; leave it empty.")
+        )
         raise Invalid(sentence, field="region")
     return _dates(country, region, clock.now().year - 1)
 

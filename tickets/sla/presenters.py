@@ -8,6 +8,9 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
 from portal import clock
 from tickets.sla.policy import duration_text
 from tickets.ticket.due_marks import DUE_SOON, OVERDUE, TARGETS, DueMarks
@@ -32,21 +35,24 @@ def due_line(marks: str, status: str) -> DueLine | None:
     missed_at = _moment(found.missed) if found.missed else None
     if found.target and is_unresolved(status):
         seconds = found.at - int(clock.now().timestamp())
-        words = f"in {_about(seconds)}" if seconds > 0 else f"{_about(-seconds)} late"
+        words = _counted_down(seconds)
         state = OVERDUE if seconds <= 0 else DUE_SOON if found.is_warned else ""
-        return DueLine(TARGETS[found.target], words, _moment(found.at), state, missed_at)
+        return DueLine(_(TARGETS[found.target]), words, _moment(found.at), state, missed_at)
     if found.is_paused and status == Status.PENDING:
-        return DueLine("Targets", "paused", None, "paused", missed_at)
+        return DueLine(_("Targets"), _("paused"), None, "paused", missed_at)
     return DueLine("", "", None, "", missed_at) if missed_at else None
 
 
-def _about(seconds: int) -> str:
-    minutes = max(1, seconds // 60)
+def _counted_down(seconds: int) -> str:
+    """Return how long it is until then, or for how long it is past."""
+    minutes, is_ahead = max(1, abs(seconds) // 60), seconds > 0
     if minutes >= 2 * 1440:
-        return f"{minutes // 1440} days"
-    if minutes >= 600:
-        return f"{minutes // 60} h"
-    return duration_text(minutes * 60)
+        days = minutes // 1440
+        if is_ahead:
+            return ngettext("in %(num)s day", "in %(num)s days", days) % {"num": days}
+        return ngettext("%(num)s day late", "%(num)s days late", days) % {"num": days}
+    time = f"{minutes // 60} h" if minutes >= 600 else duration_text(minutes * 60)
+    return (_("in %(time)s") if is_ahead else _("%(time)s late")) % {"time": time}
 
 
 def _moment(seconds: int) -> datetime:
@@ -60,7 +66,7 @@ def receipt_lines(text: str) -> dict[str, Any]:
         {
             "begin": _moment(piece["from"]),
             "end": _moment(piece["until"]),
-            "counted": duration_text(sum(b - a for a, b in piece["open"])) or "nothing",
+            "counted": duration_text(sum(b - a for a, b in piece["open"])) or _("nothing"),
             "open": [(_moment(a), _moment(b)) for a, b in piece["open"]],
             "policy": _moment(piece["policy"]),
         }

@@ -15,6 +15,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
+from django.utils.translation import gettext_noop
+
 from delivery.outbox.event_types import Event
 from delivery.outbox.publisher import publish
 from delivery.timers import due
@@ -26,12 +28,17 @@ from tickets.sla import clocks, policy_versions
 from tickets.sla.clocks import ANSWER, QUESTION, Clocks, Miss, Step
 from tickets.sla.policy import Facts
 from tickets.ticket import due_marks, stored, ticket_events
-from tickets.ticket.due_marks import TARGETS, DueMarks
+from tickets.ticket.due_marks import FIRST, NEXT, SOLUTION, DueMarks
 from tickets.ticket.fields import GROUP, KIND, MERGED_INTO, PRIORITY, REQUESTER, SNOOZED, SPAM, STATUS, Status
 from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, SummaryItem
 
 KIND_OF_WORK: Final = "sla"  # in the due index
-VERB: Final = "noted that this was not in time:"
+# As histories keep them; pages translate them.
+_VERBS: Final = {
+    FIRST: gettext_noop("noted that this was not in time: first answer"),
+    NEXT: gettext_noop("noted that this was not in time: next answer"),
+    SOLUTION: gettext_noop("noted that this was not in time: solution"),
+}
 _ASIDE: Final = (MERGED_INTO, SPAM)
 _FOLLOWED: Final = (PRIORITY.name, GROUP.name, KIND.name, STATUS.name, REQUESTER, *_ASIDE)
 _ATTEMPTS: Final = 4
@@ -287,7 +294,7 @@ def _entry(tenant: TenantContext, found: Replayed, miss: Miss, place: int) -> Ac
         kind="event",
         at=at,
         author_name=tenant.author_name,
-        verb=f"{VERB} {TARGETS[miss.target].lower()}",
+        verb=_VERBS[miss.target],
         receipt=found.receipt(tenant, miss, place),
         expires_at=found.summary.expires_at,
     )

@@ -8,6 +8,7 @@ from typing import Any, Final
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 
 from portal.errors import Conflict, Invalid
 from portal.web.access import get_or_post, member
@@ -49,7 +50,7 @@ def sla_page(request: TenantRequest) -> HttpResponse:
         except Invalid as error:
             form.add_error(error.field if error.field in form.fields else None, error.message)
         else:
-            messages.success(request, "Targets saved. They hold for tickets from their next step on.")
+            messages.success(request, _("Targets saved. They hold for tickets from their next step on."))
             return redirect(_PAGE)
     return _page(request, form, policy, status=status)
 
@@ -59,7 +60,7 @@ def _page(request: TenantRequest, form: SlaForm, policy: Any, status: int = 200)
     page = {
         "form": form,
         "policy": policy,
-        "targets": TARGETS,
+        "targets": {name: _(label) for name, label in TARGETS.items()},
         "since": datetime.fromtimestamp(policy.version, UTC),
         "zone": request.tenant.zone,
         "first_day_off": days_off[0] if days_off else "",

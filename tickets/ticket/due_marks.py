@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from django.utils.translation import gettext_noop
+
 from portal import clock
 from tickets.ticket import fields
 from tickets.ticket.fields import FieldChange
@@ -27,7 +29,11 @@ if TYPE_CHECKING:
 
 UNTIL_ANSWER: Final = "answer"
 FIRST, NEXT, SOLUTION = "first", "next", "solution"
-TARGETS: Final = {FIRST: "First answer", NEXT: "Next answer", SOLUTION: "Solution"}
+TARGETS: Final = {
+    FIRST: gettext_noop("First answer"),
+    NEXT: gettext_noop("Next answer"),
+    SOLUTION: gettext_noop("Solution"),
+}
 _LETTERS: Final = {name[0]: name for name in TARGETS}
 _WORD: Final = re.compile(r"([a-zA-Z])([0-9]{0,12})\Z")
 
