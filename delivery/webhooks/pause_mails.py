@@ -29,7 +29,7 @@ def to_owners(tenant: TenantContext, endpoint: EndpointItem, because: str) -> li
     context = {"tenant_name": desk, "endpoint": endpoint, "url": url}
     mails = []
     for owner in members.owners_of(tenant.repository)[:MOST]:
-        with locales.shown_in(owner.profile.locale(tenant.chosen_zone, tenant.chosen_language)):
+        with locales.shown_in(owner.locale_at(tenant)):
             mails.append(
                 OutgoingMail(
                     to=owner.email,

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from portal import plain_text
 from portal.mailing.outgoing import OutgoingMail
-from portal.web import desk_prefix
+from portal.web import desk_prefix, locales
 from tenants.membership import members
 from tenants.membership.members import Member
 from tenants.sign_in.impersonation_session import Impersonation
@@ -32,21 +32,18 @@ def to_owners(
         who: plain_text.named(name, limit=NAME_LIMIT)
         for who, name in (("operator", impersonation.operator_name), ("member", impersonation.member_name))
     }
-    told = {"tenant_name": desk, "acting": impersonation, "names": names, "reason": reason, "url": url}
+    context = {"tenant_name": desk, "acting": impersonation, "names": names, "reason": reason, "url": url}
 
-    def text(owner: Member) -> str:
-        ends_at = owner.profile.locale(tenant.chosen_zone).exact(impersonation.ends_at)
-        return render_to_string("tenants/mail/impersonation.txt", told | {"ends_at": ends_at})
+    def mail(owner: Member) -> OutgoingMail:
+        with locales.shown_in(owner.locale_at(tenant)):
+            return OutgoingMail(
+                to=owner.email,
+                subject=f"Support acts as a member of {desk}",
+                text=render_to_string("tenants/mail/impersonation.txt", context),
+                kind="impersonation",
+                about=f"access/{impersonation.visit}",
+                tenant_id=tenant.tenant_id,
+                queues=tenant.queues,
+            )
 
-    return [
-        OutgoingMail(
-            to=owner.email,
-            subject=f"Support acts as a member of {desk}",
-            text=text(owner),
-            kind="impersonation",
-            about=f"access/{impersonation.visit}",
-            tenant_id=tenant.tenant_id,
-            queues=tenant.queues,
-        )
-        for owner in members.owners_of(tenant.repository)[:MOST]
-    ]
+    return [mail(owner) for owner in members.owners_of(tenant.repository)[:MOST]]

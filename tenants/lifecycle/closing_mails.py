@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from portal import clock, plain_text
 from portal.mailing.outgoing import OutgoingMail
-from portal.web import desk_prefix
+from portal.web import desk_prefix, locales
 from tenants.audit_trail.recording import Actor
 from tenants.membership.members import Member
-from tenants.sign_in.profiles import Profile
 from tenants.tenancy import context
 from tenants.tenancy.request import page_for_mail
 from tenants.tenancy.stored import TenantItem
@@ -38,11 +37,15 @@ def to_owners(
     """Return a mail for each owner; see `desk_closing.Write`. `request` is that of a page, which a command has not."""
     desk = _desk(tenant)
     until = clock.parse(closes_at) if closes_at else None
-    day = Profile().locale(context.zone_chosen_by(tenant)).day(until) if until else ""
-    subject = f"{desk} may be deleted from {day} on" if until else f"{desk} will not be deleted"
-    more: dict[str, Any] = {"has_grace": until and until > clock.now(), "reason": _quoted(reason)}
+    more: dict[str, Any] = {"until": until, "has_grace": until and until > clock.now(), "reason": _quoted(reason)}
     kind = "desk_closed" if closes_at else "desk_reopened"
-    return _mails(tenant, owners, subject, "tenants/mail/closing.txt", kind, at=until, by=by, request=request, **more)
+
+    def subject() -> str:
+        if not until:
+            return _("%(desk)s will not be deleted") % {"desk": desk}
+        return _("%(desk)s may be deleted from %(day)s on") % {"desk": desk, "day": locales.current().day(until)}
+
+    return _mails(tenant, owners, subject, "tenants/mail/closing.txt", kind, by=by, request=request, **more)
 
 
 def of_deletion(
@@ -55,9 +58,12 @@ def of_deletion(
     request: HttpRequest | None = None,
 ) -> list[OutgoingMail]:
     """Return a mail for each owner of a closed desk that says that an operator has ordered its deletion."""
-    subject, text, kind = f"{_desk(tenant)} is about to be deleted", "tenants/mail/deletion.txt", "desk_deletion"
-    more = {"reason": _quoted(reason)}
-    return _mails(tenant, owners, subject, text, kind, at=begins, by=by, request=request, **more)
+    more: dict[str, Any] = {"begins": begins, "reason": _quoted(reason)}
+
+    def subject() -> str:
+        return _("%(desk)s is about to be deleted") % {"desk": _desk(tenant)}
+
+    return _mails(tenant, owners, subject, "tenants/mail/deletion.txt", "desk_deletion", by=by, request=request, **more)
 
 
 def _desk(tenant: TenantItem) -> str:
@@ -71,31 +77,30 @@ def _quoted(reason: str) -> str:
 def _mails(
     tenant: TenantItem,
     owners: Sequence[Member],
-    subject: str,
+    subject: Callable[[], str],
     template: str,
     kind: str,
     *,
-    at: datetime | None,
     by: Actor,
     request: HttpRequest | None = None,
     **more: Any,
 ) -> list[OutgoingMail]:
-    """Return a mail for each owner, which tells the moment `at` in the owner's zone."""
     with desk_prefix.addresses_of(tenant.slug):
         url = page_for_mail(reverse("tickets:queue" if kind == "desk_reopened" else "tenants:close"), request)
     # An operator is no member whom the owners know: they read who runs the platform.
     who = "Your Pooldesk provider" if by.id not in {owner.id for owner in owners} else by.email
-    zone = context.zone_chosen_by(tenant)
-    told = {"tenant_name": _desk(tenant), "who": who, "url": url, **more}
-    return [
-        OutgoingMail(
-            to=owner.email,
-            subject=subject,
-            text=render_to_string(template, told | {"at": owner.profile.locale(zone).exact(at) if at else ""}),
-            kind=kind,
-            about=f"desk/{tenant.tenant_id}",
-            tenant_id=tenant.tenant_id,
-            queues=tuple(json.loads(tenant.queues)) if tenant.queues else (),
-        )
-        for owner in owners[:MOST]
-    ]
+    desk, told = context.for_system(tenant), {"tenant_name": _desk(tenant), "who": who, "url": url, **more}
+
+    def mail(owner: Member) -> OutgoingMail:
+        with locales.shown_in(owner.locale_at(desk)):
+            return OutgoingMail(
+                to=owner.email,
+                subject=subject(),
+                text=render_to_string(template, told),
+                kind=kind,
+                about=f"desk/{tenant.tenant_id}",
+                tenant_id=tenant.tenant_id,
+                queues=desk.queues,
+            )
+
+    return [mail(owner) for owner in owners[:MOST]]

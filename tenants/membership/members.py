@@ -9,6 +9,7 @@ from typing import Final
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Store
 from portal.schema import keys
+from portal.web.locales import Locale
 from tenants.membership import mail_choices
 from tenants.membership.mail_choices import Choices
 from tenants.membership.stored import MemberItem
@@ -47,6 +48,10 @@ class Member:
     def time_zone(self) -> str | None:
         """Return the person's own zone, None where that of the desk holds."""
         return self.profile.own_zone or None
+
+    def locale_at(self, tenant: TenantContext) -> Locale:
+        """Return the language and the forms in which mails about a desk are written for the person."""
+        return self.profile.locale(tenant.chosen_zone, tenant.chosen_language)
 
     @property
     def language(self) -> str | None:

@@ -107,7 +107,8 @@ class TenantContext:
     @cached_property
     def chosen_zone(self) -> str:
         """Return the time zone that the desk has chosen, "" where it has chosen none."""
-        return zone_chosen_by(self)
+        chosen = json.loads(self.defaults).get(ZONE, "") if self.defaults else ""
+        return chosen if chosen in zones.names() else ""
 
     @cached_property
     def chosen_language(self) -> str:
@@ -154,12 +155,6 @@ class TenantContext:
     @cached_property
     def page_mark(self) -> str:
         return page_mark_of(self.user_id, self.tenant_id)
-
-
-def zone_chosen_by(tenant: TenantItem | TenantContext) -> str:
-    """Return the time zone that a desk has chosen, "" where it has chosen none."""
-    chosen = json.loads(tenant.defaults).get(ZONE, "") if tenant.defaults else ""
-    return chosen if chosen in zones.names() else ""
 
 
 _NO_ITEMS: Final[Mapping[str, Any]] = MappingProxyType({})

@@ -174,14 +174,25 @@ def test_the_owners_get_a_mail_by_the_outbox_and_another_one_when_it_is_undone(w
         desk_closing.reopen(world.tenants["acme"].tenant_id, by=SYSTEM, write=closing_mails.to_owners)
         assert mail.outbox == []
         assert mailing.carry() == ["answered", "answered"]
+    there = until.astimezone(zones.zone_of("Asia/Kolkata"))
     assert sorted((letter.to, letter.subject) for letter in mail.outbox) == [
-        (["alice@example.com"], f"Acme may be deleted from {until:%-d %b %Y} on"),
+        (["alice@example.com"], f"Acme may be deleted from {there:%-d %b %Y} on"),
         (["alice@example.com"], "Acme will not be deleted"),
     ]
     closed = next(str(letter.body) for letter in mail.outbox if "may be" in letter.subject)
     assert "/acme/desk/settings/close/" in closed
-    there = until.astimezone(zones.zone_of("Asia/Kolkata"))
     assert f"From {there:%-d %b %Y, %H:%M} Asia/Kolkata (UTC+5:30) on it may be deleted" in closed
+
+
+def test_an_owner_reads_moments_in_mails_in_the_own_zone_and_form(world: World) -> None:
+    profile = Profile(zone="Asia/Kathmandu", date_form="dots")
+    own_profile.change(world.users["alice"].id, name="Alice Example", profile=profile, by=SYSTEM)
+    with override_settings(EMAIL_BACKEND=mailing.OUTBOX):
+        close(world)
+        mailing.carry()
+    until = clock.parse(str(tenant_directory.get(world.tenants["acme"].tenant_id).closes_at)) + timedelta(minutes=345)
+    assert mail.outbox[0].subject == f"Acme may be deleted from {until:%d.%m.%Y} on"
+    assert f"From {until:%d.%m.%Y, %H:%M} Asia/Kathmandu (UTC+5:45) on it may be deleted" in mail.outbox[0].body
 
 
 def test_in_development_the_link_leads_to_the_port_that_took_the_request_and_a_command_names_the_page(

@@ -18,6 +18,7 @@ from portal import clock
 from portal.dynamo import meter
 from portal.dynamo.store import Transaction
 from portal.schema import keys
+from tenants.audit_trail.recording import Actor
 from tenants.membership import mail_choices
 from tenants.membership.mail_choices import MailKind
 from tenants.tenancy.roles import Role
@@ -25,8 +26,10 @@ from tests.desk.test_cost import IDENTITY, spent
 from tests.notices.conftest import Minute
 from tests.notices.test_telling import carry, say
 from tests.support import mailing
+from tests.support.defined import add_group
 from tests.support.world import World
 from tickets.desk import changing, creating
+from tickets.groups import agent_changes, roster
 from tickets.notices import following, inbox, stored, telling
 from tickets.notices.stored import NoticeItem
 
@@ -97,6 +100,34 @@ def test_an_event_that_is_delivered_again_is_in_it_once_also_when_it_was_read_me
 def test_what_comes_by_itself_is_told_to_its_member_or_the_assignee(
     desk: World, event: str, to: str, words: str
 ) -> None:
+    happen(desk, event, to)
+    assert listed(desk, who=to or "bob") == ["1*"]
+    assert words in desk.browser(to or "bob", "acme").get("/acme/inbox/").content.decode()
+    assert len(mail.outbox) == 1
+
+
+@pytest.mark.parametrize(
+    ("group", "is_away", "told"),
+    [(["bob"], False, ["bob"]), (["bob"], True, ["alice"]), ([], False, ["alice"]), (None, False, ["alice"])],
+    ids=["its group", "a group that is away", "an empty group", "no group"],
+)
+@pytest.mark.parametrize("event", ["ticket.breached", "ticket.due_soon"])
+def test_targets_of_a_ticket_that_nobody_has_are_told_to_its_group_else_to_the_admins(
+    desk: World, event: str, group: list[str] | None, is_away: bool, told: list[str]
+) -> None:
+    alice, bob = desk.context("alice", "acme"), desk.users["bob"].id
+    wanted = {} if group is None else {"group": add_group(desk, "Billing", members=group)}
+    if is_away:
+        later = (clock.now() + timedelta(days=7)).date().isoformat()
+        version, by = roster.read(alice).agent(bob).version, Actor(alice.user_id)
+        agent_changes.set_availability(alice, bob, away_until=later, stand_in="", version=version, by=by)
+    changing.edit(desk.context("alice", "acme"), 1, version=2, resolver="", **wanted)
+    happen(desk, event)
+    assert [who for who in ("alice", "bob") if unread(desk, who)] == told
+
+
+def happen(desk: World, event: str, to: str = "") -> None:
+    """Let an event of ticket 1 come by itself."""
     tenant = desk.context("bob", "acme")
     data = {"number": 1} | ({"to": desk.users[to].id} if to else {})
     kind = EventType(event, 1, "", tuple(EventField(name, "text", "", "") for name in data))
@@ -104,9 +135,6 @@ def test_what_comes_by_itself_is_told_to_its_member_or_the_assignee(
     publisher.publish(tenant, transaction, Event(kind, data, 1, ("notice",)), subject="ticket/1")
     tenant.repository.transact(transaction)
     carry()
-    assert listed(desk, who=to or "bob") == ["1*"]
-    assert words in desk.browser(to or "bob", "acme").get("/acme/inbox/").content.decode()
-    assert len(mail.outbox) == 1
 
 
 def test_who_muted_the_ticket_or_the_kind_finds_nothing_there(desk: World) -> None:

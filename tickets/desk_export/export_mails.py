@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 from django.template.loader import render_to_string
 from django.urls import reverse
 
 from portal import clock, plain_text
 from portal.mailing.outgoing import OutgoingMail
-from portal.web import desk_prefix
+from portal.web import desk_prefix, locales
 from tenants.lifecycle.closing_mails import NAME_LIMIT
 from tenants.membership.members import Member
 from tenants.tenancy import context
@@ -24,14 +22,15 @@ def ready(tenant: TenantItem, owner: Member, item: ExportItem) -> OutgoingMail:
     with desk_prefix.addresses_of(tenant.slug):
         url = page_for_mail(reverse("tickets:desk_export"))
     until = clock.parse(item.expires_at)
-    said = owner.profile.locale(context.zone_chosen_by(tenant)).exact(until)
-    return OutgoingMail(
-        to=owner.email,
-        subject=f"The export of {desk} is ready",
-        text=render_to_string("tickets/mail/export_ready.txt", {"tenant_name": desk, "until": said, "url": url}),
-        kind="desk_export",
-        about=f"export/{item.export_id}",
-        tenant_id=tenant.tenant_id,
-        queues=tuple(json.loads(tenant.queues)) if tenant.queues else (),
-        worth_until=until,
-    )
+    reader = context.for_system(tenant)
+    with locales.shown_in(owner.locale_at(reader)):
+        return OutgoingMail(
+            to=owner.email,
+            subject=f"The export of {desk} is ready",
+            text=render_to_string("tickets/mail/export_ready.txt", {"tenant_name": desk, "until": until, "url": url}),
+            kind="desk_export",
+            about=f"export/{item.export_id}",
+            tenant_id=tenant.tenant_id,
+            queues=reader.queues,
+            worth_until=until,
+        )

@@ -12,7 +12,7 @@ from django.urls import reverse
 from delivery.mail.outbox_backend import MailContent
 from portal import plain_text
 from portal.mailing.letters import MARKER
-from portal.web import desk_prefix
+from portal.web import desk_prefix, locales
 from tenants.membership.mail_choices import MailKind
 from tenants.tenancy.request import page_for_mail
 from tickets.notices.digest import Digest, TicketNews
@@ -33,6 +33,11 @@ _WHAT: Final = {"comment": "commented", "note": "added an internal note", "event
 
 def digest(told: Digest) -> MailContent:
     """Return the mail. Its text and its HTML say the same."""
+    with locales.shown_in(told.person.locale_at(told.tenant)):
+        return _written(told)
+
+
+def _written(told: Digest) -> MailContent:
     tenant, person = told.tenant, told.person
     desk = plain_text.named(tenant.name, limit=_NAME_LIMIT)
     with desk_prefix.addresses_of(tenant.slug):

@@ -26,6 +26,7 @@ from tenants.membership.members import Member
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
+from tickets.groups import roster
 from tickets.notices import inbox
 from tickets.notices.mentions import mentioned
 from tickets.ticket import fields, stored, ticket_events
@@ -144,12 +145,30 @@ def _concerns(tenant: TenantContext, kind: str, data: Any) -> Iterator[Concern]:
 
 
 def _came_due(tenant: TenantContext, number: int, kind: MailKind, to: str | None) -> Iterator[Concern]:
-    """Yield the member `to` whom this is told, or the assignee where nobody is named."""
+    """Yield the member `to` whom this is told, or the assignee where nobody is named. Targets of a ticket that nobody
+    has are told to the members of its group who are here today, else to the admins of the desk."""
     summary, _ = _ticket(tenant, number)
-    who = to or (summary.resolver if summary else "")
-    for person in members.members_with(tenant.repository, [who]) if who else ():
+    if who := to or (summary.resolver if summary else ""):
+        people = members.members_with(tenant.repository, [who])
+    elif summary is not None and kind is MailKind.BREACHED:
+        people = _in_group(tenant, summary.group) or _admins(tenant)
+    else:
+        people = []
+    for person in people:
         if not _is_mute(person, summary):
             yield Concern(person, (kind,), number)
+
+
+def _in_group(tenant: TenantContext, group_id: str) -> list[Member]:
+    if not group_id:
+        return []
+    found, day = roster.read(tenant), roster.today(tenant)
+    here = [one for one in found.members(group_id) if not found.agent(one).is_away(day)]
+    return members.members_with(tenant.repository, here)
+
+
+def _admins(tenant: TenantContext) -> list[Member]:
+    return [one for one in members.members_of(tenant.repository, consistent=True) if one.role.at_least(Role.ADMIN)]
 
 
 def _assigned(tenant: TenantContext, number: int, *, to: str, by: str) -> Iterator[Concern]:

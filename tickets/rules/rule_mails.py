@@ -7,10 +7,11 @@ from typing import Final
 
 from django.conf import settings
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from delivery.mail.outbox_backend import MailContent
 from portal import plain_text
-from portal.web import desk_prefix
+from portal.web import desk_prefix, locales
 from tenants.tenancy.request import page_for_mail
 from tickets.rules.answering import RuleMail
 
@@ -24,10 +25,12 @@ def mail(told: RuleMail) -> MailContent:
     with desk_prefix.addresses_of(told.tenant.slug):
         url = page_for_mail(reverse("tickets:ticket", args=[number]))
     name = plain_text.named(told.rule.name, limit=_LIMIT)
+    with locales.shown_in(told.person.locale_at(told.tenant)):
+        why = _("The rule “%(name)s” of %(desk)s sent this mail.") % {"name": name, "desk": desk}
     return MailContent(
         sender=formataddr((desk, parseaddr(settings.DEFAULT_FROM_EMAIL)[1])),
         to=[told.person.email],
         subject=f"[{desk}] #{number} {title}",
-        body=f"{told.text}\n\n{url}\n\n-- \nThe rule “{name}” of {desk} sent this mail.\n",
+        body=f"{told.text}\n\n{url}\n\n-- \n{why}\n",
         headers={"Auto-Submitted": "auto-generated", "X-Auto-Response-Suppress": "All"},
     )
