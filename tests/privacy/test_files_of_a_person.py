@@ -2,16 +2,44 @@
 
 from __future__ import annotations
 
+import pytest
 import urllib3
 
 from tenants.audit_trail.recording import Actor
 from tenants.membership import member_changes
+from tests.attachments.conftest import objects_of
+from tests.privacy.test_person_pages import erased, searched
 from tests.support.commands import run
 from tests.support.world import World
 from tickets.attachments import attachments, downloads, removing
 from tickets.desk import commenting, creating, timelines
 
 BOB = "bob@example.com"
+
+
+def test_the_files_that_somebody_sent_are_removed_with_them_where_that_is_wished(world: World) -> None:
+    world.tickets("acme", 2)
+    alice, bob = world.context("alice", "acme"), world.context("bob", "acme")
+    theirs = attachments.store(bob, "mine.txt", b"Mine.")
+    number = creating.create(bob, title="Mine", files=[theirs])
+    answer, of_note, other = (attachments.store(one, "a.txt", b"A.") for one in (bob, bob, alice))
+    commenting.comment(alice, 1, body="Of Alice.", files=[other])
+    commenting.comment(bob, 1, body="Of Bob.", files=[answer])
+    commenting.comment(bob, 2, body="Of Bob.", files=[of_note], internal=True)
+    used = attachments.usage(alice)
+    member_changes.remove(user_id=bob.user_id, tenant_id=bob.tenant_id, by=Actor(alice.user_id, "alice@example.com"))
+    done = run("erase_person", "acme", BOB, "--files")
+    assert done.status == 0, done
+    assert "3 files" in done.out
+    for place, file in ((number, theirs), (1, answer), (2, of_note)):
+        with pytest.raises(downloads.NotReadable, match="was removed"):
+            downloads.address_of(alice, place, file.id)
+    assert urllib3.request("GET", downloads.address_of(alice, 1, other.id)).data == b"A."
+    assert len(objects_of(alice.tenant_id)) == 1
+    left = attachments.usage(alice)
+    assert (left.count, left.size) == (used.count - 3, 2)
+    page = world.browser("alice", "acme").get("/desk/settings/person/").content.decode()
+    assert "3 files" in page
 
 
 def test_the_address_is_replaced_in_names_of_files_and_their_files_are_listed(world: World) -> None:
@@ -27,8 +55,8 @@ def test_the_address_is_replaced_in_names_of_files_and_their_files_are_listed(wo
     assert f"ticket {number}: requester" in found.out
     assert f"ticket {number}: a file of theirs: mine.txt" in found.out
     member_changes.remove(user_id=bob.user_id, tenant_id=bob.tenant_id, by=Actor(alice.user_id, "alice@example.com"))
-    erased = run("erase_person", "acme", BOB, "--texts")
-    assert erased.status == 0, erased
+    done = run("erase_person", "acme", BOB, "--texts")
+    assert done.status == 0, done
     entries = timelines.ticket(alice, 1).activity
     listed = [file.name for entry in entries for file in entry.files or ()]
     assert len(listed) == 2
@@ -38,3 +66,13 @@ def test_the_address_is_replaced_in_names_of_files_and_their_files_are_listed(wo
     assert BOB not in got.headers["Content-Disposition"]
     assert "Erased person" in got.headers["Content-Disposition"]
     assert run("find_person", "acme", BOB).out.count(BOB) <= 1
+
+
+def test_an_owner_chooses_on_the_page_that_files_go(world: World) -> None:
+    alice, bob = world.context("alice", "acme"), world.context("bob", "acme")
+    number = creating.create(bob, title="Mine", files=[file := attachments.store(bob, "mine.txt", b"Mine.")])
+    member_changes.remove(user_id=bob.user_id, tenant_id=bob.tenant_id, by=Actor(alice.user_id, "alice@example.com"))
+    owner = world.browser("alice", "acme")
+    assert "is erased" in erased(owner, searched(owner), sent_files="on").content.decode()
+    with pytest.raises(downloads.NotReadable, match="was removed"):
+        downloads.address_of(alice, number, file.id)

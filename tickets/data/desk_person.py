@@ -9,7 +9,7 @@ An erasure replaces and counts the places in tickets that are found here: both g
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
@@ -25,6 +25,7 @@ from tenants.sign_in import accounts
 from tenants.sign_in.stored import folded
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.personal_data import DeskPerson, PersonalPlace
+from tickets.attachments import scanning
 from tickets.requesters import requesters
 from tickets.ticket import stored
 from tickets.ticket.fields import CUSTOM, DESCRIPTION, SUMMARISED, TextField
@@ -117,16 +118,17 @@ LETTER_TO_THEM: Final = "letter as it came, which went to them too"
 _AROUND: Final = 40  # characters that are shown on both sides of a mention
 
 
-def counted(*, named: int, texts: int, tickets: int, beside: int) -> str:
+def counted(*, named: int, texts: int, tickets: int, beside: int, files: int = 0) -> str:
     """Return in words how often a person was found or replaced: "the name 9 times and the address in 1 text, in 4
-    tickets and beside them"."""
+    tickets and beside them", and how many files were removed."""
     parts = [f"the name {amount(named, 'time')}"] if named else []
     parts += [f"the address in {amount(texts, 'text')}"] if texts else []
+    parts += [amount(files, "file")] if files else []
     if not parts:
         return "nothing"
     where = [f"in {amount(tickets, 'ticket')}"] if tickets else []
     where += [("beside them" if tickets else "beside the tickets")] if beside else []
-    return f"{' and '.join(parts)}, {' and '.join(where)}"
+    return f"{' and '.join(parts)}, {' and '.join(where)}" if where else " and ".join(parts)
 
 
 def items_of(tenant: TenantContext, number: int) -> list[Raw]:
@@ -165,9 +167,25 @@ def custom_of(raw: Raw) -> dict[str, str]:
 
 
 def files_in(number: int, raw: Raw) -> Iterator[PersonalPlace]:
-    """Yield the files of a description or a comment that the person wrote. Their contents stay."""
+    """Yield the files of a description or a comment that the person wrote. They stay, but where they are to go."""
     for file in file_names_of(raw):
         yield PersonalPlace("a file of theirs", number, raw["sk"]["S"], excerpt=file, stays=True)
+
+
+def files_sent(person: DeskPerson, items: Sequence[Raw]) -> list[str]:
+    """Return the ids of the files that the person sent with these items of a ticket, which `PersonFound.files` lists.
+
+    Files that are removed, and those that go with a ticket that is marked as spam, are left out.
+    """
+    is_asked = any(person.is_who(_text(raw, "requester")) for raw in items)
+    theirs = (
+        one["M"]
+        for raw in items
+        if person.is_who(_text(raw, "author")) or (is_asked and raw["sk"]["S"] == stored.DETAIL)
+        for one in raw.get("files", {}).get("L", ())
+        if "expires_at" not in raw
+    )
+    return [str(one["id"]["S"]) for one in theirs if one["state"]["S"] != scanning.REMOVED]
 
 
 def file_names_of(raw: Raw) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext_lazy as _
 
 from portal.errors import Invalid
 from tenants.sign_in.forms import UnambiguousAddressField
@@ -24,12 +25,19 @@ class PersonForm(forms.Form):
 
 
 class ErasureForm(forms.Form):
-    """Take the address once more, typed by hand, and whether texts are to be changed."""
+    """Take the address once more, typed by hand, and whether texts are to be changed and files removed."""
 
     texts = forms.BooleanField(
         label="Replace the address in texts, too",
         required=False,
         help_text="In titles, tags, descriptions, comments, and names of keys and endpoints. Names stay there.",
+    )
+    sent_files = forms.BooleanField(
+        label=_("Remove the files that they sent"),
+        required=False,
+        help_text=_(
+            "Their contents and previews are deleted. Their names stay, without the address if you chose that."
+        ),
     )
     typed_address = forms.CharField(
         label="Type the address to confirm", widget=forms.TextInput(attrs={"autocomplete": "off"})

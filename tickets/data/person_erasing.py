@@ -26,7 +26,7 @@ from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.personal_data import DeskPerson, NewName, PersonalPlace, of_this_form, personal_data
 from tenants.tenancy.stored import TenantItem
-from tickets.attachments import attachments
+from tickets.attachments import attachments, removing
 from tickets.attachments.stored import listed
 from tickets.data import desk_person
 from tickets.data.desk_person import Advance, Raw
@@ -255,7 +255,8 @@ class Erasure:
     """Say who is erased, and count what was replaced so far, in the tickets up to the number `reached`, of `last`.
 
     `name` is the one that the person goes by now, `names` are those by which the desk knew them. With `with_texts` the
-    address is replaced in what people wrote, too. `named` and `texts` count as `PersonFound` does, and `tickets` those
+    address is replaced in what people wrote, too, and with `with_files` the files that they sent are removed, of which
+    `files` are. `named` and `texts` count as `PersonFound` does, and `tickets` those
     in which something was replaced. `shortened` are those with a text that had room for a shorter pseudonym alone, and
     `left` those that had none for any.
     """
@@ -273,6 +274,8 @@ class Erasure:
     beside: int = 0
     shortened: list[int] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
+    with_files: bool = False
+    files: int = 0
 
     @classmethod
     def load(cls, told: dict[str, Any]) -> Erasure:
@@ -305,8 +308,9 @@ class Erasure:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Return what was replaced: `beside` is how much of it beside the tickets."""
-        return {"named": self.named, "texts": self.texts, "tickets": self.tickets, "beside": self.beside}
+        """Return what was replaced, `beside` how much of it beside the tickets, and how many files were removed."""
+        replaced = {"named": self.named, "texts": self.texts, "tickets": self.tickets, "beside": self.beside}
+        return replaced | ({"files": self.files} if self.files else {})
 
     def count(self, replaced: Iterable[PersonalPlace]) -> None:
         """Add places that were replaced."""
@@ -315,7 +319,7 @@ class Erasure:
             self.named += not place.is_text
 
 
-def begin(tenant: TenantContext, found: PersonFound, *, texts: bool = False) -> Erasure:
+def begin(tenant: TenantContext, found: PersonFound, *, texts: bool = False, files: bool = False) -> Erasure:
     """Note in the tenant's item that this person is erased, and replace what stands beside the tickets.
 
     `found` is what a whole search has found. Where a person is at work it depends on their role. Raises Conflict for a
@@ -327,7 +331,7 @@ def begin(tenant: TenantContext, found: PersonFound, *, texts: bool = False) -> 
     _refuse_unknown(found, texts=texts)
     pseudonym = _remember(tenant, person.address)
     last = last_number(tenant.repository)
-    erasure = Erasure(person, pseudonym, erased_people.label(pseudonym), found.names, texts, last)
+    erasure = Erasure(person, pseudonym, erased_people.label(pseudonym), found.names, texts, last, with_files=files)
     erasure.count(replaced := [*_replaced_beside(tenant, erasure.new_name)])
     erasure.beside = len(replaced)
     return erasure
@@ -350,7 +354,8 @@ def go_on(
     tenant: TenantContext, erasure: Erasure, *, most: int | None = None, advance: Advance = lambda numbers: None
 ) -> None:
     """Erase in the next `most` numbers, or in all that are left. Raises Throttled where a ticket is being changed again
-    and again; one that has no room for the pseudonym is noted, and the others are gone on with."""
+    and again, and Conflict where a file of one is. One that has no room for the pseudonym is noted, and the others are
+    gone on with."""
     until = erasure.last if most is None else min(erasure.last, erasure.reached + most)
     for number in range(erasure.reached + 1, until + 1):
         try:
@@ -419,6 +424,10 @@ def _remember(tenant: TenantContext, address: str) -> str:
 
 def _erase_in(tenant: TenantContext, number: int, done: Erasure) -> None:
     before = done.named + done.texts
+    if done.with_files:  # first: what is replaced below says no more who sent them
+        for file_id in desk_person.files_sent(done.person, desk_person.items_of(tenant, number)):
+            removing.remove(tenant, number, file_id, is_told=False)
+            done.files += 1
     is_more = True
     while is_more:
         is_more = retrying(

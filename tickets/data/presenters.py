@@ -80,4 +80,6 @@ def _percent(reached: int, last: int) -> int:
 def _counted(after: dict[str, str]) -> str:
     """Return what the row of an erasure tells. In older rows "places" stands for "named"."""
     known = {"named": after.get("places", 0)} | after
-    return desk_person.counted(**{name: int(known.get(name, 0)) for name in ("named", "texts", "tickets", "beside")})
+    return desk_person.counted(
+        **{name: int(known.get(name, 0)) for name in ("named", "texts", "tickets", "beside", "files")}
+    )

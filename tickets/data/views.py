@@ -99,7 +99,9 @@ def erase_person(request: TenantRequest) -> HttpResponse:
         try:
             if not (found.is_whole and form.is_valid()):
                 return _shown(request, found, form, status=422)
-            erasure = person_erasing.begin(tenant, found, texts=form.cleaned_data["texts"])
+            erasure = person_erasing.begin(
+                tenant, found, texts=form.cleaned_data["texts"], files=form.cleaned_data["sent_files"]
+            )
         except (Conflict, Invalid) as error:
             form.add_error(None, error.message)
             return _shown(request, found, form, status=422)

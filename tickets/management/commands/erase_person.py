@@ -34,6 +34,8 @@ class Command(PortalCommand):
             help="replace the address in titles, tags, descriptions, comments and names, too",
         )
 
+        parser.add_argument("--files", action="store_true", help="remove the files that the person sent, too")
+
     def work(self, options: dict[str, Any]) -> None:
         tenant = context.for_system(tenant_directory.find(options["slug"]))
         person = desk_person.person_of(tenant, options["address"])
@@ -41,7 +43,7 @@ class Command(PortalCommand):
             found = person_finding.begin(tenant, person)
             for _ in person_finding.go_on(tenant, found, advance=progress.advance):
                 pass
-        done = person_erasing.begin(tenant, found, texts=options["texts"])
+        done = person_erasing.begin(tenant, found, texts=options["texts"], files=options["files"])
         with Progress(self, "Erasing", done.last) as progress:
             person_erasing.go_on(tenant, done, advance=progress.advance)
         if done.shortening:
