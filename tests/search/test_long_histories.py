@@ -35,7 +35,7 @@ def test_words_of_comments_that_were_not_read_are_found_as_the_index_says(
 ) -> None:
     result = ticket_search.find(desk.agent, query)
     assert numbered(result.hits) == [long]
-    assert result.explanations == (ticket_search.UNREAD.format(f"#{long}"),)
+    assert result.explanations == (ticket_search.UNREAD % {"tickets": f"#{long}"},)
     assert result.hits[0].where is Where.COMMENT
     if query == "zebra":
         assert "".join(piece.text for piece in result.hits[0].snippet) == ticket_search.OLDER
@@ -53,7 +53,7 @@ def test_a_phrase_that_only_comments_can_have_that_were_not_read_is_no_hit_and_a
 ) -> None:
     result = ticket_search.find(desk.agent, '"alpha zebra"')
     assert (result.hits, numbered(result.nearly)) == ((), [long])
-    assert result.explanations == (ticket_search.UNREAD.format(f"#{long}"),)
+    assert result.explanations == (ticket_search.UNREAD % {"tickets": f"#{long}"},)
 
 
 @pytest.mark.parametrize("word", ["gadget", "broke", "fresh", '"fresh"'])
@@ -67,5 +67,5 @@ def test_where_a_word_with_a_minus_may_stand_in_comments_that_were_not_read_a_se
 ) -> None:
     result = ticket_search.find(desk.agent, "alpha -forbidden ")
     assert numbered(result.hits) == [long]
-    assert result.explanations == (ticket_search.UNREAD.format(f"#{long}"),)
+    assert result.explanations == (ticket_search.UNREAD % {"tickets": f"#{long}"},)
     assert ticket_search.find(desk.agent, "alpha -forbidden status:closed").explanations == ()

@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 from django.urls import reverse
+from django.utils.translation import gettext
 
 from portal import clock
 from portal.web import desk_prefix
@@ -404,7 +405,7 @@ class LinkLine:
 
 def link_line(kind: str, number: int, other: SummaryItem | None = None) -> LinkLine:
     """Return a link as pages show it, with what is known of the other ticket."""
-    line = LinkLine(kind, stored.LINK_LABELS.get(kind, kind), number, ticket_url(number))
+    line = LinkLine(kind, gettext(stored.LINK_LABELS.get(kind, kind)), number, ticket_url(number))
     if other is None:
         return line
     return replace(line, title=other.title, status=other.status, status_label=Status(other.status).label)

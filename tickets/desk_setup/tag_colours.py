@@ -10,6 +10,9 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal.errors import Invalid
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy.context import TenantContext
@@ -18,7 +21,16 @@ from tickets.desk_setup.stored import declare_part
 
 PART: Final = "tag_colours"
 MOST: Final = 100  # coloured tags of a desk
-NAMES: Final = ("Teal", "Blue", "Violet", "Pink", "Red", "Orange", "Olive", "Green")
+NAMES: Final = (
+    gettext_noop("Teal"),
+    gettext_noop("Blue"),
+    gettext_noop("Violet"),
+    gettext_noop("Pink"),
+    gettext_noop("Red"),
+    gettext_noop("Orange"),
+    gettext_noop("Olive"),
+    gettext_noop("Green"),
+)
 
 
 def hues(tenant: TenantContext, tags: Iterable[str]) -> tuple[str, ...]:
@@ -42,14 +54,14 @@ def change(tenant: TenantContext, changes: Mapping[str, str], *, by: Actor) -> b
     """Give tags these hues, "" for none, and tell whether that changed anything. Raises Invalid, and Conflict where
     others change the setup at the same time."""
     if any(hue and hue not in map(str, range(len(NAMES))) for hue in changes.values()):
-        raise Invalid("There is no such colour.", field="colour")
+        raise Invalid(_("There is no such colour."), field="colour")
     seen = setup.read(tenant)
     before = dict(_parsed(seen.part(PART))) if seen.part(PART) else {}
     after = {tag: hue for tag, hue in (before | dict(changes)).items() if hue}
     if after == before:
         return False
     if len(after) > MOST:
-        raise Invalid(f"Up to {MOST} tags can have a colour.", field="colour")
+        raise Invalid(_("Up to %(most)s tags can have a colour.") % {"most": MOST}, field="colour")
     text = json.dumps(after, ensure_ascii=False, separators=(",", ":"), sort_keys=True) if after else ""
     told = tuple({f"colour of {tag}": _name(of.get(tag, "")) for tag in changes} for of in (before, after))
     setup.change(tenant, PART, text, seen=seen, by=by, told=(told[0], told[1]))

@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from delivery.outbox.publisher import publish
 from portal import clock
 from portal.dynamo.retry import retrying
@@ -19,7 +22,7 @@ from tickets.ticket.stored import LINK_KINDS, LINK_LABELS, DetailItem, LinkMap, 
 CHOSEN: Final = ("blocks", "blocked_by", "duplicate_of", "duplicated_by", "relates_to")  # by people
 LIMIT: Final = 50  # links of one ticket
 _ATTEMPTS: Final = 6
-_BUSY: Final = "These tickets are being changed by others at this moment. Please try again."
+_BUSY: Final = gettext_noop("These tickets are being changed by others at this moment. Please try again.")
 
 
 @dataclass(frozen=True)
@@ -42,16 +45,16 @@ def link(tenant: TenantContext, number: int, kind: str, other: int) -> None:
     Raises NotFound, Invalid for what cannot be linked, and Conflict.
     """
     if kind not in CHOSEN:
-        raise Invalid("There is no such kind of link.", field="kind")
+        raise Invalid(_("There is no such kind of link."), field="kind")
     if other == number:
-        raise Invalid("A ticket cannot be linked to itself.", field="other")
+        raise Invalid(_("A ticket cannot be linked to itself."), field="other")
     _change(tenant, number, kind, other, lambda links, one: links if one in links else [*links, one], "added")
 
 
 def unlink(tenant: TenantContext, number: int, kind: str, other: int) -> None:
     """End a link. Where there is none, nothing changes. One read and one transaction. Raises NotFound, Conflict."""
     if kind not in LINK_KINDS:
-        raise Invalid("There is no such kind of link.", field="kind")
+        raise Invalid(_("There is no such kind of link."), field="kind")
     _change(tenant, number, kind, other, lambda links, one: [each for each in links if each != one], "removed")
 
 
@@ -71,7 +74,10 @@ def _change(
             if links == side.links:
                 continue
             if len(links) > LIMIT:
-                raise Invalid(f"Ticket {side.number} has {LIMIT} links already.", field="other")
+                raise Invalid(
+                    _("Ticket %(number)s has %(limit)s links already.") % {"number": side.number, "limit": LIMIT},
+                    field="other",
+                )
             is_changed = True
             _write(transaction, side, links)
             transaction.put(_told(tenant, side.summary.pk, at, *one, done=done))
@@ -87,7 +93,7 @@ def _change(
         attempt,
         again=lambda error: isinstance(error, TransactionRefused),
         attempts=_ATTEMPTS,
-        given_up=Conflict(_BUSY),
+        given_up=Conflict(_(_BUSY)),
     )
 
 
@@ -100,9 +106,9 @@ def _read(tenant: TenantContext, number: int, other: int) -> tuple[_Side, _Side]
         wanted.append(repository.wanted(DetailItem, stored.ticket, one, sort=stored.DETAIL))
     summary, detail, other_summary, other_detail = repository.get_all(wanted, consistent=True)
     if summary is None:
-        raise NotFound(f"There is no ticket {number}.")
+        raise NotFound(_("There is no ticket %(number)s.") % {"number": number})
     if other_summary is None:
-        raise Invalid(f"There is no ticket {other} in this desk.", field="other")
+        raise Invalid(_("There is no ticket %(number)s in this desk.") % {"number": other}, field="other")
     for one in (summary, other_summary):
         if one.spam_at:
             raise set_aside.SetAside(one)
@@ -140,7 +146,7 @@ def join_split(
     found = changing.read(tenant, source)
     side, number, at = _Side(found, item or DetailItem(found.pk, stored.DETAIL)), int(summary.number), clock.stamp()
     if len(side.links) >= LIMIT:
-        raise Invalid(f"Ticket {source} has {LIMIT} links already.")
+        raise Invalid(_("Ticket %(number)s has %(limit)s links already.") % {"number": source, "limit": LIMIT})
     detail.links = maps([("split_from", source)])
     _write(transaction, side, [*side.links, ("split_into", number)])
     transaction.put(changing.event(tenant, found.pk, at, verb=f"split a comment off into #{number}"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from portal.dynamo.store import Transaction
 from portal.errors import Conflict, TransactionRefused
@@ -29,7 +30,7 @@ def split(tenant: TenantContext, number: int, sort: str, *, title: str, request_
     """
     summary, entry = comment_changes.read(tenant, number, sort)
     if entry.deleted_at:
-        raise Conflict("This comment was deleted meanwhile.")
+        raise Conflict(_("This comment was deleted meanwhile."))
     is_from_outside = stored.is_requester(entry.author)
     requester = entry.author if is_from_outside else summary.requester
 
@@ -50,7 +51,7 @@ def split(tenant: TenantContext, number: int, sort: str, *, title: str, request_
             also=also,
         )
     except TransactionRefused as refused:
-        raise Conflict("This ticket is being changed by others at this moment. Please try again.") from refused
+        raise Conflict(_("This ticket is being changed by others at this moment. Please try again.")) from refused
 
 
 def _letter(entry: ActivityItem) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_POST, require_safe
 
 from portal.errors import Conflict, Invalid
@@ -23,11 +24,16 @@ from tickets.ticket.stored import LINK_KINDS, LINK_LABELS, SummaryItem
 class LinkForm(forms.Form):
     """Take the kind of a link and the number of the other ticket, as people write it: 12 or #12."""
 
-    kind = forms.ChoiceField(label="This ticket", choices=[(kind, LINK_LABELS[kind]) for kind in linking.CHOSEN])
+    kind = forms.ChoiceField(
+        label=gettext_lazy("This ticket"), choices=[(kind, gettext_lazy(LINK_LABELS[kind])) for kind in linking.CHOSEN]
+    )
     other = forms.RegexField(
         r"^\s*#?\s*[1-9]\d{0,14}\s*$",
-        label="Number of the other ticket",
-        error_messages={"required": "Enter the number of a ticket.", "invalid": "Enter a number, such as 12 or #12."},
+        label=gettext_lazy("Number of the other ticket"),
+        error_messages={
+            "required": gettext_lazy("Enter the number of a ticket."),
+            "invalid": gettext_lazy("Enter a number, such as 12 or #12."),
+        },
         widget=forms.TextInput(attrs={"autocomplete": "off", "inputmode": "numeric"}),
     )
 
@@ -73,7 +79,9 @@ def link(request: TenantRequest, number: int) -> HttpResponse:
             form.add_error(error.field if error.field in form.fields else None, error.message)
             status = error.status if isinstance(error, Conflict) else 422
         else:
-            messages.success(request, f"{LINK_LABELS[kind]} #{other}.")
+            messages.success(
+                request, gettext("%(link)s #%(number)s.") % {"link": gettext(LINK_LABELS[kind]), "number": other}
+            )
             return redirect("tickets:ticket", number)
     if form.errors and status == 200:
         status = 422
@@ -88,10 +96,10 @@ def unlink(request: TenantRequest, number: int) -> HttpResponse:
     form = _Named(request.POST)
     if not form.is_valid():
         changing.read(request.tenant, number, consistent=False)
-        raise Invalid("This change is incomplete. Reload the ticket and try again.")
+        raise Invalid(gettext("This change is incomplete. Reload the ticket and try again."))
     kind, other = form.cleaned_data["kind"], form.cleaned_data["other"]
     linking.unlink(request.tenant, number, kind, other)
-    messages.success(request, f"The link to #{other} is removed.")
+    messages.success(request, gettext("The link to #%(other)s is removed.") % {"other": other})
     return redirect("tickets:ticket", number)
 
 
@@ -104,8 +112,8 @@ class SplitForm(forms.Form):
     title = WrittenField(
         fields.title,
         limit=fields.TITLE_LIMIT,
-        label="Title of the new ticket",
-        error_messages={"required": "Enter a title."},
+        label=gettext_lazy("Title of the new ticket"),
+        error_messages={"required": gettext_lazy("Enter a title.")},
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     request_id = forms.RegexField(r"^[0-9a-f]{32}$", widget=forms.HiddenInput, initial=changing.new_request_id)
@@ -118,7 +126,7 @@ def split(request: TenantRequest, number: int, entry: str) -> HttpResponse:
     sort = sort_of(entry)
     _, item = comment_changes.read(request.tenant, number, sort)
     if item.deleted_at:
-        raise Conflict("This comment was deleted. Nothing is left to be split off.")
+        raise Conflict(gettext("This comment was deleted. Nothing is left to be split off."))
     form, status = SplitForm(request.POST or None, initial={"title": _first_line(item.body)}), 200
     if form.is_bound and form.is_valid():
         title, request_id = form.cleaned_data["title"], form.cleaned_data["request_id"]
@@ -128,7 +136,10 @@ def split(request: TenantRequest, number: int, entry: str) -> HttpResponse:
             form.add_error(error.field if error.field in form.fields else None, error.message)
             status = error.status if isinstance(error, Conflict) else 422
         else:
-            messages.success(request, f"Ticket #{made} created from a comment of #{number}.")
+            messages.success(
+                request,
+                gettext("Ticket #%(made)s created from a comment of #%(number)s.") % {"made": made, "number": number},
+            )
             return redirect("tickets:ticket", made)
     if form.errors and status == 200:
         status = 422

@@ -16,6 +16,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from delivery.outbox.publisher import publish
 from portal import clock
 from portal.dynamo.client import fan_out
@@ -34,7 +37,7 @@ from tickets.ticket.stored import SummaryItem
 MOST: Final = 5  # tickets that are merged into one, those that were merged into them included
 _SUBJECT: Final = "tickets"  # of what is told of both together
 _ATTEMPTS: Final = 6
-_CHANGED: Final = "These tickets are being changed at this moment. Try again."
+_CHANGED: Final = gettext_noop("These tickets are being changed at this moment. Try again.")
 
 
 class NotMergeable(Conflict):
@@ -66,7 +69,7 @@ def look(tenant: TenantContext, number: int, *, into: int) -> Pair:
     NotMergeable.
     """
     if number == into:
-        raise NotMergeable("A ticket cannot be merged into itself. Choose another one.")
+        raise NotMergeable(_("A ticket cannot be merged into itself. Choose another one."))
     source, target = fan_out([partial(changing.read, tenant, number), partial(_target, tenant, into)])
     pair = Pair(source, target)
     if pair.is_done:
@@ -74,11 +77,14 @@ def look(tenant: TenantContext, number: int, *, into: int) -> Pair:
     set_aside.refuse(source)
     if target.merged_into:
         onward = int(target.merged_into)
-        raise NotMergeable(f"Ticket {into} was merged into ticket {onward} itself. Choose ticket {onward}.")
+        raise NotMergeable(
+            _("Ticket %(into)s was merged into ticket %(onward)s itself. Choose ticket %(onward)s.")
+            % {"into": into, "onward": onward}
+        )
     if target.spam_at:
-        raise NotMergeable(f"Ticket {into} is marked as spam.")
+        raise NotMergeable(_("Ticket %(number)s is marked as spam.") % {"number": into})
     if len(target.merged or ()) + 1 + len(source.merged or ()) > MOST:
-        raise NotMergeable(f"Up to {MOST} tickets can be merged into one; these would be more.")
+        raise NotMergeable(_("Up to %(most)s tickets can be merged into one; these would be more.") % {"most": MOST})
     _refuse_strangers(tenant, pair)
     return pair
 
@@ -98,9 +104,16 @@ def _refuse_strangers(tenant: TenantContext, pair: Pair) -> None:
     person = requesters.find(tenant, other) if stored.is_requester(other) else None
     if person is None or asks not in person.ids:
         raise NotMergeable(
-            f"Ticket {int(pair.source.number)} was opened for {pair.source.requester_name}, ticket "
-            f"{int(pair.target.number)} for {pair.target.requester_name}: one would read what you write to the other. "
-            "Change the requester of one of them first, or merge the two people."
+            _(
+                "Ticket %(source)s was opened for %(one)s, ticket %(target)s for %(other)s: one would read what you "
+                "write to the other. Change the requester of one of them first, or merge the two people."
+            )
+            % {
+                "source": int(pair.source.number),
+                "one": pair.source.requester_name,
+                "target": int(pair.target.number),
+                "other": pair.target.requester_name,
+            }
         )
 
 
@@ -155,11 +168,12 @@ def separate(tenant: TenantContext, number: int) -> Pair:
     def attempt() -> Pair:
         source = changing.read(tenant, number)
         if not source.merged_into:
-            raise Conflict(f"Ticket {number} is not merged into another one.")
+            raise Conflict(_("Ticket %(number)s is not merged into another one.") % {"number": number})
         target = changing.read(tenant, int(source.merged_into))
         if target.is_aside:
-            why = "was merged too. Take that back first" if target.merged_into else "is marked as spam"
-            raise Conflict(f"Ticket {int(target.number)} {why}.")
+            was_merged = _("Ticket %(number)s was merged too. Take that back first.")
+            why = was_merged if target.merged_into else _("Ticket %(number)s is marked as spam.")
+            raise Conflict(why % {"number": int(target.number)})
         pair = Pair(source, target)
         _write_back(tenant, pair)
         return pair
@@ -203,5 +217,5 @@ def _again(attempt: Callable[[], Pair]) -> Pair:
         attempt,
         again=lambda error: isinstance(error, TransactionRefused),
         attempts=_ATTEMPTS,
-        given_up=Overtaken(_CHANGED),
+        given_up=Overtaken(_(_CHANGED)),
     )

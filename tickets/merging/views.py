@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from portal.errors import Conflict
@@ -31,7 +32,9 @@ def merge(request: TenantRequest, number: int) -> HttpResponse:
             if request.method == "POST" and form.cleaned_data["confirmed"] == str(into):
                 ticket_merging.merge(request.tenant, number, into=into)
                 messages.success(
-                    request, f"Ticket #{number} was merged into this one. Below, you can take it out again."
+                    request,
+                    _("Ticket #%(number)s was merged into this one. Below, you can take it out again.")
+                    % {"number": number},
                 )
                 return redirect("tickets:ticket", into)
             shown = presenters.preview(request.tenant, ticket_merging.look(request.tenant, number, into=into))
@@ -58,5 +61,5 @@ def separate(request: TenantRequest, number: int) -> HttpResponse:
     except Conflict as error:
         messages.error(request, error.message)
     else:
-        messages.success(request, f"Ticket #{number} is a ticket of its own again, as it was.")
+        messages.success(request, _("Ticket #%(number)s is a ticket of its own again, as it was.") % {"number": number})
     return redirect("tickets:ticket", number)

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal.dynamo.store import Action
 from portal.errors import ConditionFailed, Conflict, NotFound
 from tenants.membership import members
@@ -17,9 +20,9 @@ from tickets.ticket.stored import SummaryItem
 
 MOST_FOLLOWERS: Final = 50  # of a ticket: each adds 32 bytes to its summary
 MOST_MUTES: Final = 200
-TOO_MANY_FOLLOW: Final = f"At most {MOST_FOLLOWERS} people can follow a ticket."
-TOO_MANY_MUTE: Final = (
-    f"At most {MOST_MUTES} people can mute a ticket. Turn off this kind of mail on your account page."
+TOO_MANY_FOLLOW: Final = gettext_noop("At most %(most)s people can follow a ticket.")
+TOO_MANY_MUTE: Final = gettext_noop(
+    "At most %(most)s people can mute a ticket. Turn off this kind of mail on your account page."
 )
 
 
@@ -27,7 +30,7 @@ def follow(tenant: TenantContext, number: int, user_id: str) -> None:
     """Let a member hear of each comment. Raises NotFound, and Conflict above MOST_FOLLOWERS. One write."""
     actions = [SummaryItem.followers.add({user_id}), SummaryItem.muted_by.delete({user_id})]
     room = stored.may_join(SummaryItem.followers, user_id, most=MOST_FOLLOWERS)
-    _write(tenant, number, actions, room, TOO_MANY_FOLLOW)
+    _write(tenant, number, actions, room, _(TOO_MANY_FOLLOW) % {"most": MOST_FOLLOWERS})
 
 
 def unfollow(tenant: TenantContext, number: int, user_id: str) -> None:
@@ -39,7 +42,7 @@ def mute(tenant: TenantContext, number: int, user_id: str) -> None:
     """Let somebody hear nothing of a ticket. Raises NotFound, and Conflict above MOST_MUTES. One write."""
     actions = [SummaryItem.muted_by.add({user_id}), SummaryItem.followers.delete({user_id})]
     room = stored.may_join(SummaryItem.muted_by, user_id, most=MOST_MUTES)
-    _write(tenant, number, actions, room, TOO_MANY_MUTE)
+    _write(tenant, number, actions, room, _(TOO_MANY_MUTE) % {"most": MOST_MUTES})
 
 
 def follow_as(tenant: TenantContext, number: int, user_id: str) -> None:
@@ -48,9 +51,9 @@ def follow_as(tenant: TenantContext, number: int, user_id: str) -> None:
     Raises NotFound for who is no member, and what `follow` does. One read and one write.
     """
     if members.member(tenant.repository, user_id) is None:
-        raise NotFound("There is no such member.")
+        raise NotFound(_("There is no such member."))
     room = stored.may_join(SummaryItem.followers, user_id, most=MOST_FOLLOWERS)
-    _write(tenant, number, [SummaryItem.followers.add({user_id})], room, TOO_MANY_FOLLOW)
+    _write(tenant, number, [SummaryItem.followers.add({user_id})], room, _(TOO_MANY_FOLLOW) % {"most": MOST_FOLLOWERS})
 
 
 def unfollow_as(tenant: TenantContext, number: int, user_id: str) -> None:
@@ -68,5 +71,5 @@ def _write(tenant: TenantContext, number: int, actions: list[Action], room: Any 
         )
     except ConditionFailed as refused:
         if refused.stored(SummaryItem) is None:
-            raise NotFound(f"There is no ticket {number}.") from refused
+            raise NotFound(_("There is no ticket %(number)s.") % {"number": number}) from refused
         raise Conflict(full) from refused

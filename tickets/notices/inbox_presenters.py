@@ -6,6 +6,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from portal import clock
 from tenants.membership.mail_choices import MailKind
@@ -41,7 +42,7 @@ def _address(params: dict[str, str]) -> str:
 
 
 def _ticket(one: TicketNotices) -> dict[str, Any]:
-    words = [MailKind(row.kind).word if row.kind in list(MailKind) else "News" for row in one.rows]
+    words = [MailKind(row.kind).word if row.kind in list(MailKind) else _("News") for row in one.rows]
     counted = {word: words.count(word) for word in words}
     summary, latest = one.summary, one.latest
     excerpt = " ".join(latest.body.split()) if latest else ""

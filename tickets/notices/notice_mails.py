@@ -8,6 +8,8 @@ from typing import Any, Final
 from django.conf import settings
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from delivery.mail.outbox_backend import MailContent
 from portal import plain_text
@@ -24,11 +26,15 @@ _TEXT_LIMIT: Final = 3_000  # characters of one entry
 _NAME_LIMIT: Final = 60  # characters of a name
 _TITLE_LIMIT: Final = 120
 _SAID: Final = {
-    MailKind.ASSIGNED: "This ticket is assigned to you now.",
-    MailKind.DUE: "This ticket waited for a time that has come.",
-    MailKind.BREACHED: "A target of this ticket is missed, or soon will be.",
+    MailKind.ASSIGNED: gettext_noop("This ticket is assigned to you now."),
+    MailKind.DUE: gettext_noop("This ticket waited for a time that has come."),
+    MailKind.BREACHED: gettext_noop("A target of this ticket is missed, or soon will be."),
 }
-_WHAT: Final = {"comment": "commented", "note": "added an internal note", "event": "rated this ticket as bad"}
+_WHAT: Final = {
+    "comment": gettext_noop("commented"),
+    "note": gettext_noop("added an internal note"),
+    "event": gettext_noop("rated this ticket as bad"),
+}
 
 
 def digest(told: Digest) -> MailContent:
@@ -56,7 +62,7 @@ def _written(told: Digest) -> MailContent:
         to=[person.email],
         subject=f"[{desk}] #{alone['number']} {alone['title']}"
         if alone
-        else f"[{desk}] News of {len(tickets)} tickets",
+        else _("[%(desk)s] News of %(count)s tickets") % {"desk": desk, "count": len(tickets)},
         body=text,
         alternatives=[[html, "text/html"]],
         reply_to=[alone["answer_to"]] if alone and alone["answer_to"] else [],
@@ -78,10 +84,11 @@ def _ticket(told: Digest, news: TicketNews) -> dict[str, Any]:
     return {
         "number": number,
         "title": plain_text.without_controls(summary.title, limit=_TITLE_LIMIT),
-        "facts": f"{Status(summary.status).label} · {Priority(summary.priority).label} · requested by {name}",
+        "facts": _("%(status)s · %(priority)s · requested by %(name)s")
+        % {"status": Status(summary.status).label, "priority": Priority(summary.priority).label, "name": name},
         "url": page_for_mail(reverse("tickets:ticket", args=[number])),
         "mute_url": _mute_page(MuteLink(told.tenant.tenant_id, told.person.id, number=number)),
-        "said": [_SAID.get(kind, kind.word) for kind in news.said],
+        "said": [_(_SAID[kind]) if kind in _SAID else kind.word for kind in news.said],
         "has_note": any(one.has_note for one in told.tickets),
         "answer_to": news.answer_to,
         "entries": [_entry(entry) for entry in news.entries],
@@ -94,7 +101,7 @@ def _entry(entry: ActivityItem) -> dict[str, Any]:
     text = entry.body if len(entry.body) <= _TEXT_LIMIT else f"{entry.body[:_TEXT_LIMIT].rstrip()} …"
     return {
         "by": plain_text.named(entry.author_name, limit=_NAME_LIMIT),
-        "what": _WHAT[entry.kind],
+        "what": _(_WHAT[entry.kind]),
         "text": text,
         "is_plain": bool(entry.letter) or is_requester(entry.author),
     }

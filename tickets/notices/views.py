@@ -9,6 +9,8 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_POST, require_safe
 
@@ -26,9 +28,9 @@ from tickets.notices.mute_links import MuteLink
 MOST_NAMES: Final = 500  # that the comment form completes; others are typed in full
 
 _CHANGES: Final = {
-    "follow": (following.follow, "You follow this ticket. You get its comments by mail."),
-    "unfollow": (following.unfollow, "You do not follow this ticket any more."),
-    "mute": (following.mute, "This ticket is muted. You get no mail about it."),
+    "follow": (following.follow, gettext_noop("You follow this ticket. You get its comments by mail.")),
+    "unfollow": (following.unfollow, gettext_noop("You do not follow this ticket any more.")),
+    "mute": (following.mute, gettext_noop("This ticket is muted. You get no mail about it.")),
 }
 
 
@@ -38,13 +40,13 @@ def follow(request: TenantRequest, number: int) -> HttpResponse:
     """Follow a ticket, end that, or mute it."""
     change, said = _CHANGES.get(request.POST.get("change", ""), (None, ""))
     if change is None:
-        raise Invalid("This change is incomplete. Reload the ticket and try again.")
+        raise Invalid(_("This change is incomplete. Reload the ticket and try again."))
     try:
         change(request.tenant, number, request.tenant.user_id)
     except Conflict as error:
         messages.error(request, error.message)
     else:
-        messages.success(request, said)
+        messages.success(request, _(said))
     return redirect("tickets:ticket", number)
 
 
@@ -98,7 +100,7 @@ def mark(request: TenantRequest) -> HttpResponse:
         with suppress(NotFound):
             following.mute(request.tenant, numbers[0], request.tenant.user_id)
         inbox.mark_read(request.tenant, numbers[:1])
-        messages.success(request, f"Ticket #{numbers[0]} is muted. You hear no more of it.")
+        messages.success(request, _("Ticket #%(number)s is muted. You hear no more of it.") % {"number": numbers[0]})
     else:
         inbox.mark_read(request.tenant, numbers)
     back = request.POST.get("back", "")
@@ -138,7 +140,7 @@ def _mute(request: HttpRequest, token: str) -> HttpResponse:
     link = MuteLink.read(token)
     tenant = telling.desk_at_work(link.tenant_id) if link else None
     if link is None or tenant is None:
-        return _gone(request, "This link is incomplete, or its desk is no more. Copy the whole link from the mail.")
+        return _gone(request, _("This link is incomplete, or its desk is no more. Copy the whole link from the mail."))
     try:
         page = _mute_page(request, link, tenant)
     except NotFound as error:
@@ -154,7 +156,7 @@ def _mute(request: HttpRequest, token: str) -> HttpResponse:
 def _mute_page(request: HttpRequest, link: MuteLink, tenant: TenantContext) -> dict[str, Any]:
     """Do what the form asks for, and return what the page says then. Raises NotFound, Conflict."""
     if members.member(tenant.repository, link.user_id) is None:
-        raise NotFound("You are not a member of this desk any more, and get no mail from it.")
+        raise NotFound(_("You are not a member of this desk any more, and get no mail from it."))
     if request.method != "POST":
         return {"state": "asked"}
     takes_back = request.POST.get("change") == "undo"

@@ -9,20 +9,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Self
 
+from django.utils.translation import gettext_lazy
+
 from tickets.desk.sorting import LATEST
 
 COOKIE: Final = "pooldesk_lists"
 COMPACT: Final = "compact"
 COLUMNS: Final = {
-    "priority": "Priority",
-    "tags": "Tags",
-    "channel": "Channel",
-    "rating": "Rating",
-    "requester": "Requester",
-    "resolver": "Assignee",
-    "comments": "Comments",
-    "created": "Opened",
-    "updated": "Updated",
+    "priority": gettext_lazy("Priority"),
+    "tags": gettext_lazy("Tags"),
+    "channel": gettext_lazy("Channel"),
+    "rating": gettext_lazy("Rating"),
+    "requester": gettext_lazy("Requester"),
+    "resolver": gettext_lazy("Assignee"),
+    "comments": gettext_lazy("Comments"),
+    "created": gettext_lazy("Opened"),
+    "updated": gettext_lazy("Updated"),
 }
 _USUAL: Final = frozenset(COLUMNS) - {"created"}
 
@@ -57,4 +59,4 @@ class ListDisplay:
 
     def choices(self) -> list[tuple[str, str, bool]]:
         """Return name, label, and whether it is shown, of each column."""
-        return [(name, label, name in self.columns) for name, label in COLUMNS.items()]
+        return [(name, str(label), name in self.columns) for name, label in COLUMNS.items()]

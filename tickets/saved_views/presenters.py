@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from portal.web import desk_prefix
 from tenants.tenancy.context import TenantContext
 from tickets.desk.queue_presenters import QueueAddress, chips
@@ -17,8 +19,13 @@ _NONE: Mapping[str, ViewCount] = {}
 
 def in_words(tenant: TenantContext, address: QueueAddress) -> str:
     """Say what a list shows, and in which order."""
-    who = {"": "", "me": "mine", "none": "unassigned"}.get(address.who, "of one member")
-    words = [f"{address.label} tickets", who, *(chip["label"] for chip in chips(tenant, address))]
+    named = {"": "", "me": _("mine"), "none": _("unassigned")}
+    who = named[address.who] if address.who in named else _("of one member")
+    words = [
+        _("%(status)s tickets") % {"status": address.label},
+        who,
+        *(str(chip["label"]) for chip in chips(tenant, address)),
+    ]
     return ", ".join([*filter(None, words), address.sorting.label.lower()])
 
 
@@ -51,7 +58,7 @@ def starred(
 
 def all_views(tenant: TenantContext, views: Views, counts: Mapping[str, ViewCount]) -> dict[str, Any]:
     """Return all views in their two groups."""
-    groups = [("Views of the desk", views.desk), ("Your views", views.own)]
+    groups = [(_("Views of the desk"), views.desk), (_("Your views"), views.own)]
     return {
         "groups": [
             {

@@ -14,6 +14,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal.dynamo.store import Transaction
 from portal.errors import Conflict, Forbidden, Invalid, NotFound, TransactionRefused
 from portal.schema import keys
@@ -34,7 +37,7 @@ STARS_LIMIT: Final = 12  # beside the queue
 NAME_LIMIT: Final = 60  # characters
 QUERY_LIMIT: Final = 1_000  # characters
 _ITEM: Final = "views"
-_GONE: Final = "This view is gone."
+_GONE: Final = gettext_noop("This view is gone.")
 _LEFT_OUT: Final = ("name", "after")  # the name is that of a person, whose id is what the list needs
 
 
@@ -77,7 +80,7 @@ class Views:
         for view in (*self.desk, *self.own):
             if view.id == view_id:
                 return view
-        raise NotFound(_GONE)
+        raise NotFound(_(_GONE))
 
 
 def read(tenant: TenantContext) -> Views:
@@ -123,7 +126,7 @@ def query_of(params: Mapping[str, str]) -> str:
     """Return the query of a list, of the parameters of its address, as a view keeps it. Raises Invalid."""
     query = urlencode({name: value for name, value in params.items() if value and name not in _LEFT_OUT})
     if len(query) > QUERY_LIMIT:
-        raise Invalid("This list has too many filters for a view.")
+        raise Invalid(_("This list has too many filters for a view."))
     return query
 
 
@@ -136,8 +139,9 @@ def save(tenant: TenantContext, name: str, query: str, *, is_desks: bool, is_sta
 
     def add(views: list[View]) -> list[View]:
         if len(views) >= VIEWS_LIMIT:
-            whose = "A desk" if is_desks else "You"
-            raise Invalid(f"{whose} can have up to {VIEWS_LIMIT} views. Delete one that nobody needs any more.")
+            whose = _("A desk can have up to %(limit)s views. Delete one that nobody needs any more.")
+            own = _("You can have up to %(limit)s views. Delete one that nobody needs any more.")
+            raise Invalid((whose if is_desks else own) % {"limit": VIEWS_LIMIT})
         return [*views, _unlike(made, views)]
 
     if is_starred and not is_desks:
@@ -190,7 +194,9 @@ def star(tenant: TenantContext, view_id: str, *, on: bool, by: Actor) -> None:
     seen = read(tenant)
     seen.get(view_id)
     if on and len([view for view in seen.starred if view.id != view_id]) >= STARS_LIMIT:
-        raise Invalid(f"Up to {STARS_LIMIT} views can be starred. Take the star from another one first.")
+        raise Invalid(
+            _("Up to %(limit)s views can be starred. Take the star from another one first.") % {"limit": STARS_LIMIT}
+        )
     known = {view.id for view in (*seen.desk, *seen.own)}  # stars of deleted views go by the way
     stars = (seen.stars & known | {view_id}) if on else (seen.stars & known) - {view_id}
     _change(tenant, False, lambda views: views, by, stars=stars)
@@ -212,9 +218,9 @@ def _change(
 ) -> None:
     """Change the views of one owner as they are stored now, with an audit row where they are the desk's."""
     if is_desks and not tenant.is_admin:
-        raise Forbidden("Admins and owners change the views of the desk.")
+        raise Forbidden(_("Admins and owners change the views of the desk."))
     if not is_desks and not keys.USER_ID.match(tenant.user_id):
-        raise Forbidden("Only members have views of their own.")
+        raise Forbidden(_("Only members have views of their own."))
     owner = DESK if is_desks else tenant.user_id
 
     def build() -> ReadChange:
@@ -242,7 +248,7 @@ def _change(
         else:
             recording.commit_built(lambda: build()[0], [], depending=[_ITEM])
     except TransactionRefused as error:
-        raise Conflict("Your role in this desk has changed. Nothing was saved.") from error
+        raise Conflict(_("Your role in this desk has changed. Nothing was saved.")) from error
 
 
 def _entries(tenant: TenantContext, before: Sequence[View], after: Sequence[View], by: Actor) -> list[AuditEntry]:
@@ -267,16 +273,16 @@ def _entries(tenant: TenantContext, before: Sequence[View], after: Sequence[View
 def _name(name: str) -> str:
     clean = texts.line(name)
     if not clean:
-        raise Invalid("A view needs a name.", field="name")
+        raise Invalid(_("A view needs a name."), field="name")
     if len(clean) > NAME_LIMIT:
-        raise Invalid(f"The name can have up to {NAME_LIMIT} characters.", field="name")
+        raise Invalid(_("The name can have up to %(limit)s characters.") % {"limit": NAME_LIMIT}, field="name")
     return clean
 
 
 def _unlike(view: View, others: Sequence[View]) -> View:
     """Return the view. Raises Invalid where another one has its name."""
     if any(other.name.casefold() == view.name.casefold() for other in others):
-        raise Invalid("There is a view with this name already.", field="name")
+        raise Invalid(_("There is a view with this name already."), field="name")
     return view
 
 
@@ -284,4 +290,4 @@ def _place(views: Sequence[View], view_id: str) -> int:
     for at, one in enumerate(views):
         if one.id == view_id:
             return at
-    raise NotFound(_GONE)
+    raise NotFound(_(_GONE))

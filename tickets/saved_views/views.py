@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from portal.dynamo.client import alongside
@@ -64,7 +65,7 @@ def new_view(request: TenantRequest) -> HttpResponse:
         except (Invalid, Conflict) as error:
             form.add_error("name" if error.field == "name" else None, error.message)
         else:
-            messages.success(request, f"The view “{made.name}” is saved.")
+            messages.success(request, _("The view “%(name)s” is saved.") % {"name": made.name})
             return redirect(address.url())
     return _form_page(request, form, address, None)
 
@@ -75,7 +76,7 @@ def edit_view(request: TenantRequest, view: str) -> HttpResponse:
     """Rename a view."""
     stored = saved_views.read(request.tenant).get(view)
     if not saved_views.may_change(request.tenant, stored):
-        raise Forbidden("Admins and owners change the views of the desk.")
+        raise Forbidden(_("Admins and owners change the views of the desk."))
     form = ViewForm(request.POST or None, is_new=False, may_share=False, initial={"name": stored.name})
     if request.method == "POST" and form.is_valid():
         try:
@@ -83,7 +84,7 @@ def edit_view(request: TenantRequest, view: str) -> HttpResponse:
         except (Invalid, Conflict) as error:
             form.add_error("name" if error.field == "name" else None, error.message)
         else:
-            messages.success(request, "View saved.")
+            messages.success(request, _("View saved."))
             return redirect("tickets:views")
     return _form_page(request, form, QueueAddress.of_what_is_understood(stored.params), stored)
 
@@ -105,10 +106,13 @@ def step(request: TenantRequest, number: int, *, backwards: bool = False) -> Htt
     """Lead to the next ticket of the list that the address names, or to the one before."""
     place = ListPlace.of(request.GET.dict())
     if place is None:
-        raise NotFound("This address names no list.")
+        raise NotFound(_("This address names no list."))
     if there := place.neighbour(request.tenant, number, backwards=backwards):
         return redirect(there)
-    messages.info(request, f"That was the {'first' if backwards else 'last'} ticket of this list.")
+    messages.info(
+        request,
+        _("That was the first ticket of this list.") if backwards else _("That was the last ticket of this list."),
+    )
     return redirect(place.listing.url())
 
 
@@ -135,5 +139,5 @@ def star_view(request: TenantRequest, view: str) -> HttpResponse:
 @require_POST
 def delete_view(request: TenantRequest, view: str) -> HttpResponse:
     gone = saved_views.delete(request.tenant, view, by=actor_of(request))
-    messages.success(request, f"The view “{gone.name}” is deleted. Its tickets stay.")
+    messages.success(request, _("The view “%(name)s” is deleted. Its tickets stay.") % {"name": gone.name})
     return redirect("tickets:views")

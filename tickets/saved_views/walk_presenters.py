@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from portal import clock
 from portal.errors import Invalid
@@ -84,7 +85,7 @@ class ListPlace:
     def page(self, number: int) -> dict[str, Any]:
         """Return what the page of a ticket shows of the way."""
         return {
-            "label": f"{self.place:,} of {self.total}",
+            "label": _("%(count)s of %(all)s") % {"count": f"{self.place:,}", "all": self.total},
             "queue_url": self.listing.url(),
             "previous_url": reverse("tickets:ticket_previous", args=[number]) + self.query if self.place > 1 else "",
             "next_url": reverse("tickets:ticket_next", args=[number]) + self.query,

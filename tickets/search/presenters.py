@@ -11,10 +11,12 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 from django.utils.html import escape
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
 from markupsafe import Markup
 
 from portal.errors import Invalid
-from portal.plain_text import amount
+from portal.web import locales
 from tenants.tenancy.context import TenantContext
 from tickets.custom_fields import definitions
 from tickets.custom_fields.definitions import Definitions, operator_word
@@ -34,20 +36,20 @@ NEWEST: Final = "newest"  # numbers first, as an address says it; otherwise what
 _TAGS: Final = 3  # of a hit, that there is room for
 _WHO: Final = {ME: "me", NOBODY: "none"}  # words of the queue for those of a query
 _EXAMPLES: Final = {
-    FieldType.TEXT: '"A value"',
+    FieldType.TEXT: gettext_noop('"A value"'),
     FieldType.NUMBER: "12",
-    FieldType.CHOICE: '"A choice"',
+    FieldType.CHOICE: gettext_noop('"A choice"'),
     FieldType.DATE: "2026-01-31",
     FieldType.CHECKBOX: "yes",
 }
 _WHERE: Final = {
     Where.TITLE: "",
-    Where.DESCRIPTION: "Description",
-    Where.COMMENT: "Comment",
-    Where.NOTE: "Internal note",
-    Where.TAGS: "Tags",
-    Where.CUSTOM: "Custom fields",
-    Where.REQUESTER: "Requester",
+    Where.DESCRIPTION: gettext_noop("Description"),
+    Where.COMMENT: gettext_noop("Comment"),
+    Where.NOTE: gettext_noop("Internal note"),
+    Where.TAGS: gettext_noop("Tags"),
+    Where.CUSTOM: gettext_noop("Custom fields"),
+    Where.REQUESTER: gettext_noop("Requester"),
 }
 
 
@@ -107,7 +109,7 @@ def results_page(
         blank,
         hits=[_hit(tenant, hit) for hit in found.hits],
         nearly=[_hit(tenant, hit) for hit in found.nearly],
-        explanations=[sentence for sentence in found.explanations if sentence != NOTHING_INDEXED],
+        explanations=[_(sentence) for sentence in found.explanations if sentence != NOTHING_INDEXED],
         late=freshness if freshness.state in ("behind", "stopped") else None,
         summary=blank["title"] if blank else _summary(found, after),
         further_url=address.url(after=found.further) if found.further else None,
@@ -118,9 +120,9 @@ def results_page(
 
 def waiting_page(tenant: TenantContext, address: SearchAddress) -> dict[str, Any]:
     """Return the page before anything is searched for."""
-    title = "Search in this list" if address.is_narrowed else "Search this desk"
+    title = _("Search in this list") if address.is_narrowed else _("Search this desk")
     context = _context(
-        tenant, address, _blank(title, "Type what you are looking for into the box above.", icon="search")
+        tenant, address, _blank(title, _("Type what you are looking for into the box above."), icon="search")
     )
     context["search"]["is_waiting"] = True
     return context
@@ -132,21 +134,21 @@ def refused_page(tenant: TenantContext, params: Mapping[str, str], problem: Inva
     address = SearchAddress.of_what_is_understood(params)
     listing = _listing(problem.query, address) if isinstance(problem, OnlyFilters) else None
     if listing:
-        ways = [(listing, "Show these tickets in the queue")]
-        return _context(tenant, address, _blank("Add a word to search for", "", *ways))
+        ways = [(listing, _("Show these tickets in the queue"))]
+        return _context(tenant, address, _blank(_("Add a word to search for"), "", *ways))
     if problem.field is None:
         return _context(tenant, address, problem=problem.message, first_url=address.url())
     if problem.field == "q":
         return _context(tenant, address, problem=problem.message)
-    context = _context(tenant, address, _blank(problem.message, "", (address.url(), "Search without this filter")))
+    context = _context(tenant, address, _blank(problem.message, "", (address.url(), _("Search without this filter"))))
     context["filter_form"] = _filter_form(tenant, address, params, problem)
     return context
 
 
 def busy_page(tenant: TenantContext, address: SearchAddress, message: str, *, here: str) -> dict[str, Any]:
     """Return the page of a search that has to wait: others of the desk are under way. `here` is its address."""
-    text = f"{message} What you typed is still in the box."
-    blank = _blank("Too many searches at once", text, (here, "Try again"), icon="warning")
+    text = _("%(problem)s What you typed is still in the box.") % {"problem": message}
+    blank = _blank(_("Too many searches at once"), text, (here, _("Try again")), icon="warning")
     return _context(tenant, address, blank, is_busy=True)
 
 
@@ -188,7 +190,11 @@ def suggestions(tenant: TenantContext, suggested: Suggestions) -> dict[str, Any]
 
 def hit_text(hit: Hit) -> dict[str, Any]:
     """Return the texts of a hit, with what was sought marked: its title, a stretch of its text, where that stands."""
-    return {"title": _marked(hit.title), "snippet": _marked(hit.snippet), "where": _WHERE[hit.where]}
+    return {
+        "title": _marked(hit.title),
+        "snippet": _marked(hit.snippet),
+        "where": _(where) if (where := _WHERE[hit.where]) else "",
+    }
 
 
 def _context(
@@ -209,7 +215,7 @@ def _context(
             "here": address.url(q="") if address.is_narrowed else None,
             "orders": [
                 {"label": label, "url": address.url(order=order), "current": order == address.order}
-                for label, order in (("Best match", ""), ("Highest number first", NEWEST))
+                for label, order in ((_("Best match"), ""), (_("Highest number first"), NEWEST))
             ],
             "summary": "",
             "is_busy": False,
@@ -226,7 +232,7 @@ def _context(
 def _own_operators(defined: Definitions) -> list[dict[str, Any]]:
     """Return what the help of the search says of the desk's kinds, groups and custom fields."""
     named = [(of.name, operator_word(one.name), "", False) for of in DEFINED for one in defined.in_use_of(of)[:1]]
-    named += [(one.word, _EXAMPLES[one.type], one.name, one.type.has_order) for one in defined.in_use]
+    named += [(one.word, _(_EXAMPLES[one.type]), one.name, one.type.has_order) for one in defined.in_use]
     return [{"word": w, "example": e, "name": name, "has_range": r} for w, e, name, r in named]
 
 
@@ -263,15 +269,20 @@ def _tag(name: str, hue: str) -> dict[str, str]:
 
 
 def _summary(found: Found, after: str) -> str:
-    count = len(found.hits)
-    many = amount(count, "ticket")
+    count, number = len(found.hits), locales.current().number
     if after:
-        return amount(count, "more ticket")
-    if not found.further:
-        return f"{many} found"
-    if found.is_counted and found.about and found.about > count:
-        return f"{count} of about {found.about:,} tickets"
-    return f"{many} so far; {found.rest:,} more may match" if found.rest else f"The first {many}"
+        told = ngettext("%(num)s more ticket", "%(num)s more tickets", count)
+    elif not found.further:
+        told = ngettext("%(num)s ticket found", "%(num)s tickets found", count)
+    elif found.is_counted and found.about and found.about > count:
+        told = _("%(num)s of about %(about)s tickets")
+    elif found.rest:
+        told = ngettext(
+            "%(num)s ticket so far; %(rest)s more may match", "%(num)s tickets so far; %(rest)s more may match", count
+        )
+    else:
+        told = ngettext("The first %(num)s ticket", "The first %(num)s tickets", count)
+    return told % {"num": number(count), "about": number(found.about or 0), "rest": number(found.rest or 0)}
 
 
 # --- nothing ---
@@ -280,27 +291,32 @@ def _summary(found: Found, after: str) -> str:
 def _nothing(tenant: TenantContext, address: SearchAddress, found: Found, after: str) -> dict[str, Any]:
     """Say why there is no hit, and the ways on."""
     if NOTHING_INDEXED in found.explanations:
-        text = (
+        text = _(
             "Its tickets have not been indexed. What is written from now on is found within seconds, older tickets "
             "once the platform’s operators have indexed them."
         )
-        return _blank("This desk cannot be searched yet", text, (reverse("tickets:queue"), "Open the queue"))
+        return _blank(_("This desk cannot be searched yet"), text, (reverse("tickets:queue"), _("Open the queue")))
     if found.further:
-        text = f"{found.rest:,} more may match." if found.rest > 1 else "One more may match."
-        return _blank("No match among the tickets looked at so far", text)
+        rest = locales.current().number(found.rest)
+        text = _("%(rest)s more may match.") % {"rest": rest} if found.rest > 1 else _("One more may match.")
+        return _blank(_("No match among the tickets looked at so far"), text)
     if after:
-        return _blank("There are no more tickets that match.", "")
+        return _blank(_("There are no more tickets that match."), "")
     text = _shortened(address.text)
     if found.nearly:
-        return _blank(f"No tickets match all of “{text}”.", "Those below have some of the words.")
+        return _blank(
+            _("No tickets match all of “%(text)s”.") % {"text": text}, _("Those below have some of the words.")
+        )
     if not address.is_narrowed:
-        return _blank(f"No tickets match “{text}”.", "Check the spelling, or try fewer or shorter words.")
-    ways = [(chip["url"], f"Remove “{chip['label']}”") for chip in chips(tenant, address)]
+        return _blank(
+            _("No tickets match “%(text)s”.") % {"text": text}, _("Check the spelling, or try fewer or shorter words.")
+        )
+    ways = [(chip["url"], _("Remove “%(filter)s”") % {"filter": chip["label"]}) for chip in chips(tenant, address)]
     if address.status != "any":
-        ways.append((address.url(status=""), "Search in any status"))
+        ways.append((address.url(status=""), _("Search in any status")))
     if address.who:
-        ways.append((address.url(resolver="", name=""), "Search everyone’s tickets"))
-    return _blank(f"No tickets in this list match “{text}”.", "", *ways)
+        ways.append((address.url(resolver="", name=""), _("Search everyone’s tickets")))
+    return _blank(_("No tickets in this list match “%(text)s”.") % {"text": text}, "", *ways)
 
 
 def _listing(query: SearchQuery, address: SearchAddress) -> str | None:

@@ -17,6 +17,9 @@ from datetime import date
 from functools import partial
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal.errors import Invalid
 from portal.plain_text import without_controls
 from tickets.custom_fields.definitions import NOTHING_DEFINED, Definitions, operator_word
@@ -90,9 +93,9 @@ _NUMBER: Final = re.compile(r"#?([1-9][0-9]{0,11})\Z", re.ASCII)
 # What says little in a question. Unlike function words these are indexed: alone and in quotation marks they are found.
 ASKING: Final = frozenset(["why", "how", "where", "whose", "whom", "does", "did", "should", "could"])
 _LOGIC: Final = {
-    "OR": "OR is not understood: tickets that have all of the words are found.",
-    "AND": "AND is not needed: tickets that have all of the words are found.",
-    "NOT": "NOT is not understood: a minus right in front of a word leaves out tickets that have it.",
+    "OR": gettext_noop("OR is not understood: tickets that have all of the words are found."),
+    "AND": gettext_noop("AND is not needed: tickets that have all of the words are found."),
+    "NOT": gettext_noop("NOT is not understood: a minus right in front of a word leaves out tickets that have it."),
 }
 _TOKEN: Final = re.compile(
     rf'(?P<minus>[{_MINUSES}](?=[\w"]))?(?:(?P<name>[^\W\d_][\w-]*):)?(?:"(?P<quoted>[^"]*)"|(?P<plain>[^\s"]*))'
@@ -128,14 +131,14 @@ def parse(
     ):
         return query, tuple(explanations)
     if parser.function_words or query.phrases:
-        problem = "These words are in nearly every ticket. Add one that says more."
+        problem = _("These words are in nearly every ticket. Add one that says more.")
     elif query.without:
-        problem = "Say what to search for, too: only words to leave out were given."
+        problem = _("Say what to search for, too: only words to leave out were given.")
     elif parser.asked:
-        problem = "Add a word to search for. The queue shows all tickets of a status, a person, a priority or a day."
+        problem = _("Add a word to search for. The queue shows all tickets of a status, a person, a priority or a day.")
         raise OnlyFilters(" ".join(dict.fromkeys([*explanations, problem])), query)
     else:
-        problem = "Type a word, a phrase in quotation marks or a ticket's number."
+        problem = _("Type a word, a phrase in quotation marks or a ticket's number.")
     raise Invalid(" ".join(dict.fromkeys([*explanations, problem])), field="q")
 
 
@@ -164,10 +167,12 @@ class _Parser:
         """Read all of the text."""
         plain = texts.block(self._text[:TEXT_LIMIT]).translate(_QUOTES).replace(texts.REPLACEMENT, " ")
         if len(self._text) > TEXT_LIMIT:
-            self.explanations.append(f"Only the first {TEXT_LIMIT:,} characters were searched for.")
+            self.explanations.append(
+                _("Only the first %(limit)s characters were searched for.") % {"limit": f"{TEXT_LIMIT:,}"}
+            )
         if plain.count('"') % 2:
             plain = " ".join(plain.rsplit('"', 1))
-            self.explanations.append("A quotation mark was not closed, and was ignored.")
+            self.explanations.append(_("A quotation mark was not closed, and was ignored."))
         is_open = tokenizer.may_go_on(plain) and tokenizer.may_go_on(self._text)
         tokens = [match for match in _TOKEN.finditer(plain) if match[0]]
         for match in tokens:
@@ -192,7 +197,7 @@ class _Parser:
             self._operate(name, value.strip(), match)
             return
         if value in _LOGIC and match[0] == value:
-            self.explanations.append(_LOGIC[value])
+            self.explanations.append(_(_LOGIC[value]))
             return
         written = f"{match['name']}:{value}" if name else value
         if name and value[:1].isalpha() and name.isascii() and name.isalpha():
@@ -201,12 +206,15 @@ class _Parser:
             self._number, is_last = self._number or int(number[1]), False
         if written.endswith("*") and len(written.strip("*")) < PREFIX_LEAST and tokenizer.words(written):
             self.explanations.append(
-                f"A star needs at least {PREFIX_LEAST} letters in front of it: “{_shown(written)}”."
+                _("A star needs at least %(least)s letters in front of it: “%(written)s”.")
+                % {"least": PREFIX_LEAST, "written": _shown(written)}
             )
         phrases = _unquoted(written, is_last=is_last) if quoted is None else [Phrase(written, is_exact=True)]
         phrases = [phrase for phrase in phrases if tokenizer.words(phrase.text)]
         if not phrases and not written.isascii():  # nobody takes punctuation for something that is searched for
-            self.explanations.append(f"“{_shown(written)}” has no letter or digit, and was ignored.")
+            self.explanations.append(
+                _("“%(written)s” has no letter or digit, and was ignored.") % {"written": _shown(written)}
+            )
         for phrase in phrases:
             if match["minus"]:
                 self._without.append(phrase)
@@ -220,14 +228,19 @@ class _Parser:
     def _operate(self, name: str, value: str, match: re.Match[str]) -> None:
         what, read = self._known[name]
         if match["minus"]:
-            self.explanations.append(f"“{_shown(match[0])}” was ignored: only words can be left out.")
+            self.explanations.append(
+                _("“%(written)s” was ignored: only words can be left out.") % {"written": _shown(match[0])}
+            )
             return
         try:
             found = read(value) if value else None
         except Invalid:
             found = None
         if found is None:
-            self.explanations.append(f"“{_shown(match[0])}” was ignored: behind {name}: stands {what}.")
+            self.explanations.append(
+                _("“%(written)s” was ignored: behind %(name)s: stands %(what)s.")
+                % {"written": _shown(match[0]), "name": name, "what": _(what)}
+            )
             return
         if name == "tag":
             self.asked["tags"] = (*self.asked.get("tags", ()), found)
@@ -239,7 +252,8 @@ class _Parser:
             former = self._operators.get(name, match[0])
             if former.casefold() != match[0].casefold():
                 self.explanations.append(
-                    f"“{_shown(former)}” was ignored: of several {name}: only the last one counts."
+                    _("“%(written)s” was ignored: of several %(name)s: only the last one counts.")
+                    % {"written": _shown(former), "name": name}
                 )
             self._operators[name] = match[0]
             if name in fields.FILTERS or name in _DEFINED:
@@ -250,22 +264,31 @@ class _Parser:
     def _explain(self, phrases: Sequence[Phrase], without: Sequence[Phrase]) -> None:
         say = self.explanations.append
         if self.function_words and (phrases or self.asked):
-            say(f"Left out, because nearly every ticket has it: {_listed(self.function_words)}.")
+            say(_("Left out, because nearly every ticket has it: %(words)s.") % {"words": _listed(self.function_words)})
         if self._asking:
             words = _listed(phrase.text for phrase in self._asking)
-            say(f"Left out, as words of a question: {words}. In quotation marks they are searched for.")
+            say(
+                _("Left out, as words of a question: %(words)s. In quotation marks they are searched for.")
+                % {"words": words}
+            )
         if self._unknown:
             known = ", ".join(f"{name}:" for name in self._known)
             unknown = _listed(self._unknown)
-            say(f"There is no filter {unknown}, so this was taken for a word. Filters are {known}.")
+            say(
+                _("There is no filter %(unknown)s, so this was taken for a word. Filters are %(known)s.")
+                % {"unknown": unknown, "known": known}
+            )
         if self._number and len(self._phrases) > 1:
-            say(f"#{self._number} is the ticket of this number, if it fits the rest, or the number in a text.")
+            say(
+                _("#%(number)s is the ticket of this number, if it fits the rest, or the number in a text.")
+                % {"number": self._number}
+            )
         elif self._number and phrases:
-            say(f"First ticket #{self._number}, then tickets whose texts have this number.")
+            say(_("First ticket #%(number)s, then tickets whose texts have this number.") % {"number": self._number})
         if len(phrases) > PHRASES_LIMIT:
-            say(f"Only the first {PHRASES_LIMIT} words were searched for.")
+            say(_("Only the first %(limit)s words were searched for.") % {"limit": PHRASES_LIMIT})
         if len(without) > PHRASES_LIMIT:
-            say(f"Only the first {PHRASES_LIMIT} words with a minus were left out.")
+            say(_("Only the first %(limit)s words with a minus were left out.") % {"limit": PHRASES_LIMIT})
 
 
 def _unquoted(text: str, *, is_last: bool) -> list[Phrase]:
@@ -325,13 +348,13 @@ def _day(value: str) -> date | None:
 
 _DEFINED: Final = {field.name for field in fields.DEFINED}
 _OPERATORS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
-    "status": ("open, pending, resolved, closed, unresolved or any", _statuses),
+    "status": (gettext_noop("open, pending, resolved, closed, unresolved or any"), _statuses),
     **{name: (choice.about, partial(_word, choice)) for name, choice in fields.FILTERS.items()},
-    "assignee": ("me, nobody, a name or a mail address", _assignee),
-    "from": ("me, a name or a mail address", _name),
-    "tag": ("a tag", lambda value: texts.word(value) or None),
-    "before": ("a day as 2026-11-20", _day),
-    "after": ("a day as 2026-11-20", _day),
+    "assignee": (gettext_noop("me, nobody, a name or a mail address"), _assignee),
+    "from": (gettext_noop("me, a name or a mail address"), _name),
+    "tag": (gettext_noop("a tag"), lambda value: texts.word(value) or None),
+    "before": (gettext_noop("a day as 2026-11-20"), _day),
+    "after": (gettext_noop("a day as 2026-11-20"), _day),
 }
 
 
@@ -339,10 +362,10 @@ def _own_operators(defined: Definitions) -> dict[str, tuple[str, Callable[[str],
     """Return the operators of what a desk has defined: its kinds and groups, and each custom field by its name."""
     own: dict[str, tuple[str, Callable[[str], Any]]] = {}
     for one in defined.fields:
-        own.setdefault(one.word, (f"a value of “{one.name}”", partial(CustomFilter.parse, one.id)))
+        own.setdefault(one.word, (_("a value of “%(name)s”") % {"name": one.name}, partial(CustomFilter.parse, one.id)))
     for of in fields.DEFINED:
         if ids := {operator_word(one.name): one.id for one in defined.of_field(of)}:
-            own[of.name] = (f"one of {', '.join(ids)}", partial(_id_named, ids))
+            own[of.name] = (_("one of %(names)s") % {"names": ", ".join(ids)}, partial(_id_named, ids))
     return own
 
 

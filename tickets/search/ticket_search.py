@@ -19,6 +19,9 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Final, NamedTuple
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal import clock, zones
 from portal.dynamo import paging
 from portal.dynamo.client import fan_out
@@ -138,7 +141,9 @@ def understood(
     if query.assignee:
         named = _ids(tenant, query.assignee, people)
         if not named:
-            problems.append(f"“assignee:{query.assignee}” was ignored: nobody here is called so.")
+            problems.append(
+                _("“assignee:%(assignee)s” was ignored: nobody here is called so.") % {"assignee": query.assignee}
+            )
         else:
             resolvers = named if resolvers is None else named & resolvers
     statuses = None if query.statuses is None else frozenset(query.statuses)
@@ -148,7 +153,8 @@ def understood(
     asking = (_ids(tenant, query.requester, people) | people_outside) if is_named else None
     if asking is not None and not asking:
         problems.append(
-            f"Nobody here has the address “{query.requester}”: from: was taken for a part of the requester’s name."
+            _("Nobody here has the address “%(requester)s”: from: was taken for a part of the requester’s name.")
+            % {"requester": query.requester}
         )
     within = replace(within, only=within.only.in_zone(tenant.zone))
     return Conditions(query, within, statuses, resolvers, asking or None, tenant.zone), tuple(problems)
@@ -171,14 +177,18 @@ SIFTED: Final = 100  # proposals whose SUMMARYs are read first, where filters ar
 SHOWN: Final = 20  # tickets of one page
 _EVERYWHERE: Final = Places.TITLE | Places.DESCRIPTION | Places.COMMENT | Places.LABEL
 NOTHING_INDEXED: Final = "The tickets of this desk are not indexed yet."
-PARTLY_LOST: Final = "A part of the search index is lost. Some tickets may be missing here until it is made anew."
-TOO_MANY: Final = "So many tickets have these words that not all of them were looked at. Add a word that is rarer."
-
-UNREAD: Final = (
-    "The history of {} is too long to be read to its end. Older comments were searched for single words, but not for "
-    "phrases or words with a minus."
+PARTLY_LOST: Final = gettext_noop(
+    "A part of the search index is lost. Some tickets may be missing here until it is made anew."
 )
-OLDER: Final = "an older one, which was not read."
+TOO_MANY: Final = gettext_noop(
+    "So many tickets have these words that not all of them were looked at. Add a word that is rarer."
+)
+
+UNREAD: Final = gettext_noop(
+    "The history of %(tickets)s is too long to be read to its end. Older comments were searched for single words, "
+    "but not for phrases or words with a minus."
+)
+OLDER: Final = gettext_noop("an older one, which was not read.")
 _LISTED: Final = 5  # tickets in a sentence
 
 
@@ -322,8 +332,9 @@ class Search:
                 found[number] = self._partly_read(matcher, text)
         kept = [match for match in found.values() if match and self.holds(match.text)]
         if unread := [f"#{match.text.number}" for match in kept if match.text.number in self._unread]:
-            listed = ", ".join(unread[:_LISTED]) + (" and others" if len(unread) > _LISTED else "")
-            self.explanations += (UNREAD.format(listed),)
+            listed = ", ".join(unread[:_LISTED])
+            listed = _("%(tickets)s and others") % {"tickets": listed} if len(unread) > _LISTED else listed
+            self.explanations += (_(UNREAD) % {"tickets": listed},)
         return kept
 
     def _partly_read(self, matcher: TextMatcher, text: TicketText) -> TicketMatch | None:
@@ -381,7 +392,7 @@ class Search:
         """Return a match as it is shown."""
         pieces, where = snippets.snippet(match)
         if not pieces and match.text.number in self.in_older:
-            pieces, where = (Piece(OLDER, is_match=False),), Where.COMMENT
+            pieces, where = (Piece(_(OLDER), is_match=False),), Where.COMMENT
         return Hit(match.text.summary, snippets.title(match), pieces, where)
 
     def _terms(self, versions: Sequence[int]) -> list[list[AskedTerm]]:

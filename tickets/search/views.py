@@ -8,6 +8,7 @@ from functools import partial
 
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from portal.dynamo.client import alongside
@@ -124,7 +125,7 @@ def place_for_a_search(tenant: TenantContext) -> Iterator[None]:
     """Take one of the tenant's places for searches. Raises TooHeavy where all are taken, and none is left soon."""
     if not tenant_limiter.searches.enter(tenant.tenant_id, wait=tenant_limiter.SEARCH_WAIT_SECONDS):
         measurement.note(tenant.tenant_id, NoiseTally(refused=1))
-        raise TooHeavy("This desk has as many searches under way as it may have at a time.")
+        raise TooHeavy(_("This desk has as many searches under way as it may have at a time."))
     try:
         yield
     finally:

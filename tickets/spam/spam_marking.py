@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final, TypeVar
 
+from django.utils.translation import gettext
+
 from delivery.outbox.publisher import publish
 from portal import clock
 from portal.dynamo import paging
@@ -122,9 +124,12 @@ def unmark(tenant: TenantContext, number: int, *, by: Actor) -> SummaryItem:
     def attempt() -> SummaryItem:
         summary, items = _read(tenant, number)
         if not summary.spam_at:
-            raise Conflict(f"Ticket {number} is not marked as spam.")
+            raise Conflict(gettext("Ticket %(number)s is not marked as spam.") % {"number": number})
         if is_over(summary):
-            raise Conflict(f"Ticket {number} was spam for more than {KEPT.days} days and is being removed.")
+            raise Conflict(
+                gettext("Ticket %(number)s was spam for more than %(days)s days and is being removed.")
+                % {"number": number, "days": KEPT.days}
+            )
         at = max(clock.stamp(), summary.updated_at)
         actions = [set_to("spam_at", None), SummaryItem.expires_at.remove(), SummaryItem.spam_blocks.remove()]
         _write(tenant, summary, items, at, ("yes", ""), actions, set_aside.into_lists(tenant, summary), None)
@@ -156,7 +161,9 @@ def _markable(tenant: TenantContext, number: int) -> tuple[SummaryItem, list[_It
     if not summary.spam_at:
         set_aside.refuse(summary)
         if summary.merged:
-            raise Conflict(f"Other tickets were merged into ticket {number}. Take them out first.")
+            raise Conflict(
+                gettext("Other tickets were merged into ticket %(number)s. Take them out first.") % {"number": number}
+            )
         if _members(items) > _MOST - _SPARE:
             raise _too_long(number)
     return summary, items
@@ -167,7 +174,7 @@ def _read(tenant: TenantContext, number: int) -> tuple[SummaryItem, list[_Item]]
     page = tenant.repository.query(TICKET_ITEMS, stored.ticket, number, descending=True, limit=_MOST, consistent=True)
     summary = next((item for item in page.items if isinstance(item, SummaryItem)), None)
     if summary is None:
-        raise NotFound(f"There is no ticket {number}.")
+        raise NotFound(gettext("There is no ticket %(number)s.") % {"number": number})
     items = [item for item in page.items if not isinstance(item, SummaryItem)]
     if page.last_key is not None or _members(items) > _MOST:
         raise _too_long(number)
@@ -179,7 +186,7 @@ def _members(items: list[_Item]) -> int:
 
 
 def _too_long(number: int) -> Conflict:
-    return Conflict(f"Ticket {number} has too many entries for spam. Close it instead.")
+    return Conflict(gettext("Ticket %(number)s has too many entries for spam. Close it instead.") % {"number": number})
 
 
 def _files(items: Iterable[_Item]) -> list[Any]:
@@ -244,7 +251,7 @@ def _again(attempt: Callable[[], _T]) -> _T:
         attempt,
         again=lambda error: isinstance(error, TransactionRefused),
         attempts=_ATTEMPTS,
-        given_up=Overtaken("This ticket is being changed at this moment. Try again."),
+        given_up=Overtaken(gettext("This ticket is being changed at this moment. Try again.")),
     )
 
 
@@ -328,8 +335,9 @@ def _take_back(tenant: TenantContext, values: list[Any]) -> Undone:
         summary = unmark(tenant, int(number), by=Actor(tenant.user_id, "", ""))
     except (Conflict, NotFound) as error:
         return Undone("", (error.message,))
-    freed = ", and its sender is not blocked any more" if summary.spam_blocks else ""
-    return Undone(f"Ticket #{number} is no spam{freed}.")
+    freed = gettext("Ticket #%(number)s is no spam, and its sender is not blocked any more.")
+    told = freed if summary.spam_blocks else gettext("Ticket #%(number)s is no spam.")
+    return Undone(told % {"number": number})
 
 
 undoing.declare_undo(_UNDO, _take_back)

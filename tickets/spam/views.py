@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST, require_safe
 
 from portal import clock
 from portal.errors import Conflict, NotFound
-from portal.plain_text import amount
 from portal.web import locales
 from portal.web.access import get_or_post, member
 from tenants.tenancy.request import TenantRequest, actor_of
@@ -48,10 +51,20 @@ def mark(request: TenantRequest, number: int) -> HttpResponse:
 
 
 def _said(number: int, marked: Marked) -> str:
-    said = f"Ticket #{number} is spam" if marked.is_new else f"Ticket #{number} was marked as spam before"
+    said = _("Ticket #%(number)s is spam.") if marked.is_new else _("Ticket #%(number)s was marked as spam before.")
+    told = [said % {"number": number}]
     if marked.blocked:
-        return f"{said}. {' and '.join(marked.blocked)} cannot write to this desk any more."
-    return f"{said}. {marked.not_blocked}".strip() if marked.not_blocked else f"{said}."
+        names = reduce(lambda one, other: _("%(one)s and %(other)s") % {"one": one, "other": other}, marked.blocked)
+        many = len(marked.blocked)
+        told.append(
+            ngettext(
+                "%(names)s cannot write to this desk any more.", "%(names)s cannot write to this desk any more.", many
+            )
+            % {"names": names}
+        )
+    elif marked.not_blocked:
+        told.append(marked.not_blocked)
+    return " ".join(told)
 
 
 @member(Role.AGENT)
@@ -66,7 +79,11 @@ def mark_many(request: TenantRequest) -> HttpResponse:
         except (Conflict, NotFound) as error:
             messages.error(request, error.message)
     if done:
-        messages.success(request, f"{amount(done, 'ticket was', 'tickets were')} marked as spam.")
+        messages.success(
+            request,
+            ngettext("%(num)s ticket was marked as spam.", "%(num)s tickets were marked as spam.", done)
+            % {"num": done},
+        )
     return redirect("tickets:queue")
 
 
@@ -79,8 +96,9 @@ def unmark(request: TenantRequest, number: int) -> HttpResponse:
     except Conflict as error:
         messages.error(request, error.message)
         return redirect("tickets:spam")
-    freed = " Its sender is not blocked any more." if summary.spam_blocks else ""
-    messages.success(request, f"Ticket #{number} is back in the lists, as it was.{freed}")
+    told = [_("Ticket #%(number)s is back in the lists, as it was.") % {"number": number}]
+    told += [_("Its sender is not blocked any more.")] if summary.spam_blocks else []
+    messages.success(request, " ".join(told))
     return redirect("tickets:ticket", number)
 
 

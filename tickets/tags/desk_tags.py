@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from django.utils.translation import gettext as _
+
 from portal.errors import Invalid
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy.context import TenantContext
@@ -27,7 +29,7 @@ def one(text: str, *, field: str = "tag") -> str:
     except Invalid as error:
         raise Invalid(error.message, field=field) from error
     if len(tags) != 1:
-        raise Invalid("Enter one tag.", field=field)
+        raise Invalid(_("Enter one tag."), field=field)
     return tags[0]
 
 
@@ -37,7 +39,7 @@ def rename(tenant: TenantContext, tag: str, *, to: str, by: Actor) -> str:
     """
     old, new = one(tag), one(to, field="to")
     if old == new:
-        raise Invalid("Enter another name.", field="to")
+        raise Invalid(_("Enter another name."), field="to")
     edit = TicketEdit.of({}, add_tags=[new], remove_tags=[old])
     job_id = bulk_requests.ask(tenant, edit, by=by, params={"status": "any", "tag": old})
     colours = tag_colours.of(tenant)

@@ -5,21 +5,22 @@ from __future__ import annotations
 from typing import Final
 
 from django import forms
+from django.utils.translation import gettext_lazy
 
 from tickets.desk_setup.tag_colours import NAMES
 from tickets.ticket.fields import TAG_LIMIT
 
-COLOURS: Final = [("", "None"), *((str(hue), name) for hue, name in enumerate(NAMES))]
+COLOURS: Final = [("", gettext_lazy("None")), *((str(hue), gettext_lazy(name)) for hue, name in enumerate(NAMES))]
 
 
 class RenameTagForm(forms.Form):
     """The name that a tag gets; that of another tag merges the two."""
 
     to = forms.CharField(
-        label="New name",
+        label=gettext_lazy("New name"),
         max_length=TAG_LIMIT,
-        help_text="The name of another tag merges the two.",
-        error_messages={"required": "Enter a name."},
+        help_text=gettext_lazy("The name of another tag merges the two."),
+        error_messages={"required": gettext_lazy("Enter a name.")},
         widget=forms.TextInput(attrs={"autocomplete": "off", "dir": "auto"}),
     )
 
@@ -28,7 +29,7 @@ class ColourForm(forms.Form):
     """The hue of a tag, "" for none."""
 
     colour = forms.ChoiceField(
-        label="Colour",
+        label=gettext_lazy("Colour"),
         required=False,
         choices=COLOURS,
         widget=forms.RadioSelect,

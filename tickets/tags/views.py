@@ -10,6 +10,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from portal.dynamo.client import fan_out
@@ -104,7 +105,7 @@ def _act(
         return redirect("tickets:bulk_job", desk_tags.delete(request.tenant, tag, by=by))
     if act == "colour" and colouring.is_valid():
         tag_colours.change(request.tenant, {tag: colouring.cleaned_data["colour"]}, by=by)
-        messages.success(request, f"The colour of {tag} is saved.")
+        messages.success(request, _("The colour of %(tag)s is saved.") % {"tag": tag})
         return redirect("tickets:tags")
     return None
 

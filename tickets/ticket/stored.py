@@ -10,6 +10,7 @@ import hashlib
 import re
 from typing import Any, Final
 
+from django.utils.translation import gettext_noop
 from pynamodb.attributes import (
     Attribute,
     ListAttribute,
@@ -437,13 +438,13 @@ LINK_KINDS: Final = {
 SPLITS: Final = ("split_into", "split_from")
 
 LINK_LABELS: Final = {
-    "blocks": "Blocks",
-    "blocked_by": "Is blocked by",
-    "duplicate_of": "Is a duplicate of",
-    "duplicated_by": "Has the duplicate",
-    "relates_to": "Relates to",
-    "split_into": "Was split into",
-    "split_from": "Was split off from",
+    "blocks": gettext_noop("Blocks"),
+    "blocked_by": gettext_noop("Is blocked by"),
+    "duplicate_of": gettext_noop("Is a duplicate of"),
+    "duplicated_by": gettext_noop("Has the duplicate"),
+    "relates_to": gettext_noop("Relates to"),
+    "split_into": gettext_noop("Was split into"),
+    "split_from": gettext_noop("Was split off from"),
 }
 
 
