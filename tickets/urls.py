@@ -25,6 +25,7 @@ from tickets.public_form import views as public_form_views
 from tickets.ready_answers import urls as answer_urls
 from tickets.ready_answers import views as answer_views
 from tickets.replies import views as reply_views
+from tickets.reports import views as report_views
 from tickets.requester_pages import views as page_views
 from tickets.requesters import views as requester_views
 from tickets.rules import urls as rule_urls
@@ -79,6 +80,8 @@ _ticket_pages: list[URLPattern | URLResolver] = [
     path("<ticket_number:number>/past/", time_machine_views.past_ticket, name="past_ticket"),
     path("handover/", handover_views.handovers, name="handovers"),
     path("handover/<str:user>/", handover_views.hand_on, name="handover"),
+    path("reports/", report_views.report_page, name="reports"),
+    path("reports/file/", report_views.report_file, name="report-file"),
     path("dashboard/", dashboard_views.dashboard_page, name="dashboard"),
     path("<ticket_number:number>/next/", list_views.step, name="ticket_next"),
     path("<ticket_number:number>/previous/", list_views.step, {"backwards": True}, name="ticket_previous"),

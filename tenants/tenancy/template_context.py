@@ -125,7 +125,7 @@ MAIN_PAGES: Final = (
         icon="list", key="q", shortcut=gettext_noop("Go to the queue"),
     ),
     MainPage(
-        "dashboard", gettext_noop("Dashboard"), "tickets:dashboard", (), Role.AGENT, "chart", "d",
+        "dashboard", gettext_noop("Dashboard"), "tickets:dashboard", ("tickets:reports",), Role.AGENT, "chart", "d",
         gettext_noop("Go to the dashboard"),
     ),
     MainPage(

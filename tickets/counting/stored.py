@@ -75,6 +75,13 @@ def month_values(scope: MonthScope, date: str, value: str = "") -> str:
     return keys.beginning(_MONTH, scope, months.checked(date), *([months.escaped(value)] if value else []))
 
 
+def month_behind(scope: MonthScope, date: str, value: str) -> str:
+    """Return a bound behind the sort keys of one value of a scope in a month; before those of all for the value ""."""
+    if not value:
+        return month_values(scope, date)
+    return keys.joined(_MONTH, scope, months.checked(date), months.escaped(value), "~")
+
+
 def month_after(scope: MonthScope, date: str) -> str:
     """Return a bound behind all sort keys of a scope up to this month, and before those of the next one."""
     return keys.joined(_MONTH, scope, months.checked(date) + "~")
