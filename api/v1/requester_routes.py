@@ -35,7 +35,8 @@ _ADA: Final[dict[str, Any]] = {
     "version": 2,
     "created_at": "2026-11-20T09:30:00.000000Z",
 }
-RequesterId = Annotated[str, Path(pattern="^rq_[0-9a-f]{32}$")]
+_ID: Final = "^rq_[0-9a-f]{32}$"
+RequesterId = Annotated[str, Path(pattern=_ID)]
 _Line = Annotated[str, Field(max_length=NAME_LIMIT)]
 _Notes = Annotated[str, Field(max_length=NOTES_LIMIT)]
 _Language = Annotated[str, Field(max_length=35, description="a code, such as en, de or pt-BR, or empty")]
@@ -128,6 +129,12 @@ class RequesterToChange(ApiInput, json_schema_extra={"minProperties": 1, "exampl
         return replace(before, **given)
 
 
+class OtherRequester(ApiInput, json_schema_extra={"example": {"other": _ADA["id"]}}):
+    """The person who stays."""
+
+    other: str = Field(pattern=_ID, description="the id of the person who has all addresses and tickets then")
+
+
 @router.declare("GET", "/requesters", scope=Scope.REQUESTERS_READ, answers={200: RequesterPage}, sends={200: ("Link",)})
 def list_requesters(request: ApiRequest, query: Query[RequesterQuery]) -> HttpResponse:
     """List people outside the desk by name, or those whose name or address begins with `q`."""
@@ -201,3 +208,18 @@ def change_requester(request: ApiRequest, requester_id: RequesterId, requester: 
     )
     shown = RequesterOut.of(changed)
     return answers.answer(shown, ETag=answers.tag(answers.encoded(shown)))
+
+
+@router.declare("PUT", "/requesters/{requester_id}/merge", scope=Scope.REQUESTERS_WRITE, answers={200: RequesterOut})
+def merge_requester(request: ApiRequest, requester_id: RequesterId, target: OtherRequester) -> HttpResponse:
+    """Merge a person into another one, who has all addresses and tickets then, and is the answer."""
+    both = requester_changes.merge(request.acting, target.other, requester_id, by=request.caller.actor)
+    return answers.answer(RequesterOut.of(both))
+
+
+@router.declare("DELETE", "/requesters/{requester_id}/merge", scope=Scope.REQUESTERS_WRITE, answers={200: RequesterOut})
+def separate_requester(request: ApiRequest, requester_id: RequesterId) -> HttpResponse:
+    """Let a merged person be one of their own again, with their addresses as far as those are still there."""
+    return answers.answer(
+        RequesterOut.of(requester_changes.undo_merge(request.acting, requester_id, by=request.caller.actor))
+    )

@@ -24,6 +24,8 @@ from tenants.tenancy.stored import TenantItem, TenantStatus
 from tickets.articles import articles
 from tickets.attachments import stored as file_keys
 from tickets.desk import lists, timelines
+from tickets.letters import ledger
+from tickets.letters import stored as letter_keys
 from tickets.requesters import requester_list
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
@@ -61,6 +63,8 @@ class Target:
     deliveries: list[dict[str, str]] = field(default_factory=list)  # names and sort keys of real ones
     requesters: list[str] = field(default_factory=list)  # ids of people outside the desk
     requester_texts: set[str] = field(default_factory=set)  # their ids and addresses
+    letters: list[str] = field(default_factory=list)  # digests of letters that came in
+    letter_texts: set[str] = field(default_factory=set)  # those, and the names of their objects
     articles: list[int] = field(default_factory=list)  # drafts, and those that members alone read
     article_texts: set[str] = field(default_factory=set)  # their titles
     files: list[str] = field(default_factory=list)  # ids of files of tickets
@@ -153,6 +157,9 @@ def _sample(tenant: TenantContext) -> Target:
     for person in requester_list.page(tenant, typed="", after="", limit=_CANDIDATES).people:
         target.requesters.append(person.id)
         target.requester_texts |= {person.id, *person.addresses}
+    for row in ledger.letters(tenant.repository, limit=_CANDIDATES)[0]:
+        target.letters.append(letter_keys.digest_of(row.pk))
+        target.letter_texts |= {target.letters[-1], row.object} - {""}
     for key in key_changes.listed(tenant.repository):
         target.api_keys.append(key.api_key_prefix)
         target.api_key_texts |= {key.key_id, key.digest}
@@ -199,6 +206,7 @@ def texts_of(target: Target) -> set[str]:
         {s.title for s in target.summaries}
         | people
         | target.requester_texts
+        | target.letter_texts
         | target.article_texts
         | target.webhook_texts
         | target.api_key_texts

@@ -29,6 +29,7 @@ class Scope(StrEnum):
     NOTES_WRITE = "notes:write", "Write internal notes", Role.AGENT
     REQUESTERS_READ = "requesters:read", "Read who asks for tickets from outside, with addresses and notes", Role.AGENT
     REQUESTERS_WRITE = "requesters:write", "Add and change people outside the desk, and see them", Role.AGENT
+    LETTERS_MANAGE = "letters:manage", "Read the mail that came in, and file or discard what waits", Role.AGENT
     MEMBERS_READ = "members:read", "Read who the members are"
     AUDIT_READ = "audit:read", "Read the audit trail"
     AGGREGATES_READ = "aggregates:read", "Read the numbers of the dashboards"

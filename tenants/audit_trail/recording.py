@@ -152,6 +152,9 @@ class AuditAction(StrEnum):
     EXPORT_DOWNLOADED = "export.downloaded", "downloaded the export of"
     LETTER_DELIVERED = "letter.delivered", "handed to the desk the stray letter"
     LETTERS_DISCARDED = "letters.discarded", "discarded"
+    LETTER_FILED = "letter.filed", "filed by hand"
+    LETTERS_FILED = "letters.filed", "filed"  # those that were held back
+    LETTER_DISCARDED = "letter.discarded", "discarded"
     DEAD_LETTER_REPLAYED = "dead_letter.replayed", "counted after all the dead letter"
     DEAD_LETTER_REFUSED = (
         "dead_letter.refused",

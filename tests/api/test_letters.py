@@ -1,14 +1,19 @@
-"""Comments that become letters, by the API: the addresses that get a copy, and how the letter fares."""
+"""Letters by the API: those that came in, and comments that become letters, with copies and how the letter fares."""
 
 from __future__ import annotations
 
+import urllib.request
+from collections.abc import Iterator
+
 import pytest
 
-from tests.support import mailing
+from tests.support import letters_in, mailing
 from tests.support.api_client import ApiClient, api_client
+from tests.support.letters_in import come_in, letter
 from tests.support.mail_receiver import mail_receiver
 from tests.support.world import World
 from tickets.desk import creating
+from tickets.letters import stored
 from tickets.requesters import requesters
 
 
@@ -46,3 +51,48 @@ def test_an_address_that_is_none_is_refused_and_nothing_is_added(client: ApiClie
 def test_a_comment_that_is_no_letter_has_none(world: World, client: ApiClient) -> None:
     (own,) = world.tickets("acme", 1)
     assert client.send(f"/tickets/{own}/comments", {"body": "Hello."}).json()["letter"] is None
+
+
+@pytest.fixture
+def mail(world: World) -> Iterator[World]:
+    with letters_in.mail():
+        yield world
+
+
+def test_a_system_lists_letters_and_decides_about_those_that_wait(mail: World, client: ApiClient) -> None:
+    come_in(letter())
+    for number, subject in enumerate(("First", "Second"), 2):
+        come_in(letter(subject=subject, message_id=f"<{number}@x.example>"), spam="FAIL")
+    first = client.ask("/letters?limit=2").json()
+    assert [(one["subject"], one["state"], one["ticket"]) for one in first["data"]] == [
+        ("Second", "waiting", None),
+        ("First", "waiting", None),
+    ]
+    last = client.get(first["next"], headers={"Authorization": f"Bearer {client.key}"}).json()
+    assert [(one["state"], one["ticket"], one["reason"]) for one in last["data"]] == [("filed", 1, None)]
+    second, one = client.ask("/letters?waiting=true").json()["data"]
+    path = f"/letters/{one['id']}"
+    assert client.ask(path).json()["checks"]["spam"] == "FAIL"
+    with urllib.request.urlopen(client.ask(f"{path}/original").json()["url"]) as answer:
+        assert b"Subject: First" in answer.read()
+    filed = client.call("PUT", f"{path}/state", {"state": "filed"})
+    assert (filed.status_code, filed.json()["state"], filed.json()["ticket"]) == (200, "filed", 2)
+    assert client.call("PUT", f"{path}/state", {"state": "discarded"}).status_code == 409
+    discarded = client.call("PUT", f"/letters/{second['id']}/state", {"state": "discarded"})
+    assert (discarded.status_code, discarded.json()["state"]) == (200, "discarded")
+    assert client.ask("/letters?waiting=true").json()["data"] == []
+    told = {one["action"]: one["entity"]["id"] for one in client.ask("/audit-events").json()["data"]}
+    assert told.items() >= {"letter.filed": one["id"], "letter.discarded": second["id"]}.items()
+
+
+def test_letters_of_another_desk_do_not_exist(mail: World, client: ApiClient) -> None:
+    come_in(letter(to=f"globex@{letters_in.DOMAIN}"), f"globex@{letters_in.DOMAIN}", spam="FAIL")
+    (row,) = letters_in.rows(mail, "globex")
+    path = f"/letters/{stored.digest_of(row.pk)}"
+    answers = [
+        client.ask(path),
+        client.ask(f"{path}/original"),
+        client.call("PUT", f"{path}/state", {"state": "filed"}),
+    ]
+    assert [answer.status_code for answer in answers] == [404, 404, 404]
+    assert client.ask("/letters").json()["data"] == []

@@ -109,3 +109,16 @@ def test_another_desk_knows_nothing_of_a_person(world: World, ada: Any) -> None:
 def test_a_key_that_may_write_tickets_alone_adds_nobody_by_itself(world: World) -> None:
     client = api_client(world, Scope.TICKETS_WRITE)
     assert client.send("/requesters", {"name": "Ada"}).status_code == 403
+
+
+def test_two_people_are_merged_and_separated_again(client: ApiClient, ada: Any) -> None:
+    other = client.send("/requesters", {"name": "Countess", "addresses": ["countess@example.org"]}).json()
+    both = client.call("PUT", f"/requesters/{other['id']}/merge", {"other": ada["id"]})
+    assert (both.status_code, both.json()["id"]) == (200, ada["id"])
+    assert both.json()["addresses"] == [*ada["addresses"], "countess@example.org"]
+    assert client.ask(f"/requesters/{other['id']}").json()["id"] == ada["id"]
+    assert client.call("PUT", f"/requesters/{ada['id']}/merge", {"other": ada["id"]}).status_code == 422
+    back = client.call("DELETE", f"/requesters/{other['id']}/merge")
+    assert (back.status_code, back.json()["addresses"]) == (200, ["countess@example.org"])
+    assert client.ask(f"/requesters/{ada['id']}").json()["addresses"] == ada["addresses"]
+    assert client.call("DELETE", f"/requesters/{other['id']}/merge").status_code == 409

@@ -29,6 +29,8 @@ OPENED_BY = (
     ("GET", r"articles(/_)?|fields|views", Scope.TICKETS_READ),
     ("GET", r"requesters(/_)?", Scope.REQUESTERS_READ),
     ("POST PATCH", r"requesters(/_)?", Scope.REQUESTERS_WRITE),
+    ("PUT DELETE", r"requesters/_/merge", Scope.REQUESTERS_WRITE),
+    ("GET PUT", r"letters(/.+)?", Scope.LETTERS_MANAGE),
     ("GET", r"aggregates|tags", Scope.AGGREGATES_READ),
     ("GET", r"audit-events", Scope.AUDIT_READ),
     ("GET POST PATCH DELETE", r"ready-answers(/.+)?", Scope.ANSWERS_MANAGE),

@@ -74,6 +74,7 @@ ACMES = {
     "webhook_id": "ep_0123456789abcdef",
     "requester": f"rq_{'d' * 32}",
     "letter": "d" * 48,
+    "letter_id": "d" * 48,
     "requester_id": f"rq_{'d' * 32}",
     "entry": "0123456789ab",
     "job": "0" * 20,

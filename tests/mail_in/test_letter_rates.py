@@ -9,7 +9,7 @@ from portal.errors import Unavailable
 from tests.mail_in.test_letter_pages import shown_count, text_of
 from tests.support.letters_in import come_in, drain, letter, rows
 from tests.support.world import World
-from tickets.letters import ledger, letter_rates, stored, views
+from tickets.letters import deciding, ledger, letter_rates, stored
 from tickets.replies.reply_addresses import address_of
 from tickets.requesters import requesters
 
@@ -90,7 +90,7 @@ def test_one_press_files_all_that_were_held_back_and_nothing_else(mail: World) -
 
 
 def test_the_press_is_bounded_and_goes_on_where_it_ended(mail: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(views, "HELD_AT_ONCE", 2)
+    monkeypatch.setattr(deciding, "HELD_AT_ONCE", 2)
     flood(LIMIT + 3)
     bob = mail.browser("bob")
     bob.get("/acme/tickets/")

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from portal.dynamo.retry import retrying
 from portal.dynamo.store import Page, Store, Transaction
-from portal.errors import ConditionFailed, NotFound, PortalError, TransactionRefused
+from portal.errors import ConditionFailed, Conflict, NotFound, PortalError, TransactionRefused
 from portal.objects.object_store import ObjectStore
 from portal.schema import keys
 from tenants.tenancy.context import TenantContext
@@ -101,15 +101,13 @@ def note(
 
 
 def discard(repository: Store, item: LetterItem) -> None:
-    """Say that a letter that waited for somebody becomes no ticket. Raises NotFound where it waits no more."""
-    if item.state not in OPEN:
-        raise NotFound(CLOSED)
+    """Say that a letter that waits for somebody becomes no ticket. Raises Conflict where it waits no more."""
     before = _as_stored(item)
     item.state, item.waiting = DISCARDED, None
     try:
         _store(repository, item, before)
     except AlreadyFiled as already:
-        raise NotFound(CLOSED) from already
+        raise Conflict(CLOSED) from already
 
 
 def letters(repository: Store, *, after: list[Any] | None = None, limit: int) -> tuple[list[LedgerRow], list[Any]]:

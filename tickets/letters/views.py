@@ -7,6 +7,7 @@ from typing import Final
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from portal.dynamo import paging
@@ -16,15 +17,13 @@ from portal.mailing.letters import Unreadable
 from portal.objects.object_store import ObjectStore
 from portal.web.access import member
 from portal.web.heavy_work import heavy, heavy_to_read
-from tenants.tenancy import tenant_directory
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
-from tickets.letters import arrival, filing, ledger, presenters, reconciling
+from tickets.letters import arrival, deciding, ledger, presenters, reconciling
 from tickets.letters.stored import LetterItem, raw_key
 from tickets.replies import mail_settings
 
 PAGE_SIZE: Final = 50
-HELD_AT_ONCE: Final = 500  # letters that one press of the button files
 # A letter's HTML is a stranger's: nothing in it runs, is sent or is loaded, but pictures when asked for.
 _POLICY: Final = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:{images}; "
@@ -106,29 +105,21 @@ def original_letter(request: TenantRequest, letter: str) -> HttpResponse:
 @heavy
 def file_letter(request: TenantRequest, letter: str) -> HttpResponse:
     """File a letter that waits, as a person of the desk wants it."""
-    item = _letter(request, letter)
-    if item.state not in ledger.OPEN:
-        messages.warning(request, ledger.CLOSED)
+    try:
+        filed = deciding.file(request.tenant, letter, by=actor_of(request))
+    except Conflict as error:
+        messages.warning(request, error.message)
         return redirect("tickets:letter", letter)
-    filed = filing.file(request.tenant.tenant_id, item.object, approved=True)
-    if filed is None:
-        messages.error(request, "The letter itself is not there any more. Discard its line.")
-    elif filed.state == ledger.FILED:
-        messages.success(request, f"Filed to ticket #{int(filed.number)}.")
-        return redirect("tickets:ticket", int(filed.number))
-    else:
-        messages.error(request, f"It still cannot be filed. {filed.reason}")
-    return redirect("tickets:letter", letter)
+    messages.success(request, _("Filed to ticket #%(number)s.") % {"number": int(filed.number)})
+    return redirect("tickets:ticket", int(filed.number))
 
 
 @member(Role.AGENT)
 @require_POST
 def file_held(request: TenantRequest) -> HttpResponse:
     """Let the letters be filed that were held back, some hundreds at a time. Pressed again it goes on with the rest."""
-    tenant = tenant_directory.get(request.tenant.tenant_id)
-    held = ledger.held(request.tenant.repository, most=HELD_AT_ONCE + 1)
-    arrival.ask_for_held(tenant, held[:HELD_AT_ONCE])
-    messages.success(request, presenters.filing_held(len(held[:HELD_AT_ONCE]), has_more=len(held) > HELD_AT_ONCE))
+    begun, has_more = deciding.file_held(request.tenant, by=actor_of(request))
+    messages.success(request, presenters.filing_held(begun, has_more=has_more))
     return redirect("tickets:letters_waiting")
 
 
@@ -136,13 +127,12 @@ def file_held(request: TenantRequest) -> HttpResponse:
 @require_POST
 def discard_letter(request: TenantRequest, letter: str) -> HttpResponse:
     """Let a letter that waits become no ticket. It stays in the list of all letters."""
-    item = _letter(request, letter)
     try:
-        ledger.discard(request.tenant.repository, item)
-    except NotFound as error:
+        deciding.discard(request.tenant, letter, by=actor_of(request))
+    except Conflict as error:
         messages.warning(request, error.message)
     else:
-        messages.success(request, "Discarded. The list of all letters still has it.")
+        messages.success(request, _("Discarded. The list of all letters still has it."))
     return redirect("tickets:letters_waiting")
 
 

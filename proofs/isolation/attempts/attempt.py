@@ -30,6 +30,8 @@ from tenants.tenancy.stored import MEMBERSHIPS, slug_key
 from tickets.articles import stored as article_keys
 from tickets.articles.stored import ARTICLES
 from tickets.desk_setup.stored import SETUP, SETUPS
+from tickets.letters import stored as letter_keys
+from tickets.letters.stored import LETTERS
 from tickets.outside.stored import LOOKS, OUTSIDE
 from tickets.ready_answers import stored as answer_keys
 from tickets.ready_answers.stored import READY_ANSWERS
@@ -87,6 +89,8 @@ class Draw:
             return webhook_keys.log_partition(target.id, rng.choice(target.endpoints or [_NO_ENDPOINT]))
         if table == REQUESTERS:
             return self._of_requesters(target, index)
+        if table == LETTERS and index is None:
+            return letter_keys.letter(target.id, rng.choice(target.letters or ["d" * 48]))
         if table == ARTICLES:
             return rng.choice(
                 [article_keys.centre(target.id), article_keys.article(target.id, rng.choice(target.articles or [1]))]

@@ -109,11 +109,12 @@ def _builder(draw: Draw) -> AttackAttempt:
 
 
 def _token(draw: Draw) -> AttackAttempt:
-    """Make the reply address or the Message-ID of another desk's ticket out of one that the tenant was given."""
+    """Make a reply address (a requester's or an agent's), a return address or a Message-ID of another desk's ticket out
+    of one that the tenant was given."""
     rng, number = draw.rng, draw.rng.randint(1, 9)
     mine, wanted = (_tokens(target, number) for target in (draw.me, draw.other))
     place = rng.randrange(len(mine))
-    made, goal, is_read = mine[place], wanted[place], (reply_addresses.read, message_ids.read_message_id)[place]
+    made, goal, is_read = mine[place], wanted[place], _READ[place]
     cut = rng.randrange(1, len(made))
     forged = rng.choice(
         [goal[:cut] + made[cut:], made[:cut] + goal[cut:], made[: cut - 1] + rng.choice(_LETTERS) + made[cut:],
@@ -133,10 +134,20 @@ def _token(draw: Draw) -> AttackAttempt:
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz234567"
 
 
-def _tokens(target: Target, number: int) -> tuple[str, str]:
+_READ: Final = (reply_addresses.read, reply_addresses.read, reply_addresses.read_return, message_ids.read_message_id)
+
+
+def _tokens(target: Target, number: int) -> tuple[str, ...]:
+    """Return what `_READ` reads, each for the same ticket."""
     person = target.requesters[0] if target.requesters else target.id
-    address = reply_addresses.address_of(target.id, number, person, is_agent=False)
-    return address.partition("@")[0] + "@x.example", message_ids.message_id(target.id, number, "e1").strip("<>")
+    member = target.members[0].id if target.members else target.id
+    made = (
+        reply_addresses.address_of(target.id, number, person, is_agent=False),
+        reply_addresses.address_of(target.id, number, member, is_agent=True),
+        reply_addresses.return_address(target.id, number, "e1"),
+        message_ids.message_id(target.id, number, "e1").strip("<>"),
+    )
+    return tuple(f"{one.partition('@')[0]}@x.example" for one in made)
 
 
 # --- objects ---

@@ -159,6 +159,8 @@ def argument(rng: random.Random, own: Target, victim: Target, converter: str, na
         return rng.choice(victim.endpoints or ["ep_0123456789abcdef"])
     if name.startswith("requester"):
         return rng.choice(victim.requesters or [f"rq_{'0' * 32}"])
+    if name.startswith("letter"):
+        return rng.choice(victim.letters or ["d" * 48])
     if name.startswith("file"):
         return rng.choice(victim.files or ["0" * 32])
     if name == "api_key":
