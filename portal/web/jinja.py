@@ -28,7 +28,7 @@ from markupsafe import Markup, escape
 from markupsafe._speedups import _escape_inner
 
 from portal import clock
-from portal.web import access, desk_prefix, locales
+from portal.web import access, desk_prefix, locales, words
 from portal.web.stash import PAGE_MARK
 
 
@@ -189,6 +189,7 @@ _CAPITAL_NOUNS: Final = frozenset({"de"})
 _STYLES = ("variables", "base", "components", "queue", "ticket", "dashboard", "desk", "pages", "search", "articles")
 _MODULES = (
     *(
+        "words",
         "page",
         "files",
         "forms",
@@ -328,6 +329,7 @@ GLOBALS: Final = {
     "ngettext": text_of_count,
     "locale": locales.current,
     "url": url,
+    "script_words": words.element,
     "static": static,
     "form_guard": form_guard,
     "assets": assets,

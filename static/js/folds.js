@@ -11,11 +11,11 @@ function fold(text) {
   const button = document.createElement("button");
   button.type = "button";
   button.className = "button button-quiet fold-button no-print";
-  button.textContent = "Show all";
+  button.textContent = gettext("Show all");
   button.setAttribute("aria-expanded", "false");
   button.addEventListener("click", () => {
     const open = text.classList.toggle("folded");
-    button.textContent = open ? "Show all" : "Show less";
+    button.textContent = open ? gettext("Show all") : gettext("Show less");
     button.setAttribute("aria-expanded", String(!open));
     if (open) text.parentElement.scrollIntoView({ block: "nearest" });
   });

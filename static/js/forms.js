@@ -88,7 +88,7 @@ document.addEventListener("click", (event) => {
   const input = document.getElementById(button.getAttribute("aria-controls"));
   const show = input.type === "password";
   input.type = show ? "text" : "password";
-  button.textContent = show ? "Hide" : "Show";
+  button.textContent = show ? gettext("Hide") : gettext("Show");
   button.setAttribute("aria-pressed", String(show));
 });
 

@@ -20,9 +20,10 @@ function check(field) {
     field.setAttribute("aria-describedby", described);
   }
   if (counter) {
-    const count = `${length.toLocaleString("en")} of ${limit.toLocaleString("en")} characters`;
+    const written = (number) => number.toLocaleString(document.documentElement.lang);
+    const count = gettext("{count} of {limit} characters", { count: written(length), limit: written(limit) });
     counter.hidden = length <= limit * NEAR;
-    counter.textContent = over ? `${count}. Shorten this text by ${(length - limit).toLocaleString("en")} to send it.` : count;
+    counter.textContent = over ? gettext("{count}. Shorten this text by {over} to send it.", { count, over: written(length - limit) }) : count;
     counter.classList.toggle("counter-over", over);
   }
   if (over) field.setAttribute("aria-invalid", "true");

@@ -35,7 +35,7 @@ function route(event) {
   if (xhr.status === 429 && requestConfig.elt.matches("[data-updates], [data-quiet], [hx-trigger^=every]")) return;
   const type = xhr.getResponseHeader("Content-Type") || "";
   if (!type.includes("text/html")) {
-    if (xhr.status >= 400) showProblem("The server could not do that. What you typed is still here.", requestConfig.elt);
+    if (xhr.status >= 400) showProblem(gettext("The server could not do that. What you typed is still here."), requestConfig.elt);
     return;
   }
   event.detail.shouldSwap = true;
@@ -60,6 +60,8 @@ function route(event) {
     }
     return;
   }
+  document.documentElement.lang = answer.documentElement.lang;
+  document.documentElement.dir = answer.documentElement.dir;
   event.detail.target = document.getElementById("page");
   event.detail.selectOverride = "#page";
   event.detail.swapOverride = "outerHTML show:window:top";
@@ -100,10 +102,10 @@ document.addEventListener("htmx:afterSettle", (event) => {
 });
 
 document.addEventListener("htmx:sendError", (event) => {
-  showProblem("The server cannot be reached. What you typed is still here: check the connection and try again.", event.detail.requestConfig.elt);
+  showProblem(gettext("The server cannot be reached. What you typed is still here: check the connection and try again."), event.detail.requestConfig.elt);
 });
 document.addEventListener("htmx:timeout", (event) => {
-  showProblem("The server did not answer in time. It may still have worked: reload before you send it again.", event.detail.requestConfig.elt);
+  showProblem(gettext("The server did not answer in time. It may still have worked: reload before you send it again."), event.detail.requestConfig.elt);
 });
 
 function announce(text) {
@@ -133,7 +135,7 @@ function makeReachable(box) {
   box.tabIndex = 0;
   if (!box.hasAttribute("role") && !box.matches("table, dd")) {
     box.setAttribute("role", "group");
-    box.setAttribute("aria-label", box.dataset.scroller || "Code, scrolls");
+    box.setAttribute("aria-label", box.dataset.scroller || gettext("Code, scrolls"));
   }
 }
 
@@ -158,10 +160,10 @@ document.addEventListener("click", async (event) => {
   if (!button) return;
   try {
     await navigator.clipboard.writeText(document.getElementById(button.dataset.copies).textContent.trim());
-    button.textContent = "Copied";
-    announce("Copied");
+    button.textContent = gettext("Copied");
+    announce(gettext("Copied"));
   } catch {
-    showProblem("The browser did not allow it. Select the text and copy it.", button);
+    showProblem(gettext("The browser did not allow it. Select the text and copy it."), button);
   }
 });
 

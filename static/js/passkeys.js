@@ -26,9 +26,9 @@ function asText(credential) {
 }
 
 const SENTENCES = {
-  InvalidStateError: "This device has a passkey for your account already.",
-  NotAllowedError: "No passkey was used. Try again.",
-  SecurityError: "This browser makes no passkeys for this address.",
+  InvalidStateError: () => gettext("This device has a passkey for your account already."),
+  NotAllowedError: () => gettext("No passkey was used. Try again."),
+  SecurityError: () => gettext("This browser makes no passkeys for this address."),
 };
 
 async function ask(form, more = {}) {
@@ -50,7 +50,7 @@ async function start(form) {
   try {
     await ask(form);
   } catch (error) {
-    problem.textContent = SENTENCES[error.name] ?? (error.message || "That did not work. Try again.");
+    problem.textContent = SENTENCES[error.name]?.() ?? (error.message || gettext("That did not work. Try again."));
     problem.hidden = false;
   }
 }

@@ -7,6 +7,7 @@ from typing import Final
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from portal import plain_text
 from portal.mailing.outgoing import OutgoingMail
@@ -38,7 +39,7 @@ def to_owners(
         with locales.shown_in(owner.locale_at(tenant)):
             return OutgoingMail(
                 to=owner.email,
-                subject=f"Support acts as a member of {desk}",
+                subject=_("Support acts as a member of %(desk)s") % {"desk": desk},
                 text=render_to_string("tenants/mail/impersonation.txt", context),
                 kind="impersonation",
                 about=f"access/{impersonation.visit}",

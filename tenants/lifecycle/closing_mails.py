@@ -88,15 +88,15 @@ def _mails(
     with desk_prefix.addresses_of(tenant.slug):
         url = page_for_mail(reverse("tickets:queue" if kind == "desk_reopened" else "tenants:close"), request)
     # An operator is no member whom the owners know: they read who runs the platform.
-    who = "Your Pooldesk provider" if by.id not in {owner.id for owner in owners} else by.email
-    desk, told = context.for_system(tenant), {"tenant_name": _desk(tenant), "who": who, "url": url, **more}
+    by_owner = by.id in {owner.id for owner in owners}
+    desk, told = context.for_system(tenant), {"tenant_name": _desk(tenant), "url": url, **more}
 
     def mail(owner: Member) -> OutgoingMail:
         with locales.shown_in(owner.locale_at(desk)):
             return OutgoingMail(
                 to=owner.email,
                 subject=subject(),
-                text=render_to_string(template, told),
+                text=render_to_string(template, told | {"who": by.email if by_owner else _("Your Pooldesk provider")}),
                 kind=kind,
                 about=f"desk/{tenant.tenant_id}",
                 tenant_id=tenant.tenant_id,

@@ -10,6 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Transaction
 from portal.errors import Conflict, Forbidden, NotFound, TransactionRefused
@@ -25,7 +28,9 @@ from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import MembershipItem, TenantItem, TenantStatus
 
 _INVITER: Final = "right of the inviter"  # names a member of a transaction
-_UNKNOWN: Final = "It has been used, revoked, or replaced by a newer one. If you got several e-mails, use the latest."
+_UNKNOWN: Final = gettext_noop(
+    "It has been used, revoked, or replaced by a newer one. If you got several e-mails, use the latest."
+)
 
 
 @dataclass(frozen=True)
@@ -44,19 +49,23 @@ class InviteOffer:
     def obstacle(self) -> str:
         """Say in a sentence why the invitation cannot be accepted now; "" if it can."""
         if invitations.is_expired(self.invite):
-            return f"This invitation has expired. Ask {self.invite.invited_by_name} to send it again."
+            return _("This invitation has expired. Ask %(name)s to send it again.") % {
+                "name": self.invite.invited_by_name
+            }
         if self.inviter_role is None or not invitations.may_invite(self.inviter_role, self.role):
             return self.inviter_left
         if self.tenant.status in (TenantStatus.CLOSING, TenantStatus.PURGING):
-            return "This desk is being closed."
+            return _("This desk is being closed.")
         if self.tenant.status != TenantStatus.ACTIVE:
-            return "This desk is suspended at the moment. Please try again later."
+            return _("This desk is suspended at the moment. Please try again later.")
         return ""
 
     @property
     def inviter_left(self) -> str:
         """Say that the inviter has lost the right to invite."""
-        return f"{self.invite.invited_by_name} can no longer invite you. Ask an admin of the desk for a new invitation."
+        return _("%(name)s can no longer invite you. Ask an admin of the desk for a new invitation.") % {
+            "name": self.invite.invited_by_name
+        }
 
 
 def by_secret(secret: str) -> InviteOffer:
@@ -68,14 +77,14 @@ def by_secret(secret: str) -> InviteOffer:
 def by_address(address: str, tenant_id: str) -> InviteOffer:
     """Return the invitation of an address to a tenant: two round trips. Raises NotFound."""
     if not keys.TENANT_ID.match(tenant_id):
-        raise NotFound(_UNKNOWN)
+        raise NotFound(_(_UNKNOWN))
     (invited,) = PLATFORM.get_all([(InvitedItem, invited_key(address), tenant_id)], consistent=True)
     return _offer(invited)
 
 
 def _offer(reference: InviteLinkItem | InvitedItem | None) -> InviteOffer:
     if reference is None:
-        raise NotFound(_UNKNOWN)
+        raise NotFound(_(_UNKNOWN))
     tenant_id = reference.tenant_id
     wanted: list[Any] = [
         (InviteItem, tenant_id, reference.invite_id),
@@ -84,7 +93,7 @@ def _offer(reference: InviteLinkItem | InvitedItem | None) -> InviteOffer:
     ]
     invite, tenant, inviter = PLATFORM.get_all(wanted, consistent=True)
     if invite is None or tenant is None:
-        raise NotFound(_UNKNOWN)
+        raise NotFound(_(_UNKNOWN))
     return InviteOffer(invite, tenant, invitations.role_of_inviter(invite, inviter))
 
 
@@ -94,7 +103,7 @@ def accept(offer: InviteOffer, *, user: User, by: Actor) -> None:
     Raises Forbidden for somebody else's invitation, and Conflict if it can no longer be accepted or the tenant is full.
     """
     if accounts.normal_address(user.email) != offer.invite.email:
-        raise Forbidden("This invitation is for another address.")
+        raise Forbidden(_("This invitation is for another address."))
     try:
         _admit(offer, user, by, Transaction())
     except TransactionRefused as refused:
@@ -118,7 +127,7 @@ def accept_as_new(offer: InviteOffer, *, name: str, password: str, origin: str) 
         _admit(offer, user, by, transaction, created)
     except TransactionRefused as refused:
         if refused.reason(accounts.ACCOUNT):
-            raise Conflict("This address now has an account. Sign in with it.", field="name") from refused
+            raise Conflict(_("This address now has an account. Sign in with it."), field="name") from refused
         raise Conflict(_sentence(offer, refused)) from refused
     return user
 

@@ -9,6 +9,8 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from portal import clock, plain_text, zones
 from portal.web import locales
@@ -22,19 +24,24 @@ class InviteForm(forms.Form):
     """Take e-mail addresses, one or a pasted list, and the role for all of them: none above one's own."""
 
     addresses = forms.CharField(
-        label="E-mail addresses",
+        label=gettext_lazy("E-mail addresses"),
         max_length=20_000,
-        help_text=f"One per line, or separated by commas. Up to {invitations.MOST_AT_ONCE} at once.",
         widget=forms.Textarea(attrs={"rows": 3, "autocomplete": "off", "spellcheck": "false"}),
     )
-    role = forms.ChoiceField(label="Role", initial=Role.AGENT.value)
+    role = forms.ChoiceField(label=gettext_lazy("Role"), initial=Role.AGENT.value)
 
     def __init__(self, role: Role, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        choices = [(r.value, f"{r.label}: can {r.abilities}") for r in Role if role.at_least(r)]
+        choices = [
+            (r.value, _("%(role)s: can %(abilities)s") % {"role": r.label, "abilities": r.abilities})
+            for r in Role
+            if role.at_least(r)
+        ]
         self.fields["role"].choices = choices  # type: ignore[attr-defined]  # a ChoiceField
         # Browsers cut pasted text to the attribute without a word; a form that is refused loses nothing.
         self.fields["addresses"].widget.attrs.pop("maxlength")
+        most = {"count": invitations.MOST_AT_ONCE}
+        self.fields["addresses"].help_text = _("One per line, or separated by commas. Up to %(count)s at once.") % most
 
     def clean_addresses(self) -> list[str]:
         addresses: list[str] = []
@@ -42,21 +49,28 @@ class InviteForm(forms.Form):
         for number, line in enumerate(self.cleaned_data["addresses"].splitlines(), 1):
             for address in filter(None, map(_address, re.split("[,;]", line))):
                 if not _is_address(address):
-                    wrong.append(f"Line {number}: \u201c{address[:100]}\u201d is not an e-mail address.")
+                    wrong.append(
+                        _("Line %(number)s: “%(address)s” is not an e-mail address.")
+                        % {"number": number, "address": address[:100]}
+                    )
                     continue
                 try:
                     folded(address)
                     addresses.append(address)
                 except ValueError as error:
-                    wrong.append(f"Line {number}: \u201c{address[:100]}\u201d. {error}")
+                    wrong.append(
+                        _("Line %(number)s: “%(address)s”. %(why)s")
+                        % {"number": number, "address": address[:100], "why": error}
+                    )
         if wrong:
-            more = [f"And {len(wrong) - 10} more lines."] if len(wrong) > 10 else []
-            raise ValidationError([*wrong[:10], *more, "No invitations were sent."])
+            more = [_("And %(count)s more lines.") % {"count": len(wrong) - 10}] if len(wrong) > 10 else []
+            raise ValidationError([*wrong[:10], *more, _("No invitations were sent.")])
         if not addresses:
-            raise ValidationError("Enter at least one e-mail address.")
+            raise ValidationError(_("Enter at least one e-mail address."))
         if len(addresses) > invitations.MOST_AT_ONCE:
             raise ValidationError(
-                f"You can invite up to {invitations.MOST_AT_ONCE} people at once. This list has {len(addresses)}."
+                _("You can invite up to %(most)s people at once. This list has %(count)s.")
+                % {"most": invitations.MOST_AT_ONCE, "count": len(addresses)}
             )
         return addresses
 
@@ -89,13 +103,21 @@ class RoleForm(forms.Form):
 class ProfileForm(forms.Form):
     """Take a person's name, and how they read pages."""
 
-    name = forms.CharField(label="Name", max_length=100, help_text="Others see it beside all that you do from now on.")
-    zone = forms.ChoiceField(label="Time zone")
-    date_form = forms.ChoiceField(label="Dates and times", choices=[*profiles.DATE_FORMS.items()])
-    number_form = forms.ChoiceField(label="Numbers", choices=[*profiles.NUMBER_FORMS.items()], required=False)
-    first_weekday = forms.ChoiceField(label="First day of the week", choices=[*profiles.WEEK_STARTS.items()])
+    name = forms.CharField(
+        label=gettext_lazy("Name"),
+        max_length=100,
+        help_text=gettext_lazy("Others see it beside all that you do from now on."),
+    )
+    zone = forms.ChoiceField(label=gettext_lazy("Time zone"))
+    date_form = forms.ChoiceField(label=gettext_lazy("Dates and times"), choices=[*profiles.DATE_FORMS.items()])
+    number_form = forms.ChoiceField(
+        label=gettext_lazy("Numbers"), choices=[*profiles.NUMBER_FORMS.items()], required=False
+    )
+    first_weekday = forms.ChoiceField(
+        label=gettext_lazy("First day of the week"), choices=[*profiles.WEEK_STARTS.items()]
+    )
     language = forms.ChoiceField(
-        label="Language",
+        label=gettext_lazy("Language"),
         choices=[(value or profiles.DESK, label) for value, label in profiles.LANGUAGES.items()],
     )
 
@@ -103,12 +125,15 @@ class ProfileForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.fields["name"].widget.attrs.pop("maxlength")
         chosen = self.initial.get("zone") or self.data.get("zone") or ""
-        offered = [(profiles.DESK, "As the desk has it"), *zones.choices()]
+        offered = [(profiles.DESK, _("As the desk has it")), *zones.choices()]
         if chosen in zones.names() and chosen not in dict(offered):  # a name of former times, as some browsers have it
             offered.append((chosen, chosen))
         self.fields["zone"].choices = offered  # type: ignore[attr-defined]  # a ChoiceField
         locale = locales.current()
-        self.fields["zone"].help_text = f"It is now {locale.moment(clock.now())} in {locale.zone}."
+        self.fields["zone"].help_text = _("It is now %(moment)s in %(zone)s.") % {
+            "moment": locale.moment(clock.now()),
+            "zone": locale.zone,
+        }
         for name in ("zone", "language"):
             self.initial[name] = self.initial.get(name) or profiles.DESK
 
@@ -121,8 +146,10 @@ class SignatureForm(forms.Form):
     """Take the text that stands under a person's public replies."""
 
     signature = forms.CharField(
-        label="Signature",
+        label=gettext_lazy("Signature"),
         required=False,
-        help_text="It stands under your public replies, as they leave by mail, above the desk's own. Plain text.",
+        help_text=gettext_lazy(
+            "It stands under your public replies, as they leave by mail, above the desk's own. Plain text."
+        ),
         widget=forms.Textarea(attrs={"rows": 4, "data-characters": str(own_profile.SIGNATURE_LIMIT)}),
     )

@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from portal import clock
@@ -127,7 +128,7 @@ def revoke(request: TenantRequest, invite: str) -> HttpResponse:
     except Conflict as error:
         messages.error(request, error.message)
     else:
-        messages.success(request, f"The invitation for {revoked.email} was revoked.")
+        messages.success(request, _("The invitation for %(email)s was revoked.") % {"email": revoked.email})
     return redirect("tenants:invitations")
 
 
@@ -142,11 +143,15 @@ def _mail(request: TenantRequest, sent: Sequence[SentInvite]) -> None:
         mails.send_beside(mail)
     mailed = [one for one in sent if not one.unreached]
     if mailed:
-        to = mailed[0].invite.email if len(mailed) == 1 else f"{len(mailed)} people"
-        messages.success(request, f"An invitation was sent to {to}.")
+        to = mailed[0].invite.email if len(mailed) == 1 else _("%(count)s people") % {"count": len(mailed)}
+        messages.success(request, _("An invitation was sent to %(to)s.") % {"to": to})
     for one in sent:
         if one.unreached:
-            messages.warning(request, f"{one.invite.email} was invited and gets no mail. {one.unreached}")
+            messages.warning(
+                request,
+                _("%(email)s was invited and gets no mail. %(why)s")
+                % {"email": one.invite.email, "why": one.unreached},
+            )
 
 
 @public
@@ -215,7 +220,7 @@ def _enter(request: HttpRequest, offer: InviteOffer, user: User) -> HttpResponse
     tenant = context.enter(user, offer.tenant.tenant_id)
     if tenant is not None:
         enter_desk(request, tenant, by=actor_of(request))
-    messages.success(request, f"Welcome to {offer.tenant.name}.")
+    messages.success(request, _("Welcome to %(desk)s.") % {"desk": offer.tenant.name})
     return redirect(settings.LOGIN_REDIRECT_URL)
 
 

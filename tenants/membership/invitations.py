@@ -23,6 +23,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
+
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.platform import PLATFORM
@@ -30,7 +33,6 @@ from portal.dynamo.store import BATCH_GET_LIMIT, Action, Store, Transaction
 from portal.errors import ConditionFailed, Conflict, Forbidden, Invalid, NotFound, TransactionRefused
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
-from portal.plain_text import amount
 from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
@@ -122,7 +124,7 @@ def put_invite(transaction: Transaction, invite: InviteItem, *, tenant_name: str
     try:
         invited = _listed(invite, tenant_name)
     except ValueError as error:
-        raise Invalid("That is not an e-mail address.", field="email") from error
+        raise Invalid(_("That is not an e-mail address."), field="email") from error
     transaction.put(_link(invite), condition=InviteLinkItem.pk.does_not_exist())
     if replacing is None:
         transaction.put(invited, condition=InvitedItem.tenant_id.does_not_exist(), name=ADDRESS)
@@ -228,7 +230,7 @@ def _expiry() -> int:
 MOST_AT_ONCE: Final = 50  # addresses in one pasted list
 MAILS_PER_HOUR: Final = 100  # of one tenant
 PAUSE: Final = timedelta(minutes=5)  # before an invitation can be sent again
-GONE: Final = "This invitation has just been used, revoked or sent again."
+GONE: Final = gettext_noop("This invitation has just been used, revoked or sent again.")
 _HOUR: Final = 3600  # seconds
 _MAILS: Final = "limit of mails"  # names a member of a transaction
 
@@ -269,7 +271,10 @@ def invite_all(
     there is no mail. An address that mail does not reach is invited, and told so in the outcome.
     """
     if len(addresses) > MOST_AT_ONCE:
-        raise Invalid(f"You can invite up to {MOST_AT_ONCE} people at once. This list has {len(addresses)}.")
+        raise Invalid(
+            _("You can invite up to %(most)s people at once. This list has %(count)s.")
+            % {"most": MOST_AT_ONCE, "count": len(addresses)}
+        )
     _refuse_above(tenant, role)
     wanted = [*dict.fromkeys(map(accounts.normal_address, addresses))]
     reads: list[Callable[[], Any]] = [
@@ -281,7 +286,7 @@ def invite_all(
     outcomes = []
     for address in wanted:
         if address in names:
-            outcomes.append(InviteOutcome(address, None, f"{names[address]} is already a member."))
+            outcomes.append(InviteOutcome(address, None, _("%(name)s is already a member.") % {"name": names[address]}))
             continue
         try:
             unreached = suppressed[address].sentence if address in suppressed else ""
@@ -342,7 +347,9 @@ def resend(tenant: TenantContext, *, invite_id: str, by: Actor, write: Write | N
     invite = require_pending(tenant, invite_id)
     seconds = (clock.parse(invite.sent_at) + PAUSE - clock.now()).total_seconds()
     if seconds > 0:
-        raise Conflict(f"This invitation was sent a moment ago. You can send it again in {_minutes(seconds)}.")
+        raise Conflict(
+            _("This invitation was sent a moment ago. You can send it again in %(wait)s.") % {"wait": _minutes(seconds)}
+        )
     suppressed = suppressed_addresses.of([invite.email]).get(invite.email)
     entry = entry_of(invite, AuditAction.INVITATION_RESENT, by)
     return _send(tenant, invite, invite.link, entry, write, suppressed.sentence if suppressed else "")
@@ -374,13 +381,14 @@ def _send(
         if refused.reason(_MAILS):
             wait = _minutes(_HOUR - time.time() % _HOUR)
             raise Conflict(
-                f"This desk has sent {MAILS_PER_HOUR} invitations within an hour. You can send more in {wait}."
+                _("This desk has sent %(count)s invitations within an hour. You can send more in %(wait)s.")
+                % {"count": MAILS_PER_HOUR, "wait": wait}
             ) from refused
         if tenant.user_id and refused.reason(member_changes.ACTOR):
-            raise Conflict("Your role has just changed.") from refused
+            raise Conflict(_("Your role has just changed.")) from refused
         if replacing is None and refused.reason(ADDRESS):
-            raise Conflict("This address already has an invitation. You can send it again.") from refused
-        raise Conflict(GONE) from refused
+            raise Conflict(_("This address already has an invitation. You can send it again.")) from refused
+        raise Conflict(_(GONE)) from refused
     return SentInvite(invite, secret, mails, unreached)
 
 
@@ -403,7 +411,7 @@ def revoke(tenant: TenantContext, *, invite_id: str, by: Actor) -> InviteItem:
     delete_invite(transaction, invite)
     member_changes.require_role(transaction, tenant)
     entry = entry_of(invite, AuditAction.INVITATION_REVOKED, by, before={"role": invite.role})
-    recording.commit(transaction, [entry], refused=Conflict(GONE))
+    recording.commit(transaction, [entry], refused=Conflict(_(GONE)))
     return invite
 
 
@@ -413,18 +421,19 @@ def require_pending(tenant: TenantContext, invite_id: str) -> InviteItem:
     if keys.USER_ID.match(invite_id):
         invite = tenant.repository.get(InviteItem, keys.tenant, sort=invite_id, consistent=True)
     if invite is None:
-        raise NotFound("This invitation no longer exists. It may have been used or revoked.")
+        raise NotFound(_("This invitation no longer exists. It may have been used or revoked."))
     _refuse_above(tenant, Role(invite.role))
     return invite
 
 
 def _refuse_above(tenant: TenantContext, role: Role) -> None:
     if not may_invite(tenant.role, role):
-        raise Forbidden(f"Only {role.with_article} can invite somebody as {role.with_article}.")
+        raise Forbidden(_("Only %(role)s can invite somebody as %(role)s.") % {"role": role.with_article})
 
 
 def _minutes(seconds: float) -> str:
-    return amount(math.ceil(seconds / 60), "minute")
+    minutes = math.ceil(seconds / 60)
+    return ngettext("%(num)s minute", "%(num)s minutes", minutes) % {"num": minutes}
 
 
 def entry_of(invite: InviteItem, action: AuditAction, by: Actor, **values: Any) -> AuditEntry:

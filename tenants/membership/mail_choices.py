@@ -9,6 +9,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Action, Store
 from portal.errors import ConditionFailed, NotFound
@@ -29,29 +32,29 @@ class MailKind(StrEnum):
     @property
     def label(self) -> str:
         """Name the occasion, for a checkbox."""
-        return _LABELS[self]
+        return _(_LABELS[self])
 
     @property
     def word(self) -> str:
         """Name the kind in a list of events."""
-        return _WORDS[self]
+        return _(_WORDS[self])
 
 
 _LABELS = {
-    MailKind.ASSIGNED: "A ticket is assigned to me",
-    MailKind.MENTIONED: "Somebody mentions me with @ and my name",
-    MailKind.ENTERED: "Somebody comments on a ticket that is assigned to me or that I follow",
-    MailKind.RATED: "A requester rates such a ticket as bad",
-    MailKind.DUE: "A ticket comes back that waited for a time that I chose",
-    MailKind.BREACHED: "A target of a ticket that is assigned to me is missed, or soon will be",
+    MailKind.ASSIGNED: gettext_noop("A ticket is assigned to me"),
+    MailKind.MENTIONED: gettext_noop("Somebody mentions me with @ and my name"),
+    MailKind.ENTERED: gettext_noop("Somebody comments on a ticket that is assigned to me or that I follow"),
+    MailKind.RATED: gettext_noop("A requester rates such a ticket as bad"),
+    MailKind.DUE: gettext_noop("A ticket comes back that waited for a time that I chose"),
+    MailKind.BREACHED: gettext_noop("A target of a ticket that is assigned to me is missed, or soon will be"),
 }
 _WORDS = {
-    MailKind.ASSIGNED: "Assigned to you",
-    MailKind.MENTIONED: "You were mentioned",
-    MailKind.ENTERED: "New comment",
-    MailKind.RATED: "Rated as bad",
-    MailKind.DUE: "Due now",
-    MailKind.BREACHED: "Target missed or due soon",
+    MailKind.ASSIGNED: gettext_noop("Assigned to you"),
+    MailKind.MENTIONED: gettext_noop("You were mentioned"),
+    MailKind.ENTERED: gettext_noop("New comment"),
+    MailKind.RATED: gettext_noop("Rated as bad"),
+    MailKind.DUE: gettext_noop("Due now"),
+    MailKind.BREACHED: gettext_noop("Target missed or due soon"),
 }
 
 
@@ -117,4 +120,4 @@ def _update(repository: Store, user_id: str, *actions: Action) -> None:
             condition=MemberItem.user_id.exists(),
         )
     except ConditionFailed as error:
-        raise NotFound("There is no such member.") from error
+        raise NotFound(_("There is no such member.")) from error

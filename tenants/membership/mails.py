@@ -19,16 +19,19 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
+from django.utils.translation import gettext as _
 
 from portal import clock, plain_text
 from portal.logs import request_id
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
+from portal.web import locales
 from tenants.membership import invitations
 from tenants.membership.stored import InviteItem
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
 from tenants.sign_in.passwords import RESET_LINKS
+from tenants.sign_in.profiles import Profile
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import page_for_mail
 from tenants.tenancy.roles import Role
@@ -47,25 +50,31 @@ def send_password_reset(address: str, link: str) -> None:
     `link` has the placeholders UID and TOKEN. Raises Throttled and Unavailable where mail leaves by the outbox;
     else all of it happens in another thread, and failures are logged.
     """
+    language = locales.current().language
     if outgoing.leaves_at_once():
-        _sender.submit(_logged, address, link, caused_by=request_id.current())
+        _sender.submit(_logged, address, link, language, caused_by=request_id.current())
     else:
-        _reset(address, link).send()
+        _reset(address, link, language).send()
 
 
 def invitation(invite: InviteItem, *, tenant: TenantContext, url: str) -> OutgoingMail:
-    """Write the mail of an invitation's link.
+    """Write the mail of an invitation's link, in the language of the desk, else in that of the page.
 
     Names that the tenant chose are cut and cleaned, so that a mail cannot be turned into an advertisement or a false
     warning. The subject holds the name of the tenant alone.
     """
+    with locales.in_language(tenant.chosen_language or locales.current().language):
+        return _invitation(invite, tenant=tenant, url=url)
+
+
+def _invitation(invite: InviteItem, *, tenant: TenantContext, url: str) -> OutgoingMail:
     desk = plain_text.named(tenant.name, limit=SUBJECT_NAME_LIMIT)
     context = {"invite": invite, "tenant_name": desk, "url": url, "days": invitations.LIFETIME.days}
     context |= {"role": Role(invite.role)}
     context["inviter"] = plain_text.named(invite.invited_by_name, limit=INVITER_NAME_LIMIT)
     return _mail(
         "invitation",
-        f"Invitation to {desk} on Pooldesk",
+        _("Invitation to %(desk)s on Pooldesk") % {"desk": desk},
         context,
         to=invite.email,
         about=f"invitation/{invite.invite_id}",
@@ -95,22 +104,23 @@ def wait_until_sent() -> None:
     _sender.submit(lambda: None).result()
 
 
-def _logged(address: str, link: str, *, caused_by: str) -> None:
+def _logged(address: str, link: str, language: str, *, caused_by: str) -> None:
     try:
         with request_id.following(caused_by):
-            message = _reset(address, link)
+            message = _reset(address, link, language)
         if not message.decoy:
             message.send()
     except Exception:
         log.exception("A password reset mail could not be sent.")
 
 
-def _reset(address: str, link: str) -> OutgoingMail:
+def _reset(address: str, link: str, language: str) -> OutgoingMail:
     """Return the mail to whoever has the address; where no active account has it, one as long that reaches nobody."""
     found = accounts.find_by_email(address)
     is_known = found is not None and found.is_active
     user = found if found is not None and is_known else User(id=accounts.new_id(), email=address, name=address)
-    return password_link(user, link, decoy=not is_known)
+    with locales.shown_in(Profile.parse(user.profile).locale(language=language)):
+        return password_link(user, link, decoy=not is_known)
 
 
 def password_link(user: User, link: str, *, reason: str = "", decoy: bool = False) -> OutgoingMail:
@@ -124,7 +134,7 @@ def password_link(user: User, link: str, *, reason: str = "", decoy: bool = Fals
     told = plain_text.without_controls(reason, limit=REASON_LIMIT)
     return _mail(
         "password_reset",
-        "Choose a new password for Pooldesk",
+        _("Choose a new password for Pooldesk"),
         {
             "user": user,
             "name": plain_text.named(user.name, limit=INVITER_NAME_LIMIT) if not decoy else user.name,

@@ -16,6 +16,9 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal import clock, plain_text
 from portal.dynamo.client import Item
 from portal.dynamo.platform import PLATFORM
@@ -23,13 +26,14 @@ from portal.dynamo.store import Store, Transaction
 from portal.errors import Conflict, Forbidden, Invalid, NotFound, TransactionRefused
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
+from portal.web import locales
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import members, seats
 from tenants.membership.members import Member
 from tenants.membership.stored import MemberItem
 from tenants.sign_in.accounts import User
-from tenants.tenancy import tenant_directory
+from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import MembershipItem, TenantItem
@@ -41,8 +45,8 @@ MOST_TOLD: Final = 20  # owners who get a mail: each is a member of the transact
 _OTHER_OWNER: Final = "another owner"
 _NAME_LIMIT: Final = 60  # characters of a name in a mail
 _REASON_LIMIT: Final = 300  # characters of an operator's reason in a mail
-ONLY_OWNER: Final = "Only owner. Add another owner first."
-CHANGED: Final = "Somebody else has just changed this membership. Please check and try again."
+ONLY_OWNER: Final = gettext_noop("Only owner. Add another owner first.")
+CHANGED: Final = gettext_noop("Somebody else has just changed this membership. Please check and try again.")
 
 
 _own_items: Final[list[Callable[[str, str], Item]]] = []
@@ -68,13 +72,15 @@ def add(*, user: User, tenant: TenantItem, role: Role, by: Actor, reason: str = 
     try:
         seats.commit(transaction, [entry], tenant_id=tenant.tenant_id, seat=seats.member(user.id))
     except TransactionRefused as error:
-        raise Conflict(f"{user.email} is already a member of {tenant.name}.") from error
+        raise Conflict(
+            _("%(email)s is already a member of %(desk)s.") % {"email": user.email, "desk": tenant.name}
+        ) from error
     outgoing.send_all(later)
 
 
 def _refuse_oneself(user_id: str, by: Actor) -> None:
     if user_id == by.id:
-        raise Forbidden("Nobody gives a role to their own account: ask another operator, or an owner of the desk.")
+        raise Forbidden(_("Nobody gives a role to their own account: ask another operator, or an owner of the desk."))
 
 
 def _tell_owners(
@@ -90,16 +96,21 @@ def _letter(owner: Member, *, person: Member | User, role: Role, tenant: TenantI
     """Write the mail that tells an owner of a desk that an operator gave somebody a role in it."""
     desk = plain_text.named(tenant.name, limit=_NAME_LIMIT)
     to, who = (plain_text.named(one.name, limit=_NAME_LIMIT) for one in (owner, person))
-    lines = (
-        f"Hello {to},",
-        f"An operator of Pooldesk made {who} ({person.email}) {role.with_article} in {desk}.",
-        f"The reason given: {plain_text.without_controls(reason, limit=_REASON_LIMIT)}",
-        "Your audit trail has the operator's name. If you did not expect this, remove the person on the page Members, "
-        "and tell whoever runs this installation of Pooldesk.",
-    )
+    with locales.shown_in(owner.locale_at(context.for_system(tenant))):
+        made = _("An operator of Pooldesk made %(name)s (%(email)s) %(role)s in %(desk)s.")
+        lines = (
+            _("Hello %(name)s,") % {"name": to},
+            made % {"name": who, "email": person.email, "role": role.with_article, "desk": desk},
+            _("The reason given: %(reason)s") % {"reason": plain_text.without_controls(reason, limit=_REASON_LIMIT)},
+            _(
+                "Your audit trail has the operator's name. If you did not expect this, remove the person on the page "
+                "Members, and tell whoever runs this installation of Pooldesk."
+            ),
+        )
+        subject = _("An operator changed who is in %(desk)s") % {"desk": desk}
     return OutgoingMail(
         to=owner.email,
-        subject=f"An operator changed who is in {desk}",
+        subject=subject,
         text="\n\n".join(lines) + "\n",
         kind="membership_by_operator",
         about=f"member/{person.id}",
@@ -152,7 +163,7 @@ def set_role(*, user_id: str, tenant_id: str, role: Role, seen: Role, by: Actor,
     _refuse_oneself(user_id, by)
     person = _member(tenant_id, user_id)
     if person.role is not seen:
-        raise Conflict(CHANGED)
+        raise Conflict(_(CHANGED))
     action = AuditAction.MEMBER_ROLE_CHANGED
     commit(tenant_id, person, to=role, action=action, by=by, reason=reason)
 
@@ -205,7 +216,7 @@ def commit(
     try:
         recording.commit_built(build, [entry], depending=[_OTHER_OWNER])
     except TransactionRefused as error:
-        raise Conflict(CHANGED) from error
+        raise Conflict(_(CHANGED)) from error
     outgoing.send_all(later)
 
 
@@ -213,7 +224,7 @@ def _with_another_owner(transaction: Transaction, tenant_id: str, person: Member
     """Return a copy that depends on somebody else being an owner. Raises Conflict if nobody is."""
     others = members.owners_of(Store("tenant", tenant_id), but=person.id)
     if not others:
-        raise Conflict(ONLY_OWNER, field="role")
+        raise Conflict(_(ONLY_OWNER), field="role")
     copy = transaction.copy()
     copy.check(MembershipItem(others[0].id, tenant_id), MembershipItem.role == Role.OWNER.value, name=_OTHER_OWNER)
     return copy
@@ -222,7 +233,7 @@ def _with_another_owner(transaction: Transaction, tenant_id: str, person: Member
 def _member(tenant_id: str, user_id: str) -> Member:
     person = members.member(Store("tenant", tenant_id), user_id)
     if person is None:
-        raise Conflict("This person is not a member.")
+        raise Conflict(_("This person is not a member."))
     return person
 
 
@@ -250,9 +261,9 @@ def change_role(tenant: TenantContext, *, user_id: str, to: Role, by: Actor) -> 
     """
     person = member_to_change(tenant, user_id)
     if not tenant.role.at_least(to):
-        raise Forbidden(f"Only {to.with_article} can make somebody {to.with_article}.")
+        raise Forbidden(_("Only %(role)s can make somebody %(role)s.") % {"role": to.with_article})
     if person.role is to:
-        raise Invalid(f"{person.name} is already {to.with_article}.")
+        raise Invalid(_("%(name)s is already %(role)s.") % {"name": person.name, "role": to.with_article})
     commit(tenant.tenant_id, person, to=to, action=AuditAction.MEMBER_ROLE_CHANGED, by=by, context=tenant)
     return person
 
@@ -274,10 +285,11 @@ def member_to_change(tenant: TenantContext, user_id: str) -> Member:
     """Return the member whom the person at work may change or remove. Raises NotFound and Forbidden."""
     person = members.member(tenant.repository, user_id)
     if person is None:
-        raise NotFound("This person is not a member.")
+        raise NotFound(_("This person is not a member."))
     if not may_touch(tenant, person):
         raise Forbidden(
-            f"{person.name} is {person.role.with_article}, and only {person.role.with_article} can do that."
+            _("%(name)s is %(role)s, and only %(role)s can do that.")
+            % {"name": person.name, "role": person.role.with_article}
         )
     return person
 
@@ -297,7 +309,9 @@ def seed_member(user: User, tenant: TenantItem | TenantContext, role: Role) -> N
     try:
         PLATFORM.transact(transaction)
     except TransactionRefused as error:
-        raise Conflict(f"{user.email} is already a member of {tenant.name}.") from error
+        raise Conflict(
+            _("%(email)s is already a member of %(desk)s.") % {"email": user.email, "desk": tenant.name}
+        ) from error
 
 
 def unseed_member(user_id: str, tenant_id: str) -> None:
@@ -308,4 +322,4 @@ def unseed_member(user_id: str, tenant_id: str) -> None:
     try:
         PLATFORM.transact(transaction)
     except TransactionRefused as error:
-        raise Conflict("This person is not a member.") from error
+        raise Conflict(_("This person is not a member.")) from error

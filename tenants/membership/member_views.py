@@ -9,11 +9,12 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST, require_safe
 
 from portal import clock
 from portal.errors import Conflict, Forbidden, Invalid
-from portal.plain_text import amount
 from portal.web import moments
 from portal.web.access import get_or_post, in_person, member
 from tenants.membership import mail_choices, member_changes, members, past_roster
@@ -65,16 +66,16 @@ def change_role(request: TenantRequest, user: str) -> HttpResponse:
     """Give a member another role."""
     form = RoleForm(request.POST)
     if not form.is_valid():
-        return _back_with(request, Invalid("Choose a role from the list."))
+        return _back_with(request, Invalid(_("Choose a role from the list.")))
     to = Role(form.cleaned_data["role"])
     try:
         changed = member_changes.change_role(request.tenant, user_id=user, to=to, by=actor_of(request))
     except (Conflict, Forbidden, Invalid) as error:
         return _back_with(request, error)
     if user == request.tenant.user_id:
-        messages.success(request, f"You are now {to.with_article}.")
+        messages.success(request, _("You are now %(role)s.") % {"role": to.with_article})
         return redirect("tickets:queue")
-    messages.success(request, f"{changed.name} is now {to.with_article}.")
+    messages.success(request, _("%(name)s is now %(role)s.") % {"name": changed.name, "role": to.with_article})
     return redirect("tenants:members")
 
 
@@ -91,7 +92,7 @@ def remove(request: TenantRequest, user: str) -> HttpResponse:
         removed = member_changes.remove_member(tenant, user_id=user, by=actor_of(request))
     except (Conflict, Forbidden) as error:
         return _back_with(request, error)
-    messages.success(request, f"{removed.name} was removed from {tenant.name}.")
+    messages.success(request, _("%(name)s was removed from %(desk)s.") % {"name": removed.name, "desk": tenant.name})
     return redirect(f"{reverse('tickets:handovers')}?{urlencode({'of': removed.id})}")
 
 
@@ -109,7 +110,7 @@ def leave(request: TenantRequest) -> HttpResponse:
         messages.error(request, error.message)
         return redirect("tenants:leave")
     unpin_tenant(request, tenant)
-    messages.success(request, f"You have left {tenant.name}.")
+    messages.success(request, _("You have left %(desk)s.") % {"desk": tenant.name})
     return redirect("tenants:pick")
 
 
@@ -139,7 +140,7 @@ def mail_choices_page(request: TenantRequest) -> HttpResponse:
         notices = set(MailKind)
     digest_hour = int(hour) if hour and hour in map(str, range(24)) else None
     mail_choices.choose(tenant.repository, tenant.user_id, mail, notices, digest_hour)
-    messages.success(request, f"Your choices for {tenant.name} are saved.")
+    messages.success(request, _("Your choices for %(desk)s are saved.") % {"desk": tenant.name})
     return redirect("tenants:profile")
 
 
@@ -203,22 +204,30 @@ def _asked(people: list[past_roster.PastMember]) -> dict[str, Any]:
 def _seen(text: str) -> Role | None:
     """Return the role that the page has shown, None for no member. Raises Invalid."""
     if text != _NOBODY and text not in list(Role):
-        raise Invalid("The selection is damaged. Reload the list and select the members again.")
+        raise Invalid(_("The selection is damaged. Reload the list and select the members again."))
     return None if text == _NOBODY else Role(text)
 
 
 def _tell(request: TenantRequest, done: list[RestoredMember]) -> None:
     """Say who was restored, and of each other person why they were not."""
     restored = [one.person for one in done if not one.left]
-    some = [f"{one.called} is {one.then.with_article}" for one in restored[:_NAMED] if one.then]
-    more = [f"{len(restored) - _NAMED} more"] if len(restored) > _NAMED else []
+    some = [
+        _("%(name)s is %(role)s") % {"name": one.called, "role": one.then.with_article}
+        for one in restored[:_NAMED]
+        if one.then
+    ]
+    more = [_("%(count)s more") % {"count": len(restored) - _NAMED}] if len(restored) > _NAMED else []
     if restored:
-        many = amount(len(restored), "member was", "members were")
-        messages.success(request, f"{many} restored: {', '.join(some + more)}.")
+        told = ngettext(
+            "%(num)s member was restored: %(who)s.", "%(num)s members were restored: %(who)s.", len(restored)
+        )
+        messages.success(request, told % {"num": len(restored), "who": ", ".join(some + more)})
     else:
-        messages.warning(request, "Nobody was restored.")
+        messages.warning(request, _("Nobody was restored."))
     left = [one for one in done if one.left]
     for one in left[:_NAMED]:
-        messages.warning(request, f"{one.person.called} was not restored. {one.left}")
+        messages.warning(
+            request, _("%(name)s was not restored. %(why)s") % {"name": one.person.called, "why": one.left}
+        )
     if len(left) > _NAMED:
-        messages.warning(request, f"{len(left) - _NAMED} more were not restored.")
+        messages.warning(request, _("%(count)s more were not restored.") % {"count": len(left) - _NAMED})

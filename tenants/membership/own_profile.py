@@ -10,6 +10,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
+from django.utils.translation import gettext as _
+
 from portal import plain_text
 from portal.dynamo.store import Action as UpdateAction
 from portal.dynamo.store import Store, Transaction
@@ -74,14 +76,18 @@ def change_signature(tenant: TenantContext, text: str, *, by: Actor) -> None:
     """
     text = text.replace("\r\n", "\n").strip()
     if len(text) > SIGNATURE_LIMIT:
-        raise Invalid(f"Use at most {SIGNATURE_LIMIT} characters; this has {len(text):,}.", field="signature")
+        raise Invalid(
+            _("Use at most %(limit)s characters; this has %(count)s.")
+            % {"limit": SIGNATURE_LIMIT, "count": f"{len(text):,}"},
+            field="signature",
+        )
     if plain_text.has_controls(text.replace("\n", " ").replace("\t", " ")):
-        raise Invalid("This text has characters that no letter can show.", field="signature")
+        raise Invalid(_("This text has characters that no letter can show."), field="signature")
     transaction = Transaction()
     action = MemberItem.signature.set(text) if text else MemberItem.signature.remove()
     transaction.update(MemberItem(tenant.tenant_id, tenant.user_id), [action], condition=MemberItem.user_id.exists())
     after = {"signature": plain_text.amount(len(text), "character") if text else "none"}
-    gone = NotFound("You are no longer a member of this desk.")
+    gone = NotFound(_("You are no longer a member of this desk."))
     recording.commit(transaction, [_entry(tenant.tenant_id, tenant.user_id, by.email, by, after)], refused=gone)
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import Transaction
@@ -106,7 +108,10 @@ def _later(tenant: TenantContext, moment: str) -> list[TrailRow]:
             break
         if row.action == AuditAction.TENANT_CREATED:
             began = locales.current().exact(row.at, seconds=True)
-            raise Invalid(f"The audit trail begins on {began}. Who was a member before that is not known.", field="at")
+            raise Invalid(
+                _("The audit trail begins on %(began)s. Who was a member before that is not known.") % {"began": began},
+                field="at",
+            )
         if row.entity_type == "user":
             rows.append(row)
     return rows
@@ -150,28 +155,28 @@ def _hindered(tenant: TenantContext, person: PastMember, *, owners: int) -> Past
         return person
     if person.then is None:
         return replace(
-            person, hindrance="They became a member later. Remove them under Members if they should not be one."
+            person, hindrance=_("They became a member later. Remove them under Members if they should not be one.")
         )
     highest = person.then if person.then.at_least(person.now) else person.now
     if not tenant.role.at_least(highest):
-        return replace(person, hindrance=f"Only {highest.with_article} can change this.")
+        return replace(person, hindrance=_("Only %(role)s can change this.") % {"role": highest.with_article})
     is_last = person.now is Role.OWNER and owners == 1
-    return replace(person, hindrance=member_changes.ONLY_OWNER) if is_last else person
+    return replace(person, hindrance=_(member_changes.ONLY_OWNER)) if is_last else person
 
 
 def _returning(tenant: TenantContext, person: PastMember, account: User | None, row: TrailRow) -> PastMember:
     """Say of somebody who is gone why they cannot be taken in again."""
     if row.action == AuditAction.MEMBER_LEFT:
-        return replace(person, hindrance="They left the desk by themselves.", is_invited_instead=True)
+        return replace(person, hindrance=_("They left the desk by themselves."), is_invited_instead=True)
     if "@" not in row.entity:
-        return replace(person, hindrance="They were erased from the desk.", is_invited_instead=True)
+        return replace(person, hindrance=_("They were erased from the desk."), is_invited_instead=True)
     if account is None:
-        return replace(person, hindrance="They have no account here.", is_invited_instead=True)
+        return replace(person, hindrance=_("They have no account here."), is_invited_instead=True)
     if not account.is_active:
-        return replace(person, hindrance="Their account is disabled.")
+        return replace(person, hindrance=_("Their account is disabled."))
     if person.then is not None and not tenant.role.at_least(person.then):
         article = person.then.with_article
-        return replace(person, hindrance=f"Only {article} can make somebody {article}.")
+        return replace(person, hindrance=_("Only %(role)s can make somebody %(role)s.") % {"role": article})
     return person
 
 
@@ -191,19 +196,22 @@ def restore(tenant: TenantContext, seen: Mapping[str, Role | None], moment: str,
 def check(chosen: Mapping[str, Any]) -> None:
     """Raise Invalid for nobody, and for more than MOST."""
     if not chosen:
-        raise Invalid("Select members first.")
+        raise Invalid(_("Select members first."))
     if len(chosen) > MOST:
-        raise Invalid(f"At most {MOST} members can be restored together; you selected {len(chosen)}.")
+        raise Invalid(
+            _("At most %(most)s members can be restored together; you selected %(count)s.")
+            % {"most": MOST, "count": len(chosen)}
+        )
 
 
 def _restored(tenant: TenantContext, person: PastMember, seen: Role | None, moment: str, by: Actor) -> RestoredMember:
     try:
         if person.now is not seen:
-            raise Conflict(member_changes.CHANGED)
+            raise Conflict(_(member_changes.CHANGED))
         if person.is_same and person.now:
-            raise Invalid(f"They are {person.now.with_article}, as they were then.")
+            raise Invalid(_("They are %(role)s, as they were then.") % {"role": person.now.with_article})
         if person.hindrance or person.then is None:
-            raise Conflict(f"{person.hindrance}{' Invite them instead.' * person.is_invited_instead}")
+            raise Conflict(person.hindrance + (" " + _("Invite them instead.") if person.is_invited_instead else ""))
         if person.now is None:
             _take_in(tenant, person, person.then, moment, by)
         else:
@@ -219,7 +227,7 @@ def _take_in(tenant: TenantContext, person: PastMember, role: Role, moment: str,
     """Make somebody a member again. Raises Conflict where the desk is full or the person cannot be."""
     user = accounts.find_by_id(person.id)
     if user is None or not user.is_active:
-        raise Conflict("They have no account that can be used.")
+        raise Conflict(_("They have no account that can be used."))
     transaction = Transaction()
     member_changes.put_member(transaction, user=user, tenant=tenant, role=role)
     member_changes.require_role(transaction, tenant)
@@ -228,4 +236,4 @@ def _take_in(tenant: TenantContext, person: PastMember, role: Role, moment: str,
     try:
         seats.commit(transaction, [entry], tenant_id=tenant.tenant_id, seat=seats.member(user.id))
     except TransactionRefused as error:
-        raise Conflict(member_changes.CHANGED) from error
+        raise Conflict(_(member_changes.CHANGED)) from error

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from portal.errors import Conflict, Invalid
@@ -33,7 +34,7 @@ def profile(request: SignedInRequest) -> HttpResponse:
         except (Invalid, Conflict) as error:
             form.add_error(error.field or None, error.message)
         else:
-            messages.success(request, "Your profile is saved.")
+            messages.success(request, _("Your profile is saved."))
             return redirect("tenants:profile")
     return _page(request, form, status=422)
 
@@ -58,7 +59,7 @@ def signature(request: TenantRequest) -> HttpResponse:
         except Invalid as error:
             form.add_error(error.field, error.message)
         else:
-            messages.success(request, f"Your signature at {request.tenant.name} is saved.")
+            messages.success(request, _("Your signature at %(desk)s is saved.") % {"desk": request.tenant.name})
             return redirect("tenants:profile")
     return _page(request, signature_form=form, status=422)
 

@@ -18,10 +18,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
 from portal import clock
 from portal.dynamo.store import Condition, Store, Transaction
 from portal.errors import Conflict
-from portal.plain_text import amount
 from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import AuditEntry
@@ -89,7 +91,7 @@ def _take(
 ) -> None:
     """Make the transaction depend on the limit and on what was counted. Raises Conflict if there is no room."""
     if status is not None and tenant.status != status:
-        raise Conflict("This desk cannot take new members at the moment.")
+        raise Conflict(_("This desk cannot take new members at the moment."))
     unchanged = _is(TenantItem.member_limit, tenant.member_limit)
     if status is not None:
         unchanged &= TenantItem.status == status
@@ -111,18 +113,27 @@ def _take(
 
 
 def _refuse_if_full(limit: int, stored: _Stored, seat: Seat, instead_of: Seat | None) -> None:
-    now, room = clock.stamp(), amount(limit, "member")
+    now, room = clock.stamp(), ngettext("%(num)s member", "%(num)s members", limit) % {"num": limit}
     people = {one for one in stored if one.kind == _MEMBER}
     invited = {one for one, expires in stored.items() if one.kind != _MEMBER and expires > now}
     if instead_of is not None:
         if len(people | {seat}) > limit:
-            raise Conflict(f"This desk is full ({room}). Ask the person who invited you to make room.")
+            raise Conflict(
+                _("This desk is full (%(room)s). Ask the person who invited you to make room.") % {"room": room}
+            )
     elif len(people | invited | {seat}) > limit:
-        pending = f" and {amount(len(invited), 'pending invitation')}" if invited else ""
-        raise Conflict(
-            f"This desk may have {room} and has {len(people)}{pending}. Remove a member, revoke an "
-            "invitation, or ask your Pooldesk provider for a higher limit."
+        counts = {"room": room, "num": len(invited), "people": len(people)}
+        full = (
+            ngettext(
+                "This desk may have %(room)s and has %(people)s and %(num)s pending invitation.",
+                "This desk may have %(room)s and has %(people)s and %(num)s pending invitations.",
+                len(invited),
+            )
+            if invited
+            else _("This desk may have %(room)s and has %(people)s.")
         )
+        mend = _("Remove a member, revoke an invitation, or ask your Pooldesk provider for a higher limit.")
+        raise Conflict(f"{full % counts} {mend}")
 
 
 def _check_as_counted(transaction: Transaction, tenant_id: str, last: Seat, stored: _Stored) -> None:

@@ -306,7 +306,7 @@ def test_the_switcher_shows_invitations_that_wait_and_none_that_ended(
     def waiting() -> list[str]:
         page = charlie.get("/tenants/", headers={"HX-Request": "true"})
         assert (b"Alice Example invited you" in page.content) is bool(page.context["waiting"])
-        return [invited.tenant_name for invited in page.context["waiting"]]
+        return [invited["tenant_name"] for invited in page.context["waiting"]]
 
     assert waiting() == ["Acme"]
     later = clock.now() + timedelta(days=8)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import html
+import json
 import os
 import re
 
+from portal.web import locales, words
 from tests.support import translations
 
-_PLACES = re.compile(r"%\(\w+\)s|%s|%d")
+_PLACES = re.compile(r"%\(\w+\)s|%s|%d|\{\w+\}")
 
 
 def test_every_text_is_translated() -> None:
@@ -46,3 +49,18 @@ def test_a_template_marks_literals_alone() -> None:
     """A marked text is safe HTML: no value may be one."""
     given = {str(path): re.findall(r"\b_\(\s*(?![\"'\s])[^)]*", path.read_text()) for path in translations.templates()}
     assert {path: found for path, found in given.items() if found} == {}
+
+
+def test_a_page_has_the_texts_of_its_scripts_in_its_language() -> None:
+    with locales.in_language("de"):
+        given = json.loads(html.unescape(re.sub(r"<[^>]*>", "", words.element())))
+    assert {one for one, _ in words.marked()} == set(given)
+    assert given["Show"] == "Anzeigen"
+
+
+def test_a_script_marks_literals_alone() -> None:
+    """Others would not be in the catalogue."""
+    scripts = {path.name: path.read_text() for path in words.SCRIPTS.glob("*.js") if path.name != "words.js"}
+    calls = {name: (len(re.findall(r"\bn?gettext\(", text)), text) for name, text in scripts.items()}
+    marked = {name: len(words.MARKED.findall(text)) for name, (_, text) in calls.items()}
+    assert {name: count for name, (count, _) in calls.items()} == marked

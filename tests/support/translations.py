@@ -18,6 +18,8 @@ from babel.messages import extract, mofile, pofile
 from babel.messages.catalog import Catalog
 from django.conf import settings
 
+from portal.web import words
+
 ROOT = Path(settings.BASE_DIR)
 CATALOGUE = ROOT / "locale" / "de" / "LC_MESSAGES" / "django.po"
 COMPILED = CATALOGUE.with_suffix(".mo")
@@ -37,17 +39,10 @@ UNTRANSLATED: tuple[str, ...] = (
     "templates/requesters/",
     "templates/snoozing/",
     "templates/tenants/close.html",
-    "templates/tenants/invitations.html",
-    "templates/tenants/mail/",
-    "templates/tenants/member_remove.html",
-    "templates/tenants/invitation_revoke.html",
-    "templates/tenants/members.html",
     "templates/tenants/past_members.html",
     "templates/tenants/past_members_restore.html",
     "templates/tenants/platform_access.html",
     "templates/tenants/audit.html",
-    "templates/tenants/settings.html",
-    "templates/tenants/settings_sign_in.html",
     "templates/tenants/usage.html",
     "templates/tickets/",
     "templates/webhooks/receiver.html",
@@ -59,7 +54,6 @@ UNTRANSLATED: tuple[str, ...] = (
     "tenants/audit_trail/",
     "tenants/impersonation/",
     "tenants/lifecycle/",
-    "tenants/membership/",
     "tickets/__init__.py",
     "tickets/admin/",
     "tickets/apps.py",
@@ -194,6 +188,10 @@ def marked() -> Catalog:
         keywords = {**extract.DEFAULT_KEYWORDS, "gettext_lazy": None, "ngettext_lazy": (1, 2), "gettext_noop": None}
         with path.open("rb") as file:
             for _, text, *_ in extract.extract(method, file, keywords=keywords, options=_BABEL_OPTIONS):
+                catalogue.add(text, locations=[(str(path.relative_to(ROOT)), 1)])
+    for path in sorted(words.SCRIPTS.glob("*.js")):
+        with path.open("rb") as file:
+            for _, text, *_ in extract.extract("javascript", file, keywords={"gettext": None, "ngettext": (1, 2)}):
                 catalogue.add(text, locations=[(str(path.relative_to(ROOT)), 1)])
     return catalogue
 
