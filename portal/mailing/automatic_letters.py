@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final, Literal, NamedTuple
 
+from django.utils.translation import gettext_noop as _
+
 from portal.mailing.delivery_reports import DeliveryReport
 from portal.mailing.letter_headers import Headers, address
 from portal.mailing.mime import MimePart
@@ -17,14 +19,14 @@ Kind = Literal["", "bounce", "delay", "complaint", "receipt", "answer", "list", 
 
 _SENTENCES: Final[dict[Kind, str]] = {
     "": "",
-    "bounce": "A mail server reports that a letter was not delivered.",
-    "delay": "A mail server reports on the delivery of a letter.",
-    "complaint": "A mail provider reports that somebody marked a letter as spam.",
-    "receipt": "A mail program confirms that a letter was read.",
-    "answer": "An automatic answer, such as a vacation notice.",
-    "list": "A letter from a mailing list.",
-    "bulk": "A letter that was sent to many people at once.",
-    "program": "A letter that a program sent, and that asks for no answer.",
+    "bounce": _("A mail server reports that a letter was not delivered."),
+    "delay": _("A mail server reports on the delivery of a letter."),
+    "complaint": _("A mail provider reports that somebody marked a letter as spam."),
+    "receipt": _("A mail program confirms that a letter was read."),
+    "answer": _("An automatic answer, such as a vacation notice."),
+    "list": _("A letter from a mailing list."),
+    "bulk": _("A letter that was sent to many people at once."),
+    "program": _("A letter that a program sent, and that asks for no answer."),
 }
 _ANSWERING: Final = (
     "x-autoreply", "x-autorespond", "x-autoresponder", "x-auto-reply-from", "x-autoreply-from", "x-mail-autoreply",

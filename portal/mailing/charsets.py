@@ -11,10 +11,13 @@ import re
 from typing import Final, NamedTuple
 
 from charset_normalizer import from_bytes
+from django.utils.translation import gettext_noop
 
 from portal import plain_text
 
 # Supersets that mail programs mean by these names, as in the Encoding Standard of the WHATWG.
+UNNAMED: Final = gettext_noop("The letter does not name its character set; it was read as %(used)s.")
+MISNAMED: Final = gettext_noop("The letter is not in the character set that it names; it was read as %(used)s.")
 _MEANT: Final = {
     "ascii": "utf-8",
     "iso8859-1": "cp1252",
@@ -100,7 +103,7 @@ def decode(data: bytes, declared: str = "") -> Decoded:
     if codec != "utf-8" and (found := _strict(data, "utf-8")) is not None:
         return Decoded(found, _guessed("UTF-8", declared) if codec else "")
     if codec and (text := _replaced(data, codec)).count(_MARK) <= len(text) * _WRONG_SHARE:
-        return Decoded(text, "Some characters of the letter could not be read.")
+        return Decoded(text, gettext_noop("Some characters of the letter could not be read."))
     if guess := _recognised(data):
         return Decoded(_replaced(data, guess), _guessed(guess, declared))
     return Decoded(_replaced(data, _FALLBACK), _guessed("Windows-1252", declared))
@@ -138,5 +141,5 @@ def _replaced(data: bytes, codec: str) -> str:
 
 def _guessed(used: str, declared: str) -> str:
     if not declared:
-        return f"The letter does not name its character set; it was read as {used}."
-    return f"The letter is not in the character set that it names; it was read as {used}."
+        return UNNAMED % {"used": used}
+    return MISNAMED % {"used": used}

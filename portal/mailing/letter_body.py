@@ -7,10 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from django.utils.translation import gettext_noop
+
 from portal.mailing import calendar_entries, charsets, letter_html, tnef
 from portal.mailing.letter_headers import Headers, read_head
 from portal.mailing.mime import MimePart
 
+MANY_FILES: Final = gettext_noop("The letter has more than %(count)s files; the others are in the original only.")
 _ATTACHMENTS_LIMIT: Final = 100
 _CHARACTERS_LIMIT: Final = 1_000_000  # of all texts together
 _META_CHARSET: Final = re.compile(rb"(?i)<meta[^>]{0,200}charset\s{0,5}=\s{0,5}[\"']?\s{0,5}([\w.:-]{1,40})")
@@ -69,12 +72,12 @@ def body_of(root: MimePart) -> Body:
     if _says(beside) or any(block.html.strip() for block in beside):
         found.blocks = beside
     if any(part.type in _SEALED for part in root.leaves()):
-        found.remarks.append("The letter is encrypted or sealed; its content can be read in a mail program only.")
+        found.remarks.append(
+            gettext_noop("The letter is encrypted or sealed; its content can be read in a mail program only.")
+        )
     if len(found.attachments) > _ATTACHMENTS_LIMIT:
         del found.attachments[_ATTACHMENTS_LIMIT:]
-        found.remarks.append(
-            f"The letter has more than {_ATTACHMENTS_LIMIT} files; the others are in the original only."
-        )
+        found.remarks.append(MANY_FILES % {"count": _ATTACHMENTS_LIMIT})
     return found
 
 
@@ -84,7 +87,7 @@ def content_of(body: Body) -> Content:
         return Content(_joined(block.text for block in body.blocks))
     shown = letter_html.read_html("\n".join(_rich(block) for block in body.blocks))
     if shown.is_cut:
-        body.remarks.append("The formatted letter is long; its end is in the original only.")
+        body.remarks.append(gettext_noop("The formatted letter is long; its end is in the original only."))
     if not any(block.text.strip() for block in body.blocks):
         return Content(charsets.clean(shown.text), shown.html, shown.has_remote_images)
     left = letter_html.INPUT_LIMIT
@@ -172,7 +175,7 @@ def _text(part: MimePart) -> Body:
     if part.type == "text/html":
         return Body([Block(html=decoded.text)], remarks=remarks)
     if len(decoded.text) > _CHARACTERS_LIMIT:
-        remarks.append("The letter is long; its end is in the original only.")
+        remarks.append(gettext_noop("The letter is long; its end is in the original only."))
     if part.type in ("text/enriched", "text/richtext"):
         text = _ENRICHED.sub("", text).replace("<<", "<")
     elif part.parameters.get("format", "").lower() == "flowed":
@@ -225,7 +228,7 @@ def _invitation(part: MimePart) -> Body:
     return Body(
         [Block(found)] if found else [],
         attachments=[LetterPart(name, part.type, len(part.content), part.content)],
-        remarks=[] if found else ["The letter holds a calendar entry that could not be read."],
+        remarks=[] if found else [gettext_noop("The letter holds a calendar entry that could not be read.")],
     )
 
 
@@ -233,9 +236,12 @@ def _opened(part: MimePart) -> Body:
     """Open the file in which Outlook packs a letter and its attachments."""
     found = tnef.read(part.content)
     if found is None:
-        return Body(attachments=[_file(part)], remarks=["The letter came with a winmail.dat that could not be opened."])
+        return Body(
+            attachments=[_file(part)],
+            remarks=[gettext_noop("The letter came with a winmail.dat that could not be opened.")],
+        )
     return Body(
         [Block(found.text, found.html, is_packed=True)] if found.text or found.html else [],
         attachments=[LetterPart(name, type_, len(content), content) for name, type_, content in found.files],
-        remarks=["Outlook packed parts of the letter into a winmail.dat, which was opened."],
+        remarks=[gettext_noop("Outlook packed parts of the letter into a winmail.dat, which was opened.")],
     )

@@ -19,9 +19,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
+from django.utils.translation import gettext_noop
+
 from portal.mailing import letters
 from portal.mailing.letters import Letter, Unreadable
 
+SLOW: Final = gettext_noop("Reading the letter took longer than %(count)s seconds.")
+UNREADABLE: Final = gettext_noop("The letter has a form that could not be read (%(error)s).")
 SECONDS: Final = 20.0  # that reading a letter may take
 _IDLE: Final = 2  # children that are kept
 _MEMORY: Final = 2 * 1024**3  # bytes of address space
@@ -36,16 +40,16 @@ _lock = threading.Lock()
 def read(raw: bytes, *, seconds: float = SECONDS) -> Letter:
     """Read a letter within so many seconds. Raises Unreadable, with a sentence for people."""
     if len(raw) > letters.SIZE_LIMIT:
-        raise Unreadable("The letter is larger than 25 MB.")
+        raise Unreadable(gettext_noop("The letter is larger than 25 MB."))
     child = _take()
     try:
         answer = child.ask(raw, seconds)
     except TimeoutError:
         child.kill()
-        raise Unreadable(f"Reading the letter took longer than {seconds:g} seconds.") from None
+        raise Unreadable(SLOW % {"count": f"{seconds:g}"}) from None
     except (OSError, EOFError, ValueError, pickle.UnpicklingError):
         child.kill()
-        raise Unreadable("Reading the letter ended the process that read it.") from None
+        raise Unreadable(gettext_noop("Reading the letter ended the process that read it.")) from None
     except BaseException:
         child.kill()
         raise
@@ -137,7 +141,7 @@ def main() -> None:
         except Unreadable as error:
             answer = str(error)
         except Exception as error:  # a shape that nobody expected: the letter is kept, with this sentence
-            answer = f"The letter has a form that could not be read ({type(error).__name__})."
+            answer = UNREADABLE % {"error": type(error).__name__}
         found = pickle.dumps(answer)
         sink.write(len(found).to_bytes(_LENGTH, "big") + found)
         sink.flush()

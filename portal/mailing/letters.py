@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from django.utils.translation import gettext_noop
+
 from portal.mailing import automatic_letters, delivery_reports, letter_body, letter_headers, mime, quote_phrases, quotes
 from portal.mailing.automatic_letters import Kind
 from portal.mailing.delivery_reports import DeliveryReport
@@ -70,9 +72,9 @@ class Letter:
 def read(raw: bytes) -> Letter:
     """Read a letter. Raises Unreadable for an empty one and for one of more than 25 MB."""
     if len(raw) > SIZE_LIMIT:
-        raise Unreadable("The letter is larger than 25 MB.")
+        raise Unreadable(gettext_noop("The letter is larger than 25 MB."))
     if not raw.strip():
-        raise Unreadable("The letter is empty.")
+        raise Unreadable(gettext_noop("The letter is empty."))
     root, remarks = mime.split(raw)
     headers = root.headers
     headers.assume_charset(root.parameters.get("charset", ""))
@@ -115,7 +117,7 @@ def read(raw: bytes) -> Letter:
 
 def _cut(folded: quotes.Folded) -> list[str]:
     is_cut = len(folded.text) > TEXT_LIMIT or len(folded.folded) > TEXT_LIMIT
-    return ["The letter is long; its end is in the original only."] if is_cut else []
+    return [gettext_noop("The letter is long; its end is in the original only.")] if is_cut else []
 
 
 def _digest(root: MimePart) -> str:

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Final
 
+from django.utils.translation import gettext_noop
+
 from portal.mailing import charsets
 from portal.mailing.letter_headers import Headers, base64_bytes, read_head
 
@@ -63,7 +65,7 @@ def split(data: bytes) -> tuple[MimePart, tuple[str, ...]]:
     budget = _Budget()
     part = _part(data, start, len(data), budget, depth=0)
     exhausted = budget.parts <= 0 or budget.looks <= 0
-    return part, ("The letter has more parts than can be shown.",) if exhausted else ()
+    return part, (gettext_noop("The letter has more parts than can be shown."),) if exhausted else ()
 
 
 def _part(data: bytes, start: int, end: int, budget: _Budget, *, depth: int, usual: str = "text/plain") -> MimePart:

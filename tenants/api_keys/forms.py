@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from datetime import date, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.utils.text import format_lazy
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from portal import clock, zones
 from portal.schema import keys
@@ -16,15 +19,25 @@ from tenants.api_keys.key_changes import KeyChoice, KeyChoiceInvalid
 from tenants.api_keys.scopes import Scope
 from tenants.api_keys.stored import ApiKeyItem
 
-_GRACES = {"0": "not at all: it ends at once", "1": "for an hour", "24": "for a day", "168": "for a week"}
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise
+
+_GRACES = {
+    "0": gettext_lazy("not at all: it ends at once"),
+    "1": gettext_lazy("for an hour"),
+    "24": gettext_lazy("for a day"),
+    "168": gettext_lazy("for a week"),
+}
 
 
-def _day_field(label: str) -> forms.DateField:
+def _day_field(label: _StrPromise) -> forms.DateField:
     return forms.DateField(
         label=label,
         required=False,
-        help_text="The key works until this day ends in your time zone. Without a day it works until it is revoked.",
-        error_messages={"invalid": "Enter a day."},
+        help_text=gettext_lazy(
+            "The key works until this day ends in your time zone. Without a day it works until it is revoked."
+        ),
+        error_messages={"invalid": gettext_lazy("Enter a day.")},
         widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
     )
 
@@ -53,34 +66,38 @@ class KeyForm(forms.Form):
     """
 
     name = forms.CharField(
-        label="Name",
-        help_text="What the key is for. Histories show it as who did something.",
-        error_messages={"required": "Enter a name."},
+        label=gettext_lazy("Name"),
+        help_text=gettext_lazy("What the key is for. Histories show it as who did something."),
+        error_messages={"required": gettext_lazy("Enter a name.")},
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     scopes = forms.MultipleChoiceField(
-        label="Scopes",
-        help_text="What the key may do. Choose no more than its system needs.",
-        choices=[(scope.value, f"{scope.summary} ({scope.value})") for scope in Scope],
+        label=gettext_lazy("Scopes"),
+        help_text=gettext_lazy("What the key may do. Choose no more than its system needs."),
+        choices=[(scope.value, format_lazy("{} ({})", gettext_lazy(scope.summary), scope.value)) for scope in Scope],
         widget=forms.CheckboxSelectMultiple,
         error_messages={
-            "required": "Choose at least one scope.",
-            "invalid_choice": "There is no scope “%(value)s”.",
+            "required": gettext_lazy("Choose at least one scope."),
+            "invalid_choice": gettext_lazy("There is no scope “%(value)s”."),
         },
     )
-    expires_on = _day_field("Last day")
+    expires_on = _day_field(gettext_lazy("Last day"))
     addresses = forms.CharField(
-        label="Network addresses",
+        label=gettext_lazy("Network addresses"),
         required=False,
-        help_text="From where it may be used: one address or network per line, such as 203.0.113.0/24. "
-        "Without any it may be used from everywhere.",
+        help_text=gettext_lazy(
+            "From where it may be used: one address or network per line, such as 203.0.113.0/24. "
+            "Without any it may be used from everywhere."
+        ),
         widget=forms.Textarea(attrs={"rows": 2, "autocomplete": "off", "spellcheck": "false"}),
     )
     origins = forms.CharField(
-        label="Origins",
+        label=gettext_lazy("Origins"),
         required=False,
-        help_text="Pages whose scripts may use it, one per line, such as https://app.example.com. "
-        "Whoever opens such a page can read the key. Without any, no browser may use it.",
+        help_text=gettext_lazy(
+            "Pages whose scripts may use it, one per line, such as https://app.example.com. "
+            "Whoever opens such a page can read the key. Without any, no browser may use it."
+        ),
         widget=forms.Textarea(attrs={"rows": 2, "autocomplete": "off", "spellcheck": "false"}),
     )
     request_id = forms.CharField(required=False, widget=forms.HiddenInput)
@@ -111,7 +128,7 @@ class KeyForm(forms.Form):
     def clean_request_id(self) -> str:
         request_id: str = self.cleaned_data["request_id"]
         if request_id and not keys.TENANT_ID.match(request_id):
-            raise forms.ValidationError("This form is damaged. Open it again.")
+            raise forms.ValidationError(_("This form is damaged. Open it again."))
         return request_id
 
     def clean(self) -> None:
@@ -140,12 +157,15 @@ class RollForm(forms.Form):
     """Take for how long the old key still works, and how long the new one will. `version` is the old one's."""
 
     grace = forms.ChoiceField(
-        label="The old key still works",
+        label=gettext_lazy("The old key still works"),
         initial="24",
         choices=_GRACES.items(),
-        error_messages={"required": "Choose one of these.", "invalid_choice": "Choose one of these."},
+        error_messages={
+            "required": gettext_lazy("Choose one of these."),
+            "invalid_choice": gettext_lazy("Choose one of these."),
+        },
     )
-    expires_on = _day_field("Last day of the new key")
+    expires_on = _day_field(gettext_lazy("Last day of the new key"))
     version = forms.IntegerField(min_value=1, widget=forms.HiddenInput)
 
     @classmethod

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal import clock, plain_text
 from portal.dynamo.store import Action, Store, Transaction
 from portal.errors import Conflict, Invalid, NotFound, TransactionRefused
@@ -31,7 +34,7 @@ NAME_LIMIT: Final = 60  # characters
 PLACES_LIMIT: Final = 20  # networks, and origins, of one key
 LONGEST: Final = timedelta(days=3653)
 KEPT: Final = timedelta(days=30)  # after its end
-CHANGED: Final = "Somebody else has just changed this key. Please check and try again."
+CHANGED: Final = gettext_noop("Somebody else has just changed this key. Please check and try again.")
 
 
 class KeyChoiceInvalid(Invalid):
@@ -60,7 +63,9 @@ class KeyChoice:
         for field, read in (("addresses", key_restrictions.network), ("origins", key_restrictions.origin)):
             places = getattr(self, field)
             if len(places) > PLACES_LIMIT:
-                faults.append(Invalid(f"A key can have up to {PLACES_LIMIT} of them.", field=field))
+                faults.append(
+                    Invalid(_("A key can have up to %(limit)s of them.") % {"limit": PLACES_LIMIT}, field=field)
+                )
                 continue
             stored = []
             for place in places:
@@ -75,15 +80,15 @@ class KeyChoice:
 
     def _faults(self) -> Iterator[Invalid]:
         if not 1 <= len(self.name) <= NAME_LIMIT:
-            yield Invalid(f"Use 1-{NAME_LIMIT} characters for the name.", field="name")
+            yield Invalid(_("Use 1-%(limit)s characters for the name.") % {"limit": NAME_LIMIT}, field="name")
         elif fault := plain_text.name_fault(self.name):
             yield Invalid(fault, field="name")
         if not self.scopes:
-            yield Invalid("Choose at least one scope.", field="scopes")
+            yield Invalid(_("Choose at least one scope."), field="scopes")
         if self.expires_at is not None and self.expires_at <= clock.now():
-            yield Invalid("Choose a day that is not over.", field="expires_on")
+            yield Invalid(_("Choose a day that is not over."), field="expires_on")
         if self.expires_at is not None and self.expires_at > clock.now() + LONGEST:
-            yield Invalid("Choose a day within the next ten years.", field="expires_on")
+            yield Invalid(_("Choose a day within the next ten years."), field="expires_on")
 
 
 def listed(repository: Store, *, consistent: bool = False) -> list[ApiKeyItem]:
@@ -98,7 +103,7 @@ def find(repository: Store, prefix: str) -> ApiKeyItem:
     if key_text.is_prefix(prefix):
         found = repository.get(ApiKeyItem, keys.tenant, sort=prefix, consistent=True)
     if found is None:
-        raise NotFound("There is no such API key.")
+        raise NotFound(_("There is no such API key."))
     return found
 
 
@@ -118,7 +123,7 @@ def create(tenant: TenantContext, *, choice: KeyChoice, request_id: str, by: Act
     def build() -> Transaction:
         others = listed(tenant.repository, consistent=True)
         if any(other.api_key_prefix == key.api_key_prefix for other in others):
-            raise Conflict("This key has been made already. It was shown then; you can roll it.")
+            raise Conflict(_("This key has been made already. It was shown then; you can roll it."))
         _refuse_too_many(others, at_work=others)
         _refuse_taken_name(others, key)
         transaction = Transaction()
@@ -138,7 +143,7 @@ def change(tenant: TenantContext, *, prefix: str, choice: KeyChoice, version: in
     key = find(tenant.repository, prefix)
     refuse_ended(key)
     if key.version != version:
-        raise Conflict(CHANGED)
+        raise Conflict(_(CHANGED))
     before = _shown(key)
     _apply(key, choice)
     after = _shown(key)
@@ -169,7 +174,7 @@ def revoke(tenant: TenantContext, *, prefix: str, by: Actor) -> ApiKeyItem:
     """End a key at once: its next call is refused. Raises NotFound, and Conflict for a key that has ended."""
     key = find(tenant.repository, prefix)
     if not works(key):
-        raise Conflict("This key does not work any more.")
+        raise Conflict(_("This key does not work any more."))
     now = clock.now()
     kept_until = int((now + KEPT).timestamp())
     actions = [ApiKeyItem.revoked_at.set(clock.stamp(now)), ApiKeyItem.kept_until.set(kept_until)]
@@ -178,18 +183,26 @@ def revoke(tenant: TenantContext, *, prefix: str, by: Actor) -> ApiKeyItem:
     return key
 
 
-def _refuse_too_many(stored: Sequence[ApiKeyItem], *, at_work: Sequence[ApiKeyItem], or_else: str = "") -> None:
+def _refuse_too_many(stored: Sequence[ApiKeyItem], *, at_work: Sequence[ApiKeyItem], is_rolled: bool = False) -> None:
     """Raise Conflict where a tenant has as many keys as are kept, or as can work beside a new one."""
     if sum(map(works, at_work)) >= MOST:
-        raise Conflict(f"A desk can have up to {MOST} keys. Revoke one that is not used{or_else}.")
+        message = _("A desk can have up to %(most)s keys. Revoke one that is not used.")
+        if is_rolled:
+            message = _(
+                "A desk can have up to %(most)s keys. Revoke one that is not used, or let this one end at once."
+            )
+        raise Conflict(message % {"most": MOST})
     if len(stored) >= MOST_KEPT:
-        raise Conflict(f"This desk has made {MOST_KEPT} keys in {KEPT.days} days. Try again in some days.")
+        raise Conflict(
+            _("This desk has made %(most_kept)s keys in %(days)s days. Try again in some days.")
+            % {"most_kept": MOST_KEPT, "days": KEPT.days}
+        )
 
 
 def refuse_ended(key: ApiKeyItem) -> None:
     """Raise Conflict for a key that is not to be changed any more."""
     if not works(key) or key.replaced_by:
-        raise Conflict("This key has ended or been replaced, and cannot be changed.")
+        raise Conflict(_("This key has ended or been replaced, and cannot be changed."))
 
 
 def new(tenant: TenantContext, choice: KeyChoice, *, prefix: str, key_id: str) -> tuple[ApiKeyItem, str]:
@@ -243,7 +256,7 @@ def commit(tenant: TenantContext, build: Callable[[], Transaction], row: AuditEn
     try:
         recording.commit_built(whole, [row])
     except TransactionRefused as refused:
-        raise Conflict(CHANGED) from refused
+        raise Conflict(_(CHANGED)) from refused
 
 
 def entry(key: ApiKeyItem, action: AuditAction, by: Actor, **values: Any) -> AuditEntry:
@@ -254,7 +267,7 @@ def entry(key: ApiKeyItem, action: AuditAction, by: Actor, **values: Any) -> Aud
 def _refuse_taken_name(others: Sequence[ApiKeyItem], key: ApiKeyItem) -> None:
     """Raise Conflict where another working key has this name: histories could not tell the two apart."""
     if any(o.key_id != key.key_id and o.name.casefold() == key.name.casefold() for o in others if works(o)):
-        raise Conflict("Another key has this name. Choose one that says what this key is for.", field="name")
+        raise Conflict(_("Another key has this name. Choose one that says what this key is for."), field="name")
 
 
 def told(stamp: str | None) -> str:
@@ -285,10 +298,10 @@ def roll(
     """
     old = find(tenant.repository, prefix)
     if old.replaced_by:
-        raise Conflict("This key has been rolled already. The new one was shown then; you can roll that.")
+        raise Conflict(_("This key has been rolled already. The new one was shown then; you can roll that."))
     refuse_ended(old)
     if old.version != version:
-        raise Conflict(CHANGED)
+        raise Conflict(_(CHANGED))
     choice = KeyChoice(
         name=old.name,
         scopes=scopes.named(old.scopes),
@@ -304,7 +317,7 @@ def roll(
     def build() -> Transaction:
         others = listed(tenant.repository, consistent=True)
         at_work = [other for other in others if other.api_key_prefix != prefix or end > clock.now()]
-        _refuse_too_many(others, at_work=at_work, or_else=", or let this one end at once")
+        _refuse_too_many(others, at_work=at_work, is_rolled=True)
         actions = [ApiKeyItem.replaced_by.set(key.api_key_prefix), *ending(end)]
         transaction = updated(old, actions)
         transaction.put(key, condition=ApiKeyItem.api_key_prefix.does_not_exist())
@@ -333,7 +346,7 @@ def with_rolled(repository: Store, prefix: str) -> tuple[ApiKeyItem, list[ApiKey
     stored = listed(repository, consistent=True)
     found = next((key for key in stored if key.api_key_prefix == prefix), None)
     if found is None:
-        raise NotFound("There is no such API key.")
+        raise NotFound(_("There is no such API key."))
     return found, [key for key in stored if key.key_id == found.key_id and key is not found]
 
 

@@ -9,6 +9,8 @@ from ipaddress import IPv4Network, IPv6Network
 from typing import Final
 from urllib.parse import urlsplit
 
+from django.utils.translation import gettext as _
+
 from portal.errors import Invalid
 
 _MAPPED: Final = IPv6Network("::ffff:0:0/96")  # the IPv4 addresses as IPv6 writes them
@@ -26,8 +28,11 @@ def network(text: str) -> str:
     try:
         meant = _plain(ipaddress.ip_network(text, strict=False))
     except ValueError:
-        raise Invalid(f"“{text[:60]}” is no network address.", field="addresses") from None
-    raise Invalid(f"“{text[:60]}” lies within a network. Write {meant} for all of it.", field="addresses")
+        raise Invalid(_("“%(value)s” is no network address.") % {"value": text[:60]}, field="addresses") from None
+    raise Invalid(
+        _("“%(value)s” lies within a network. Write %(meant)s for all of it.") % {"value": text[:60], "meant": meant},
+        field="addresses",
+    )
 
 
 def _plain(read: IPv4Network | IPv6Network) -> IPv4Network | IPv6Network:
@@ -58,7 +63,9 @@ def origin(text: str) -> str:
 
     A browser names no port that its scheme has anyway, and a name in other scripts in its ASCII form.
     """
-    refused = Invalid(f"“{text[:60]}” is no origin. Write it like https://app.example.com.", field="origins")
+    refused = Invalid(
+        _("“%(value)s” is no origin. Write it like https://app.example.com.") % {"value": text[:60]}, field="origins"
+    )
     try:
         parts = urlsplit(text.lower())
         port = parts.port
@@ -70,6 +77,6 @@ def origin(text: str) -> str:
     if not _HOST.match(host) or parts.scheme not in ("https", "http"):
         raise refused
     if parts.scheme == "http" and host not in _HERE:
-        raise Invalid(f"“{text[:60]}” is not protected. Use https.", field="origins")
+        raise Invalid(_("“%(value)s” is not protected. Use https.") % {"value": text[:60]}, field="origins")
     usual = {"https": 443, "http": 80}[parts.scheme]
     return f"{parts.scheme}://{host}" + ("" if port in (None, usual) else f":{port}")

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection
 from enum import StrEnum
 
+from django.utils.translation import gettext_noop as _
+
 from tenants.tenancy.roles import Role
 
 
 class Scope(StrEnum):
     """The permissions of a key, as `subject:verb`. None includes another.
 
-    `summary` is what people choose, and `role` the lowest role of a person who may do the same.
+    `summary` is what people choose, in English, and `role` the lowest role of a person who may do the same.
     """
 
     summary: str
@@ -22,20 +24,24 @@ class Scope(StrEnum):
         scope._value_, scope.summary, scope.role = value, summary, role
         return scope
 
-    TICKETS_READ = "tickets:read", "Read tickets and their comments", Role.VIEWER
-    TICKETS_WRITE = "tickets:write", "Create, change and assign tickets, and see those that it changes", Role.AGENT
-    COMMENTS_WRITE = "comments:write", "Write comments", Role.AGENT
-    NOTES_READ = "notes:read", "Read internal notes", Role.AGENT
-    NOTES_WRITE = "notes:write", "Write internal notes", Role.AGENT
-    REQUESTERS_READ = "requesters:read", "Read who asks for tickets from outside, with addresses and notes", Role.AGENT
-    REQUESTERS_WRITE = "requesters:write", "Add and change people outside the desk, and see them", Role.AGENT
-    LETTERS_MANAGE = "letters:manage", "Read the mail that came in, and file or discard what waits", Role.AGENT
-    MEMBERS_READ = "members:read", "Read who the members are"
-    AUDIT_READ = "audit:read", "Read the audit trail"
-    AGGREGATES_READ = "aggregates:read", "Read the numbers of the dashboards"
-    ANSWERS_MANAGE = "answers:manage", "Read and change the shared ready answers"
-    RULES_MANAGE = "rules:manage", "Read and change the rules, and undo their runs"
-    WEBHOOKS_MANAGE = "webhooks:manage", "Read and change webhooks"
+    TICKETS_READ = "tickets:read", _("Read tickets and their comments"), Role.VIEWER
+    TICKETS_WRITE = "tickets:write", _("Create, change and assign tickets, and see those that it changes"), Role.AGENT
+    COMMENTS_WRITE = "comments:write", _("Write comments"), Role.AGENT
+    NOTES_READ = "notes:read", _("Read internal notes"), Role.AGENT
+    NOTES_WRITE = "notes:write", _("Write internal notes"), Role.AGENT
+    REQUESTERS_READ = (
+        "requesters:read",
+        _("Read who asks for tickets from outside, with addresses and notes"),
+        Role.AGENT,
+    )
+    REQUESTERS_WRITE = "requesters:write", _("Add and change people outside the desk, and see them"), Role.AGENT
+    LETTERS_MANAGE = "letters:manage", _("Read the mail that came in, and file or discard what waits"), Role.AGENT
+    MEMBERS_READ = "members:read", _("Read who the members are")
+    AUDIT_READ = "audit:read", _("Read the audit trail")
+    AGGREGATES_READ = "aggregates:read", _("Read the numbers of the dashboards")
+    ANSWERS_MANAGE = "answers:manage", _("Read and change the shared ready answers")
+    RULES_MANAGE = "rules:manage", _("Read and change the rules, and undo their runs")
+    WEBHOOKS_MANAGE = "webhooks:manage", _("Read and change webhooks")
 
 
 def named(names: Collection[str]) -> frozenset[Scope]:

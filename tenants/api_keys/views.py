@@ -9,6 +9,7 @@ from typing import Any, Final
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from portal import clock
@@ -120,7 +121,7 @@ def edit(request: TenantRequest, api_key: str) -> HttpResponse:
         except Conflict as error:
             form.add_error(error.field, error.message)
         else:
-            messages.success(request, "Key saved.")
+            messages.success(request, _("Key saved."))
             return redirect("tenants:api_key", api_key)
     page = {"form": form, "key": shown_key(stored)}
     return render(request, "api_keys/form.html", page, status=422 if form.is_bound else 200)
@@ -169,5 +170,5 @@ def revoke(request: TenantRequest, api_key: str) -> HttpResponse:
     except Conflict as error:
         messages.error(request, error.message)
         return redirect("tenants:api_key", api_key)
-    messages.success(request, f"The key {revoked.name} was revoked.")
+    messages.success(request, _("The key %(name)s was revoked.") % {"name": revoked.name})
     return redirect("tenants:api_keys")

@@ -117,7 +117,7 @@ REFUSED = [
     ({"body": ""}, "Write something first."),
     ({"body": "Dear {name}"}, "There is no placeholder {name}."),
     ({"tags": ",".join(map(str, range(13)))}, "A ticket can have at most 12 tags"),
-    ({"title": "x" * 101}, "This title has 101 characters; 100 are allowed."),
+    ({"title": "x" * 101}, "This text has 101 characters; 100 are allowed."),
 ]
 
 

@@ -10,6 +10,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal import clock
 from portal.dynamo.store import Action, Transaction
 from portal.errors import Conflict, Forbidden, Invalid, Overtaken, TransactionRefused
@@ -37,7 +40,7 @@ from tickets.search.index.postings import Places
 
 ARTICLES_LIMIT: Final = 500  # of one desk: more do not fit into a catalogue that is read at once
 LEAD_LENGTH: Final = 160  # characters
-CHANGED: Final = "Somebody else has saved this article meanwhile."
+CHANGED: Final = gettext_noop("Somebody else has saved this article meanwhile.")
 _CENTRE: Final = "help centre"
 _MARKUP: Final = re.compile(
     r"^[ \t]{0,8}(?:[-+*]|\d{1,9}[.)])(?=[ \t])|[*_`#>|~]+|!?\[([^\[\]\n]{0,200})\]\([^()\s]{1,400}\)", re.MULTILINE
@@ -52,7 +55,10 @@ def create(tenant: TenantContext, text: Text, *, by: Actor) -> DraftItem:
     def build() -> ReadChange:
         centre = catalogue.read_centre(tenant)
         if int(centre.articles) >= ARTICLES_LIMIT:
-            raise Conflict(f"A desk can have up to {ARTICLES_LIMIT} articles. Delete one that nobody needs any more.")
+            raise Conflict(
+                _("A desk can have up to %(limit)s articles. Delete one that nobody needs any more.")
+                % {"limit": ARTICLES_LIMIT}
+            )
         number, now = int(centre.last) + 1, clock.stamp()
         key = tenant.repository.key(stored.article, number)
         item = DraftItem(key, DRAFT, number=number, created_at=now, edited_at=now)
@@ -135,14 +141,14 @@ def delete(tenant: TenantContext, number: int, *, by: Actor) -> None:
     The versions go first, so that whatever interrupts this leaves nothing that no article names.
     """
     if not tenant.is_admin:
-        raise Forbidden("Only admins and owners can delete articles.")
+        raise Forbidden(_("Only admins and owners can delete articles."))
     item = articles.draft(tenant, number)
     for last in range(int(item.versions), 0, -_DELETED_TOGETHER):
         some = Transaction()
         for version in range(last, max(0, last - _DELETED_TOGETHER), -1):
             some.delete(VersionItem(item.pk, stored.version(version)))
         member_changes.require_role(some, tenant)
-        recording.commit(some, [], refused=Overtaken(CHANGED))
+        recording.commit(some, [], refused=Overtaken(_(CHANGED)))
     transaction = Transaction()
     transaction.delete(item, condition=(DraftItem.versions == int(item.versions)))
     transaction.delete(RowItem(tenant.repository.key(stored.centre), stored.row(number)))
@@ -170,7 +176,7 @@ def _changed(
         told[:] = [item]
         seen = int(item.edit)
         if edit is not None and edit != seen:
-            raise Overtaken(CHANGED)
+            raise Overtaken(_(CHANGED))
         transaction = Transaction()
         entries = change(item, transaction)
         if entries is None:
@@ -187,7 +193,7 @@ def _changed(
 def _take(item: DraftItem, text: Text, centre: CentreItem) -> None:
     """Give a draft its values. Raises Invalid for a section that there is not, unless the draft is in it already."""
     if text.section not in ("", item.section, *(one.id for one in catalogue.sections_of(centre))):
-        raise Invalid("This section is gone. Choose another one.", field="section")
+        raise Invalid(_("This section is gone. Choose another one."), field="section")
     item.title, item.body, item.section, item.is_public = text.title, text.body, text.section, text.is_public
 
 
@@ -290,7 +296,7 @@ def commit(tenant: TenantContext, build: Callable[[], ReadChange | None], *, dep
         recording.commit_read(tenant.tenant_id, with_role, depending=depending)
     except TransactionRefused as refused:
         member_changes.blame_standing(tenant, refused)
-        raise Overtaken(CHANGED) from refused
+        raise Overtaken(_(CHANGED)) from refused
 
 
 def _entry(

@@ -6,8 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal.dynamo.store import Page, Wanted
 from portal.errors import Invalid, NotFound
+from portal.web import locales
 from tenants.tenancy.context import TenantContext
 from tickets.articles import stored
 from tickets.articles.stored import DRAFT, PUBLISHED, ArticleItem, DraftItem, PublishedItem, RowItem, VersionItem
@@ -18,7 +22,7 @@ _T = TypeVar("_T")
 TITLE_LIMIT: Final = fields.TITLE_LIMIT
 BODY_LIMIT: Final = fields.DESCRIPTION_LIMIT
 VERSIONS_SHOWN: Final = 20
-_NONE: Final = "There is no such article."
+_NONE: Final = gettext_noop("There is no such article.")
 _HIGHEST: Final = 10**12  # above it no number has a key
 
 
@@ -39,10 +43,14 @@ class Text:
         """Return them as they are stored. Raises Invalid, with the field."""
         title, body = texts.line(self.title), texts.block(self.body)
         if not title:
-            raise Invalid("Enter a title.", field="title")
+            raise Invalid(_("Enter a title."), field="title")
         for name, text, limit in (("title", title, TITLE_LIMIT), ("body", body, BODY_LIMIT)):
             if len(text) > limit:
-                raise Invalid(f"This text has {len(text):,} characters; {limit:,} are allowed.", field=name)
+                raise Invalid(
+                    _("This text has %(count)s characters; %(limit)s are allowed.")
+                    % {"count": locales.current().number(len(text)), "limit": locales.current().number(limit)},
+                    field=name,
+                )
         return Text(title, body, self.section, self.is_public)
 
 
@@ -69,7 +77,7 @@ def for_members(item: PublishedItem | None) -> PublishedItem:
 def for_guests(item: PublishedItem | None) -> PublishedItem:
     """Return an article that was read for somebody outside. Raises NotFound where it is not for them."""
     if item is None or not item.is_public:
-        raise NotFound(_NONE)
+        raise NotFound(_(_NONE))
     return item
 
 
@@ -109,11 +117,11 @@ def several(tenant: TenantContext, numbers: Sequence[int]) -> list[PublishedItem
 
 def _known(number: int) -> int:
     if not 0 < number < _HIGHEST:
-        raise NotFound(_NONE)
+        raise NotFound(_(_NONE))
     return number
 
 
 def _found(item: _T | None) -> _T:
     if item is None:
-        raise NotFound(_NONE)
+        raise NotFound(_(_NONE))
     return item

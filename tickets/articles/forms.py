@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from tickets.articles.articles import BODY_LIMIT, TITLE_LIMIT, Text
 from tickets.articles.catalogue import Section
@@ -23,28 +25,30 @@ class ArticleForm(forms.Form):
     """A new article, or the draft of one. `version` is the edit that the writer saw, empty for a
     new article; static/js/drafts.js keeps it with an unsent text."""
 
-    title = forms.CharField(widget=_line(TITLE_LIMIT), error_messages={"required": "Enter a title."})
-    section = forms.ChoiceField(required=False)
+    title = forms.CharField(
+        label=_("Title"), widget=_line(TITLE_LIMIT), error_messages={"required": _("Enter a title.")}
+    )
+    section = forms.ChoiceField(label=_("Section"), required=False)
     visibility = forms.ChoiceField(
-        label="Who can read it, once it is published",
-        choices=((PUBLIC, "Everybody, in the public help centre"), (DESK, "Members of this desk only")),
+        label=_("Who can read it, once it is published"),
+        choices=((PUBLIC, _("Everybody, in the public help centre")), (DESK, _("Members of this desk only"))),
         initial=PUBLIC,
         widget=forms.RadioSelect,
     )
     body = forms.CharField(
-        label="Text",
+        label=_("Text"),
         required=False,
-        help_text="You can use Markdown.",
+        help_text=_("You can use Markdown."),
         widget=forms.Textarea(attrs={"rows": 22, "data-markdown": True, "dir": "auto", "data-characters": BODY_LIMIT}),
     )
     version = forms.IntegerField(required=False, min_value=1, widget=forms.HiddenInput)
 
     def __init__(self, *args: Any, sections: Sequence[Section] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        known = [("", "No section"), *((one.id, one.name) for one in sections)]
+        known = [("", gettext("No section")), *((one.id, one.name) for one in sections)]
         given = str(self.data.get("section", "")) or str(self.initial.get("section", ""))
         if given and given not in dict(known):
-            known.append((given[:100], "The section it was in, which is gone"))
+            known.append((given[:100], gettext("The section it was in, which is gone")))
         self.fields["section"].choices = known  # type: ignore[attr-defined]  # of a ChoiceField
 
     @classmethod
@@ -70,7 +74,7 @@ class ArticleForm(forms.Form):
 class SectionForm(forms.Form):
     """The name and description of a section."""
 
-    name = forms.CharField(widget=_line(NAME_LIMIT), error_messages={"required": "Enter a name."})
+    name = forms.CharField(label=_("Name"), widget=_line(NAME_LIMIT), error_messages={"required": _("Enter a name.")})
     about = forms.CharField(
-        label="Description", required=False, help_text="A sentence for readers.", widget=_line(ABOUT_LIMIT)
+        label=_("Description"), required=False, help_text=_("A sentence for readers."), widget=_line(ABOUT_LIMIT)
     )

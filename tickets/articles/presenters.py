@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 from django.utils.text import slugify
+from django.utils.translation import gettext as _
 
 from portal import clock
 from portal.errors import Invalid
@@ -216,7 +217,7 @@ def compared(before: Text, after: Text) -> dict[str, Any]:
 
 
 def _who(text: Text) -> str:
-    return "Everybody" if text.is_public else "Members of this desk"
+    return _("Everybody") if text.is_public else _("Members of this desk")
 
 
 def _differing(before: list[str], after: list[str]) -> Iterable[ComparedLine]:

@@ -6,6 +6,9 @@ import uuid
 from collections.abc import Callable
 from typing import Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal.dynamo.store import Action, Transaction
 from portal.errors import Forbidden, Invalid, NotFound
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry, ReadChange
@@ -19,7 +22,7 @@ from tickets.ticket import texts
 SECTIONS_LIMIT: Final = 30
 NAME_LIMIT: Final = 80  # characters
 ABOUT_LIMIT: Final = 200  # characters
-_GONE: Final = "This section is gone."
+_GONE: Final = gettext_noop("This section is gone.")
 
 
 def listed(tenant: TenantContext) -> tuple[Section, ...]:
@@ -33,7 +36,9 @@ def add(tenant: TenantContext, name: str, about: str = "", *, by: Actor) -> Sect
 
     def choose(sections: list[Section]) -> list[Section]:
         if len(sections) >= SECTIONS_LIMIT:
-            raise Invalid(f"A help centre can have up to {SECTIONS_LIMIT} sections.", field="name")
+            raise Invalid(
+                _("A help centre can have up to %(limit)s sections.") % {"limit": SECTIONS_LIMIT}, field="name"
+            )
         return [*sections, _unlike(made, sections)]
 
     _change(tenant, choose, by)
@@ -79,29 +84,32 @@ def _place(sections: list[Section], section_id: str) -> int:
     for at, one in enumerate(sections):
         if one.id == section_id:
             return at
-    raise NotFound(_GONE)
+    raise NotFound(_(_GONE))
 
 
 def _cleaned(section: Section) -> Section:
     name, about = texts.line(section.name), texts.line(section.about)
     if not name:
-        raise Invalid("Enter a name.", field="name")
+        raise Invalid(_("Enter a name."), field="name")
     for field, text, limit in (("name", name, NAME_LIMIT), ("about", about, ABOUT_LIMIT)):
         if len(text) > limit:
-            raise Invalid(f"This text has {len(text)} characters; {limit} are allowed.", field=field)
+            raise Invalid(
+                _("This text has %(count)s characters; %(limit)s are allowed.") % {"count": len(text), "limit": limit},
+                field=field,
+            )
     return Section(section.id, name, about)
 
 
 def _unlike(section: Section, others: list[Section]) -> Section:
     if any(one.name.casefold() == section.name.casefold() for one in others):
-        raise Invalid("There is a section with this name already.", field="name")
+        raise Invalid(_("There is a section with this name already."), field="name")
     return section
 
 
 def _change(tenant: TenantContext, choose: Callable[[list[Section]], list[Section]], by: Actor) -> None:
     """Store the sections that `choose` makes of the stored ones."""
     if not tenant.is_admin:
-        raise Forbidden("Only admins and owners can change sections.")
+        raise Forbidden(_("Only admins and owners can change sections."))
 
     def build() -> ReadChange | None:
         item = catalogue.read_centre(tenant)

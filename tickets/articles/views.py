@@ -8,6 +8,7 @@ from typing import Any, Final
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from portal.dynamo.client import alongside
@@ -132,7 +133,7 @@ def edit_article(request: TenantRequest, number: int) -> HttpResponse:
         return _overtaken_page(request, form, articles.draft(tenant, number))
     except (Invalid, Conflict) as error:
         return _form_page(request, form, draft, error)
-    messages.success(request, "Draft saved.")
+    messages.success(request, _("Draft saved."))
     return redirect("tickets:article_edit", number)
 
 
@@ -141,13 +142,13 @@ def _saved(request: TenantRequest, made: DraftItem, text: Text) -> HttpResponse:
     number = int(made.number)
     if request.POST.get("then") == "publish":
         return _publish(request, number, text, int(made.edit))
-    messages.success(request, "Draft saved.")
+    messages.success(request, _("Draft saved."))
     return redirect("tickets:article_edit", number)
 
 
 def _publish(request: TenantRequest, number: int, text: Text, edit: int) -> HttpResponse:
     item = article_changes.publish(request.tenant, number, text, edit=edit, by=actor_of(request))
-    messages.success(request, f"Version {int(item.published)} is published.")
+    messages.success(request, _("Version %(published)s is published.") % {"published": int(item.published)})
     return redirect("tickets:article", number)
 
 
@@ -180,7 +181,9 @@ def _overtaken_page(request: TenantRequest, form: ArticleForm, draft: DraftItem)
     data["version"] = str(int(draft.edit))
     again = ArticleForm(data, sections=sections.listed(request.tenant))
     again.is_valid()
-    again.add_error(None, f"{article_changes.CHANGED} Save again to replace their text with yours.")
+    again.add_error(
+        None, _("Somebody else has saved this article meanwhile. Save again to replace their text with yours.")
+    )
     return _form_page(request, again, draft, theirs=Text.of(draft))
 
 
@@ -203,7 +206,7 @@ def withdraw_article(request: TenantRequest, number: int) -> HttpResponse:
     """Show an article to readers no more."""
     try:
         article_changes.withdraw(request.tenant, number, by=actor_of(request))
-        messages.success(request, "The article is a draft again. Readers do not see it any more.")
+        messages.success(request, _("The article is a draft again. Readers do not see it any more."))
     except Conflict as error:
         messages.error(request, error.message)
     return redirect("tickets:article", number)
@@ -220,7 +223,7 @@ def delete_article(request: TenantRequest, number: int) -> HttpResponse:
         except Conflict as error:
             messages.error(request, error.message)
             return redirect("tickets:article", number)
-        messages.success(request, f"“{draft.title}” was deleted.")
+        messages.success(request, _("“%(title)s” was deleted.") % {"title": draft.title})
         return redirect("tickets:articles")
     context = {"article": presenters.shown(draft), "state": presenters.state(draft)}
     return render(request, "articles/delete.html", context)
@@ -282,7 +285,10 @@ def restore_version(request: TenantRequest, number: int, version: int) -> HttpRe
     except Conflict as error:
         messages.error(request, error.message)
         return redirect("tickets:article_version", number, version)
-    messages.success(request, f"The draft has the text of version {version}. Publish it so that readers see it.")
+    messages.success(
+        request,
+        _("The draft has the text of version %(version)s. Publish it so that readers see it.") % {"version": version},
+    )
     return redirect("tickets:article_edit", number)
 
 
@@ -298,7 +304,7 @@ def edit_sections(request: TenantRequest) -> HttpResponse:
         try:
             given = form.cleaned_data
             made = sections.add(request.tenant, given["name"], given["about"], by=actor_of(request))
-            messages.success(request, f"“{made.name}” was added.")
+            messages.success(request, _("“%(name)s” was added.") % {"name": made.name})
             return redirect("tickets:article_sections")
         except (Invalid, Conflict) as error:
             _blame(form, error)
@@ -312,13 +318,13 @@ def edit_section(request: TenantRequest, section: str) -> HttpResponse:
     """Rename a section."""
     known = next((one for one in sections.listed(request.tenant) if one.id == section), None)
     if known is None:
-        raise NotFound("There is no such section.")
+        raise NotFound(_("There is no such section."))
     form = SectionForm(request.POST or None, initial={"name": known.name, "about": known.about})
     if request.method == "POST" and form.is_valid():
         try:
             given = form.cleaned_data
             sections.rename(request.tenant, section, given["name"], given["about"], by=actor_of(request))
-            messages.success(request, "Changes saved.")
+            messages.success(request, _("Changes saved."))
             return redirect("tickets:article_sections")
         except (Invalid, Conflict) as error:
             _blame(form, error)
@@ -337,7 +343,7 @@ def move_section(request: TenantRequest, section: str) -> HttpResponse:
     }
     act: Any = acts.get(request.POST.get("act", ""))
     if act is None:
-        raise NotFound("There is no such step.")
+        raise NotFound(_("There is no such step."))
     try:
         act(request.tenant, section, by=actor_of(request))
     except Conflict as error:

@@ -12,6 +12,8 @@ import zipfile
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
+from django.utils.translation import gettext as _
+
 from portal import clock
 from portal.errors import Conflict, NotFound
 from portal.objects.object_store import ObjectStore
@@ -66,14 +68,14 @@ class NotReadable(Conflict):
 
     def __init__(self, name: str, state: str) -> None:
         sentences = {
-            scanning.WAITING: "is being scanned for malware. Try again in a moment.",
-            scanning.REFUSED: "was refused: malware was found in it.",
+            scanning.WAITING: _("%(name)s is being scanned for malware. Try again in a moment."),
+            scanning.REFUSED: _("%(name)s was refused: malware was found in it."),
         }
-        super().__init__(f"{name} {sentences.get(state, 'was removed.')}")
+        super().__init__(sentences.get(state, _("%(name)s was removed.")) % {"name": name})
 
 
 def _missing() -> NotFound:
-    return NotFound("There is no such file.")
+    return NotFound(_("There is no such file."))
 
 
 def files_of(tenant: TenantContext, number: int) -> list[FileMap]:
@@ -81,7 +83,7 @@ def files_of(tenant: TenantContext, number: int) -> list[FileMap]:
     it. Raises NotFound for no ticket."""
     found, summary = _own_files(tenant, number)
     if summary is None:
-        raise NotFound(f"There is no ticket {number}.")
+        raise NotFound(_("There is no ticket %(number)s.") % {"number": number})
     return found + [file for one in summary.merged or () for file in _own_files(tenant, int(one))[0]]
 
 

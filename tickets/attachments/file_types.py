@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 UNKNOWN: Final = "application/octet-stream"
 HEAD: Final = 4096  # bytes that are looked at
 PICTURES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")  # of which previews are made
@@ -39,27 +42,27 @@ _OFFICE: Final = {
     ".ods": "application/vnd.oasis.opendocument.spreadsheet",
 }
 _LABELS: Final = {
-    "image/png": "PNG image",
-    "image/jpeg": "JPEG image",
-    "image/gif": "GIF image",
-    "image/webp": "WebP image",
-    "image/bmp": "BMP image",
-    "image/svg+xml": "SVG drawing",
-    "application/pdf": "PDF",
-    "application/zip": "ZIP archive",
-    "application/gzip": "GZIP archive",
-    "application/x-7z-compressed": "7-Zip archive",
-    "application/vnd.rar": "RAR archive",
-    "application/x-ole-storage": "Office document",
-    "application/x-msdownload": "Windows program",
-    "application/x-executable": "Program",
-    "audio/mpeg": "MP3 audio",
-    "audio/ogg": "Ogg media",
-    "audio/wav": "WAV audio",
-    "video/mp4": "MP4 video",
-    "text/plain": "Text",
-    "text/html": "HTML page",
-    "message/rfc822": "E-mail",
+    "image/png": gettext_noop("PNG image"),
+    "image/jpeg": gettext_noop("JPEG image"),
+    "image/gif": gettext_noop("GIF image"),
+    "image/webp": gettext_noop("WebP image"),
+    "image/bmp": gettext_noop("BMP image"),
+    "image/svg+xml": gettext_noop("SVG drawing"),
+    "application/pdf": gettext_noop("PDF"),
+    "application/zip": gettext_noop("ZIP archive"),
+    "application/gzip": gettext_noop("GZIP archive"),
+    "application/x-7z-compressed": gettext_noop("7-Zip archive"),
+    "application/vnd.rar": gettext_noop("RAR archive"),
+    "application/x-ole-storage": gettext_noop("Office document"),
+    "application/x-msdownload": gettext_noop("Windows program"),
+    "application/x-executable": gettext_noop("Program"),
+    "audio/mpeg": gettext_noop("MP3 audio"),
+    "audio/ogg": gettext_noop("Ogg media"),
+    "audio/wav": gettext_noop("WAV audio"),
+    "video/mp4": gettext_noop("MP4 video"),
+    "text/plain": gettext_noop("Text"),
+    "text/html": gettext_noop("HTML page"),
+    "message/rfc822": gettext_noop("E-mail"),
     **dict(
         zip(
             _OFFICE.values(),
@@ -101,4 +104,4 @@ def _text_type(head: bytes) -> str:
 
 def label(media_type: str) -> str:
     """Return the name of a type as people know it: "PDF", "File" for one that was not recognised."""
-    return _LABELS.get(media_type, "File")
+    return _(_LABELS.get(media_type, gettext_noop("File")))

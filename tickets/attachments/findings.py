@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+
 from portal.dynamo.retry import retrying
 from portal.dynamo.store import Transaction
 from portal.errors import Conflict, NotFound, TransactionRefused
@@ -66,5 +68,5 @@ def note(
         attempt,
         again=lambda error: isinstance(error, TransactionRefused),
         attempts=_ATTEMPTS,
-        given_up=Conflict("This file is being changed by others at this moment. Try again."),
+        given_up=Conflict(_("This file is being changed by others at this moment. Try again.")),
     )

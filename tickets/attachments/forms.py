@@ -8,6 +8,7 @@ from typing import Final
 
 from django import forms
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
 from portal.errors import Invalid
 from tenants.tenancy.context import TenantContext
@@ -31,7 +32,7 @@ NO_FILES: Final = SentFiles()
 
 def files_field() -> forms.Field:
     """Return the field of files, at which a form shows their problems. Its values are read by `files_of`."""
-    return forms.Field(label="Files", required=False, widget=forms.FileInput)
+    return forms.Field(label=_("Files"), required=False, widget=forms.FileInput)
 
 
 def files_of(request: HttpRequest, tenant: TenantContext) -> SentFiles:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from django.utils.translation import gettext as _
+
 from portal import clock
 from portal.errors import Conflict
 from portal.objects import object_store
@@ -39,7 +41,7 @@ def delete_of(tenant_id: str) -> CopiesFound:
     before, found = clock.now() - GRACE, CopiesFound()
     tenant = tenant_directory.get(tenant_id)
     if tenant.arriving:
-        raise Conflict("The desk is being brought in. Try again when that is done.")
+        raise Conflict(_("The desk is being brought in. Try again when that is done."))
     objects = ObjectStore("lifecycle", tenant_id)
     copies = [
         one for one in objects.list(object_store.tenant_prefix(tenant_id, stored.KIND)) if one.changed_at <= before
@@ -51,7 +53,7 @@ def delete_of(tenant_id: str) -> CopiesFound:
     # A copy of the items that a move leaves behind names too little.
     now = placements.location(tenant_directory.get(tenant_id))
     if now.move is not None or now.epoch != where.epoch or now.placement != where.placement:
-        raise Conflict("The desk is being moved. Try again when that is done.")
+        raise Conflict(_("The desk is being moved. Try again when that is done."))
     for one in copies:
         found.copies += 1
         if one.key.rpartition("/")[2] not in named:

@@ -8,6 +8,7 @@ from typing import Final
 
 from django.conf import settings
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from portal.plain_text import file_size
 from tickets.attachments import attachments, file_types, scanning
@@ -48,7 +49,7 @@ def lines(number: int, files: Iterable[FileMap] | None) -> list[FileLine]:
             file_size(int(file.size)),
             file_types.label(file.type),
             file.state,
-            scanning.LABELS.get(file.state, file.state),
+            _(scanning.LABELS.get(file.state, file.state)),
             reverse("tickets:file", args=[number, file.id])
             if file.state in (*scanning.READABLE, scanning.WAITING)
             else "",

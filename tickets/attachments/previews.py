@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from delivery.outbox.destinations import Outcome
 from delivery.outbox.outbox_rows import Work
@@ -121,7 +122,7 @@ def _note(tenant: TenantContext, number: int, sort: str, made: Mapping[str, str]
         attempt,
         again=lambda error: isinstance(error, ConditionFailed),
         attempts=4,
-        given_up=Conflict("This entry is being changed by others at this moment."),
+        given_up=Conflict(_("This entry is being changed by others at this moment.")),
     )
 
 

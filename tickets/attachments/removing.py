@@ -5,6 +5,8 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from portal import clock
 from portal.dynamo.store import Transaction
 from portal.errors import Conflict, NotFound
@@ -25,7 +27,7 @@ def remove(tenant: TenantContext, number: int, file_id: str, *, is_told: bool = 
     """
     file = downloads.file_of(tenant, number, file_id)
     if file.expires_at:
-        raise Conflict("This ticket is marked as spam, and its files go with it.")
+        raise Conflict(_("This ticket is marked as spam, and its files go with it."))
     if file.state != scanning.REMOVED:
         findings.note(tenant, file, scanning.REMOVED, lambda transaction: _told(tenant, transaction, file, is_told))
     attachments.delete(tenant, file)
@@ -60,5 +62,5 @@ def _is_of_note(tenant: TenantContext, number: int, file: FileItem) -> bool:
         return False
     entry = tenant.repository.get(ActivityItem, tickets.ticket, number, sort=file.entry)
     if entry is None:
-        raise NotFound("There is no such file.")
+        raise NotFound(_("There is no such file."))
     return bool(entry.kind == "note")

@@ -12,15 +12,16 @@ from collections.abc import Mapping
 from typing import Final
 
 from django.conf import settings
+from django.utils.translation import gettext_noop
 
 WAITING, CLEAN, REFUSED, UNSCANNED, REMOVED = "waiting", "clean", "refused", "unscanned", "removed"
 GUARDDUTY: Final = "guardduty"
 LABELS: Final = {
-    WAITING: "being scanned",
-    CLEAN: "no malware found",
-    REFUSED: "refused: malware found",
-    UNSCANNED: "not scanned",
-    REMOVED: "removed",
+    WAITING: gettext_noop("being scanned"),
+    CLEAN: gettext_noop("no malware found"),
+    REFUSED: gettext_noop("refused: malware found"),
+    UNSCANNED: gettext_noop("not scanned"),
+    REMOVED: gettext_noop("removed"),
 }
 READABLE: Final = (CLEAN, UNSCANNED)  # states in which people can download a file
 

@@ -101,7 +101,7 @@ def all_files(request: TenantRequest, number: int) -> StreamingHttpResponse:
     """Send all files of a ticket as one zip."""
     files = downloads.files_of(request.tenant, number)
     if not files:
-        raise NotFound("This ticket has no files.")
+        raise NotFound(_("This ticket has no files."))
     response = StreamingHttpResponse(downloads.zipped(request.tenant, files), content_type="application/zip")
     response["Content-Disposition"] = f'attachment; filename="ticket-{number}-files.zip"'
     return _guarded(response)
@@ -113,7 +113,7 @@ def remove(request: TenantRequest, number: int, file_id: str) -> HttpResponse:
     """Ask whether a file is to be removed from a ticket, and remove it."""
     if request.method == "POST":
         name = removing.remove(request.tenant, number, file_id)
-        messages.success(request, f"{name} is removed.")
+        messages.success(request, _("%(name)s is removed.") % {"name": name})
         return redirect("tickets:ticket", number)
     found = downloads.file_of(request.tenant, number, file_id)
     return render(request, "tickets/file_remove.html", {"number": number, "name": found.name})

@@ -10,6 +10,7 @@ from typing import Final
 from django.utils.translation import gettext as _
 
 from portal.errors import Conflict
+from portal.web.stored_texts import stored_text
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import tenant_directory
@@ -31,7 +32,7 @@ def file(tenant: TenantContext, digest: str, *, by: Actor) -> LetterItem:
     if filed is None:
         raise Conflict(_("The letter itself is not there any more. Discard its line."))
     if filed.state != ledger.FILED:
-        raise Conflict(_("It still cannot be filed. %(reason)s") % {"reason": filed.reason})
+        raise Conflict(_("It still cannot be filed. %(reason)s") % {"reason": stored_text(filed.reason)})
     return filed
 
 
@@ -62,7 +63,7 @@ def file_held(tenant: TenantContext, *, by: Actor) -> tuple[int, bool]:
 def _waiting(tenant: TenantContext, digest: str) -> LetterItem:
     item = ledger.get(tenant.repository, digest)
     if item.state not in ledger.OPEN:
-        raise Conflict(ledger.CLOSED)
+        raise Conflict(_(ledger.CLOSED))
     return item
 
 

@@ -14,6 +14,8 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+
 from portal import clock
 from portal.errors import Invalid
 
@@ -100,7 +102,7 @@ def read(text: str) -> tuple[Envelope, str]:
         )
         return envelope, str(receipt["action"]["objectKey"])
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise Invalid(f"This is no notification of a letter: {type(error).__name__}.") from error
+        raise Invalid(_("This is no notification of a letter: %(name)s.") % {"name": type(error).__name__}) from error
 
 
 def read_about(name: str, about: dict[str, str]) -> Envelope:

@@ -22,12 +22,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
+from django.utils.translation import gettext_noop as _
+
 from delivery.queues.direct_work import DirectWork
 from portal.errors import Invalid, NotFound
 from portal.mailing import letter_process
 from portal.mailing.letters import Letter, Unreadable
 from portal.objects.object_store import ObjectStore
 from portal.plain_text import file_size
+from portal.web.stored_texts import declare
 from tenants.membership import members
 from tenants.membership.members import Member
 from tenants.sign_in.stored import folded
@@ -57,6 +60,8 @@ log = logging.getLogger("pooldesk.mail")
 _TRIES: Final = 3  # for a ticket whose status changes while its comment is written
 _FILES: Final = 20
 _HEAD_BYTES: Final = 65_536  # in which the head of a letter ends
+_NO_TICKET: Final = declare(_("There is no ticket %(number)s any more."))
+_NOT_BY_AGENT: Final = declare(_("It answers a notification to %(name)s, but nothing shows that they have sent it."))
 _HEAD_END: Final = re.compile(rb"\r?\n\r?\n")
 _HEAD_SECONDS: Final = 2.0  # that reading it may take
 _THREADS: Final = 20  # Message-IDs that are looked up, the latest first
@@ -233,16 +238,16 @@ def _refuse(case: _Case) -> None:
         _find_sender(case)
         return
     if letter.automatic and not _is_forwarded_by_group(case):
-        raise Stays(ledger.AUTOMATIC, f"{letter.automatic}{_take_report(case)}", waits=False)
+        raise Stays(ledger.AUTOMATIC, " ".join(filter(None, (letter.automatic, _take_report(case)))), waits=False)
     if _came_back(case):
-        raise Stays(ledger.AUTOMATIC, "It is a letter of this desk that came back.", waits=False)
+        raise Stays(ledger.AUTOMATIC, _("It is a letter of this desk that came back."), waits=False)
     if _returned_to(case):
-        raise Stays(ledger.WAITING, "It came to the address that reports on a letter come to, and it is no report.")
+        raise Stays(ledger.WAITING, _("It came to the address that reports on a letter come to, and it is no report."))
     _find_sender(case)
     if case.settings.is_blocked(case.sender) or case.settings.is_blocked(letter.sender.address):
-        raise Stays(ledger.REFUSED, "The desk has blocked its sender.", waits=False)
+        raise Stays(ledger.REFUSED, _("The desk has blocked its sender."), waits=False)
     if verdicts.get("spam") == envelope.FAIL:
-        raise Stays(ledger.WAITING, "It was found to be spam.")
+        raise Stays(ledger.WAITING, _("It was found to be spam."))
 
 
 def _came_back(case: _Case) -> bool:
@@ -271,7 +276,7 @@ def _take_report(case: _Case) -> str:
         return ""
     sent = _returned_to(case)
     if sent is None:
-        return " It did not come to the return address of a letter of this desk, so it changes nothing."
+        return _("It did not come to the return address of a letter of this desk, so it changes nothing.")
     delivery_states.note_returned(case.desk, sent, address=report.recipient, why=report.reason, complained=complained)
     return ""
 
@@ -295,7 +300,7 @@ def _find_sender(case: _Case) -> None:
         candidates = [letter.original_sender, *letter.reply_to]
         other = next((one for one in candidates if one.address and not _is_ours(case, one.address)), None)
         if other is None:
-            raise Stays(ledger.AUTOMATIC, "It comes from an address of a desk itself.", waits=False)
+            raise Stays(ledger.AUTOMATIC, _("It comes from an address of a desk itself."), waits=False)
         case.marks.append(letter_texts.FORWARDED_BY + case.sender)
         case.sender, case.name = other.address, other.name
         case.item.sender = other.address  # whom the ledger counts, and finds for a person who is forgotten
@@ -354,15 +359,15 @@ def _answer_of_agent(case: _Case, claim: Claim, people: Sequence[Member]) -> boo
         try:
             _comment(case, author, claim.number)
         except NotFound:
-            raise Stays(ledger.REFUSED, f"There is no ticket {claim.number} any more.") from None
+            raise Stays(ledger.REFUSED, _NO_TICKET % {"number": claim.number}) from None
         return True
     if case.approved:
         return False
     if agent is None or not agent.role.at_least(Role.AGENT):
-        raise Stays(ledger.REFUSED, "It answers a notification to somebody who is no agent of this desk any more.")
+        raise Stays(ledger.REFUSED, _("It answers a notification to somebody who is no agent of this desk any more."))
     raise Stays(
         ledger.REFUSED,
-        f"It answers a notification to {agent.name}, but nothing shows that {agent.name} has sent it.",
+        _NOT_BY_AGENT % {"name": agent.name},
     )
 
 

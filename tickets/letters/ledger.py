@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal.dynamo.retry import retrying
 from portal.dynamo.store import Page, Store, Transaction
 from portal.errors import ConditionFailed, Conflict, NotFound, PortalError, TransactionRefused
@@ -27,9 +30,9 @@ from tickets.ticket import stored as tickets
 FILED, AUTOMATIC, REFUSED, WAITING, DISCARDED = "filed", "automatic", "refused", "waiting", "discarded"
 HELD = "held"  # it waits because too many came at once
 OPEN: Final = (REFUSED, WAITING, HELD)  # somebody may still file or discard them
-NO_SENDER: Final = "It has no address of a sender, so that nobody could be answered."
-VIRUS: Final = "A virus was found in it."
-CLOSED: Final = "This letter was filed or discarded meanwhile."
+NO_SENDER: Final = gettext_noop("It has no address of a sender, so that nobody could be answered.")
+VIRUS: Final = gettext_noop("A virus was found in it.")
+CLOSED: Final = gettext_noop("This letter was filed or discarded meanwhile.")
 _END: Final = "9"  # sorts behind all moments
 _LETTER, _COUNT = "letter", "waiting letters"  # the names of members of a transaction
 _TRIES: Final = 8  # of a transaction that meets others which count
@@ -80,7 +83,7 @@ def get(repository: Store, digest: str) -> LetterItem:
     except ValueError:
         found = None
     if found is None:
-        raise NotFound("There is no such letter.")
+        raise NotFound(_("There is no such letter."))
     return found
 
 
@@ -107,7 +110,7 @@ def discard(repository: Store, item: LetterItem) -> None:
     try:
         _store(repository, item, before)
     except AlreadyFiled as already:
-        raise Conflict(CLOSED) from already
+        raise Conflict(_(CLOSED)) from already
 
 
 def letters(repository: Store, *, after: list[Any] | None = None, limit: int) -> tuple[list[LedgerRow], list[Any]]:

@@ -14,8 +14,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from django.utils.translation import gettext_noop
+
 from portal import clock
 from portal.dynamo.store import Store
+from portal.web.stored_texts import declare
 from tickets.letters import ledger
 from tickets.letters.stored import LedgerRow
 
@@ -26,6 +29,17 @@ SENDERS: Final = 50  # different ones within the window; letters of more strange
 LETTERS: Final = 100  # the same for letters of any senders
 _LOOKED_AT: Final = 100  # rows of the ledger; a Query of some 10 read units at most
 _MINUTES: Final = int(WINDOW.total_seconds() // 60)
+_ABOUT_THIS: Final = declare(
+    gettext_noop("%(sender)s has sent more than %(count)s letters about this within %(minutes)s minutes.")
+)
+_PROGRAM: Final = gettext_noop("It may be a program that answers the desk's own letters.")
+_MANY: Final = declare(gettext_noop("%(sender)s has sent more than %(count)s letters within %(minutes)s minutes."))
+_CROWD: Final = declare(
+    gettext_noop(
+        "This desk has had letters of %(senders)s senders, or %(letters)s letters, within %(minutes)s minutes, "
+        "and does not know this sender."
+    )
+)
 _REPLY: Final = re.compile(r"\s*(?:re|aw|fw|fwd|wg|sv|antw|tr|rv|res|automatic reply|auto|out of office)\s*:\s*", re.I)
 
 
@@ -47,12 +61,9 @@ class RecentLetters:
         about = thing(subject)
         same = [row for row in own if (number and row.number == number) or _is_alike(thing(row.subject), about)]
         if len(same) >= ABOUT_ONE_THING:
-            return (
-                f"{sender} has sent more than {ABOUT_ONE_THING} letters about this within {_MINUTES} minutes. "
-                "It may be a program that answers the desk's own letters."
-            )
+            return f"{_ABOUT_THIS} {_PROGRAM}" % {"sender": sender, "count": ABOUT_ONE_THING, "minutes": _MINUTES}
         if len(own) >= OF_ONE_SENDER:
-            return f"{sender} has sent more than {OF_ONE_SENDER} letters within {_MINUTES} minutes."
+            return _MANY % {"sender": sender, "count": OF_ONE_SENDER, "minutes": _MINUTES}
         return ""
 
     def crowd(self) -> str:
@@ -61,10 +72,7 @@ class RecentLetters:
         people = [row for row in self.rows if row.state != ledger.AUTOMATIC]
         if len({row.sender for row in people}) < SENDERS and len(people) < LETTERS:
             return ""
-        return (
-            f"This desk has had letters of {SENDERS} senders, or {LETTERS} letters, within {_MINUTES} minutes, "
-            "and does not know this sender."
-        )
+        return _CROWD % {"senders": SENDERS, "letters": LETTERS, "minutes": _MINUTES}
 
 
 def thing(subject: str) -> str:

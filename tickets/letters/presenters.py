@@ -6,11 +6,16 @@ import json
 from typing import Any, Final
 
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
 from markupsafe import Markup
 
 from portal import clock
+from portal.mailing import charsets, letter_body, letter_process
 from portal.mailing.letters import SIZE_LIMIT, Letter
-from portal.plain_text import amount, file_size
+from portal.plain_text import file_size
+from portal.web.jinja import grouped
+from portal.web.stored_texts import declare, stored_text
 from tenants.tenancy.context import TenantContext
 from tickets.letters import ledger, stored
 from tickets.letters.reconciling import LettersFound
@@ -18,14 +23,25 @@ from tickets.letters.stored import LedgerRow, LetterItem, WaitingRow
 from tickets.replies import mail_settings
 
 _LABELS: Final = {
-    ledger.FILED: "Filed",
-    ledger.AUTOMATIC: "Automatic",
-    ledger.REFUSED: "Not filed",
-    ledger.WAITING: "Waiting",
-    ledger.HELD: "Held back",
-    ledger.DISCARDED: "Discarded",
+    ledger.FILED: gettext_noop("Filed"),
+    ledger.AUTOMATIC: gettext_noop("Automatic"),
+    ledger.REFUSED: gettext_noop("Not filed"),
+    ledger.WAITING: gettext_noop("Waiting"),
+    ledger.HELD: gettext_noop("Held back"),
+    ledger.DISCARDED: gettext_noop("Discarded"),
 }
-_VERDICTS: Final = {"spf": "SPF", "dkim": "DKIM", "dmarc": "DMARC", "spam": "Spam check", "virus": "Virus check"}
+for message in (
+    *(charsets.UNNAMED, charsets.MISNAMED, letter_body.MANY_FILES),
+    *(letter_process.SLOW, letter_process.UNREADABLE),
+):
+    declare(message)
+_VERDICTS: Final = {
+    "spf": "SPF",
+    "dkim": "DKIM",
+    "dmarc": "DMARC",
+    "spam": gettext_noop("Spam check"),
+    "virus": gettext_noop("Virus check"),
+}
 
 
 def row(one: LedgerRow | WaitingRow | LetterItem) -> dict[str, Any]:
@@ -33,12 +49,12 @@ def row(one: LedgerRow | WaitingRow | LetterItem) -> dict[str, Any]:
     digest, number = stored.digest_of(one.pk), int(one.number)
     return {
         "url": reverse("tickets:letter", args=[digest]),
-        "subject": one.subject or "(no subject)",
-        "sender": one.sender or "(no sender)",
+        "subject": one.subject or _("(no subject)"),
+        "sender": one.sender or _("(no sender)"),
         "state": one.state,
         "is_held": one.state == ledger.HELD,
-        "label": _LABELS.get(one.state, one.state),
-        "reason": one.reason,
+        "label": _(_LABELS.get(one.state, one.state)),
+        "reason": stored_text(one.reason),
         "at": clock.parse(one.received_at),
         "size": file_size(int(one.size)),
         "number": number,
@@ -58,7 +74,7 @@ def letter(item: LetterItem) -> dict[str, Any]:
         "sent_by": item.sent_by,
         "sent_to": list(item.sent_to),
         "verdicts": [
-            {"name": label, "status": verdicts[name], "is_good": verdicts[name] == "PASS"}
+            {"name": _(label), "status": verdicts[name], "is_good": verdicts[name] == "PASS"}
             for name, label in _VERDICTS.items()
             if name in verdicts
         ],
@@ -68,9 +84,9 @@ def letter(item: LetterItem) -> dict[str, Any]:
 def _cannot_be_filed(item: LetterItem) -> str:
     """Return what a person can do with a letter that nothing makes a ticket of, "" where that is possible."""
     if item.reason == ledger.VIRUS:
-        return "It cannot be filed. Discard it."
+        return _("It cannot be filed. Discard it.")
     if int(item.size) > SIZE_LIMIT or item.reason == ledger.NO_SENDER:
-        return "It cannot be filed. Download it, and open a ticket by hand."
+        return _("It cannot be filed. Download it, and open a ticket by hand.")
     return ""
 
 
@@ -85,7 +101,7 @@ def original(read: Letter, html: str) -> dict[str, Any]:
         "text": "\n\n".join(filter(None, (read.text, read.folded))),
         "blocks_images": read.has_remote_images,
         "files": [{"name": part.name or part.type, "size": file_size(part.size)} for part in read.attachments],
-        "remarks": read.remarks,
+        "remarks": [stored_text(remark) for remark in read.remarks],
     }
 
 
@@ -96,17 +112,25 @@ def own_address(tenant: TenantContext) -> str:
 
 def reconciled(found: LettersFound) -> str:
     """Say what a comparison of the bucket with the ledger found."""
-    recounted = " The number of letters that wait was put right." if found.recounted else ""
-    if not found.asked:
-        return f"All {amount(found.letters, 'letter')} in the bucket are in the list.{recounted}"
-    return (
-        f"{amount(found.asked, 'letter')} in the bucket had been left behind, and will be filed in a moment.{recounted}"
-    )
+    if found.asked:
+        said = ngettext(
+            "%(num)s letter in the bucket had been left behind, and will be filed in a moment.",
+            "%(num)s letters in the bucket had been left behind, and will be filed in a moment.",
+            found.asked,
+        ) % {"num": grouped(found.asked)}
+    else:
+        said = ngettext(
+            "All %(num)s letter in the bucket are in the list.",
+            "All %(num)s letters in the bucket are in the list.",
+            found.letters,
+        ) % {"num": grouped(found.letters)}
+    return f"{said} {_('The number of letters that wait was put right.')}" if found.recounted else said
 
 
 def filing_held(letters: int, *, has_more: bool) -> str:
     """Say how many of the letters are being filed that were held back."""
     if not letters:
-        return "No letter is held back any more."
-    begun = f"{amount(letters, 'letter')} will be filed in a moment."
-    return f"{begun} More wait: press the button again once these are filed." if has_more else begun
+        return _("No letter is held back any more.")
+    begun = ngettext("%(num)s letter will be filed in a moment.", "%(num)s letters will be filed in a moment.", letters)
+    more = _("More wait: press the button again once these are filed.")
+    return f"{begun} {more}" % {"num": grouped(letters)} if has_more else begun % {"num": grouped(letters)}

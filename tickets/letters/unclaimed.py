@@ -12,6 +12,8 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
+from django.utils.translation import gettext as _
+
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Invalid, NotFound
@@ -61,7 +63,7 @@ def desk_named(name: str) -> TenantItem:
     """Return the desk that takes letters under this name. Raises Invalid."""
     tenant = desk_addresses.desk_named(name.strip().lower()) if name.strip() else None
     if tenant is None:
-        raise Invalid("No desk has this name, or it is closing and takes no letters.", field="desk")
+        raise Invalid(_("No desk has this name, or it is closing and takes no letters."), field="desk")
     return tenant
 
 

@@ -17,6 +17,7 @@ from portal.mailing.letters import Unreadable
 from portal.objects.object_store import ObjectStore
 from portal.web.access import member
 from portal.web.heavy_work import heavy, heavy_to_read
+from portal.web.stored_texts import stored_text
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.letters import arrival, deciding, ledger, presenters, reconciling
@@ -93,7 +94,7 @@ def original_letter(request: TenantRequest, letter: str) -> HttpResponse:
         html = letters.images_allowed(read.html) if has_images else read.html
         context |= presenters.original(read, html)
     except Unreadable as error:
-        context["reason"] = str(error)
+        context["reason"] = stored_text(str(error))
     answer = render(request, "letters/original.html", context)
     answer["Content-Security-Policy"] = _POLICY.format(images=" https: http:" if has_images else "")
     answer["Referrer-Policy"] = "no-referrer"
@@ -146,10 +147,13 @@ def block_sender(request: TenantRequest, letter: str) -> HttpResponse:
     except (Conflict, Invalid) as error:
         messages.error(request, error.message)
     else:
-        blocked = "is blocked: its letters become no tickets" if is_new else "was blocked already"
-        messages.success(
-            request, f"{item.sender} {blocked}. Admins can undo this in the settings of the desk\u2019s mail."
+        said = (
+            _("%(sender)s is blocked: its letters become no tickets.")
+            if is_new
+            else _("%(sender)s was blocked already.")
         )
+        undo = _("Admins can undo this in the settings of the desk’s mail.")  # noqa: RUF001
+        messages.success(request, f"{said % {'sender': item.sender}} {undo}")
     if "from_ticket" in request.POST and int(item.number):
         return redirect("tickets:ticket", int(item.number))
     return redirect("tickets:letter", letter)
@@ -169,6 +173,6 @@ def _letter(request: TenantRequest, digest: str) -> LetterItem:
 
 def _raw(request: TenantRequest, item: LetterItem) -> bytes:
     if not item.object:
-        raise NotFound("This letter was deleted as it came, with the data of a person.")
+        raise NotFound(_("This letter was deleted as it came, with the data of a person."))
     tenant_id = request.tenant.tenant_id
     return ObjectStore("tenant", tenant_id).get(raw_key(tenant_id, item.object), most=arrival.MOST_BYTES)

@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal import plain_text
 from portal.dynamo.store import Transaction, Wanted
 from portal.errors import Conflict, Invalid
@@ -25,7 +28,7 @@ from tickets.outside.stored import COLOUR, LANGUAGES, LOGO, LOOKS, LogoItem, Loo
 NAME_LIMIT: Final = 80  # characters
 PICTURE_BYTES: Final = 1_000_000  # of a picture that becomes a logo
 LOGO_BYTES: Final = 60_000  # of the logo
-_CHANGED: Final = "Somebody else has just changed these settings. Please check and try again."
+_CHANGED: Final = gettext_noop("Somebody else has just changed these settings. Please check and try again.")
 
 
 @dataclass(frozen=True)
@@ -92,17 +95,17 @@ def change(
 
 def _made_anew(picture: bytes) -> str:
     """Return a small picture of one that somebody sent, in base64. Raises Invalid for what is none."""
-    problem = Invalid("Choose a picture as PNG, JPEG, WebP or GIF.", field="logo")
+    problem = Invalid(_("Choose a picture as PNG, JPEG, WebP or GIF."), field="logo")
     if len(picture) > PICTURE_BYTES:
-        raise Invalid(f"Choose a picture of at most {file_size(PICTURE_BYTES)}.", field="logo")
+        raise Invalid(_("Choose a picture of at most %(value)s.") % {"value": file_size(PICTURE_BYTES)}, field="logo")
     try:
         made = thumbnail.make(picture)
     except TimeoutError:
-        raise Invalid("The picture could not be read in time. Try again in a moment.", field="logo") from None
+        raise Invalid(_("The picture could not be read in time. Try again in a moment."), field="logo") from None
     if made is None:
         raise problem
     if len(made.content) > LOGO_BYTES:
-        raise Invalid("This picture has too many details for a logo. Choose a simpler one.", field="logo")
+        raise Invalid(_("This picture has too many details for a logo. Choose a simpler one."), field="logo")
     return base64.b64encode(made.content).decode()
 
 
@@ -130,7 +133,7 @@ def store_part(
     """
     stored_version = int(now.version) if now else 0
     if stored_version != version:
-        raise Conflict(_CHANGED)
+        raise Conflict(_(_CHANGED))
     model = type(empty)
     attributes = model.get_attributes()
     changed = {name: value for name, value in after.items() if value != before[name]}
@@ -142,7 +145,7 @@ def store_part(
     member_changes.require_role(transaction, tenant)
     rows = [{name.replace("_", " "): _told(values[name]) for name in changed} for values in (before, after)]
     entry = AuditEntry.of_tenant(tenant, AuditAction.TENANT_OUTSIDE_CHANGED, by, *rows)
-    recording.commit(transaction, [entry], refused=Conflict(_CHANGED))
+    recording.commit(transaction, [entry], refused=Conflict(_(_CHANGED)))
 
 
 def _told(value: Any) -> object:
@@ -153,10 +156,10 @@ def _checked(values: Mapping[str, str]) -> dict[str, str]:
     """Return the values as they are stored. Raises Invalid, with the name of the value."""
     name = " ".join(plain_text.without_controls(values["name"], limit=NAME_LIMIT + 1).split())
     if len(name) > NAME_LIMIT:
-        raise Invalid(f"Use at most {NAME_LIMIT} characters.", field="name")
+        raise Invalid(_("Use at most %(limit)s characters.") % {"limit": NAME_LIMIT}, field="name")
     colour = values["colour"].strip().lower()
     if colour and not re.match(COLOUR, colour):
-        raise Invalid("Enter a colour as six digits, such as #0a6a7b.", field="colour")
+        raise Invalid(_("Enter a colour as six digits, such as #0a6a7b."), field="colour")
     if values["language"] not in LANGUAGES:
-        raise Invalid("Choose a language from the list.", field="language")
+        raise Invalid(_("Choose a language from the list."), field="language")
     return {"name": name, "colour": colour, "language": values["language"]}

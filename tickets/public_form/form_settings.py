@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from django.utils.translation import gettext as _
+
 from portal import plain_text
 from portal.dynamo.store import Wanted
 from portal.errors import Invalid
 from portal.schema import keys
+from portal.web import locales
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy.context import TenantContext
 from tickets.custom_fields.definitions import CustomField, Definitions
@@ -97,22 +100,28 @@ def checked(values: Mapping[str, Any]) -> dict[str, Any]:
 def _text(value: str, name: str) -> str:
     text = value.replace("\r\n", "\n").strip()
     if len(text) > TEXT_LIMIT:
-        raise Invalid(f"Use at most {TEXT_LIMIT:,} characters; this has {len(text):,}.", field=name)
+        raise Invalid(
+            _("Use at most %(limit)s characters; this has %(count)s.")
+            % {"limit": locales.current().number(TEXT_LIMIT), "count": locales.current().number(len(text))},
+            field=name,
+        )
     if plain_text.has_controls(text.replace("\n", " ").replace("\t", " ")):
-        raise Invalid("This text has characters that no page can show.", field=name)
+        raise Invalid(_("This text has characters that no page can show."), field=name)
     return text
 
 
 def _origins(lines: Iterable[str]) -> tuple[str, ...]:
     found = dict.fromkeys(_origin(line.strip()) for line in lines if line.strip())
     if len(found) > MOST_ORIGINS:
-        raise Invalid(f"Enter at most {MOST_ORIGINS} sites.", field="origins")
+        raise Invalid(_("Enter at most %(limit)s sites.") % {"limit": MOST_ORIGINS}, field="origins")
     return tuple(found)
 
 
 def _origin(text: str) -> str:
     """Return the origin of a site's address, for a Content-Security-Policy. Raises Invalid."""
-    problem = Invalid(f"{text[:80]} is no address of a site, such as https://www.example.com.", field="origins")
+    problem = Invalid(
+        _("%(value)s is no address of a site, such as https://www.example.com.") % {"value": text[:80]}, field="origins"
+    )
     try:
         parts = urlsplit(text.lower())
         port = parts.port
@@ -121,7 +130,7 @@ def _origin(text: str) -> str:
         raise problem from None
     is_local = host == "localhost" or host.startswith("127.")
     if parts.scheme != "https" and not (parts.scheme == "http" and is_local):
-        raise problem if parts.scheme != "http" else Invalid("Only sites with https can show it.", field="origins")
+        raise problem if parts.scheme != "http" else Invalid(_("Only sites with https can show it."), field="origins")
     labels = host.split(".")
     if (
         parts.username is not None

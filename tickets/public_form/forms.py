@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from django import forms
+from django.conf import settings
 from django.utils.translation import gettext_lazy as _
 
 from portal import plain_text
@@ -20,6 +21,7 @@ from tickets.ticket.fields import DESCRIPTION_LIMIT, TITLE_LIMIT, Priority
 
 TRAP: Final = "website"  # a field that no person sees and many programs fill in
 _NAME_LIMIT: Final = 80  # characters
+_LANGUAGES: Final = dict(settings.LANGUAGES)  # each by its own name
 _OWN: Final = "of_"  # begins the name of a choice about a custom field
 
 
@@ -106,30 +108,30 @@ class LooksForm(forms.Form):
     """The looks of a desk's pages for people outside."""
 
     looks_name = forms.CharField(
-        label="Name on the pages",
+        label=_("Name on the pages"),
         required=False,
         max_length=NAME_LIMIT,
-        help_text="Empty: the name of the desk.",
+        help_text=_("Empty: the name of the desk."),
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     colour = forms.CharField(
-        label="Colour",
+        label=_("Colour"),
         required=False,
-        help_text="Six digits, such as #0a6a7b. It is made a little darker or lighter where it could not be read.",
+        help_text=_("Six digits, such as #0a6a7b. It is made a little darker or lighter where it could not be read."),
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "placeholder": "#0a6a7b"}),
     )
     language = forms.ChoiceField(
-        label="Language",
-        choices=[(code, {"en": "English", "de": "German"}.get(code, code)) for code in LANGUAGES],
-        help_text="Of the texts that you do not write. With ?lang=en or ?lang=de its address has the other one.",
+        label=_("Language"),
+        choices=[(code, _LANGUAGES.get(code, code)) for code in LANGUAGES],
+        help_text=_("Of the texts that you do not write. With ?lang=en or ?lang=de its address has the other one."),
     )
     logo = forms.FileField(
-        label="Logo",
+        label=_("Logo"),
         required=False,
-        help_text="A picture as PNG, JPEG, WebP or GIF. A small copy of it is shown beside the name.",
+        help_text=_("A picture as PNG, JPEG, WebP or GIF. A small copy of it is shown beside the name."),
         widget=forms.FileInput(attrs={"accept": "image/png,image/jpeg,image/webp,image/gif"}),
     )
-    no_logo = forms.BooleanField(label="Remove the logo", required=False)
+    no_logo = forms.BooleanField(label=_("Remove the logo"), required=False)
     looks_version = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
 
     @classmethod
@@ -162,28 +164,28 @@ class LooksForm(forms.Form):
 class SettingsForm(forms.Form):
     """The settings of a public form, with a choice for each custom field. `version` is that of the settings shown."""
 
-    is_on = forms.BooleanField(label="The form is open to everybody", required=False)
-    asks_name = forms.BooleanField(label="Name", required=False)
-    asks_priority = forms.BooleanField(label="How urgent it is", required=False)
-    takes_files = forms.BooleanField(label="Files", required=False)
+    is_on = forms.BooleanField(label=_("The form is open to everybody"), required=False)
+    asks_name = forms.BooleanField(label=_("Name"), required=False)
+    asks_priority = forms.BooleanField(label=_("How urgent it is"), required=False)
+    takes_files = forms.BooleanField(label=_("Files"), required=False)
     intro = forms.CharField(
-        label="Text above the form",
+        label=_("Text above the form"),
         required=False,
-        help_text="In the language of the page. Empty: no text.",
+        help_text=_("In the language of the page. Empty: no text."),
         widget=forms.Textarea(attrs={"rows": 3}),
         strip=False,
     )
     next_steps = forms.CharField(
-        label="What happens next",
+        label=_("What happens next"),
         required=False,
-        help_text="Shown once a message was sent. Empty: “We read your message and answer by email.”",
+        help_text=_("Shown once a message was sent. Empty: “We read your message and answer by email.”"),
         widget=forms.Textarea(attrs={"rows": 3}),
         strip=False,
     )
     origins = forms.CharField(
-        label="Sites that may show the form",
+        label=_("Sites that may show the form"),
         required=False,
-        help_text="One address in each line, such as https://www.example.com. Empty: no other site can show it.",
+        help_text=_("One address in each line, such as https://www.example.com. Empty: no other site can show it."),
         widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
     )
     version = forms.IntegerField(min_value=0, widget=forms.HiddenInput)

@@ -204,7 +204,7 @@ def settings_page(request: TenantRequest) -> HttpResponse:
         except (Invalid, Conflict) as error:
             sent.add_error(error.field, error.message)
         else:
-            messages.success(request, "Settings saved.")
+            messages.success(request, _("Settings saved."))
             return redirect(_PAGE)
     return _settings(request, settings_form=sent, status=422)
 
@@ -222,7 +222,7 @@ def change_looks(request: TenantRequest) -> HttpResponse:
         except (Invalid, Conflict) as error:
             sent.add_error("looks_name" if error.field == "name" else error.field, error.message)
         else:
-            messages.success(request, "Looks saved.")
+            messages.success(request, _("Looks saved."))
             return redirect(_PAGE)
     return _settings(request, looks_form=sent, status=422)
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal import clock
 from portal.dynamo.store import Transaction
 from portal.dynamo.transaction import Companion, with_companion
@@ -17,7 +20,7 @@ from tickets.ready_answers import answer_reading, stored
 from tickets.ready_answers.answer_reading import Given
 from tickets.ready_answers.stored import DESK, ReadyAnswerItem, ReadyAnswerRow, WordRow
 
-CHANGED: Final = "Somebody else has saved this answer meanwhile."
+CHANGED: Final = gettext_noop("Somebody else has saved this answer meanwhile.")
 _SHORTCUT: Final = "shortcut"
 
 
@@ -27,7 +30,7 @@ class ShortcutTaken(Conflict):
     code = "shortcut_taken"
 
     def __init__(self) -> None:
-        super().__init__("Another answer has this shortcut already.", field="shortcut")
+        super().__init__(_("Another answer has this shortcut already."), field="shortcut")
 
 
 def create(
@@ -73,7 +76,7 @@ def change(
         old = answer_reading.read(tenant, answer_id)
         seen = int(old.version)
         if version not in (None, seen):
-            raise Overtaken(CHANGED)
+            raise Overtaken(_(CHANGED))
         before = Given.of(old)
         item = _item(tenant, old.owner, answer_id, clean, version=seen + 1).with_unknown_of(old)
         made[:] = [item]
@@ -121,7 +124,7 @@ def rewrite(transaction: Transaction, item: ReadyAnswerItem, *, title: str, body
 
 def _refuse_others(tenant: TenantContext, *, shared: bool) -> None:
     if shared and not tenant.is_admin and tenant.standing is None:
-        raise Forbidden("Only admins and owners can change shared answers.")
+        raise Forbidden(_("Only admins and owners can change shared answers."))
 
 
 def _item(tenant: TenantContext, owner: str, answer_id: str, given: Given, *, version: int) -> ReadyAnswerItem:
@@ -185,7 +188,7 @@ def _commit(
         member_changes.blame_standing(tenant, refused)
         if _SHORTCUT in refused.names and (reason := refused.reason(_SHORTCUT)) and reason.item:
             raise ShortcutTaken from refused
-        raise Overtaken(CHANGED) from refused
+        raise Overtaken(_(CHANGED)) from refused
 
 
 def _told(given: Given) -> dict[str, str]:

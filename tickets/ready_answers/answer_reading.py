@@ -8,6 +8,8 @@ from functools import partial
 from itertools import chain
 from typing import Final
 
+from django.utils.translation import gettext as _
+
 from portal.dynamo import paging
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import Page
@@ -31,7 +33,7 @@ class UnknownAnswer(NotFound):
     """There is no such answer, or it is somebody else's own."""
 
     def __init__(self) -> None:
-        super().__init__("There is no such ready answer.")
+        super().__init__(_("There is no such ready answer."))
 
 
 @dataclass(frozen=True)
@@ -54,9 +56,13 @@ class Given:
         title, shortcut = texts.line(self.title), "-".join(stored.words(self.shortcut.lstrip(";")))
         for name, text, limit in (("title", title, TITLE_LIMIT), ("shortcut", shortcut, SHORTCUT_LIMIT)):
             if not text:
-                raise Invalid(f"Enter a {name}.", field=name)
+                raise Invalid(_("Enter a title.") if name == "title" else _("Enter a shortcut."), field=name)
             if len(text) > limit:
-                raise Invalid(f"This {name} has {len(text)} characters; {limit} are allowed.", field=name)
+                raise Invalid(
+                    _("This text has %(count)s characters; %(limit)s are allowed.")
+                    % {"count": len(text), "limit": limit},
+                    field=name,
+                )
         body = fields.comment(self.body)
         filling.check(body)
         status = STATUS.clean(self.status).value if self.status else ""
@@ -199,8 +205,10 @@ def actions(item: ReadyAnswerItem, names: Mapping[str, str]) -> Iterator[Action]
 def actions_of(status: str, tags: Iterable[str], resolver: str, names: Mapping[str, str]) -> Iterator[Action]:
     """Yield these changes as they are shown."""
     if status:
-        yield Action(STATUS_ACTION, status, f"Set the status to {Status(status).label}")
+        yield Action(STATUS_ACTION, status, _("Set the status to %(status)s") % {"status": _(Status(status).label)})
     for tag in tags:
-        yield Action(TAGS_ACTION, tag, f"Add the tag {tag}")
-    if name := "me" if resolver == "me" else names.get(resolver):
-        yield Action(RESOLVER_ACTION, resolver, f"Assign to {name}")
+        yield Action(TAGS_ACTION, tag, _("Add the tag %(tag)s") % {"tag": tag})
+    name = names.get(resolver, "")
+    said = _("Assign to me") if resolver == "me" else _("Assign to %(name)s") % {"name": name} if name else ""
+    if said:
+        yield Action(RESOLVER_ACTION, resolver, said)

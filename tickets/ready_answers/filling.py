@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from django.utils.translation import gettext as _
+
 from portal import plain_text
 from portal.errors import Invalid
 from tenants.tenancy.context import TenantContext
@@ -34,7 +36,8 @@ def check(text: str) -> None:
         if found[1] not in PLACEHOLDERS:
             known = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
             raise Invalid(
-                f"There is no placeholder {{{found[1]}}}. Use {known}; write \\{{ for a brace that is text.",
+                _("There is no placeholder {%(value)s}. Use %(known)s; write \\{ for a brace that is text.")
+                % {"value": found[1], "known": known},
                 field="body",
             )
 

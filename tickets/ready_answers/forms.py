@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from django import forms
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
 
 from tickets.ready_answers.answer_reading import SHORTCUT_LIMIT, TITLE_LIMIT, Given
 from tickets.ready_answers.filling import PLACEHOLDERS
@@ -23,47 +25,54 @@ def _line(limit: int = 0) -> forms.TextInput:
 class ReadyAnswerForm(forms.Form):
     """A new answer, or a stored one: then `version` is the one that its author saw."""
 
-    title = forms.CharField(widget=_line(TITLE_LIMIT), error_messages={"required": "Enter a title."})
+    title = forms.CharField(
+        label=_("Title"), widget=_line(TITLE_LIMIT), error_messages={"required": _("Enter a title.")}
+    )
     shortcut = forms.CharField(
-        help_text="A word, such as refund: type ; and its first letters in a comment.",
+        label=_("Shortcut"),
+        help_text=_("A word, such as refund: type ; and its first letters in a comment."),
         widget=_line(SHORTCUT_LIMIT),
-        error_messages={"required": "Enter a shortcut."},
+        error_messages={"required": _("Enter a shortcut.")},
     )
     whose = forms.ChoiceField(
-        label="Who can use it",
-        choices=((MINE, "Only me"), (SHARED, "Everybody who answers at this desk")),
+        label=_("Who can use it"),
+        choices=((MINE, _("Only me")), (SHARED, _("Everybody who answers at this desk"))),
         widget=forms.RadioSelect,
         initial=MINE,
     )
     body = forms.CharField(
-        label="Text",
-        help_text=(
-            "You can use Markdown, and as placeholders "
-            f"{', '.join(f'{{{name}}}' for name in PLACEHOLDERS)}. "
-            "With {requester|there} you say what stands where a ticket has none."
+        label=_("Text"),
+        help_text=format_lazy(
+            _(
+                "You can use Markdown, and as placeholders {placeholders}. "
+                "With {{requester|there}} you say what stands where a ticket has none."
+            ),
+            placeholders=", ".join(f"{{{name}}}" for name in PLACEHOLDERS),
         ),
         widget=forms.Textarea(
             attrs={"rows": 10, "data-markdown": True, "dir": "auto", "data-characters": COMMENT_LIMIT}
         ),
-        error_messages={"required": "Write something first."},
+        error_messages={"required": _("Write something first.")},
     )
     status = forms.ChoiceField(
-        label="Set the status to",
+        label=_("Set the status to"),
         required=False,
-        choices=[("", "Leave it as it is"), *((one.value, one.label) for one in Status)],
+        choices=[("", _("Leave it as it is")), *((one.value, _(one.label)) for one in Status)],
     )
-    tags = forms.CharField(label="Add tags", required=False, help_text="Separate them with commas.", widget=_line())
-    resolver = forms.ChoiceField(label="Assign to", required=False)
+    tags = forms.CharField(
+        label=_("Add tags"), required=False, help_text=_("Separate them with commas."), widget=_line()
+    )
+    resolver = forms.ChoiceField(label=_("Assign to"), required=False)
     version = forms.IntegerField(required=False, min_value=1, widget=forms.HiddenInput)
 
     def __init__(
         self, *args: Any, people: Sequence[tuple[str, str]], may_share: bool, is_new: bool, **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
-        choices = [("", "Leave it as it is"), ("me", "Whoever uses the answer"), *people]
+        choices = [("", _("Leave it as it is")), ("me", _("Whoever uses the answer")), *people]
         given = str(self.data.get("resolver", "")) or str(self.initial.get("resolver", ""))
         if given and given not in dict(choices):
-            choices.append((given[:32], "A former member"))
+            choices.append((given[:32], _("A former member")))
         self.fields["resolver"].choices = choices  # type: ignore[attr-defined]  # of a ChoiceField
         if not (may_share and is_new):
             del self.fields["whose"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from django.http import QueryDict
+from django.utils.translation import gettext as _
 
 from portal.errors import Invalid, NotFound
 from portal.schema import keys
@@ -37,7 +38,7 @@ class ChosenAnswers:
         """Return what a form has sent. Raises Invalid for what no form of ours sends."""
         status, resolver = form.get(STATUS_ACTION, ""), form.get(RESOLVER_ACTION, "")
         if resolver not in ("", "me") and not keys.USER_ID.match(resolver):
-            raise Invalid("The assignee is damaged. Remove the ready answer and insert it again.")
+            raise Invalid(_("The assignee is damaged. Remove the ready answer and insert it again."))
         return cls(
             (*form.getlist("answers")[: answer_uses.MOST],),
             STATUS.clean(status).value if status else "",
@@ -75,7 +76,7 @@ class ChosenAnswers:
         names: dict[str, str] = {}
         if self.resolver not in ("", "me"):
             person = members.member(tenant.repository, self.resolver)
-            names = {self.resolver: person.name if person else "a former member"}
+            names = {self.resolver: person.name if person else _("a former member")}
         return [*answer_reading.actions_of(self.status, self.tags, self.resolver, names)]
 
 
@@ -114,7 +115,7 @@ def composed(tenant: TenantContext, number: int, form: QueryDict) -> tuple[str, 
             one, found, typed = inserting.filled(tenant, number, choice), None, ""
             body, chosen = f"{body.rstrip()}\n\n{one.text}".lstrip(), chosen.plus(one)
         elif act == "insert":
-            problem = "Choose an answer first."
+            problem = _("Choose an answer first.")
     except (Invalid, NotFound) as error:
         problem = error.message
     preview = body if act == "preview" else None

@@ -9,6 +9,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from portal.dynamo.client import alongside
@@ -73,7 +74,7 @@ def new_answer(request: TenantRequest) -> HttpResponse:
             answer_changes.create(request.tenant, form.given, shared=form.shared, by=actor_of(request))
         except (Invalid, Conflict) as error:
             return _form_page(request, form, None, error)
-        messages.success(request, "Answer saved.")
+        messages.success(request, _("Answer saved."))
         return _to_list(shared=form.shared)
     return _form_page(request, form, None)
 
@@ -103,7 +104,7 @@ def edit_answer(request: TenantRequest, answer: str) -> HttpResponse:
         return _form_page(request, form, item, error)
     except (Invalid, Conflict) as error:
         return _form_page(request, form, item, error)
-    messages.success(request, "Answer saved.")
+    messages.success(request, _("Answer saved."))
     return _to_list(shared=item.owner == DESK)
 
 
@@ -115,7 +116,7 @@ def delete_answer(request: TenantRequest, answer: str) -> HttpResponse:
     if request.method != "POST":
         return render(request, "ready_answers/delete.html", {"answer": item})
     answer_changes.delete(request.tenant, answer, by=actor_of(request))
-    messages.success(request, "Answer deleted.")
+    messages.success(request, _("Answer deleted."))
     return _to_list(shared=item.owner == DESK)
 
 
@@ -132,7 +133,7 @@ def _may_change(request: TenantRequest, item: ReadyAnswerItem | None) -> bool:
 
 def _refuse_changing(request: TenantRequest, item: ReadyAnswerItem) -> None:
     if not _may_change(request, item):
-        raise Forbidden("Only admins and owners can change shared answers.")
+        raise Forbidden(_("Only admins and owners can change shared answers."))
 
 
 def _people(request: TenantRequest) -> list[tuple[str, str]]:

@@ -10,6 +10,8 @@ import re
 from contextlib import suppress
 from typing import Any, Final
 
+from django.utils.translation import gettext_noop
+
 from delivery.mail.bounces import Feedback
 from portal import clock
 from portal.dynamo.store import Action
@@ -26,7 +28,8 @@ from tickets.ticket.fields import REQUESTER
 from tickets.ticket.stored import BOUNCED, COMPLAINED, HELD, SENT, ActivityItem
 
 ABOUT: Final = "reply_"  # what the tag of a letter begins with, by which its carrier says what came of it
-COPY_FAILED: Final = "A copy was not delivered:"
+COPY_FAILED: Final = gettext_noop("A copy was not delivered:")
+_RETURNED: Final = gettext_noop("It came back.")
 NOTE_LIMIT: Final = 200  # characters
 _ADDRESS: Final = re.compile(r"<?[^\s<>@]+@[^\s<>@]+>?")
 _OVER: Final = {HELD: (HELD,), SENT: (HELD, SENT), BOUNCED: (HELD, SENT), COMPLAINED: (HELD, SENT, BOUNCED)}
@@ -114,11 +117,11 @@ def note_report(tenant: TenantContext, thread: Thread, *, address: str, why: str
     person = requesters.find(tenant, summary.requester)
     told, sort = address.strip().lower(), message_ids.sort_of(thread.entry)
     if person is not None and told in person.addresses:
-        bounced_addresses.note(tenant, told, why or "It came back.")
+        bounced_addresses.note(tenant, told, why or _RETURNED)
         if sort:
             mark(tenant, thread.number, sort, COMPLAINED if complained else BOUNCED, note=why)
         return
     entry = tenant.repository.get(ActivityItem, stored.ticket, thread.number, sort=sort) if sort else None
     if sort and entry and told in (entry.cc or ()):
-        bounced_addresses.note(tenant, told, why or "It came back.")
+        bounced_addresses.note(tenant, told, why or _RETURNED)
         mark(tenant, thread.number, sort, SENT, note=f"{COPY_FAILED} {why}")

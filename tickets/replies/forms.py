@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from django import forms
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
 
 from tickets.replies import mail_settings
 from tickets.replies.mail_settings import MailSettings
 from tickets.replies.stored import HISTORY_CHOICES, LINK_DAYS_CHOICES
 
-_WORDS: Final = {0: "None", 1: "The last message"}
+_WORDS: Final = {0: _("None"), 1: _("The last message")}
 _ONE_A_LINE: Final = {"rows": 3, "spellcheck": "false"}
 
 
@@ -18,48 +20,53 @@ class MailForm(forms.Form):
     """The settings of a desk's mail. `version` is that of the settings that the form showed."""
 
     sender_name = forms.CharField(
-        label="Name of the sender",
+        label=_("Name of the sender"),
         required=False,
-        help_text="As your customers see it. Empty: the name of the desk.",
+        help_text=_("As your customers see it. Empty: the name of the desk."),
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     signature = forms.CharField(
-        label="Signature",
+        label=_("Signature"),
         required=False,
-        help_text="Below each letter. Empty: the name of the desk.",
+        help_text=_("Below each letter. Empty: the name of the desk."),
         widget=forms.Textarea(attrs={"rows": 4}),
         strip=False,
     )
     history = forms.TypedChoiceField(
-        label="Earlier messages that a letter quotes",
+        label=_("Earlier messages that a letter quotes"),
         coerce=int,
-        choices=[(number, _WORDS.get(number, f"The last {number} messages")) for number in HISTORY_CHOICES],
-        help_text="Internal notes are never among them.",
+        choices=[
+            (number, _WORDS.get(number, format_lazy(_("The last {count} messages"), count=number)))
+            for number in HISTORY_CHOICES
+        ],
+        help_text=_("Internal notes are never among them."),
     )
-    acknowledges = forms.BooleanField(label="Answer each new request with an acknowledgement", required=False)
+    acknowledges = forms.BooleanField(label=_("Answer each new request with an acknowledgement"), required=False)
     acknowledgement = forms.CharField(
-        label="Text of the acknowledgement",
+        label=_("Text of the acknowledgement"),
         required=False,
-        help_text=f"Empty: “{mail_settings.ACKNOWLEDGEMENT}” Automatic mail is never answered.",
+        help_text=format_lazy(
+            _("Empty: “{text}” Automatic mail is never answered."), text=_(mail_settings.ACKNOWLEDGEMENT)
+        ),
         widget=forms.Textarea(attrs={"rows": 3}),
         strip=False,
     )
     link_days = forms.TypedChoiceField(
-        label="How long a link to a ticket works",
+        label=_("How long a link to a ticket works"),
         coerce=int,
-        choices=[(days, f"{days} days") for days in LINK_DAYS_CHOICES],
-        help_text="Each letter has a link to its ticket, where the requester reads and answers without a password.",
+        choices=[(days, format_lazy(_("{count} days"), count=days)) for days in LINK_DAYS_CHOICES],
+        help_text=_("Each letter has a link to its ticket, where the requester reads and answers without a password."),
     )
     addresses = forms.CharField(
-        label="Your own addresses that are forwarded here",
+        label=_("Your own addresses that are forwarded here"),
         required=False,
-        help_text="One in each line. Letters never go to them in copy, which would send them round in a circle.",
+        help_text=_("One in each line. Letters never go to them in copy, which would send them round in a circle."),
         widget=forms.Textarea(attrs=_ONE_A_LINE),
     )
     blocked = forms.CharField(
-        label="Blocked senders",
+        label=_("Blocked senders"),
         required=False,
-        help_text="One address in each line, or @example.com for a whole domain. Their letters become no tickets.",
+        help_text=_("One address in each line, or @example.com for a whole domain. Their letters become no tickets."),
         widget=forms.Textarea(attrs=_ONE_A_LINE),
     )
     version = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
@@ -88,9 +95,9 @@ class SenderForm(forms.Form):
     """The address of its own that a desk sends from."""
 
     domain_sender = forms.CharField(
-        label="Send from",
+        label=_("Send from"),
         required=False,
-        help_text="An address of your own domain, such as support@example.com. Empty: the address of the desk.",
+        help_text=_("An address of your own domain, such as support@example.com. Empty: the address of the desk."),
         widget=forms.TextInput(attrs={"inputmode": "email", "autocomplete": "off", "spellcheck": "false"}),
     )
     version = forms.IntegerField(min_value=0, widget=forms.HiddenInput)

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from portal import plain_text
 from portal.dynamo.store import Transaction
 from portal.errors import Conflict, Invalid
 from portal.schema import keys
+from portal.web import locales
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import member_changes, members
@@ -27,7 +29,7 @@ TEXT_LIMIT: Final = 2000  # characters of the signature and of the acknowledgeme
 LIST_LIMIT: Final = 100  # addresses
 ACKNOWLEDGEMENT: Final = gettext_noop("We have received your message and will answer as soon as we can.")
 _CHOICES: Final = {"history": HISTORY_CHOICES, "link_days": LINK_DAYS_CHOICES}
-_CHANGED: Final = "Somebody else has just changed these settings. Please check and try again."
+_CHANGED: Final = gettext_noop("Somebody else has just changed these settings. Please check and try again.")
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ def block(tenant: TenantContext, address: str, *, by: Actor) -> bool:
         return False
     people = members.members_of(tenant.repository)
     if now.is_own(tenant.slug, blocked) or any(one.email.lower() == blocked for one in people):
-        raise Invalid("This is an address of the desk or of a member. Their letters are not blocked.")
+        raise Invalid(_("This is an address of the desk or of a member. Their letters are not blocked."))
     return change(tenant, values={"blocked": [*now.blocked, blocked]}, version=now.version, by=by)
 
 
@@ -167,7 +169,7 @@ def store(
     Those that `before` has are told to the audit trail, also one that is no attribute. Raises Conflict.
     """
     if now.version != version:
-        raise Conflict(_CHANGED)
+        raise Conflict(_(_CHANGED))
     attributes: dict[str, Any] = MailSettingsItem.get_attributes()
     actions = []
     for name, value in changed.items():
@@ -183,7 +185,7 @@ def store(
     told = [name for name in changed if name in before]
     rows = [{name.replace("_", " "): _told(values[name]) for name in told} for values in (before, changed)]
     entry = AuditEntry.of_tenant(tenant, AuditAction.TENANT_MAIL_CHANGED, by, *rows)
-    recording.commit(transaction, [entry], refused=Conflict(_CHANGED))
+    recording.commit(transaction, [entry], refused=Conflict(_(_CHANGED)))
 
 
 def _told(value: Any) -> object:
@@ -200,7 +202,7 @@ def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
             checked[name] = _text(value, name)
         elif name in _CHOICES:
             if value not in _CHOICES[name]:
-                raise Invalid("Choose a value from the list.", field=name)
+                raise Invalid(_("Choose a value from the list."), field=name)
             checked[name] = int(value)
         elif name == "acknowledges":
             checked[name] = bool(value)
@@ -216,18 +218,24 @@ def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
 def _line(value: str) -> str:
     shown = " ".join(plain_text.without_controls(value, limit=NAME_LIMIT + 1).split())
     if len(shown) > NAME_LIMIT:
-        raise Invalid(f"Use at most {NAME_LIMIT} characters.", field="sender_name")
+        raise Invalid(_("Use at most %(limit)s characters.") % {"limit": NAME_LIMIT}, field="sender_name")
     if set(shown) & set('<>"@'):
-        raise Invalid("Leave out <, >, @ and quotation marks: mail programs would misread them.", field="sender_name")
+        raise Invalid(
+            _("Leave out <, >, @ and quotation marks: mail programs would misread them."), field="sender_name"
+        )
     return shown
 
 
 def _text(value: str, name: str) -> str:
     text = value.replace("\r\n", "\n").strip()
     if len(text) > TEXT_LIMIT:
-        raise Invalid(f"Use at most {TEXT_LIMIT:,} characters; this has {len(text):,}.", field=name)
+        raise Invalid(
+            _("Use at most %(limit)s characters; this has %(count)s.")
+            % {"limit": locales.current().number(TEXT_LIMIT), "count": locales.current().number(len(text))},
+            field=name,
+        )
     if plain_text.has_controls(text.replace("\n", " ").replace("\t", " ")):
-        raise Invalid("This text has characters that no letter can show.", field=name)
+        raise Invalid(_("This text has characters that no letter can show."), field=name)
     return text
 
 
@@ -240,7 +248,7 @@ def _listed(lines: Iterable[str], name: str, *, domains: bool) -> tuple[str, ...
         elif text:
             found[requester_addresses.normal(text, field=name)] = None
     if len(found) > LIST_LIMIT:
-        raise Invalid(f"Enter at most {LIST_LIMIT} addresses.", field=name)
+        raise Invalid(_("Enter at most %(limit)s addresses.") % {"limit": LIST_LIMIT}, field=name)
     return tuple(found)
 
 

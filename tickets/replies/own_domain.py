@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, Final
 import dns.exception
 from django.conf import settings as site
 from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from portal import clock
 from portal.errors import Invalid, PortalError
@@ -40,7 +42,9 @@ PROOF_HOST: Final = "_pooldesk"
 _PROOF: Final = "pooldesk-desk="
 _SECONDS: Final = 3.0  # of one question to the name system
 _DEADLINE: Final = 12.0  # seconds of a whole check; SPF may lead to ten more questions
-_NO_ANSWER: Final = "The name system did not answer in time. Check again later."
+_NO_ANSWER: Final = gettext_noop("The name system did not answer in time. Check again later.")
+_NO_SPF: Final = gettext_noop("There is no SPF record.")
+_NO_DMARC: Final = gettext_noop("There is no DMARC record.")
 OK, MISSING, WARNING = "ok", "missing", "warning"
 
 
@@ -66,20 +70,20 @@ def proof_of(tenant_id: str, domain: str, *, key: str = "") -> str:
 def records(tenant: TenantContext, settings: MailSettings) -> list[DnsRecord]:
     """Return the records that the domain needs; those for DKIM are known once Amazon SES was asked."""
     domain = settings.domain
-    why = "It proves that the domain is yours. Letters leave from it only while this record is there."
+    why = _("It proves that the domain is yours. Letters leave from it only while this record is there.")
     found = [DnsRecord("proof", "TXT", f"{PROOF_HOST}.{domain}", proof_of(tenant.tenant_id, domain), why, True)]
     for token in _tokens(settings):
         value = f"{token}.dkim.amazonses.com"
-        why = "Amazon SES signs your letters by it (DKIM)."
+        why = _("Amazon SES signs your letters by it (DKIM).")
         found.append(DnsRecord(f"dkim {token}", "CNAME", f"{token}._domainkey.{domain}", value, why, True))
     if site.MAIL_SPF:
-        why = (
-            "It lets the mail server of this installation send for your domain (SPF). Some mail servers look at it, "
-            "though the return address of letters is one of this installation. If you have one, add to it: "
-            f"{site.MAIL_SPF}"
-        )
+        why = _(
+            "It lets the mail server of this installation send for your domain "
+            "(SPF). Some mail servers look at it, "
+            "though the return address of letters is one of this installation. If you have one, add to it: %(spf)s"
+        ) % {"spf": site.MAIL_SPF}
         found.append(DnsRecord("spf", "TXT", domain, f"v=spf1 {site.MAIL_SPF} ~all", why, False))
-    why = "It tells other mail servers what to do with letters that only pretend to be yours (DMARC)."
+    why = _("It tells other mail servers what to do with letters that only pretend to be yours (DMARC).")
     found.append(DnsRecord("dmarc", "TXT", f"_dmarc.{domain}", "v=DMARC1; p=none", why, False))
     return found
 
@@ -90,12 +94,15 @@ def _tokens(settings: MailSettings) -> list[str]:
 
 def unchecked() -> list[str]:
     """Say what this installation cannot check, so that nobody takes a page of ticks for more than it is."""
-    found = ["Whether the mail servers of your customers take the letters: each decides for itself."]
+    found = [_("Whether the mail servers of your customers take the letters: each decides for itself.")]
     if not sending_identities.is_asked():
         found.insert(
             0,
-            "Whether the mail server of this installation signs letters for your domain (DKIM). Ask whoever runs it; "
-            "without that, DMARC does not hold, since the return address of letters is one of this installation.",
+            _(
+                "Whether the mail server of this installation signs letters for your "
+                "domain (DKIM). Ask whoever runs it; "
+                "without that, DMARC does not hold, since the return address of letters is one of this installation."
+            ),
         )
     return found
 
@@ -108,10 +115,12 @@ def choose(tenant: TenantContext, *, sender: str, version: int, by: Actor) -> bo
     address = requester_addresses.normal(sender, field="domain_sender") if sender.strip() else ""
     domain = address.rpartition("@")[2]
     if address and ("." not in domain or domain.startswith("[")):
-        raise Invalid("Enter an address of a domain that is known on the internet.", field="domain_sender")
+        raise Invalid(_("Enter an address of a domain that is known on the internet."), field="domain_sender")
     ours = {site.MAIL_DOMAIN, site.DEFAULT_FROM_EMAIL.rpartition("@")[2].rstrip("> ")} - {""}
     if any(domain == one or domain.endswith(f".{one}") for one in ours):
-        raise Invalid("This domain is that of the installation. Enter an address of your own.", field="domain_sender")
+        raise Invalid(
+            _("This domain is that of the installation. Enter an address of your own."), field="domain_sender"
+        )
     now = mail_settings.read(tenant)
     if address == now.domain_sender:
         return False
@@ -130,7 +139,7 @@ def check(tenant: TenantContext, *, by: Actor) -> MailSettings:
     """
     now = mail_settings.read(tenant)
     if not now.domain:
-        raise Invalid("Choose an address to send from first.", field="domain_sender")
+        raise Invalid(_("Choose an address to send from first."), field="domain_sender")
     findings = _findings(tenant.tenant_id, now.domain)
     is_proved = findings["proof"].startswith(OK) and findings.get("ses", OK).startswith(OK)
     at = clock.stamp()
@@ -180,8 +189,10 @@ def _findings(tenant_id: str, domain: str) -> dict[str, str]:
 
 def _by_ses(identity: SendingIdentity) -> str:
     if identity.is_verified:
-        return f"{OK} Amazon SES sends from this domain."
-    return f"{MISSING} Amazon SES has not found its DKIM records yet. It looks again by itself, for three days."
+        return f"{OK} " + gettext_noop("Amazon SES sends from this domain.")
+    return f"{MISSING} " + gettext_noop(
+        "Amazon SES has not found its DKIM records yet. It looks again by itself, for three days."
+    )
 
 
 def _resolver() -> dns.resolver.Resolver:
@@ -219,10 +230,10 @@ def _proof(tenant_id: str, domain: str) -> str:
     except dns.exception.DNSException:
         return f"{WARNING} {_NO_ANSWER}"
     if any(hmac.compare_digest(text.encode(), one.encode()) for text in found for one in wanted):
-        return f"{OK} The domain names this desk."
+        return f"{OK} " + gettext_noop("The domain names this desk.")
     if any(text.startswith(_PROOF) for text in found):
-        return f"{MISSING} The record is there, but with another value."
-    return f"{MISSING} There is no such record yet."
+        return f"{MISSING} " + gettext_noop("The record is there, but with another value.")
+    return f"{MISSING} " + gettext_noop("There is no such record yet.")
 
 
 def _dkim(domain: str, token: str) -> str:
@@ -230,7 +241,11 @@ def _dkim(domain: str, token: str) -> str:
         found = _texts(f"{token}._domainkey.{domain}", "CNAME")
     except dns.exception.DNSException:
         return f"{WARNING} {_NO_ANSWER}"
-    return f"{OK} Found." if f"{token}.dkim.amazonses.com" in found else f"{MISSING} There is no such record yet."
+    return (
+        f"{OK} " + gettext_noop("Found.")
+        if f"{token}.dkim.amazonses.com" in found
+        else f"{MISSING} " + gettext_noop("There is no such record yet.")
+    )
 
 
 def _spf(domain: str) -> str:
@@ -239,10 +254,12 @@ def _spf(domain: str) -> str:
     utils.DNS_CACHE.clear()  # whoever has just mended a record looks again at once
     told: dict[str, Any] = spf.check_spf(domain, resolver=_resolver(), timeout=_SECONDS)
     if not told.get("valid"):
-        return f"{MISSING} {_sentence(told.get('error') or 'There is no SPF record.')}"
+        return f"{MISSING} {_sentence(told.get('error') or _NO_SPF)}"
     if site.MAIL_SPF and site.MAIL_SPF not in str(told.get("record", "")):
-        return f"{WARNING} The domain has an SPF record, which does not name the mail server of this installation."
-    return _with_warnings(told, "The domain has a valid SPF record.")
+        return f"{WARNING} " + gettext_noop(
+            "The domain has an SPF record, which does not name the mail server of this installation."
+        )
+    return _with_warnings(told, gettext_noop("The domain has a valid SPF record."))
 
 
 def _dmarc(domain: str) -> str:
@@ -251,8 +268,8 @@ def _dmarc(domain: str) -> str:
     utils.DNS_CACHE.clear()
     told: Any = dmarc.check_dmarc(domain, resolver=_resolver(), timeout=_SECONDS)
     if not told.get("valid"):
-        return f"{MISSING} {_sentence(told.get('error') or 'There is no DMARC record.')}"
-    return _with_warnings(told, "The domain has a valid DMARC record.")
+        return f"{MISSING} {_sentence(told.get('error') or _NO_DMARC)}"
+    return _with_warnings(told, gettext_noop("The domain has a valid DMARC record."))
 
 
 def _with_warnings(told: Any, good: str) -> str:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal import clock
+from portal.web.stored_texts import stored_text
 from tenants.tenancy.context import TenantContext
 from tickets.replies import own_domain
 from tickets.replies.mail_settings import MailSettings
 from tickets.replies.own_domain import MISSING, OK, WARNING
 
-_BADGES: Final = {OK: ("Found", "answered"), MISSING: ("Missing", "dead"), WARNING: ("Look at this", "failed")}
+_BADGES: Final = {
+    OK: (gettext_noop("Found"), "answered"),
+    MISSING: (gettext_noop("Missing"), "dead"),
+    WARNING: (gettext_noop("Look at this"), "failed"),
+}
 
 
 def domain(tenant: TenantContext, settings: MailSettings) -> dict[str, Any] | None:
@@ -37,6 +45,6 @@ _OTHERS: Final = {"ses": "Amazon SES", "spf": "SPF", "dmarc": "DMARC"}
 
 
 def _finding(text: str) -> dict[str, Any]:
-    state, _, sentence = text.partition(" ")
-    label, kind = _BADGES.get(state, ("Not checked yet", ""))
-    return {"state": label, "badge": kind, "finding": sentence}
+    state, _space, sentence = text.partition(" ")
+    label, kind = _BADGES.get(state, (gettext_noop("Not checked yet"), ""))
+    return {"state": _(label), "badge": kind, "finding": stored_text(sentence)}

@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol
 
 from django.conf import settings as site
 from django.core.mail import EmailMultiAlternatives
+from django.utils.translation import gettext_noop
 
 from delivery.outbox import destinations
 from delivery.outbox.destinations import Outcome
@@ -132,15 +133,15 @@ def deliver(work: Work, *, writers: Writers) -> Outcome:
     try:
         tenant = _viewer(work.tenant_id)
     except NotFound:
-        return Outcome("answered", note="The desk is gone.")
+        return Outcome("answered", note=gettext_noop("The desk is gone."))
     if tenant.suspended:
-        return _later(work, tenant, number, sort, "The desk is suspended.")
+        return _later(work, tenant, number, sort, gettext_noop("The desk is suspended."))
     read = _read(tenant, number, sort, writers.language, is_link="link" in event)
     if isinstance(read, str):
         return Outcome("answered", note=read)
     if "link" in event:
         if event["person"] not in read.requester.ids:
-            return Outcome("answered", note="The ticket is somebody else's by now.")
+            return Outcome("answered", note=gettext_noop("The ticket is somebody else's by now."))
         read = replace(read, link=event["link"], asked=keys.digest(work.row.event_id)[:12])
     address = _reachable(read.requester)
     if address is None:
@@ -153,7 +154,7 @@ def deliver(work: Work, *, writers: Writers) -> Outcome:
         return _ended(tenant, number, sort, why)
     files = [_looked_at(tenant, number, one) for one in read.entry.files] if read.entry else []
     if any(one.state == scanning.WAITING for one in files) and work.attempt <= _SCANS:
-        return Outcome("failed", _SCAN_SECONDS, "A file of it is still being looked at.")
+        return Outcome("failed", _SCAN_SECONDS, gettext_noop("A file of it is still being looked at."))
     attached = _attached(tenant, files)
     copies = [one for one in read.copies if one not in suppressed]
     message = _message(read, address, copies, writers, attached)
@@ -188,15 +189,15 @@ def _read(
         reads.append(partial(store.get, ActivityItem, stored.ticket, number, sort=sort, consistent=True))
     settings, ticket, detail, language, *entries = fan_out(reads)
     if ticket is None:
-        return "The ticket is gone."
+        return gettext_noop("The ticket is gone.")
     item = entries[0] if entries else None
     entry = public(item)
     if sort and (item is None or entry is None or item.delivery not in (HELD, BOUNCED)):
-        return "There is nothing to send, or it was sent."
+        return gettext_noop("There is nothing to send, or it was sent.")
     if item is not None and item.delivery == BOUNCED:
         delivery_states.hold_again(tenant, number, sort)
     if not sort and not is_link and not settings.acknowledges:
-        return "The desk acknowledges no new tickets."
+        return gettext_noop("The desk acknowledges no new tickets.")
     people: list[Callable[[], Any]] = [partial(requesters.find, tenant, ticket.summary.requester)]
     if entry is not None:
         people.append(partial(members.member, store, entry.author))
@@ -230,8 +231,10 @@ def _reachable(requester: Requester) -> str | None:
 
 def _no_address(requester: Requester) -> str:
     if requester.addresses:
-        return "Mail cannot be sent to an address with such letters before its @."  # RFC 6531, which few servers know
-    return "There is no address to send it to."
+        return gettext_noop(
+            "Mail cannot be sent to an address with such letters before its @."
+        )  # RFC 6531, which few servers know
+    return gettext_noop("There is no address to send it to.")
 
 
 # --- making the letter ---

@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.forms import Form
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from portal.errors import Conflict, Invalid
@@ -35,7 +36,7 @@ def settings_page(request: TenantRequest) -> HttpResponse:
         except (Invalid, Conflict) as error:
             form.add_error(error.field, error.message)
         else:
-            messages.success(request, "Settings saved.")
+            messages.success(request, _("Settings saved."))
             return redirect(_PAGE)
     return _page(request, mail_settings.read(request.tenant), form, status=422)
 
@@ -53,9 +54,9 @@ def choose_sender(request: TenantRequest) -> HttpResponse:
             form.add_error(error.field, error.message)
         else:
             if sender.strip():
-                messages.success(request, "Add these records to your domain, then check it.")
+                messages.success(request, _("Add these records to your domain, then check it."))
             else:
-                messages.success(request, "Letters leave from the address of the desk.")
+                messages.success(request, _("Letters leave from the address of the desk."))
             return redirect(_PAGE)
     settings = mail_settings.read(request.tenant)
     return _page(request, settings, MailForm.of(settings), sender_form=form, status=422)
@@ -72,9 +73,11 @@ def check_domain(request: TenantRequest) -> HttpResponse:
         messages.error(request, error.message)
         return redirect(_PAGE)
     if settings.domain_proved_at:
-        messages.success(request, f"Letters leave from {settings.domain_sender} now.")
+        messages.success(
+            request, _("Letters leave from %(domain_sender)s now.") % {"domain_sender": settings.domain_sender}
+        )
     else:
-        messages.warning(request, "The domain is not set up yet. The findings are beside the records.")
+        messages.warning(request, _("The domain is not set up yet. The findings are beside the records."))
     return redirect(_PAGE)
 
 
@@ -89,7 +92,7 @@ def end_all_links(request: TenantRequest) -> HttpResponse:
     except Conflict as error:
         messages.error(request, error.message)
     else:
-        messages.success(request, "All links to tickets are ended. The next letter to each requester has a new one.")
+        messages.success(request, _("All links to tickets are ended. The next letter to each requester has a new one."))
     return redirect(_PAGE)
 
 
@@ -98,7 +101,7 @@ def end_all_links(request: TenantRequest) -> HttpResponse:
 def end_links_of_ticket(request: TenantRequest, number: int) -> HttpResponse:
     """End the links that lead the requester to this ticket."""
     ticket_links.revoke(request.tenant, number)
-    messages.success(request, "The requester's links to this ticket are ended. The next letter has a new one.")
+    messages.success(request, _("The requester's links to this ticket are ended. The next letter has a new one."))
     return redirect("tickets:ticket", number)
 
 

@@ -14,6 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from delivery.outbox import outbox_rows
 from delivery.outbox.stored import row_parts
 from portal.dynamo.store import Action, Transaction
@@ -37,7 +40,8 @@ _KIND: Final = "comment"
 _SECONDS: Final = 90  # for which a receipt is taken
 _FORMER: Final = ("updated_at", "commented_at", "responded_at", "noted_at", "sla", "due")
 _ROW, _TICKET = "row", "ticket"
-_STAYS: Final = "stays: somebody has commented or changed the ticket since."
+_NOTE_STAYS: Final = gettext_noop("Your note stays: somebody has commented or changed the ticket since.")
+_COMMENT_STAYS: Final = gettext_noop("Your comment stays: somebody has commented or changed the ticket since.")
 
 
 def receipt(tenant: TenantContext, written: WrittenComment, answer_ids: Sequence[str] = ()) -> str:
@@ -64,8 +68,8 @@ def _take_back(tenant: TenantContext, values: list[Any]) -> Undone:
     wanted: list[Any] = [(SummaryItem, pk, stored.SUMMARY), (ActivityItem, pk, sort)]
     wanted += [(ActivityItem, pk, change)] if change else []
     summary, entry, *changes = tenant.repository.get_all(wanted, consistent=True)
-    word = "note" if entry is not None and entry.kind == "note" else "comment"
-    stays = Undone("", (f"Your {word} {_STAYS}",))
+    is_note = entry is not None and entry.kind == "note"
+    stays = Undone("", (_(_NOTE_STAYS if is_note else _COMMENT_STAYS),))
     if summary is None or not _is_untouched(tenant, entry, summary, version, count) or None in changes:
         return stays
     before = dict(zip(_FORMER, former, strict=False))  # a receipt of an older version has fewer
@@ -87,9 +91,14 @@ def _take_back(tenant: TenantContext, values: list[Any]) -> Undone:
         tenant.repository.transact(transaction)
     except TransactionRefused as refused:
         if row and refused.reason(_ROW):
-            return Undone("", (f"Your {word} has left already and stays.",))
+            return Undone("", (_("Your comment has left already and stays."),))
         return stays
-    return Undone(f"Your {word} was taken back. Its text is below.", draft=_draft(number, entry))
+    said = (
+        _("Your note was taken back. Its text is below.")
+        if is_note
+        else _("Your comment was taken back. Its text is below.")
+    )
+    return Undone(said, draft=_draft(number, entry))
 
 
 def _is_untouched(

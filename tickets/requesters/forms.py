@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from django import forms
 from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
 
 from tickets.requesters import requester_changes
 from tickets.requesters.requester_changes import Details
@@ -45,25 +46,30 @@ def requester_field(**kwargs: Any) -> forms.CharField:
 class RequesterForm(forms.Form):
     """A new requester, or the values of one. `version` is empty for a new one."""
 
-    name = forms.CharField(required=False, widget=forms.TextInput(attrs={"autocomplete": "off", "dir": "auto"}))
+    name = forms.CharField(
+        label=_("Name"), required=False, widget=forms.TextInput(attrs={"autocomplete": "off", "dir": "auto"})
+    )
     addresses = forms.CharField(
-        label="Mail addresses",
+        label=_("Mail addresses"),
         required=False,
-        help_text="One in each line. Mail goes to the first; letters from each of them are taken as theirs.",
+        help_text=_("One in each line. Mail goes to the first; letters from each of them are taken as theirs."),
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "autocapitalize": "off"}),
     )
     organisation = forms.CharField(
+        label=_("Organisation"),
         required=False,
         widget=forms.TextInput(attrs={"autocomplete": "off", "dir": "auto", "data-characters": NAME_LIMIT}),
     )
     language = forms.CharField(
+        label=_("Language"),
         required=False,
-        help_text="A code, such as en, de or pt-BR. Leave it empty if you do not know.",
+        help_text=_("A code, such as en, de or pt-BR. Leave it empty if you do not know."),
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "size": 12}),
     )
     notes = forms.CharField(
+        label=_("Notes"),
         required=False,
-        help_text="For the agents of this desk only.",
+        help_text=_("For the agents of this desk only."),
         widget=forms.Textarea(attrs={"rows": 5, "dir": "auto", "data-characters": requester_changes.NOTES_LIMIT}),
     )
     version = forms.IntegerField(required=False, min_value=1, widget=forms.HiddenInput)
@@ -103,8 +109,8 @@ class MergeForm(forms.Form):
     """The other person, who is merged into the one of the page."""
 
     other = requester_field(
-        label="The other person",
-        help_text="Begin to type a name or an address, or enter an address.",
-        error_messages={"required": "Enter the address of the other person."},
+        label=_("The other person"),
+        help_text=_("Begin to type a name or an address, or enter an address."),
+        error_messages={"required": _("Enter the address of the other person.")},
     )
     confirmed = forms.CharField(required=False, max_length=100, widget=forms.HiddenInput)

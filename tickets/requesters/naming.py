@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from django.utils.translation import gettext as _
+
 from portal.errors import Invalid
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy.context import TenantContext
 from tickets.requesters import requester_addresses, requester_changes, requesters, stored
 from tickets.requesters.requester_changes import AddressTaken, Details
 from tickets.requesters.requesters import Requester
-
-_EXAMPLE = "Enter an address, such as Ada Example <ada@example.org>."
 
 
 def named(tenant: TenantContext, text: str, *, by: Actor, request_id: str) -> Requester:
@@ -46,7 +46,7 @@ def _of(tenant: TenantContext, text: str) -> Requester | None:
 
 def _known(person: Requester | None) -> Requester:
     if person is None:
-        raise Invalid("There is no such requester.", field="requester")
+        raise Invalid(_("There is no such requester."), field="requester")
     return person
 
 
@@ -54,7 +54,15 @@ def _by_name(tenant: TenantContext, text: str) -> Requester:
     wanted = stored.folded(text)
     found = [one for one in requesters.complete(tenant, text) if stored.folded(one.name) == wanted]
     if not found:
-        raise Invalid(f"Nobody is known by the name “{text[:60]}”. {_EXAMPLE}", field="requester")
+        raise Invalid(
+            _("Nobody is known by the name “%(name)s”. Enter an address, such as Ada Example <ada@example.org>.")
+            % {"name": text[:60]},
+            field="requester",
+        )
     if len(found) > 1:
-        raise Invalid(f"Several people are called “{text[:60]}”. {_EXAMPLE}", field="requester")
+        raise Invalid(
+            _("Several people are called “%(name)s”. Enter an address, such as Ada Example <ada@example.org>.")
+            % {"name": text[:60]},
+            field="requester",
+        )
     return _known(requesters.find(tenant, found[0].id))

@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from portal import clock
 from portal.web import desk_prefix
+from portal.web.stored_texts import stored_text
 from tickets.requesters import requester_tickets
 from tickets.requesters.requesters import Requester
 from tickets.ticket.fields import PRIORITY, STATUS
@@ -22,14 +23,16 @@ def person(one: Requester) -> dict[str, Any]:
         "label": one.label,
         "name": one.name,
         "address": one.address,
-        "addresses": [{"text": address, "bounced": one.bounced.get(address, "")} for address in one.addresses],
+        "addresses": [
+            {"text": address, "bounced": stored_text(one.bounced.get(address, ""))} for address in one.addresses
+        ],
         "organisation": one.organisation,
         "notes": one.notes,
         "language": one.language,
         "typed": one.typed,
         "url": reverse("tickets:requester", args=[one.id]),
         "created_at": clock.parse(one.created_at) if one.created_at else None,
-        "bounced": one.bounced.get(one.address, ""),
+        "bounced": stored_text(one.bounced.get(one.address, "")),
         "is_unreached": bool(one.addresses) and all(address in one.bounced for address in one.addresses),
     }
 

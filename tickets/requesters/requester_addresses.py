@@ -8,6 +8,7 @@ from email.utils import parseaddr
 from typing import Final
 
 import idna
+from django.utils.translation import gettext as _
 
 from portal import plain_text
 from portal.errors import Invalid
@@ -24,7 +25,7 @@ def normal(text: str, *, field: str = "address") -> str:
 
     Raises Invalid for what is no address.
     """
-    local, _, domain = unicodedata.normalize("NFC", text.strip()).rpartition("@")
+    local, _at, domain = unicodedata.normalize("NFC", text.strip()).rpartition("@")
     try:
         address = f"{local.lower()}@{_host(domain)}"
         is_short = len(local.encode()) <= _LOCAL_LIMIT and len(address.encode()) <= ADDRESS_LIMIT
@@ -46,7 +47,9 @@ def _host(domain: str) -> str:
 
 def _none(text: str, field: str) -> Invalid:
     shown = plain_text.visible(text.strip())[:60]
-    return Invalid(f"“{shown}” is no mail address." if shown else "Enter a mail address.", field=field)
+    return Invalid(
+        _("“%(shown)s” is no mail address.") % {"shown": shown} if shown else _("Enter a mail address."), field=field
+    )
 
 
 def is_address(text: str) -> bool:

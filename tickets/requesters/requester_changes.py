@@ -13,10 +13,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import Transaction
 from portal.dynamo.transaction import Companion, with_companion
 from portal.errors import Conflict, Invalid, Overtaken, TransactionRefused
+from portal.web import locales
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry, ReadChange
 from tenants.membership import member_changes
@@ -30,7 +34,7 @@ from tickets.ticket import texts
 ADDRESSES_LIMIT: Final = 20  # of one person
 NOTES_LIMIT: Final = 4000  # characters
 _LANGUAGE: Final = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}\Z")  # RFC 5646, as far as people use it
-_CHANGED: Final = "Somebody else has just changed this person. Please check and try again."
+_CHANGED: Final = gettext_noop("Somebody else has just changed this person. Please check and try again.")
 
 
 class AddressTaken(Invalid):
@@ -39,8 +43,12 @@ class AddressTaken(Invalid):
     code = "address_taken"
 
     def __init__(self, item: AddressItem) -> None:
-        whose = item.name or "a person without a name"
-        super().__init__(f"{item.address} belongs to {whose} already.", field="addresses")
+        message = (
+            _("%(address)s belongs to %(name)s already.")
+            if item.name
+            else _("%(address)s belongs to a person without a name already.")
+        )
+        super().__init__(message % {"address": item.address, "name": item.name}, field="addresses")
         self.requester_id = item.requester_id
 
 
@@ -58,16 +66,22 @@ class Details:
         """Return them as they are stored. Raises Invalid, with the field."""
         given = dict.fromkeys(requester_addresses.normal(text, field="addresses") for text in self.addresses)
         if len(given) > ADDRESSES_LIMIT:
-            raise Invalid(f"A person can have up to {ADDRESSES_LIMIT} addresses.", field="addresses")
+            raise Invalid(
+                _("A person can have up to %(limit)s addresses.") % {"limit": ADDRESSES_LIMIT}, field="addresses"
+            )
         name = _line(self.name, "name")
         if not name and not given:
-            raise Invalid("Enter a name or an address.", field="name")
+            raise Invalid(_("Enter a name or an address."), field="name")
         notes = texts.block(self.notes)
         if len(notes) > NOTES_LIMIT:
-            raise Invalid(f"The notes have {len(notes):,} characters; {NOTES_LIMIT:,} are allowed.", field="notes")
+            raise Invalid(
+                _("The notes have %(count)s characters; %(limit)s are allowed.")
+                % {"count": locales.current().number(len(notes)), "limit": locales.current().number(NOTES_LIMIT)},
+                field="notes",
+            )
         language = self.language.strip()
         if language and not _LANGUAGE.match(language):
-            raise Invalid("Enter a language as a code, such as en, de or pt-BR.", field="language")
+            raise Invalid(_("Enter a language as a code, such as en, de or pt-BR."), field="language")
         return Details(name, _line(self.organisation, "organisation"), notes, language, tuple(given))
 
     @classmethod
@@ -97,7 +111,8 @@ def _line(text: str, field: str) -> str:
     stored_line = texts.line(text)
     if len(stored_line) > NAME_LIMIT:
         raise Invalid(
-            f"This {field} has {len(stored_line)} characters; {NAME_LIMIT} are allowed.",
+            _("This text has %(count)s characters; %(limit)s are allowed.")
+            % {"count": len(stored_line), "limit": NAME_LIMIT},
             field=field,
         )
     return stored_line
@@ -147,7 +162,7 @@ def create(
         if refused.reason(requester_id) and (known := requesters.find(tenant, requester_id)):
             return known
         _blame_addresses(refused, clean.addresses)
-        raise Overtaken(_CHANGED) from refused
+        raise Overtaken(_(_CHANGED)) from refused
     return Requester.of(made)
 
 
@@ -173,7 +188,7 @@ def change(
         item = _open_profile(tenant, requester_id)
         told[:] = [item]
         if version is not None and int(item.version) != version:
-            raise Overtaken(_CHANGED)
+            raise Overtaken(_(_CHANGED))
         check(Requester.of(item))
         before = Details.of(item)
         after = choose(before).cleaned()
@@ -199,7 +214,7 @@ def change(
         _commit(tenant, build)
     except TransactionRefused as refused:
         _blame_addresses(refused, asked)
-        raise Overtaken(_CHANGED) from refused
+        raise Overtaken(_(_CHANGED)) from refused
     return Requester.of(told[0])
 
 
@@ -272,10 +287,10 @@ def undo_merge(tenant: TenantContext, other_id: str, *, by: Actor) -> Requester:
     def build() -> ReadChange:
         other = requesters.profile(tenant, other_id)
         if not other.merged_into:
-            raise Conflict("This person is not merged into anybody.")
+            raise Conflict(_("This person is not merged into anybody."))
         item = requesters.profile(tenant, other.merged_into)
         if item.merged_into:
-            raise Conflict(f"{Requester.of(item).label} was merged too. Undo that merge first.")
+            raise Conflict(_("%(label)s was merged too. Undo that merge first.") % {"label": Requester.of(item).label})
         back = [address for address in other.addresses if address in item.addresses]
         separate = {other.requester_id, *other.merged}
         bounced = stored.bounced_of(item)
@@ -304,12 +319,15 @@ def refuse_merge(tenant: TenantContext, requester_id: str, other_id: str) -> Non
 
 def _mergeable(tenant: TenantContext, requester_id: str, other_id: str) -> tuple[ProfileItem, ProfileItem]:
     if requester_id == other_id:
-        raise Invalid("Choose another person: nobody can be merged into themselves.", field="other")
+        raise Invalid(_("Choose another person: nobody can be merged into themselves."), field="other")
     item, other = fan_out([partial(_open_profile, tenant, one) for one in (requester_id, other_id)])
     if len(item.merged) + 1 + len(other.merged) > MERGED_LIMIT:
-        raise Invalid(f"Up to {MERGED_LIMIT} people can be merged into one.", field="other")
+        raise Invalid(_("Up to %(limit)s people can be merged into one.") % {"limit": MERGED_LIMIT}, field="other")
     if len(item.addresses) + len(other.addresses) > ADDRESSES_LIMIT:
-        raise Invalid(f"A person can have up to {ADDRESSES_LIMIT} addresses; these two have more.", field="other")
+        raise Invalid(
+            _("A person can have up to %(limit)s addresses; these two have more.") % {"limit": ADDRESSES_LIMIT},
+            field="other",
+        )
     return item, other
 
 
@@ -320,7 +338,7 @@ def _open_profile(tenant: TenantContext, requester_id: str) -> ProfileItem:
     """Return the profile of somebody who can be changed. Raises NotFound, and Conflict for one who was merged."""
     item = requesters.profile(tenant, requester_id)
     if item.merged_into:
-        raise Conflict("This person was merged into another one. Change that one, or undo the merge first.")
+        raise Conflict(_("This person was merged into another one. Change that one, or undo the merge first."))
     return item
 
 
@@ -381,7 +399,7 @@ def _commit_or_overtaken(tenant: TenantContext, build: Callable[[], ReadChange |
     try:
         _commit(tenant, build)
     except TransactionRefused as refused:
-        raise Overtaken(_CHANGED) from refused
+        raise Overtaken(_(_CHANGED)) from refused
 
 
 def _blame_addresses(refused: TransactionRefused, addresses: Iterable[str]) -> None:

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal import clock, plain_text
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import Page, Transaction
@@ -20,7 +23,7 @@ OFFERED: Final = 8  # people, while somebody types
 MERGED_LIMIT: Final = 10  # people who were merged into one
 NAME_LIMIT: Final = 100  # characters
 _ATTEMPTS: Final = 4
-_NOBODY: Final = "There is no such requester."
+_NOBODY: Final = gettext_noop("There is no such requester.")
 
 
 @dataclass(frozen=True)
@@ -91,14 +94,14 @@ def profile(tenant: TenantContext, requester_id: str) -> ProfileItem:
     if stored.is_requester(requester_id):
         item = tenant.repository.get(ProfileItem, stored.requester, requester_id, sort=PROFILE, consistent=True)
     if item is None:
-        raise NotFound(_NOBODY)
+        raise NotFound(_(_NOBODY))
     return item
 
 
 def find(tenant: TenantContext, requester_id: str) -> Requester | None:
     """Return a person, None where there is none: one GetItem. For one who was merged it is the person who stands for
     both, by one GetItem more for each merge."""
-    for _ in range(MERGED_LIMIT + 1):
+    for _attempt in range(MERGED_LIMIT + 1):
         try:
             item = profile(tenant, requester_id)
         except NotFound:
@@ -113,7 +116,7 @@ def known(tenant: TenantContext, requester_id: str) -> Requester:
     """Do the same, and raise NotFound where there is none."""
     person = find(tenant, requester_id)
     if person is None:
-        raise NotFound(_NOBODY)
+        raise NotFound(_(_NOBODY))
     return person
 
 
@@ -200,7 +203,7 @@ def ensure(
     """
     key = requester_addresses.normal(address)
     others = list(dict.fromkeys(map(requester_addresses.normal, also)))
-    for _ in range(_ATTEMPTS):
+    for _attempt in range(_ATTEMPTS):
         begun = id_of_address(tenant, key)
         if begun and (known := find(tenant, begun)):
             return known
@@ -223,7 +226,7 @@ def ensure(
             others = []  # One of them is somebody's, or another letter of the same person has just been faster.
             continue
         return Requester.of(made)
-    raise Throttled("The database is busy.")
+    raise Throttled(_("The database is busy."))
 
 
 def _add_in_turn(tenant: TenantContext, made: ProfileItem, *, has_address: bool) -> bool:

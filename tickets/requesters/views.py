@@ -8,6 +8,7 @@ from typing import Final
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from portal.errors import Conflict, Invalid, Overtaken
@@ -99,7 +100,7 @@ def new_requester(request: TenantRequest) -> HttpResponse:
             )
         except (Invalid, Conflict) as error:
             return _form_page(request, form, None, error)
-        messages.success(request, f"{made.label} was added.")
+        messages.success(request, _("%(label)s was added.") % {"label": made.label})
         return redirect("tickets:requester", made.id)
     return _form_page(request, form, None)
 
@@ -124,7 +125,7 @@ def edit_requester(request: TenantRequest, requester: str) -> HttpResponse:
             return _overtaken_page(request, form, requester)
         except (Invalid, Conflict) as error:
             return _form_page(request, form, _found(request, requester), error)
-        messages.success(request, "Changes saved.")
+        messages.success(request, _("Changes saved."))
         return redirect("tickets:requester", person.id)
     return _form_page(request, form, _found(request, requester))
 
@@ -161,7 +162,7 @@ def _overtaken_page(request: TenantRequest, form: RequesterForm, requester_id: s
     person = _found(request, requester_id)
     stored = RequesterForm.of(person)
     now = [
-        (str(stored.fields[name].label or name.capitalize()), str(stored.initial[name]))
+        (str(stored.fields[name].label), str(stored.initial[name]))
         for name in ("name", "addresses", "organisation", "language", "notes")
         if form.cleaned_data[name].strip() != stored.initial[name].strip()
     ]
@@ -169,8 +170,8 @@ def _overtaken_page(request: TenantRequest, form: RequesterForm, requester_id: s
     data["version"] = str(person.version)
     again = RequesterForm(data)
     again.is_valid()
-    again.add_error(None, "Somebody else has changed this person meanwhile. Save again to replace their values.")
-    return _form_page(request, again, person, now=now or [("Values", "As you have entered them.")])
+    again.add_error(None, _("Somebody else has changed this person meanwhile. Save again to replace their values."))
+    return _form_page(request, again, person, now=now or [(_("Values"), _("As you have entered them."))])
 
 
 @member(Role.AGENT)
@@ -182,8 +183,8 @@ def end_links(request: TenantRequest, requester: str) -> HttpResponse:
     except Conflict as error:
         messages.error(request, error.message)
     else:
-        said = "All links of {} to their tickets are ended. The next letter has a new one."
-        messages.success(request, said.format(person.label))
+        said = _("All links of %(name)s to their tickets are ended. The next letter has a new one.")
+        messages.success(request, said % {"name": person.label})
     return redirect("tickets:requester", requester)
 
 
@@ -202,7 +203,9 @@ def merge_requester(request: TenantRequest, requester: str) -> HttpResponse:
             other = naming.known(request.tenant, form.cleaned_data["other"])
             if form.cleaned_data["confirmed"] == other.id:
                 both = requester_changes.merge(request.tenant, person.id, other.id, by=actor_of(request))
-                messages.success(request, f"{other.label} was merged into {both.label}.")
+                messages.success(
+                    request, _("%(name)s was merged into %(other)s.") % {"name": other.label, "other": both.label}
+                )
                 return redirect("tickets:requester", both.id)
             requester_changes.refuse_merge(request.tenant, person.id, other.id)
         except (Invalid, Conflict) as error:
@@ -225,5 +228,5 @@ def separate_requester(request: TenantRequest, requester: str) -> HttpResponse:
     except Conflict as error:
         messages.error(request, error.message)
         return redirect("tickets:requester", requester)
-    messages.success(request, f"{person.label} is a person of their own again.")
+    messages.success(request, _("%(label)s is a person of their own again.") % {"label": person.label})
     return redirect("tickets:requester", person.id)
