@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from django.utils.translation import gettext_lazy
 
 from portal.apps import RoomsConfig
 
@@ -52,19 +54,23 @@ class TicketsConfig(RoomsConfig):
         desk_settings.declare_default(
             desk_settings.Default(
                 name=withdrawing.HOLD,
-                label="Hold comments before they leave",
-                choices=tuple((one, f"{one} seconds" if one != "0" else "Not at all") for one in withdrawing.CHOICES),
+                label=gettext_lazy("Hold comments before they leave"),
+                choices=tuple((one, _seconds(one)) for one in withdrawing.CHOICES),
                 initial=str(settings.REPLY_HOLD_SECONDS),
             )
         )
         desk_settings.declare_default(
             desk_settings.Default(
                 name="ticket_priority",
-                label="Priority of a new ticket",
-                choices=tuple((p.value, p.label) for p in fields.Priority),
+                label=gettext_lazy("Priority of a new ticket"),
+                choices=tuple((p.value, gettext_lazy(p.value.capitalize())) for p in fields.Priority),
                 initial=fields.Priority.NORMAL.value,
             )
         )
+
+
+def _seconds(count: str) -> Any:
+    return gettext_lazy("%(num)s seconds") % {"num": count} if count != "0" else gettext_lazy("Not at all")
 
 
 def _to_requester(work: Work) -> Outcome:

@@ -351,6 +351,7 @@ FILTERS: Final = {
     "icon": icon,
     "in_sentence": in_sentence,
     "initials": initials,
+    "lowered": locales.lowered,
     "moment": moment,
     "short_day": short_day,
     "stamps_as_moments": stamps_as_moments,

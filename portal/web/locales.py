@@ -24,6 +24,7 @@ from portal import clock, plain_text, zones
 
 LANGUAGES: Final = tuple(code for code, _ in settings.LANGUAGES)
 ENGLISH: Final = LANGUAGES[0]  # of all texts in the source
+_NOUNS_HAVE_CAPITALS: Final = frozenset({"de"})
 _RIGHT_TO_LEFT: Final = frozenset({"ar", "fa", "he", "ur"})
 MONTHS: Final = (
     "",
@@ -171,6 +172,27 @@ def _day_seen_in(locale: Locale, moment: datetime, year: int) -> str:
 def _written(pattern: str, day: date) -> str:
     month_name = gettext(MONTHS[day.month])
     return gettext(pattern).format(day=day.day, month=day.month, year=day.year, month_name=month_name)
+
+
+def lowered(label: str) -> str:
+    """Return a label for the middle of a sentence: some languages keep the capital of nouns."""
+    return label if current().language in _NOUNS_HAVE_CAPITALS else label.lower()
+
+
+def retold(text: str, messages: Iterable[str]) -> str:
+    """Return a stored English sentence in the language of the page, by the first of these messages that it was made of,
+    as it is where there is none."""
+    if current().language == ENGLISH:
+        return text
+    for message in messages:
+        if found := _made_of(message).fullmatch(text):
+            return gettext(message) % found.groupdict()
+    return text
+
+
+@lru_cache(maxsize=256)
+def _made_of(message: str) -> re.Pattern[str]:
+    return re.compile(re.sub(r"%\\\((\w+)\\\)s", r"(?P<\1>.*)", re.escape(message)), re.DOTALL)
 
 
 # --- the locale of a request ---

@@ -20,6 +20,8 @@ from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any, Final
 
+from django.utils.translation import gettext_noop
+
 from portal import clock
 from portal.dynamo.store import Store, Transaction, chunked
 from portal.errors import ConditionFailed, Conflict, Invalid, NotFound, TransactionRefused
@@ -78,10 +80,10 @@ class BulkJob(LeasedJob[BulkJobItem]):
         tenant = tenant_directory.get(self.item.tenant_id)
         system = context.for_system(tenant)
         if system.suspended or system.closes_at:
-            raise Conflict("The desk is suspended, or is being closed.")
+            raise Conflict(gettext_noop("The desk is suspended, or is being closed."))
         who = self._key(system.repository) if self.item.by_key else self._member(system.repository)
         if who is None:
-            raise Invalid("The person who asked for it may no longer change tickets of this desk.")
+            raise Invalid(gettext_noop("The person who asked for it may no longer change tickets of this desk."))
         role, name = who
         return context.of_tenant(
             tenant, role=role, user_id=self.item.by_id, user_name=name, acted_by=self.item.acted_by
@@ -128,7 +130,9 @@ class BulkJob(LeasedJob[BulkJobItem]):
         for row_number, _ in self._rows(listed):
             met[row_number] = None
             if len(met) > MOST:
-                raise Invalid(f"These are more than {MOST:,} tickets. Narrow the list.")
+                raise Invalid(
+                    gettext_noop("These are more than %(most)s tickets. Narrow the list.") % {"most": f"{MOST:,}"}
+                )
         # What changed meanwhile has moved to the front, perhaps past the place that was being read.
         for row_number, updated_at in self._rows(listed):
             if updated_at < begun:

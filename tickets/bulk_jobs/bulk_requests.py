@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import Transaction, chunked
@@ -42,7 +45,7 @@ SHOWN: Final = 20  # former jobs, and parts of one
 COUNTED: Final = 2000  # rows of a list, to say how many tickets there are
 _PAGE: Final = 500
 _NAMED_PLAN: Final = "named"
-_BUSY: Final = "Another bulk change of this desk is running. Wait until it has ended, or cancel it."
+_BUSY: Final = gettext_noop("Another bulk change of this desk is running. Wait until it has ended, or cancel it.")
 
 Job = BulkJobItem | PastBulkItem
 
@@ -119,7 +122,7 @@ def ask(
     if (params is None) == (numbers is None):
         raise ValueError("a job is for a list or for named tickets")
     if numbers is not None and not 0 < len(numbers) <= MOST_NAMED:
-        raise Invalid(f"Name 1 to {MOST_NAMED:,} tickets.", field="tickets")
+        raise Invalid(_("Name 1 to %(most)s tickets.") % {"most": f"{MOST_NAMED:,}"}, field="tickets")
     job_id = _new_id()
     if params is not None:
         listed = json.dumps(dict(ListedTickets.of(tenant, params).params))
@@ -127,7 +130,7 @@ def ask(
     named = [[number, version] for number, version in (numbers or {}).items()]
     parts = [*chunked(named, PART)]
     if BULKS.under_way(tenant.tenant_id):  # before anything is written
-        raise Conflict(_BUSY)
+        raise Conflict(_(_BUSY))
     fan_out([partial(put_part, tenant, job_id, _NAMED_PLAN, place, some) for place, some in enumerate(parts, 1)])
     how = {"phase": CHANGING, "plan": _NAMED_PLAN, "parts": len(parts), "total": len(named)}
     return _begin(tenant, by, job_id, key, edit=edit.dump(), **how)
@@ -140,12 +143,12 @@ def undo(tenant: TenantContext, job_id: str, *, by: Actor, key: str = "") -> str
     """
     job = find(tenant, job_id)
     if BULKS.goes_on(job):  # type: ignore[arg-type]
-        raise Conflict("This bulk change is still running. Cancel it first.")
+        raise Conflict(_("This bulk change is still running. Cancel it first."))
     if job.undoes:
-        raise Conflict("This is an undo itself. Ask for the change again instead.")
+        raise Conflict(_("This is an undo itself. Ask for the change again instead."))
     _require_own(tenant, job)
     if not job.parts:  # it ended before it had listed its tickets
-        raise Conflict("This bulk change has changed no ticket.")
+        raise Conflict(_("This bulk change has changed no ticket."))
     return _begin(tenant, by, _new_id(), key, undoes=job_id, plan=job.plan, phase=LISTING)
 
 
@@ -154,16 +157,16 @@ def cancel(tenant: TenantContext, job_id: str, *, by: Actor) -> None:
     job = find(tenant, job_id)
     _require_own(tenant, job)
     if job.state != RUNNING:
-        raise Conflict("This bulk change has ended already.")
+        raise Conflict(_("This bulk change has ended already."))
     transaction = Transaction()
     still = (BulkJobItem.state == RUNNING) & (BulkJobItem.job_id == job_id)
     transaction.update(BULKS.of(tenant.tenant_id), [BulkJobItem.state.set(CANCELLING)], condition=still)
-    _commit(tenant, transaction, AuditAction.BULK_CANCELLED, by, "This bulk change has ended already.")
+    _commit(tenant, transaction, AuditAction.BULK_CANCELLED, by, _("This bulk change has ended already."))
 
 
 def _require_own(tenant: TenantContext, job: Job) -> None:
     if job.by_id != tenant.user_id and not tenant.is_admin:
-        raise Forbidden("Only admins, and the person who asked for it, may stop or undo a bulk change.")
+        raise Forbidden(_("Only admins, and the person who asked for it, may stop or undo a bulk change."))
 
 
 def _begin(tenant: TenantContext, by: Actor, job_id: str, key: str, **values: Any) -> str:
@@ -179,7 +182,7 @@ def _begin(tenant: TenantContext, by: Actor, job_id: str, key: str, **values: An
     )
     transaction = Transaction()
     transaction.put(item, condition=BULKS.free())
-    _commit(tenant, transaction, AuditAction.BULK_ASKED, by, _BUSY)
+    _commit(tenant, transaction, AuditAction.BULK_ASKED, by, _(_BUSY))
     return job_id
 
 
@@ -224,7 +227,7 @@ def find(tenant: TenantContext, job_id: str) -> Job:
     if job_id.isalnum() and job_id.isascii():
         past = tenant.repository.get(PastBulkItem, stored.bulk, sort=stored.past_job(job_id), consistent=True)
     if past is None:
-        raise NotFound("There is no such bulk change, or it was made more than a week ago.")
+        raise NotFound(_("There is no such bulk change, or it was made more than a week ago."))
     return past
 
 
@@ -261,7 +264,7 @@ def part(tenant: TenantContext, job: BulkJobItem, number: int) -> BulkPartItem:
     sort = stored.part(job.job_id, job.plan, number)
     found = tenant.repository.get(BulkPartItem, stored.bulk, sort=sort, consistent=True)
     if found is None:
-        raise NotFound("A part of this bulk change is gone.")
+        raise NotFound(_("A part of this bulk change is gone."))
     return found
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from django import forms
+from django.utils.translation import gettext, gettext_lazy
 
 from portal.errors import Invalid
 from tickets.custom_fields.definitions import Definitions
@@ -14,7 +15,7 @@ from tickets.desk.many import TicketEdit
 from tickets.ticket.fields import ASSIGNEE, CHANGED, CUSTOM, DEFINED, tag_list
 
 NOBODY: Final = "none"
-_LEAVE: Final = ("", "Leave as it is")
+_LEAVE: Final = ("", gettext_lazy("Leave as it is"))
 
 
 class BulkEditForm(forms.Form):
@@ -32,13 +33,13 @@ class BulkEditForm(forms.Form):
             self.fields[field.name] = forms.ChoiceField(choices=[_LEAVE, *choices], required=False, label=field.label)
         for of in DEFINED:
             if offered := [(one.id, one.name) for one in defined.in_use_of(of)]:
-                named = [_LEAVE, (NOBODY, of.none), *offered]
+                named = [_LEAVE, (NOBODY, gettext(of.none)), *offered]
                 self.fields[of.name] = forms.ChoiceField(choices=named, required=False, label=of.label)
-        assignees = [_LEAVE, (NOBODY, "Nobody"), *people]
+        assignees = [_LEAVE, (NOBODY, gettext("Nobody")), *people]
         self.fields[ASSIGNEE.name] = forms.ChoiceField(choices=assignees, required=False, label=ASSIGNEE.label)
-        for name, label in (("add_tags", "Add tags"), ("remove_tags", "Remove tags")):
+        for name, label in (("add_tags", gettext("Add tags")), ("remove_tags", gettext("Remove tags"))):
             line = forms.TextInput(attrs={"autocomplete": "off", "dir": "auto"})
-            hint = "Separate tags with commas." if name == "add_tags" else ""
+            hint = gettext("Separate tags with commas.") if name == "add_tags" else ""
             self.fields[name] = forms.CharField(required=False, label=label, widget=line, help_text=hint)
         self.own = {one.id: ValueField(one, required=False, stored="") for one in defined.in_use}
         self.fields |= self.own

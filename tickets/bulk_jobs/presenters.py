@@ -7,19 +7,28 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
 
 from portal import clock
-from portal.plain_text import amount
-from portal.web import desk_prefix
+from portal.web import desk_prefix, locales
 from tenants.tenancy.context import TenantContext
 from tickets.bulk_jobs import bulk_requests
 from tickets.bulk_jobs.bulk_requests import Job
 from tickets.custom_fields import definitions
-from tickets.desk.many import TicketEdit
+from tickets.desk.many import REASONS, TicketEdit
 from tickets.desk.queue_presenters import QueueAddress, chips
+from tickets.jobs.leased_job import FAULT
 from tickets.ticket.fields import ASSIGNEE, BY_NAME, CUSTOM
 
 _NAMED: Final = 100  # refused tickets on a page
+# Sentences that jobs have stored in English.
+_WHYS: Final = (
+    FAULT,
+    gettext_noop("The desk is suspended, or is being closed."),
+    gettext_noop("The person who asked for it may no longer change tickets of this desk."),
+    gettext_noop("These are more than %(most)s tickets. Narrow the list."),
+)
 
 
 def edit_words(tenant: TenantContext, edit: TicketEdit, people: Mapping[str, str]) -> list[str]:
@@ -28,16 +37,18 @@ def edit_words(tenant: TenantContext, edit: TicketEdit, people: Mapping[str, str
     shown = {name: BY_NAME[name].shown(value) for name, value in edit.values.items() if name != CUSTOM.name}
     shown |= defined.texts(edit.values)
     if who := edit.values.get(ASSIGNEE.name):
-        shown[ASSIGNEE.name] = people.get(who, "a former member")
-    words = [f"{defined.label(name)}: {text or 'none'}" for name, text in shown.items()]
-    words += [f"Add tags: {', '.join(edit.add_tags)}"] if edit.add_tags else []
-    return words + ([f"Remove tags: {', '.join(edit.remove_tags)}"] if edit.remove_tags else [])
+        shown[ASSIGNEE.name] = people.get(who, _("a former member"))
+    words = [f"{defined.label(name)}: {text or _('none')}" for name, text in shown.items()]
+    words += [_("Add tags: %(tags)s") % {"tags": ", ".join(edit.add_tags)}] if edit.add_tags else []
+    removed = [_("Remove tags: %(tags)s") % {"tags": ", ".join(edit.remove_tags)}] if edit.remove_tags else []
+    return words + removed
 
 
 def list_words(tenant: TenantContext, params: Mapping[str, str], people: Mapping[str, str]) -> str:
     """Return what a list shows, in words."""
     address = QueueAddress.of(dict(params))
-    who = {"": "", "me": "yours", "none": "unassigned"}.get(address.who, people.get(address.who, "of one person"))
+    known = {"": "", "me": _("yours"), "none": _("unassigned")}
+    who = known.get(address.who, people.get(address.who, _("of one person")))
     return ", ".join([address.label, *([who] if who else []), *(chip["label"] for chip in chips(tenant, address))])
 
 
@@ -49,7 +60,7 @@ def job_page(tenant: TenantContext, job: Job, people: Mapping[str, str], *, firs
     behind = first + bulk_requests.SHOWN
     return job_line(tenant, job, people) | {
         "changed_tickets": [_link(number) for number in changed],
-        "refused_tickets": [_link(number) | {"reason": why} for number, why in refused],
+        "refused_tickets": [_link(number) | {"reason": locales.retold(why, REASONS)} for number, why in refused],
         "is_late": first > 1,
         "more": behind if behind <= int(job.parts) else 0,
     }
@@ -70,28 +81,44 @@ def job_line(tenant: TenantContext, job: Job, people: Mapping[str, str]) -> dict
         "title": _title(job),
         "words": edit_words(tenant, TicketEdit.load(job.edit), people) if job.edit else [],
         "listed": list_words(tenant, json.loads(job.listed), people) if job.listed else "",
-        "by": people.get(job.by_id, "An API key" if job.by_key else "A former member"),
+        "by": people.get(job.by_id, _("An API key") if job.by_key else _("A former member")),
         "begun": clock.parse(job.begun_at),
         "total": int(job.total),
         "met": met,
         "changed": int(job.changed),
         "unchanged": int(job.unchanged),
         "refused": int(job.refused),
-        "why": job.why,
-        "trouble": getattr(job, "trouble", ""),
+        "why": locales.retold(job.why or "", _WHYS),
+        "trouble": locales.retold(getattr(job, "trouble", "") or "", _WHYS),
         "can_cancel": is_mine and job.state == bulk_requests.RUNNING,
         "can_undo": is_mine and not is_running and not job.undoes and int(job.changed) > 0,
     }
 
 
 def _title(job: Job) -> str:
-    what = "undo of a bulk change" if job.undoes else "bulk change"
-    return {
-        bulk_requests.RUNNING: f"The {what} is running",
-        bulk_requests.CANCELLING: f"The {what} is being cancelled",
-        bulk_requests.CANCELLED: f"The {what} was cancelled",
-        bulk_requests.FAILED: f"The {what} ended early",
-    }.get(job.state, f"The {what} is done: {amount(int(job.changed), 'ticket')} changed")
+    changed = int(job.changed)
+    titles = {
+        bulk_requests.RUNNING: (_("The bulk change is running"), _("The undo of a bulk change is running")),
+        bulk_requests.CANCELLING: (
+            _("The bulk change is being cancelled"),
+            _("The undo of a bulk change is being cancelled"),
+        ),
+        bulk_requests.CANCELLED: (_("The bulk change was cancelled"), _("The undo of a bulk change was cancelled")),
+        bulk_requests.FAILED: (_("The bulk change ended early"), _("The undo of a bulk change ended early")),
+    }
+    done = (
+        ngettext(
+            "The bulk change is done: %(num)s ticket changed",
+            "The bulk change is done: %(num)s tickets changed",
+            changed,
+        ),
+        ngettext(
+            "The undo of a bulk change is done: %(num)s ticket changed",
+            "The undo of a bulk change is done: %(num)s tickets changed",
+            changed,
+        ),
+    )
+    return titles.get(job.state, done)[bool(job.undoes)] % {"num": locales.current().number(changed)}
 
 
 def _link(number: int) -> dict[str, Any]:
@@ -105,4 +132,7 @@ def list_url(params: Mapping[str, str]) -> str:
 
 def left_over(numbers: Collection[int]) -> str:
     """Say how many tickets had the values already."""
-    return f"{amount(len(numbers), 'ticket')} had these values already." if numbers else ""
+    said = ngettext(
+        "%(num)s ticket had these values already.", "%(num)s tickets had these values already.", len(numbers)
+    )
+    return said % {"num": locales.current().number(len(numbers))} if numbers else ""

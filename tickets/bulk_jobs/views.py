@@ -8,10 +8,12 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST, require_safe
 
 from portal.errors import Conflict, Forbidden, Invalid
-from portal.plain_text import amount
+from portal.web import locales
 from portal.web.access import get_or_post, member
 from portal.web.heavy_work import heavy
 from tenants.membership import members
@@ -41,7 +43,7 @@ def edit(request: TenantRequest) -> HttpResponse:
         return redirect(back_address(request))
     is_sent = "apply" in request.POST
     if listed is None and not selected:
-        messages.error(request, "Select tickets first.")
+        messages.error(request, _("Select tickets first."))
         return redirect(back_address(request))
     form = BulkEditForm(
         request.POST if is_sent else None, people=people_choices(request), defined=definitions.of(request.tenant)
@@ -61,17 +63,19 @@ def _listed(request: TenantRequest, params: dict[str, str]) -> ListedTickets:
 
 
 def _titled(count: int) -> str:
-    return f"Change {amount(count, 'ticket')}"
+    return ngettext("Change %(num)s ticket", "Change %(num)s tickets", count) % {"num": locales.current().number(count)}
 
 
 def _about_list(request: TenantRequest, listed: ListedTickets) -> dict[str, Any]:
     count, is_more = bulk_requests.count(request.tenant, listed)
-    how_many = f"more than {count:,} tickets" if is_more else amount(count, "ticket")
+    title = ngettext("Change all %(num)s ticket", "Change all %(num)s tickets", count)
+    if is_more:
+        title = _("Change all more than %(num)s tickets")
     people = dict(people_choices(request))
     query = QueryDict(mutable=True)
     query.update(dict(listed.params))
     return {
-        "title": f"Change all {how_many}",
+        "title": title % {"num": locales.current().number(count)},
         "count": count,
         "list": query.urlencode(),
         "words": presenters.list_words(request.tenant, listed.params, people),
@@ -83,11 +87,13 @@ def _change(request: TenantRequest, selected: list[TicketState], form: BulkEditF
     """Change selected tickets at once, each by itself, and tell what became of them."""
     assert form.edit is not None  # noqa: S101  # a valid form has one
     if len(selected) > (most := many.limit(request.tenant)):
-        raise Invalid(f"At most {most} tickets can be changed together; you selected {len(selected)}.")
+        sentence = _("At most %(most)s tickets can be changed together; you selected %(count)s.")
+        raise Invalid(sentence % {"most": most, "count": len(selected)})
     outcomes = many.edit(request.tenant, {one.number: one.version for one in selected}, form.edit)
     changed = [one.entry for one in outcomes if one.did == many.CHANGED]
     if changed:
-        text = f"{amount(len(changed), 'ticket')} changed."
+        told = ngettext("%(num)s ticket changed.", "%(num)s tickets changed.", len(changed))
+        text = told % {"num": locales.current().number(len(changed))}
         messages.success(request, text, extra_tags=many.receipt(request.tenant, changed))
     if same := presenters.left_over([one.number for one in outcomes if one.did == many.UNCHANGED]):
         messages.info(request, same)

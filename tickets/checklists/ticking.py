@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from django.utils.translation import gettext
+
 from portal.errors import NotFound
 from tenants.tenancy.context import TenantContext
 from tickets.desk import changing, comment_changes
@@ -48,5 +50,5 @@ def _tick_comment(tenant: TenantContext, number: int, wanted: Tick) -> None:
     try:
         sort = stored.of_reference(wanted.entry)
     except ValueError as error:
-        raise NotFound("There is no such comment.") from error
+        raise NotFound(gettext("There is no such comment.")) from error
     comment_changes.tick(tenant, number, sort, wanted.applied)

@@ -40,10 +40,10 @@ from tickets.desk_setup import setup
 from tickets.desk_setup.setup import CHANGED, DeskSetup
 from tickets.ticket import texts
 from tickets.ticket.custom_values import MOST_IDS, TEXT_LIMIT, FieldType
-from tickets.ticket.fields import KIND, LABELS
+from tickets.ticket.fields import FIELDS, KIND
 
 # Words that the search and lists have in other meanings.
-_TAKEN: Final = {*map(operator_word, LABELS.values()), "requester", "from", "tag", "before", "after", "number"}
+_TAKEN: Final = {*(operator_word(one.named) for one in FIELDS), "requester", "from", "tag", "before", "after", "number"}
 USES: Final = (
     (HIDDEN, gettext_lazy("Not asked")),
     (SHOWN, gettext_lazy("Asked")),

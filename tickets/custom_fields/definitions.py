@@ -22,7 +22,18 @@ from tickets.desk_setup.setup import DeskSetup
 from tickets.ticket import custom_values
 from tickets.ticket.custom_values import YES, FieldType
 from tickets.ticket.due_marks import UNTIL_ANSWER
-from tickets.ticket.fields import CUSTOM, CUSTOM_PREFIX, DEFINED, KIND, LABELS, SNOOZED, DefinedField
+from tickets.ticket.fields import (
+    BY_NAME,
+    CHOICES,
+    CUSTOM,
+    CUSTOM_PREFIX,
+    DEFINED,
+    DESCRIPTION,
+    KIND,
+    SNOOZED,
+    DefinedField,
+    label_of,
+)
 
 PART: Final = "custom_fields"  # of the desk's setup
 FIELDS_LIMIT: Final = 30  # fields of a desk that are in use
@@ -32,6 +43,7 @@ NAME_LIMIT: Final = 40  # characters of a field's name, and of a kind's
 HELP_LIMIT: Final = 200  # characters
 CHOICES_LIMIT: Final = 50  # of one field
 TEMPLATE_LIMIT: Final = 2_000  # characters of a kind's template
+_CHOICES: Final = {choice.name: choice for choice in CHOICES}
 NO_KIND: Final = ""  # stands for tickets without a kind where fields say in which forms they are
 
 # In a form: whether a field is asked there.
@@ -181,7 +193,7 @@ class Definitions:
         if change.startswith(CUSTOM_PREFIX):
             field_id = change.removeprefix(CUSTOM_PREFIX)
             return self.by_id[field_id].name if field_id in self.by_id else field_id
-        return LABELS.get(change, change.capitalize())
+        return label_of(change)
 
     def shown(self, change: str, text: str) -> str:
         """Return a text of a change in a ticket's history as pages show it."""
@@ -189,8 +201,22 @@ class Definitions:
             if change == one.name:
                 return self.name(one, text)
         if change == SNOOZED and text == UNTIL_ANSWER:
-            return "an answer"
-        return text.capitalize() if text == YES and change.startswith(CUSTOM_PREFIX) else text
+            return _("an answer")
+        if change == DESCRIPTION.name:
+            return DESCRIPTION.told(text)
+        if text and (choice := _CHOICES.get(change)):
+            return choice.words(text).word
+        return _("Yes") if text == YES and change.startswith(CUSTOM_PREFIX) else text
+
+    def told(self, change: str, before: str, after: str) -> dict[str, str]:
+        """Return a change in a ticket's history as pages show it."""
+        shown = self.shown
+        return {
+            "field": change,
+            "label": self.label(change),
+            "before": shown(change, before),
+            "after": shown(change, after),
+        }
 
     def texts(self, values: Mapping[str, Any]) -> dict[str, str]:
         """Return kind, group and each custom field among a ticket's values as pages show them, by the names of
@@ -201,12 +227,12 @@ class Definitions:
 
     def labels(self, *compared: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         """Yield name and label of each field that versions of a ticket have, as texts by the names of changes."""
-        for name, label in LABELS.items():
+        for name in BY_NAME:
             if name == CUSTOM.name:
                 own = sorted({one for texts in compared for one in texts if one.startswith(CUSTOM_PREFIX)})
                 yield from ((one, self.label(one)) for one in sorted(own, key=self._place))
             else:
-                yield name, label
+                yield name, label_of(name)
 
     def _place(self, change: str) -> int:
         known = [f"{CUSTOM_PREFIX}{one.id}" for one in self.fields]

@@ -94,7 +94,7 @@ def defined_choices(defined: Definitions, of: DefinedField, stored: str = "") ->
     """Return the values of a field that the desk offers, none first, with the one that a ticket has already."""
     offered = [(one.id, one.name) for one in defined.of_field(of) if one.id == stored or not one.is_archived]
     kept = [(stored, stored)] if stored and stored not in dict(offered) else []
-    return [("", of.none), *offered, *kept]
+    return [("", _(of.none)), *offered, *kept]
 
 
 # --- what admins define ---

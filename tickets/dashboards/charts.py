@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from django.utils.translation import gettext, gettext_noop, ngettext
 from markupsafe import Markup
 
 from portal.web import locales
@@ -37,43 +38,51 @@ def shortened(count: int) -> str:
     return str(count)
 
 
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_UNITS: Final = ((_DAY, gettext_noop("days")), (_HOUR, "h"), (_MINUTE, "min"))
+
+
 def duration(seconds: float | None) -> str:
     """Write seconds as a person says them, with two digits that matter: 45 s, 12 min, 3.5 h, 2.1 days."""
     if seconds is None:
         return "\N{EN DASH}"
     if math.isinf(seconds):
-        return "over 90 days"
-    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
-        if seconds >= size * (2 if unit == "days" else 1):
+        return gettext("over 90 days")
+    for size, unit in _UNITS:
+        if seconds >= size * (2 if size == _DAY else 1):
             amount = seconds / size
-            whole = amount >= 10 or unit == "min"
-            return f"{amount:.0f} {unit}" if whole else f"{locales.current().number(amount, decimals=1)} {unit}"
+            whole = amount >= 10 or size == _MINUTE
+            said = f"{amount:.0f}" if whole else locales.current().number(amount, decimals=1)
+            return f"{said} {gettext(unit)}"
     return f"{seconds:.0f} s"
 
 
 def span(lower: float, upper: float) -> str:
     """Return the bounds of a bucket."""
     if math.isinf(upper):
-        return f"over {' '.join(_bound(lower))}"
+        return gettext("over %(time)s") % {"time": " ".join(_bound(lower))}
     (low, small), (high, large) = _bound(lower), _bound(upper)
     if not lower:
-        return f"up to {high} {large}"
-    return f"{low} to {high} {large}" if small == large else f"{low} {small} to {high} {large}"
+        return gettext("up to %(time)s") % {"time": f"{high} {large}"}
+    low = low if small == large else f"{low} {small}"
+    return gettext("%(first)s to %(last)s") % {"first": low, "last": f"{high} {large}"}
 
 
 def _bound(seconds: float) -> tuple[str, str]:
-    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
-        if seconds >= size * (2 if unit == "days" else 1):
-            return f"{seconds / size:.0f}", unit
+    for size, unit in _UNITS:
+        if seconds >= size * (2 if size == _DAY else 1):
+            return f"{seconds / size:.0f}", gettext(unit)
     return f"{seconds:.0f}", "s"
 
 
 def lag(seconds: int) -> str:
     """Say how long ago, exactly enough to see it grow: 12 s, 4 minutes, 3 hours, 2 days."""
-    for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
-        if seconds >= size:
-            amount = seconds // size
-            return f"{amount} {unit}{'s' if amount > 1 else ''}"
+    if seconds >= _DAY:
+        return ngettext("%(num)s day", "%(num)s days", days := seconds // _DAY) % {"num": days}
+    if seconds >= _HOUR:
+        return ngettext("%(num)s hour", "%(num)s hours", hours := seconds // _HOUR) % {"num": hours}
+    if seconds >= _MINUTE:
+        return ngettext("%(num)s minute", "%(num)s minutes", minutes := seconds // _MINUTE) % {"num": minutes}
     return f"{seconds} s"
 
 
@@ -124,7 +133,8 @@ def daily_drawing(days: Sequence[Line]) -> DailyDrawing:
 
 def _strip(day: Line, x: float, width: float) -> tuple[str | None, str, str, str]:
     created, resolved = day.numbers[:2]
-    words = f"{day.name}: {grouped(created.count)} opened, {grouped(resolved.count)} resolved"
+    told = {"day": day.name, "opened": grouped(created.count), "resolved": grouped(resolved.count)}
+    words = gettext("%(day)s: %(opened)s opened, %(resolved)s resolved") % told
     return created.url or resolved.url, f"{x:.3f}", f"{width:.3f}", words
 
 

@@ -20,6 +20,8 @@ from datetime import date, datetime, timedelta
 from functools import partial
 from typing import Any, Final, Literal
 
+from django.utils.translation import gettext, gettext_noop
+
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.streams import watermark
@@ -75,8 +77,8 @@ def _seconds(now: datetime, then: datetime) -> int:
 # --- who and what has how many tickets ---
 
 
-UNASSIGNED: Final = "Unassigned"
-FORMER_MEMBER: Final = "Former member"
+UNASSIGNED: Final = gettext_noop("Unassigned")
+FORMER_MEMBER: Final = gettext_noop("Former member")
 
 _Statuses = dict[str, dict[Status, int]]  # by key
 _RATINGS: Final = frozenset(rating.value for rating in Rating)
@@ -110,8 +112,8 @@ def of_people(totals: Counts, people: Counts, names: Mapping[str, str]) -> list[
             ratings[who][Rating(word)] = max(0, n)
         else:
             statuses.setdefault(who, {})[Status(word)] = n
-    names = {"": UNASSIGNED, **names}
-    loads = _ranked(statuses, {who: names.get(who, FORMER_MEMBER) for who in statuses})
+    names = {"": gettext(UNASSIGNED), **names}
+    loads = _ranked(statuses, {who: names.get(who, gettext(FORMER_MEMBER)) for who in statuses})
     return [replace(load, ratings=ratings[load.key]) for load in loads]
 
 
@@ -202,7 +204,7 @@ class GroupLoad:
 
 @dataclass(frozen=True)
 class Age:
-    """Unresolved tickets opened between two days, both included; None for an open end."""
+    """Unresolved tickets opened between two days, both included; None for an open end. The label is in English."""
 
     label: str
     first: date | None
@@ -412,8 +414,13 @@ def of_groups(totals: Counts) -> list[GroupLoad]:
 
 
 # Whole weeks, counted back from the current one: exact, because tickets are counted by the Monday of their week.
-_AGES: Final = (("This week", 0), ("Last week", 1), ("2 to 4 weeks ago", 4), ("5 to 13 weeks ago", 13))
-_OLDER: Final = "Earlier"
+_AGES: Final = (
+    (gettext_noop("This week"), 0),
+    (gettext_noop("Last week"), 1),
+    (gettext_noop("2 to 4 weeks ago"), 4),
+    (gettext_noop("5 to 13 weeks ago"), 13),
+)
+_OLDER: Final = gettext_noop("Earlier")
 
 
 def _ages(totals: Counts, today: date) -> list[Age]:

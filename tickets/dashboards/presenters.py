@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from portal.web import locales
 from tenants.tenancy.context import TenantContext
@@ -71,9 +72,9 @@ def dashboard(tenant: TenantContext, found: Dashboard) -> dict[str, Any]:
         "freshness": found.freshness,
         "is_empty": found.is_empty,
         "now": [
-            _tile("open", "Open", found.of_status(Status.OPEN), status=Status.OPEN),
-            _tile("pending", "Pending", found.of_status(Status.PENDING), status=Status.PENDING),
-            _tile("unassigned", "Unassigned", found.unassigned, status=UNRESOLVED_LIST, resolver="none"),
+            _tile("open", Status.OPEN.label, found.of_status(Status.OPEN), status=Status.OPEN),
+            _tile("pending", Status.PENDING.label, found.of_status(Status.PENDING), status=Status.PENDING),
+            _tile("unassigned", _("Unassigned"), found.unassigned, status=UNRESOLVED_LIST, resolver="none"),
             *_targets(tenant, found),
         ],
         "lately": _lately(found),
@@ -97,10 +98,10 @@ def dashboard(tenant: TenantContext, found: Dashboard) -> dict[str, Any]:
             colours=tag_colours.of(tenant),
         ),
         "durations": [
-            _durations("first", "First answer", found.first, Number(found.first.count)),
+            _durations("first", _("First answer"), found.first, Number(found.first.count)),
             _durations(
                 "done",
-                "Time to resolve",
+                _("Time to resolve"),
                 found.done,
                 _number(found.done.count, status=ANY, resolved=str(shown)),
             ),
@@ -121,12 +122,12 @@ def share(tenant: TenantContext, numbers: AgentNumbers) -> dict[str, Any]:
         "unresolved": _number(numbers.unresolved, status=UNRESOLVED_LIST),
         "percent": round(100 * mine / numbers.unresolved) if numbers.unresolved else 0,
         "share": [
-            Line("share-mine", "You", [_number(mine, status=UNRESOLVED_LIST, resolver="me")]),
-            Line("share-others", "Other people", [Number(others)]),
-            Line("share-nobody", "Nobody", [_number(numbers.unassigned, status=UNRESOLVED_LIST, resolver="none")]),
+            Line("share-mine", _("You"), [_number(mine, status=UNRESOLVED_LIST, resolver="me")]),
+            Line("share-others", _("Other people"), [Number(others)]),
+            Line("share-nobody", _("Nobody"), [_number(numbers.unassigned, status=UNRESOLVED_LIST, resolver="none")]),
         ],
         "statuses": [s.label for s in Status],
-        "groups": _groups(tenant, numbers.groups, lambda *_: READ_LIMIT),
+        "groups": _groups(tenant, numbers.groups, lambda *statuses: READ_LIMIT),
         "old_url": queue_url(status=UNRESOLVED_LIST, resolver="me", created=_days(None, numbers.today - OLD)),
         "old_days": OLD.days,
     }
@@ -141,12 +142,12 @@ def _lately(found: Dashboard) -> list[Tile]:
         for what in ("created", "resolved", "reopened", "commented", "received")
     }
     return [
-        Tile("created", "Opened", _number(sums["created"], status=ANY, created=days)),
-        Tile("resolved", "Resolved", _number(sums["resolved"], status=ANY, resolved=days)),
-        Tile("reopened", "Reopened", _number(sums["reopened"], status=ANY, reopened=days)),
-        Tile("commented", "Comments", _number(sums["commented"], status=ANY, commented=days), note=_received(sums)),
-        Tile("first", "First answer", seconds=found.first.median, note="median"),
-        Tile("done", "Time to resolve", seconds=found.done.median, note="median"),
+        Tile("created", _("Opened"), _number(sums["created"], status=ANY, created=days)),
+        Tile("resolved", _("Resolved"), _number(sums["resolved"], status=ANY, resolved=days)),
+        Tile("reopened", _("Reopened"), _number(sums["reopened"], status=ANY, reopened=days)),
+        Tile("commented", _("Comments"), _number(sums["commented"], status=ANY, commented=days), note=_received(sums)),
+        Tile("first", _("First answer"), seconds=found.first.median, note=_("median")),
+        Tile("done", _("Time to resolve"), seconds=found.done.median, note=_("median")),
     ]
 
 
@@ -155,12 +156,14 @@ def _targets(tenant: TenantContext, found: Dashboard) -> list[Tile]:
     if not policy_versions.latest(tenant):
         return []
     return [
-        _tile(state, STATES[state], count, status=UNRESOLVED_LIST, sla=state) for state, count in found.states.items()
+        _tile(state, _(STATES[state]), count, status=UNRESOLVED_LIST, sla=state)
+        for state, count in found.states.items()
     ]
 
 
 def _received(sums: Mapping[str, int]) -> str:
-    return f"{locales.current().number(sums['received'])} from outside" if sums["received"] else ""
+    received = sums["received"]
+    return _("%(num)s from outside") % {"num": locales.current().number(received)} if received else ""
 
 
 def _daily(found: Dashboard, to_read: dict[date, int]) -> list[Line]:
@@ -194,7 +197,7 @@ def _ages(found: Dashboard) -> list[Line]:
     return [
         Line(
             f"age-{i}",
-            age.label,
+            _(age.label),
             [_number(age.count, among=among, status=UNRESOLVED_LIST, created=_days(age.first, age.last))],
         )
         for i, age in enumerate(found.ages)

@@ -15,10 +15,13 @@ from functools import partial
 from math import ceil
 from typing import Any, Final
 
+from django.utils.translation import gettext, gettext_noop
+
 from portal import clock
 from portal.dynamo.store import Condition
 from portal.errors import ConditionFailed, LimitReached, PortalError, Unavailable
 from portal.load import tenant_limiter
+from portal.web import locales
 from tenants.tenancy.context import TenantContext
 from tickets.counting import stored
 from tickets.counting.stored import VerifiedItem
@@ -34,6 +37,12 @@ KEPT: Final = 20  # differences; some 60 bytes each
 COOLDOWN: Final = timedelta(minutes=10)  # after the end of a verification
 _BUSY_SECONDS: Final = 30  # after which another may have ended
 SETTLE: Final = verify.SETTLE
+# Why a verification ended early, of which its item keeps the English.
+_DIED: Final = gettext_noop("the process that verified them ended before it was done")
+_STOPPED: Final = gettext_noop("%(name)s stopped it")
+_FAULT: Final = gettext_noop("something went wrong, and the log of the portal says what")
+_PORTAL_STOPPED: Final = gettext_noop("the portal was stopped")
+_REASONS: Final = (_DIED, _FAULT, _PORTAL_STOPPED, _STOPPED)
 
 
 class VerificationStopped(PortalError):
@@ -61,7 +70,8 @@ class VerifyState:
         self.started_at, self.finished_at = (clock.parse(stamp) if stamp else None for stamp in stamps)
         self.differences = [Difference(*one[:4]) for one in json.loads(item.found)]
         if self.state == RUNNING and self.started_at and self.started_at < clock.now() - DEAD_AFTER:
-            self.state, self.why = verify.UNKNOWN, "the process that verified them ended before it was done"
+            self.state, self.why = verify.UNKNOWN, _DIED
+        self.why = locales.retold(self.why or "", _REASONS)
 
     @property
     def next_goes_on(self) -> bool:
@@ -91,7 +101,8 @@ def start(tenant: TenantContext) -> bool:
     if not read(tenant).can_start:
         return False
     if not _places.acquire(blocking=False):
-        raise LimitReached("The numbers of other desks are being verified just now.", retry_after=_BUSY_SECONDS)
+        busy = gettext("The numbers of other desks are being verified just now.")
+        raise LimitReached(busy, retry_after=_BUSY_SECONDS)
     started = False
     try:
         started = _start(tenant)
@@ -124,7 +135,7 @@ def _start(tenant: TenantContext) -> bool:
 
 def stop(tenant: TenantContext) -> bool:
     """End the verification that runs: its thread notices before it reads the next tickets. False where none runs."""
-    why = f"{tenant.user_name} stopped it"
+    why = _STOPPED % {"name": tenant.user_name}
     try:
         _write(tenant, VerifiedItem.state == RUNNING, run="", state=verify.UNKNOWN, finished_at=clock.stamp(), why=why)
     except ConditionFailed:
@@ -167,7 +178,7 @@ def _logged(tenant: TenantContext, run: str) -> None:
         _quietly(partial(finish, reached=way.reached), error.message.rstrip("."))
     except Exception:
         log.exception("A verification failed.")
-        _quietly(partial(finish, reached=way.reached), "something went wrong, and the log of the portal says what")
+        _quietly(partial(finish, reached=way.reached), _FAULT)
     finally:
         tenant_limiter.jobs.discard(threading.current_thread())
 
@@ -188,11 +199,11 @@ class _Way:
 
     def _write(self) -> None:
         if tenant_limiter.stopping.is_set():
-            raise Unavailable("the portal was stopped")
+            raise Unavailable(_PORTAL_STOPPED)
         try:
             _write(self._tenant, VerifiedItem.run == self._run, reached=self.reached)
         except ConditionFailed:
-            raise VerificationStopped("It was stopped.") from None
+            raise VerificationStopped("stopped") from None
 
 
 def _quietly(finish: Any, why: str) -> None:

@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.views.decorators.http import require_POST, require_safe
 
 from portal.web import locales
@@ -37,7 +38,7 @@ def verify(request: TenantRequest) -> HttpResponse:
     if "HX-Request" in request.headers:
         return _shown(request)
     if not started:
-        messages.info(request, "The numbers are being verified or have just been verified.")
+        messages.info(request, gettext("The numbers are being verified or have just been verified."))
     return redirect(reverse("tickets:dashboard") + "#verified")
 
 
@@ -49,7 +50,7 @@ def stop_verifying(request: TenantRequest) -> HttpResponse:
     if "HX-Request" in request.headers:
         return _shown(request)
     if not stopped:
-        messages.info(request, "The verification had already ended.")
+        messages.info(request, gettext("The verification had already ended."))
     return redirect(reverse("tickets:dashboard") + "#verified")
 
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from django.utils.translation import gettext as _
+
 from delivery.outbox.event_types import Event
 from delivery.outbox.publisher import publish
 from portal import clock
@@ -25,6 +27,7 @@ from tickets.desk.many import MOST, SUBJECT, limit
 from tickets.sla import policy_versions
 from tickets.ticket import due_marks, status_dates
 from tickets.ticket.fields import MOVES, Status
+from tickets.ticket.set_aside import SetAside
 from tickets.ticket.stored import SummaryItem
 
 __all__ = ["MOST", "limit"]
@@ -58,7 +61,7 @@ class BulkRefused(Conflict):
     code = "bulk_refused"
 
     def __init__(self, refusals: list[Refusal], kept: list[TicketState], *, passes: bool = False) -> None:
-        super().__init__("Nothing was changed.")
+        super().__init__(_("Nothing was changed."))
         self.refusals, self.kept, self.passes = refusals, kept, passes
 
 
@@ -74,7 +77,7 @@ def states(tenant: TenantContext, versions: Mapping[int, int | None]) -> list[Ti
         lambda: policy_versions.latest(tenant),  # of which the change will ask
     ]
     found: dict[int, SummaryItem] = fan_out(reads)[0]
-    missing = [Refusal(number, "", "does not exist") for number in versions if number not in found]
+    missing = [Refusal(number, "", _("does not exist")) for number in versions if number not in found]
     seen = [replace(TicketState.of(s), version=versions[n] or int(s.version)) for n, s in found.items()]
     if missing:
         raise BulkRefused(missing, seen)
@@ -94,9 +97,10 @@ def change_status(
     """
     tickets = list({t.number: t for t in tickets}.values())
     if not tickets:
-        raise Invalid("Select tickets first.")
+        raise Invalid(_("Select tickets first."))
     if len(tickets) > (most := limit(tenant, beside=companion is not None)):
-        raise Invalid(f"At most {most} tickets can be changed together; you selected {len(tickets)}.")
+        sentence = _("At most %(most)s tickets can be changed together; you selected %(count)s.")
+        raise Invalid(sentence % {"most": most, "count": len(tickets)})
     stuck = {t.number: _why_not(t.status, to) for t in tickets if to not in MOVES[t.status]}
     if stuck:
         titles = _titles(tenant, list(stuck))
@@ -195,21 +199,21 @@ def _titles(tenant: TenantContext, numbers: list[int]) -> dict[int, str]:
 
 def _changed(state: TicketState, stored: SummaryItem | None, code: str) -> str:
     if code == TRANSACTION_CONFLICT:
-        return "is being changed by somebody else at this moment"
+        return _("is being changed by somebody else at this moment")
     if stored is None:
-        return "no longer exists"
-    if stored.merged_into:
-        return f"was merged into ticket {int(stored.merged_into)}"
-    if stored.spam_at:
-        return "is marked as spam"
+        return _("no longer exists")
+    if stored.is_aside:
+        return SetAside(stored).why
     if stored.status != state.status.value:
-        return f"is {stored.status} now, not {state.status.value}"
+        told = {"now": Status(stored.status).word, "before": state.status.word}
+        return _("is %(now)s now, not %(before)s") % told
     if stored.resolver != state.resolver:
-        return f"was assigned to {stored.resolver_name} meanwhile" if stored.resolver else "was unassigned meanwhile"
-    return "was changed meanwhile"
+        assigned = _("was assigned to %(name)s meanwhile") % {"name": stored.resolver_name}
+        return assigned if stored.resolver else _("was unassigned meanwhile")
+    return _("was changed meanwhile")
 
 
 def _why_not(status: Status, to: Status) -> str:
     if status == to:
-        return f"is already {to.value}"
-    return f"is {status.value} and cannot become {to.value}"
+        return _("is already %(status)s") % {"status": to.word}
+    return _("is %(now)s and cannot become %(after)s") % {"now": status.word, "after": to.word}

@@ -20,6 +20,8 @@ from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+
 from delivery.outbox.event_types import Event
 from delivery.outbox.publisher import publish
 from portal import clock
@@ -86,7 +88,7 @@ class TicketState:
         """Read a state from `str` of one, as the select box of a row has it. Raises Invalid."""
         match = _STATE.match(text)
         if not match or match[3] not in list(Status):
-            raise Invalid("The selection is damaged. Reload the list and select the tickets again.")
+            raise Invalid(_("The selection is damaged. Reload the list and select the tickets again."))
         return cls(int(match[1]), int(match[2]), Status(match[3]), match[4] or "")
 
     def __str__(self) -> str:
@@ -119,7 +121,7 @@ def read(tenant: TenantContext, number: int, *, consistent: bool = True) -> Summ
     """Return the ticket's summary as of now, or for half the price as of a moment ago: one GetItem. Raises NotFound."""
     item = tenant.repository.get(SummaryItem, stored.ticket, number, sort=stored.SUMMARY, consistent=consistent)
     if item is None:
-        raise NotFound(f"There is no ticket {number}.")
+        raise NotFound(_("There is no ticket %(number)s.") % {"number": number})
     return item
 
 
@@ -291,7 +293,7 @@ class EditConflict(Conflict):
     code = "edit_conflict"
 
     def __init__(self, stored: SummaryItem, since: ChangesSince, *, description: str | None = None) -> None:
-        super().__init__("This ticket was changed meanwhile.")
+        super().__init__(_("This ticket was changed meanwhile."))
         self.stored, self.since, self.description = stored, since, description or ""
 
 
@@ -510,7 +512,8 @@ class Revision:
         if to is None or not self._is_wished(STATUS.name, to.value, before.value):
             return
         if to not in MOVES[before] and not self.wishes.restoring:
-            raise Invalid(f"A {before.value} ticket cannot become {to.value}.", field=STATUS.name)
+            sentence = _("A %(before)s ticket cannot become %(after)s.") % {"before": before.word, "after": to.word}
+            raise Invalid(sentence, field=STATUS.name)
         self.status = to
         self.changes.append((STATUS.name, before.value, to.value))
         if reopens(before, to) and not self.wishes.restoring:
@@ -587,5 +590,5 @@ def resolver_name(tenant: TenantContext, user_id: str) -> str:
         return tenant.user_name
     member = members.member(tenant.repository, user_id)
     if member is None or not member.role.at_least(Role.AGENT):
-        raise Invalid("Only agents, admins and owners of this desk can be assigned.", field="resolver")
+        raise Invalid(_("Only agents, admins and owners of this desk can be assigned."), field="resolver")
     return member.name

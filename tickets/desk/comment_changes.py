@@ -11,6 +11,8 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Final, cast
 
+from django.utils.translation import gettext as _
+
 from delivery.outbox.event_types import Event
 from delivery.outbox.publisher import publish
 from portal import clock
@@ -38,8 +40,9 @@ class CommentConflict(Conflict):
     code = "comment_conflict"
 
     def __init__(self, entry: ActivityItem) -> None:
-        how = "deleted" if entry.deleted_at else "changed"
-        super().__init__(f"This comment was {how} meanwhile. Your text has not been saved.", field="body")
+        deleted = _("This comment was deleted meanwhile. Your text has not been saved.")
+        changed = _("This comment was changed meanwhile. Your text has not been saved.")
+        super().__init__(deleted if entry.deleted_at else changed, field="body")
         self.entry = entry
 
 
@@ -47,10 +50,10 @@ class TooLate(Forbidden):
     """Somebody may not change this comment, or not any more."""
 
     def __init__(self) -> None:
-        minutes = int(WINDOW.total_seconds() // 60)
-        super().__init__(
-            f"Comments can be edited and deleted by their author for {minutes} minutes, and by owners of the desk."
+        sentence = _(
+            "Comments can be edited and deleted by their author for %(minutes)s minutes, and by owners of the desk."
         )
+        super().__init__(sentence % {"minutes": int(WINDOW.total_seconds() // 60)})
 
 
 def read(tenant: TenantContext, number: int, sort: str) -> tuple[SummaryItem, ActivityItem]:
@@ -80,7 +83,7 @@ def _found(
     tenant: TenantContext, summary: SummaryItem | None, entry: ActivityItem | None
 ) -> tuple[SummaryItem, ActivityItem]:
     if summary is None or entry is None or entry.kind not in _KINDS or (entry.kind == "note" and not tenant.is_agent):
-        raise NotFound("There is no such comment.")
+        raise NotFound(_("There is no such comment."))
     return summary, entry
 
 
@@ -150,7 +153,7 @@ def _replace(
     after = ActivityItem.from_raw_data(found.serialize())
     after.body, after.former_texts = text, [*(found.former_texts or ()), former]
     if item_size(after.serialize()) > ITEM_LIMIT - _ROOM:
-        raise Invalid("This comment has been edited so often that no further version fits.", field="body")
+        raise Invalid(_("This comment has been edited so often that no further version fits."), field="body")
     version = int(summary.version)
     told = [ticket_events.comment_edited(tenant, number, entry=found, body=text, version=version)]
     if fields.mentions(text):
@@ -207,7 +210,7 @@ def _refuse(tenant: TenantContext, entry: ActivityItem) -> None:
 
 
 def _tried(attempt: Callable[[], ActivityItem]) -> ActivityItem:
-    busy = Conflict("This comment is being changed by others at this moment. Please try again.", field="body")
+    busy = Conflict(_("This comment is being changed by others at this moment. Please try again."), field="body")
     return retrying(
         attempt, again=lambda error: isinstance(error, TransactionRefused), attempts=_ATTEMPTS, given_up=busy
     )

@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext, gettext_lazy
 
 from portal.errors import Conflict, Invalid, NotFound
 from portal.web.access import get_or_post, member
@@ -28,10 +29,10 @@ class CommentTextForm(forms.Form):
     body = WrittenField(
         fields.comment,
         limit=fields.COMMENT_LIMIT,
-        label="Text",
-        error_messages={"required": "Write something, or delete the comment."},
+        label=gettext_lazy("Text"),
+        error_messages={"required": gettext_lazy("Write something, or delete the comment.")},
         widget=forms.Textarea(attrs={"rows": 10}),
-        help_text="You can use Markdown.",
+        help_text=gettext_lazy("You can use Markdown."),
     )
     seen = forms.CharField(max_length=32, widget=forms.HiddenInput)
 
@@ -60,7 +61,7 @@ def edit(request: TenantRequest, number: int, entry: str) -> HttpResponse:
             form.data = data
             form.add_error("body", error.message)
         else:
-            messages.success(request, f"The {_word(item)} is changed.")
+            messages.success(request, _done(item, gettext("The note is changed."), gettext("The comment is changed.")))
             return redirect(_address(number, item))
     if form.errors and status == 200:
         status = 422
@@ -79,7 +80,7 @@ def delete(request: TenantRequest, number: int, entry: str) -> HttpResponse:
             if digest := letter.get("digest"):
                 ledger.forget_original(request.tenant.repository, digest)
         comment_changes.delete(request.tenant, number, sort)
-        messages.success(request, f"The {_word(item)} is deleted.")
+        messages.success(request, _done(item, gettext("The note is deleted."), gettext("The comment is deleted.")))
         return redirect(_address(number, item))
     if not comment_changes.may_change(request.tenant, item):
         raise TooLate
@@ -91,11 +92,15 @@ def sort_of(reference: str) -> str:
     try:
         return stored.of_reference(reference)
     except ValueError as error:
-        raise NotFound("There is no such comment.") from error
+        raise NotFound(gettext("There is no such comment.")) from error
 
 
 def _initial(item: ActivityItem) -> dict[str, str]:
     return {"body": item.body, "seen": comment_changes.mark_of(item)}
+
+
+def _done(item: ActivityItem, of_note: str, of_comment: str) -> str:
+    return of_note if item.kind == "note" else of_comment
 
 
 def _word(item: ActivityItem) -> str:
@@ -122,5 +127,5 @@ def _letter_warning(item: ActivityItem) -> str:
     if not item.delivery:
         return ""
     if item.delivery == HELD:
-        return "This reply has not left as a letter yet. What you do now may still reach it, but need not."
-    return "This reply has left as a letter. A letter cannot be unsent: the requester keeps it as it was."
+        return gettext("This reply has not left as a letter yet. What you do now may still reach it, but need not.")
+    return gettext("This reply has left as a letter. A letter cannot be unsent: the requester keeps it as it was.")

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+
 from delivery.outbox.event_types import Event
 from delivery.outbox.publisher import publish
 from delivery.outbox.stored import OutboxItem
@@ -45,11 +47,9 @@ class Unseen(Conflict):
     code = "unseen"
 
     def __init__(self, names: list[str]) -> None:
-        super().__init__(
-            f"{' and '.join(names)} changed this ticket while you were writing. It is shown here. "
-            "Your text has not been added: send it again if it still fits.",
-            field="body",
-        )
+        changed = _("%(names)s changed this ticket while you were writing. It is shown here.")
+        again = _("Your text has not been added: send it again if it still fits.")
+        super().__init__(f"{changed % {'names': _(' and ').join(names)}} {again}", field="body")
 
 
 class CommentNotAdded(Overtaken):
@@ -58,11 +58,11 @@ class CommentNotAdded(Overtaken):
     code = "comment_not_added"
 
     def __init__(self) -> None:
-        super().__init__(
+        sentence = _(
             "Your comment has not been added: this ticket is being changed by others at this moment. "
-            "Your text is still here. Send it again.",
-            field="body",
+            "Your text is still here. Send it again."
         )
+        super().__init__(sentence, field="body")
 
 
 @dataclass(frozen=True)
@@ -325,9 +325,10 @@ def _copies(addresses: Sequence[str]) -> list[str]:
     """Return the addresses that get a copy, as they are stored. Raises Invalid."""
     copies = list(dict.fromkeys(requester_addresses.normal(one, field="cc") for one in addresses))
     if not_sent := next((one for one in copies if not one.isascii()), None):
-        raise Invalid(f"Mail cannot be sent to an address with such letters before its @: {not_sent}", field="cc")
+        sentence = _("Mail cannot be sent to an address with such letters before its @: %(address)s")
+        raise Invalid(sentence % {"address": not_sent}, field="cc")
     if len(copies) > COPIES:
-        raise Invalid(f"A letter goes to at most {COPIES} people in copy.", field="cc")
+        raise Invalid(_("A letter goes to at most %(most)s people in copy.") % {"most": COPIES}, field="cc")
     return copies
 
 
@@ -382,9 +383,9 @@ def _move(status: Status, then: Status | None) -> Status | None:
     if then is None or then == status:
         return None
     if then not in MOVES[status]:
-        raise Invalid(
-            f"This ticket is {status.value} now and cannot become {then.value}. "
-            "Your comment has not been added; you can send it without changing the status.",
-            field="status",
+        sentence = _(
+            "This ticket is %(now)s now and cannot become %(after)s. "
+            "Your comment has not been added; you can send it without changing the status."
         )
+        raise Invalid(sentence % {"now": status.word, "after": then.word}, field="status")
     return then

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, cast
 
+from django.utils.translation import gettext as _
+
 from delivery.outbox.event_types import Event
 from delivery.outbox.publisher import publish, publish_after
 from portal import clock
@@ -187,7 +189,7 @@ def _person_outside(tenant: TenantContext, requester: Requester | str | None) ->
         return requester or None
     found = requesters.find(tenant, requester)
     if found is None:
-        raise Invalid("There is no such requester.", field="requester")
+        raise Invalid(_("There is no such requester."), field="requester")
     return found
 
 
@@ -267,7 +269,7 @@ def _write_once(
             # The same form, sent twice, is being written at this moment.
             again=lambda error: isinstance(error, TransactionRefused) and error.is_passing(),
             attempts=_ATTEMPTS,
-            given_up=Throttled("The database is busy."),
+            given_up=Throttled(_("The database is busy.")),
         )
     except TransactionRefused as refused:
         if companion is not None:

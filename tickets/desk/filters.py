@@ -13,6 +13,9 @@ from datetime import date
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal import clock, zones
 from portal.errors import Invalid
 from tickets.ticket import custom_values, due_marks, fields
@@ -27,11 +30,11 @@ GROUPS: Final[dict[str, tuple[Status, ...]]] = {"unresolved": UNRESOLVED, "any":
 # The days that can be asked for, and what each says of a ticket. All but the first tell of the last such event: a
 # row knows no earlier one.
 EVENTS: Final = {
-    "created": "opened",
-    "resolved": "last resolved",
-    "reopened": "last reopened",
-    "commented": "last comment",
-    "rated": "last rated",
+    "created": gettext_noop("opened"),
+    "resolved": gettext_noop("last resolved"),
+    "reopened": gettext_noop("last reopened"),
+    "commented": gettext_noop("last comment"),
+    "rated": gettext_noop("last rated"),
 }
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z")
@@ -57,12 +60,12 @@ class Days:
         first, dots, last = text.partition("..")
         days = cls(first, last if dots else first)
         if not (first or last) or not all(_is_day(end) for end in (first, last) if end):
-            raise Invalid(
-                f"“{EVENTS[field].capitalize()}” takes a day as 2026-11-20, or days as 2026-11-01..2026-11-07.",
-                field=field,
-            )
+            event = _(EVENTS[field])
+            sentence = _("“%(event)s” takes a day as 2026-11-20, or days as 2026-11-01..2026-11-07.")
+            raise Invalid(sentence % {"event": f"{event[0].upper()}{event[1:]}"}, field=field)
         if days.last and days.first > days.last:
-            raise Invalid(f"The days of “{EVENTS[field]}” end before they begin.", field=field)
+            sentence = _("The days of “%(event)s” end before they begin.")
+            raise Invalid(sentence % {"event": _(EVENTS[field])}, field=field)
         return days
 
     def __str__(self) -> str:
@@ -163,7 +166,7 @@ def _tag(text: str) -> str:
         refused.field = "tag"  # as the address calls it
         raise
     if len(tags) > 1:
-        raise Invalid("Filter by one tag at a time.", field="tag")
+        raise Invalid(_("Filter by one tag at a time."), field="tag")
     return tags[0] if tags else ""
 
 
@@ -188,7 +191,7 @@ YES_NO: Final = ("yes", "no")
 
 def _yes_no(text: str) -> str:
     if text not in YES_NO:
-        raise Invalid("“Snoozed” is yes or no.", field="snoozed")
+        raise Invalid(_("“Snoozed” is yes or no."), field="snoozed")
     return text
 
 
@@ -198,7 +201,7 @@ def _is_snoozed(row: SummaryItem, value: str) -> bool:
 
 def _state(text: str) -> str:
     if text not in due_marks.STATES:
-        raise Invalid("“Targets” is overdue, due_soon or missed.", field="sla")
+        raise Invalid(_("“Targets” is overdue, due_soon or missed."), field="sla")
     return text
 
 

@@ -11,8 +11,11 @@ from django.http import QueryDict
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from portal.errors import Invalid
+from portal.web.locales import lowered
 from tickets.attachments.forms import files_field
 from tickets.custom_fields.definitions import Definitions
 from tickets.custom_fields.forms import defined_field, value_fields
@@ -95,12 +98,12 @@ def _of(field: TicketField) -> forms.Field:
     if isinstance(field, LongTextField):
         area = forms.Textarea(attrs={"rows": 12, "data-markdown": True})
         return WrittenField(
-            field.rule, limit=field.limit, required=False, help_text="You can use Markdown.", widget=area
+            field.rule, limit=field.limit, required=False, help_text=_("You can use Markdown."), widget=area
         )
     if isinstance(field, TextField):
-        required = {"required": f"Enter a {field.label.lower()}."}
+        required = {"required": _("Enter a %(field)s.") % {"field": lowered(field.label)}}
         return WrittenField(field.rule, limit=field.limit, error_messages=required, widget=line)
-    many = f"Separate them with commas. At most {fields.TAGS_LIMIT}."
+    many = _("Separate them with commas. At most %(most)s.") % {"most": fields.TAGS_LIMIT}
     return WrittenField(fields.tag_list, required=False, help_text=many, widget=TagsInput)
 
 
@@ -167,8 +170,10 @@ class TicketForm(Resendable):
             if (typed := texts.line(str(self.data.get(one, "")))) and typed != was.get(one, ""):
                 change = f"{CUSTOM_PREFIX}{one}"
                 label, shown = self.defined.label(change), self.defined.shown(change, typed)
-                said = f"This form no longer asks “{label}”, where you entered “{shown}”. Save again to leave it out."
-                self.add_error(None, said)
+                said = _(
+                    "This form no longer asks “%(label)s”, where you entered “%(value)s”. Save again to leave it out."
+                )
+                self.add_error(None, said % {"label": label, "value": shown})
         return super().clean()
 
     def _made_with(self) -> dict[str, Any]:
@@ -189,17 +194,19 @@ class TicketForm(Resendable):
 class NewTicketForm(TicketForm):
     """A new ticket, which somebody may get at once. `people` are those who can, as ids and names."""
 
-    resolver = forms.CharField(label="Assignee", required=False, max_length=32)
+    resolver = forms.CharField(label=gettext_lazy("Assignee"), required=False, max_length=32)
     attached = files_field()
     requester = requester_field(
         required=False,
-        help_text="A person outside the desk, who can read the description. Leave it empty for a ticket of your own.",
+        help_text=gettext_lazy(
+            "A person outside the desk, who can read the description. Leave it empty for a ticket of your own."
+        ),
     )
 
     def __init__(self, *args: Any, people: list[tuple[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.people = people
-        self.fields["resolver"].widget = forms.Select(choices=[("", "Unassigned"), *people])
+        self.fields["resolver"].widget = forms.Select(choices=[("", _("Unassigned")), *people])
 
     def _made_with(self) -> dict[str, Any]:
         return super()._made_with() | {"people": self.people}
@@ -215,23 +222,29 @@ class CommentForm(forms.Form):
     body = WrittenField(
         fields.comment,
         limit=fields.COMMENT_LIMIT,
-        label="Comment",
-        error_messages={"required": "Write something first."},
-        widget=forms.Textarea(attrs={"rows": 5, "placeholder": "Write a comment. You can use Markdown."}),
+        label=gettext_lazy("Comment"),
+        error_messages={"required": gettext_lazy("Write something first.")},
+        widget=forms.Textarea(attrs={"rows": 5, "placeholder": gettext_lazy("Write a comment. You can use Markdown.")}),
     )
     attached = files_field()
-    internal = forms.BooleanField(label="Internal note", required=False)
+    internal = forms.BooleanField(label=gettext_lazy("Internal note"), required=False)
     cc = forms.CharField(
-        label="Copies to",
+        label=gettext_lazy("Copies to"),
         required=False,
-        help_text="A letter with copies has no link to the requester's page: others could answer there in their name.",
+        help_text=gettext_lazy(
+            "A letter with copies has no link to the requester's page: others could answer there in their name."
+        ),
         widget=forms.TextInput(
-            attrs={"autocomplete": "off", "spellcheck": "false", "placeholder": "Mail addresses, separated by commas"}
+            attrs={
+                "autocomplete": "off",
+                "spellcheck": "false",
+                "placeholder": gettext_lazy("Mail addresses, separated by commas"),
+            }
         ),
     )
     request_id = forms.RegexField(r"^[0-9a-f]{32}$", widget=forms.HiddenInput, initial=changing.new_request_id)
     seen = forms.ChoiceField(
-        required=False, choices=[(s.value, s.label) for s in fields.Status], widget=forms.HiddenInput
+        required=False, choices=[(s.value, s.value) for s in fields.Status], widget=forms.HiddenInput
     )
     seen_at = forms.CharField(required=False, max_length=40)  # in the part of the page that keeps itself up to date
 
@@ -244,7 +257,9 @@ class CommentForm(forms.Form):
 class RequesterOfTicketForm(forms.Form):
     """Another person for whom a ticket is, on the version that the agent saw."""
 
-    requester = requester_field(help_text="A person whom the desk knows, or somebody new by name and address.")
+    requester = requester_field(
+        help_text=gettext_lazy("A person whom the desk knows, or somebody new by name and address.")
+    )
     version = forms.IntegerField(min_value=1, widget=forms.HiddenInput)
 
 

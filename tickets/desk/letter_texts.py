@@ -11,6 +11,7 @@ from django.utils.translation import gettext_noop
 
 from portal.dynamo.store import Store
 from portal.errors import ConditionFailed
+from portal.web import locales
 from tickets.ticket.stored import ActivityItem, DetailItem
 
 FOLDED_LIMIT: Final = 60_000  # characters
@@ -39,12 +40,15 @@ CHECKS: Final = {
 FILE: Final = "file="
 REMARK: Final = "remark="  # a sentence about how the letter was read
 GIVEN_NAME: Final = REMARK + "The form gives the name "  # and a name other than the known one, which nobody can edit
-_BEGUN: Final = REMARK + "Only the beginning of its text is here so far. The letter as it came has the whole."
+_BEGUN: Final = REMARK + gettext_noop(
+    "Only the beginning of its text is here so far. The letter as it came has the whole."
+)
 
+_REMARKS: Final = (_BEGUN.removeprefix(REMARK),)
 _SENTENCES: Final = {
-    UNCONFIRMED: "The sender could not be confirmed.",
-    CLAIMS_MEMBER: "The sender has the address of a member of this desk, but may be somebody else.",
-    OTHER_PERSON: "This was sent by somebody other than the person whom the answer was sent to.",
+    UNCONFIRMED: gettext_noop("The sender could not be confirmed."),
+    CLAIMS_MEMBER: gettext_noop("The sender has the address of a member of this desk, but may be somebody else."),
+    OTHER_PERSON: gettext_noop("This was sent by somebody other than the person whom the answer was sent to."),
 }
 
 
@@ -112,9 +116,14 @@ def warnings(marks: list[str]) -> Iterator[str]:
     """Yield a sentence for each mark about the sender."""
     for mark in marks:
         if mark in _SENTENCES:
-            yield _SENTENCES[mark]
+            yield _(_SENTENCES[mark])
         elif mark.startswith(FORWARDED_BY):
-            yield f"It was forwarded by {mark.removeprefix(FORWARDED_BY)}."
+            yield _("It was forwarded by %(address)s.") % {"address": mark.removeprefix(FORWARDED_BY)}
+
+
+def remark(text: str) -> str:
+    """Return a stored remark in the language of the page."""
+    return locales.retold(text, _REMARKS)
 
 
 def checks(marks: list[str]) -> Iterator[str]:

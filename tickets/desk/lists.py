@@ -28,6 +28,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.models import ByIndex
@@ -141,7 +143,7 @@ class MergedList:
         ascending: bool = False,
     ) -> None:
         if resolver and not keys.USER_ID.match(resolver):
-            raise Invalid("There is no such person.")
+            raise Invalid(_("There is no such person."))
         only = only.in_zone(tenant.zone)
         self.tenant, self.only, self.layout = tenant, only, tenant.layout
         self.statuses = only.possible(tuple(statuses))
@@ -426,7 +428,7 @@ def changed_since(
     is not counted. Raises Invalid for a bad resolver, and where `seen` is no stamp.
     """
     if not clock.is_stamp(seen):
-        raise Invalid("This page is too old to say what has changed. Reload it.")
+        raise Invalid(_("This page is too old to say what has changed. Reload it."))
     merged = MergedList(tenant, status, resolver, only, newer_than=seen)
     found = merged.read(None, NEWS_LIMIT, (_FIRST_ROUND, READ_LIMIT), fill=True).matches
     return len({row.number for row in found})  # one that changed its status may stand in two partitions for a moment

@@ -19,13 +19,17 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final, Protocol
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
+
 from delivery.outbox.event_types import Event
 from delivery.outbox.publisher import publish
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import TRANSACTION_LIMIT, Transaction, chunked
 from portal.errors import Conflict, Invalid, TransactionRefused
-from portal.plain_text import amount
+from portal.web import locales
+from portal.web.locales import lowered
 from tenants.tenancy.context import TenantContext
 from tickets.desk import changing, timelines, undoing
 from tickets.desk.changing import ITEMS_PER_REVISION, EditConflict, EntryOfChange, Present, Revision, Wishes
@@ -43,8 +47,20 @@ _OUTBOX_ROW: Final = 1  # that tells of all of them
 MOST: Final = (TRANSACTION_LIMIT - _OUTBOX_ROW) // ITEMS_PER_REVISION  # tickets, while the desk is not moved
 SUBJECT: Final = "tickets"  # of what is told of several together
 _ATTEMPTS: Final = 6  # of changes that others overtake
-_CHANGED_AGAIN: Final = "has been changed again since and stays as it is"
-_BUSY: Final = "is being changed by somebody else at this moment"
+_CHANGED_AGAIN: Final = gettext_noop("has been changed again since and stays as it is")
+# Why tickets were left as they are, of which jobs keep the English.
+REASONS: Final = (
+    _CHANGED_AGAIN,
+    gettext_noop("is being changed by somebody else at this moment"),
+    gettext_noop("does not exist"),
+    gettext_noop("was merged into ticket %(number)s"),
+    gettext_noop("is marked as spam"),
+    gettext_noop("was changed meanwhile"),
+    gettext_noop("is no longer in this list"),
+    gettext_noop("stays as it is, because its former assignee can have no tickets any more"),
+    gettext_noop("was refused: %(why)s"),
+)
+_BUSY: Final = gettext_noop("is being changed by somebody else at this moment")
 
 
 def limit(tenant: TenantContext, *, beside: int = 0) -> int:
@@ -76,7 +92,7 @@ class TicketEdit:
         wishes = Wishes(**values).cleaned()
         added, removed = (tuple(fields.tag_list(",".join(tags))) for tags in (add_tags, remove_tags))
         if not (wishes.values or added or removed):
-            raise Invalid("Choose what to change.")
+            raise Invalid(_("Choose what to change."))
         return cls(dict(wishes.values), added, removed)
 
     def wishes(self, summary: SummaryItem) -> Wishes:
@@ -161,7 +177,7 @@ class _Attempt:
         """Add the revision of a ticket, and say what comes of it where the transaction is written."""
         summary = self.found.summaries.get(number)
         if summary is None:
-            return TicketOutcome(number, REFUSED, reason="does not exist")
+            return TicketOutcome(number, REFUSED, reason=_("does not exist"))
         if summary.is_aside:
             return TicketOutcome(number, REFUSED, summary.title, SetAside(summary).why)
         try:
@@ -189,7 +205,7 @@ def _write_each(
 
     def unless_busy(found: Read, summary: SummaryItem, at: str, entry_id: str) -> Revision:
         if int(summary.number) in stubborn:
-            raise LeftAlone(_BUSY)
+            raise LeftAlone(_(_BUSY))
         return revise(found, summary, at, entry_id)
 
     for left in reversed(range(_ATTEMPTS)):
@@ -214,10 +230,10 @@ def _write_each(
 
 def _reason(error: Conflict | Invalid) -> str:
     if isinstance(error, EditConflict):
-        names = [fields.LABELS.get(name, name.capitalize()).lower() for name in error.since.before]
-        return f"was changed meanwhile: {', '.join(names)}" if names else "was changed meanwhile"
+        names = ", ".join(lowered(fields.label_of(name)) for name in error.since.before)
+        return _("was changed meanwhile: %(fields)s") % {"fields": names} if names else _("was changed meanwhile")
     text = error.message.rstrip(".")
-    return text if isinstance(error, LeftAlone) else f"was refused: {text}"
+    return text if isinstance(error, LeftAlone) else _("was refused: %(why)s") % {"why": text}
 
 
 def edit(
@@ -240,7 +256,7 @@ def edit(
 
     def revise(found: Read, summary: SummaryItem, at: str, entry_id: str) -> Revision:
         if not belongs(summary):
-            raise LeftAlone("is no longer in this list")
+            raise LeftAlone(_("is no longer in this list"))
         seen = numbers[int(summary.number)]
         since = timelines.changes_since(tenant, summary, int(summary.version) if seen is None else seen)
         description = found.descriptions.get(int(summary.number))
@@ -325,11 +341,11 @@ def take_back(
         entry = found.entries.get(number)
         since = timelines.changes_since(tenant, summary, by_number[number].version)
         if entry is None or not since.is_known or since.before.keys() & {change.field for change in entry.changes}:
-            raise LeftAlone(_CHANGED_AGAIN)
+            raise LeftAlone(_(_CHANGED_AGAIN))
         wishes = _as_before(tenant, entry)
         former = entry.former_resolver or ""
         if (name := names.get(former, "")) is None:
-            raise LeftAlone("stays as it is, because its former assignee can have no tickets any more")
+            raise LeftAlone(_("stays as it is, because its former assignee can have no tickets any more"))
         present = Present(summary, found.descriptions.get(number), name)
         return Revision(tenant, wishes, present, at=at, entry_id=entry_id)
 
@@ -359,7 +375,7 @@ def _as_before(tenant: TenantContext, entry: ActivityItem) -> Wishes:
         elif field := fields.of_change(change.field):
             values[field.name] = field.wish(values.get(field.name), change.field, change.before)
     forgets = STATUS.name in values
-    return Wishes(restoring="undid a change:", forgets=forgets, requester=person, **values).cleaned()
+    return Wishes(restoring=gettext_noop("undid a change:"), forgets=forgets, requester=person, **values).cleaned()
 
 
 def _undo(tenant: TenantContext, values: list[Any]) -> Undone:
@@ -375,8 +391,9 @@ def undone(outcomes: Sequence[TicketOutcome]) -> Undone:
     if not done:
         return Undone("", left)
     if len(outcomes) == 1:
-        return Undone(f"#{done[0].number} is as it was before.", left)
-    return Undone(f"{amount(len(done), 'ticket is', 'tickets are')} as before.", left)
+        return Undone(_("#%(number)s is as it was before.") % {"number": done[0].number}, left)
+    told = ngettext("%(num)s ticket is as before.", "%(num)s tickets are as before.", len(done))
+    return Undone(told % {"num": locales.current().number(len(done))}, left)
 
 
 _KIND: Final = "changes"

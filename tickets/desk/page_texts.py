@@ -6,8 +6,10 @@ import re
 from functools import lru_cache
 from typing import Any, Final
 
+from django.utils.translation import gettext
 from markupsafe import Markup
 
+from portal.web import locales
 from portal.web.markdown import render
 from tickets.desk.ticket_presenters import tickets_url
 from tickets.ticket import checklists
@@ -27,11 +29,11 @@ def ticket_text(text: str, ticks: str = "") -> Markup:
     have boxes. With `ticks`, "description" or what names a comment, the boxes are buttons of a form."""
     if not checklists.has_items(text):
         return _linked(text, tickets_url() if "#" in text else "")
-    return _with_boxes(text, tickets_url(), ticks)
+    return _with_boxes(text, tickets_url(), ticks, locales.current().language)
 
 
 @lru_cache(maxsize=256)
-def _with_boxes(text: str, tickets_url: str, ticks: str) -> Markup:
+def _with_boxes(text: str, tickets_url: str, ticks: str, language: str) -> Markup:
     html, items = str(_linked(checklists.marked(text), tickets_url)), checklists.items(text)
 
     def box(found: re.Match[str]) -> str:
@@ -47,7 +49,7 @@ def _box(item: ChecklistItem, ticks: str) -> Markup:
     sign = "\u2611" if item.is_ticked else "\u2610"
     if not ticks:
         return Markup('<span class="tick" role="img" aria-label="{}">{}</span>').format(
-            "Done:" if item.is_ticked else "Not done:", sign
+            gettext("Done:") if item.is_ticked else gettext("Not done:"), sign
         )
     value = item.value if ticks == "description" else f"{item.value}.{ticks}"
     identity = re.sub(r"\W", "-", f"tick-{ticks}-{item.place}")  # focus stays on it when the page changes around it

@@ -13,9 +13,13 @@ from datetime import date
 from typing import Any, Final, Self
 from urllib.parse import urlencode
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
+
 from portal import clock
 from portal.errors import Invalid
 from portal.web import desk_prefix, locales
+from portal.web.locales import lowered
 from tenants.tenancy.context import TenantContext
 from tickets.custom_fields import definitions
 from tickets.custom_fields.definitions import CustomField, Definitions
@@ -36,10 +40,16 @@ PLACE: Final = re.compile(r"[1-9][0-9]{0,8}\Z")  # of a ticket in a list
 NAME_LIMIT: Final = 100  # characters of a name in an address
 _MEANT: Final = {
     "created": "opened",
-    "resolved": "last resolved",
-    "reopened": "last reopened",
-    "commented": "last commented on",
-    "rated": "last rated",
+    "resolved": gettext_noop("last resolved"),
+    "reopened": gettext_noop("last reopened"),
+    "commented": gettext_noop("last commented on"),
+    "rated": gettext_noop("last rated"),
+}
+_VERBS: Final = {
+    "resolved": gettext_noop("resolved"),
+    "reopened": gettext_noop("reopened"),
+    "commented": gettext_noop("commented on"),
+    "rated": gettext_noop("rated"),
 }
 # The form of filters sends each end of the days in a field of its own.
 _ENDS: Final = ("created_from", "created_to")
@@ -92,7 +102,7 @@ class QueueAddress:
 
     @property
     def label(self) -> str:
-        return "All" if self.status == "any" else self.status.capitalize()
+        return _("All") if self.status == "any" else _statuses()[self.status]
 
     def resolver(self, tenant: TenantContext) -> str | None:
         """Return it as `lists.page` takes it."""
@@ -145,6 +155,11 @@ def _range(first: str, last: str) -> str:
     return f"{first}..{last}" if first or last else ""
 
 
+def _statuses() -> dict[str, str]:
+    """Return what lists call a status and each group of them."""
+    return {**{s.value: s.label for s in Status}, "unresolved": _("Unresolved"), "any": _("Any")}
+
+
 def chips(tenant: TenantContext, address: QueueAddress) -> list[dict[str, str]]:
     """Return a chip for each filter: its words, what they mean exactly, and the address without it."""
     return [
@@ -157,35 +172,39 @@ def _words(tenant: TenantContext, defined: Definitions, only: TicketFilter) -> l
     words = []
     for of in DEFINED:
         if asked := only.get(of.name):
-            label, name = of.label.lower(), defined.name(of, asked)
-            words.append((of.name, f"{label}: {name}", f"Only tickets of the {label} {name}"))
+            told = {"field": lowered(of.label), "name": defined.name(of, asked)}
+            title = _("Only tickets of the %(field)s %(name)s") % told
+            words.append((of.name, f"{told['field']}: {told['name']}", title))
     for name, choice in fields.FILTERS.items():
         if value := only.get(name):
-            label = choice.label.lower()
-            words.append((name, f"{label}: {value}", f"Only tickets with {value} {label}"))
+            told = {"field": lowered(choice.label), "value": choice.words(value).word}
+            words.append((name, f"{told['field']}: {told['value']}", _("Only tickets with %(value)s %(field)s") % told))
     if snoozed := only.get("snoozed"):
-        label = "snoozed" if snoozed == "yes" else "not snoozed"
-        words.append(("snoozed", label, f"Only tickets that are {label}"))
+        label = _("snoozed") if snoozed == "yes" else _("not snoozed")
+        words.append(("snoozed", label, _("Only tickets that are %(state)s") % {"state": label}))
     if state := only.get("sla"):
-        label = due_marks.STATES[state].lower()
-        words.append(("sla", f"targets: {label}", f"Only tickets with: {label}"))
+        told = {"state": lowered(_(due_marks.STATES[state]))}
+        words.append(("sla", _("targets: %(state)s") % told, _("Only tickets with: %(state)s") % told))
     if tag := only.get("tag"):
-        words.append(("tag", f"tag: {tag}", f"Only tickets with the tag {tag}"))
+        told = {"tag": tag}
+        words.append(("tag", _("tag: %(tag)s") % told, _("Only tickets with the tag %(tag)s") % told))
     for name, said in filters.EVENTS.items():
         days: Days | None = only.get(name)
         if days:
-            label = f"{said} {in_words(days, tenant.today)}"
-            words.append((name, label, f"Only tickets {_MEANT[name]} {in_words(days, tenant.today)}, {tenant.zone}"))
+            told = {"event": _(_MEANT[name]), "days": in_words(days, tenant.today), "zone": tenant.zone}
+            title = _("Only tickets %(event)s %(days)s, %(zone)s") % told
+            words.append((name, f"{_(said)} {told['days']}", title))
     for name in filter(custom_values.is_field_id, only.params):
         label = f"{defined.label(f'{CUSTOM_PREFIX}{name}')}: {only.get(name)}"
-        words.append((name, label, f"Only tickets with {label}"))
+        words.append((name, label, _("Only tickets with %(value)s") % {"value": label}))
     return words
 
 
 def note(tenant: TenantContext, only: TicketFilter) -> str:
     """Say what has to be known of these filters: a list of the last such events is shorter than all that there were."""
-    verbs = [_MEANT[name].removeprefix("last ") for name in only.params if name in filters.EVENTS and name != "created"]
-    return f"Each ticket is listed by the last day it was {' or '.join(verbs)}, in {tenant.zone}." if verbs else ""
+    verbs = [_(_VERBS[name]) for name in only.params if name in _VERBS]
+    said = _("Each ticket is listed by the last day it was %(verbs)s, in %(zone)s.")
+    return said % {"verbs": _(" or ").join(verbs), "zone": tenant.zone} if verbs else ""
 
 
 def in_words(days: Days, today: date) -> str:
@@ -193,13 +212,15 @@ def in_words(days: Days, today: date) -> str:
     year = today.year
     first, last = (date.fromisoformat(end) if end else None for end in (days.first, days.last))
     if first is None or last is None:
-        end, word = (last, "up to") if last else (first, "from")
-        return f"{word} {_day(end, year)}" if end else ""
+        if last:
+            return _("up to %(day)s") % {"day": _day(last, year)}
+        return _("from %(day)s") % {"day": _day(first, year)} if first else ""
     if first == last:
-        return f"on {_day(first, year)}"
+        return _("on %(day)s") % {"day": _day(first, year)}
     if (first.year, first.month) == (last.year, last.month) and locales.current().date_form == "words":
-        return f"{first.day} to {_day(last, year)}"
-    return f"{_day(first, last.year if last.year == first.year else year)} to {_day(last, year)}"
+        return _("%(day)s to %(last)s") % {"day": first.day, "last": _day(last, year)}
+    begin = _day(first, last.year if last.year == first.year else year)
+    return _("%(first)s to %(last)s") % {"first": begin, "last": _day(last, year)}
 
 
 def _day(day: date, year: int) -> str:
@@ -219,7 +240,7 @@ def form(
     """
     typed = typed or {}
     created: Days | None = address.only.get("created")
-    offered = {**{s.value: s.label for s in Status}, "unresolved": "Unresolved", "any": "Any"}
+    offered = _statuses()
     defined = definitions.of(tenant)
     kept = ["resolver", "name", "resolved", "reopened", "commented", "rated", "sort"]
     kept += [one for one in filter(custom_values.is_field_id, address.only.params) if one not in defined.by_id]
@@ -233,7 +254,9 @@ def form(
         **filter_fields(defined, address.only, typed),
         "snoozed": address.only.get("snoozed") or "",
         "sla": address.only.get("sla") or "",
-        "sla_states": due_marks.STATES if policy_versions.latest(tenant) else {},
+        "sla_states": {name: _(label) for name, label in due_marks.STATES.items()}
+        if policy_versions.latest(tenant)
+        else {},
         "tag": typed.get("tag") or address.only.get("tag") or "",
         "created_from": typed.get("created_from") or (created.first if created else ""),
         "created_to": typed.get("created_to") or (created.last if created else ""),
@@ -279,7 +302,8 @@ def filter_fields(defined: Definitions, only: TicketFilter, typed: Mapping[str, 
 
 def _options(one: CustomField, value: str) -> list[dict[str, Any]]:
     if one.type is FieldType.CHECKBOX:
-        return [{"value": word, "label": word.capitalize(), "current": word == value} for word in (YES, "no")]
+        labels = {YES: _("Yes"), "no": _("No")}
+        return [{"value": word, "label": label, "current": word == value} for word, label in labels.items()]
     kept = [value] if value and value not in one.choices else []
     return [{"value": word, "label": word, "current": word == value} for word in (*one.choices, *kept)]
 
@@ -322,7 +346,7 @@ def refused_page(tenant: TenantContext, params: Mapping[str, str], problem: Inva
         address = replace(address, who=address.who if address.who in ("me", "none") else "", name="")
     context = _context(tenant, address, NO_PAGE, None)
     context["filter_form"] = form(tenant, address, params, problem)
-    context["empty"] = _blank(problem.message, "", [(address.url(), "Show the list without this filter")])
+    context["empty"] = _blank(problem.message, "", [(address.url(), _("Show the list without this filter"))])
     return context
 
 
@@ -407,7 +431,7 @@ def _updates_url(address: QueueAddress, page: TicketPage, read_at: str) -> str:
 def status_tabs(address: QueueAddress) -> list[dict[str, Any]]:
     """Return a tab for each status and each group of them, in one order whichever is chosen."""
     tabs = [(s.value, s.label, s.value) for s in Status]
-    tabs += [(name, name.capitalize(), "") for name in filters.GROUPS]
+    tabs += [(name, _statuses()[name], "") for name in filters.GROUPS]
     return [
         {
             "value": value,
@@ -422,9 +446,9 @@ def status_tabs(address: QueueAddress) -> list[dict[str, Any]]:
 
 def who_tabs(address: QueueAddress) -> list[dict[str, Any]]:
     """Return whose tickets can be listed, as links: everyone's, one's own, nobody's and the chosen person's."""
-    people = [("Everyone", ""), ("Mine", "me"), ("Unassigned", "none")]
+    people = [(_("Everyone"), ""), (_("Mine"), "me"), (_("Unassigned"), "none")]
     if address.is_of_a_person:
-        people.append((address.name or "One person", address.who))
+        people.append((address.name or _("One person"), address.who))
     return [
         {
             "label": label,
@@ -470,34 +494,38 @@ def _empty(tenant: TenantContext, address: QueueAddress, page: TicketPage, first
     """Say why there is no row, and the ways on."""
     if page.stopped:
         return _blank(
-            f"No match among the latest {page.looked_at} tickets",
-            "Older tickets may match." if page.next else "",
-            [(address.url(after=page.next or ""), f"Search the next {lists.READ_LIMIT}")] if page.next else [],
+            _("No match among the latest %(num)s tickets") % {"num": page.looked_at},
+            _("Older tickets may match.") if page.next else "",
+            [(address.url(after=page.next or ""), _("Search the next %(num)s") % {"num": lists.READ_LIMIT})]
+            if page.next
+            else [],
         )
     if first_url:
-        return _blank("There are no more tickets in this list.", "", [(first_url, "Back to the latest")])
-    kind = "" if address.status == "any" else f"{address.status} "
-    if chosen := chips(tenant, address):
-        return _no_match(address, kind, chosen)
-    if address.who:
-        title = {"me": f"You have no {kind}tickets.", "none": f"No {kind}tickets are unassigned."}.get(
-            address.who, f"{address.name or 'This person'} has no {kind}tickets."
-        )
-        return _blank(title, "", [(address.url(resolver="", name=""), f"Show everyone's {kind}tickets")])
-    new = [(desk_prefix.address("tickets:new"), "New ticket")] if tenant.is_agent else []
-    if address.status == Status.OPEN:
-        return _blank("You're all caught up.", "No open tickets.", new)
-    return _blank(f"No {kind}tickets.", "", new if address.status == "any" else [])
-
-
-def _no_match(address: QueueAddress, kind: str, chosen: list[dict[str, str]]) -> dict[str, Any]:
-    ways = [(chip["url"], f"Remove “{chip['label']}”") for chip in chosen]
+        return _blank(_("There are no more tickets in this list."), "", [(first_url, _("Back to the latest"))])
+    tickets = _("tickets")
     if address.status != "any":
-        ways.append((address.url(status="any"), "Search in any status"))
+        tickets = _("%(status)s tickets") % {"status": lowered(_statuses()[address.status])}
+    if chosen := chips(tenant, address):
+        return _no_match(address, tickets, chosen)
+    told = {"tickets": tickets, "name": address.name or _("This person")}
+    if address.who:
+        titles = {"me": _("You have no %(tickets)s."), "none": _("No %(tickets)s are unassigned.")}
+        title = titles.get(address.who, _("%(name)s has no %(tickets)s.")) % told
+        return _blank(title, "", [(address.url(resolver="", name=""), _("Show everyone's %(tickets)s") % told)])
+    new = [(desk_prefix.address("tickets:new"), _("New ticket"))] if tenant.is_agent else []
+    if address.status == Status.OPEN:
+        return _blank(_("You're all caught up."), _("No open tickets."), new)
+    return _blank(_("No %(tickets)s.") % told, "", new if address.status == "any" else [])
+
+
+def _no_match(address: QueueAddress, tickets: str, chosen: list[dict[str, str]]) -> dict[str, Any]:
+    ways = [(chip["url"], _("Remove “%(filter)s”") % {"filter": chip["label"]}) for chip in chosen]
+    if address.status != "any":
+        ways.append((address.url(status="any"), _("Search in any status")))
     impossible = not address.only.possible(address.statuses)
-    text = f"{address.label} tickets are not resolved." if impossible else ""
-    several = "these filters" if len(chosen) > 1 else "this filter"
-    return _blank(f"No {kind}tickets match {several}.", text, ways)
+    text = _("%(list)s tickets are not resolved.") % {"list": address.label} if impossible else ""
+    said = ngettext("No %(tickets)s match this filter.", "No %(tickets)s match these filters.", len(chosen))
+    return _blank(said % {"tickets": tickets}, text, ways)
 
 
 def _blank(title: str, text: str, ways: list[tuple[str, str]]) -> dict[str, Any]:

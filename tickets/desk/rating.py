@@ -9,11 +9,15 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from delivery.outbox.publisher import publish
 from portal import clock
 from portal.dynamo.retry import retrying
 from portal.dynamo.store import Action, Transaction
 from portal.errors import Conflict, Invalid, Overtaken, TransactionRefused
+from portal.web import locales
 from tenants.tenancy.context import TenantContext
 from tickets.desk import changing
 from tickets.desk.changing import REQUEST, TicketState
@@ -22,7 +26,7 @@ from tickets.ticket.fields import RATING, Rating, Status
 from tickets.ticket.stored import SummaryItem
 
 CHANGED: Final = "changed"
-SAID_MORE: Final = "said more about their rating"
+SAID_MORE: Final = gettext_noop("said more about their rating")
 WORDS_LIMIT: Final = 2000  # characters
 OPEN_FOR: Final = timedelta(days=30)  # after it was resolved, a closed ticket keeps its rating
 _ATTEMPTS: Final = 6
@@ -50,14 +54,15 @@ def rate(tenant: TenantContext, number: int, rating: Rating, *, words: str = "",
     """
     said = texts.block(words)
     if len(said) > WORDS_LIMIT:
-        raise Invalid(f"Use at most {WORDS_LIMIT:,} characters; this has {len(said):,}.", field="words")
+        told = {"limit": locales.current().number(WORDS_LIMIT), "count": locales.current().number(len(said))}
+        raise Invalid(_("Use at most %(limit)s characters; this has %(count)s.") % told, field="words")
     digest = changing.request_digest(request_id, str(number), RATING.name, rating.value, said)
 
     def attempt() -> None:
         summary = changing.read(tenant, number)
         set_aside.refuse(summary)
         if not can_be_rated(summary):
-            raise NotRatable("This ticket cannot be rated now.")
+            raise NotRatable(_("This ticket cannot be rated now."))
         if summary.rating == rating and not said:
             return
         transaction = Transaction()
@@ -73,7 +78,7 @@ def rate(tenant: TenantContext, number: int, rating: Rating, *, words: str = "",
         attempt,
         again=lambda error: isinstance(error, TransactionRefused),
         attempts=_ATTEMPTS,
-        given_up=Overtaken("This ticket is being changed at this moment. Try again."),
+        given_up=Overtaken(_("This ticket is being changed at this moment. Try again.")),
     )
 
 

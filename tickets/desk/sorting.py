@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from django.utils.translation import gettext, gettext_noop
+
 from portal.dynamo.paging import Pager
 from portal.errors import Invalid
 from tenants.tenancy.context import TenantContext
@@ -34,9 +36,13 @@ class Order:
     with it, rows come with the greatest key first."""
 
     word: str
-    label: str
+    named: str  # in English
     is_reversed: bool = False
     key: Callable[[SummaryItem], Key] | None = None
+
+    @property
+    def label(self) -> str:
+        return gettext(self.named)
 
     def key_of(self, row: SummaryItem) -> Key:
         """Return the key of a row. Raises TypeError where an index has this order."""
@@ -73,19 +79,19 @@ def _due(row: SummaryItem) -> Key:
     return (marks.at if marks and marks.at else _NEVER), row.created_at, int(row.number)
 
 
-LATEST: Final = Order("-updated", "Latest update first")
+LATEST: Final = Order("-updated", gettext_noop("Latest update first"))
 ORDERS: Final = {
     order.word: order
     for order in (
         LATEST,
-        Order("updated", "Oldest update first", is_reversed=True),
-        Order("-created", "Newest ticket first", True, _created),
-        Order("created", "Oldest ticket first", False, _created),
-        Order("-priority", "Highest priority first", False, _urgency),
-        Order("priority", "Lowest priority first", True, _urgency),
-        Order("due", "Due first", False, _due),
-        Order("requester", "Requester, A to Z", False, _requester),
-        Order("-requester", "Requester, Z to A", True, _requester),
+        Order("updated", gettext_noop("Oldest update first"), is_reversed=True),
+        Order("-created", gettext_noop("Newest ticket first"), True, _created),
+        Order("created", gettext_noop("Oldest ticket first"), False, _created),
+        Order("-priority", gettext_noop("Highest priority first"), False, _urgency),
+        Order("priority", gettext_noop("Lowest priority first"), True, _urgency),
+        Order("due", gettext_noop("Due first"), False, _due),
+        Order("requester", gettext_noop("Requester, A to Z"), False, _requester),
+        Order("-requester", gettext_noop("Requester, Z to A"), True, _requester),
     )
 }
 
@@ -95,7 +101,7 @@ def parse(word: str) -> Order:
     try:
         return ORDERS[word or LATEST.word]
     except KeyError:
-        raise Invalid("There is no such order of tickets.", field="sort") from None
+        raise Invalid(gettext("There is no such order of tickets."), field="sort") from None
 
 
 # --- pages ---

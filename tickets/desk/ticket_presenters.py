@@ -12,10 +12,11 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 from django.urls import reverse
-from django.utils.translation import gettext
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
 
 from portal import clock
-from portal.web import desk_prefix
+from portal.web import desk_prefix, locales
 from tenants.tenancy.context import TenantContext
 from tickets.attachments.presenters import FIELD, FileLine
 from tickets.attachments.presenters import lines as file_lines
@@ -27,7 +28,7 @@ from tickets.desk import changing, comment_changes, letter_texts
 from tickets.desk.changing import EditConflict, Present, TicketState, Wishes
 from tickets.desk.filters import filter_named, in_order
 from tickets.desk.forms import ChangeForm, TicketForm
-from tickets.desk.timelines import TicketTimeline, is_opening
+from tickets.desk.timelines import TicketTimeline, is_opening, verb_shown
 from tickets.desk_setup import tag_colours
 from tickets.live import page_tokens
 from tickets.sla.presenters import DueLine, due_line, receipt_lines
@@ -41,7 +42,6 @@ from tickets.ticket.fields import (
     DESCRIPTION,
     EDITED,
     FIELDS,
-    LABELS,
     MERGED_INTO,
     MOVES,
     Status,
@@ -89,7 +89,7 @@ def listed(tenant: TenantContext, item: SummaryItem, *, description: str = "", q
         priority=of["priority"],
         channel=of["channel"],
         rating=of["rating"],
-        labels=_labels(*map(of.get, _CHOICE_NAMES)),
+        labels=_labels(locales.current().language, *map(of.get, _CHOICE_NAMES)),
         tags=tuple(of["tags"]),
         hues=tag_colours.hues(tenant, of["tags"]),
         resolver=resolver,
@@ -115,7 +115,7 @@ _CHOICE_NAMES: Final = tuple(choice.name for choice in CHOICES)
 
 
 @lru_cache(maxsize=256)
-def _labels(*values: str) -> dict[str, str]:
+def _labels(language: str, *values: str) -> dict[str, str]:
     """Return the labels of the fields that have a few values, by their names."""
     return {choice.name: choice.shown(value) for choice, value in zip(CHOICES, values, strict=True)}
 
@@ -123,10 +123,10 @@ def _labels(*values: str) -> dict[str, str]:
 # --- comments that are letters ---
 
 _LABELS: Final = {
-    HELD: "Waiting to be sent",
-    SENT: "Sent by mail",
-    BOUNCED: "Not delivered",
-    COMPLAINED: "Reported as unwanted",
+    HELD: gettext_noop("Waiting to be sent"),
+    SENT: gettext_noop("Sent by mail"),
+    BOUNCED: gettext_noop("Not delivered"),
+    COMPLAINED: gettext_noop("Reported as unwanted"),
 }
 _FAILED: Final = (BOUNCED, COMPLAINED)
 
@@ -149,7 +149,7 @@ def delivery_line(item: ActivityItem) -> DeliveryLine | None:
         return None
     return DeliveryLine(
         item.delivery,
-        _LABELS.get(item.delivery, item.delivery),
+        _(_LABELS.get(item.delivery, item.delivery)),
         clock.parse(item.delivery_at or item.at),
         item.delivery_note or "",
         ", ".join(item.cc or ()),
@@ -267,11 +267,7 @@ def timeline_entry(
     """Return an entry as `tenant` sees it; without one, as somebody who can do nothing about it. One of another ticket
     than `of_ticket`, where that is given, names the ticket."""
     of: dict[str, Any] = item.attribute_values  # attributes are descriptors, and a page reads hundreds of them
-    shown = defined.shown
-    changes = [
-        {"label": defined.label(c.field), "before": shown(c.field, c.before), "after": shown(c.field, c.after)}
-        for c in of.get("changes") or ()
-    ]
+    changes = [defined.told(c.field, c.before, c.after) for c in of.get("changes") or ()]
     owner = stored.owner_of(of["pk"])
     number, reference = owner[1] if owner else 0, stored.entry_reference(of["sk"])
     is_comment = of["kind"] != "event" and not is_opening(item)
@@ -281,7 +277,7 @@ def timeline_entry(
         author_name=of["author_name"],
         at=clock.parse(of["at"]),
         body=of.get("body") or "",
-        verb=of.get("verb") or "",
+        verb=verb_shown(of.get("verb") or ""),
         changes=changes,
         delivery=delivery_line(item) if of.get("delivery") else None,
         files=file_lines(number, of["files"]) if of.get("files") else [],
@@ -310,7 +306,7 @@ def letter_line(kept: Any, *, is_agent: bool, author: str) -> dict[str, Any] | N
         "folded": of.get("folded", ""),
         "cc": of.get("cc", []),
         "files": letter_texts.values(marks, letter_texts.FILE),
-        "remarks": letter_texts.values(marks, letter_texts.REMARK),
+        "remarks": [*map(letter_texts.remark, letter_texts.values(marks, letter_texts.REMARK))],
         "way": _way(of, marks),
         "url": reverse("tickets:letter", args=[of["digest"]]) if is_agent and "digest" in of else "",
         "block_url": reverse("tickets:letter_block", args=[of["digest"]]) if can_block else "",
@@ -319,11 +315,11 @@ def letter_line(kept: Any, *, is_agent: bool, author: str) -> dict[str, Any] | N
 
 # For how long a ticket can be snoozed by a click; snoozing/views.py says what each means.
 SNOOZES: Final = {
-    "hours": "For 3 hours",
-    "tomorrow": "Until tomorrow, 9:00",
-    "monday": "Until Monday, 9:00",
-    "follow_up": "Follow up in 3 days",
-    due_marks.UNTIL_ANSWER: "Until an answer",
+    "hours": gettext_noop("For 3 hours"),
+    "tomorrow": gettext_noop("Until tomorrow, 9:00"),
+    "monday": gettext_noop("Until Monday, 9:00"),
+    "follow_up": gettext_noop("Follow up in 3 days"),
+    due_marks.UNTIL_ANSWER: gettext_noop("Until an answer"),
 }
 
 
@@ -359,7 +355,7 @@ def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: boo
         "reply": reply_facts(tenant, stored),
         "hears": summary.hears(tenant.user_id),
         "follower_count": len(summary.followers or ()),
-        "snoozes": SNOOZES,
+        "snoozes": {choice: _(label) for choice, label in SNOOZES.items()},
         "files": file_lines(int(summary.number), stored.files) if stored.files else [],
         "has_files": any(
             file.state in READABLE
@@ -386,8 +382,8 @@ def custom_values(defined: Definitions, summary: SummaryItem) -> dict[str, Any]:
 
 
 def _way(kept: dict[str, Any], marks: Sequence[str]) -> str:
-    way = "By mail" if "digest" in kept else "By the public form"
-    return way if letter_texts.SPLIT not in marks else "A comment of another ticket"
+    way = _("By mail") if "digest" in kept else _("By the public form")
+    return way if letter_texts.SPLIT not in marks else _("A comment of another ticket")
 
 
 @dataclass(frozen=True)
@@ -405,7 +401,7 @@ class LinkLine:
 
 def link_line(kind: str, number: int, other: SummaryItem | None = None) -> LinkLine:
     """Return a link as pages show it, with what is known of the other ticket."""
-    line = LinkLine(kind, gettext(stored.LINK_LABELS.get(kind, kind)), number, ticket_url(number))
+    line = LinkLine(kind, _(stored.LINK_LABELS.get(kind, kind)), number, ticket_url(number))
     if other is None:
         return line
     return replace(line, title=other.title, status=other.status, status_label=Status(other.status).label)
@@ -533,7 +529,7 @@ def conflict_page(tenant: TenantContext, conflict: EditConflict, *, mine: Texts,
             if name in mine
         ],
         "by_oneself": authors == {tenant.user_id},
-        "by": " and ".join(names),
+        "by": _(" and ").join(names),
         "when_changed": clock.parse(entries[0].at) if entries else None,
     }
 
@@ -575,21 +571,24 @@ _NAMED: Final = 5  # sentences about single tickets
 def change_text(tenant: TenantContext, wishes: Wishes, written: Present) -> str:
     """Return what a quick change has made of a ticket, for its message."""
     told = {name: BY_NAME[name].shown(value).lower() for name, value in wishes.values.items()}
-    told |= {name: text or "none" for name, text in definitions.of(tenant).texts(wishes.values).items()}
+    told |= {name: text or _("none") for name, text in definitions.of(tenant).texts(wishes.values).items()}
     if ASSIGNEE.name in told:
-        told[ASSIGNEE.name] = written.resolver_name or "nobody"
-    return " ".join(f"{LABELS[name]} is now {text}." for name, text in told.items())
+        told[ASSIGNEE.name] = written.resolver_name or _("nobody")
+    said = _("%(field)s is now %(value)s.")
+    return " ".join(said % {"field": BY_NAME[name].label, "value": text} for name, text in told.items())
 
 
 def held_text(entry: ActivityItem, hold: int) -> str:
     """Return the message after a comment that others hear of when the hold is over."""
     if entry.delivery:
-        return f"Your reply leaves in {hold} seconds."
-    return "Your note is added." if entry.kind == "note" else "Your comment is added."
+        return _("Your reply leaves in %(num)s seconds.") % {"num": hold}
+    return _("Your note is added.") if entry.kind == "note" else _("Your comment is added.")
 
 
 def shortened(sentences: Sequence[str]) -> list[str]:
     """Return the first sentences, and one that counts the others."""
     rest = len(sentences) - _NAMED
-    more = f"{rest} more {'ticket was' if rest == 1 else 'tickets were'} left as they are."
-    return [*sentences[:_NAMED], more] if rest > 0 else [*sentences]
+    more = ngettext(
+        "%(num)s more ticket was left as they are.", "%(num)s more tickets were left as they are.", max(rest, 1)
+    )
+    return [*sentences[:_NAMED], more % {"num": rest}] if rest > 0 else [*sentences]

@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from django.utils.translation import gettext, gettext_noop
+
 from portal.bounded_cache import BoundedCache
 from portal.dynamo import paging
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import Item, Page
 from portal.errors import NotFound
+from portal.web import locales
 from tenants.tenancy.context import TenantContext
 from tickets.ticket import stored
 from tickets.ticket.fields import DESCRIPTION, Channel
@@ -96,7 +99,7 @@ class _Part:
 
     def head(self, number: int) -> SummaryItem:
         if self.summary is None:
-            raise NotFound(f"There is no ticket {number}.")
+            raise NotFound(gettext("There is no ticket %(number)s.") % {"number": number})
         return self.summary
 
     def with_opening(self) -> list[ActivityItem]:
@@ -172,7 +175,7 @@ def parted(number: int, items: Iterable[Item]) -> tuple[SummaryItem, str, list[A
 def _parts(number: int, items: Iterable[Item]) -> tuple[SummaryItem, DetailItem, list[ActivityItem]]:
     summary, detail, entries = _told_apart(items)
     if summary is None:
-        raise NotFound(f"There is no ticket {number}.")
+        raise NotFound(gettext("There is no ticket %(number)s.") % {"number": number})
     return summary, detail, entries
 
 
@@ -253,3 +256,31 @@ def _collection(
     return tenant.repository.query(
         TICKET_ITEMS, stored.ticket, number, descending=True, limit=limit, start=start, consistent=consistent
     )
+
+
+# --- what an entry did ---
+
+# Verbs of entries, which are stored in English. Those of changes say "changed", which the changes themselves say.
+_VERBS: Final = (
+    gettext_noop("opened the ticket"),
+    gettext_noop("ended the requester's links to this ticket"),
+    gettext_noop("redacted words in this ticket"),
+    gettext_noop("removed the file %(name)s"),
+    gettext_noop("ticked “%(item)s”:"),
+    gettext_noop("unticked “%(item)s”:"),
+    gettext_noop("restored the ticket as of %(when)s:"),
+    gettext_noop("added the link “%(link)s”"),
+    gettext_noop("removed the link “%(link)s”"),
+    gettext_noop("split a comment off into #%(number)s"),
+    gettext_noop("split it off from #%(number)s"),
+    gettext_noop("noted that this was not in time: first answer"),
+    gettext_noop("noted that this was not in time: next answer"),
+    gettext_noop("noted that this was not in time: solution"),
+    gettext_noop("said more about their rating"),
+    gettext_noop("undid a change:"),
+)
+
+
+def verb_shown(stored: str) -> str:
+    """Return a stored verb in the language of the page, "" where the changes of the entry say all."""
+    return "" if stored == "changed" else locales.retold(stored, _VERBS)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from django.core import signing
+from django.utils.translation import gettext as _
 
 from portal.errors import Invalid
 from tenants.tenancy.context import TenantContext
@@ -62,9 +63,9 @@ def take_back(tenant: TenantContext, text: str) -> Undone:
         if seconds != TAKEN_SECONDS:
             signing.loads(text, salt=_salt(tenant), max_age=seconds)
     except signing.SignatureExpired as error:
-        raise Invalid("This can no longer be undone: too much time has passed.") from error
+        raise Invalid(_("This can no longer be undone: too much time has passed.")) from error
     except (signing.BadSignature, ValueError, TypeError, KeyError, UnicodeError) as error:
-        raise Invalid("This change can no longer be undone.") from error
+        raise Invalid(_("This change can no longer be undone.")) from error
     return undo(tenant, what)
 
 

@@ -13,11 +13,13 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
 from django.views.decorators.http import require_POST, require_safe
 
 from portal import clock
 from portal.errors import Conflict, Invalid
-from portal.plain_text import amount
+from portal.web import locales
 from portal.web.access import get_or_post, member, open_while_closing
 from portal.web.heavy_work import heavy
 from portal.web.middleware import is_piece
@@ -158,9 +160,12 @@ def queue_updates(request: TenantRequest) -> HttpResponse:
         return HttpResponse(status=204)
     again = request.GET.copy()
     again["told"] = str(count)
-    many = f"{lists.NEWS_LIMIT} or more" if count >= lists.NEWS_LIMIT else str(count)
-    text = f"{many} ticket{'s' if count > 1 else ''} in this list {'have' if count > 1 else 'has'} been updated."
-    label = "Show them" if count > 1 else "Show it"
+    text = ngettext(
+        "%(num)s ticket in this list has been updated.", "%(num)s tickets in this list have been updated.", count
+    )
+    if count >= lists.NEWS_LIMIT:
+        text = _("%(num)s or more tickets in this list have been updated.")
+    text, label = text % {"num": count}, _("Show them") if count > 1 else _("Show it")
     context = {
         "text": text,
         "label": label,
@@ -191,7 +196,8 @@ def bulk_change(request: TenantRequest) -> HttpResponse:
     except Invalid as error:
         messages.error(request, error.message)
         return redirect(back)
-    text = f"{amount(change.count, 'ticket is', 'tickets are')} now {to.value}."
+    told = ngettext("%(num)s ticket is now %(status)s.", "%(num)s tickets are now %(status)s.", change.count)
+    text = told % {"num": locales.current().number(change.count), "status": to.word}
     # The notice of such a message has a button that takes the change back: see undoing.py.
     messages.success(request, text, extra_tags=change.receipt)
     return redirect(back)
@@ -263,7 +269,7 @@ def new(request: TenantRequest) -> HttpResponse:
             field = "attached" if error.field == "files" else error.field
             form.add_error(field if field in form.fields else None, error.message)
         else:
-            messages.success(request, f"Ticket #{number} created.")
+            messages.success(request, _("Ticket #%(number)s created.") % {"number": number})
             return redirect("tickets:ticket", number)
     status = 422 if form.is_bound else 200
     context = {"form": form, "ticket": None, "attached": files_field(sent.files)}
@@ -298,7 +304,7 @@ def _ticket_page(
     if into := int(stored.summary.merged_into or 0):
         if form is not None:  # what was written for the merged ticket is kept, to be sent to the other one
             return _ticket_page(request, into, form, status, files, composing)
-        messages.info(request, f"Ticket #{number} was merged into this one.")
+        messages.info(request, _("Ticket #%(number)s was merged into this one.") % {"number": number})
         return redirect("tickets:ticket", into)
     context = ticket_presenters.ticket_page(request.tenant, stored, is_latest=before is None)
     if form is None:
@@ -353,12 +359,11 @@ def comment(request: TenantRequest, number: int) -> HttpResponse:
         form.add_error({"cc": "cc", "files": "attached"}.get(error.field or "", "body"), error.message)
         return _refused_comment(request, number, form, sent.files, status=422 if isinstance(error, Invalid) else 409)
     if data["seen"] and data["seen"] != before.status and not to:
-        what = "note" if data["internal"] else "comment"
-        messages.warning(
-            request,
-            f"While you were writing, the status changed from {Status(data['seen']).label} to "
-            f"{Status(before.status).label}. Your {what} was added; it left the status as it is.",
-        )
+        changed = _("While you were writing, the status changed from %(before)s to %(after)s.")
+        note = _("Your note was added; it left the status as it is.")
+        comment = _("Your comment was added; it left the status as it is.")
+        told = changed % {"before": Status(data["seen"]).label, "after": Status(before.status).label}
+        messages.warning(request, f"{told} {note if data['internal'] else comment}")
     if hold and written:
         receipt = withdrawing.receipt(request.tenant, written[0], uses.counted if uses else ())
         text = ticket_presenters.held_text(written[0].entry, hold)
@@ -398,7 +403,7 @@ def ticket_updates(request: TenantRequest, number: int) -> HttpResponse:
 # --- changes of fields ---
 
 
-_INCOMPLETE: Final = "This change is incomplete. Reload the ticket and try again."
+_INCOMPLETE: Final = gettext_noop("This change is incomplete. Reload the ticket and try again.")
 
 
 @member(Role.AGENT)
@@ -425,7 +430,7 @@ def edit(request: TenantRequest, number: int) -> HttpResponse:
         except Invalid as error:
             form.add_error(None, error.message)
         else:
-            messages.success(request, "Changes saved.", extra_tags=many.receipt(request.tenant, [written.changed]))
+            messages.success(request, _("Changes saved."), extra_tags=many.receipt(request.tenant, [written.changed]))
             return redirect("tickets:ticket", number)
     return render(request, "tickets/form.html", context | {"form": form}, status=422)
 
@@ -436,7 +441,7 @@ def change(request: TenantRequest, number: int) -> HttpResponse:
     """Make a quick change of fields that have a few values, such as status or priority."""
     form = ChangeForm(request.POST)
     if not form.is_valid() or not form.values:
-        raise Invalid(_INCOMPLETE)
+        raise Invalid(_(_INCOMPLETE))
     return _attempt(request, number, form, Wishes(**form.values))
 
 
@@ -449,7 +454,7 @@ def assign(request: TenantRequest, number: int) -> HttpResponse:
     # Without a name it is not "nobody": a request that lost a field must not take a ticket from somebody.
     form = ChangeForm(request.POST)
     if not form.is_valid() or not form.cleaned_data["resolver"]:
-        raise Invalid(_INCOMPLETE)
+        raise Invalid(_(_INCOMPLETE))
     who = form.cleaned_data["resolver"]
     return _attempt(request, number, form, Wishes(resolver={"me": request.tenant.user_id, "none": ""}.get(who, who)))
 
@@ -471,7 +476,7 @@ def requester_of_ticket(request: TenantRequest, number: int) -> HttpResponse:
             data["version"] = str(int(summary.version))
             form, status = RequesterOfTicketForm(data), 409
             form.add_error(
-                None, "Somebody else has changed the requester meanwhile. Check who it is now, and try again."
+                None, _("Somebody else has changed the requester meanwhile. Check who it is now, and try again.")
             )
         except SetAside as error:
             return _set_aside(request, number, error)
@@ -479,7 +484,7 @@ def requester_of_ticket(request: TenantRequest, number: int) -> HttpResponse:
             form.add_error("requester", error.message)
         else:
             receipt = many.receipt(request.tenant, [written.changed])
-            text = f"The requester is now {person.label if person else ''}."
+            text = _("The requester is now %(name)s.") % {"name": person.label if person else ""}
             messages.success(request, text, extra_tags=receipt)
             return redirect("tickets:ticket", number)
     status = 422 if form.errors and status == 200 else status
@@ -509,7 +514,7 @@ def _attempt(request: TenantRequest, number: int, form: ChangeForm, wishes: Wish
 
 
 def _set_aside(request: TenantRequest, number: int, error: SetAside) -> HttpResponse:
-    messages.error(request, f"{error.message} Nothing was changed.")
+    messages.error(request, f"{error.message} {_('Nothing was changed.')}")
     return redirect("tickets:ticket", number)
 
 
@@ -535,8 +540,8 @@ def _conflict_page(request: TenantRequest, conflict: EditConflict, form: TicketF
 
 def _person(request: TenantRequest, who: str) -> str:
     if who in ("", "none"):
-        return "Unassigned"
+        return _("Unassigned")
     if who in ("me", request.tenant.user_id):
         return request.tenant.user_name
     person = members.member(request.tenant.repository, who)
-    return person.name if person else "A former member"
+    return person.name if person else _("A former member")

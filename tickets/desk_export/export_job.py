@@ -14,6 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from django.utils.translation import gettext
+
 from portal import clock
 from portal.dynamo import provisioning
 from portal.dynamo.placement import POOL, Placement
@@ -122,7 +124,7 @@ class DeskExport(LeasedJob[ExportItem]):
         mine = (ExportItem.holder == self.me) & (ExportItem.state == self.item.state)
         actions: Sequence[Any] = self.kind.actions(holder="", trouble="", **self._always_noted(), **values)
         transaction.update(self.kind.of(self.item.tenant_id), [*actions], condition=mine)
-        refused = Conflict("This export was cancelled or taken over meanwhile.")
+        refused = Conflict(gettext("This export was cancelled or taken over meanwhile."))
         recording.commit(transaction, rows, refused=refused)
 
     def _is_to_end(self) -> bool:

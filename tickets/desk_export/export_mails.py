@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils.translation import gettext
 
 from portal import clock, plain_text
 from portal.mailing.outgoing import OutgoingMail
@@ -26,7 +27,7 @@ def ready(tenant: TenantItem, owner: Member, item: ExportItem) -> OutgoingMail:
     with locales.shown_in(owner.locale_at(reader)):
         return OutgoingMail(
             to=owner.email,
-            subject=f"The export of {desk} is ready",
+            subject=gettext("The export of %(desk)s is ready") % {"desk": desk},
             text=render_to_string("tickets/mail/export_ready.txt", {"tenant_name": desk, "until": until, "url": url}),
             kind="desk_export",
             about=f"export/{item.export_id}",

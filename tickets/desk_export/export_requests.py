@@ -6,6 +6,9 @@ import uuid
 from collections.abc import Iterator
 from typing import Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal import clock
 from portal.dynamo.store import Store, Transaction
 from portal.errors import Conflict, NotFound
@@ -23,7 +26,7 @@ from tickets.jobs.leased_job import JobKind
 RUNNING, CANCELLING, CANCELLED, READY = "running", "cancelling", "cancelled", "ready"
 KEPT_DAYS: Final = 7
 EXPORTS: Final = JobKind("export", ExportItem, stored.EXPORTS, "platform", (RUNNING, CANCELLING))
-_CHANGED: Final = "Somebody else has just changed this export. Please look again."
+_CHANGED: Final = gettext_noop("Somebody else has just changed this export. Please look again.")
 
 
 def last(tenant: TenantContext) -> ExportItem | None:
@@ -35,7 +38,7 @@ def ask(tenant: TenantContext, *, by: Actor) -> None:
     """Ask for an export. A file that was ready before is given up. Raises Conflict while another one is being made."""
     former = last(tenant)
     if EXPORTS.goes_on(former):
-        raise Conflict("An export of this desk is being made already.")
+        raise Conflict(_("An export of this desk is being made already."))
     item = EXPORTS.new(
         tenant, export_id=uuid.uuid4().hex[:16], state=RUNNING, by_id=by.id, by_email=by.email, by_origin=by.origin,
         begun_at=clock.stamp(),
@@ -50,7 +53,7 @@ def cancel(tenant: TenantContext, *, by: Actor) -> None:
     """Have the export that is being made end without a file. Raises Conflict where none is."""
     item = last(tenant)
     if item is None or item.state != RUNNING:
-        raise Conflict("No export of this desk is being made.")
+        raise Conflict(_("No export of this desk is being made."))
     transaction = Transaction()
     still = (ExportItem.state == RUNNING) & (ExportItem.export_id == item.export_id)
     transaction.update(EXPORTS.of(tenant.tenant_id), [ExportItem.state.set(CANCELLING)], condition=still)
@@ -71,7 +74,7 @@ def fetch(tenant: TenantContext, *, by: Actor) -> tuple[ExportItem, Iterator[byt
     """Return the export and the bytes of its file, read part by part as they are sent. Raises NotFound."""
     item = last(tenant)
     if item is None or not is_ready(item, tenant=tenant):
-        raise NotFound("This export has expired, or was replaced. You can export the desk again.")
+        raise NotFound(_("This export has expired, or was replaced. You can export the desk again."))
     _commit(tenant, Transaction(), AuditAction.EXPORT_DOWNLOADED, by)
     return item, _content(tenant.repository, item)
 
@@ -79,7 +82,7 @@ def fetch(tenant: TenantContext, *, by: Actor) -> tuple[ExportItem, Iterator[byt
 def require_files(tenant: TenantContext, part: str) -> None:
     """Raise NotFound where the desk has no files in a part of this name: one BatchGetItem."""
     if part not in {one.name for one in attachments.parts(tenant) if one.count}:
-        raise NotFound("There are no files in this part.")
+        raise NotFound(_("There are no files in this part."))
 
 
 def fetch_files(tenant: TenantContext, part: str, *, by: Actor) -> Iterator[bytes]:
@@ -92,14 +95,14 @@ def _content(repository: Store, item: ExportItem) -> Iterator[bytes]:
     for number in range(1, int(item.parts) + 1):
         found = repository.get(ExportPartItem, schema_keys.tenant, sort=stored.part(item.file, number))
         if found is None or found.content is None:  # replaced meanwhile: the download breaks off
-            raise NotFound("A part of this export is gone.")
+            raise NotFound(_("A part of this export is gone."))
         yield bytes(found.content)
 
 
 def _commit(tenant: TenantContext, transaction: Transaction, action: AuditAction, by: Actor) -> None:
     member_changes.require_role(transaction, tenant)
     entry = AuditEntry(tenant.tenant_id, action, by, "export", "tenant", tenant.name)
-    recording.commit(transaction, [entry], refused=Conflict(_CHANGED))
+    recording.commit(transaction, [entry], refused=Conflict(_(_CHANGED)))
 
 
 def redact(tenant: TenantContext, ticket: RedactedTicket) -> int:
@@ -113,7 +116,7 @@ def redact(tenant: TenantContext, ticket: RedactedTicket) -> int:
         still = (ExportItem.state == item.state) & (ExportItem.export_id == item.export_id)
         action = ExportItem.state.set(ended[item.state])
         transaction.update(EXPORTS.of(tenant.tenant_id), [action], condition=still)
-        recording.commit(transaction, [], refused=Conflict(_CHANGED))
+        recording.commit(transaction, [], refused=Conflict(_(_CHANGED)))
     parts = tenant.repository.query_all(ExportPartItem, schema_keys.tenant)
     emptied = [part for part in parts if part.content is not None]
     for part in emptied:

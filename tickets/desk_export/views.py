@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_POST, require_safe
 
 from portal import clock
@@ -48,7 +49,7 @@ def ask(request: TenantRequest) -> HttpResponse:
     """Ask for an export, once the person has proved a moment ago to be who they are."""
     if not is_confirmed(request):
         return security_views.ask_first(request)
-    return _done(request, export_requests.ask, "The export has begun. You get a mail when it is ready.")
+    return _done(request, export_requests.ask, gettext("The export has begun. You get a mail when it is ready."))
 
 
 @open_while_closing
@@ -57,7 +58,7 @@ def ask(request: TenantRequest) -> HttpResponse:
 @require_POST
 def cancel(request: TenantRequest) -> HttpResponse:
     """End the export that is being made."""
-    return _done(request, export_requests.cancel, "The export is being cancelled.")
+    return _done(request, export_requests.cancel, gettext("The export is being cancelled."))
 
 
 @open_while_closing

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from django.utils.translation import gettext
+
 from delivery.outbox.event_types import Event
 from portal import clock
 from portal.dynamo.client import fan_out
@@ -94,13 +96,13 @@ def look(tenant: TenantContext, user_id: str) -> Handover:
     Raises NotFound for nobody, and for who is no member and has nothing: somebody of another tenant, say.
     """
     if not keys.USER_ID.match(user_id):
-        raise NotFound("There is no such person.")
+        raise NotFound(gettext("There is no such person."))
     calls: list[Callable[[], Any]] = [lambda: _read(tenant, user_id), lambda: members.members_of(tenant.repository)]
     (rows, more), inside = fan_out(calls)
     person = next((m for m in inside if m.id == user_id), None)
     name = person.name if person else next((row.resolver_name for row in rows), "")
     if person is None and not rows:
-        raise NotFound("There is no such person.")
+        raise NotFound(gettext("There is no such person."))
     able = [m for m in inside if m.role.at_least(Role.AGENT) and m.id != user_id]
     return Handover(user_id, name, len(rows), more, person is not None, able)
 
@@ -124,7 +126,7 @@ def hand_on(tenant: TenantContext, *, user_id: str, to: str, by: Actor) -> int:
     """
     name = changing.resolver_name(tenant, to)
     if to == user_id:
-        raise Invalid("These tickets are already assigned to this person.")
+        raise Invalid(gettext("These tickets are already assigned to this person."))
     moved, idle = 0, 0
     while moved < LIMIT and idle < _IDLE_ROUNDS:
         rows = lists.page(tenant, status=UNRESOLVED, resolver=user_id, size=bulk.limit(tenant)).rows

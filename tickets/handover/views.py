@@ -7,10 +7,12 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 
 from portal.errors import Invalid
-from portal.plain_text import amount
+from portal.web import locales
 from portal.web.access import get_or_post, member
 from portal.web.heavy_work import heavy
 from tenants.tenancy.request import TenantRequest, actor_of
@@ -39,12 +41,16 @@ def hand_on(request: TenantRequest, user: str) -> HttpResponse:
     to = request.POST.get("to", "")
     try:
         if not to:
-            raise Invalid("Choose a new assignee.")
+            raise Invalid(_("Choose a new assignee."))
         moved = handover.hand_on(tenant, user_id=user, to="" if to == "none" else to, by=actor_of(request))
     except Invalid as error:
         messages.error(request, error.message)
         return redirect("tickets:handover", user)
     name = next((member.name for member in found.to if member.id == to), "")
-    said = f"reassigned to {name}" if name else "unassigned"
-    messages.success(request, f"{amount(moved, 'ticket was', 'tickets were')} {said}.")
+    said = ngettext("%(num)s ticket was unassigned.", "%(num)s tickets were unassigned.", moved)
+    if name:
+        said = ngettext(
+            "%(num)s ticket was reassigned to %(name)s.", "%(num)s tickets were reassigned to %(name)s.", moved
+        )
+    messages.success(request, said % {"num": locales.current().number(moved), "name": name})
     return redirect(f"{reverse('tickets:handovers')}?{urlencode({'of': user})}")

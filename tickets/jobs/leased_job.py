@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Generic, TypeGuard, TypeVar, cast
 
+from django.utils.translation import gettext_noop
+
 from portal.dynamo.store import Action, Condition, Store
 from portal.errors import ConditionFailed, Conflict, PortalError
 from portal.schema.registry import Role
@@ -24,6 +26,7 @@ from tickets.jobs.stored import JobItem
 I = TypeVar("I", bound=JobItem)  # noqa: E741  # an item
 
 
+FAULT: Final = gettext_noop("It failed by a fault of its own; the log says which.")
 SHOWN: Final = 50  # former jobs of a tenant
 
 
@@ -259,4 +262,4 @@ class LeasedJob(Generic[I]):
 def _trouble(error: BaseException) -> str:
     if isinstance(error, PortalError):
         return error.message
-    return "It failed by a fault of its own; the log says which." if isinstance(error, Exception) else ""
+    return FAULT if isinstance(error, Exception) else ""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from django.core import signing
+from django.utils.translation import gettext
 
 from portal.dynamo.placement import Location, Placement
 from portal.errors import NotFound
@@ -41,7 +42,7 @@ class OpenPage:
             tenant_id, user_id, name, place, rate, number, shown = signing.loads(token, salt=_SALT, max_age=max_age)
             where = Location(placement=Placement.parse(place))
         except (signing.BadSignature, ValueError):
-            raise NotFound("This page is too old. Reload it.") from None
+            raise NotFound(gettext("This page is too old. Reload it.")) from None
         desk = TenantContext(
             tenant_id=keys.tenant(tenant_id),
             name="",

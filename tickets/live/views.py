@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest, JsonResponse
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.views.decorators.http import require_POST, require_safe
 
 from portal.errors import NotFound
@@ -71,7 +72,7 @@ def renew(request: TenantRequest) -> JsonResponse:
     is_same = (page.desk.tenant_id, page.desk.user_id) == (tenant.tenant_id, tenant.user_id)
     token = page_tokens.token(tenant, page.number, page.shown) if is_same else ""
     if not token:
-        raise NotFound("This page is too old. Reload it.")
+        raise NotFound(gettext("This page is too old. Reload it."))
     return JsonResponse({"live": reverse("tickets:r_live", args=[token])})
 
 

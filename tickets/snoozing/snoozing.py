@@ -11,6 +11,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
 
+from django.utils.translation import gettext as _
+
 from delivery.outbox.event_types import Event
 from delivery.outbox.publisher import publish
 from delivery.timers import due
@@ -44,14 +46,15 @@ def snooze(tenant: TenantContext, number: int, *, until: datetime | None) -> str
     """
     now = clock.now()
     if until is not None and not now < until <= now + LONGEST:
-        raise Invalid("Choose a time between now and one year from now.", field="until")
+        raise Invalid(_("Choose a time between now and one year from now."), field="until")
     wanted = int(until.timestamp()) if until else 0
 
     def attempt() -> str:
         summary = changing.read(tenant, number)
         set_aside.refuse(summary)
         if not fields.is_unresolved(summary.status):
-            raise Conflict(f"Ticket {number} is {summary.status}: there is nothing to snooze. Open it again first.")
+            sentence = _("Ticket %(number)s is %(status)s: there is nothing to snooze. Open it again first.")
+            raise Conflict(sentence % {"number": number, "status": fields.Status(summary.status).word})
         transaction = Transaction()
         if wanted:
             at = datetime.fromtimestamp(wanted, UTC)
@@ -126,7 +129,7 @@ def _again(attempt: Callable[[], _T]) -> _T:
         attempt,
         again=lambda error: isinstance(error, TransactionRefused),
         attempts=_ATTEMPTS,
-        given_up=Overtaken("This ticket is being changed at this moment. Try again."),
+        given_up=Overtaken(_("This ticket is being changed at this moment. Try again.")),
     )
 
 
@@ -142,10 +145,10 @@ def _take_back(tenant: TenantContext, values: list[Any]) -> Undone:
     def attempt() -> Undone:
         summary = changing.read(tenant, number)
         if summary.is_aside or DueMarks.read(summary.due).snoozed != expected:
-            return Undone("", (f"Ticket #{number} was changed since, and stays as it is.",))
+            return Undone("", (_("Ticket #%(number)s was changed since, and stays as it is.") % {"number": number},))
         _write(tenant, summary, Transaction(), former)
-        said = "is awake again" if former is None else "is snoozed as before"
-        return Undone(f"Ticket #{number} {said}.")
+        awake, snoozed = _("Ticket #%(number)s is awake again."), _("Ticket #%(number)s is snoozed as before.")
+        return Undone((awake if former is None else snoozed) % {"number": number})
 
     return _again(attempt)
 

@@ -8,6 +8,7 @@ from typing import Final
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from portal import clock
@@ -47,7 +48,7 @@ def snooze(request: TenantRequest, number: int) -> HttpResponse:
         return redirect("tickets:ticket", number)
     context = {
         "ticket": ticket_presenters.listed(request.tenant, summary),
-        "choices": ticket_presenters.SNOOZES,
+        "choices": {choice: _(label) for choice, label in ticket_presenters.SNOOZES.items()},
         "typed": typed or f"{_at_nine(_now(), 1):%Y-%m-%dT%H:%M}",
         "zone": locales.current().zone.replace("_", " "),
         "problem": problem,
@@ -65,7 +66,8 @@ def wake(request: TenantRequest, number: int) -> HttpResponse:
         messages.error(request, error.message)
     else:
         if receipt:
-            messages.success(request, f"Ticket #{number} is awake again.", extra_tags=receipt)
+            said = _("Ticket #%(number)s is awake again.") % {"number": number}
+            messages.success(request, said, extra_tags=receipt)
     return redirect("tickets:ticket", number)
 
 
@@ -83,11 +85,11 @@ def _until(choice: str, typed: str) -> datetime | None:
     if choice == "follow_up":
         return now + timedelta(days=3)
     if choice != _AT:
-        raise Invalid("Choose until when the ticket is to rest.", field="until")
+        raise Invalid(_("Choose until when the ticket is to rest."), field="until")
     try:
         return datetime.fromisoformat(typed).replace(tzinfo=now.tzinfo)
     except ValueError:
-        raise Invalid("Type a day and a time, such as 2026-11-30 09:00.", field="until") from None
+        raise Invalid(_("Type a day and a time, such as 2026-11-30 09:00."), field="until") from None
 
 
 def _now() -> datetime:
@@ -101,5 +103,6 @@ def _at_nine(now: datetime, days: int) -> datetime:
 
 def _said(number: int, until: datetime | None) -> str:
     if until is None:
-        return f"Ticket #{number} is snoozed until its requester answers."
-    return f"Ticket #{number} is snoozed until {locales.current().moment(until)}, or until its requester answers."
+        return _("Ticket #%(number)s is snoozed until its requester answers.") % {"number": number}
+    said = _("Ticket #%(number)s is snoozed until %(when)s, or until its requester answers.")
+    return said % {"number": number, "when": locales.current().moment(until)}

@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from django.utils.translation import gettext
+
 from portal.errors import Conflict, Invalid
 
 _ITEM: Final = re.compile(r"^(\s*(?:[-*+]|\d{1,9}[.)])\s+)\[([ xX])\](?=\s+(\S.*)$)", re.MULTILINE)
@@ -43,7 +45,7 @@ class Tick:
         """Read what the button of an item sends. Raises Invalid."""
         match = _TICK.match(value)
         if not match:
-            raise Invalid("This change is incomplete. Reload the ticket and try again.")
+            raise Invalid(gettext("This change is incomplete. Reload the ticket and try again."))
         return cls(int(match[1]), match[2], match[3] == "1", match[4] or "")
 
     def item_of(self, text: str) -> ChecklistItem:
@@ -52,7 +54,10 @@ class Tick:
         alike = [one for one in found if _digest(one.words) == self.digest]
         here = [one for one in alike if one.place == self.place] or alike
         if len(here) != 1:
-            raise Conflict("This item of the checklist was changed or removed meanwhile. The ticket shows it as it is.")
+            sentence = gettext(
+                "This item of the checklist was changed or removed meanwhile. The ticket shows it as it is."
+            )
+            raise Conflict(sentence)
         return here[0]
 
     def applied(self, text: str) -> str:

@@ -59,7 +59,7 @@ def type_of(field_id: str) -> FieldType:
     """Return the type that an id names. Raises Invalid for what is no id."""
     found = FIELD_ID.match(field_id)
     if found is None:
-        raise Invalid("There is no such field.", field=field_id[:40])
+        raise Invalid(_("There is no such field."), field=field_id[:40])
     return FieldType(found[1])
 
 
@@ -151,10 +151,10 @@ class CustomFilter:
             return cls(field_id, *[_checked(field_id, text) or "no"] * 2)
         ends = [clean(field_id, end) for end in (first, last if dots else first)]
         if not any(ends):
-            raise Invalid("Enter a value, or for a range one of its ends.", field=field_id)
+            raise Invalid(_("Enter a value, or for a range one of its ends."), field=field_id)
         found = cls(field_id, *ends)
         if all(ends) and kind.has_order and found._key(ends[0]) > found._key(ends[1]):
-            raise Invalid("This range ends before it begins.", field=field_id)
+            raise Invalid(_("This range ends before it begins."), field=field_id)
         return found
 
     def __str__(self) -> str:

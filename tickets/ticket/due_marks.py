@@ -88,7 +88,11 @@ class DueMarks:
 
 
 OVERDUE, DUE_SOON, MISSED = "overdue", "due_soon", "missed"
-STATES: Final = {OVERDUE: "Overdue", DUE_SOON: "Due soon", MISSED: "A target was missed"}
+STATES: Final = {
+    OVERDUE: gettext_noop("Overdue"),
+    DUE_SOON: gettext_noop("Due soon"),
+    MISSED: gettext_noop("A target was missed"),
+}
 
 
 def states(marks: str | None) -> list[str]:

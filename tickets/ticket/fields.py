@@ -17,9 +17,12 @@ from enum import StrEnum
 from typing import Any, Final
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from portal import plain_text
 from portal.errors import Invalid
+from portal.web import locales
+from portal.web.locales import lowered
 from tickets.ticket import custom_values, texts
 
 # --- values ---
@@ -44,7 +47,30 @@ class ChoiceValue(StrEnum):
 
     @property
     def label(self) -> str:
-        return self.value.capitalize()
+        return _(_VALUES[self.value])
+
+    @property
+    def word(self) -> str:
+        """Return the value for the middle of a sentence."""
+        return _(self.value)
+
+
+_VALUES: Final = {
+    gettext_noop("open"): gettext_noop("Open"),
+    gettext_noop("pending"): gettext_noop("Pending"),
+    gettext_noop("resolved"): gettext_noop("Resolved"),
+    gettext_noop("closed"): gettext_noop("Closed"),
+    gettext_noop("urgent"): gettext_noop("Urgent"),
+    gettext_noop("high"): gettext_noop("High"),
+    gettext_noop("normal"): gettext_noop("Normal"),
+    gettext_noop("low"): gettext_noop("Low"),
+    gettext_noop("mail"): gettext_noop("Mail"),
+    gettext_noop("form"): gettext_noop("Form"),
+    gettext_noop("api"): gettext_noop("API"),
+    gettext_noop("hand"): gettext_noop("By hand"),
+    gettext_noop("good"): gettext_noop("Good"),
+    gettext_noop("bad"): gettext_noop("Bad"),
+}
 
 
 class Status(ChoiceValue):
@@ -84,10 +110,6 @@ class Channel(ChoiceValue):
     API = "api"
     HAND = "hand"
 
-    @property
-    def label(self) -> str:
-        return {Channel.API: "API", Channel.HAND: "By hand"}.get(self) or super().label
-
 
 class Rating(ChoiceValue):
     """A requester's judgement of how their ticket was handled."""
@@ -122,7 +144,8 @@ def comment(text: str) -> str:
 
 def _within(text: str, limit: int, field: str) -> str:
     if len(text) > limit:
-        told = {"count": f"{len(text):,}", "limit": f"{limit:,}", "over": f"{len(text) - limit:,}"}
+        number = locales.current().number
+        told = {"count": number(len(text)), "limit": number(limit), "over": number(len(text) - limit)}
         sentence = _("This text has %(count)s characters; %(limit)s are allowed. Shorten it by %(over)s.") % told
         raise Invalid(sentence, field=field)
     return text
@@ -137,18 +160,23 @@ def tag_list(text: str) -> list[str]:
     for typed in text.split(","):
         tag = texts.word(typed)
         if not tag and typed.strip():
-            raise Invalid("A tag needs characters that can be seen.", field="tags")
+            raise Invalid(_("A tag needs characters that can be seen."), field="tags")
         if not tag or tag in tags:
             continue
         if len(tag) > TAG_LIMIT:
-            raise Invalid(f"The tag “{tag[:20]}…” has {len(tag)} characters; {TAG_LIMIT} are allowed.", field="tags")
+            told = {"tag": tag[:20], "count": len(tag), "limit": TAG_LIMIT}
+            sentence = _("The tag “%(tag)s…” has %(count)s characters; %(limit)s are allowed.")
+            raise Invalid(sentence % told, field="tags")
         if texts.REPLACEMENT in tag:
-            raise Invalid(f"The tag “{tag}” contains a character that cannot be stored, shown as �.", field="tags")
+            sentence = _("The tag “%(tag)s” contains a character that cannot be stored, shown as �.")
+            raise Invalid(sentence % {"tag": tag}, field="tags")
         if not _TAG.match(tag):
-            raise Invalid(f"The tag “{tag}” contains one of # | < >, which tags cannot have.", field="tags")
+            sentence = _("The tag “%(tag)s” contains one of # | < >, which tags cannot have.")
+            raise Invalid(sentence % {"tag": tag}, field="tags")
         tags.append(tag)
     if len(tags) > TAGS_LIMIT:
-        raise Invalid(f"A ticket can have at most {TAGS_LIMIT} tags; these are {len(tags)}.", field="tags")
+        sentence = _("A ticket can have at most %(limit)s tags; these are %(count)s.")
+        raise Invalid(sentence % {"limit": TAGS_LIMIT, "count": len(tags)}, field="tags")
     return tags
 
 
@@ -159,14 +187,15 @@ def tag_list(text: str) -> list[str]:
 class TicketField:
     """A field, and the base of its kinds.
 
-    `about` says in a few words what it may hold, `example` is a value for documents, `initial` the value of a new
-    ticket for which none is given. A field that is listed is projected into the indexes and shown by lists. Where the
-    history does not tell all of a former value, `kept_as` is the attribute of its entries that does. A field that is
-    fixed is changed by nobody of the desk: it is given when the ticket is made, or by its requester.
+    `named` is its label in English. `about` says in a few words what it may hold, `example` is a value for documents,
+    `initial` the value of a new ticket for which none is given. A field that is listed is projected into the indexes
+    and shown by lists. Where the history does not tell all of a former value, `kept_as` is the attribute of its entries
+    that does. A field that is fixed is changed by nobody of the desk: it is given when the ticket is made, or by its
+    requester.
     """
 
     name: str
-    label: str
+    named: str
     about: str
     example: Any
     initial: Any = ""
@@ -174,6 +203,11 @@ class TicketField:
     is_fixed: bool = False
     kept_as: str = ""
     told_as: str = "text"  # its type in events
+
+    @property
+    def label(self) -> str:
+        """Return what pages call the field."""
+        return _(self.named)
 
     def clean(self, value: Any) -> Any:
         """Return a value as tickets hold it. Raises Invalid."""
@@ -240,6 +274,11 @@ class LongTextField(TextField):
     def text(self, value: Any) -> str:
         return f"{len(value):,} characters" if value else ""
 
+    def told(self, text: str) -> str:
+        """Return what the history has of a value as pages show it."""
+        count = text.partition(" ")[0].replace(",", "")
+        return _("%(num)s characters") % {"num": locales.current().number(int(count))} if count.isdecimal() else text
+
     def typed(self, value: Any) -> str:
         return str(value)
 
@@ -257,7 +296,7 @@ class ChoiceField(TicketField):
     words: type[ChoiceValue]
     is_optional: bool = False
     is_later: bool = False
-    none: str = "None"  # as pages show ""
+    none: str = gettext_noop("None")  # in English, as pages show ""
 
     def clean(self, value: Any) -> Any:
         if not value and self.is_optional:
@@ -265,18 +304,18 @@ class ChoiceField(TicketField):
         try:
             return self.words(value)
         except ValueError as error:
-            raise Invalid(f"There is no such {self.label.lower()}.", field=self.name) from error
+            raise no_such(self) from error
 
     def stored(self, value: Any) -> str:
         return str(value)
 
     def shown(self, value: Any) -> str:
-        return self.words(value).label if value else self.none
+        return self.words(value).label if value else _(self.none)
 
     @property
     def choices(self) -> list[tuple[str, str]]:
         """Return the values with their labels."""
-        return [("", self.none)] * self.is_optional + [(word.value, word.label) for word in self.words]
+        return [("", _(self.none))] * self.is_optional + [(word.value, word.label) for word in self.words]
 
     def offered(self, current: str) -> list[dict[str, Any]]:
         """Return the values as a template offers them, this one chosen."""
@@ -307,12 +346,12 @@ class PersonField(TicketField):
     """Somebody of the desk: a user id, "" for nobody, with the name beside it. The history has the name."""
 
     def shown(self, value: Any) -> str:
-        return value or "Unassigned"
+        return value or _("Unassigned")
 
 
 @dataclass(frozen=True, kw_only=True)
 class DefinedField(TicketField):
-    """One of a few that the desk has defined, by its id; "" for none. `none` is what pages call that."""
+    """One of a few that the desk has defined, by its id; "" for none. `none` is what pages call that, in English."""
 
     pattern: re.Pattern[str]
     none: str
@@ -326,7 +365,7 @@ class DefinedField(TicketField):
     @property
     def missing(self) -> Invalid:
         """Return the refusal of an id that the desk has not."""
-        return Invalid(f"There is no such {self.label.lower()}.", field=self.name)
+        return no_such(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -369,13 +408,17 @@ class CustomFields(TicketField):
         return dict(value)
 
 
-# --- the fields ---
+def no_such(field: TicketField) -> Invalid:
+    """Return the refusal of a value that the field has not."""
+    return Invalid(_("There is no such %(field)s.") % {"field": lowered(field.label)}, field=field.name)
 
+
+# --- the fields ---
 CUSTOM_PREFIX: Final = "custom."  # begins the name of a change of one custom field
 
 TITLE: Final = TextField(
     name="title",
-    label="Title",
+    named=gettext_noop("Title"),
     about="one line",
     example="The printer on the third floor",
     rule=title,
@@ -383,7 +426,7 @@ TITLE: Final = TextField(
 )
 DESCRIPTION: Final = LongTextField(
     name="description",
-    label="Description",
+    named=gettext_noop("Description"),
     about="in Markdown, perhaps empty",
     example="It prints *every* page twice.",
     kept_as="former_description",
@@ -392,7 +435,7 @@ DESCRIPTION: Final = LongTextField(
 )
 STATUS: Final = ChoiceField(
     name="status",
-    label="Status",
+    named=gettext_noop("Status"),
     about="open, pending, resolved or closed",
     example="open",
     initial=Status.OPEN,
@@ -400,7 +443,7 @@ STATUS: Final = ChoiceField(
 )
 PRIORITY: Final = ChoiceField(
     name="priority",
-    label="Priority",
+    named=gettext_noop("Priority"),
     about="urgent, high, normal or low",
     example="normal",
     initial=Priority.NORMAL,
@@ -408,7 +451,7 @@ PRIORITY: Final = ChoiceField(
 )
 CHANNEL: Final = ChoiceField(
     name="channel",
-    label="Channel",
+    named=gettext_noop("Channel"),
     about="mail, form, api or hand",
     example="mail",
     initial=Channel.HAND,
@@ -418,19 +461,19 @@ CHANNEL: Final = ChoiceField(
 )
 RATING: Final = ChoiceField(
     name="rating",
-    label="Rating",
+    named=gettext_noop("Rating"),
     about="good or bad, as its requester has rated it",
     example=None,
     is_fixed=True,
     is_optional=True,
-    none="Not rated",
+    none=gettext_noop("Not rated"),
     words=Rating,
     told_as="text or null",
 )
-TAGS: Final = TagsField(name="tags", label="Tags", about="perhaps empty", example=["printer"])
+TAGS: Final = TagsField(name="tags", named=gettext_noop("Tags"), about="perhaps empty", example=["printer"])
 ASSIGNEE: Final = PersonField(
     name="resolver",
-    label="Assignee",
+    named=gettext_noop("Assignee"),
     about="an agent, or nobody",
     example=None,
     kept_as="former_resolver",
@@ -438,23 +481,23 @@ ASSIGNEE: Final = PersonField(
 )
 KIND: Final = DefinedField(
     name="kind",
-    label="Kind",
+    named=gettext_noop("Kind"),
     about="the id of one of the desk's kinds of tickets, or null",
     example="kind_1",
     pattern=custom_values.KIND_ID,
-    none="No kind",
+    none=gettext_noop("No kind"),
 )
 GROUP: Final = DefinedField(
     name="group",
-    label="Group",
+    named=gettext_noop("Group"),
     about="the id of one of the desk's groups, or null",
     example="group_1",
     pattern=custom_values.GROUP_ID,
-    none="No group",
+    none=gettext_noop("No group"),
 )
 CUSTOM: Final = CustomFields(
     name="custom",
-    label="Custom fields",
+    named=gettext_noop("Custom fields"),
     about="the values of the desk's own fields, by their ids",
     initial={},
     example={"text_1": "A-1042", "number_2": "12.5"},
@@ -474,7 +517,13 @@ MERGED: Final = "merged"
 SPAM: Final = "spam"
 # Until when a ticket is snoozed, as due_marks.snooze_text writes it.
 SNOOZED: Final = "snoozed"
-LABELS: Final = {field.name: field.label for field in FIELDS}
+_OTHERS: Final = {
+    REQUESTER: gettext_noop("Requester"),
+    MERGED_INTO: gettext_noop("Merged into"),
+    MERGED: gettext_noop("Merged"),
+    SPAM: gettext_noop("Spam"),
+    SNOOZED: gettext_noop("Snoozed"),
+}
 CHOICES: Final = tuple(field for field in FIELDS if isinstance(field, ChoiceField))
 # Those that are one of a few which the desk has defined.
 DEFINED: Final = tuple(field for field in FIELDS if isinstance(field, DefinedField))
@@ -495,6 +544,11 @@ EDITED: Final = tuple(field for field in FIELDS if field not in (STATUS, ASSIGNE
 # Those of them that are attributes of the summary.
 SUMMARISED: Final = tuple(field for field in EDITED if field is not DESCRIPTION)
 FIXED: Final = tuple(field for field in FIELDS if field.is_fixed)
+
+
+def label_of(change: str) -> str:
+    """Return what pages call the field of a change in the history, but for the desk's own fields."""
+    return BY_NAME[change].label if change in BY_NAME else _(_OTHERS.get(change) or change.capitalize())
 
 
 def of_change(name: str) -> TicketField | None:

@@ -6,6 +6,8 @@ No rule changes it: `TicketState.still_holds` is a condition that it does not fu
 
 from __future__ import annotations
 
+from django.utils.translation import gettext as _
+
 from portal.errors import Conflict
 from tenants.tenancy.context import TenantContext
 from tickets.ticket import stored
@@ -22,8 +24,9 @@ class SetAside(Conflict):
     code = "ticket_set_aside"
 
     def __init__(self, summary: SummaryItem) -> None:
-        self.why = f"was merged into ticket {int(summary.merged_into)}" if summary.merged_into else "is marked as spam"
-        super().__init__(f"Ticket {int(summary.number)} {self.why}.")
+        merged = _("was merged into ticket %(number)s") % {"number": int(summary.merged_into or 0)}
+        self.why = merged if summary.merged_into else _("is marked as spam")
+        super().__init__(_("Ticket %(number)s %(why)s.") % {"number": int(summary.number), "why": self.why})
 
 
 def refuse(summary: SummaryItem) -> None:

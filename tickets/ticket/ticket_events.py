@@ -28,7 +28,7 @@ from tickets.ticket.stored import ActivityItem, SummaryItem, entry_id
 
 Json = dict[str, Any]
 
-_EDITED: Final = [EDITED[0].label, *(field.label.lower() for field in (*EDITED[1:], RATING))]
+_EDITED: Final = [EDITED[0].named, *(field.named.lower() for field in (*EDITED[1:], RATING))]
 
 _ALICE: Final = {"id": "5f0c1d2e3a4b4c5d8e6f708192a3b4c5", "name": "Alice Example"}
 _BOB: Final = {"id": "0a1b2c3d4e5f40718293a4b5c6d7e8f9", "name": "Bob Example"}

@@ -12,17 +12,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
+from django.utils.translation import gettext, gettext_noop
+
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import Item
-from portal.errors import Invalid
 from tenants.tenancy.context import TenantContext
 from tickets.desk import comment_changes, timelines
 from tickets.ticket import fields, stored, texts
 from tickets.ticket.fields import ASSIGNEE, BY_NAME, FIELDS, REQUESTER, TITLE, Status, TicketField, Values
 from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, ChangeMap, CounterItem, SummaryItem
 
-_UNKNOWN: Final = "(not kept)"
+_UNKNOWN: Final = gettext_noop("(not kept)")
 PAGE_SIZE: Final = 25  # numbers of a page: each ticket that has changed since costs a Query
 LOOKED: Final = 8  # such groups of numbers that are looked through for a page of tickets of one kind
 PROBES: Final = 50  # tickets that are read at once to find where a moment lies among the numbers
@@ -63,7 +64,9 @@ class PastTicket:
     def shown(self) -> dict[str, str]:
         """Return the fields as pages show them, "(not kept)" where nobody knows."""
         values = {**self.values, ASSIGNEE.name: self.resolver_name}
-        return {name: _UNKNOWN if value is None else BY_NAME[name].shown(value) for name, value in values.items()}
+        return {
+            name: gettext(_UNKNOWN) if value is None else BY_NAME[name].shown(value) for name, value in values.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -268,7 +271,7 @@ class PastFilter:
         """Read the filters of an address. Raises Invalid for a status that there is not."""
         told = cls(**{name: params.get(name, "").strip() for name in NAMES})
         if told.status and told.status not in {status.value for status in Status}:
-            raise Invalid("There is no such status.", field="status")
+            raise fields.no_such(fields.STATUS)
         return cls(told.status, told.assignee, texts.word(told.tag), told.changed and "yes")
 
     @property

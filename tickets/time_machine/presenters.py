@@ -8,10 +8,11 @@ from typing import Any
 from django import forms
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.translation import gettext, gettext_lazy, ngettext
 
 from portal import clock
-from portal.plain_text import amount
 from portal.web import locales, moments
+from portal.web.locales import lowered
 from tickets.custom_fields.definitions import Definitions
 from tickets.desk import ticket_presenters
 from tickets.desk.changing import TicketState
@@ -25,12 +26,14 @@ class PastFilterForm(forms.Form):
     """Take the filters. The page's address holds them."""
 
     status = forms.ChoiceField(
-        label="Status then", required=False, choices=[("", "Any"), *((s.value, s.label) for s in Status)]
+        label=gettext_lazy("Status then"),
+        required=False,
+        choices=lambda: [("", gettext("Any")), *((s.value, s.label) for s in Status)],
     )
-    assignee = forms.CharField(label="Assignee then", required=False, max_length=100)
-    tag = forms.CharField(label="Tag then", required=False, max_length=100)
+    assignee = forms.CharField(label=gettext_lazy("Assignee then"), required=False, max_length=100)
+    tag = forms.CharField(label=gettext_lazy("Tag then"), required=False, max_length=100)
     changed = forms.BooleanField(
-        label="Different now", required=False, widget=forms.CheckboxInput(attrs={"value": "yes"})
+        label=gettext_lazy("Different now"), required=False, widget=forms.CheckboxInput(attrs={"value": "yes"})
     )
 
 
@@ -86,7 +89,7 @@ def _moments(number: int, entries: Iterable[ActivityItem], defined: Definitions)
             "url": past_url(number, clock.stamp(clock.parse(a.at), offset=-1)),
             "at": clock.parse(a.at),
             "by": a.author_name,
-            "labels": ", ".join(defined.label(c.field).lower() for c in a.changes),
+            "labels": ", ".join(lowered(defined.label(c.field)) for c in a.changes),
         }
         for a in changes
     ]
@@ -169,18 +172,29 @@ def outcome(done: list[restoring.Restored], at: str) -> tuple[str, list[str]]:
     Tickets for one reason are named together, for up to REASONS of them.
     """
     changed = [one for one in done if one.is_changed]
-    count = amount(len(changed), "ticket was", "tickets were") if changed else "No ticket was"
-    partly = sum(not one.is_whole for one in changed)
-    rest = f", {partly} of them in part" if partly and len(changed) > 1 else " in part" * bool(partly)
-    said = f"{count} restored to {locales.current().exact(clock.parse(at), seconds=True)}{rest}."
+    partly, locale = sum(not one.is_whole for one in changed), locales.current()
+    told = {"num": locale.number(len(changed)), "when": locale.exact(clock.parse(at), seconds=True), "partly": partly}
+    said = gettext("No ticket was restored to %(when)s.")
+    if changed:
+        said = ngettext(
+            "%(num)s ticket was restored to %(when)s.", "%(num)s tickets were restored to %(when)s.", len(changed)
+        )
+    if partly:
+        said = ngettext(
+            "%(num)s ticket was restored to %(when)s in part.",
+            "%(num)s tickets were restored to %(when)s, %(partly)s of them in part.",
+            len(changed),
+        )
+    said = said % told
     reasons: dict[str, list[str]] = {}
     for one in done:
         if one.why:
             reasons.setdefault(one.why, []).append(f"#{one.number}")
-    others = [f"{', '.join(numbers)}: {why}." for why, numbers in reasons.items()]
+    others: list[str] = [f"{', '.join(numbers)}: {why}." for why, numbers in reasons.items()]
     if len(others) > REASONS:
         more = [number for numbers in list(reasons.values())[REASONS:] for number in numbers]
-        others[REASONS:] = [f"{len(more)} more were not restored whole, for other reasons: {', '.join(more)}."]
+        rest = gettext("%(num)s more were not restored whole, for other reasons: %(tickets)s.")
+        others[REASONS:] = [rest % {"num": len(more), "tickets": ", ".join(more)}]
     if any(lack.of_member for one in done for lack in one.lacks):
-        others.append("Restore the members first, under Time machine, Members; then restore these tickets.")
+        others.append(gettext("Restore the members first, under Time machine, Members; then restore these tickets."))
     return said, others

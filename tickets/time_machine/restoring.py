@@ -11,11 +11,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import chunked
 from portal.errors import Conflict, Invalid, NotFound, PortalError
 from portal.plain_text import amount
+from portal.web.locales import lowered
 from tenants.audit_trail import recording
 from tenants.audit_trail.erased_people import ErasedPeople
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
@@ -25,12 +29,12 @@ from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tickets.desk import changing
 from tickets.desk.changing import TicketState, Wishes
-from tickets.ticket.fields import ASSIGNEE, BY_NAME, CUSTOM, DESCRIPTION, LABELS
+from tickets.ticket.fields import ASSIGNEE, BY_NAME, CUSTOM, DESCRIPTION
 from tickets.time_machine import past_tickets
 from tickets.time_machine.past_tickets import PastTicket, ThenAndNow
 
 MOST: Final = 50  # tickets that are restored at once
-SAME: Final = "the same now as then"
+SAME: Final = gettext_noop("the same now as then")
 _AT_A_TIME: Final = 8
 
 
@@ -52,7 +56,7 @@ class Lack:
 
     @property
     def label(self) -> str:
-        return LABELS[self.field]
+        return BY_NAME[self.field].label
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,9 @@ class Restored:
     @property
     def why(self) -> str:
         """Return why it is not restored whole, or was not changed; "" where all of it was restored."""
-        return self.left or "; ".join(f"{lack.label.lower()} not restored: {lack.why}" for lack in self.lacks)
+        said = _("%(field)s not restored: %(why)s")
+        lacking = [said % {"field": lowered(lack.label), "why": lack.why} for lack in self.lacks]
+        return _(self.left) if self.left else "; ".join(lacking)
 
 
 def restore(tenant: TenantContext, tickets: Sequence[TicketState], at: str, *, by: Actor) -> list[Restored]:
@@ -94,9 +100,10 @@ def restore(tenant: TenantContext, tickets: Sequence[TicketState], at: str, *, b
 def check(tickets: Sequence[TicketState]) -> None:
     """Raise Invalid for no tickets, and for more than MOST."""
     if not tickets:
-        raise Invalid("Select tickets first.")
+        raise Invalid(_("Select tickets first."))
     if len(tickets) > MOST:
-        raise Invalid(f"At most {MOST} tickets can be restored together; you selected {len(tickets)}.")
+        sentence = _("At most %(most)s tickets can be restored together; you selected %(count)s.")
+        raise Invalid(sentence % {"most": MOST, "count": len(tickets)})
 
 
 def recipients(tenant: TenantContext) -> Recipients:
@@ -118,18 +125,18 @@ def _restore(tenant: TenantContext, state: TicketState, at: str, people: Recipie
     try:
         found = past_tickets.read(tenant, number, at)
         if found.then is None:
-            return Restored(number, left="not restored: it was opened later")
+            return Restored(number, left=gettext_noop("not restored: it was opened later"))
         wishes, lacks = wishes_for(found.then, found.now, found.differing, at, people)
         before = int(found.summary.version)
         present = changing.change(tenant, number, wishes, version=state.version, whole=True)
     except NotFound:
-        return Restored(number, left="not restored: there is no such ticket")
+        return Restored(number, left=gettext_noop("not restored: there is no such ticket"))
     except Conflict:
-        return Restored(number, left="not restored: it was changed meanwhile")
+        return Restored(number, left=gettext_noop("not restored: it was changed meanwhile"))
     except PortalError as error:
         if error.status >= 500:
             raise
-        return Restored(number, left=f"not restored: {error.message.rstrip('.')}")
+        return Restored(number, left=_("not restored: %(why)s") % {"why": error.message.rstrip(".")})
     is_changed = int(present.summary.version) != before
     return Restored(number, is_changed, "" if is_changed or lacks else SAME, lacks)
 
@@ -138,7 +145,7 @@ def wishes_for(
     then: PastTicket, now: PastTicket, differing: Collection[str], at: str, people: Recipients
 ) -> tuple[Wishes, tuple[Lack, ...]]:
     """Return the change that restores this, and of the fields that differ those that it has to leave out."""
-    lacks = [Lack(DESCRIPTION.name, "only its length was kept")] if then.values[DESCRIPTION.name] is None else []
+    lacks = [Lack(DESCRIPTION.name, _("only its length was kept"))] if then.values[DESCRIPTION.name] is None else []
     if ASSIGNEE.name in differing and (unable := _unable(then, people)):
         lacks.append(unable)
     is_given_back = ASSIGNEE.name in differing and all(lack.field != ASSIGNEE.name for lack in lacks)
@@ -154,13 +161,14 @@ def _unable(then: PastTicket, people: Recipients) -> Lack | None:
     """Return why the assignee of then cannot have the ticket again, None where they can and for nobody."""
     name, assignee = then.resolver_name, then.values[ASSIGNEE.name]
     if assignee is None:
-        return Lack(ASSIGNEE.name, f"of {name} only the name was kept")
+        return Lack(ASSIGNEE.name, _("of %(name)s only the name was kept") % {"name": name})
     if assignee in people.erased:
-        return Lack(ASSIGNEE.name, f"{name} is no longer known")
+        return Lack(ASSIGNEE.name, _("%(name)s is no longer known") % {"name": name})
     if assignee and assignee not in people.members:
-        return Lack(ASSIGNEE.name, f"{name} is no longer a member", of_member=True)
+        return Lack(ASSIGNEE.name, _("%(name)s is no longer a member") % {"name": name}, of_member=True)
     if assignee and not people.members[assignee].role.at_least(Role.AGENT):
-        return Lack(ASSIGNEE.name, f"{name} is {people.members[assignee].role.with_article} now", of_member=True)
+        told = {"name": name, "role": people.members[assignee].role.with_article}
+        return Lack(ASSIGNEE.name, _("%(name)s is %(role)s now") % told, of_member=True)
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_POST, require_safe
 
 from portal import clock
@@ -85,5 +86,5 @@ def _number(text: str) -> int | None:
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) <= 15 and int(text)):
-        raise Invalid("A ticket's number has up to 15 digits.", field="from")
+        raise Invalid(gettext("A ticket's number has up to 15 digits."), field="from")
     return int(text)
