@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from typing import Final, Literal
 
+from django.utils.translation import gettext
+
 from delivery.outbox import outbox_rows
 from delivery.outbox.stored import SHARDS, PendingRow, held, pending, row_parts
 from delivery.queues.stored import EVERYTHING, HOLDS, HoldItem
@@ -232,8 +234,12 @@ def said_to_admins(hold: HoldItem | None) -> str:
     """Return what the tenant's admins are told, as sentences; "" where nothing waits."""
     if hold is None or not hold.waits_from:
         return ""
-    what = "All events" if hold.waits_from == EVERYTHING else "New events"
-    return f"The operator of Pooldesk has paused the deliveries of this desk. {what} wait and are sent afterwards."
+    why = gettext("The operator of Pooldesk has paused the deliveries of this desk.")
+    every, new = (
+        gettext("All events wait and are sent afterwards."),
+        gettext("New events wait and are sent afterwards."),
+    )
+    return f"{why} {every if hold.waits_from == EVERYTHING else new}"
 
 
 def _moment(stamp: str) -> str:

@@ -426,9 +426,9 @@ def _subscribed(text: str | None, endpoint_id: str, types: Sequence[str]) -> str
 
 def _places(person: DeskPerson, names: Collection[str], endpoint: EndpointItem) -> Iterator[PersonalPlace]:
     if person.mail.is_in(endpoint.description):
-        yield PersonalPlace("endpoint, its description", is_text=True, excerpt=endpoint.description)
+        yield PersonalPlace(gettext_noop("endpoint, its description"), is_text=True, excerpt=endpoint.description)
     if person.mail.is_in(endpoint.url):
-        yield PersonalPlace("endpoint, its address", is_text=True, excerpt=endpoint.url, stays=True)
+        yield PersonalPlace(gettext_noop("endpoint, its address"), is_text=True, excerpt=endpoint.url, stays=True)
 
 
 def _replace(tenant: TenantContext, new: NewName, endpoint: EndpointItem) -> None:

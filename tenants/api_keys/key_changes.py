@@ -352,9 +352,9 @@ def with_rolled(repository: Store, prefix: str) -> tuple[ApiKeyItem, list[ApiKey
 
 def _places(person: DeskPerson, names: Collection[str], key: ApiKeyItem) -> Iterator[PersonalPlace]:
     if key.created_by in names:
-        yield PersonalPlace("maker of an API key", excerpt=key.name)
+        yield PersonalPlace(gettext_noop("maker of an API key"), excerpt=key.name)
     if person.mail.is_in(key.name):
-        yield PersonalPlace("API key, its name", is_text=True, excerpt=key.name)
+        yield PersonalPlace(gettext_noop("API key, its name"), is_text=True, excerpt=key.name)
 
 
 def _replace(tenant: TenantContext, new: NewName, key: ApiKeyItem) -> None:

@@ -443,9 +443,9 @@ def entry_of(invite: InviteItem, action: AuditAction, by: Actor, **values: Any) 
 
 def _places(person: DeskPerson, names: Collection[str], invite: InviteItem) -> Iterator[PersonalPlace]:
     if folded(invite.email) == person.address:
-        yield PersonalPlace("invitation", excerpt=invite.sent_at)
+        yield PersonalPlace(gettext_noop("invitation"), excerpt=invite.sent_at)
     elif person.is_who(invite.invited_by):
-        yield PersonalPlace("sender of an invitation", excerpt=invite.sent_at)
+        yield PersonalPlace(gettext_noop("sender of an invitation"), excerpt=invite.sent_at)
 
 
 def _replace(tenant: TenantContext, new: NewName, invite: InviteItem) -> None:

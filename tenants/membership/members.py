@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from django.utils.translation import gettext_noop
+
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Store
 from portal.schema import keys
@@ -116,9 +118,9 @@ def _places(person: DeskPerson, names: Collection[str], found: Member) -> Iterat
     if person.is_who(found.id):
         yield PersonalPlace(PLACE, excerpt=found.role.label, stays=True)
         if found.signature:
-            yield PersonalPlace("the member's signature", excerpt=found.signature, stays=True)
+            yield PersonalPlace(gettext_noop("the member's signature"), excerpt=found.signature, stays=True)
     elif person.mail.is_in(found.signature):
-        yield PersonalPlace("signature of another member", is_text=True, excerpt=found.signature)
+        yield PersonalPlace(gettext_noop("signature of another member"), is_text=True, excerpt=found.signature)
 
 
 def _replace(tenant: TenantContext, new: NewName, found: Member) -> None:

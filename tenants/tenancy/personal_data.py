@@ -14,6 +14,8 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any, Final, Generic, TypeVar
 
+from django.utils.translation import gettext as _
+
 from portal.schema import holdings, keys
 from tenants.tenancy.context import TenantContext
 
@@ -192,7 +194,8 @@ class PersonalPlace:
 
     def __str__(self) -> str:
         """Return a line that says where it is."""
-        where = f"ticket {self.number}: {self.kind}" if self.number else self.kind
+        kind = _(self.kind)
+        where = _("ticket %(number)s: %(what)s") % {"number": self.number, "what": kind} if self.number else kind
         return f"{where}: {self.excerpt}" if self.excerpt else where
 
 

@@ -26,18 +26,6 @@ COMPILED = CATALOGUE.with_suffix(".mo")
 APPS = ("portal", "tenants", "tickets", "delivery")
 # Beginnings of paths whose texts are not marked yet.
 UNTRANSLATED: tuple[str, ...] = (
-    "delivery/__init__.py",
-    "delivery/admin/",
-    "delivery/apps.py",
-    "delivery/lambda_handlers.py",
-    "delivery/mail/",
-    "delivery/management/",
-    "delivery/outbox/",
-    "delivery/queues/",
-    "delivery/templates/",
-    "delivery/timers/",
-    "delivery/urls.py",
-    "delivery/webhooks/development_receiver.py",
     "portal/templates/",
     "templates/api/",
     "templates/tenants/audit.html",
@@ -54,21 +42,15 @@ UNTRANSLATED: tuple[str, ...] = (
     "tenants/lifecycle/",
     "tickets/__init__.py",
     "tickets/admin/",
-    "tickets/data/",
     "tickets/management/",
-    "tickets/search/index/",
-    "tickets/search/index_check.py",
-    "tickets/search/index_lookup.py",
-    "tickets/search/index_rebuild.py",
-    "tickets/search/stored.py",
-    "tickets/seeding/",
     "tickets/templates/",
-    "tickets/verification/",
 )
 IN_ENGLISH = re.compile(
     r"/(management|admin|seeding|deployment|schema|engines|load|hosting|isolation|verification|dynamo|nosql"
     r"|objects|queueing|streams|operators|counting|following|sharding|moving|purging)/"
     r"|/(checks|nosql_admin|gunicorn_worker|ticket_events)\.py$|^portal/errors\.py$"
+    r"|^delivery/((mail|outbox|queues|timers)/|apps|lambda_handlers|webhooks/development_receiver)"
+    r"|^tickets/(search/(index|stored)|data/(archive|exporting|import|stored))"
 )
 # Modules whose sentences reach programs, operators and logs alone.
 ENGLISH_MODULES = (

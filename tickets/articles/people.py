@@ -7,6 +7,8 @@ from functools import partial
 from itertools import chain
 from typing import Final
 
+from django.utils.translation import gettext_noop
+
 from portal.dynamo.client import fan_out
 from portal.dynamo.models import Kinds
 from portal.dynamo.store import Transaction, chunked
@@ -30,7 +32,7 @@ def _texts_of(tenant: TenantContext, person: DeskPerson) -> Iterator[ArticleItem
 
 def _in_text(person: DeskPerson, names: Collection[str], item: ArticleItem) -> Iterator[PersonalPlace]:
     if person.mail.is_in(item.title) or person.mail.is_in(item.body):
-        yield PersonalPlace("article, its text", is_text=True, excerpt=item.title)
+        yield PersonalPlace(gettext_noop("article, its text"), is_text=True, excerpt=item.title)
 
 
 def _replace(tenant: TenantContext, new: NewName, item: ArticleItem) -> None:

@@ -11,13 +11,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 from itertools import islice
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
+
 from portal.dynamo.store import RawItems
 from portal.errors import Invalid
-from portal.plain_text import amount
 from portal.schema import keys as all_keys
+from portal.web import locales
 from tenants.audit_trail.erased_people import ErasedPeople, label
 from tenants.audit_trail.recording import AuditAction
 from tenants.audit_trail.stored import AUDIT, audited_at_key
@@ -45,7 +49,7 @@ def person_of(tenant: TenantContext, address: str) -> DeskPerson:
     try:
         known = folded(address)
     except ValueError as error:
-        raise Invalid("That is not an e-mail address.", field="address") from error
+        raise Invalid(_("That is not an e-mail address."), field="address") from error
     account, outside = accounts.find_by_email(known), requesters.by_address(tenant, known)
     erased = ErasedPeople.parse(tenant.erased)
     pseudonym = erased.pseudonym(known)
@@ -121,14 +125,24 @@ _AROUND: Final = 40  # characters that are shown on both sides of a mention
 def counted(*, named: int, texts: int, tickets: int, beside: int, files: int = 0) -> str:
     """Return in words how often a person was found or replaced: "the name 9 times and the address in 1 text, in 4
     tickets and beside them", and how many files were removed."""
-    parts = [f"the name {amount(named, 'time')}"] if named else []
-    parts += [f"the address in {amount(texts, 'text')}"] if texts else []
-    parts += [amount(files, "file")] if files else []
+    parts = [_many(ngettext("the name %(num)s time", "the name %(num)s times", named), named)] if named else []
+    parts += [_many(ngettext("the address in %(num)s text", "the address in %(num)s texts", texts), texts)] * bool(
+        texts
+    )
+    parts += [_many(ngettext("%(num)s file", "%(num)s files", files), files)] * bool(files)
     if not parts:
-        return "nothing"
-    where = [f"in {amount(tickets, 'ticket')}"] if tickets else []
-    where += [("beside them" if tickets else "beside the tickets")] if beside else []
-    return f"{' and '.join(parts)}, {' and '.join(where)}" if where else " and ".join(parts)
+        return _("nothing")
+    where = [_many(ngettext("in %(num)s ticket", "in %(num)s tickets", tickets), tickets)] * bool(tickets)
+    where += [_("beside them") if tickets else _("beside the tickets")] * bool(beside)
+    return ", ".join(_joined(some) for some in (parts, where) if some)
+
+
+def _many(text: str, count: int) -> str:
+    return text % {"num": locales.current().number(count)}
+
+
+def _joined(some: list[str]) -> str:
+    return reduce(lambda one, other: _("%(one)s and %(other)s") % {"one": one, "other": other}, some)
 
 
 def items_of(tenant: TenantContext, number: int) -> list[Raw]:
@@ -169,7 +183,7 @@ def custom_of(raw: Raw) -> dict[str, str]:
 def files_in(number: int, raw: Raw) -> Iterator[PersonalPlace]:
     """Yield the files of a description or a comment that the person wrote. They stay, but where they are to go."""
     for file in file_names_of(raw):
-        yield PersonalPlace("a file of theirs", number, raw["sk"]["S"], excerpt=file, stays=True)
+        yield PersonalPlace(gettext_noop("a file of theirs"), number, raw["sk"]["S"], excerpt=file, stays=True)
 
 
 def files_sent(person: DeskPerson, items: Sequence[Raw]) -> list[str]:
@@ -245,9 +259,9 @@ def places(person: DeskPerson, names: Collection[str], number: int, raw: Raw) ->
         yield PersonalPlace(f"author: {_text(raw, 'kind')}", number, sort)
         yield from files_in(number, raw)
     if person.is_who(_text(raw, "deleted_by")):
-        yield PersonalPlace("deleted a comment", number, sort)
+        yield PersonalPlace(gettext_noop("deleted a comment"), number, sort)
     if any(person.is_who(one.get("by", "")) for one in former_texts_of(raw)):
-        yield PersonalPlace("edited a comment", number, sort)
+        yield PersonalPlace(gettext_noop("edited a comment"), number, sort)
     if letter_to(person, raw):
         yield PersonalPlace(LETTER_TO_THEM, number, sort)
     for field, kind in CHANGED.items():

@@ -17,10 +17,13 @@ class PersonForm(forms.Form):
     """Take a person's address."""
 
     address = UnambiguousAddressField(
-        label="E-mail address",
+        label=_("E-mail address"),
         max_length=254,
         widget=forms.EmailInput(attrs={"autocomplete": "off"}),
-        error_messages={"required": "Enter an e-mail address.", "invalid": "That is not an e-mail address."},
+        error_messages={
+            "required": _("Enter an e-mail address."),
+            "invalid": _("That is not an e-mail address."),
+        },
     )
 
 
@@ -28,9 +31,9 @@ class ErasureForm(forms.Form):
     """Take the address once more, typed by hand, and whether texts are to be changed and files removed."""
 
     texts = forms.BooleanField(
-        label="Replace the address in texts, too",
+        label=_("Replace the address in texts, too"),
         required=False,
-        help_text="In titles, tags, descriptions, comments, and names of keys and endpoints. Names stay there.",
+        help_text=_("In titles, tags, descriptions, comments, and names of keys and endpoints. Names stay there."),
     )
     sent_files = forms.BooleanField(
         label=_("Remove the files that they sent"),
@@ -40,7 +43,7 @@ class ErasureForm(forms.Form):
         ),
     )
     typed_address = forms.CharField(
-        label="Type the address to confirm", widget=forms.TextInput(attrs={"autocomplete": "off"})
+        label=_("Type the address to confirm"), widget=forms.TextInput(attrs={"autocomplete": "off"})
     )
 
     def __init__(self, *args: Any, address: str, **kwargs: Any) -> None:
@@ -53,7 +56,7 @@ class ErasureForm(forms.Form):
         except ValueError:
             typed = ""
         if typed != self._address:
-            raise forms.ValidationError("This is not the address. Type it as it stands above.")
+            raise forms.ValidationError(_("This is not the address. Type it as it stands above."))
         return typed
 
 
@@ -61,9 +64,9 @@ class RedactionForm(forms.Form):
     """Take the words that are to be taken out of a ticket, each phrase in a line."""
 
     words = forms.CharField(
-        label="Words to take out",
-        help_text="One word, phrase or paragraph in each line. Upper and lower case are the same.",
-        error_messages={"required": "Enter the words that are to be taken out."},
+        label=_("Words to take out"),
+        help_text=_("One word, phrase or paragraph in each line. Upper and lower case are the same."),
+        error_messages={"required": _("Enter the words that are to be taken out.")},
         widget=forms.Textarea(attrs={"rows": 4, "autocomplete": "off", "spellcheck": "false"}),
     )
 

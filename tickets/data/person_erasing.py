@@ -13,6 +13,9 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Final, Protocol, TypeVar
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
+
 from portal import clock
 from portal.dynamo.meter import item_size
 from portal.dynamo.retry import retrying
@@ -38,7 +41,7 @@ from tickets.ticket import stored
 from tickets.ticket.stored import ActivityItem, ChangeMap, DetailItem, FileMap, FormerText, SummaryItem
 from tickets.verification.recount import last_number
 
-CHANGED: Final = "Somebody else has just changed this desk. Please try again."
+CHANGED: Final = gettext_noop("Somebody else has just changed this desk. Please try again.")
 _MEMBERS: Final = 40  # of one transaction beside the summary
 _BYTES: Final = 3_000_000  # of them; AWS takes 4 MB in one transaction
 _PARTS: Final = ("author", "requester", "resolver", "deleted_by")
@@ -304,7 +307,12 @@ class Erasure:
         """Say in a sentence where a text had no room for the name, "" where all had."""
         if not self.shortened:
             return ""
-        return f"{_tickets(self.shortened)} a text without room for the whole name: a shorter one is in it."
+        told = ngettext(
+            "Ticket %(tickets)s has a text without room for the whole name: a shorter one is in it.",
+            "Tickets %(tickets)s have a text without room for the whole name: a shorter one is in it.",
+            len(self.shortened),
+        )
+        return told % {"tickets": ", ".join(map(str, self.shortened))}
 
     @property
     def counts(self) -> dict[str, int]:
@@ -327,7 +335,7 @@ def begin(tenant: TenantContext, found: PersonFound, *, texts: bool = False, fil
     """
     person = found.person
     if any(members.member(tenant.repository, user_id) for user_id in person.accounts):
-        raise Conflict("This person is a member. Remove them from the desk first; their tickets can be reassigned.")
+        raise Conflict(_("This person is a member. Remove them from the desk first; their tickets can be reassigned."))
     _refuse_unknown(found, texts=texts)
     pseudonym = _remember(tenant, person.address)
     last = last_number(tenant.repository)
@@ -347,7 +355,7 @@ def _replaced_beside(tenant: TenantContext, new: NewName) -> Iterator[PersonalPl
                         kind.replace(tenant, new, item)
                     yield from found
     except (ConditionFailed, TransactionRefused) as refused:
-        raise Conflict(CHANGED) from refused
+        raise Conflict(_(CHANGED)) from refused
 
 
 def go_on(
@@ -369,18 +377,18 @@ def go_on(
 def end(tenant: TenantContext, erasure: Erasure, *, by: Actor) -> None:
     """Record it in the audit trail: how much was replaced, and not of whom. Raises Conflict where tickets are left."""
     if erasure.left:
-        raise Conflict(f"{_tickets(erasure.left)} no room left for the pseudonym. All others are done.")
+        told = ngettext(
+            "Ticket %(tickets)s has no room left for the pseudonym. All others are done.",
+            "Tickets %(tickets)s have no room left for the pseudonym. All others are done.",
+            len(erasure.left),
+        )
+        raise Conflict(told % {"tickets": ", ".join(map(str, erasure.left))})
     try:
         requester_changes.forget(tenant, erasure.person)
     except TransactionRefused as refused:
-        raise Conflict(CHANGED) from refused
+        raise Conflict(_(CHANGED)) from refused
     entry = AuditEntry(tenant.tenant_id, AuditAction.PERSON_ERASED, by, *ENTITY, erasure.name, {}, erasure.counts)
     recording.record(entry)
-
-
-def _tickets(numbers: list[int]) -> str:
-    told = ", ".join(map(str, numbers))
-    return f"Tickets {told} have" if len(numbers) > 1 else f"Ticket {told} has"
 
 
 def _refuse_unknown(found: PersonFound, *, texts: bool) -> None:
@@ -388,12 +396,16 @@ def _refuse_unknown(found: PersonFound, *, texts: bool) -> None:
     person = found.person
     if not found.is_to_be_erased:
         if person.erased_as:
-            raise Invalid(f"{person.address} was erased before, as {person.erased_as}. Nothing is left to be erased.")
-        said = f"This desk stores nothing about the address {person.address}. Nothing was erased."
-        raise Invalid(said, field="address")
+            raise Invalid(
+                _("%(address)s was erased before, as %(erased_as)s. Nothing is left to be erased.")
+                % {"address": person.address, "erased_as": person.erased_as}
+            )
+        said = _("This desk stores nothing about the address %(address)s. Nothing was erased.")
+        raise Invalid(said % {"address": person.address}, field="address")
     if found.has_texts_alone and not texts:
         raise Invalid(
-            f"{person.address} occurs here in texts alone, and texts were not to be changed. Nothing was erased.",
+            _("%(address)s occurs here in texts alone, and texts were not to be changed. Nothing was erased.")
+            % {"address": person.address},
             field="texts",
         )
 
@@ -418,7 +430,7 @@ def _remember(tenant: TenantContext, address: str) -> str:
         attempt,
         again=lambda error: isinstance(error, TransactionRefused),
         attempts=_ATTEMPTS,
-        given_up=Conflict(CHANGED),
+        given_up=Conflict(_(CHANGED)),
     )
 
 
@@ -434,7 +446,7 @@ def _erase_in(tenant: TenantContext, number: int, done: Erasure) -> None:
             lambda: _erase_some(tenant, number, done),
             again=lambda error: isinstance(error, TransactionRefused) and not _is_too_large(error),
             attempts=_ATTEMPTS,
-            given_up=Throttled(f"Ticket {number} is being changed by others again and again."),
+            given_up=Throttled(_("Ticket %(number)s is being changed by others again and again.") % {"number": number}),
         )
     done.tickets += done.named + done.texts > before
 

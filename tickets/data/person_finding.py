@@ -13,6 +13,9 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Invalid
@@ -30,7 +33,7 @@ from tickets.verification.recount import AT_ONCE, last_number
 
 MOST_MENTIONS: Final = 30  # texts that are kept to be shown
 _TEXT: Final = "text"
-NOT_SEEN: Final = (
+NOT_SEEN: Final = gettext_noop(
     "Letters as they came are found by their sender, and filed ones by the addresses in To and Cc. Their text "
     "and their files are not searched; they are deleted with the letter."
 )
@@ -112,7 +115,9 @@ class PersonFound:
         one."""
         if not self.is_known:
             address = self.person.address
-            said = f"This desk stores nothing about the address {address}. Nothing was exported."
+            said = _("This desk stores nothing about the address %(address)s. Nothing was exported.") % {
+                "address": address
+            }
             raise Invalid(said, field="address")
 
     @property

@@ -6,6 +6,8 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from portal import clock
 from tenants.audit_trail import browsing
@@ -20,15 +22,15 @@ from tickets.data.person_finding import PersonFound
 
 _SEARCHES: Final = 8  # that are offered for names
 _LABELS: Final = {
-    "requester": "Tickets they asked for",
-    "assignee": "Tickets assigned to them",
-    "former assignee": "Times that a ticket was taken from them",
-    "new assignee": "Times that a ticket was given to them",
-    "author: comment": "Comments",
-    "author: note": "Internal notes",
-    "author: event": "Changes of tickets",
-    LETTER_TO_THEM: "Letters that went to them",
-    "text": "Texts with the address",
+    "requester": gettext_noop("Tickets they asked for"),
+    "assignee": gettext_noop("Tickets assigned to them"),
+    "former assignee": gettext_noop("Times that a ticket was taken from them"),
+    "new assignee": gettext_noop("Times that a ticket was given to them"),
+    "author: comment": gettext_noop("Comments"),
+    "author: note": gettext_noop("Internal notes"),
+    "author: event": gettext_noop("Changes of tickets"),
+    LETTER_TO_THEM: gettext_noop("Letters that went to them"),
+    "text": gettext_noop("Texts with the address"),
 }
 
 
@@ -38,9 +40,9 @@ def found(person: PersonFound) -> dict[str, Any]:
     return {
         "found": person,
         "address": person.person.address,
-        "counts": [(label, person.kinds[kind]) for kind, label in _LABELS.items() if person.kinds[kind]],
+        "counts": [(_(label), person.kinds[kind]) for kind, label in _LABELS.items() if person.kinds[kind]],
         "beside": [*person.beside, *person.beside_texts],
-        "not_seen": person_finding.NOT_SEEN,
+        "not_seen": _(person_finding.NOT_SEEN),
         "nothing": not person.is_known,
         "name_searches": _name_searches(person.names),
         "erased_as": person.person.erased_as,

@@ -16,6 +16,9 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from delivery.outbox.publisher import publish
 from portal import clock
 from portal.dynamo.client import fan_out
@@ -23,6 +26,7 @@ from portal.dynamo.meter import item_size
 from portal.dynamo.retry import retrying
 from portal.dynamo.store import Action, Transaction
 from portal.errors import Conflict, NotFound, TransactionRefused
+from portal.web import locales
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import redaction
@@ -41,25 +45,25 @@ from tickets.ticket.stored import SPLITS, SummaryItem
 
 # The attributes of a ticket's items in which people's words may stand, by the place that a person is told of.
 TEXTS: Final = {
-    "title": "title",
-    "tags": "tags",
-    "custom": "custom fields",
-    "description": "description",
-    "former_description": "history",
-    "body": "comments",
-    "former_texts": "comments",
-    "changes": "history",
-    "verb": "history",
-    "files": "names of files",
-    "letter": "letters",
-    "cc": "letters",
-    "delivery_note": "letters",
+    "title": gettext_noop("title"),
+    "tags": gettext_noop("tags"),
+    "custom": gettext_noop("custom fields"),
+    "description": gettext_noop("description"),
+    "former_description": gettext_noop("history"),
+    "body": gettext_noop("comments"),
+    "former_texts": gettext_noop("comments"),
+    "changes": gettext_noop("history"),
+    "verb": gettext_noop("history"),
+    "files": gettext_noop("names of files"),
+    "letter": gettext_noop("letters"),
+    "cc": gettext_noop("letters"),
+    "delivery_note": gettext_noop("letters"),
 }
 _NO_TEXT: Final = frozenset({"id", "object", "digest", "type", "state", "field", "at", "by", "deleted"})  # in maps
 _VERBS: Final = ("removed the file ", "ticked “", "unticked “")  # what they are followed by, people wrote
-VERB: Final = "redacted words in this ticket"
+VERB: Final = gettext_noop("redacted words in this ticket")
 _ATTEMPTS: Final = 6
-_BUSY: Final = "This ticket is being changed by others at this moment. Please try again."
+_BUSY: Final = gettext_noop("This ticket is being changed by others at this moment. Please try again.")
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,9 @@ class Redaction:
     @property
     def counted(self) -> str:
         """Return in words where they were: "title, 2 in comments"."""
-        return ", ".join(f"{many:,} in {place}" for place, many in sorted(self.places.items()))
+        number = locales.current().number
+        told = ({"count": number(many), "place": _(place)} for place, many in sorted(self.places.items()))
+        return ", ".join(_("%(count)s in %(place)s") % one for one in told)
 
 
 def find(tenant: TenantContext, number: int, words: SecretWords) -> Redaction:
@@ -143,14 +149,14 @@ def redact(tenant: TenantContext, number: int, words: SecretWords, *, by: Actor)
 def _redact_ticket(tenant: TenantContext, number: int, items: list[Raw], words: SecretWords, done: Redaction) -> None:
     ticket = RedactedTicket(number, words, _moments(items))
     for digest in _letters(items):
-        done.places["letters as they came"] += ledger.redact_original(tenant.repository, digest, words)
+        done.places[gettext_noop("letters as they came")] += ledger.redact_original(tenant.repository, digest, words)
     is_more = True
     while is_more:
         is_more = retrying(
             lambda: _redact_some(tenant, number, words, done),
             again=lambda error: isinstance(error, TransactionRefused),
             attempts=_ATTEMPTS,
-            given_up=Conflict(_BUSY),
+            given_up=Conflict(_(_BUSY)),
         )
     for holding, take_out in redaction.elsewhere():
         done.places[holding] += take_out(tenant, ticket)
@@ -176,7 +182,7 @@ def _all_items(tenant: TenantContext, numbers: list[int]) -> list[list[Raw]]:
 def _items(tenant: TenantContext, number: int) -> list[Raw]:
     items = desk_person.items_of(tenant, number)
     if not any(raw["sk"]["S"] == stored.SUMMARY for raw in items):
-        raise NotFound(f"There is no ticket {number}.")
+        raise NotFound(_("There is no ticket %(number)s.") % {"number": number})
     return items
 
 

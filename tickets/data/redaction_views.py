@@ -5,8 +5,10 @@ from __future__ import annotations
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
-from portal.plain_text import amount
+from portal.web import locales
 from portal.web.access import get_or_post, member
 from portal.web.heavy_work import heavy
 from tenants.tenancy.redaction import MARK
@@ -34,10 +36,14 @@ def redact(request: TenantRequest, number: int) -> HttpResponse:
         words = form.cleaned_data["words"]
         if "confirmed" in request.POST:
             done = redacting.redact(request.tenant, number, words, by=actor_of(request))
-            messages.success(request, f"The words were taken out: {done.counted or 'they were nowhere'}.")
+            messages.success(
+                request, _("The words were taken out: %(where)s.") % {"where": done.counted or _("they were nowhere")}
+            )
             if done.split:
                 others = ", ".join(f"#{other}" for other in done.split)
-                messages.warning(request, f"They are still in {others}, where a comment was split off.")
+                messages.warning(
+                    request, _("They are still in %(others)s, where a comment was split off.") % {"others": others}
+                )
             return redirect("tickets:ticket", number)
         found = redacting.find(request.tenant, number, words)
     else:
@@ -47,7 +53,10 @@ def redact(request: TenantRequest, number: int) -> HttpResponse:
         "number": number,
         "form": form,
         "mark": MARK,
-        "found": found
-        and {"count": amount(sum(found.places.values()), "place"), "words": found.counted, "split": found.split},
+        "found": found and {"count": _places(sum(found.places.values())), "words": found.counted, "split": found.split},
     }
     return render(request, "tickets/redact.html", context, status=status)
+
+
+def _places(count: int) -> str:
+    return ngettext("%(num)s place", "%(num)s places", count) % {"num": locales.current().number(count)}

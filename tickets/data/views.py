@@ -16,6 +16,7 @@ from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.views.decorators.http import require_POST
 from django_htmx.http import HttpResponseClientRedirect
 
@@ -73,7 +74,7 @@ def export_person(request: TenantRequest) -> HttpResponseBase:
     tenant = request.tenant
     found = _told(request, "found", PersonFound.load)
     if not found.is_whole:
-        raise Invalid("The search has not ended. Nothing was exported.")
+        raise Invalid(gettext("The search has not ended. Nothing was exported."))
     found.refuse_unknown()
     by = actor_of(request)
     recording.record(AuditEntry(tenant.tenant_id, AuditAction.EXPORT_MADE, by, "export", "person", "a person's data"))
@@ -110,8 +111,10 @@ def erase_person(request: TenantRequest) -> HttpResponse:
         page = presenters.erasing(erasure) | {"so_far": _signed(request, "erasing", erasure.dumped())}
         return render(request, _PAGE, page)
     person_erasing.end(tenant, erasure, by=actor_of(request))
-    said = f"The person is erased, and is {erasure.name} from now on. Names that people wrote in texts are still there."
-    messages.success(request, f"{said} {erasure.shortening}".rstrip())
+    said = gettext(
+        "The person is erased, and is %(name)s from now on. Names that people wrote in texts are still there."
+    )
+    messages.success(request, f"{said % {'name': erasure.name}} {erasure.shortening}".rstrip())
     to = reverse("tickets:person")
     return HttpResponseClientRedirect(to) if "HX-Request" in request.headers else redirect(to)
 
@@ -140,7 +143,7 @@ def _told(request: TenantRequest, kind: str, load: Callable[[dict[str, Any]], _S
             return load(told["state"])
     except (signing.BadSignature, LookupError, TypeError, ValueError):
         pass
-    raise Invalid("This search is too old to go on with. Search for the person again.")
+    raise Invalid(gettext("This search is too old to go on with. Search for the person again."))
 
 
 # --- tables ---

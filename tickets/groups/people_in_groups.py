@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator
 
+from django.utils.translation import gettext_noop
+
 from portal.dynamo.store import Action, Transaction
 from portal.schema import keys
 from tenants.audit_trail import recording
@@ -23,12 +25,14 @@ def _items(tenant: TenantContext, person: DeskPerson) -> Iterator[_Row]:
 def _places(person: DeskPerson, names: Collection[str], item: _Row) -> Iterator[PersonalPlace]:
     if isinstance(item, TurnsItem):
         if any(one in item.last + item.given for one in person.accounts):
-            yield PersonalPlace("latest turns of a group")
+            yield PersonalPlace(gettext_noop("latest turns of a group"))
         return
     if item.agent in person.accounts:
-        yield PersonalPlace("the member's own groups", excerpt=", ".join(sorted(item.groups or ())), stays=True)
+        yield PersonalPlace(
+            gettext_noop("the member's own groups"), excerpt=", ".join(sorted(item.groups or ())), stays=True
+        )
     if person.is_who(item.stand_in or ""):
-        yield PersonalPlace("stand-in of a member who is away")
+        yield PersonalPlace(gettext_noop("stand-in of a member who is away"))
 
 
 def _replace(tenant: TenantContext, new: NewName, item: _Row) -> None:

@@ -308,6 +308,6 @@ def _of_person(tenant: TenantContext, person: DeskPerson) -> Iterator[LedgerRow]
 
 PEOPLE: Final = PersonalData(
     _of_person,
-    lambda person, names, row: [PersonalPlace("letter as it came", excerpt=row.subject)],
+    lambda person, names, row: [PersonalPlace(gettext_noop("letter as it came"), excerpt=row.subject)],
     lambda tenant, new, row: forget_sender(tenant.repository, stored.digest_of(row.pk)),
 )

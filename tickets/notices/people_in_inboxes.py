@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Final
 
+from django.utils.translation import gettext_noop
+
 from portal.schema import keys
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.personal_data import DeskPerson, NewName, PersonalData, PersonalPlace
@@ -20,7 +22,7 @@ def _items(tenant: TenantContext, person: DeskPerson) -> Iterator[NoticeItem]:
 
 
 def _places(person: DeskPerson, names: Collection[str], item: NoticeItem) -> Iterator[PersonalPlace]:
-    yield PersonalPlace("notice in the inbox", excerpt=f"#{int(item.number)}, {item.kind}")
+    yield PersonalPlace(gettext_noop("notice in the inbox"), excerpt=f"#{int(item.number)}, {item.kind}")
 
 
 def _delete(tenant: TenantContext, new: NewName, item: NoticeItem) -> None:

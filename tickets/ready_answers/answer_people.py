@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Final
 
+from django.utils.translation import gettext_noop
+
 from portal.dynamo.store import Transaction
 from tenants.audit_trail import recording
 from tenants.tenancy.context import TenantContext
@@ -19,11 +21,11 @@ def _texts(tenant: TenantContext, person: DeskPerson) -> Iterator[ReadyAnswerIte
 
 def _places(person: DeskPerson, names: Collection[str], item: ReadyAnswerItem) -> Iterator[PersonalPlace]:
     if person.is_who(item.owner):
-        yield PersonalPlace("ready answer of their own", excerpt=item.title)
+        yield PersonalPlace(gettext_noop("ready answer of their own"), excerpt=item.title)
     elif person.mail.is_in(item.title) or person.mail.is_in(item.body):
-        yield PersonalPlace("ready answer, its text", is_text=True, excerpt=item.title)
+        yield PersonalPlace(gettext_noop("ready answer, its text"), is_text=True, excerpt=item.title)
     if person.is_who(item.resolver) and not person.is_who(item.owner):
-        yield PersonalPlace("ready answer that assigns tickets to them", excerpt=item.title)
+        yield PersonalPlace(gettext_noop("ready answer that assigns tickets to them"), excerpt=item.title)
 
 
 def _replace(tenant: TenantContext, new: NewName, item: ReadyAnswerItem) -> None:

@@ -254,7 +254,7 @@ def _listed(lines: Iterable[str], name: str, *, domains: bool) -> tuple[str, ...
 
 def _places(person: DeskPerson, names: Collection[str], settings: MailSettings) -> Iterator[PersonalPlace]:
     if settings.is_blocked(person.address):
-        yield PersonalPlace("blocked sender of mail", stays=True)
+        yield PersonalPlace(gettext_noop("blocked sender of mail"), stays=True)
 
 
 PEOPLE: Final = PersonalData(lambda tenant, person: [read(tenant)], _places)

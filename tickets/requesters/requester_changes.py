@@ -429,9 +429,11 @@ def forget(tenant: TenantContext, person: DeskPerson) -> None:
 
 
 def _places(person: DeskPerson, names: Collection[str], one: Requester) -> Iterator[PersonalPlace]:
-    yield PersonalPlace("requester, with name, organisation and notes", excerpt=one.label)
+    yield PersonalPlace(gettext_noop("requester, with name, organisation and notes"), excerpt=one.label)
     if not one.merged_into:
-        yield from (PersonalPlace("address of the requester", excerpt=address) for address in one.addresses)
+        yield from (
+            PersonalPlace(gettext_noop("address of the requester"), excerpt=address) for address in one.addresses
+        )
 
 
 PEOPLE: Final = PersonalData(lambda tenant, person: requesters.stored_people(tenant, person.requesters), _places)

@@ -6,6 +6,8 @@ import json
 from collections.abc import Collection, Iterator
 from typing import Any, Final
 
+from django.utils.translation import gettext_noop
+
 from portal.dynamo.models import Kinds
 from portal.dynamo.store import Action, Transaction
 from tenants.audit_trail import recording
@@ -26,11 +28,11 @@ def _rules(tenant: TenantContext, person: DeskPerson) -> Iterator[RuleItem | Rul
 def _places(person: DeskPerson, names: Collection[str], item: RuleItem | RuleVersionItem) -> Iterator[PersonalPlace]:
     then, only = _parts(json.loads(item.definition))
     if person.is_who(then["set"].get(ASSIGNEE.name, "")) or person.is_who(then["mail"].get("to", "")):
-        yield PersonalPlace("rule that assigns tickets to them, or writes to them", excerpt=item.name)
+        yield PersonalPlace(gettext_noop("rule that assigns tickets to them, or writes to them"), excerpt=item.name)
     if person.is_who(only.get(ASSIGNEE.name, "")):
-        yield PersonalPlace("rule for tickets that they have", excerpt=item.name)
+        yield PersonalPlace(gettext_noop("rule for tickets that they have"), excerpt=item.name)
     if any(person.mail.is_in(text) for text in (item.name, then["mail"].get("text", ""), *only.values())):
-        yield PersonalPlace("rule, its texts", is_text=True, excerpt=item.name)
+        yield PersonalPlace(gettext_noop("rule, its texts"), is_text=True, excerpt=item.name)
 
 
 def _parts(told: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:

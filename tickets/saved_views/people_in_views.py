@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import urlencode
 
+from django.utils.translation import gettext_noop
+
 from portal.dynamo.store import Transaction
 from portal.schema import keys
 from tenants.audit_trail import recording
@@ -25,13 +27,15 @@ def _items(tenant: TenantContext, person: DeskPerson) -> Iterator[ViewsItem]:
 def _places(person: DeskPerson, names: Collection[str], item: ViewsItem) -> Iterator[PersonalPlace]:
     views = saved_views.views_of(item)
     if item.owner in person.accounts:
-        yield PersonalPlace("the member's own views", excerpt=", ".join(view.name for view in views), stays=True)
+        yield PersonalPlace(
+            gettext_noop("the member's own views"), excerpt=", ".join(view.name for view in views), stays=True
+        )
         return
     for view in views:
         if person.is_who(view.params.get("resolver", "")):
-            yield PersonalPlace("saved view, the member of its list", excerpt=view.name)
+            yield PersonalPlace(gettext_noop("saved view, the member of its list"), excerpt=view.name)
         if any(person.mail.is_in(text) for text in (view.name, *view.params.values())):
-            yield PersonalPlace("saved view, its name or filter", is_text=True, excerpt=view.name)
+            yield PersonalPlace(gettext_noop("saved view, its name or filter"), is_text=True, excerpt=view.name)
 
 
 def _replaced(view: View, new: NewName) -> View:

@@ -23,6 +23,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Final, Literal
 
+from django.utils.translation import gettext_noop
+
 from portal import clock
 from portal.dynamo.store import Action, Store
 from portal.errors import ConditionFailed, Conflict
@@ -281,12 +283,12 @@ def _items(tenant: TenantContext, person: DeskPerson) -> Iterator[_Started]:
 def _places(person: DeskPerson, names: Collection[str], item: _Started) -> Iterator[PersonalPlace]:
     if isinstance(item, VerifyLeaseItem):
         if item.by in names:
-            yield PersonalPlace("last start of a verification", excerpt=item.renewed_at)
+            yield PersonalPlace(gettext_noop("last start of a verification"), excerpt=item.renewed_at)
         return
     if item.by_name in names:
-        yield PersonalPlace("verification of the numbers", excerpt=item.started_at)
+        yield PersonalPlace(gettext_noop("verification of the numbers"), excerpt=item.started_at)
     if any(name in item.why for name in names):
-        yield PersonalPlace("end of a verification of the numbers", excerpt=item.why)
+        yield PersonalPlace(gettext_noop("end of a verification of the numbers"), excerpt=item.why)
 
 
 def _replace(tenant: TenantContext, new: NewName, item: _Started) -> None:
