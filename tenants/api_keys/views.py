@@ -56,14 +56,14 @@ def shown_key(key: ApiKeyItem) -> dict[str, Any]:
 def _badge(key: ApiKeyItem) -> dict[str, str]:
     """Return a key's state as a word, with the kind of badge and the icon that go with it."""
     if key.revoked_at:
-        return {"word": "Revoked", "kind": "closed", "icon": "close"}
+        return {"word": _("Revoked"), "kind": "closed", "icon": "close"}
     if not key_changes.works(key):
-        return {"word": "Replaced" if key.replaced_by else "Expired", "kind": "closed", "icon": "close"}
+        return {"word": _("Replaced") if key.replaced_by else _("Expired"), "kind": "closed", "icon": "close"}
     if key.replaced_by:
-        return {"word": "Being replaced", "kind": "pending", "icon": "warning"}
+        return {"word": _("Being replaced"), "kind": "pending", "icon": "warning"}
     if key.expires_at and key.expires_at < clock.stamp(clock.now() + SOON):
-        return {"word": "Ends soon", "kind": "pending", "icon": "warning"}
-    return {"word": "Active", "kind": "resolved", "icon": "check"}
+        return {"word": _("Ends soon"), "kind": "pending", "icon": "warning"}
+    return {"word": _("Active"), "kind": "resolved", "icon": "check"}
 
 
 @member(Role.ADMIN)

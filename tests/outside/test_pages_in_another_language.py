@@ -20,7 +20,8 @@ LEFT = Path(__file__).with_name("pages_left_in_english.txt")
 # The values that these pages show, and names that are the same in every language.
 DATA = re.compile(
     rf"(?i)\S+@\S+|\S+/\S+|{SECRET}"
-    r"|\b(Acme|Globex|(Alice|Bob|Vera|Charlie|Root)( Example)?|[ABV]E|Hours|Pooldesk|UTC)\b"
+    r"|\b(sk_live\S+|\w+:\w+|Acme|Globex|(Alice|Bob|Vera|Charlie|Root)( Example)?|[ABV]E|Hours|Billing|Pooldesk|UTC"
+    r"|English|Deutsch)\b"
 )
 ENGLISH_ROUTES = ("api/",)
 
@@ -30,7 +31,8 @@ def pages(world: World, headers: dict[str, str]) -> Iterator[tuple[str, str]]:
     people = (world.browser("alice", "acme"), Client())
     for route, _ in ROUTES:
         for browser in people if not route.startswith(("<slug:desk>", *ENGLISH_ROUTES)) else people[:1]:
-            answer = browser.get(filled(route), **headers)  # type: ignore[arg-type]
+            asked = f"{filled(route)}?lang={pseudo_language.LEFT_TO_RIGHT}"
+            answer = browser.get(asked, **headers)  # type: ignore[arg-type]
             if "text/html" in answer.headers.get("Content-Type", ""):
                 yield route, answer.content.decode()
 

@@ -61,7 +61,7 @@ def unmarked(page: str, data: re.Pattern[str]) -> tuple[list[str], list[str]]:
     `data` are values that pages show. An element with translate="no" holds nothing but values.
     """
     reader = _Reader(data)
-    reader.feed(page)
+    reader.feed(page.replace("<wbr>", ""))
     reader.close()
     return reader.found[True], reader.found[False]
 
@@ -85,7 +85,7 @@ class _Reader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
         self._is_main |= tag == "main"
-        is_silent = tag in _SILENT or given.get("translate") == "no"
+        is_silent = tag in _SILENT or given.get("translate") == "no" or given.get("id") == "words"
         if self._silent or is_silent:
             if tag not in _VOID and (not self._silent or self._silent[-1] == tag):
                 self._silent.append(tag)

@@ -9,7 +9,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from portal.web.locales import LANGUAGES, in_language, known_language
+from portal.web.locales import in_language, known_language
 from tickets.outside.looks import Looks
 
 
@@ -21,8 +21,7 @@ def _is_framed(request: HttpRequest) -> bool:
 @contextmanager
 def language(request: HttpRequest, looks: Looks, requester: str = "") -> Iterator[str]:
     """Let texts inside be in the language that the address has as `lang`, else the requester's, else the desk's."""
-    asked = request.GET.get("lang", "")
-    chosen = asked if asked in LANGUAGES else known_language(requester or looks.language)
+    chosen = known_language(request.GET.get("lang", ""), requester or looks.language)
     with in_language(chosen):
         yield chosen
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from django import forms
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from tickets.requesters import requester_changes
@@ -26,7 +27,7 @@ class RequesterInput(forms.TextInput):
             "autocomplete": "off",
             "spellcheck": "false",
             "dir": "auto",
-            "placeholder": "Name <address>",
+            "placeholder": gettext("Name <address>"),
             "hx-get": reverse("tickets:requester_options"),
             "hx-trigger": "input changed delay:150ms, change",
             "hx-target": f"#{_OFFERED}",
