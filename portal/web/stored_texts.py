@@ -9,17 +9,16 @@ from django.utils.translation import gettext
 
 from portal.web import locales
 
-_PLACE: Final = re.compile(r"%\\\((\w+)\\\)s")  # of a value, in an escaped message
 _SENTENCES: Final = re.compile(r"(?<=[.!?:]) ")
-_patterns: dict[str, re.Pattern[str]] = {}
+_messages: list[str] = []
 
 
 def declare(message: str) -> str:
-    """Return a message that is stored with values in it, which is found again by its other words.
+    """Return a message that is stored with values in it, so that `stored_text` knows it.
 
     Mark it with `gettext_noop`. One without values need not be declared.
     """
-    _patterns[message] = re.compile(_PLACE.sub(r"(?P<\1>.+)", re.escape(message)), re.DOTALL)
+    _messages.append(message)
     return message
 
 
@@ -27,10 +26,7 @@ def stored_text(text: str) -> str:
     """Return a stored text of ours in the language of the page, sentence by sentence; unknown ones as they are."""
     if not text or locales.current().language == locales.ENGLISH:
         return text
-    if (said := gettext(text)) != text:
+    if (said := gettext(text)) != text or (said := locales.retold(text, _messages)) != text:
         return said
-    for message, pattern in _patterns.items():
-        if found := pattern.fullmatch(text):
-            return gettext(message) % found.groupdict()
     sentences = _SENTENCES.split(text)
     return " ".join(map(stored_text, sentences)) if len(sentences) > 1 else text

@@ -66,7 +66,13 @@ _LABELS: Final = {
     **dict(
         zip(
             _OFFICE.values(),
-            ("Word document", "Excel workbook", "PowerPoint slides", "OpenDocument text", "OpenDocument sheet"),
+            (
+                gettext_noop("Word document"),
+                gettext_noop("Excel workbook"),
+                gettext_noop("PowerPoint slides"),
+                gettext_noop("OpenDocument text"),
+                gettext_noop("OpenDocument sheet"),
+            ),
             strict=True,
         )
     ),

@@ -17,6 +17,7 @@ from django.utils.translation import gettext_noop, ngettext
 
 from portal import clock
 from portal.web import desk_prefix, locales
+from portal.web.stored_texts import stored_text
 from tenants.tenancy.context import TenantContext
 from tickets.attachments.presenters import FIELD, FileLine
 from tickets.attachments.presenters import lines as file_lines
@@ -151,7 +152,7 @@ def delivery_line(item: ActivityItem) -> DeliveryLine | None:
         item.delivery,
         _(_LABELS.get(item.delivery, item.delivery)),
         clock.parse(item.delivery_at or item.at),
-        item.delivery_note or "",
+        stored_text(item.delivery_note or ""),
         ", ".join(item.cc or ()),
         item.delivery in _FAILED,
     )

@@ -10,11 +10,11 @@ from django.contrib import messages
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 
 from portal.dynamo.client import alongside
 from portal.errors import Conflict, Forbidden, Invalid, Overtaken
-from portal.plain_text import amount
 from portal.web import markdown
 from portal.web.access import get_or_post, member
 from tenants.membership import members
@@ -55,7 +55,9 @@ def _line(row: ReadyAnswerRow, uses: int) -> dict[str, Any]:
         "title": row.title,
         "shortcut": row.shortcut,
         "is_shared": row.owner == DESK,
-        "uses": f"used {amount(uses, 'time', 'times')}" if uses else "not used yet",
+        "uses": ngettext("used %(num)s time", "used %(num)s times", uses) % {"num": uses}
+        if uses
+        else _("not used yet"),
     }
 
 
