@@ -149,6 +149,14 @@ def _declare_timers() -> None:
 
     due.handler("snooze")(_wake_snoozed)
     due.handler("sla")(_tell_of_clocks)
+    due.handler("report")(_report_week)
+
+
+def _report_week(tenant: TenantContext, entity: str, version: str, at: datetime) -> None:
+    """Mail the report of a week to those who want it."""
+    from tickets.reports import weekly, weekly_mails
+
+    weekly.come_due(tenant, version, write=weekly_mails.mail)
 
 
 def _wake_snoozed(tenant: TenantContext, entity: str, version: str, due_at: datetime) -> None:

@@ -81,6 +81,7 @@ _ticket_pages: list[URLPattern | URLResolver] = [
     path("handover/", handover_views.handovers, name="handovers"),
     path("handover/<str:user>/", handover_views.hand_on, name="handover"),
     path("reports/", report_views.report_page, name="reports"),
+    path("reports/mail/", report_views.choose_mail, name="report-mail"),
     path("reports/file/", report_views.report_file, name="report-file"),
     path("dashboard/", dashboard_views.dashboard_page, name="dashboard"),
     path("<ticket_number:number>/next/", list_views.step, name="ticket_next"),

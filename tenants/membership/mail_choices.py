@@ -61,11 +61,12 @@ _WORDS = {
 @dataclass(frozen=True)
 class Choices:
     """Hold of what a member does not want to be told. `digest_hour` is when one mail a day is sent, None for mail at
-    once."""
+    once. `weekly_report` says that they want the report of each week by mail."""
 
     unwanted_mail: frozenset[MailKind] = frozenset()
     unwanted_notices: frozenset[MailKind] = frozenset()
     digest_hour: int | None = None
+    weekly_report: bool = False
 
 
 def chosen(repository: Store, user_id: str) -> Choices:
@@ -77,7 +78,12 @@ def chosen(repository: Store, user_id: str) -> Choices:
 def of_item(item: MemberItem) -> Choices:
     """Return the choices of a member. Kinds that this version does not know are left out."""
     hour = item.digest_hour
-    return Choices(_known(item.unwanted_mail), _known(item.unwanted_notices), None if hour is None else int(hour))
+    return Choices(
+        _known(item.unwanted_mail),
+        _known(item.unwanted_notices),
+        None if hour is None else int(hour),
+        bool(item.weekly_report),
+    )
 
 
 def _known(kinds: Collection[str] | None) -> frozenset[MailKind]:
@@ -109,6 +115,12 @@ def refuse(repository: Store, user_id: str, kind: MailKind) -> None:
 def allow(repository: Store, user_id: str, kind: MailKind) -> None:
     """Let a member get this kind of mail again. Raises NotFound for who is no member. One write."""
     _update(repository, user_id, MemberItem.unwanted_mail.delete({kind.value}))
+
+
+def want_report(repository: Store, user_id: str, *, wanted: bool) -> None:
+    """Let a member get the report of each week by mail, or not. Raises NotFound for who is no member. One write."""
+    attribute = MemberItem.weekly_report
+    _update(repository, user_id, attribute.set(1) if wanted else attribute.remove())
 
 
 def _update(repository: Store, user_id: str, *actions: Action) -> None:

@@ -18,6 +18,7 @@ PAGES = (
     "tickets/1/",
     "tickets/new/",
     "tickets/dashboard/",
+    "tickets/reports/",
     "search/?q=ticket",
     "desk/members/",
     "desk/settings/",

@@ -86,7 +86,7 @@ PAGES = {
         "desk/members/past/",
         "desk/members/past/restore/",
         "tickets/handover/", "tickets/handover/<str:user>/", "tickets/dashboard/verified/",
-        "tickets/reports/", "tickets/reports/file/",
+        "tickets/reports/", "tickets/reports/file/", "tickets/reports/mail/",
         API_KEYS, f"{API_KEYS}new/", API_KEY, *(f"{API_KEY}{act}/" for act in ("edit", "roll", "revoke")),
         WEBHOOKS, f"{WEBHOOKS}new/", f"{WEBHOOKS}events/", ENDPOINT, DELIVERY, f"{DELIVERY}redeliver/",
         *(f"{ENDPOINT}{act}/" for act in ("edit", "rotate", "pause", "resume", "remove", "test", "redeliver")),

@@ -15,21 +15,23 @@ from portal.schema import keys
 from tenants.membership.mail_choices import MailKind
 
 _SALT: Final = "tickets.notices.mute"
+_REPORT: Final = "weekly report"  # no MailKind has this value
 
 
 @dataclass(frozen=True)
 class MuteLink:
-    """Say what a link mutes for a person: the ticket of this `number`, or this `kind` of mail."""
+    """Say what a link mutes for a person: the ticket of this `number`, this `kind` of mail, or the weekly report."""
 
     tenant_id: str
     user_id: str
     number: int = 0
     kind: MailKind | None = None
+    is_report: bool = False
 
     @property
     def token(self) -> str:
         """Return it signed, for an address."""
-        what = self.kind.value if self.kind else self.number
+        what = _REPORT if self.is_report else self.kind.value if self.kind else self.number
         return signing.dumps([self.tenant_id, self.user_id, what], salt=_SALT)
 
     @classmethod
@@ -39,6 +41,8 @@ class MuteLink:
             tenant_id, user_id, what = signing.loads(token, salt=_SALT)
             if isinstance(what, int):
                 return cls(keys.tenant(tenant_id), user_id, number=what)
+            if what == _REPORT:
+                return cls(keys.tenant(tenant_id), user_id, is_report=True)
             return cls(keys.tenant(tenant_id), user_id, kind=MailKind(what))
         except (signing.BadSignature, ValueError):
             return None

@@ -48,13 +48,17 @@ def notices_of(user_id: str) -> str:
 
 
 class InboxItem(Item):
-    """The numbers of the tickets with news that a member has not seen. Its sort key is the id of the member."""
+    """The numbers of the tickets with news that a member has not seen. Its sort key is the id of the member.
+
+    `reported` is the Monday of which they got the weekly report last.
+    """
 
     table = INBOXES
 
     tenant_id = UnicodeAttribute(hash_key=True)
     part = UnicodeAttribute(range_key=True)
     unread = NumberSetAttribute(null=True)
+    reported = UnicodeAttribute(null=True)
 
 
 class NoticeItem(Item):

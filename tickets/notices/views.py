@@ -22,7 +22,7 @@ from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.desk import changing
-from tickets.notices import following, inbox, inbox_presenters, stored, telling
+from tickets.notices import following, inbox, inbox_presenters, stored, telling, weekly_turns
 from tickets.notices.mute_links import MuteLink
 
 MOST_NAMES: Final = 500  # that the comment form completes; others are typed in full
@@ -147,10 +147,16 @@ def _mute(request: HttpRequest, token: str) -> HttpResponse:
         return _gone(request, error.message)
     except Conflict as error:
         page = {"problem": error.message}
-    context = {"desk": tenant.name, "link": link, "label": link.kind.label if link.kind else ""}
+    context = {"desk": tenant.name, "link": link, "label": _label(link)}
     answer = render(request, "notices/mute.html", context | page, status=409 if "problem" in page else 200)
     answer["Cache-Control"] = "private, no-store"
     return answer
+
+
+def _label(link: MuteLink) -> str:
+    if link.is_report:
+        return _("A week is over: its numbers")
+    return str(link.kind.label) if link.kind else ""
 
 
 def _mute_page(request: HttpRequest, link: MuteLink, tenant: TenantContext) -> dict[str, Any]:
@@ -160,7 +166,9 @@ def _mute_page(request: HttpRequest, link: MuteLink, tenant: TenantContext) -> d
     if request.method != "POST":
         return {"state": "asked"}
     takes_back = request.POST.get("change") == "undo"
-    if link.kind is not None:
+    if link.is_report:
+        weekly_turns.choose(tenant, link.user_id, wanted=takes_back)
+    elif link.kind is not None:
         change_kind = mail_choices.allow if takes_back else mail_choices.refuse
         change_kind(tenant.repository, link.user_id, link.kind)
     else:

@@ -97,6 +97,7 @@ def page(tenant: TenantContext, found: Report, *, by: str) -> dict[str, Any]:
         "value_name": names.of(found.value) if found.value else "",
         "freshness": found.freshness,
         "missing": found.missing,
+        "wants_mail": found.wants_mail,
         "tickets": found.tickets,
         "is_empty": all(one.is_empty for one in found.trend),
         "tiles": _tiles(tenant, found, names),

@@ -108,6 +108,7 @@ class Report:
     counted: int
     freshness: Freshness
     names: Mapping[str, str]  # of members
+    wants_mail: bool  # whoever reads this, each week
 
     @property
     def now(self) -> MonthNumbers:
@@ -183,6 +184,7 @@ def read(tenant: TenantContext, *, month: str, scope: MonthScope, value: str = "
         counted=max(0, totals[REPORTED]),
         freshness=Freshness.of(written, seen.recent.applied_at),
         names={person.id: person.name for person in people},
+        wants_mail=any(person.choices.weekly_report for person in people if person.id == tenant.user_id),
     )
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from django.contrib import messages
 from django.http import HttpResponse
-from django.shortcuts import render
-from django.views.decorators.http import require_safe
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST, require_safe
 
 from portal import spreadsheet
 from portal.errors import Invalid
-from portal.web.access import member
+from portal.web.access import in_person, member
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.counting import months
 from tickets.custom_fields import definitions
+from tickets.notices import weekly_turns
 from tickets.reports import presenters
 from tickets.reports import report as reports
 
@@ -44,6 +47,18 @@ def report_file(request: TenantRequest) -> HttpResponse:
     headers = {"Content-Disposition": f'attachment; filename="report-{tenant.slug}-{month}-{by}.csv"'}
     lines = spreadsheet.lines(presenters.columns(by), rows)
     return HttpResponse("".join(lines), content_type="text/csv; charset=utf-8", headers=headers)
+
+
+@in_person
+@member(Role.ADMIN)
+@require_POST
+def choose_mail(request: TenantRequest) -> HttpResponse:
+    """Let the person get the numbers of each week by mail, or not any more."""
+    wanted = request.POST.get("mail") == "yes"
+    weekly_turns.choose(request.tenant, request.tenant.user_id, wanted=wanted)
+    said = _("You get the numbers of the week each Monday morning.") if wanted else _("You get this mail no more.")
+    messages.success(request, said)
+    return redirect("tickets:reports")
 
 
 def _by(request: TenantRequest) -> str:
