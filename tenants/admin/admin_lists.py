@@ -17,7 +17,7 @@ from portal.errors import Invalid, PortalError, Unavailable
 from portal.nosql.admin import DynamoAdmin, InputFilter, Notice
 from portal.nosql.planner.facade import Facade
 from portal.schema import keys
-from tenants.audit_trail.recording import AuditAction
+from tenants.audit_trail.recording import AuditAction, words_of
 from tenants.operators.facades import Account, Tenant
 from tenants.operators.operator_site import actor
 from tenants.sign_in import accounts
@@ -128,7 +128,7 @@ class ActionInput(InputFilter):
         if not changelist.get_filters_params().get(TrailInput.parameter_name):
             return
         kinds = groupby(sorted(AuditAction), key=lambda action: action.partition(".")[0])
-        groups = [(kind.replace("_", " "), [(a.value, a.words) for a in actions]) for kind, actions in kinds]
+        groups = [(kind.replace("_", " "), [(a.value, words_of(a)) for a in actions]) for kind, actions in kinds]
         yield from ({**choice, "groups": groups} for choice in super().choices(changelist))
 
 

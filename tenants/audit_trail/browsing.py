@@ -12,6 +12,10 @@ from datetime import date, datetime
 from functools import partial
 from typing import Any, Final
 
+from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext as _
+from markupsafe import Markup
+
 from portal import clock, zones
 from portal.dynamo.client import fan_out
 from portal.dynamo.paging import Pager
@@ -19,7 +23,7 @@ from portal.dynamo.store import Page, Store, all_pages
 from portal.errors import Invalid
 from portal.schema import keys
 from tenants.audit_trail.erased_people import NOBODY, ErasedPeople
-from tenants.audit_trail.recording import AuditAction, words_of
+from tenants.audit_trail.recording import AuditAction, sentence_of
 from tenants.audit_trail.stored import (
     AUDIT,
     AuditByActor,
@@ -39,6 +43,40 @@ _NAME_ROWS: Final = 5  # rows in which a name is looked for: some have none
 _ALONE: Final = (AuditAction.MEMBER_LEFT, AuditAction.SESSION_STARTED, AuditAction.INVITATION_ACCEPTED)
 
 
+# The names of values that most rows have; others are shown as they are stored.
+_NAMES: Final = (
+    gettext_noop("name"),
+    gettext_noop("role"),
+    gettext_noop("status"),
+    gettext_noop("reason"),
+    gettext_noop("placement"),
+    gettext_noop("slug"),
+    gettext_noop("because"),
+    gettext_noop("as of"),
+    gettext_noop("until"),
+    gettext_noop("tickets"),
+    gettext_noop("signature"),
+    gettext_noop("shards"),
+    gettext_noop("operator"),
+    gettext_noop("note"),
+    gettext_noop("invited by"),
+    gettext_noop("may be deleted from"),
+    gettext_noop("second factor"),
+    gettext_noop("codes left"),
+    gettext_noop("language"),
+    gettext_noop("zone"),
+    gettext_noop("time zone"),
+    gettext_noop("plan"),
+    gettext_noop("email"),
+    gettext_noop("priority"),
+    gettext_noop("assignee"),
+    gettext_noop("tags"),
+    gettext_noop("title"),
+    gettext_noop("member"),
+    gettext_noop("address"),
+    gettext_noop("browser"),
+    gettext_noop("started"),
+)
 _UNSAID: Final = ("visit",)  # what rows have in common that belong together: exports have it
 
 
@@ -71,12 +109,15 @@ class TrailRow:
     actor: str
     origin: str
     action: str
-    words: str
     entity_type: str
     entity_id: str
     entity: str
     before: dict[str, str]
     after: dict[str, str]
+
+    def sentence(self, entity: str) -> Markup:
+        """Return the sentence about the action, with this element for its entity."""
+        return Markup.escape(sentence_of(self.action)) % {"entity": entity}
 
     @property
     def is_whole(self) -> bool:
@@ -87,7 +128,7 @@ class TrailRow:
     def changes(self) -> list[tuple[str, str, str]]:
         """Return name, before and after of each value that says something to people, "" if there was or is none."""
         names = [name for name in dict.fromkeys((*self.before, *self.after)) if name not in _UNSAID]
-        return [(name.replace("_", " "), self.before.get(name, ""), self.after.get(name, "")) for name in names]
+        return [(_(name.replace("_", " ")), self.before.get(name, ""), self.after.get(name, "")) for name in names]
 
 
 @dataclass(frozen=True)
@@ -157,7 +198,7 @@ def filter_of(
     Raises Invalid with the parameter.
     """
     if actor and entity:
-        raise Invalid("Choose what one actor did or what was done to one thing, not both.", field="entity")
+        raise Invalid(gettext("Choose what one actor did or what was done to one thing, not both."), field="entity")
     only = TrailFilter(actor=actor, first=_day(first, "first"), last=_day(last, "last"), zone=zone)
     try:
         if entity:
@@ -165,9 +206,9 @@ def filter_of(
             only = replace(only, entity=(kind, entity_id))
         _partition(Store("tenant", keys.PLATFORM), only)
     except ValueError as error:
-        raise Invalid("This filter is not valid.", field="entity" if entity else "actor") from error
+        raise Invalid(gettext("This filter is not valid."), field="entity" if entity else "actor") from error
     if only.first and only.last and only.first > only.last:
-        raise Invalid("The first day must not be after the last day.", field="first")
+        raise Invalid(gettext("The first day must not be after the last day."), field="first")
     return only
 
 
@@ -175,7 +216,7 @@ def _day(text: str, field: str) -> date | None:
     try:
         return date.fromisoformat(text) if text else None
     except ValueError as error:
-        raise Invalid("This filter is not valid: a day is written as 2026-11-20.", field=field) from error
+        raise Invalid(gettext("This filter is not valid: a day is written as 2026-11-20."), field=field) from error
 
 
 def _partition(repository: Store, only: TrailFilter) -> tuple[Any, Any, tuple[str, ...]]:
@@ -217,10 +258,9 @@ def _row(stored: AuditItem | AuditByActor | AuditByEntity) -> TrailRow:
         id=event_id(stored.timestamp_event_id),
         at=clock.parse(audited_at_key(stored.timestamp_event_id)),
         actor_id=stored.actor_id,
-        actor=stored.actor_email or {"system": "Pooldesk"}.get(stored.actor_id, "Somebody"),
+        actor=stored.actor_email or {"system": "Pooldesk"}.get(stored.actor_id, gettext("Somebody")),
         origin=stored.origin or "",
         action=stored.action,
-        words=words_of(stored.action),
         entity_type=stored.entity_type,
         entity_id=stored.entity_id,
         entity=stored.entity_name or "",

@@ -16,6 +16,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Self
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from portal import clock
 from portal.dynamo import platform
 from portal.dynamo.client import fan_out
@@ -36,145 +39,185 @@ _ROW, _CHAIN = "audit row", "end of the audit chain"
 
 
 class AuditAction(StrEnum):
-    """The events that can be recorded, as `subject.verb`.
+    """The events that can be recorded, as `subject.verb`. `sentence` goes on behind the name of the actor."""
 
-    `words` stand between who did it and the name of the thing that it was done to.
-    """
+    sentence: str
 
-    words: str
-
-    def __new__(cls, value: str, words: str = "") -> AuditAction:
+    def __new__(cls, value: str, sentence: str = "") -> AuditAction:
         action = str.__new__(cls, value)
-        action._value_, action.words = value, words
+        action._value_, action.sentence = value, sentence
         return action
 
-    TENANT_CREATED = "tenant.created", "created"
-    TENANT_IMPORTED = "tenant.imported", "brought in"  # all of it, from a file
-    TENANT_SUSPENDED = "tenant.suspended", "suspended"
-    TENANT_RESUMED = "tenant.resumed", "resumed"
-    TENANT_CLOSED = "tenant.closed", "closed"  # it may be deleted once the grace is over
-    TENANT_REOPENED = "tenant.reopened", "undid the closing of"
-    TENANT_PURGE_ORDERED = "tenant.purge_ordered", "ordered the deletion of"
-    TENANT_PURGE_WITHDRAWN = "tenant.purge_withdrawn", "took back the order to delete"
-    TENANT_PURGE_BEGUN = "tenant.purge_begun", "began to delete"
-    TENANT_PURGED = "tenant.purged", "deleted a desk, by"  # of the platform: it names the certificate and no tenant
-    TENANT_RENAMED = "tenant.renamed", "renamed"
-    TENANT_DEFAULTS_CHANGED = "tenant.defaults_changed", "changed the defaults of"
-    TENANT_MAIL_CHANGED = "tenant.mail_changed", "changed the mail settings of"
-    TENANT_OUTSIDE_CHANGED = "tenant.outside_changed", "changed the public pages of"
-    TENANT_SETUP_CHANGED = "tenant.setup_changed", "changed the fields, kinds, groups or tags of tickets of"
-    TENANT_SIGN_IN_CHANGED = "tenant.sign_in_changed", "changed how members sign in to"
-    TENANT_LIMITS_CHANGED = "tenant.limits_changed", "changed the plan or limits of"
-    TENANT_QUEUES_CHANGED = "tenant.queues_changed", "changed the queues of"
-    TENANT_RESHARDED = "tenant.resharded", "asked for other shards of"  # somebody has asked for it
-    TENANT_RESHARDING_STOPPED = "tenant.resharding_stopped", "stopped the resharding of"
-    TENANT_MOVE_BEGUN = "tenant.move_begun", "asked for another place of"
-    TENANT_MOVE_CANCELLED = "tenant.move_cancelled", "ended the move of"
-    TENANT_MOVED = "tenant.moved", "moved the content of"
-    TENANT_DISCARD_ORDERED = "tenant.discard_ordered", "asked to discard the old copy of"
-    TENANT_COPY_DISCARDED = "tenant.copy_discarded", "discarded the old copy of"
-    MEMBER_ADDED = "member.added", "added"
-    MEMBER_INVITED = "member.invited", "invited"
-    MEMBER_ROLE_CHANGED = "member.role_changed", "changed the role of"
-    MEMBER_REMOVED = "member.removed", "removed"
-    MEMBER_LEFT = "member.left", "left the desk"
-    MEMBER_PROFILE_CHANGED = "member.profile_changed", "changed the name or signature of"
-    INVITATION_RESENT = "invitation.resent", "resent the invitation to"
-    INVITATION_REVOKED = "invitation.revoked", "revoked the invitation for"
-    INVITATION_ACCEPTED = "invitation.accepted", "accepted the invitation"
-    WORDS_REDACTED = "ticket.redacted", "took words out of"  # which words, nobody records
-    PERSON_ERASED = "person.erased", "erased from the desk"  # from the desk, not from the trail
-    REQUESTER_CREATED = "requester.created", "added the requester"
-    REQUESTER_CHANGED = "requester.changed", "changed the requester"
-    REQUESTER_MERGED = "requester.merged", "merged another person into the requester"
-    REQUESTER_LINKS_REVOKED = "requester.links_revoked", "revoked the links of the requester"
-    REQUESTER_MERGE_UNDONE = "requester.merge_undone", "undid a merge into the requester"
-    ARTICLE_CREATED = "article.created", "began the article"
-    ARTICLE_CHANGED = "article.changed", "changed the draft of the article"
-    ARTICLE_PUBLISHED = "article.published", "published the article"
-    ARTICLE_WITHDRAWN = "article.withdrawn", "withdrew the article"
-    ARTICLE_DELETED = "article.deleted", "deleted the article"
-    READY_ANSWER_CREATED = "ready_answer.created", "added the ready answer"
-    READY_ANSWER_CHANGED = "ready_answer.changed", "changed the ready answer"
-    READY_ANSWER_DELETED = "ready_answer.deleted", "deleted the ready answer"
-    RULE_CREATED = "rule.created", "added the rule"
-    RULE_CHANGED = "rule.changed", "changed the rule"
-    RULE_DELETED = "rule.deleted", "deleted the rule"
-    HELP_SECTIONS_CHANGED = "help.sections_changed", "changed the sections of the help centre of"
-    TICKET_MARKED_SPAM = "ticket.marked_spam", "marked as spam"
-    TICKET_UNMARKED_SPAM = "ticket.unmarked_spam", "took the mark of spam from"
-    VIEW_SAVED = "view.saved", "saved the view"
-    VIEW_CHANGED = "view.changed", "changed the view"
-    VIEW_DELETED = "view.deleted", "deleted the view"
-    TICKETS_HANDED_ON = "tickets.handed_on", "reassigned the tickets of"
-    TICKETS_RESTORED = "tickets.restored", "restored"  # to what they were at a time
-    BULK_ASKED = "tickets.bulk_asked", "asked for a change of many"
-    BULK_CANCELLED = "tickets.bulk_cancelled", "stopped a change of many"
-    RULE_REHEARSED = "rule.rehearsed", "rehearsed the rule"
-    REHEARSAL_CANCELLED = "rule.rehearsal_cancelled", "stopped the rehearsal of the rule"
-    USER_CREATED = "user.created", "created the account of"
-    USER_RESET_LINK_SENT = "user.reset_link_sent", "sent a link for a new password to"  # by an operator
-    USER_PASSWORD_SET = "user.password_set", "set the password of"  # the name of an event
-    USER_PROFILE_CHANGED = "user.profile_changed", "changed the profile of"
-    USER_DISABLED = "user.disabled", "disabled the account of"
-    USER_ENABLED = "user.enabled", "enabled the account of"
-    USER_MADE_OPERATOR = "user.made_operator", "gave an operator's rights to"
-    USER_OPERATOR_ENDED = "user.operator_ended", "took an operator's rights from"
-    USER_SIGNED_OUT_EVERYWHERE = "user.signed_out_everywhere", "ended all sessions of"
-    USER_FACTOR_ADDED = "user.factor_added", "added a second factor to the account of"  # a second factor
-    USER_FACTOR_REMOVED = "user.factor_removed", "removed a second factor from the account of"
-    USER_RECOVERY_CODES_RENEWED = "user.recovery_codes_renewed", "replaced the recovery codes of"
-    USER_RECOVERY_CODE_USED = "user.recovery_code_used", "used a recovery code of"
-    USER_FACTORS_RESET = "user.factors_reset", "removed all second factors from the account of"
-    ADDRESS_CLEARED = "address.cleared", "let mail go out again to"  # mail to it goes out again
-    SESSION_STARTED = "session.started", "signed in to the desk"
-    SESSION_REFUSED = "session.refused", "was refused at sign-in"
-    SESSION_ENDED = "session.ended", "ended a session of"  # by an operator, or by its owner from elsewhere
-    IMPERSONATION_BEGUN = "impersonation.begun", "began to act as"
-    IMPERSONATION_ENDED = "impersonation.ended", "stopped acting as"
+    TENANT_CREATED = "tenant.created", gettext_noop("created %(entity)s")
+    TENANT_IMPORTED = "tenant.imported", gettext_noop("brought in %(entity)s")  # all of it, from a file
+    TENANT_SUSPENDED = "tenant.suspended", gettext_noop("suspended %(entity)s")
+    TENANT_RESUMED = "tenant.resumed", gettext_noop("resumed %(entity)s")
+    TENANT_CLOSED = "tenant.closed", gettext_noop("closed %(entity)s")  # it may be deleted once the grace is over
+    TENANT_REOPENED = "tenant.reopened", gettext_noop("undid the closing of %(entity)s")
+    TENANT_PURGE_ORDERED = "tenant.purge_ordered", gettext_noop("ordered the deletion of %(entity)s")
+    TENANT_PURGE_WITHDRAWN = "tenant.purge_withdrawn", gettext_noop("took back the order to delete %(entity)s")
+    TENANT_PURGE_BEGUN = "tenant.purge_begun", gettext_noop("began to delete %(entity)s")
+    TENANT_PURGED = (
+        "tenant.purged",
+        gettext_noop("deleted a desk, by %(entity)s"),
+    )  # of the platform: it names the certificate and no tenant
+    TENANT_RENAMED = "tenant.renamed", gettext_noop("renamed %(entity)s")
+    TENANT_DEFAULTS_CHANGED = "tenant.defaults_changed", gettext_noop("changed the defaults of %(entity)s")
+    TENANT_MAIL_CHANGED = "tenant.mail_changed", gettext_noop("changed the mail settings of %(entity)s")
+    TENANT_OUTSIDE_CHANGED = "tenant.outside_changed", gettext_noop("changed the public pages of %(entity)s")
+    TENANT_SETUP_CHANGED = (
+        "tenant.setup_changed",
+        gettext_noop("changed the fields, kinds, groups or tags of tickets of %(entity)s"),
+    )
+    TENANT_SIGN_IN_CHANGED = "tenant.sign_in_changed", gettext_noop("changed how members sign in to %(entity)s")
+    TENANT_LIMITS_CHANGED = "tenant.limits_changed", gettext_noop("changed the plan or limits of %(entity)s")
+    TENANT_QUEUES_CHANGED = "tenant.queues_changed", gettext_noop("changed the queues of %(entity)s")
+    TENANT_RESHARDED = (
+        "tenant.resharded",
+        gettext_noop("asked for other shards of %(entity)s"),
+    )  # somebody has asked for it
+    TENANT_RESHARDING_STOPPED = "tenant.resharding_stopped", gettext_noop("stopped the resharding of %(entity)s")
+    TENANT_MOVE_BEGUN = "tenant.move_begun", gettext_noop("asked for another place of %(entity)s")
+    TENANT_MOVE_CANCELLED = "tenant.move_cancelled", gettext_noop("ended the move of %(entity)s")
+    TENANT_MOVED = "tenant.moved", gettext_noop("moved the content of %(entity)s")
+    TENANT_DISCARD_ORDERED = "tenant.discard_ordered", gettext_noop("asked to discard the old copy of %(entity)s")
+    TENANT_COPY_DISCARDED = "tenant.copy_discarded", gettext_noop("discarded the old copy of %(entity)s")
+    MEMBER_ADDED = "member.added", gettext_noop("added %(entity)s")
+    MEMBER_INVITED = "member.invited", gettext_noop("invited %(entity)s")
+    MEMBER_ROLE_CHANGED = "member.role_changed", gettext_noop("changed the role of %(entity)s")
+    MEMBER_REMOVED = "member.removed", gettext_noop("removed %(entity)s")
+    MEMBER_LEFT = "member.left", gettext_noop("left the desk")
+    MEMBER_PROFILE_CHANGED = "member.profile_changed", gettext_noop("changed the name or signature of %(entity)s")
+    INVITATION_RESENT = "invitation.resent", gettext_noop("resent the invitation to %(entity)s")
+    INVITATION_REVOKED = "invitation.revoked", gettext_noop("revoked the invitation for %(entity)s")
+    INVITATION_ACCEPTED = "invitation.accepted", gettext_noop("accepted the invitation")
+    WORDS_REDACTED = "ticket.redacted", gettext_noop("took words out of %(entity)s")  # which words, nobody records
+    PERSON_ERASED = (
+        "person.erased",
+        gettext_noop("erased from the desk %(entity)s"),
+    )  # from the desk, not from the trail
+    REQUESTER_CREATED = "requester.created", gettext_noop("added the requester %(entity)s")
+    REQUESTER_CHANGED = "requester.changed", gettext_noop("changed the requester %(entity)s")
+    REQUESTER_MERGED = "requester.merged", gettext_noop("merged another person into the requester %(entity)s")
+    REQUESTER_LINKS_REVOKED = "requester.links_revoked", gettext_noop("revoked the links of the requester %(entity)s")
+    REQUESTER_MERGE_UNDONE = "requester.merge_undone", gettext_noop("undid a merge into the requester %(entity)s")
+    ARTICLE_CREATED = "article.created", gettext_noop("began the article %(entity)s")
+    ARTICLE_CHANGED = "article.changed", gettext_noop("changed the draft of the article %(entity)s")
+    ARTICLE_PUBLISHED = "article.published", gettext_noop("published the article %(entity)s")
+    ARTICLE_WITHDRAWN = "article.withdrawn", gettext_noop("withdrew the article %(entity)s")
+    ARTICLE_DELETED = "article.deleted", gettext_noop("deleted the article %(entity)s")
+    READY_ANSWER_CREATED = "ready_answer.created", gettext_noop("added the ready answer %(entity)s")
+    READY_ANSWER_CHANGED = "ready_answer.changed", gettext_noop("changed the ready answer %(entity)s")
+    READY_ANSWER_DELETED = "ready_answer.deleted", gettext_noop("deleted the ready answer %(entity)s")
+    RULE_CREATED = "rule.created", gettext_noop("added the rule %(entity)s")
+    RULE_CHANGED = "rule.changed", gettext_noop("changed the rule %(entity)s")
+    RULE_DELETED = "rule.deleted", gettext_noop("deleted the rule %(entity)s")
+    HELP_SECTIONS_CHANGED = (
+        "help.sections_changed",
+        gettext_noop("changed the sections of the help centre of %(entity)s"),
+    )
+    TICKET_MARKED_SPAM = "ticket.marked_spam", gettext_noop("marked as spam %(entity)s")
+    TICKET_UNMARKED_SPAM = "ticket.unmarked_spam", gettext_noop("took the mark of spam from %(entity)s")
+    VIEW_SAVED = "view.saved", gettext_noop("saved the view %(entity)s")
+    VIEW_CHANGED = "view.changed", gettext_noop("changed the view %(entity)s")
+    VIEW_DELETED = "view.deleted", gettext_noop("deleted the view %(entity)s")
+    TICKETS_HANDED_ON = "tickets.handed_on", gettext_noop("reassigned the tickets of %(entity)s")
+    TICKETS_RESTORED = "tickets.restored", gettext_noop("restored %(entity)s")  # to what they were at a time
+    BULK_ASKED = "tickets.bulk_asked", gettext_noop("asked for a change of many %(entity)s")
+    BULK_CANCELLED = "tickets.bulk_cancelled", gettext_noop("stopped a change of many %(entity)s")
+    RULE_REHEARSED = "rule.rehearsed", gettext_noop("rehearsed the rule %(entity)s")
+    REHEARSAL_CANCELLED = "rule.rehearsal_cancelled", gettext_noop("stopped the rehearsal of the rule %(entity)s")
+    USER_CREATED = "user.created", gettext_noop("created the account of %(entity)s")
+    USER_RESET_LINK_SENT = (
+        "user.reset_link_sent",
+        gettext_noop("sent a link for a new password to %(entity)s"),
+    )  # by an operator
+    USER_PASSWORD_SET = "user.password_set", gettext_noop("set the password of %(entity)s")  # the name of an event
+    USER_PROFILE_CHANGED = "user.profile_changed", gettext_noop("changed the profile of %(entity)s")
+    USER_DISABLED = "user.disabled", gettext_noop("disabled the account of %(entity)s")
+    USER_ENABLED = "user.enabled", gettext_noop("enabled the account of %(entity)s")
+    USER_MADE_OPERATOR = "user.made_operator", gettext_noop("gave an operator's rights to %(entity)s")
+    USER_OPERATOR_ENDED = "user.operator_ended", gettext_noop("took an operator's rights from %(entity)s")
+    USER_SIGNED_OUT_EVERYWHERE = "user.signed_out_everywhere", gettext_noop("ended all sessions of %(entity)s")
+    USER_FACTOR_ADDED = (
+        "user.factor_added",
+        gettext_noop("added a second factor to the account of %(entity)s"),
+    )  # a second factor
+    USER_FACTOR_REMOVED = "user.factor_removed", gettext_noop("removed a second factor from the account of %(entity)s")
+    USER_RECOVERY_CODES_RENEWED = (
+        "user.recovery_codes_renewed",
+        gettext_noop("replaced the recovery codes of %(entity)s"),
+    )
+    USER_RECOVERY_CODE_USED = "user.recovery_code_used", gettext_noop("used a recovery code of %(entity)s")
+    USER_FACTORS_RESET = "user.factors_reset", gettext_noop("removed all second factors from the account of %(entity)s")
+    ADDRESS_CLEARED = (
+        "address.cleared",
+        gettext_noop("let mail go out again to %(entity)s"),
+    )  # mail to it goes out again
+    SESSION_STARTED = "session.started", gettext_noop("signed in to the desk")
+    SESSION_REFUSED = "session.refused", gettext_noop("was refused at sign-in %(entity)s")
+    SESSION_ENDED = (
+        "session.ended",
+        gettext_noop("ended a session of %(entity)s"),
+    )  # by an operator, or by its owner from elsewhere
+    IMPERSONATION_BEGUN = "impersonation.begun", gettext_noop("began to act as %(entity)s")
+    IMPERSONATION_ENDED = "impersonation.ended", gettext_noop("stopped acting as %(entity)s")
     CONTENT_OPENED = (
         "content.opened",
-        "may read the content of",
+        gettext_noop("may read the content of %(entity)s"),
     )
-    WEBHOOK_ADDED = "webhook.added", "added the webhook"
-    WEBHOOK_CHANGED = "webhook.changed", "changed the webhook"
-    WEBHOOK_ROTATED = "webhook.rotated", "replaced the secret of the webhook"  # its secret was replaced
-    WEBHOOK_PAUSED = "webhook.paused", "paused the webhook"
-    WEBHOOK_RESUMED = "webhook.resumed", "resumed the webhook"
-    WEBHOOK_REMOVED = "webhook.removed", "removed the webhook"
-    API_KEY_CREATED = "api_key.created", "made the API key"
-    API_KEY_CHANGED = "api_key.changed", "changed the API key"
-    API_KEY_ROLLED = "api_key.rolled", "rolled the API key"  # another key replaces it
-    API_KEY_REVOKED = "api_key.revoked", "revoked the API key"
-    EXPORT_ASKED = "export.asked", "asked for an export of"  # of the whole desk: a job makes it
-    EXPORT_CANCELLED = "export.cancelled", "cancelled the export of"
-    EXPORT_MADE = "export.made", "exported"
-    EXPORT_DOWNLOADED = "export.downloaded", "downloaded the export of"
-    LETTER_DELIVERED = "letter.delivered", "handed to the desk the stray letter"
-    LETTERS_DISCARDED = "letters.discarded", "discarded"
-    LETTER_FILED = "letter.filed", "filed by hand"
-    LETTERS_FILED = "letters.filed", "filed"  # those that were held back
-    LETTER_DISCARDED = "letter.discarded", "discarded"
-    DEAD_LETTER_REPLAYED = "dead_letter.replayed", "counted after all the dead letter"
+    WEBHOOK_ADDED = "webhook.added", gettext_noop("added the webhook %(entity)s")
+    WEBHOOK_CHANGED = "webhook.changed", gettext_noop("changed the webhook %(entity)s")
+    WEBHOOK_ROTATED = (
+        "webhook.rotated",
+        gettext_noop("replaced the secret of the webhook %(entity)s"),
+    )  # its secret was replaced
+    WEBHOOK_PAUSED = "webhook.paused", gettext_noop("paused the webhook %(entity)s")
+    WEBHOOK_RESUMED = "webhook.resumed", gettext_noop("resumed the webhook %(entity)s")
+    WEBHOOK_REMOVED = "webhook.removed", gettext_noop("removed the webhook %(entity)s")
+    API_KEY_CREATED = "api_key.created", gettext_noop("made the API key %(entity)s")
+    API_KEY_CHANGED = "api_key.changed", gettext_noop("changed the API key %(entity)s")
+    API_KEY_ROLLED = "api_key.rolled", gettext_noop("rolled the API key %(entity)s")  # another key replaces it
+    API_KEY_REVOKED = "api_key.revoked", gettext_noop("revoked the API key %(entity)s")
+    EXPORT_ASKED = (
+        "export.asked",
+        gettext_noop("asked for an export of %(entity)s"),
+    )  # of the whole desk: a job makes it
+    EXPORT_CANCELLED = "export.cancelled", gettext_noop("cancelled the export of %(entity)s")
+    EXPORT_MADE = "export.made", gettext_noop("exported %(entity)s")
+    EXPORT_DOWNLOADED = "export.downloaded", gettext_noop("downloaded the export of %(entity)s")
+    LETTER_DELIVERED = "letter.delivered", gettext_noop("handed to the desk the stray letter %(entity)s")
+    LETTERS_DISCARDED = "letters.discarded", gettext_noop("discarded %(entity)s")
+    LETTER_FILED = "letter.filed", gettext_noop("filed by hand %(entity)s")
+    LETTERS_FILED = "letters.filed", gettext_noop("filed %(entity)s")  # those that were held back
+    LETTER_DISCARDED = "letter.discarded", gettext_noop("discarded %(entity)s")
+    DEAD_LETTER_REPLAYED = "dead_letter.replayed", gettext_noop("counted after all the dead letter %(entity)s")
     DEAD_LETTER_REFUSED = (
         "dead_letter.refused",
-        "could not count the dead letter",
+        gettext_noop("could not count the dead letter %(entity)s"),
     )
-    DEAD_LETTER_DROPPED = "dead_letter.dropped", "dropped the dead letter"
-    DEAD_DELIVERY_REPLAYED = "dead_delivery.replayed", "sent again the dead delivery"
-    DEAD_DELIVERY_DROPPED = "dead_delivery.dropped", "dropped the dead delivery"
-    DELIVERIES_PAUSED = "deliveries.paused", "paused all deliveries of"
-    DELIVERIES_DRAINED = "deliveries.drained", "let later deliveries wait, of"
-    DELIVERIES_RESUMED = "deliveries.resumed", "resumed the deliveries of"
-    DELIVERIES_DROPPED = "deliveries.dropped", "dropped the waiting deliveries of"
-    RECORD_ADDED = "record.added", "added"  # of what else is in the operators' admin
-    RECORD_CHANGED = "record.changed", "changed"
-    RECORD_REMOVED = "record.removed", "removed"
+    DEAD_LETTER_DROPPED = "dead_letter.dropped", gettext_noop("dropped the dead letter %(entity)s")
+    DEAD_DELIVERY_REPLAYED = "dead_delivery.replayed", gettext_noop("sent again the dead delivery %(entity)s")
+    DEAD_DELIVERY_DROPPED = "dead_delivery.dropped", gettext_noop("dropped the dead delivery %(entity)s")
+    DELIVERIES_PAUSED = "deliveries.paused", gettext_noop("paused all deliveries of %(entity)s")
+    DELIVERIES_DRAINED = "deliveries.drained", gettext_noop("let later deliveries wait, of %(entity)s")
+    DELIVERIES_RESUMED = "deliveries.resumed", gettext_noop("resumed the deliveries of %(entity)s")
+    DELIVERIES_DROPPED = "deliveries.dropped", gettext_noop("dropped the waiting deliveries of %(entity)s")
+    RECORD_ADDED = "record.added", gettext_noop("added %(entity)s")  # of what else is in the operators' admin
+    RECORD_CHANGED = "record.changed", gettext_noop("changed %(entity)s")
+    RECORD_REMOVED = "record.removed", gettext_noop("removed %(entity)s")
+
+
+def sentence_of(action: str) -> str:
+    """Return the sentence about a stored action, with a place for the entity; one of a later version stands for
+    itself."""
+    known = next((known.sentence for known in AuditAction if known == action), "")
+    return _(known) if known else f"{action} %(entity)s".replace("%", "%%").replace("%%(entity)s", "%(entity)s")
 
 
 def words_of(action: str) -> str:
-    """Return the words of a stored action; one of a later version stands for itself."""
-    return next((known.words for known in AuditAction if known == action), action)
+    """Return the words of a stored action without its entity."""
+    return " ".join((sentence_of(action) % {"entity": ""}).split())
 
 
 @dataclass(frozen=True)
@@ -294,7 +337,7 @@ def _attempted(attempt: Callable[[], None], depending: Sequence[str]) -> None:
         attempt,
         again=lambda error: isinstance(error, TransactionRefused) and error.is_passing(_ROW, _CHAIN, *depending),
         attempts=ATTEMPTS,
-        given_up=Throttled("Too many changes are being made at the same time."),
+        given_up=Throttled(_("Too many changes are being made at the same time.")),
     )
 
 

@@ -9,6 +9,8 @@ from django.http import HttpResponse, QueryDict, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST, require_safe
 
 from portal import clock, spreadsheet
@@ -28,8 +30,8 @@ class AuditFilterForm(forms.Form):
 
     actor = forms.CharField(required=False, max_length=64)
     entity = forms.CharField(required=False, max_length=120)
-    first = forms.DateField(label="From", required=False, widget=forms.DateInput(attrs={"type": "date"}))
-    last = forms.DateField(label="To", required=False, widget=forms.DateInput(attrs={"type": "date"}))
+    first = forms.DateField(label=gettext_lazy("From"), required=False, widget=forms.DateInput(attrs={"type": "date"}))
+    last = forms.DateField(label=gettext_lazy("To"), required=False, widget=forms.DateInput(attrs={"type": "date"}))
 
 
 _COLUMNS = ("time (UTC)", "person", "origin", "action", "entity", "name", "before", "after")
@@ -72,9 +74,9 @@ def _chosen(fields: QueryDict) -> dict[str, str]:
 def _title(only: TrailFilter, rows: list[TrailRow]) -> str:
     """Say whose entries the list shows, or about what, in the words of its rows."""
     if only.actor:
-        return f"by {rows[0].actor}" if rows else "by this person"
+        return _("by %(actor)s") % {"actor": rows[0].actor} if rows else _("by this person")
     if only.entity:
-        return f"about {rows[0].entity or only.entity[0]}" if rows else "about this"
+        return _("about %(entity)s") % {"entity": rows[0].entity or only.entity[0]} if rows else _("about this")
     return ""
 
 

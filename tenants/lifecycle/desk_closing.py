@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 from django.conf import settings
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from portal import clock
 from portal.dynamo.store import Action as UpdateAction
@@ -29,7 +31,7 @@ from tenants.tenancy.stored import TenantItem, TenantStatus
 
 MOST_DAYS: Final = 366
 _OPEN: Final = (TenantStatus.ACTIVE, TenantStatus.SUSPENDED)
-_CHANGED: Final = "Somebody else has just changed this desk. Please check and try again."
+_CHANGED: Final = gettext_noop("Somebody else has just changed this desk. Please check and try again.")
 
 
 class Write(Protocol):
@@ -60,10 +62,10 @@ def close(
     """
     days = settings.CLOSING_DAYS if days is None else days
     if not 0 <= days <= MOST_DAYS:
-        raise Invalid(f"Use 0-{MOST_DAYS} days.", field="days")
+        raise Invalid(_("Use 0-%(most)s days.") % {"most": MOST_DAYS}, field="days")
     tenant = tenant_directory.get(tenant_id)
     if tenant.status not in _OPEN:
-        raise Conflict(f"{tenant.name} is {tenant.status} already.")
+        raise Conflict(_("%(desk)s is %(status)s already.") % {"desk": tenant.name, "status": tenant.status})
     if tenant.arriving != given_up:
         tenant_directory.refuse_arriving(tenant)
     until = clock.now() + timedelta(days=days)
@@ -94,7 +96,9 @@ def reopen(tenant_id: str, *, by: Actor, write: Write, reason: str = "", at_work
     """
     tenant = tenant_directory.get(tenant_id)
     if tenant.status != TenantStatus.CLOSING:
-        raise Conflict(f"{tenant.name} is {tenant.status}: there is no closing to undo.")
+        raise Conflict(
+            _("%(desk)s is %(status)s: there is no closing to undo.") % {"desk": tenant.name, "status": tenant.status}
+        )
     status = tenant.status_before or TenantStatus.ACTIVE
     actions: list[UpdateAction] = [
         TenantItem.status.set(status),
@@ -130,5 +134,5 @@ def _commit(
         transaction, write(tenant, owners, by=by, closes_at=closes_at, reason=after.get("reason", ""))
     )
     entry = AuditEntry.of_tenant(tenant, action, by, {"status": tenant.status}, after)
-    recording.commit(transaction, [entry], refused=Conflict(_CHANGED))
+    recording.commit(transaction, [entry], refused=Conflict(_(_CHANGED)))
     outgoing.send_all(mails)

@@ -18,7 +18,7 @@ from typing import Final
 
 from django.conf import settings
 from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 
 from portal import zones
 from portal.dynamo.platform import PLATFORM
@@ -47,7 +47,7 @@ class Default:
 
 
 _declared: Final[dict[str, Default]] = {}
-_CHANGED: Final = "Somebody else has just changed these settings. Please check and try again."
+_CHANGED: Final = gettext_noop("Somebody else has just changed these settings. Please check and try again.")
 
 
 def declare_default(default: Default) -> None:
@@ -74,7 +74,7 @@ def change_defaults(tenant: TenantContext, *, values: Mapping[str, str], by: Act
     """
     for name, chosen in values.items():
         if name not in _declared or chosen not in dict(_declared[name].choices):
-            raise Invalid("Choose a value from the list.", field=name)
+            raise Invalid(gettext("Choose a value from the list."), field=name)
     stored = tenant_directory.get(tenant.tenant_id)
     now = _read(stored.defaults)
     before = {name: now.get(name, _declared[name].initial) for name in values}
@@ -88,19 +88,19 @@ def change_defaults(tenant: TenantContext, *, values: Mapping[str, str], by: Act
     member_changes.require_role(transaction, tenant)
     told = [{name: some[name] for name in changed} for some in (before, values)]
     entry = AuditEntry.of_tenant(stored, AuditAction.TENANT_DEFAULTS_CHANGED, by, *told)
-    recording.commit(transaction, [entry], refused=Conflict(_CHANGED))
+    recording.commit(transaction, [entry], refused=Conflict(gettext(_CHANGED)))
     return True
 
 
 # The zone of the desk's days, reports and "today": see TenantContext.zone.
-declare_default(Default(ZONE, _("Time zone of the desk"), zones.choices(), zones.UTC_NAME))
+declare_default(Default(ZONE, gettext_lazy("Time zone of the desk"), zones.choices(), zones.UTC_NAME))
 BROWSER: Final = "browser"
 _LANGUAGES: Final[tuple[tuple[str, str | Promise], ...]] = (
-    (BROWSER, _("That of each person's browser")),
+    (BROWSER, gettext_lazy("That of each person's browser")),
     *settings.LANGUAGES,
 )
 # The language of members who have chosen none: see TenantContext.chosen_language.
-declare_default(Default(LANGUAGE, _("Language of the desk"), _LANGUAGES, BROWSER))
+declare_default(Default(LANGUAGE, gettext_lazy("Language of the desk"), _LANGUAGES, BROWSER))
 
 
 def _read(text: str | None) -> dict[str, str]:
@@ -121,14 +121,14 @@ def demand_second_factor(tenant: TenantContext, *, demanded: bool, by: Actor) ->
     if before == demanded:
         return False
     if demanded and not _has_factor(by):
-        raise Conflict("Add a second factor to your own account first: you would be kept out of the desk.")
+        raise Conflict(gettext("Add a second factor to your own account first: you would be kept out of the desk."))
     transaction = Transaction()
     flag = TenantItem.needs_second_factor
     transaction.update(stored, [flag.set(True) if demanded else flag.remove()], condition=TenantItem.tenant_id.exists())
     member_changes.require_role(transaction, tenant)
     told = [{"second factor": _WORDS[one]} for one in (before, demanded)]
     entry = AuditEntry.of_tenant(stored, AuditAction.TENANT_SIGN_IN_CHANGED, by, *told)
-    refused = Conflict("Your role in this desk has changed. Nothing was saved.")
+    refused = Conflict(gettext("Your role in this desk has changed. Nothing was saved."))
     recording.commit(transaction, [entry], refused=refused)
     return True
 
@@ -188,8 +188,10 @@ def _rename(tenant: TenantContext, stored: TenantItem, name: str, slug: str, by:
         recording.commit(transaction, [AuditEntry.of_tenant(stored, AuditAction.TENANT_RENAMED, by, *told)])
     except TransactionRefused as error:
         if "slug" in changed and error.reason(_SLUG):
-            raise Conflict(f"Another desk is using the short name {slug}.", field="slug") from error
-        raise Conflict(_CHANGED) from error
+            raise Conflict(
+                gettext("Another desk is using the short name %(slug)s.") % {"slug": slug}, field="slug"
+            ) from error
+        raise Conflict(gettext(_CHANGED)) from error
 
 
 def _copy(tenant: TenantContext, name: str, slug: str) -> None:

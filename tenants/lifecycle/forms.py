@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from tenants.lifecycle import desk_settings
 from tenants.tenancy import tenant_directory
@@ -13,12 +15,12 @@ from tenants.tenancy import tenant_directory
 class DeskForm(forms.Form):
     """Take a tenant's name and slug."""
 
-    name = forms.CharField(label="Name", max_length=80)
+    name = forms.CharField(label=gettext_lazy("Name"), max_length=80)
     slug = forms.SlugField(
-        label="Short name",
+        label=gettext_lazy("Short name"),
         max_length=40,
-        help_text="Lowercase letters, digits and hyphens. It appears in web addresses.",
-        error_messages={"invalid": tenant_directory.SLUG_RULE},
+        help_text=gettext_lazy("Lowercase letters, digits and hyphens. It appears in web addresses."),
+        error_messages={"invalid": gettext_lazy(tenant_directory.SLUG_RULE)},
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -32,10 +34,12 @@ class SignInDemandForm(forms.Form):
     """Take whether members need a second factor."""
 
     demanded = forms.BooleanField(
-        label="Members need a second factor",
+        label=gettext_lazy("Members need a second factor"),
         required=False,
-        help_text="Who has none is led to add one at the next click, and does not get into the desk before. API keys "
-        "go on working.",
+        help_text=gettext_lazy(
+            "Who has none is led to add one at the next click, and does not get into the desk before. API keys "
+            "go on working."
+        ),
     )
 
 
@@ -55,12 +59,14 @@ class DefaultsForm(forms.Form):
 class CloseForm(forms.Form):
     """Take the desk's name, typed by hand, and the reason."""
 
-    typed_name = forms.CharField(label="Name of the desk", widget=forms.TextInput(attrs={"autocomplete": "off"}))
+    typed_name = forms.CharField(
+        label=gettext_lazy("Name of the desk"), widget=forms.TextInput(attrs={"autocomplete": "off"})
+    )
     reason = forms.CharField(
-        label="Reason",
+        label=gettext_lazy("Reason"),
         required=False,
         max_length=300,
-        help_text="For the audit trail. You can leave it empty.",
+        help_text=gettext_lazy("For the audit trail. You can leave it empty."),
     )
 
     def __init__(self, *args: Any, name: str, **kwargs: Any) -> None:
@@ -70,5 +76,5 @@ class CloseForm(forms.Form):
     def clean_typed_name(self) -> str:
         typed = " ".join(self.cleaned_data["typed_name"].split())
         if typed != self._name:
-            raise forms.ValidationError("This is not the name of the desk. Type it as it stands above.")
+            raise forms.ValidationError(_("This is not the name of the desk. Type it as it stands above."))
         return typed

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from django.conf import settings
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from portal import clock, plain_text
 from portal.dynamo import provisioning
@@ -35,8 +37,8 @@ NAME_LIMIT: Final = 80  # characters
 # Adds to the transaction that makes a tenant, and to the tenant's item before it is written.
 Addition = Callable[[Transaction, TenantItem], None]
 _additions: Final[dict[Addition, str]] = {}
-_TAKEN: Final = "The slug {} is taken."
-_CHANGED: Final = "Somebody else has just changed this tenant. Please check and try again."
+_TAKEN: Final = gettext_noop("The slug {} is taken.")
+_CHANGED: Final = gettext_noop("Somebody else has just changed this tenant. Please check and try again.")
 
 
 def add_at_creation(addition: Addition, *, depending: str) -> None:
@@ -95,7 +97,7 @@ def create(
     except TransactionRefused as error:
         if placement != POOL and tenant_id is None:
             provisioning.delete_placed(tenant.tenant_id, placement)
-        raise Conflict(_TAKEN.format(slug), field="slug") from error
+        raise Conflict(_(_TAKEN).format(slug), field="slug") from error
     outgoing.send_all(invited.mails if invited else ())
     return tenant
 
@@ -105,7 +107,7 @@ def _make_tables(tenant: TenantItem, placement: Placement) -> None:
     if placement == POOL:
         return
     if tenant_directory.id_of(tenant.slug) is not None:
-        raise Conflict(_TAKEN.format(tenant.slug), field="slug")
+        raise Conflict(_(_TAKEN).format(tenant.slug), field="slug")
     provisioning.create_placed(tenant.tenant_id, placement)
 
 
@@ -160,7 +162,7 @@ def _set_status(tenant_id: str, status: str, action: AuditAction, by: Actor, rea
     tenant_directory.list_as(transaction, tenant, status)
     after = {"status": status} | ({"reason": reason} if reason else {})
     entry = AuditEntry.of_tenant(tenant, action, by, {"status": tenant.status}, after)
-    refused = Conflict(f"{tenant.name} is already {status}." if tenant.status == status else _CHANGED)
+    refused = Conflict(f"{tenant.name} is already {status}." if tenant.status == status else _(_CHANGED))
     recording.commit(transaction, [entry], refused=refused)
 
 
@@ -189,7 +191,7 @@ def change_limits(tenant_id: str, to: TenantLimits, *, seen: TenantLimits | None
     tenant = tenant_directory.get(tenant_id)
     now = TenantLimits.of(tenant)
     if seen not in (None, now):
-        raise Conflict(_CHANGED)
+        raise Conflict(_(_CHANGED))
     if to == now:
         return
     actions: list[UpdateAction] = [TenantItem.plan.set(_plan(to.plan))]
@@ -206,18 +208,18 @@ def change_limits(tenant_id: str, to: TenantLimits, *, seen: TenantLimits | None
     different = [name for name in will_be if was[name] != will_be[name]]
     told = [{name: "none" if some[name] is None else some[name] for name in different} for some in (was, will_be)]
     entry = AuditEntry.of_tenant(tenant, AuditAction.TENANT_LIMITS_CHANGED, by, *told)
-    recording.commit(transaction, [entry], refused=Conflict(_CHANGED))
+    recording.commit(transaction, [entry], refused=Conflict(_(_CHANGED)))
 
 
 def valid_name(name: str) -> str:
     """Return the name with single spaces between its words. Raises Invalid."""
     name = " ".join(name.split())
     if not 1 <= len(name) <= NAME_LIMIT:
-        raise Invalid(f"Use 1-{NAME_LIMIT} characters.", field="name")
+        raise Invalid(_("Use 1-%(limit)s characters.") % {"limit": NAME_LIMIT}, field="name")
     if fault := plain_text.name_fault(name):
         raise Invalid(fault, field="name")
     if plain_text.mixes_scripts(name):
-        raise Invalid("Write each word with the letters of one alphabet: others look the same.", field="name")
+        raise Invalid(_("Write each word with the letters of one alphabet: others look the same."), field="name")
     return name
 
 

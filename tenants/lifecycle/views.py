@@ -14,6 +14,7 @@ from django.contrib import messages
 from django.forms import Form
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from portal import clock
@@ -21,7 +22,7 @@ from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid
 from portal.load import tenant_limiter, usage
 from portal.load.usage import UsedMinute
-from portal.web import desk_prefix
+from portal.web import desk_prefix, locales
 from portal.web.access import get_or_post, member, open_while_closing
 from tenants.lifecycle import closing_mails, desk_closing, desk_settings
 from tenants.lifecycle.forms import CloseForm, DefaultsForm, DeskForm, SignInDemandForm
@@ -68,7 +69,7 @@ def _saved(request: TenantRequest, form: Form, save: Callable[[], object], page:
     except (Invalid, Conflict) as error:
         form.add_error(error.field, error.message)
         return None
-    messages.success(request, "Settings saved.")
+    messages.success(request, _("Settings saved."))
     return redirect(page)
 
 
@@ -147,8 +148,8 @@ def _usage(tenant: TenantContext, told: list[UsedMinute], *, members: int, invit
         "minutes": USAGE_MINUTES,
         "refused": sum(line.refused for line in lines),
         "rate": f"{rate:g}" if rate else "",
-        "per_minute": f"{rate * usage.SECONDS:,.0f}",
-        "burst": f"{rate * tenant_limiter.BURST_SECONDS:,.0f}",
+        "per_minute": locales.current().number(round(rate * usage.SECONDS)),
+        "burst": locales.current().number(round(rate * tenant_limiter.BURST_SECONDS)),
         "change_units": tenant_limiter.CHANGE_UNITS,
         "little": f"{usage.TOLD_SHARE:.0%}",
         "members": members,
@@ -206,7 +207,10 @@ def close(request: TenantRequest) -> HttpResponse:
         except Conflict as error:
             form.add_error(None, error.message)
         else:
-            messages.success(request, f"{tenant.name} is closed. Its owners have got a mail that says until when.")
+            messages.success(
+                request,
+                _("%(desk)s is closed. Its owners have got a mail that says until when.") % {"desk": tenant.name},
+            )
             return redirect("tenants:close")
     page = {"form": form, "days": settings.CLOSING_DAYS}
     return render(request, "tenants/close.html", page, status=422 if form.is_bound else 200)
@@ -227,5 +231,7 @@ def reopen(request: TenantRequest) -> HttpResponse:
     except Conflict as error:
         messages.error(request, error.message)
         return redirect("tenants:close")
-    messages.success(request, f"{request.tenant.name} will not be deleted. Everybody can work as before.")
+    messages.success(
+        request, _("%(desk)s will not be deleted. Everybody can work as before.") % {"desk": request.tenant.name}
+    )
     return redirect("tenants:settings")

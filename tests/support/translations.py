@@ -28,18 +28,9 @@ APPS = ("portal", "tenants", "tickets", "delivery")
 UNTRANSLATED: tuple[str, ...] = (
     "portal/templates/",
     "templates/api/",
-    "templates/tenants/audit.html",
-    "templates/tenants/close.html",
-    "templates/tenants/past_members.html",
-    "templates/tenants/past_members_restore.html",
-    "templates/tenants/platform_access.html",
-    "templates/tenants/usage.html",
     "templates/webhooks/receiver.html",
     "templates/webhooks/receiver_page.html",
     "templates/webhooks/sent_mails.html",
-    "tenants/audit_trail/",
-    "tenants/impersonation/",
-    "tenants/lifecycle/",
     "tickets/__init__.py",
     "tickets/admin/",
     "tickets/management/",
@@ -51,6 +42,7 @@ IN_ENGLISH = re.compile(
     r"|/(checks|nosql_admin|gunicorn_worker|ticket_events)\.py$|^portal/errors\.py$"
     r"|^delivery/((mail|outbox|queues|timers)/|apps|lambda_handlers|webhooks/development_receiver)"
     r"|^tickets/(search/(index|stored)|data/(archive|exporting|import|stored))"
+    r"|^tenants/(lifecycle/(arriving_rows|certificates|import_notes|tenant_\w+)|impersonation/impersonating)\.py$"
 )
 # Modules whose sentences reach programs, operators and logs alone.
 ENGLISH_MODULES = (
