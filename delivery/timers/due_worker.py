@@ -2,7 +2,8 @@
 
 Within a minute the index is sorted by tenant, so a reader that has enough of one tenant skips the rest of its rows by
 one Query, however many there are. A turn takes SHARE rows of a tenant from each shard and ends; the next one begins at
-the front again. So a tenant with any number of due rows lets another one wait for a turn, which is about a second.
+the front again, also when its handlers are slow: it begins none after two seconds. So a tenant with any number of due
+rows lets another one wait for a turn, which is about a second, and no longer than its slowest handler and two more.
 
 A claim is a conditional update that lets nobody look at the row for a while: for longer each time, so a row whose
 handler fails, or ends the process, comes again and again and is in nobody's way. No clock has to agree with another:
@@ -14,7 +15,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import copy_context
@@ -47,6 +48,7 @@ SHARE: Final = 16  # rows of one tenant that a turn takes from a shard
 PAGE: Final = 50  # rows of one Query
 MOST_READS: Final = 200  # Queries of a shard in one turn; the next turn goes on from there
 THREADS: Final = 8
+TURN_SECONDS: Final = 2.0  # in which a turn begins handlers; what it has not begun by then is read again by the next
 LEASE: Final = timedelta(seconds=30)  # of the first claim; each later one is twice as long
 LONGEST_LEASE: Final = timedelta(hours=1)
 UNKNOWN: Final = timedelta(minutes=5)  # until a kind of a newer version is looked at again
@@ -91,6 +93,7 @@ class DueWorker:
         self._from: dict[tuple[StreamSource, int], str] = {}  # where the last turn stopped reading, by shard
         self._pause = 0.0
         self._unknown: set[str] = set()  # kinds that were told of
+        self._waited: set[str] = set()  # tenants of which the last turn had no time to begin a row
 
     def running(self) -> AbstractContextManager[None]:
         """Work while the context lasts."""
@@ -113,7 +116,7 @@ class DueWorker:
                 if source is POOLED:
                     raise
                 log.warning("The due rows of %s are looked at later: %s", source, error.message)
-        return self._call_all(list(_in_turns(found)), again) if found else 0
+        return self._call_all(list(_in_turns(found, self._waited)), again) if found else 0
 
     def catch_up(self, *, seconds: float) -> int:
         """Call the handlers of what is due or will be within so many seconds; return at once where nothing will.
@@ -174,12 +177,19 @@ class DueWorker:
         ids = list(dict.fromkeys(one.tenant_id for one in found))
         tenants = {one.tenant_id: context.for_system(one) for one in tenant_directory.get_many(ids)}
 
+        until, begun = time.monotonic() + TURN_SECONDS, set[str]()
+
         def call(one: Due) -> bool:
+            if time.monotonic() >= until:
+                self._look_in(0)
+                return False
+            begun.add(one.tenant_id)
             return again() and self._call(one, tenants.get(one.tenant_id))
 
         with ThreadPoolExecutor(THREADS, thread_name_prefix="due") as pool:
-            begun = [pool.submit(copy_context().run, call, one) for one in found]
-        return sum(future.result() for future in begun)
+            futures = [pool.submit(copy_context().run, call, one) for one in found]
+        self._waited = tenants.keys() - begun
+        return sum(future.result() for future in futures)
 
     def _call(self, one: Due, tenant: TenantContext | None) -> bool:
         """Claim a row and call its handler; delete the row when that has returned. Tell whether it was claimed."""
@@ -205,10 +215,11 @@ class DueWorker:
         return True
 
 
-def _in_turns(found: list[Due]) -> Iterator[Due]:
-    """Yield one row of each tenant after the other, of each the longest due first, and who waits longest first."""
+def _in_turns(found: list[Due], waited: Collection[str]) -> Iterator[Due]:
+    """Yield one row of each tenant after the other, of each the longest due first; of the tenants first those that have
+    `waited` for this turn, and then those that wait longest."""
     by_tenant: dict[str, list[Due]] = defaultdict(list)
-    for one in sorted(found, key=lambda one: one.wakes_at):
+    for one in sorted(found, key=lambda one: (one.tenant_id not in waited, one.wakes_at)):
         by_tenant[one.tenant_id].append(one)
     for turn in range(max(map(len, by_tenant.values()))):
         yield from (rows[turn] for rows in by_tenant.values() if turn < len(rows))

@@ -203,7 +203,7 @@ _MODULES = (
         "folds",
         "undo",
     ),
-    *("search", "completion", "composer", "articles", "zone", "live"),
+    *("search", "completion", "composer", "articles", "zone", "live", "due"),
 )
 
 

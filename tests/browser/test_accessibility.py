@@ -6,6 +6,8 @@ rest of a page, together with the rest.
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.conf import LazySettings
 from django.contrib.auth.tokens import default_token_generator
@@ -30,6 +32,7 @@ from tests.load.test_tenant_limiter import HandClock
 from tests.support import folding
 from tests.support.operators import make_operator, membership_url
 from tests.support.stored import put_all
+from tests.support.targets import HOUR, set_targets
 from tests.support.world import PASSWORD, World
 from tickets.data.views import STEP
 from tickets.desk import changing, commenting, creating
@@ -37,7 +40,11 @@ from tickets.desk.changing import Wishes
 from tickets.notices.mute_links import MuteLink
 from tickets.rules import rehearsal_job, rehearsal_requests, rule_changes
 from tickets.saved_views import saved_views
+from tickets.sla import tracking
+from tickets.sla.policy import TargetRule
+from tickets.snoozing import snoozing
 from tickets.ticket import stored as ticket_keys
+from tickets.ticket import ticket_events
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.stored import CounterItem
 
@@ -359,6 +366,31 @@ def test_a_ticket(desk: World, person: NewPage, auditor: Auditor, witness: Witne
     expect(page.get_by_role("heading", level=1)).to_have_text("Bob Example changed this ticket")
     page.get_by_text("Combine both versions by hand").click()
     auditor.look(page, "conflict, by hand")
+    assert not auditor.found
+
+
+def test_targets_and_snoozing(world: World, person: NewPage, auditor: Auditor, witness: Witness) -> None:
+    witness.accepts(422)
+    alice = world.context("alice", "acme")
+    set_targets(alice, TargetRule(priority=Priority.URGENT, first=60), TargetRule(first=HOUR, solution=8 * HOUR))
+    (number,) = world.tickets("acme", 1)
+    at, page = clock.parse(changing.read(alice, number).created_at) + timedelta(hours=2), person("alice", "acme")
+    tracking.tell(alice, ticket_events.subject(number), "1", at)
+    auditor.look(page, "a missed target", f"/tickets/{number}/", shows=".receipt")
+    page.locator(".receipt summary").click()
+    auditor.look(page, "its receipt", within="#activity")
+    auditor.look(page, "a countdown", "/tickets/", shows=".due")
+    auditor.look(page, "targets", "/desk/settings/targets/")
+    page.get_by_label("Solution").first.fill("soon")
+    page.get_by_label("Monday").fill("17:00-09:00")
+    page.get_by_role("button", name="Save").click()
+    auditor.look(page, "targets, refused", shows=REFUSED)
+    auditor.look(page, "snooze", f"/tickets/{number}/snooze/")
+    page.locator("[name=until]").fill("2020-01-01T09:00")
+    page.get_by_role("button", name="Snooze", exact=True).click()
+    auditor.look(page, "snooze, refused", shows="text=Choose a time between", within="#main")
+    snoozing.snooze(alice, number, until=clock.now() + timedelta(hours=3))
+    auditor.look(page, "snoozed", f"/tickets/{number}/")
     assert not auditor.found
 
 

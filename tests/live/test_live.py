@@ -29,6 +29,7 @@ from tests.support.folding import Follower
 from tests.support.world import World
 from tickets.desk import commenting
 from tickets.live import page_tokens, presence, shared_reads
+from tickets.snoozing import snoozing
 
 SCRIPT = (Path(settings.BASE_DIR) / "static/js/live.js").read_text()
 
@@ -123,6 +124,20 @@ def test_a_list_hears_of_each_change_of_its_desk_and_of_no_other(world: World) -
     commenting.comment(world.context("alice", "acme"), 1, body="Done.")
     follower.fold()
     assert ask(world, "bob", live, **{"for": "change"})["at"] != before
+
+
+def test_a_list_hears_that_a_ticket_was_snoozed_and_that_it_is_awake_again(world: World) -> None:
+    follower, bob = Follower(), world.context("bob", "acme")
+    follower.fold()
+    live = address(world, "bob", "/acme/tickets/")
+    for change in (lambda: snoozing.snooze(bob, 1, until=None), lambda: snoozing.wake(bob, 1)):
+        page = world.browser("bob", "acme").get("/acme/tickets/")
+        before = ask(world, "bob", live, **{"for": "change"})["at"]
+        change()
+        follower.fold()
+        assert ask(world, "bob", live, **{"for": "change"})["at"] != before
+        news = world.browser("bob", "acme").get(page.context["updates_url"]).content.decode()
+        assert "1 ticket in this list has been updated." in news
 
 
 @pytest.mark.parametrize("how", ["nobody", "somebody else", "cut", "another salt", "too old"])

@@ -76,13 +76,16 @@ histories = st.integers(0, 1 << 48).map(history_of)
 History = tuple[list[SlaPolicy], list[Step], int]
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=1_000_000)
+def on_the_wall(zone: str, minute: int) -> tuple[int, int, str]:
+    """Return the minute of the day, the weekday and the day that the clock on the wall shows."""
+    local = datetime.fromtimestamp(minute * MINUTE, UTC).astimezone(ZoneInfo(zone))
+    return local.hour * 60 + local.minute, local.weekday(), local.date().isoformat()
+
+
 def is_open(calendar: Calendar, minute: int) -> bool:
-    """Ask the clock on the wall."""
-    local = datetime.fromtimestamp(minute * MINUTE, UTC).astimezone(ZoneInfo(calendar.zone))
-    of_day = local.hour * 60 + local.minute
-    hours = calendar.hours[local.weekday()]
-    return f"{local:%Y-%m-%d}" not in calendar.days_off and any(a <= of_day < b for a, b in hours)
+    of_day, weekday, day = on_the_wall(calendar.zone, minute)
+    return day not in calendar.days_off and any(a <= of_day < b for a, b in calendar.hours[weekday])
 
 
 class Reference:
@@ -95,6 +98,7 @@ class Reference:
         self.targets: dict[str, int] = {}
         self.step: Step | None = None
         self.soon: set[str] = set()
+        self.asked: set[str] = set()
         self.warned: dict[str, int] = {}
         self.warnings: list[Miss] = []
 
@@ -110,7 +114,9 @@ class Reference:
                     self.all.add(Miss(name, minute * MINUTE))
                 elif policy.warning and (target - self.used[name] * MINUTE) * 100 <= target * policy.warning:
                     self.soon.add(name)
-                    self.warn(name, self.due_of(name, minute, policy))
+                    if name not in self.asked:  # its due moment changes with a step alone
+                        self.asked.add(name)
+                        self.warn(name, self.due_of(name, minute, policy))
 
     def due_of(self, name: str, minute: int, policy: SlaPolicy) -> int:
         """Look for the minute at which a target will be missed."""
@@ -133,7 +139,7 @@ class Reference:
                 self.missed.pop(name, None)
         elif step.said == QUESTION and not {FIRST, NEXT} & self.used.keys():
             self.used[NEXT] = 0
-        self.step, self.targets = step, dict(policy.targets(step.facts))
+        self.step, self.targets, self.asked = step, dict(policy.targets(step.facts)), set()
 
     def run(self, policies: list[SlaPolicy], steps: list[Step], end: int) -> None:
         left, policy = list(steps), policies[0]

@@ -46,11 +46,15 @@ def titles(page: str) -> list[str]:
     return sorted((title for title, at in order.items() if at >= 0), key=lambda title: order[title])
 
 
+def text_of(page: str) -> str:
+    return re.sub(r"<[^>]*>", "", page)
+
+
 def test_the_queue_counts_down_and_sorts_by_what_is_due_first(world: World, tickets: dict[str, int]) -> None:
     page = world.browser("bob", "acme").get("/acme/tickets/?status=unresolved&sort=due").content.decode()
     assert titles(page) == ["Overdue one", "Urgent one", "Soon one", "Paused one"]
     for words in ("First answer 30 min late", "First answer in 12 min", "First answer in 6 min"):
-        assert words in page
+        assert words in text_of(page)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +78,7 @@ def test_the_page_of_a_ticket_shows_its_target_and_its_receipt(world: World, tic
         "How it was counted",
         "1 h of business",
     ):
-        assert words in page
+        assert words in text_of(page)
 
 
 def test_the_api_tells_the_next_target(world: World, tickets: dict[str, int]) -> None:
@@ -82,9 +86,12 @@ def test_the_api_tells_the_next_target(world: World, tickets: dict[str, int]) ->
     assert (told["target"], told["due_at"], told["missed_at"]) == ("first", "2026-11-26T12:12:00.000000Z", None)
 
 
-def test_the_dashboard_counts_what_its_lists_show(world: World, follower: Follower, tickets: dict[str, int]) -> None:
+@pytest.mark.parametrize("who", ["alice", "bob"])
+def test_the_dashboard_counts_what_its_lists_show(
+    world: World, follower: Follower, tickets: dict[str, int], who: str
+) -> None:
     follower.fold()
-    page = world.browser("alice", "acme").get("/acme/tickets/dashboard/").content.decode()
+    page = world.browser(who, "acme").get("/acme/tickets/dashboard/").content.decode()
     found = re.findall(r'sla=(\w+)"><span class="tile-number">(\d+)</span>', page)
     assert dict(found) == {"overdue": "1", "due_soon": "2", "missed": "1"}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -157,6 +158,26 @@ def test_a_tenant_with_many_due_rows_lets_another_one_wait_for_no_more_than_a_tu
         pass
     assert Counter(calls.slugs) == {"acme": 720, "globex": 2}
     assert len(set(calls.entities)) == 722
+
+
+def test_a_tenant_with_slow_handlers_lets_another_one_wait_for_one_of_them(
+    world: World, time: Time, monkeypatch: pytest.MonkeyPatch, one_thread: None
+) -> None:
+    acme, globex, called, passed = world.context("alice", "acme"), world.context("alice", "globex"), list[str](), [0.0]
+
+    def slow(tenant: TenantContext, entity: str, version: str, due_at: datetime) -> None:
+        called.append(tenant.slug)
+        passed[0] += 10 * (tenant.slug == "acme")
+        if len(called) == 1:
+            wait_for(globex, NOON, "ticket/1")
+
+    monkeypatch.setattr(due, "_handlers", {KIND: slow})
+    monkeypatch.setattr(due_worker, "time", SimpleNamespace(monotonic=lambda: passed[0]))
+    wait_for(acme, NOON - MINUTE, *(f"ticket/{n}" for n in range(12)))
+    worker = DueWorker()
+    for _ in range(3):
+        worker.turn()
+    assert called == ["acme", "acme", "globex", "acme"]
 
 
 def test_reading_goes_on_where_the_last_turn_had_no_time_for_more(

@@ -37,7 +37,8 @@ def concerns_counting(record: Record) -> bool:
 def by_tenant(records: Iterable[Record]) -> tuple[dict[str, list[Change]], int]:
     """Return the changes of each tenant in the order of the stream, and how many records were about summaries.
 
-    Those that change nothing are left out. A record that names no tenant is under "".
+    Those that change no number, and that open pages need not hear of, are left out. A record that names no tenant is
+    under "".
     """
     changes: dict[str, list[Change]] = defaultdict(list)
     events, known = 0, _Contributions()
@@ -82,7 +83,16 @@ def _change(record: Record, known: _Contributions) -> Change | None:
         counts = counted(record, known)
     except contributions.UNCOUNTABLE as error:
         return Change(record.sequence, record, reason=f"{type(error).__name__}: {error}"[:REASON_LIMIT])
-    return Change(record.sequence, record, coding.coded(with_touches(counts))) if counts else None
+    if counts:
+        return Change(record.sequence, record, coding.coded(with_touches(counts)))
+    return Change(record.sequence, record) if _is_news(record) else None
+
+
+def _is_news(record: Record) -> bool:
+    """Tell whether lists show the ticket at another place, such as a snoozed one: RECENT has another version then, by
+    which open pages hear of it, although no number is another."""
+    old, new = record.typed_old or {}, record.typed_new or {}
+    return bool(new) and any(old.get(name) != new.get(name) for name in ("updated_at", "noted_at"))
 
 
 def counted(record: Record, known: _Contributions | None = None) -> Contribution:

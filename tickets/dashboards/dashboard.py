@@ -264,6 +264,7 @@ class AgentNumbers:
     unresolved: int
     unassigned: int
     groups: list[GroupLoad]
+    states: Mapping[str, int]  # unresolved tickets of the desk by due_marks.STATES
     today: date
 
 
@@ -316,7 +317,7 @@ def read(tenant: TenantContext, *, days: int, first_weekday: int = 0) -> Dashboa
         channels=_channels(totals, [by_day[d] for d in shown.dates()]),
         ratings=_ratings(totals, [by_day[d] for d in shown.dates()]),
         groups=of_groups(totals),
-        states={state: sum(max(0, totals[f"{state}.{s}"]) for s in UNRESOLVED) for state in STATES},
+        states=_states(totals),
         loads=of_people(totals, persons, names),
         tags=of_tags(tags),
         other_people=seen.recent.outside("P"),
@@ -347,6 +348,7 @@ def share(tenant: TenantContext) -> AgentNumbers:
         unresolved=sum(n for (status, _), n in matrix.items() if status in UNRESOLVED),
         unassigned=sum(load.unresolved for load in loads if not load.key),
         groups=of_groups(totals),
+        states=_states(totals),
         today=tenant.today,
     )
 
@@ -365,6 +367,10 @@ def _sorted_out(seen: Stored) -> tuple[Counts, Counts, Counts, Mapping[date, Cou
     by_day |= {date.fromisoformat(day): counts for (kind, day), counts in merged.items() if kind == contributions.DAY}
     totals, people, tags = (merged.get((kind, ""), Counter()) for kind in ("TOTALS", "PEOPLE", "TAGS"))
     return totals, people, tags, by_day
+
+
+def _states(totals: Counts) -> dict[str, int]:
+    return {state: sum(max(0, totals[f"{state}.{s}"]) for s in UNRESOLVED) for state in STATES}
 
 
 def _matrix(totals: Counts) -> dict[tuple[Status, Priority], int]:

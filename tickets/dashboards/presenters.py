@@ -23,7 +23,7 @@ from tickets.desk.lists import READ_LIMIT
 from tickets.desk.ticket_presenters import queue_url
 from tickets.desk_setup import tag_colours
 from tickets.sla import policy_versions
-from tickets.ticket.due_marks import STATES
+from tickets.ticket.due_marks import OVERDUE, STATES
 from tickets.ticket.fields import GROUP, UNRESOLVED, Priority, Rating, Status
 
 UNRESOLVED_LIST, ANY = "unresolved", "any"  # what the queue calls these statuses
@@ -75,7 +75,7 @@ def dashboard(tenant: TenantContext, found: Dashboard) -> dict[str, Any]:
             _tile("open", Status.OPEN.label, found.of_status(Status.OPEN), status=Status.OPEN),
             _tile("pending", Status.PENDING.label, found.of_status(Status.PENDING), status=Status.PENDING),
             _tile("unassigned", _("Unassigned"), found.unassigned, status=UNRESOLVED_LIST, resolver="none"),
-            *_targets(tenant, found),
+            *_targets(tenant, found.states),
         ],
         "lately": _lately(found),
         "daily": _daily(found, to_read),
@@ -127,6 +127,8 @@ def share(tenant: TenantContext, numbers: AgentNumbers) -> dict[str, Any]:
             Line("share-nobody", _("Nobody"), [_number(numbers.unassigned, status=UNRESOLVED_LIST, resolver="none")]),
         ],
         "statuses": [s.label for s in Status],
+        "targets": _targets(tenant, numbers.states),
+        "late_url": queue_url(status=UNRESOLVED_LIST, resolver="me", sla=OVERDUE),
         "groups": _groups(tenant, numbers.groups, lambda *statuses: READ_LIMIT),
         "old_url": queue_url(status=UNRESOLVED_LIST, resolver="me", created=_days(None, numbers.today - OLD)),
         "old_days": OLD.days,
@@ -151,14 +153,11 @@ def _lately(found: Dashboard) -> list[Tile]:
     ]
 
 
-def _targets(tenant: TenantContext, found: Dashboard) -> list[Tile]:
+def _targets(tenant: TenantContext, states: Mapping[str, int]) -> list[Tile]:
     """Return what is due and what was missed, for a desk that has targets or had some."""
     if not policy_versions.latest(tenant):
         return []
-    return [
-        _tile(state, _(STATES[state]), count, status=UNRESOLVED_LIST, sla=state)
-        for state, count in found.states.items()
-    ]
+    return [_tile(state, _(STATES[state]), count, status=UNRESOLVED_LIST, sla=state) for state, count in states.items()]
 
 
 def _received(sums: Mapping[str, int]) -> str:

@@ -20,13 +20,14 @@ from tickets.ticket.fields import Status, is_unresolved
 @dataclass(frozen=True)
 class DueLine:
     """The next target of a ticket: `words` count down to it, or say by how much it is late. `state` is OVERDUE,
-    DUE_SOON, "paused" or ""; `missed_at` is when a target was missed last."""
+    DUE_SOON, "paused" or ""; `missed_at` is when a target was missed last, and `now` when this was written."""
 
     label: str
     words: str
     at: datetime | None
     state: str
     missed_at: datetime | None
+    now: int = 0
 
 
 def due_line(marks: str, status: str) -> DueLine | None:
@@ -34,10 +35,11 @@ def due_line(marks: str, status: str) -> DueLine | None:
     found = DueMarks.read(marks)
     missed_at = _moment(found.missed) if found.missed else None
     if found.target and is_unresolved(status):
-        seconds = found.at - int(clock.now().timestamp())
+        now = int(clock.now().timestamp())
+        seconds = found.at - now
         words = _counted_down(seconds)
         state = OVERDUE if seconds <= 0 else DUE_SOON if found.is_warned else ""
-        return DueLine(_(TARGETS[found.target]), words, _moment(found.at), state, missed_at)
+        return DueLine(_(TARGETS[found.target]), words, _moment(found.at), state, missed_at, now)
     if found.is_paused and status == Status.PENDING:
         return DueLine(_("Targets"), _("paused"), None, "paused", missed_at)
     return DueLine("", "", None, "", missed_at) if missed_at else None
