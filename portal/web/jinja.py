@@ -185,7 +185,6 @@ def _switched_off(form: re.Match[str], request: Any) -> str:
     return f"{begin}{_OFF}{inner}</fieldset>{end}"
 
 
-_CAPITAL_NOUNS: Final = frozenset({"de"})
 _STYLES = ("variables", "base", "components", "queue", "ticket", "dashboard", "desk", "pages", "search", "articles")
 _MODULES = (
     *(
@@ -297,11 +296,6 @@ def short_day(day: date) -> str:
     return locales.current().short_day(day)
 
 
-def in_sentence(label: Any) -> str:
-    """Write a label as it stands within a sentence: in lower case, but for languages whose nouns have capitals."""
-    return str(label) if locales.current().language in _CAPITAL_NOUNS else str(label).lower()
-
-
 def grouped(count: int) -> str:
     """Write 1234567 as 1,234,567, with the marks that the person has chosen."""
     return locales.current().number(count)
@@ -349,9 +343,8 @@ FILTERS: Final = {
     "grouped": grouped,
     "hue": hue,
     "icon": icon,
-    "in_sentence": in_sentence,
+    "in_sentence": locales.in_sentence,
     "initials": initials,
-    "lowered": locales.lowered,
     "moment": moment,
     "short_day": short_day,
     "stamps_as_moments": stamps_as_moments,

@@ -174,25 +174,9 @@ def _written(pattern: str, day: date) -> str:
     return gettext(pattern).format(day=day.day, month=day.month, year=day.year, month_name=month_name)
 
 
-def lowered(label: str) -> str:
-    """Return a label for the middle of a sentence: some languages keep the capital of nouns."""
-    return label if current().language in _NOUNS_HAVE_CAPITALS else label.lower()
-
-
-def retold(text: str, messages: Iterable[str]) -> str:
-    """Return a stored English sentence in the language of the page, by the first of these messages that it was made of,
-    as it is where there is none."""
-    if current().language == ENGLISH:
-        return text
-    for message in messages:
-        if found := _made_of(message).fullmatch(text):
-            return gettext(message) % found.groupdict()
-    return text
-
-
-@lru_cache(maxsize=256)
-def _made_of(message: str) -> re.Pattern[str]:
-    return re.compile(re.sub(r"%\\\((\w+)\\\)s", r"(?P<\1>.*)", re.escape(message)), re.DOTALL)
+def in_sentence(label: object) -> str:
+    """Write a label as it stands within a sentence: in lower case, but for languages whose nouns have capitals."""
+    return str(label) if current().language in _NOUNS_HAVE_CAPITALS else str(label).lower()
 
 
 # --- the locale of a request ---

@@ -26,7 +26,7 @@ def stored_text(text: str) -> str:
     """Return a stored text of ours in the language of the page, sentence by sentence; unknown ones as they are."""
     if not text or locales.current().language == locales.ENGLISH:
         return text
-    if (said := gettext(text)) != text or (said := locales.retold(text, _messages)) != text:
+    if (said := gettext(text)) != text or (said := locales.from_stored(text, _messages)) != text:
         return said
     sentences = _SENTENCES.split(text)
     return " ".join(map(stored_text, sentences)) if len(sentences) > 1 else text

@@ -58,19 +58,19 @@ function insertName(field, name) {
 /** Puts the answer in place of what was typed, and what it changes below the text, where it can be taken out. */
 async function insertAnswer(field, id) {
   const told = await asked(field.dataset.answer.replace("/-/", `/${encodeURIComponent(id)}/`));
-  if (!told) return say("The answer could not be loaded. Try again.");
+  if (!told) return say(gettext("The answer could not be loaded. Try again."));
   const now = at(field);
   const end = field.selectionStart;
   insert(field, now ? end - now.typed.length - 1 : end, field.selectionEnd, told.text);
   const parts = told.actions.map((one) => ({ ...one, checked: true }));
   addParts(formOf(field), [{ name: "answers", value: told.id }, ...parts]);
   field.dispatchEvent(new Event("input", { bubbles: true })); // the draft keeps these, too
-  say(["Answer inserted.", parts.length ? "With this comment:" : "", ...parts.map((one) => `${one.label}.`)].join(" "));
+  say([gettext("Answer inserted."), parts.length ? gettext("With this comment:") : "", ...parts.map((one) => `${one.label}.`)].join(" "));
 }
 
 const SOURCES = [
-  { kind: "mentions", pattern: TYPED_NAME, find: names, take: insertName, words: ["name", "names"] },
-  { kind: "answers", pattern: TYPED_ANSWER, find: offered, take: insertAnswer, words: ["answer", "answers"] },
+  { kind: "mentions", pattern: TYPED_NAME, find: names, take: insertName, count: (many) => ngettext("{num} name", "{num} names", many) },
+  { kind: "answers", pattern: TYPED_ANSWER, find: offered, take: insertAnswer, count: (many) => ngettext("{num} answer", "{num} answers", many) },
 ];
 
 /** What is being completed before the cursor, and what of it is typed; null for nothing. */
@@ -103,7 +103,7 @@ function span(className, text, tag = "span") {
   return made;
 }
 
-function show(field, found, [one, many]) {
+function show(field, found, count) {
   const panel = panelOf(field);
   panel.replaceChildren(...found.map(({ label, note, value }, number) => {
     const option = span("option", "", "div");
@@ -119,7 +119,7 @@ function show(field, found, [one, many]) {
   const opens = panel.hidden;
   panel.hidden = false;
   choose(field, optionsOf(panel)[0]);
-  if (opens) say(`${found.length} ${found.length === 1 ? one : many}. Enter inserts, Escape closes.`);
+  if (opens) say(gettext("{found}. Enter inserts, Escape closes.", { found: count(found.length) }));
 }
 
 async function update(field) {
@@ -129,7 +129,7 @@ async function update(field) {
   const later = document.activeElement === field ? at(field) : null;
   if (later?.source === now.source && (!found || later.typed !== now.typed)) return; // the key that changed it asks itself
   if (!later || !found?.length) return close(field);
-  show(field, found, now.source.words);
+  show(field, found, now.source.count);
 }
 
 function take(field, option) {

@@ -3,12 +3,12 @@
 
 const MARKS = { bold: "**", italic: "_", code: "`" };
 const TOOLS = [
-  { act: "bold", label: "Bold", face: "B", key: "b" },
-  { act: "italic", label: "Italic", face: "I", key: "i" },
-  { act: "code", label: "Code", face: "<>", key: "e" },
-  { act: "link", label: "Link", face: "Link", key: "k", shift: true },
-  { act: "list", label: "List", face: "List", key: "8", shift: true, code: "Digit8" },
-  { act: "quote", label: "Quote", face: "Quote", key: "9", shift: true, code: "Digit9" },
+  { act: "bold", label: () => gettext("Bold"), face: "B", key: "b" },
+  { act: "italic", label: () => gettext("Italic"), face: "I", key: "i" },
+  { act: "code", label: () => gettext("Code"), face: "<>", key: "e" },
+  { act: "link", label: () => gettext("Link"), key: "k", shift: true },
+  { act: "list", label: () => gettext("List"), key: "8", shift: true, code: "Digit8" },
+  { act: "quote", label: () => gettext("Quote"), key: "9", shift: true, code: "Digit9" },
 ];
 const announce = (text) => { const region = document.getElementById("announce"); if (region) region.textContent = text; };
 
@@ -92,16 +92,17 @@ function equip(field) {
   const bar = document.createElement("div");
   bar.className = "tools no-print";
   bar.setAttribute("role", "toolbar");
-  bar.setAttribute("aria-label", "Formatting");
+  bar.setAttribute("aria-label", gettext("Formatting"));
   bar.setAttribute("aria-controls", field.id);
   for (const tool of TOOLS) {
-    const made = button(tool.label, tool.face, tool.act, `${tool.label} (${keyName(tool)})`);
+    const label = tool.label();
+    const made = button(label, tool.face ?? label, tool.act, `${label} (${keyName(tool)})`);
     made.dataset.noCommand = "";
     bar.append(made);
   }
-  if (field.dataset.answers) bar.append(button("Ready answer", "Ready answer", "answer", "Ready answer (;)"));
+  if (field.dataset.answers) bar.append(button(gettext("Ready answer"), gettext("Ready answer"), "answer", `${gettext("Ready answer")} (;)`));
   if (!field.form.querySelector("[name=then][value=preview]:not([data-without-js])")) {
-    const made = button("Preview", "Preview", "preview");
+    const made = button(gettext("Preview"), gettext("Preview"), "preview");
     made.setAttribute("aria-pressed", "false");
     bar.append(made);
   }
@@ -172,15 +173,15 @@ async function preview(field, pressed) {
     panel.className = "preview";
     panel.tabIndex = 0;
     panel.setAttribute("role", "region");
-    panel.setAttribute("aria-label", "Preview");
+    panel.setAttribute("aria-label", gettext("Preview"));
     panel.innerHTML = await answer.text();
   } catch {
-    return announce("The preview could not be loaded. Your text is still here.");
+    return announce(gettext("The preview could not be loaded. Your text is still here."));
   }
   field.hidden = true;
   field.after(panel);
   pressed.setAttribute("aria-pressed", "true");
-  announce("Preview is shown. Press the button again to go on writing.");
+  announce(gettext("Preview is shown. Press the button again to go on writing."));
 }
 
 // --- quotes ---
@@ -223,7 +224,7 @@ document.addEventListener("selectionchange", () => {
     if (!selected()) return hideQuoter();
     if (!quoter) {
       quoter = document.createElement("button");
-      Object.assign(quoter, { type: "button", className: "button quoter no-print", textContent: "Quote in reply", title: "Quote in your reply (r)" });
+      Object.assign(quoter, { type: "button", className: "button quoter no-print", textContent: gettext("Quote in reply"), title: gettext("Quote in your reply (r)") });
       quoter.addEventListener("mousedown", (event) => event.preventDefault()); // the selection stays
       quoter.addEventListener("click", quote);
     }

@@ -6,27 +6,27 @@ const fieldOf = (form) => form?.querySelector("[data-files]");
 const listOf = (field) => field.querySelector("[data-file-list]");
 const sending = (form) => form.querySelectorAll("[data-file-list] [data-sending]");
 
-// What is said of a file. Pages in another language have theirs at the field.
+// What is said of a file. Pages of people outside the desks have theirs at the field.
 const WORDS = {
-  remove: "Remove",
-  removeFile: "Remove {name}",
-  removed: "{name} removed.",
-  tooLarge: "is larger than {size}",
-  empty: "is empty",
-  tooMany: "is one too many: {most} can be attached",
-  failed: "{why}. It is not attached.",
-  refusedByPage: "could not be sent: the desk refused it. Reload the page and try again",
-  refused: "was refused: {problem}",
-  attached: "attached",
-  fileAttached: "{name} attached.",
-  notStored: "could not be stored. Add it again",
-  noConnection: "could not be sent: check the connection, then add it again",
-  waits: "It is sent as soon as the files have arrived.",
+  remove: (values) => gettext("Remove", values),
+  removeFile: (values) => gettext("Remove {name}", values),
+  removed: (values) => gettext("{name} removed.", values),
+  tooLarge: (values) => gettext("is larger than {size}", values),
+  empty: (values) => gettext("is empty", values),
+  tooMany: (values) => gettext("is one too many: {most} can be attached", values),
+  failed: (values) => gettext("{why}. It is not attached.", values),
+  refusedByPage: (values) => gettext("could not be sent: the desk refused it. Reload the page and try again", values),
+  refused: (values) => gettext("was refused: {problem}", values),
+  attached: (values) => gettext("attached", values),
+  fileAttached: (values) => gettext("{name} attached.", values),
+  notStored: (values) => gettext("could not be stored. Add it again", values),
+  noConnection: (values) => gettext("could not be sent: check the connection, then add it again", values),
+  waits: (values) => gettext("It is sent as soon as the files have arrived.", values),
 };
 
 function word(field, name, values = {}) {
-  const words = field.dataset.words ? JSON.parse(field.dataset.words) : WORDS;
-  return words[name].replace(/\{(\w+)\}/g, (_, key) => values[key]);
+  if (!field.dataset.words) return WORDS[name](values);
+  return JSON.parse(field.dataset.words)[name].replace(/\{(\w+)\}/g, (_, key) => values[key]);
 }
 
 function say(field, text) {

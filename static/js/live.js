@@ -131,7 +131,7 @@ function notify(answer) {
   const before = Number(stored(LAST) || 0);
   stored(LAST, String(answer.unread));
   if (answer.unread <= before) return;
-  const text = answer.unread === 1 ? "1 ticket has news for you." : `${answer.unread} tickets have news for you.`;
+  const text = ngettext("{num} ticket has news for you.", "{num} tickets have news for you.", answer.unread);
   const made = new Notification("Pooldesk", { body: text, tag: "pooldesk" });
   made.onclick = () => { window.focus(); document.getElementById("bell")?.click(); };
 }
@@ -140,13 +140,12 @@ function notify(answer) {
 function show() {
   const line = document.getElementById("presence");
   if (!line) return;
-  const named = (people) => (people.length > 3 ? `${people.length} people` : people.map((one) => one.name).join(", "));
-  const verb = (people, one, many) => (people.length === 1 ? one : many);
+  const named = (people) => (people.length > 3 ? ngettext("{num} person", "{num} people", people.length) : people.map((one) => one.name).join(", "));
   const writers = others.filter((one) => one.writes);
   const readers = others.filter((one) => !one.writes);
   const parts = [];
-  if (writers.length) parts.push(`${named(writers)} ${verb(writers, "is", "are")} writing an answer.`);
-  if (readers.length) parts.push(`${named(readers)} ${verb(readers, "is", "are")} looking at this ticket.`);
+  if (writers.length) parts.push(ngettext("{people} is writing an answer.", "{people} are writing an answer.", writers.length, { people: named(writers) }));
+  if (readers.length) parts.push(ngettext("{people} is looking at this ticket.", "{people} are looking at this ticket.", readers.length, { people: named(readers) }));
   const text = parts.join(" ");
   line.hidden = !text;
   line.classList.toggle("is-writing", writers.length > 0);

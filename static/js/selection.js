@@ -14,7 +14,7 @@ function refresh(form) {
     all.indeterminate = chosen > 0 && chosen < boxes.length;
   }
   const count = form.querySelector("[data-count]");
-  if (count) count.textContent = chosen ? `${chosen} selected` : count.dataset.count;
+  if (count) count.textContent = chosen ? gettext("{count} selected", { count: chosen }) : count.dataset.count;
   const everything = form.querySelector("[data-all-of-list]");
   if (everything) everything.hidden = !(boxes.length && chosen === boxes.length);
   const over = chosen > limit;

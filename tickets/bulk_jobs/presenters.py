@@ -8,27 +8,20 @@ from typing import Any, Final
 
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop, ngettext
+from django.utils.translation import ngettext
 
 from portal import clock
 from portal.web import desk_prefix, locales
+from portal.web.stored_texts import stored_text
 from tenants.tenancy.context import TenantContext
 from tickets.bulk_jobs import bulk_requests
 from tickets.bulk_jobs.bulk_requests import Job
 from tickets.custom_fields import definitions
-from tickets.desk.many import REASONS, TicketEdit
+from tickets.desk.many import TicketEdit
 from tickets.desk.queue_presenters import QueueAddress, chips
-from tickets.jobs.leased_job import FAULT
 from tickets.ticket.fields import ASSIGNEE, BY_NAME, CUSTOM
 
 _NAMED: Final = 100  # refused tickets on a page
-# Sentences that jobs have stored in English.
-_WHYS: Final = (
-    FAULT,
-    gettext_noop("The desk is suspended, or is being closed."),
-    gettext_noop("The person who asked for it may no longer change tickets of this desk."),
-    gettext_noop("These are more than %(most)s tickets. Narrow the list."),
-)
 
 
 def edit_words(tenant: TenantContext, edit: TicketEdit, people: Mapping[str, str]) -> list[str]:
@@ -60,7 +53,7 @@ def job_page(tenant: TenantContext, job: Job, people: Mapping[str, str], *, firs
     behind = first + bulk_requests.SHOWN
     return job_line(tenant, job, people) | {
         "changed_tickets": [_link(number) for number in changed],
-        "refused_tickets": [_link(number) | {"reason": locales.retold(why, REASONS)} for number, why in refused],
+        "refused_tickets": [_link(number) | {"reason": stored_text(why)} for number, why in refused],
         "is_late": first > 1,
         "more": behind if behind <= int(job.parts) else 0,
     }
@@ -88,8 +81,8 @@ def job_line(tenant: TenantContext, job: Job, people: Mapping[str, str]) -> dict
         "changed": int(job.changed),
         "unchanged": int(job.unchanged),
         "refused": int(job.refused),
-        "why": locales.retold(job.why or "", _WHYS),
-        "trouble": locales.retold(getattr(job, "trouble", "") or "", _WHYS),
+        "why": stored_text(job.why or ""),
+        "trouble": stored_text(getattr(job, "trouble", "") or ""),
         "can_cancel": is_mine and job.state == bulk_requests.RUNNING,
         "can_undo": is_mine and not is_running and not job.undoes and int(job.changed) > 0,
     }

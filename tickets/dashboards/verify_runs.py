@@ -21,7 +21,7 @@ from portal import clock
 from portal.dynamo.store import Condition
 from portal.errors import ConditionFailed, LimitReached, PortalError, Unavailable
 from portal.load import tenant_limiter
-from portal.web import locales
+from portal.web.stored_texts import declare, stored_text
 from tenants.tenancy.context import TenantContext
 from tickets.counting import stored
 from tickets.counting.stored import VerifiedItem
@@ -39,10 +39,9 @@ _BUSY_SECONDS: Final = 30  # after which another may have ended
 SETTLE: Final = verify.SETTLE
 # Why a verification ended early, of which its item keeps the English.
 _DIED: Final = gettext_noop("the process that verified them ended before it was done")
-_STOPPED: Final = gettext_noop("%(name)s stopped it")
+_STOPPED: Final = declare(gettext_noop("%(name)s stopped it"))
 _FAULT: Final = gettext_noop("something went wrong, and the log of the portal says what")
 _PORTAL_STOPPED: Final = gettext_noop("the portal was stopped")
-_REASONS: Final = (_DIED, _FAULT, _PORTAL_STOPPED, _STOPPED)
 
 
 class VerificationStopped(PortalError):
@@ -71,7 +70,7 @@ class VerifyState:
         self.differences = [Difference(*one[:4]) for one in json.loads(item.found)]
         if self.state == RUNNING and self.started_at and self.started_at < clock.now() - DEAD_AFTER:
             self.state, self.why = verify.UNKNOWN, _DIED
-        self.why = locales.retold(self.why or "", _REASONS)
+        self.why = stored_text(self.why or "")
 
     @property
     def next_goes_on(self) -> bool:

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from portal.errors import Invalid
-from portal.web.locales import lowered
+from portal.web.locales import in_sentence
 from tickets.attachments.forms import files_field
 from tickets.custom_fields.definitions import Definitions
 from tickets.custom_fields.forms import defined_field, value_fields
@@ -101,7 +101,7 @@ def _of(field: TicketField) -> forms.Field:
             field.rule, limit=field.limit, required=False, help_text=_("You can use Markdown."), widget=area
         )
     if isinstance(field, TextField):
-        required = {"required": _("Enter a %(field)s.") % {"field": lowered(field.label)}}
+        required = {"required": _("Enter a %(field)s.") % {"field": in_sentence(field.label)}}
         return WrittenField(field.rule, limit=field.limit, error_messages=required, widget=line)
     many = _("Separate them with commas. At most %(most)s.") % {"most": fields.TAGS_LIMIT}
     return WrittenField(fields.tag_list, required=False, help_text=many, widget=TagsInput)

@@ -11,7 +11,6 @@ from django.utils.translation import gettext_noop
 
 from portal.dynamo.store import Store
 from portal.errors import ConditionFailed
-from portal.web import locales
 from tickets.ticket.stored import ActivityItem, DetailItem
 
 FOLDED_LIMIT: Final = 60_000  # characters
@@ -44,7 +43,6 @@ _BEGUN: Final = REMARK + gettext_noop(
     "Only the beginning of its text is here so far. The letter as it came has the whole."
 )
 
-_REMARKS: Final = (_BEGUN.removeprefix(REMARK),)
 _SENTENCES: Final = {
     UNCONFIRMED: gettext_noop("The sender could not be confirmed."),
     CLAIMS_MEMBER: gettext_noop("The sender has the address of a member of this desk, but may be somebody else."),
@@ -119,11 +117,6 @@ def warnings(marks: list[str]) -> Iterator[str]:
             yield _(_SENTENCES[mark])
         elif mark.startswith(FORWARDED_BY):
             yield _("It was forwarded by %(address)s.") % {"address": mark.removeprefix(FORWARDED_BY)}
-
-
-def remark(text: str) -> str:
-    """Return a stored remark in the language of the page."""
-    return locales.retold(text, _REMARKS)
 
 
 def checks(marks: list[str]) -> Iterator[str]:

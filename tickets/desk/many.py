@@ -29,7 +29,8 @@ from portal.dynamo.client import fan_out
 from portal.dynamo.store import TRANSACTION_LIMIT, Transaction, chunked
 from portal.errors import Conflict, Invalid, TransactionRefused
 from portal.web import locales
-from portal.web.locales import lowered
+from portal.web.locales import in_sentence
+from portal.web.stored_texts import declare
 from tenants.tenancy.context import TenantContext
 from tickets.desk import changing, timelines, undoing
 from tickets.desk.changing import ITEMS_PER_REVISION, EditConflict, EntryOfChange, Present, Revision, Wishes
@@ -48,18 +49,10 @@ MOST: Final = (TRANSACTION_LIMIT - _OUTBOX_ROW) // ITEMS_PER_REVISION  # tickets
 SUBJECT: Final = "tickets"  # of what is told of several together
 _ATTEMPTS: Final = 6  # of changes that others overtake
 _CHANGED_AGAIN: Final = gettext_noop("has been changed again since and stays as it is")
-# Why tickets were left as they are, of which jobs keep the English.
-REASONS: Final = (
-    _CHANGED_AGAIN,
-    gettext_noop("is being changed by somebody else at this moment"),
-    gettext_noop("does not exist"),
-    gettext_noop("was merged into ticket %(number)s"),
-    gettext_noop("is marked as spam"),
-    gettext_noop("was changed meanwhile"),
-    gettext_noop("is no longer in this list"),
-    gettext_noop("stays as it is, because its former assignee can have no tickets any more"),
-    gettext_noop("was refused: %(why)s"),
-)
+# Jobs keep reasons in English.
+declare(gettext_noop("was merged into ticket %(number)s"))
+declare(gettext_noop("was refused: %(why)s"))
+declare(gettext_noop("was changed meanwhile: %(fields)s"))
 _BUSY: Final = gettext_noop("is being changed by somebody else at this moment")
 
 
@@ -230,7 +223,7 @@ def _write_each(
 
 def _reason(error: Conflict | Invalid) -> str:
     if isinstance(error, EditConflict):
-        names = ", ".join(lowered(fields.label_of(name)) for name in error.since.before)
+        names = ", ".join(in_sentence(fields.label_of(name)) for name in error.since.before)
         return _("was changed meanwhile: %(fields)s") % {"fields": names} if names else _("was changed meanwhile")
     text = error.message.rstrip(".")
     return text if isinstance(error, LeftAlone) else _("was refused: %(why)s") % {"why": text}

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_noop, ngettext
 from portal import clock
 from portal.errors import Invalid
 from portal.web import desk_prefix, locales
-from portal.web.locales import lowered
+from portal.web.locales import in_sentence
 from tenants.tenancy.context import TenantContext
 from tickets.custom_fields import definitions
 from tickets.custom_fields.definitions import CustomField, Definitions
@@ -172,18 +172,18 @@ def _words(tenant: TenantContext, defined: Definitions, only: TicketFilter) -> l
     words = []
     for of in DEFINED:
         if asked := only.get(of.name):
-            told = {"field": lowered(of.label), "name": defined.name(of, asked)}
+            told = {"field": in_sentence(of.label), "name": defined.name(of, asked)}
             title = _("Only tickets of the %(field)s %(name)s") % told
             words.append((of.name, f"{told['field']}: {told['name']}", title))
     for name, choice in fields.FILTERS.items():
         if value := only.get(name):
-            told = {"field": lowered(choice.label), "value": choice.words(value).word}
+            told = {"field": in_sentence(choice.label), "value": choice.words(value).word}
             words.append((name, f"{told['field']}: {told['value']}", _("Only tickets with %(value)s %(field)s") % told))
     if snoozed := only.get("snoozed"):
         label = _("snoozed") if snoozed == "yes" else _("not snoozed")
         words.append(("snoozed", label, _("Only tickets that are %(state)s") % {"state": label}))
     if state := only.get("sla"):
-        told = {"state": lowered(_(due_marks.STATES[state]))}
+        told = {"state": in_sentence(_(due_marks.STATES[state]))}
         words.append(("sla", _("targets: %(state)s") % told, _("Only tickets with: %(state)s") % told))
     if tag := only.get("tag"):
         told = {"tag": tag}
@@ -504,7 +504,7 @@ def _empty(tenant: TenantContext, address: QueueAddress, page: TicketPage, first
         return _blank(_("There are no more tickets in this list."), "", [(first_url, _("Back to the latest"))])
     tickets = _("tickets")
     if address.status != "any":
-        tickets = _("%(status)s tickets") % {"status": lowered(_statuses()[address.status])}
+        tickets = _("%(status)s tickets") % {"status": in_sentence(_statuses()[address.status])}
     if chosen := chips(tenant, address):
         return _no_match(address, tickets, chosen)
     told = {"tickets": tickets, "name": address.name or _("This person")}

@@ -307,7 +307,7 @@ def letter_line(kept: Any, *, is_agent: bool, author: str) -> dict[str, Any] | N
         "folded": of.get("folded", ""),
         "cc": of.get("cc", []),
         "files": letter_texts.values(marks, letter_texts.FILE),
-        "remarks": [*map(letter_texts.remark, letter_texts.values(marks, letter_texts.REMARK))],
+        "remarks": [*map(stored_text, letter_texts.values(marks, letter_texts.REMARK))],
         "way": _way(of, marks),
         "url": reverse("tickets:letter", args=[of["digest"]]) if is_agent and "digest" in of else "",
         "block_url": reverse("tickets:letter_block", args=[of["digest"]]) if can_block else "",

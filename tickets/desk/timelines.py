@@ -283,4 +283,4 @@ _VERBS: Final = (
 
 def verb_shown(stored: str) -> str:
     """Return a stored verb in the language of the page, "" where the changes of the entry say all."""
-    return "" if stored == "changed" else locales.retold(stored, _VERBS)
+    return "" if stored == "changed" else locales.from_stored(stored, _VERBS)

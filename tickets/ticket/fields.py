@@ -22,7 +22,7 @@ from django.utils.translation import gettext_noop
 from portal import plain_text
 from portal.errors import Invalid
 from portal.web import locales
-from portal.web.locales import lowered
+from portal.web.locales import in_sentence
 from tickets.ticket import custom_values, texts
 
 # --- values ---
@@ -410,7 +410,7 @@ class CustomFields(TicketField):
 
 def no_such(field: TicketField) -> Invalid:
     """Return the refusal of a value that the field has not."""
-    return Invalid(_("There is no such %(field)s.") % {"field": lowered(field.label)}, field=field.name)
+    return Invalid(_("There is no such %(field)s.") % {"field": in_sentence(field.label)}, field=field.name)
 
 
 # --- the fields ---

@@ -12,7 +12,7 @@ from django.utils.translation import gettext, gettext_lazy, ngettext
 
 from portal import clock
 from portal.web import locales, moments
-from portal.web.locales import lowered
+from portal.web.locales import in_sentence
 from tickets.custom_fields.definitions import Definitions
 from tickets.desk import ticket_presenters
 from tickets.desk.changing import TicketState
@@ -89,7 +89,7 @@ def _moments(number: int, entries: Iterable[ActivityItem], defined: Definitions)
             "url": past_url(number, clock.stamp(clock.parse(a.at), offset=-1)),
             "at": clock.parse(a.at),
             "by": a.author_name,
-            "labels": ", ".join(lowered(defined.label(c.field)) for c in a.changes),
+            "labels": ", ".join(in_sentence(defined.label(c.field)) for c in a.changes),
         }
         for a in changes
     ]

@@ -19,7 +19,7 @@ from portal.dynamo.client import fan_out
 from portal.dynamo.store import chunked
 from portal.errors import Conflict, Invalid, NotFound, PortalError
 from portal.plain_text import amount
-from portal.web.locales import lowered
+from portal.web.locales import in_sentence
 from tenants.audit_trail import recording
 from tenants.audit_trail.erased_people import ErasedPeople
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
@@ -77,7 +77,7 @@ class Restored:
     def why(self) -> str:
         """Return why it is not restored whole, or was not changed; "" where all of it was restored."""
         said = _("%(field)s not restored: %(why)s")
-        lacking = [said % {"field": lowered(lack.label), "why": lack.why} for lack in self.lacks]
+        lacking = [said % {"field": in_sentence(lack.label), "why": lack.why} for lack in self.lacks]
         return _(self.left) if self.left else "; ".join(lacking)
 
 
