@@ -145,6 +145,7 @@ class Profiles:
             context.close()
             return
         page.unroute_all()
+        page.set_extra_http_headers({})
         context.set_offline(False)
         context.clear_cookies()
         page.goto("/healthz")

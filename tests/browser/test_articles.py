@@ -127,6 +127,11 @@ def test_all_pages_of_articles_fit_every_window(desk: World, person: NewPage, wi
     page.goto("/acme/tickets/1/")
     page.get_by_label("Comment", exact=True).focus()
     found += audit_all(page, "a ticket", within="#main")
+    page.set_extra_http_headers({"Accept-Language": "de"})
+    for path in ("", "1/", "1/edit/", "1/versions/1/", "sections/"):
+        page.goto(f"/acme/articles/{path}")
+        expect(page.locator("html")).to_have_attribute("lang", "de")
+        found += audit_all(page, f"{path or 'list'}, de", within="#main")
     assert found == []
 
 

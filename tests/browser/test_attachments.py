@@ -129,7 +129,11 @@ def test_a_page_with_files_is_accessible(page: Page) -> None:
     expect(page.locator(".entry .file")).to_have_count(1)
     page.locator("input[type=file]").set_input_files({"name": "next.png", "mimeType": "image/png", "buffer": PNG})
     expect(page.locator("#reply .file")).to_contain_text("attached")
-    assert page_audit.audit_all(page, "a ticket with files") == []
+    found = page_audit.audit_all(page, "a ticket with files")
+    page.set_extra_http_headers({"Accept-Language": "de"})
+    page.reload()
+    expect(page.locator("html")).to_have_attribute("lang", "de")
+    assert found + page_audit.audit_all(page, "a ticket with files, de") == []
 
 
 def test_a_picture_is_shown_small_and_leads_to_its_file(page: Page) -> None:

@@ -154,6 +154,9 @@ def test_an_admin_sets_the_form_up(world: World, person: NewPage, witness: Witne
     page.get_by_role("button", name="Save the looks").click()
     expect(page.get_by_text("Looks saved.")).to_be_visible()
     found += audit_all(page, "public form, open", within="#main")
+    page.set_extra_http_headers({"Accept-Language": "de"})
+    page.reload()
+    found += audit_all(page, "public form, open, de", within="#main")
     assert not found
     alice = world.context("alice", "acme")
     assert form_settings.read(alice).origins == ("https://www.example.com",)
