@@ -68,7 +68,9 @@ def unmarked(page: str, data: re.Pattern[str]) -> tuple[list[str], list[str]]:
 
 _VOID: Final = frozenset({"area", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"})
 _SILENT: Final = frozenset({"script", "style", "code", "kbd", "pre"})
-_SPOKEN: Final = ("title", "aria-label", "placeholder", "alt", "label")
+# The texts of scripts with their English, and choices of zones and countries, whose names are not ours.
+_OF_VALUES: Final = frozenset({"words", "id_zone", "id_country", "default-zone"})
+_SPOKEN: Final = ("title", "aria-label", "placeholder", "alt", "label", "data-label")
 
 
 class _Reader(HTMLParser):
@@ -85,7 +87,7 @@ class _Reader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
         self._is_main |= tag == "main"
-        is_silent = tag in _SILENT or given.get("translate") == "no" or given.get("id") == "words"
+        is_silent = tag in _SILENT or given.get("translate") == "no" or given.get("id") in _OF_VALUES
         if self._silent or is_silent:
             if tag not in _VOID and (not self._silent or self._silent[-1] == tag):
                 self._silent.append(tag)
