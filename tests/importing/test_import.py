@@ -10,15 +10,19 @@ from typing import Any
 import pytest
 from django.conf import settings
 
+from delivery.timers.due_worker import DueWorker
 from portal.dynamo import meter
 from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import tenant_lifecycle
 from tests.support import archives
 from tests.support.archives import comment, imported, issue, pull
 from tests.support.commands import everything, run
+from tests.support.targets import HOUR, set_targets
 from tests.support.world import World
 from tickets.data import importer
 from tickets.desk import changing, commenting, lists, timelines
+from tickets.sla import tracking
+from tickets.sla.policy import TargetRule
 from tickets.ticket import stored
 from tickets.ticket.fields import Status
 
@@ -130,6 +134,16 @@ def test_an_imported_ticket_has_the_attributes_of_one_that_the_rules_wrote(world
         return sorted((*sorted(f"{n}:{next(iter(v))}" for n, v in i.items() if n != "request"),) for i in items)
 
     assert shape(number) == shape(number + 1)
+
+
+def test_an_imported_ticket_has_no_clocks_and_gets_none_by_a_later_answer(world: World, path: Path) -> None:
+    set_targets(world.context("alice", "acme"), TargetRule(first=HOUR, next=HOUR, solution=HOUR))
+    imported(archives.write(path, issue(1)))
+    commenting.comment(world.context("alice", "acme"), 1, body="We look at it.")
+    DueWorker().turn()
+    summary = ticket(world).summary
+    assert (summary.sla, summary.due) == (None, None)
+    assert tracking.replayed(world.context("alice", "acme"), 1) is None
 
 
 def test_imported_tickets_are_listed_in_every_shard(sharded_world: World, path: Path) -> None:
