@@ -29,7 +29,7 @@ stack_parameters = $(if $(filter command line,$(origin IMAGE)),--image $(IMAGE))
 # What is tried on each placement: what people and systems do with the content of a desk, and what leaves it.
 PLACED := $(addprefix tests/,desk/test_tickets.py desk/test_queue_filters.py api/test_writing_tickets.py api/test_reading_tickets.py \
 	api/test_idempotency.py search/test_finding.py outbox/test_telling.py webhooks/test_delivering.py requesters/test_requester_pages.py \
-	api/test_requesters.py notices/test_telling.py)
+	api/test_requesters.py notices/test_telling.py mail_in/test_letter_pages.py)
 
 .DEFAULT_GOAL := help
 .PHONY: help run setup test test-fast test-placements fuzz lint format seed shell prove bench image image-test lock release deploy upgrade operator manage teardown stack-named clean distclean chromium

@@ -21,10 +21,11 @@ from portal.isolation import guard, policies
 from portal.schema import keys, registry
 from proofs.isolation import data_attack, mutants, oracle, proof, targets
 from proofs.isolation.attempts import calls, requests
+from proofs.isolation.attempts.attempt import Draw
 from proofs.isolation.data_attack import AttackPlan
 from proofs.isolation.mutants import CONTROL, MISTAKES, MUTANTS, Mutant
 from proofs.isolation.walk import http_attack, portal_tricks, visitors
-from proofs.isolation.walk.http_request import Route, api_routes, routes
+from proofs.isolation.walk.http_request import Route, api_routes, argument, routes
 from proofs.isolation.walk.portal_tricks import PASSES
 from tenants.sign_in.accounts import User
 from tenants.tenancy import context, request_identity, tenant_directory
@@ -35,6 +36,7 @@ from tenants.tenancy.stored import MembershipItem, TenantItem
 from tests.support.commands import Ended
 from tests.support.proving import other_walls, patterns, plan, prove, quick, reported, stored, three, view
 from tests.support.world import World
+from tickets.letters.stored import LETTERS
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.stored import TICKETS, DetailItem
 
@@ -342,4 +344,14 @@ def test_each_tenant_has_webhooks_that_the_proof_attacks(plan: AttackPlan) -> No
         assert any(text.startswith("whsec_") for text in targets.texts_of(target))
     attempts = [plan.attempt(number) for number in range(4000)]
     attacked = {place for one in attempts if not one.honest for place in [one.place]}
-    assert attacked >= {"Events.Endpoints", "Events.Secrets", "Events.Deliveries"}
+    assert attacked >= {"Events.Endpoints", "Events.Secrets", "Events.Deliveries", "Support.Letters"}
+
+
+def test_each_tenant_has_a_letter_that_the_proof_asks_for_as_another_tenant(plan: AttackPlan) -> None:
+    one, other = plan.targets[:2]
+    rng = random.Random(1)  # noqa: S311  # a seed, no secret
+    for name in ("letter", "letter_id"):
+        assert argument(rng, one, other, "str", name) in other.letters
+    for target in (one, other):
+        assert {*target.letters, f"object-of-{target.tenant.slug}"} <= targets.texts_of(target)
+        assert Draw(rng, one, target).foreign(LETTERS).endswith(target.letters[0]) or target is one

@@ -12,8 +12,9 @@ import pytest
 from django.test import override_settings
 from django.urls import URLPattern, URLResolver, get_resolver
 
+from portal import clock
 from portal.dynamo import client
-from portal.schema import registry
+from portal.schema import keys, registry
 from proofs.isolation import mutants, targets
 from proofs.isolation.data_attack import AttackPlan
 from proofs.isolation.walk import api_tricks, http_attack, portal_tricks
@@ -29,6 +30,8 @@ from tests.support.world import World
 from tickets.articles import article_changes
 from tickets.articles.articles import Text
 from tickets.desk import commenting, creating
+from tickets.letters import ledger
+from tickets.letters.envelope import Envelope
 from tickets.requesters import requesters
 
 # Those that the tests put something wrong into, and the queue, which each visitor has to see.
@@ -47,6 +50,11 @@ def three_tenants() -> World:
             number = creating.create(author, title=f"Only {where} knows of {n}", description=f"A secret of {where}")
             commenting.comment(author, number, body=f"What {where} says")
         requesters.ensure(author, f"somebody@{where}.invalid", name=f"A customer of {where}")
+        came = Envelope(f"object-of-{where}", f"x@{where}.invalid", (), clock.stamp(), {})
+        waits = ledger.new(author.repository, keys.digest(where)[:48].ljust(48, "0"), came, size=1)
+        ledger.note(
+            author.repository, waits, state=ledger.WAITING, reason="It was found to be spam.", open_to_people=True
+        )
         article_changes.create(author, Text(f"A draft of {where}", f"What {where} writes", "", True), by=SYSTEM)
         published(author, f"Only for members of {where}", public=False)
         published(author, f"{where.capitalize()} for everybody")

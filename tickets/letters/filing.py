@@ -156,6 +156,7 @@ def file(tenant_id: str, name: str, *, approved: bool = False) -> LetterItem | N
     try:
         _refuse(case)
         _file(case)
+        ledger.count_apart(desk.repository, item, known)
     except Stays as stays:
         return _note(desk, item, stays, known)
     except AlreadyFiled as already:

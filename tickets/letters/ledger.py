@@ -242,6 +242,7 @@ def _store(repository: Store, item: LetterItem, before: LetterItem | None) -> No
             raise
 
     retrying(attempt, again=is_passing, attempts=_TRIES)
+    count_apart(repository, item, before)
 
 
 def is_passing(error: PortalError) -> bool:
@@ -252,9 +253,21 @@ def is_passing(error: PortalError) -> bool:
 def _add(transaction: Transaction, repository: Store, item: LetterItem, before: LetterItem | None) -> None:
     """Add a row to a transaction, with the number of letters that wait: exact, since the row has to be as it was."""
     transaction.put(item, name=_LETTER, condition=_is_as(before))
-    if change := bool(item.waiting) - bool(before and before.waiting):
+    if (change := _change(item, before)) and not repository.placement.site:
         counted = WaitingCountItem(repository.tenant_id, COUNTED)
         transaction.update(counted, [WaitingCountItem.total.add(change)], name=_COUNT)
+
+
+def count_apart(repository: Store, item: LetterItem, before: LetterItem | None) -> None:
+    """Count the letters that wait of a desk in a silo, behind the transaction of a row: the number is read with each
+    page and lies at home, and no transaction spans both. `recount` puts right what a kill in between leaves."""
+    if (change := _change(item, before)) and repository.placement.site:
+        counted = WaitingCountItem(repository.tenant_id, COUNTED)
+        repository.update(counted, [WaitingCountItem.total.add(change)])
+
+
+def _change(item: LetterItem, before: LetterItem | None) -> int:
+    return bool(item.waiting) - bool(before and before.waiting)
 
 
 def _as_stored(item: LetterItem) -> LetterItem:
