@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from django.utils.translation import gettext_noop
+
 from portal.errors import Invalid
 
 PAYLOAD_LIMIT: Final = 256 * 1024  # bytes of one event's JSON
@@ -51,31 +53,35 @@ class EventType:
 ENVELOPE: Final = (
     EventField(
         "id",
-        "text",
-        "the same however often the event arrives, and what to know it by; also in the header `webhook-id`",
+        gettext_noop("text"),
+        gettext_noop(
+            "the same however often the event arrives, and what to know it by; also in the header `webhook-id`"
+        ),
         "evt_5b1f0c2d3e4a4b5c8d9e0f1a2b3c4d5e_0",
     ),
-    EventField("type", "text", "one of those below", ""),
+    EventField("type", gettext_noop("text"), gettext_noop("one of those below"), ""),
     EventField(
         "version",
-        "number",
-        "of the type; it grows if a field is removed or changes its meaning, not if one is added",
+        gettext_noop("number"),
+        gettext_noop("of the type; it grows if a field is removed or changes its meaning, not if one is added"),
         1,
     ),
-    EventField("timestamp", "moment", "when it happened", "2026-11-20T09:30:00.000000Z"),
+    EventField("timestamp", gettext_noop("moment"), gettext_noop("when it happened"), "2026-11-20T09:30:00.000000Z"),
     EventField(
         "tenant",
-        "object",
-        "`id`, `name` and `slug` of the desk",
+        gettext_noop("object"),
+        gettext_noop("`id`, `name` and `slug` of the desk"),
         {"id": "9c8b7a6f5e4d4c3b8a291807f6e5d4c3", "name": "Acme", "slug": "acme"},
     ),
     EventField(
         "sequence",
-        "number",
-        "the version of the ticket after the change; a later change has a larger one",
+        gettext_noop("number"),
+        gettext_noop("the version of the ticket after the change; a later change has a larger one"),
         3,
     ),
-    EventField("data", "object", "the fields below; the receiver needs no further request", {}),
+    EventField(
+        "data", gettext_noop("object"), gettext_noop("the fields below; the receiver needs no further request"), {}
+    ),
 )
 
 

@@ -23,7 +23,7 @@ from delivery.outbox.destinations import Outcome
 from delivery.outbox.outbox_rows import Work
 from delivery.webhooks import delivery_log, endpoints, safe_addresses, signatures
 from delivery.webhooks.delivery_log import ANSWERED, DEAD, FAILED, SKIPPED, Attempt
-from delivery.webhooks.safe_client import DEADLINE, REASONS, AddressRefused, HttpAnswer, NoAnswer, SafeClient
+from delivery.webhooks.safe_client import DEADLINE, AddressRefused, HttpAnswer, NoAnswer, SafeClient
 from delivery.webhooks.stored import EndpointItem, SecretItem
 from portal import clock
 from portal.dynamo.client import fan_out
@@ -32,6 +32,7 @@ from portal.logs import request_id
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
 from portal.schema import keys
+from portal.web.stored_texts import declare
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
@@ -46,11 +47,10 @@ _WORKER: Final = Actor(origin="webhooks")
 # Writes the mails that tell of an endpoint that is paused, and why.
 # These are stored, in English; pages translate them.
 WAS_PAUSED: Final = gettext_noop("The endpoint was paused.")
-ANSWERED_WITH: Final = gettext_noop("Answered %(status)s.")
-REDIRECTED: Final = gettext_noop("Answered %(status)s. Redirects are not followed.")
+REDIRECTED: Final = declare(gettext_noop("Answered %(status)s. Redirects are not followed."))
+ANSWERED_WITH: Final = declare(gettext_noop("Answered %(status)s."))
 IS_GONE: Final = gettext_noop("It answered 410 Gone.")
-NEVER_ANSWERED: Final = gettext_noop("No delivery was answered since %(day)s. The last: %(note)s")
-NOTES: Final = (WAS_PAUSED, ANSWERED_WITH, REDIRECTED, IS_GONE, NEVER_ANSWERED, *REASONS)
+NEVER_ANSWERED: Final = declare(gettext_noop("No delivery was answered since %(day)s. The last: %(note)s"))
 
 Write = Callable[[TenantContext, EndpointItem, str], list[OutgoingMail]]
 

@@ -53,10 +53,15 @@ TEST: Final = declare_event(
     EventType(
         "webhook.test",
         1,
-        "Somebody pressed “Send a test” for an endpoint. No other endpoint is told of it.",
+        gettext_noop("Somebody pressed “Send a test” for an endpoint. No other endpoint is told of it."),
         (
-            EventField("endpoint", "text", "the id of the endpoint", "ep_5f2c9a7be01d4432"),
-            EventField("sent_by", "text", "the name of the person who asked for it", "Alice Example"),
+            EventField("endpoint", gettext_noop("text"), gettext_noop("the id of the endpoint"), "ep_5f2c9a7be01d4432"),
+            EventField(
+                "sent_by",
+                gettext_noop("text"),
+                gettext_noop("the name of the person who asked for it"),
+                "Alice Example",
+            ),
         ),
     )
 )

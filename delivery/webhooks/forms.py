@@ -47,7 +47,7 @@ class EndpointForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        choices = [(kind.name, f"{kind.name}: {kind.summary}") for kind in endpoints.offered()]
+        choices = [(kind.name, f"{kind.name}: {_(kind.summary)}") for kind in endpoints.offered()]
         self.fields["event_types"].choices = choices  # type: ignore[attr-defined]  # a MultipleChoiceField
 
     @classmethod

@@ -8,11 +8,11 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from delivery.webhooks import presenters
 from delivery.webhooks.stored import EndpointItem
 from portal import plain_text
 from portal.mailing.outgoing import OutgoingMail
 from portal.web import desk_prefix, locales
+from portal.web.stored_texts import stored_text
 from tenants.membership import members
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import page_for_mail
@@ -34,7 +34,7 @@ def to_owners(tenant: TenantContext, endpoint: EndpointItem, because: str) -> li
                 OutgoingMail(
                     to=owner.email,
                     subject=_("A webhook of %(desk)s was paused") % {"desk": desk},
-                    text=render_to_string("webhooks/mail/paused.txt", context | {"because": presenters.said(because)}),
+                    text=render_to_string("webhooks/mail/paused.txt", context | {"because": stored_text(because)}),
                     kind="webhook_paused",
                     about=f"webhook/{endpoint.endpoint_id}",
                     tenant_id=tenant.tenant_id,

@@ -16,10 +16,11 @@ from django.utils.translation import gettext, gettext_noop
 from delivery.outbox import publisher
 from delivery.outbox.event_types import EventField, EventType
 from delivery.outbox.stored import OutboxItem
-from delivery.webhooks import delivering, delivery_log, endpoints
+from delivery.webhooks import delivery_log, endpoints
 from delivery.webhooks.stored import DeliveryItem, EndpointItem, log_key_parts
 from portal import clock
 from portal.web import locales
+from portal.web.stored_texts import stored_text
 from tenants.tenancy.context import TenantContext
 
 LOOKS: Final = 8  # times that a page looks again for what was just sent, a second apart
@@ -61,7 +62,7 @@ def endpoint(item: EndpointItem) -> dict[str, Any]:
         "event_types": list(item.event_types),
         "badge": _PAUSED if paused else _FAILING if failing else _ACTIVE,
         "is_paused": paused,
-        "paused_because": said(item.paused_because or ""),
+        "paused_because": stored_text(item.paused_because or ""),
         "failing_since": clock.parse(item.failing_since) if failing and not paused else None,
         "version": int(item.version),
         "created_at": clock.parse(item.created_at),
@@ -86,7 +87,7 @@ def delivery(row: DeliveryItem) -> dict[str, Any]:
         "answer": _answer(int(row.status), row.state),
         "took": "" if row.state == delivery_log.SKIPPED else _took(int(row.ms)),
         "attempts": len(row.attempts),
-        "note": said(row.note),
+        "note": stored_text(row.note),
         "next_at": clock.parse(row.next_at) if row.next_at else None,
     }
 
@@ -103,7 +104,7 @@ def delivery_page(row: DeliveryItem, stored: OutboxItem | None) -> dict[str, Any
     if stored is not None:
         body = _pretty(publisher.envelope(stored, int(event_id.rpartition("_")[2])))
     tries = [
-        {**tried, "note": said(tried["note"]), "at": clock.parse(tried["at"]), "took": _took(int(tried["ms"]))}
+        {**tried, "note": stored_text(tried["note"]), "at": clock.parse(tried["at"]), "took": _took(int(tried["ms"]))}
         for tried in row.attempts
     ]
     return {"url": row.url, "body": body, "excerpt": row.excerpt, "tries": tries[::-1], **delivery(row)}
@@ -115,7 +116,7 @@ def event_type(tenant: TenantContext, kind: EventType) -> dict[str, Any]:
     return {
         "name": kind.name,
         "version": kind.version,
-        "summary": kind.summary,
+        "summary": gettext(kind.summary),
         "fields": fields(kind.fields),
         "example": _pretty(kind.whole_example(tenant=desk)),
     }
@@ -123,7 +124,10 @@ def event_type(tenant: TenantContext, kind: EventType) -> dict[str, Any]:
 
 def fields(declared: Iterable[EventField]) -> list[dict[str, Any]]:
     """Return fields of an event with what is said of them as HTML."""
-    return [{"name": field.name, "type": field.type, "summary": _with_code(field.summary)} for field in declared]
+    return [
+        {"name": field.name, "type": gettext(field.type), "summary": _with_code(gettext(str(field.summary)))}
+        for field in declared
+    ]
 
 
 def looks_left(text: str | None) -> int:
@@ -140,11 +144,6 @@ def _answer(status: int, state: str) -> str:
     if state == delivery_log.SKIPPED:
         return gettext("Not sent")
     return f"{status}" if status else gettext("No answer")
-
-
-def said(stored: str) -> str:
-    """Return a stored sentence of ours in the language of the page, where the catalogue has it."""
-    return locales.from_stored(stored, delivering.NOTES)
 
 
 def _took(ms: int) -> str:

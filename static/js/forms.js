@@ -95,3 +95,18 @@ document.addEventListener("click", (event) => {
 document.addEventListener("submit", (event) => {
   for (const button of event.target.querySelectorAll("[data-reveal][aria-pressed=true]")) button.click();
 });
+
+// Names of countries come in English; the browser knows those of the page's language.
+if (document.documentElement.lang !== "en") {
+  const names = new Intl.DisplayNames(document.documentElement.lang, { type: "region", fallback: "none" });
+  for (const select of document.querySelectorAll("select[data-countries]")) {
+    const [none, ...countries] = select.options;
+    for (const option of countries) {
+      if (/^[A-Z]{2}$/.test(option.value)) option.textContent = names.of(option.value) || option.textContent;
+    }
+    const chosen = select.value;
+    countries.sort((one, other) => one.textContent.localeCompare(other.textContent));
+    select.replaceChildren(none, ...countries);
+    select.value = chosen;
+  }
+}

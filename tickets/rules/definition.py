@@ -19,6 +19,7 @@ from django.utils.translation import gettext_noop
 from portal import clock
 from portal.errors import Invalid
 from portal.schema import keys
+from portal.web.stored_texts import declare
 from tickets.desk import filters
 from tickets.desk.filters import TicketFilter
 from tickets.desk.many import TicketEdit
@@ -250,7 +251,7 @@ def planned(rule: Rule, ticket: SummaryItem) -> RulePlan:
             kept[name] = wanted
     to = kept.get(STATUS.name)
     if to is not None and to not in MOVES[Status(ticket.status)]:
-        return RulePlan(refused=STUCK % {"status": ticket.status, "to": to})
+        return RulePlan(refused=_STUCK % {"status": ticket.status, "to": to})
     mail_to = kept.get(ASSIGNEE.name, ticket.resolver) if then.mail_to == ASSIGNEE_WORD else then.mail_to
     return RulePlan(TicketEdit(kept), tuple(changes), then.answer, then.webhook, mail_to)
 
@@ -298,7 +299,7 @@ def read(given: Mapping[str, Any], rule: Rule) -> Rule:
     return rule
 
 
-STUCK: Final = gettext_noop("A %(status)s ticket cannot become %(to)s.")  # stored in English
+_STUCK: Final = declare(gettext_noop("A %(status)s ticket cannot become %(to)s."))  # stored in English
 _ANY: Final = gettext_noop("Choose any: only for a change a field can be named, and only for a deadline a moment.")
 _WHATS: Final = dict.fromkeys(On, _ANY) | {
     On.CHANGED: gettext_noop("Choose a field that can be changed, or any."),

@@ -13,10 +13,11 @@ from django.utils.translation import ngettext
 
 from portal import clock
 from portal.web import desk_prefix, locales
+from portal.web.stored_texts import stored_text
 from tenants.tenancy.context import TenantContext
 from tickets.bulk_jobs.presenters import edit_words, list_words
 from tickets.custom_fields import definitions
-from tickets.rules import definition, rehearsal_requests
+from tickets.rules import rehearsal_requests
 from tickets.rules.definition import ASSIGNEE_WORD, On, Rule
 from tickets.rules.forms import BY, EVENTS, MOMENTS, whats
 from tickets.rules.rehearsal import TAG
@@ -91,8 +92,8 @@ def rehearsal_line(item: RehearsalItem) -> dict[str, Any]:
         "most": rehearsal_requests.MOST,
         "since": clock.parse(item.since),
         "begun": clock.parse(item.begun_at),
-        "trouble": said(item.trouble),
-        "why": said(item.why),
+        "trouble": stored_text(item.trouble),
+        "why": stored_text(item.why),
     }
 
 
@@ -126,7 +127,7 @@ def _line(tenant: TenantContext, one: RuleFinding, names: Names) -> dict[str, An
         "then": then,
         "event": EVENTS[one.on],
         "words": [*changes, *_actions(one.answer, one.webhook, one.mail_to, names)],
-        "refused": said(one.refused),
+        "refused": stored_text(one.refused),
         "circle": " → ".join(circle),
     }
 
@@ -157,7 +158,7 @@ def run_line(run: RunItem) -> dict[str, Any]:
         "at": clock.parse(run.at),
         "version": int(run.version),
         "event": EVENTS[On(run.event)],
-        "why": said(run.why),
+        "why": stored_text(run.why),
         "undone": clock.parse(run.undone_at) if run.undone_at else None,
         "can_undo": bool(run.entry) and not run.undone_at,
     }
@@ -179,11 +180,6 @@ def extent_words(extent: Extent) -> str:
     else:
         told = _("%(tickets)s changed in this time, with %(entries)s or more in their histories; this takes a moment.")
     return told % values
-
-
-def said(stored: str) -> str:
-    """Return a stored sentence of ours in the language of the page, where the catalogue has it."""
-    return locales.from_stored(stored, (definition.STUCK,))
 
 
 def _times(count: int) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from portal.web import desk_prefix
+from portal.web import desk_prefix, locales
 from tenants.tenancy.context import TenantContext
 from tickets.desk.queue_presenters import QueueAddress, chips
 from tickets.saved_views import saved_views
@@ -26,7 +26,7 @@ def in_words(tenant: TenantContext, address: QueueAddress) -> str:
         who,
         *(str(chip["label"]) for chip in chips(tenant, address)),
     ]
-    return ", ".join([*filter(None, words), address.sorting.label.lower()])
+    return ", ".join([*filter(None, words), locales.in_sentence(address.sorting.label)])
 
 
 def shown(tenant: TenantContext, view: View, counts: Mapping[str, ViewCount] = _NONE) -> dict[str, Any]:

@@ -89,6 +89,7 @@ class SlaForm(forms.Form):
         label=gettext_lazy("Holidays of"),
         required=False,
         help_text=gettext_lazy("On them the desk is closed."),
+        widget=forms.Select(attrs={"data-countries": "", "translate": "no"}),
     )
     region = forms.CharField(
         label=gettext_lazy("Region"),

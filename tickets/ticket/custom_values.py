@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from portal.errors import Invalid
 from tickets.ticket import texts
@@ -37,7 +38,7 @@ class FieldType(StrEnum):
 
     @property
     def label(self) -> str:
-        return self.value.capitalize()
+        return _(_TYPES[self]).capitalize()
 
     @property
     def has_order(self) -> bool:
@@ -45,6 +46,13 @@ class FieldType(StrEnum):
         return self in (FieldType.NUMBER, FieldType.DATE)
 
 
+_TYPES: Final = {
+    FieldType.TEXT: gettext_noop("text"),
+    FieldType.NUMBER: gettext_noop("number"),
+    FieldType.CHOICE: gettext_noop("choice"),
+    FieldType.DATE: gettext_noop("date"),
+    FieldType.CHECKBOX: gettext_noop("checkbox"),
+}
 FIELD_ID: Final = re.compile(rf"({'|'.join(FieldType)})_([1-9][0-9]?)\Z")
 KIND_ID: Final = re.compile(r"kind_[1-9][0-9]?\Z")
 GROUP_ID: Final = re.compile(r"group_[1-9][0-9]?\Z")

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from django.utils.translation import gettext_noop
+
 from delivery.outbox.event_types import Event, EventField, EventType, declare_event
 from tenants.tenancy.context import TenantContext
 from tickets.ticket.fields import (
@@ -17,10 +19,8 @@ from tickets.ticket.fields import (
     BY_NAME,
     CUSTOM_PREFIX,
     DESCRIPTION,
-    EDITED,
     FIELDS,
     OPTIONAL,
-    RATING,
     STATUS,
     Values,
 )
@@ -28,20 +28,23 @@ from tickets.ticket.stored import ActivityItem, SummaryItem, entry_id
 
 Json = dict[str, Any]
 
-_EDITED: Final = [EDITED[0].named, *(field.named.lower() for field in (*EDITED[1:], RATING))]
 
 _ALICE: Final = {"id": "5f0c1d2e3a4b4c5d8e6f708192a3b4c5", "name": "Alice Example"}
 _BOB: Final = {"id": "0a1b2c3d4e5f40718293a4b5c6d7e8f9", "name": "Bob Example"}
-_NUMBER: Final = EventField("number", "number", "the ticket's number, as in its address", 7)
-_BY: Final = EventField("by", "person", "who did it", _BOB)
-_BODY: Final = EventField("body", "text", "what was written, in Markdown", "It works again after a **restart**.")
-_AT: Final = EventField("at", "moment", "when it was written", "2026-11-20T09:30:00.000000Z")
+_NUMBER: Final = EventField("number", gettext_noop("number"), gettext_noop("the ticket's number, as in its address"), 7)
+_BY: Final = EventField("by", gettext_noop("person"), gettext_noop("who did it"), _BOB)
+_BODY: Final = EventField(
+    "body", gettext_noop("text"), gettext_noop("what was written, in Markdown"), "It works again after a **restart**."
+)
+_AT: Final = EventField(
+    "at", gettext_noop("moment"), gettext_noop("when it was written"), "2026-11-20T09:30:00.000000Z"
+)
 
 CREATED: Final = declare_event(
     EventType(
         "ticket.created",
         1,
-        "Somebody opened a ticket.",
+        gettext_noop("Somebody opened a ticket."),
         (
             _NUMBER,
             *(
@@ -49,8 +52,8 @@ CREATED: Final = declare_event(
                 for field in FIELDS
                 if field is not ASSIGNEE
             ),
-            EventField("requester", "person", "for whom it was opened", _ALICE),
-            EventField("by", "person", "who opened it", _ALICE),
+            EventField("requester", gettext_noop("person"), gettext_noop("for whom it was opened"), _ALICE),
+            EventField("by", gettext_noop("person"), gettext_noop("who opened it"), _ALICE),
         ),
     )
 )
@@ -58,15 +61,17 @@ CHANGED: Final = declare_event(
     EventType(
         "ticket.changed",
         1,
-        f"{', '.join(_EDITED[:-1])} or {_EDITED[-1]} were changed.",
+        gettext_noop("Title, description, kind, priority, tags, custom fields, group or rating were changed."),
         (
             _NUMBER,
             EventField(
                 "changes",
-                "list of changes",
-                "each with `field`, `before` and `after`; `before` of a description is null. `merged_into` and "
-                "`merged` are numbers of tickets as texts, `spam` is yes or empty, `snoozed` is a moment, answer or "
-                "empty; of a custom field `field` is `custom.` and its id",
+                gettext_noop("list of changes"),
+                gettext_noop(
+                    "each with `field`, `before` and `after`; `before` of a description is null. `merged_into` and "
+                    "`merged` are numbers of tickets as texts, `spam` is yes or empty, `snoozed` is a moment, answer "
+                    "or empty; of a custom field `field` is `custom.` and its id"
+                ),
                 [{"field": "priority", "before": "normal", "after": "urgent"}],
             ),
             _BY,
@@ -77,19 +82,24 @@ CAME_DUE: Final = declare_event(
     EventType(
         "ticket.due",
         1,
-        "The time of a snoozed ticket is over, and nobody has answered.",
-        (_NUMBER, EventField("to", "text", "the id of the member who snoozed it, or null", _BOB["id"])),
+        gettext_noop("The time of a snoozed ticket is over, and nobody has answered."),
+        (
+            _NUMBER,
+            EventField(
+                "to", gettext_noop("text"), gettext_noop("the id of the member who snoozed it, or null"), _BOB["id"]
+            ),
+        ),
     )
 )
 STATUS_CHANGED: Final = declare_event(
     EventType(
         "ticket.status_changed",
         1,
-        "The status was changed, of one ticket or of many together: there is one event for each.",
+        gettext_noop("The status was changed, of one ticket or of many together: there is one event for each."),
         (
             _NUMBER,
-            EventField("before", "text", "open, pending, resolved or closed", "open"),
-            EventField("after", "text", "the status since then", "resolved"),
+            EventField("before", gettext_noop("text"), gettext_noop("open, pending, resolved or closed"), "open"),
+            EventField("after", gettext_noop("text"), gettext_noop("the status since then"), "resolved"),
             _BY,
         ),
     )
@@ -98,43 +108,70 @@ ASSIGNED: Final = declare_event(
     EventType(
         "ticket.assigned",
         1,
-        "The ticket was given to somebody, or to nobody.",
+        gettext_noop("The ticket was given to somebody, or to nobody."),
         (
             _NUMBER,
-            EventField("before", "person or null", "who had it", None),
-            EventField("after", "person or null", "who has it now", _BOB),
+            EventField("before", gettext_noop("person or null"), gettext_noop("who had it"), None),
+            EventField("after", gettext_noop("person or null"), gettext_noop("who has it now"), _BOB),
             _BY,
         ),
     )
 )
 COMMENTED: Final = declare_event(
-    EventType("ticket.commented", 1, "Somebody commented on the ticket.", (_NUMBER, _BODY, _AT, _BY))
+    EventType("ticket.commented", 1, gettext_noop("Somebody commented on the ticket."), (_NUMBER, _BODY, _AT, _BY))
 )
 NOTE_ADDED: Final = declare_event(
-    EventType("ticket.note_added", 1, "Somebody added an internal note.", (_NUMBER, _BODY, _AT, _BY))
+    EventType("ticket.note_added", 1, gettext_noop("Somebody added an internal note."), (_NUMBER, _BODY, _AT, _BY))
 )
-_ENTRY: Final = EventField("entry", "text", "the id of the entry, as in the API", "5d1c2b3a4f5e")
-_WRITTEN_AT: Final = EventField("at", "moment", "when it was written first", "2026-11-20T09:30:00.000000Z")
-_NEW_BODY: Final = EventField("body", "text", "what it says now, in Markdown", "It works again after a **restart**.")
+_ENTRY: Final = EventField(
+    "entry", gettext_noop("text"), gettext_noop("the id of the entry, as in the API"), "5d1c2b3a4f5e"
+)
+_WRITTEN_AT: Final = EventField(
+    "at", gettext_noop("moment"), gettext_noop("when it was written first"), "2026-11-20T09:30:00.000000Z"
+)
+_NEW_BODY: Final = EventField(
+    "body", gettext_noop("text"), gettext_noop("what it says now, in Markdown"), "It works again after a **restart**."
+)
 _EDITED_NOW: Final = (_NUMBER, _ENTRY, _NEW_BODY, _WRITTEN_AT, _BY)
 _DELETED: Final = (_NUMBER, _ENTRY, _WRITTEN_AT, _BY)
 
-COMMENT_EDITED: Final = declare_event(EventType("ticket.comment_edited", 1, "A comment was edited.", _EDITED_NOW))
-NOTE_EDITED: Final = declare_event(EventType("ticket.note_edited", 1, "An internal note was edited.", _EDITED_NOW))
-COMMENT_DELETED: Final = declare_event(EventType("ticket.comment_deleted", 1, "A comment was deleted.", _DELETED))
-NOTE_DELETED: Final = declare_event(EventType("ticket.note_deleted", 1, "An internal note was deleted.", _DELETED))
+COMMENT_EDITED: Final = declare_event(
+    EventType("ticket.comment_edited", 1, gettext_noop("A comment was edited."), _EDITED_NOW)
+)
+NOTE_EDITED: Final = declare_event(
+    EventType("ticket.note_edited", 1, gettext_noop("An internal note was edited."), _EDITED_NOW)
+)
+COMMENT_DELETED: Final = declare_event(
+    EventType("ticket.comment_deleted", 1, gettext_noop("A comment was deleted."), _DELETED)
+)
+NOTE_DELETED: Final = declare_event(
+    EventType("ticket.note_deleted", 1, gettext_noop("An internal note was deleted."), _DELETED)
+)
 
-_LINK: Final = EventField("link", "text", "blocks, blocked_by, duplicate_of, duplicated_by, relates_to …", "blocks")
-_OTHER: Final = EventField("other", "number", "the number of the other ticket, which has the opposite link", 8)
+_LINK: Final = EventField(
+    "link",
+    gettext_noop("text"),
+    gettext_noop("blocks, blocked_by, duplicate_of, duplicated_by, relates_to …"),
+    "blocks",
+)
+_OTHER: Final = EventField(
+    "other", gettext_noop("number"), gettext_noop("the number of the other ticket, which has the opposite link"), 8
+)
 _LINKED: Final = (_NUMBER, _LINK, _OTHER, _BY)
-LINKED: Final = declare_event(EventType("ticket.linked", 1, "The ticket was linked to another one.", _LINKED))
-UNLINKED: Final = declare_event(EventType("ticket.unlinked", 1, "A link to another ticket was removed.", _LINKED))
+LINKED: Final = declare_event(
+    EventType("ticket.linked", 1, gettext_noop("The ticket was linked to another one."), _LINKED)
+)
+UNLINKED: Final = declare_event(
+    EventType("ticket.unlinked", 1, gettext_noop("A link to another ticket was removed."), _LINKED)
+)
 
 REDACTED: Final = declare_event(
     EventType(
         "ticket.redacted",
         1,
-        "Words were taken out of the ticket and its history: what was received before has to be read anew.",
+        gettext_noop(
+            "Words were taken out of the ticket and its history: what was received before has to be read anew."
+        ),
         (_NUMBER, _BY),
     )
 )
@@ -143,13 +180,16 @@ RULE_RAN: Final = declare_event(
     EventType(
         "ticket.rule_ran",
         1,
-        "A rule of the desk has done something with the ticket. The endpoint that the rule names is told of it, too.",
+        gettext_noop(
+            "A rule of the desk has done something with the ticket. The endpoint that the rule names is "
+            "told of it, too."
+        ),
         (
             _NUMBER,
             EventField(
                 "rule",
-                "object",
-                "`id`, `name` and `version` of the rule",
+                gettext_noop("object"),
+                gettext_noop("`id`, `name` and `version` of the rule"),
                 {"id": "rule_019e0c1d2e3a4b4c5d8e", "name": "Urgent ones to Bob", "version": 3},
             ),
             *(
@@ -157,18 +197,20 @@ RULE_RAN: Final = declare_event(
                 for field in FIELDS
                 if field not in (ASSIGNEE, DESCRIPTION)
             ),
-            EventField("assignee", "person or null", "who has the ticket", _BOB),
-            EventField("requester", "person", "for whom it was opened", _ALICE),
+            EventField("assignee", gettext_noop("person or null"), gettext_noop("who has the ticket"), _BOB),
+            EventField("requester", gettext_noop("person"), gettext_noop("for whom it was opened"), _ALICE),
         ),
     )
 )
-_TARGET: Final = EventField("target", "text", "first, next or solution", "first")
-_DUE_AT: Final = EventField("due_at", "moment", "the moment of the target", "2026-11-20T09:30:00.000000Z")
+_TARGET: Final = EventField("target", gettext_noop("text"), gettext_noop("first, next or solution"), "first")
+_DUE_AT: Final = EventField(
+    "due_at", gettext_noop("moment"), gettext_noop("the moment of the target"), "2026-11-20T09:30:00.000000Z"
+)
 DUE_SOON: Final = declare_event(
-    EventType("ticket.due_soon", 1, "A target of the ticket is due soon.", (_NUMBER, _TARGET, _DUE_AT))
+    EventType("ticket.due_soon", 1, gettext_noop("A target of the ticket is due soon."), (_NUMBER, _TARGET, _DUE_AT))
 )
 BREACHED: Final = declare_event(
-    EventType("ticket.breached", 1, "A target of the ticket was missed.", (_NUMBER, _TARGET, _DUE_AT))
+    EventType("ticket.breached", 1, gettext_noop("A target of the ticket was missed."), (_NUMBER, _TARGET, _DUE_AT))
 )
 
 REPLY: Final = "reply"  # the destination of comments that go to somebody outside as letters
