@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from django.http import HttpResponse
@@ -16,9 +17,17 @@ from markupsafe import Markup
 
 from portal.dynamo.meter import Call, Meter
 from portal.hosting.prices import NOTED, READ_UNIT, WRITE_UNIT
+from portal.web import locales
 
-PLACE: Final = Markup(f"<!-- price {secrets.token_hex(8)} -->")  # noqa: S704  # nobody can write it into a ticket
-IN_PAGE: Final = PLACE.encode()
+_PLACE: Final = (
+    f"<!-- price {secrets.token_hex(8)} "  # nobody can write it into a ticket; the language stands behind it
+)
+IN_PAGE: Final = _PLACE.encode()
+
+
+def place() -> Markup:
+    """Return the place that a page leaves for its price."""
+    return Markup(f"{_PLACE}{locales.current().language} -->")  # noqa: S704  # as above
 
 
 @dataclass(frozen=True)
@@ -72,9 +81,11 @@ def fill_in(response: HttpResponse, bill: Meter) -> None:
         "write_units": bill.write_units,
         "dollars": _per_million(bill.read_units, bill.write_units),
         "lines": lines_of(bill),
-        "noted": NOTED,
+        "noted": datetime.strptime(NOTED, "%d %B %Y").replace(tzinfo=UTC).date(),
     }
-    shown = render_to_string("portal/_price.html", context).encode()
-    response.content = response.content.replace(IN_PAGE, shown, 1)
+    before, _, rest = response.content.partition(IN_PAGE)
+    language, _, after = rest.partition(b" -->")
+    with locales.in_language(language.decode()):
+        response.content = before + render_to_string("portal/_price.html", context).encode() + after
     if "Content-Length" in response:
         response["Content-Length"] = str(len(response.content))

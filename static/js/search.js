@@ -54,10 +54,10 @@ function collect() {
     const text = label(element);
     if (text && !found.has(text)) found.set(text, { text, group, element });
   };
-  for (const element of document.querySelectorAll("#main :is(" + COMMANDS + ")")) add(element, "On this page");
+  for (const element of document.querySelectorAll("#main :is(" + COMMANDS + ")")) add(element, gettext("On this page"));
   for (const link of document.querySelectorAll("nav a[href], #user-menu .option")) {
     const text = tidy(link.textContent);
-    const group = link.matches("nav a") ? "Go to" : "Account";
+    const group = link.matches("nav a") ? gettext("Go to") : gettext("Account");
     if (text && !found.has(text) && !link.closest("#main")) found.set(text, { text, group, element: link });
   }
   return [...found.values()];
@@ -159,7 +159,7 @@ function openPalette() {
   if (!commands) sought = box().value;
   commands = collect();
   box().value = "";
-  box().placeholder = "Command or search";
+  box().placeholder = gettext("Command or search");
   box().focus();
   changed();
   learn();
@@ -169,7 +169,7 @@ function closePalette() {
   if (!commands) return;
   commands = null;
   list().querySelector("[data-commands]").replaceChildren();
-  box().placeholder = "Search";
+  box().placeholder = gettext("Search");
   box().value = sought;
 }
 
@@ -229,7 +229,7 @@ function offerSearches(text) {
     for (const [name, value] of scoped ? [] : new FormData(box().form)) {
       if (!here || name === "order") address.searchParams.set(name, value);
     }
-    if (!scoped) option.querySelector("[data-means]").textContent = here ? "Search the whole desk for" : "Search for";
+    if (!scoped) option.querySelector("[data-means]").textContent = here ? gettext("Search the whole desk for") : gettext("Search for");
     address.searchParams.set("q", text);
     option.href = address.href;
     option.querySelector("[data-typed]").textContent = text;
@@ -262,7 +262,7 @@ function show(found) {
   choose(options().find((option) => option === kept || option.href && option.href === kept?.href) || null);
   const count = place.querySelectorAll("[role=option]").length;
   const region = document.getElementById("announce");
-  if (region && isOpen()) region.textContent = count === 1 ? "1 suggestion" : `${count || "No"} suggestions`;
+  if (region && isOpen()) region.textContent = count ? ngettext("{num} suggestion", "{num} suggestions", count) : gettext("No suggestions");
 }
 
 function changed() {

@@ -45,6 +45,14 @@ _ALONE: Final = (AuditAction.MEMBER_LEFT, AuditAction.SESSION_STARTED, AuditActi
 
 # The names of values that most rows have; others are shown as they are stored.
 _NAMES: Final = (
+    gettext_noop("version"),
+    gettext_noop("visibility"),
+    gettext_noop("set"),
+    gettext_noop("characters"),
+    gettext_noop("secret"),
+    gettext_noop("what"),
+    gettext_noop("created by"),
+    gettext_noop("event"),
     gettext_noop("name"),
     gettext_noop("role"),
     gettext_noop("status"),

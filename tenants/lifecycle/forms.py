@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy
 
 from tenants.lifecycle import desk_settings
 from tenants.tenancy import tenant_directory
+from tenants.tenancy.context import ZONE
 
 
 class DeskForm(forms.Form):
@@ -49,7 +50,9 @@ class DefaultsForm(forms.Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for default in desk_settings.declared_defaults():
-            choice = forms.ChoiceField(label=str(default.label), choices=default.choices, required=False)
+            # The names of zones are the same in every language.
+            widget = forms.Select(attrs={"translate": "no"} if default.name == ZONE else {})
+            choice = forms.ChoiceField(label=str(default.label), choices=default.choices, required=False, widget=widget)
             self.fields[default.name] = choice
 
     def clean(self) -> dict[str, str]:

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext, gettext_noop
 
-from portal.web.price_presenters import PLACE
+from portal.web import price_presenters
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 
@@ -160,7 +160,7 @@ def page(request: HttpRequest) -> dict[str, Any]:
         "user": user if user is not None and user.is_authenticated else None,
         "tenant": tenant,
         "acting": getattr(request, "acting", None),
-        "price_place": PLACE if settings.DEBUG or (tenant is not None and tenant.is_owner) else "",
+        "price_place": price_presenters.place() if settings.DEBUG or (tenant is not None and tenant.is_owner) else "",
         "nav": nav,
         "inbox_unread": (unread := _unread(tenant)),
         "inbox_count": len(unread),

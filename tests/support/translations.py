@@ -179,7 +179,7 @@ _VALUE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL)
 _ATTRIBUTE = re.compile(r"""\s[\w:-]+="[^"]*\"""")
 _READ_OUT = re.compile(r"""\b(?:aria-label|placeholder|title|alt|data-label)="([^"]*)\"""")
-_NAMES = {"pooldesk", "rcu", "wcu"}  # the same in every language
+_NAMES = {"pooldesk"}  # the same in every language
 
 
 def unmarked(path: Path) -> Iterator[str]:
