@@ -216,7 +216,9 @@ def seconds(name: str) -> int:
     return int(re.search(rf"const {name} = (\d+)", SCRIPT)[1])  # type: ignore[index]
 
 
-def test_an_open_page_that_nobody_uses_costs_one_read_unit_a_minute_at_most(world: World) -> None:
+def test_an_open_page_that_nobody_uses_costs_one_read_unit_a_minute_at_most_and_a_ticket_two_writes(
+    world: World,
+) -> None:
     live, browser = address(world, "bob"), world.browser("bob", "acme")
     people(world, "alice")
     with _watching() as bills:
@@ -224,11 +226,13 @@ def test_an_open_page_that_nobody_uses_costs_one_read_unit_a_minute_at_most(worl
             browser.post(live, {"for": what})
         browser.get("/acme/tickets/live/", {"page": live.split("/")[-2]})
     people_units, change, renewal = (bill.read_units for bill in bills)
+    writes = [bill.write_units for bill in bills]
     read = seconds("READ")
     assert "more = 1 + Math.random() * 0.2" in SCRIPT  # 1.1 on average
     assert (people_units, renewal) == (0, IDENTITY)
     assert read * 1.2 + 1 <= 70  # seconds until it hears of a letter
     assert change * 60 / (read * 1.1) + renewal * 60 / page_tokens.SECONDS <= 1
+    assert (writes, 60 / seconds("STAYS")) == ([1, 0, 0], 2)
 
 
 def test_a_page_in_use_hears_within_ten_seconds_who_writes_and_what_is_new(world: World) -> None:
