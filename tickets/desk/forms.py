@@ -93,18 +93,25 @@ class Resendable(forms.Form):
 def _of(field: TicketField) -> forms.Field:
     """Return the form field that edits a field of tickets."""
     if isinstance(field, ChoiceField):
-        return forms.ChoiceField(choices=field.choices, initial=str(field.initial), required=not field.is_optional)
+        return forms.ChoiceField(
+            label=field.label, choices=field.choices, initial=str(field.initial), required=not field.is_optional
+        )
     line = forms.TextInput(attrs={"autocomplete": "off"})
     if isinstance(field, LongTextField):
         area = forms.Textarea(attrs={"rows": 12, "data-markdown": True})
         return WrittenField(
-            field.rule, limit=field.limit, required=False, help_text=_("You can use Markdown."), widget=area
+            field.rule,
+            label=field.label,
+            limit=field.limit,
+            required=False,
+            help_text=_("You can use Markdown."),
+            widget=area,
         )
     if isinstance(field, TextField):
         required = {"required": _("Enter a %(field)s.") % {"field": in_sentence(field.label)}}
-        return WrittenField(field.rule, limit=field.limit, error_messages=required, widget=line)
+        return WrittenField(field.rule, label=field.label, limit=field.limit, error_messages=required, widget=line)
     many = _("Separate them with commas. At most %(most)s.") % {"most": fields.TAGS_LIMIT}
-    return WrittenField(fields.tag_list, required=False, help_text=many, widget=TagsInput)
+    return WrittenField(fields.tag_list, label=field.label, required=False, help_text=many, widget=TagsInput)
 
 
 class TicketForm(Resendable):
@@ -197,6 +204,7 @@ class NewTicketForm(TicketForm):
     resolver = forms.CharField(label=gettext_lazy("Assignee"), required=False, max_length=32)
     attached = files_field()
     requester = requester_field(
+        label=gettext_lazy("Requester"),
         required=False,
         help_text=gettext_lazy(
             "A person outside the desk, who can read the description. Leave it empty for a ticket of your own."
@@ -258,7 +266,8 @@ class RequesterOfTicketForm(forms.Form):
     """Another person for whom a ticket is, on the version that the agent saw."""
 
     requester = requester_field(
-        help_text=gettext_lazy("A person whom the desk knows, or somebody new by name and address.")
+        label=gettext_lazy("Requester"),
+        help_text=gettext_lazy("A person whom the desk knows, or somebody new by name and address."),
     )
     version = forms.IntegerField(min_value=1, widget=forms.HiddenInput)
 

@@ -76,7 +76,7 @@ def people_choices(request: TenantRequest) -> list[tuple[str, str]]:
     """Return the members who can have tickets as ids and names, oneself first."""
     me = request.tenant.user_id
     found = sorted(_assignable(request), key=lambda m: m.id != me)
-    return [(m.id, f"{m.name} (you)" if m.id == me else m.name) for m in found]
+    return [(m.id, f"{m.name} {_('(you)')}" if m.id == me else m.name) for m in found]
 
 
 def _assignable(request: TenantRequest) -> list[Member]:
