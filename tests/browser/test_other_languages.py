@@ -44,4 +44,4 @@ def test_pages_fit_into_the_window(world: World, person: NewPage, language: str,
             for scheme, size in ways_of(page):
                 show(page, scheme, size)
                 found += layout(page, f"{path}, {size['width']}")
-    assert found == []
+    assert not found, "\n".join(found)

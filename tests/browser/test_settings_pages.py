@@ -208,7 +208,7 @@ def test_the_page_of_usage(world: World, page: Page) -> None:
     for minute, (units, refused) in {1: (30, 0), 2: (140, 0), 4: (236, 1208), 9: (12, 0)}.items():
         usage.add(acme, NoiseTally(units, units, refused), at=now - timedelta(minutes=minute))
     page.goto("/desk/settings/usage/")
-    expect(page.get_by_text("1208 requests were refused")).to_be_visible()
+    expect(page.get_by_text("1,208 requests were refused")).to_be_visible()
     assert not audit(page, "usage")
 
 

@@ -24,18 +24,6 @@ ROOT = Path(settings.BASE_DIR)
 CATALOGUE = ROOT / "locale" / "de" / "LC_MESSAGES" / "django.po"
 COMPILED = CATALOGUE.with_suffix(".mo")
 APPS = ("portal", "tenants", "tickets", "delivery")
-# Beginnings of paths whose texts are not marked yet.
-UNTRANSLATED: tuple[str, ...] = (
-    "portal/templates/",
-    "templates/api/",
-    "templates/webhooks/receiver.html",
-    "templates/webhooks/receiver_page.html",
-    "templates/webhooks/sent_mails.html",
-    "tickets/__init__.py",
-    "tickets/admin/",
-    "tickets/management/",
-    "tickets/templates/",
-)
 IN_ENGLISH = re.compile(
     r"/(management|admin|seeding|deployment|schema|engines|load|hosting|isolation|verification|dynamo|nosql"
     r"|objects|queueing|streams|operators|counting|following|sharding|moving|purging)/"
@@ -44,14 +32,22 @@ IN_ENGLISH = re.compile(
     r"|^tickets/(search/(index|stored)|data/(archive|exporting|import|stored))"
     r"|^tenants/(lifecycle/(arriving_rows|certificates|import_notes|tenant_\w+)|impersonation/impersonating)\.py$"
 )
-# Modules whose sentences reach programs, operators and logs alone.
-ENGLISH_MODULES = (
+# Beginnings of paths whose texts reach programs, developers, operators and logs alone.
+ENGLISH_PATHS = (
     "portal/mailing/mail_transport.py",
     "portal/mailing/ses_backend.py",
+    "portal/templates/",
+    "templates/api/",
+    "templates/webhooks/receiver.html",
+    "templates/webhooks/receiver_page.html",
+    "templates/webhooks/sent_mails.html",
     "tenants/api_keys/key_authentication.py",
+    "tickets/admin/",
     "tickets/attachments/previews.py",
     "tickets/letters/arrival.py",
     "tickets/letters/smtp_receiver.py",
+    "tickets/management/",
+    "tickets/templates/",
 )
 _FIXED = datetime(2026, 1, 1, tzinfo=UTC)  # so that the same texts make the same file
 _MARKED = re.compile(r"^from django\.utils\.translation import", re.MULTILINE)
@@ -64,7 +60,7 @@ def templates() -> list[Path]:
 
 
 def translated_templates() -> list[Path]:
-    return [path for path in templates() if not str(path.relative_to(ROOT)).startswith(UNTRANSLATED)]
+    return [path for path in templates() if not str(path.relative_to(ROOT)).startswith(ENGLISH_PATHS)]
 
 
 def modules() -> list[Path]:
@@ -74,13 +70,12 @@ def modules() -> list[Path]:
 
 
 def speaking_modules() -> list[str]:
-    """Return the modules whose sentences reach people at pages, but for those that are not translated yet.
+    """Return the modules whose sentences reach people at pages and in mails.
 
     Commands, the operators' admin, and what stands below the pages speak English.
     """
     found = (str(path.relative_to(ROOT)) for app in APPS for path in (ROOT / app).rglob("*.py"))
-    english = (*UNTRANSLATED, *ENGLISH_MODULES)
-    return sorted(path for path in found if not path.startswith(english) and not IN_ENGLISH.search(path))
+    return sorted(path for path in found if not path.startswith(ENGLISH_PATHS) and not IN_ENGLISH.search(path))
 
 
 def marked() -> Catalog:
