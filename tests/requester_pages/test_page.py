@@ -235,7 +235,7 @@ def test_the_page_speaks_the_requesters_language(world: World, resolved: int, gu
     page = guest.text()
     assert '<html lang="de">' in page
     assert re.search(r">\d\d?\. \w+ 20\d\d, \d\d:\d\d UTC<", page)
-    assert "(optional)" not in page
+    assert "Send the rating" not in page
     for shown in ("Gelöst", "Konnten wir Ihnen helfen?", "Antwort senden", "Sie"):
         assert shown in page
     refused = guest.send("answer", body="", request_id=ONCE).content.decode()

@@ -63,8 +63,6 @@ class GuestForm(forms.Form):
         own = {one.id: ValueField(one, required=needed, stored="") for one, needed in settings.asked(defined)}
         self.fields |= own
         self._own = tuple(own)
-        for field in self.fields.values():
-            field.template_name = "outside/field.html"  # type: ignore[attr-defined]  # the portal's own is in English
 
     @property
     def values(self) -> dict[str, Any]:

@@ -24,8 +24,6 @@ class _OnceForm(forms.Form):
         super().__init__(*args, **how)
         sent = str(self.data.get("request_id", ""))
         self.once = sent if _ID.match(sent) else uuid.uuid4().hex
-        for field in self.fields.values():
-            field.template_name = "outside/field.html"  # type: ignore[attr-defined]  # the portal's own is in English
 
 
 class AnswerForm(_OnceForm):
