@@ -112,12 +112,15 @@ def test_an_erased_person_is_nowhere_in_the_tickets_and_the_numbers_stay(desk: W
     assert tickets(desk, "globex") == elsewhere
 
 
+PEOPLE = ("r.", "p/")  # begin the counts of each person, now and by month
+
+
 def without_people(counts: dict[str, int]) -> dict[str, int]:
-    return {kind: many for kind, many in counts.items() if not kind.startswith("r.")}
+    return {kind: many for kind, many in counts.items() if not kind.startswith(PEOPLE)}
 
 
 def of_people(counts: dict[str, int]) -> list[int]:
-    return [many for kind, many in counts.items() if kind.startswith("r.")]
+    return [many for kind, many in counts.items() if kind.startswith(PEOPLE)]
 
 
 def test_texts_stay_where_that_is_not_wished(desk: World) -> None:
