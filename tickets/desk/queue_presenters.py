@@ -504,7 +504,7 @@ def _empty(tenant: TenantContext, address: QueueAddress, page: TicketPage, first
         return _blank(_("There are no more tickets in this list."), "", [(first_url, _("Back to the latest"))])
     tickets = _("tickets")
     if address.status != "any":
-        tickets = _("%(status)s tickets") % {"status": in_sentence(_statuses()[address.status])}
+        tickets = _("%(kind)s tickets") % {"kind": in_sentence(_statuses()[address.status])}
     if chosen := chips(tenant, address):
         return _no_match(address, tickets, chosen)
     told = {"tickets": tickets, "name": address.name or _("This person")}
