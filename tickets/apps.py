@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy
 
 from portal.apps import RoomsConfig
@@ -70,7 +71,8 @@ class TicketsConfig(RoomsConfig):
 
 
 def _seconds(count: str) -> Any:
-    return gettext_lazy("%(num)s seconds") % {"num": count} if count != "0" else gettext_lazy("Not at all")
+    # A lazy text with % would be translated here, once and for all.
+    return format_lazy(gettext_lazy("{num} seconds"), num=count) if count != "0" else gettext_lazy("Not at all")
 
 
 def _to_requester(work: Work) -> Outcome:

@@ -145,7 +145,10 @@ class Locale:
 
     def number(self, number: int | float, *, decimals: int = 0) -> str:
         """Write a number with the marks of this form."""
-        text = f"{number:,.{decimals}f}" if decimals else f"{number:,}"
+        return self.with_marks(f"{number:,.{decimals}f}" if decimals else f"{number:,}")
+
+    def with_marks(self, text: str) -> str:
+        """Write a number that is written as in English with the marks of this form."""
         form = self.number_form or _NUMBERS_IN.get(self.language, "comma")
         if form == "comma":
             return text

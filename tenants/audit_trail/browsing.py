@@ -45,6 +45,7 @@ _ALONE: Final = (AuditAction.MEMBER_LEFT, AuditAction.SESSION_STARTED, AuditActi
 
 # The names of values that most rows have; others are shown as they are stored.
 _NAMES: Final = (
+    gettext_noop("owner"),
     gettext_noop("version"),
     gettext_noop("visibility"),
     gettext_noop("set"),

@@ -31,7 +31,7 @@ class AuditFilterForm(forms.Form):
     actor = forms.CharField(required=False, max_length=64)
     entity = forms.CharField(required=False, max_length=120)
     first = forms.DateField(label=gettext_lazy("From"), required=False, widget=forms.DateInput(attrs={"type": "date"}))
-    last = forms.DateField(label=gettext_lazy("To"), required=False, widget=forms.DateInput(attrs={"type": "date"}))
+    last = forms.DateField(label=gettext_lazy("Until"), required=False, widget=forms.DateInput(attrs={"type": "date"}))
 
 
 _COLUMNS = ("time (UTC)", "person", "origin", "action", "entity", "name", "before", "after")

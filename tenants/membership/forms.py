@@ -109,7 +109,11 @@ class ProfileForm(forms.Form):
         help_text=gettext_lazy("Others see it beside all that you do from now on."),
     )
     zone = forms.ChoiceField(label=gettext_lazy("Time zone"), widget=forms.Select(attrs={"translate": "no"}))
-    date_form = forms.ChoiceField(label=gettext_lazy("Dates and times"), choices=[*profiles.DATE_FORMS.items()])
+    date_form = forms.ChoiceField(
+        label=gettext_lazy("Dates and times"),
+        choices=[*profiles.DATE_FORMS.items()],
+        widget=forms.Select(attrs={"translate": "no"}),
+    )
     number_form = forms.ChoiceField(
         label=gettext_lazy("Numbers"), choices=[*profiles.NUMBER_FORMS.items()], required=False
     )

@@ -25,8 +25,8 @@ DESK: Final = "desk"  # as a zone: that of the desk, whatever the browser says
 # Each language is named in itself, and so not marked.
 LANGUAGES: Final[dict[str, str | Promise]] = {"": gettext_lazy("As the desk has it"), **dict(settings.LANGUAGES)}
 WEEK_STARTS: Final = {"0": gettext_lazy("Monday"), "5": gettext_lazy("Saturday"), "6": gettext_lazy("Sunday")}
-DATE_FORMS: Final = {
-    "words": "26 Nov 2026, 15:04",
+DATE_FORMS: Final[dict[str, str | Promise]] = {
+    "words": gettext_lazy("26 Nov 2026, 15:04"),
     "dots": "26.11.2026, 15:04",
     "slashes": "26/11/2026, 15:04",
     "us": "11/26/2026, 3:04 pm",
