@@ -16,6 +16,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from types import MappingProxyType
@@ -266,7 +267,8 @@ class Item(KeepsUnknown, Model):
         if cls._connection is None or cls._connection.table_name != cls.table.full_name:
             shared = connection(cls.table.scope)
             if cls.table.full_name not in shared._tables:
-                shared.add_meta_table(MetaTable(cls.table.definition()))
+                with suppress(ValueError):  # another thread has just done it
+                    shared.add_meta_table(MetaTable(cls.table.definition()))
             bound = TableConnection(cls.table.full_name, region=settings.AWS_REGION)
             bound.connection = shared
             cls._connection = bound

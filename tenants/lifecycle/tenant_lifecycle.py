@@ -82,9 +82,9 @@ def create(
         status=TenantStatus.ACTIVE,
         plan=_plan(plan),
         shards=shards,
-        shard_epoch=0,
         member_limit=_limit(member_limit),
         placement=None if placement == POOL else str(placement),
+        counts_months=1,
         created_at=clock.stamp(),
     )
     after: dict[str, object] = {"name": name, "slug": slug, "plan": tenant.plan, "shards": shards}

@@ -67,6 +67,7 @@ class TenantContext:
     defaults: str | None = None  # as stored; tenants/lifecycle/desk_settings.py reads it
     erased: str | None = None  # as stored; tenants/audit_trail/erased_people.py reads it
     subscriptions: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)  # destinations by event type
+    counts_months: bool = False  # since its first ticket
     units_per_second: float = tenant_limiter.UNLIMITED  # that it may ask for
     queues: tuple[int, ...] = ()  # the numbers of its queues, through which all that leaves the desk goes
     write_shards: int = 0  # 0: as many as `shards`
@@ -210,6 +211,7 @@ def of_tenant(
         moving_to=layout.moving_to,
         units_per_second=tenant_limiter.of(tenant.plan, tenant.request_rate),
         subscriptions=subscriptions,
+        counts_months=bool(tenant.counts_months),
         queues=tuple(json.loads(tenant.queues)) if tenant.queues else (),
         where=placements.location(tenant),
     )

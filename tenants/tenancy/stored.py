@@ -98,9 +98,10 @@ class TenantItem(Item):
     keeps out members who have none, and is missing where the owners have not asked for that. `placement` is where its
     content lies, missing in the pool; `placement_epoch` grows with each change of it, `former_placement` is where the
     old copy still is, and `move` is the JSON of a move that is under way; see portal/dynamo/placement.py. `closes_at`
-    is when the grace of a tenant ends that is closing, `status_before` what an undo brings back.
-    `erased` is the JSON of whom the desk has forgotten; see tenants/audit_trail/erased_people.py. `arriving` is the id
-    of the import that brings the tenant in, and is missing once that has ended.
+    is when the grace of a tenant ends that is closing, `status_before` what an undo brings back. `counts_months` is 1
+    where all of its tickets count in months; see tickets/ticket/count_forms.py. `erased` is the JSON of whom the
+    desk has forgotten; see tenants/audit_trail/erased_people.py. `arriving` is the
+    id of the import that brings the tenant in, and is missing once that has ended.
     """
 
     table = TENANTS
@@ -121,6 +122,7 @@ class TenantItem(Item):
     defaults = UnicodeAttribute(null=True)
     subscriptions = UnicodeAttribute(null=True)
     rule_events = UnicodeAttribute(null=True)
+    counts_months = NumberAttribute(null=True)
     queues = UnicodeAttribute(null=True)
     request_rate = NumberAttribute(null=True)
     placement = UnicodeAttribute(null=True)
@@ -215,6 +217,7 @@ def _forms() -> tuple[RowForm, ...]:
         **row_forms.moments("created_at"),
         "defaults": row_forms.json_object(row_forms.is_text),
         "subscriptions": row_forms.json_object(row_forms.are_texts),
+        "counts_months": row_forms.between(0, 1),
         "rule_events": row_forms.like(r"[1-9][0-9]{0,9}:[a-z_.,]*"),
         "erased": _ERASED,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -128,3 +129,20 @@ def of_months(tenant: TenantContext) -> Counter[str]:
         if part.kind == MONTH:
             counts.update(some)
     return counts
+
+
+def test_new_tickets_of_a_desk_of_before_months_wait_for_the_rebuild_too(world: World) -> None:
+    """A worker of the old version may still be at work."""
+    alice = world.context("alice", "acme")
+    creating.create(alice, title="VPN")
+    forget_form(alice, 1)
+    alice = replace(alice, counts_months=False)
+    creating.create(alice, title="Printer")
+    Follower().fold()
+    assert of_months(alice) == Counter()
+    with poller():
+        rebuild.rebuild(alice.repository)
+        creating.create(alice, title="Phone")
+        assert verify.verify(alice.repository, settle=120).state == verify.OK
+    months = contributions.merged(kept_counts(alice))[MONTH, f"a/{alice.today:%Y-%m}/"]
+    assert months.total() == 3

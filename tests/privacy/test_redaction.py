@@ -173,7 +173,7 @@ WORDLESS = {
     "raised_at", "raised_status", "resolver_raised", "days", "epoch", "file_count", "file_bytes", "link_generation",
     "followers", "muted_by", "request", "message_id", "kind", "at", "author", "author_name", "delivery", "delivery_at",
     "merged", "merged_into", "links", "spam_blocks", "expires_at", "spam_at", "reopened_before", "resolved_before",
-    "due", "sla", "receipt", "group", "zone", "cause",
+    "due", "sla", "receipt", "group", "zone", "cause", "count_form",
     "former_requester", "former_resolver", "deleted_at", "deleted_by", "deleted_by_name",
 }  # fmt: skip
 

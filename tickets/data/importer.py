@@ -48,6 +48,7 @@ from tickets.data.imported_fields import Translation
 from tickets.data.outside_people import OutsidePeople
 from tickets.data.stored import ImportItem, ImportSourceItem
 from tickets.desk.history import History, PastEntry, TicketItems, changed, collection, opened
+from tickets.ticket import count_forms
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import ASSIGNEE, NUMBER_GAP, TAGS, Status
 from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, CounterItem, RequestItem, SummaryItem
@@ -175,7 +176,7 @@ class NumberBlocks:
         self._repository = repository
         # The last number handed out and the last one reserved: one value, so that Ctrl-C finds them in step.
         self._block = (0, 0)
-        self.epoch = 0  # of aggregates, as it was when the last block was reserved
+        self.counter: CounterItem | None = None  # as it was when the last block was reserved
 
     def __enter__(self) -> Self:
         return self
@@ -200,7 +201,7 @@ class NumberBlocks:
         given = last_number(self._repository) if wanted else 0
         by = wanted - given - 1 + BLOCK if given < wanted <= given + NUMBER_GAP else BLOCK
         counter = self._repository.increment(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, by=by)
-        self.epoch = int(counter.epoch)
+        self.counter = counter
         return int(counter.last) - by, int(counter.last)
 
     def _give_back(self) -> None:
@@ -210,10 +211,8 @@ class NumberBlocks:
         counter = CounterItem(self._repository.key(ticket_keys.counter), ticket_keys.COUNTER_TICKET)
         transaction = Transaction()
         transaction.update(counter, [CounterItem.last.set(last)], condition=CounterItem.last == end)
-        try:
+        with suppress(TransactionRefused):
             self._repository.transact(transaction)
-        except TransactionRefused:
-            return
 
 
 # --- one ticket ---
@@ -551,7 +550,7 @@ class Import:
             done=1,
         )
         made = made if number == row.own_number else replace(made, links=())  # links of others name the other number
-        items = collection(self.tenant, number, made, epoch=self._numbers.epoch)
+        items = collection(self.tenant, number, made, counting=count_forms.of(self.tenant, self._numbers.counter))
         ready = Ready(row, made, remarks, marker, items, claim)
         if not self._group.takes(ready):
             self._begin_group()

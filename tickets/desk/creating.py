@@ -26,7 +26,7 @@ from tickets.groups import assigning
 from tickets.requesters import requesters
 from tickets.requesters.requesters import Requester
 from tickets.sla import tracking
-from tickets.ticket import fields, stored, ticket_events
+from tickets.ticket import count_forms, fields, stored, ticket_events
 from tickets.ticket.fields import (
     ASSIGNEE,
     CUSTOM,
@@ -166,7 +166,7 @@ def _put(
 
 def _summary_of(tenant: TenantContext, counter: CounterItem, made: Values, outside: Requester | None) -> SummaryItem:
     """Return the summary of a new ticket, which is for somebody outside the desk or for whoever creates it."""
-    number, at = int(counter.last), clock.stamp()
+    number, at, counting = int(counter.last), clock.stamp(), count_forms.of(tenant, counter)
     return SummaryItem(
         tenant.repository.key(stored.ticket, number),
         stored.SUMMARY,
@@ -176,9 +176,9 @@ def _summary_of(tenant: TenantContext, counter: CounterItem, made: Values, outsi
         requester_name=outside.label if outside else tenant.user_name,
         tenant_requester=stored.place_of_requester(tenant.tenant_id, outside.id) if outside else None,
         created_at=at,
-        epoch=int(counter.epoch),
+        epoch=counting.epoch,
+        count_form=counting.form,
         zone=counted_in(tenant),
-        count_form=stored.COUNT_FORM,
         **changing.derived(tenant, number, status=Status.OPEN.value, resolver=made[ASSIGNEE.name], updated_at=at),
     )
 

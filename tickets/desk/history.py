@@ -11,16 +11,19 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from portal import clock
 from tenants.tenancy.context import TenantContext
 from tickets.desk.changing import derived
 from tickets.ticket import fields, stored
+from tickets.ticket.count_forms import Counting
 from tickets.ticket.fields import ASSIGNEE, DESCRIPTION, FIELDS, FIXED, RATING, STATUS, SUMMARISED, Values
 from tickets.ticket.set_aside import out_of_lists
 from tickets.ticket.status_dates import counted_in
 from tickets.ticket.stored import ActivityItem, ChangeMap, DetailItem, LinkMap, SummaryItem
+
+_UNCOUNTED: Final = Counting()
 
 
 @dataclass(frozen=True)
@@ -125,23 +128,23 @@ def changed(at: datetime, author: str, author_name: str, *changes: tuple[str, st
     return PastEntry("event", at, author, author_name, verb="changed", changes=changes)
 
 
-def collection(tenant: TenantContext, number: int, history: History, *, epoch: int = 0) -> TicketItems:
-    """Return the items of this history under this number, counted in this epoch of aggregates."""
+def collection(tenant: TenantContext, number: int, history: History, *, counting: Counting = _UNCOUNTED) -> TicketItems:
+    """Return the items of this history under this number."""
     pk = tenant.repository.key(stored.ticket, number)
     digest = hashlib.blake2b(history.identity.encode(), digest_size=16).hexdigest()
     activity = [_activity(pk, digest, position, entry) for position, entry in enumerate(history.entries)]
     detail = DetailItem(pk, stored.DETAIL, description=_values(history)[DESCRIPTION.name])
     make: Any = LinkMap
     detail.links = [make(kind=kind, number=other) for kind, other in history.links] or None
-    return TicketItems(summary(tenant, number, history, epoch=epoch), detail, activity)
+    return TicketItems(summary(tenant, number, history, counting=counting), detail, activity)
 
 
 def _values(history: History) -> Values:
     return {field.name: field.initial for field in FIELDS} | dict(history.values)
 
 
-def summary(tenant: TenantContext, number: int, history: History, *, epoch: int = 0) -> SummaryItem:
-    """Return the summary of this history under this number, counted in this epoch of aggregates."""
+def summary(tenant: TenantContext, number: int, history: History, *, counting: Counting = _UNCOUNTED) -> SummaryItem:
+    """Return the summary of this history under this number."""
     values, facts = _values(history), history.facts(tenant.zone)
     made = SummaryItem(
         tenant.repository.key(stored.ticket, number),
@@ -155,9 +158,9 @@ def summary(tenant: TenantContext, number: int, history: History, *, epoch: int 
         created_at=clock.stamp(history.created_at),
         comment_count=history.comment_count,
         version=history.version,
-        epoch=epoch,
+        epoch=counting.epoch,
+        count_form=counting.form,
         zone=counted_in(tenant),
-        count_form=stored.COUNT_FORM,
         **facts,
         **derived(
             tenant,

@@ -34,6 +34,7 @@ from tickets.seeding import cast, help_articles
 from tickets.seeding.cast import Accounts, CastDesk, ensure_tenant
 from tickets.seeding.content import invent
 from tickets.seeding.stored import SOURCE, SeedItem
+from tickets.ticket import count_forms
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.stored import CounterItem, SummaryItem
 
@@ -178,7 +179,7 @@ def _fill(
 ) -> Iterator[int]:
     planned, day = int(record.planned), date.fromisoformat(record.day)
     counter = tenant.repository.get(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, consistent=True)
-    epoch = int(counter.epoch) if counter else 0
+    counting = count_forms.of(tenant, counter)
     for start in range(int(record.written) + 1, planned + 1, BLOCK):
         numbers = list(range(start, min(start + BLOCK, planned + 1)))
         last = numbers[-1]
@@ -186,7 +187,10 @@ def _fill(
         numbers = [n for n in numbers if not (resumed or n <= record.taken) or not _exists(tenant, n)]
         _write(
             tenant.repository,
-            [collection(tenant, n, invent(desk, n, planned=planned, seed=seed, day=day), epoch=epoch) for n in numbers],
+            [
+                collection(tenant, n, invent(desk, n, planned=planned, seed=seed, day=day), counting=counting)
+                for n in numbers
+            ],
         )
         record.written = last
         tenant.repository.put_all([record])

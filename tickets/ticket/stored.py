@@ -543,7 +543,7 @@ TICKET_ITEMS: Final = Kinds[SummaryItem | DetailItem | ActivityItem](
 
 
 class CounterItem(Item):
-    """The last ticket number that was given out in a tenant, and the epoch in which new tickets are counted.
+    """The last ticket number that was given out in a tenant, and how new tickets are counted: count_forms.py.
 
     While `closed` is there, no number is given out here: the tenant is being moved to another place.
     """
@@ -554,6 +554,7 @@ class CounterItem(Item):
     sk = UnicodeAttribute(range_key=True)
     last = NumberAttribute()
     epoch = NumberAttribute(default=0)
+    count_form = NumberAttribute(null=True)
     closed = NumberAttribute(null=True)
 
 

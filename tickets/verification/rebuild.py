@@ -84,7 +84,7 @@ def rebuild(
 def _rebuild(store: Store, *, timeout: float, advance: Advance, say: Say) -> Rebuilt:
     raised = store.update(
         CounterItem(store.key(ticket_keys.counter), ticket_keys.COUNTER_TICKET),
-        [CounterItem.epoch.add(1), CounterItem.last.add(0)],
+        [CounterItem.epoch.add(1), CounterItem.last.add(0), CounterItem.count_form.set(ticket_keys.COUNT_FORM)],
     )
     epoch = int(raised.epoch)
     zone = context.for_system(tenant_directory.get(store.tenant_id)).zone
