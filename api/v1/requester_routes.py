@@ -84,7 +84,11 @@ class RequesterPage(ApiModel, json_schema_extra={"example": {"data": [_ADA], "ne
 class RequesterQuery(ApiQuery):
     """Which people."""
 
-    q: str = Field("", max_length=400, description="the beginning of a name or an address; such a list has one page")
+    q: str = Field(
+        "",
+        max_length=400,
+        description="the beginning of a name, its last word or an address; one page",
+    )
     after: str | None = Field(None, max_length=2000, description="from `next` of the page before")
     limit: int = Field(50, ge=1, le=100)
 
