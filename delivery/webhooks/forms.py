@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django import forms
+from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -47,7 +48,8 @@ class EndpointForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        choices = [(kind.name, f"{kind.name}: {_(kind.summary)}") for kind in endpoints.offered()]
+        named = '<span translate="no">{}</span>: {}'
+        choices = [(kind.name, format_html(named, kind.name, _(kind.summary))) for kind in endpoints.offered()]
         self.fields["event_types"].choices = choices  # type: ignore[attr-defined]  # a MultipleChoiceField
 
     @classmethod
