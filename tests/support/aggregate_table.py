@@ -97,6 +97,7 @@ class AggregateTable:
 
     def _UpdateItem(self, request: Raw) -> Raw:
         before = self.items.get(_key(request["Key"]), {})
+        assert len(request["UpdateExpression"]) <= 4096, "DynamoDB takes no longer expression"
         if not _holds(request, before):
             self._spend(before, before)
             raise ConditionFailed(item=dict(before))
