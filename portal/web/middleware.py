@@ -9,6 +9,7 @@ import logging
 import re
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -26,7 +27,7 @@ from portal.errors import LimitReached, NotFound, PortalError, Unavailable
 from portal.load import measurement
 from portal.logs import request_id
 from portal.version_number import VERSION
-from portal.web import guest_pages, price_presenters, readiness
+from portal.web import guest_pages, locales, price_presenters, readiness
 from portal.web.access import is_guest_path
 from portal.web.stash import Stash
 
@@ -99,14 +100,21 @@ class RequestLimitsMiddleware(_Middleware):
     """
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        refused = refusal(request)
+        with _language_of_browser(request):
+            refused = refusal(request)
+            if refused is not None:
+                context = {"reason": refused.sentence, "status": refused.status}
+                response = render(request, "portal/400.html", context, status=refused.status)
         if refused is None:
             return self.get_response(request)
-        context = {"reason": refused.sentence, "status": refused.status}
-        response = render(request, "portal/400.html", context, status=refused.status)
         if refused.status == 405:
             response["Allow"] = ", ".join(METHODS)
         return response
+
+
+def _language_of_browser(request: HttpRequest) -> AbstractContextManager[None]:
+    """Write in the language that the browser asks for, where nobody knows yet, or any more, who is there."""
+    return locales.in_language(locales.asked_language(request.headers.get("Accept-Language", "")) or locales.ENGLISH)
 
 
 def refusal(request: HttpRequest) -> RefusedRequest | None:
@@ -282,7 +290,8 @@ class ErrorPageMiddleware(_Middleware):
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
         if settings.DEBUG and response.status_code == 404 and request.resolver_match is None:
-            return not_found(request)
+            with _language_of_browser(request):
+                return not_found(request)
         return response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:

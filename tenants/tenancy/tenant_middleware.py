@@ -159,7 +159,8 @@ def _is_limited(request: HttpRequest) -> bool:
 
 
 def _refused(request: IdentifiedRequest, refused: NotAdmitted) -> HttpResponse:
-    page = middleware.error_page(request, refused)
+    with locales.shown_in(_locale(request)):  # refused before or after the identity too
+        page = middleware.error_page(request, refused)
     return page if refused.answer is None else _told(page, refused.answer)
 
 

@@ -211,6 +211,19 @@ def test_a_value_that_cannot_be_gets_a_sentence_at_its_field(world: World, kind:
     assert 'value="Kept"' in page.content.decode()  # type: ignore[attr-defined]
 
 
+def test_values_are_written_and_shown_as_in_the_language_of_the_person(world: World) -> None:
+    german = {"HTTP_ACCEPT_LANGUAGE": "de"}
+    weight = defined.add_field(world, "Weight", FieldType.NUMBER)
+    paid = defined.add_field(world, "Paid", FieldType.CHECKBOX)
+    browser = world.browser("bob")
+    form = {**inputs(browser.get("/tickets/new/")), "title": "Box", weight: "12,5", paid: "yes"}
+    assert browser.send("/tickets/new/", form).status_code == 422  # type: ignore[attr-defined]
+    assert browser.send("/tickets/new/", form, **german).status_code == 302  # type: ignore[attr-defined]
+    assert changing.read(world.context("bob", "acme"), 1).custom == {weight: "12.5", paid: "yes"}
+    page = text_of(browser.get("/tickets/1/", **german))
+    assert ("12,5" in page, "Ja" in page, "12.5" in page) == (True, True, False)
+
+
 def test_a_choice_that_was_removed_is_shown_and_stays_when_something_else_is_edited(world: World) -> None:
     product = defined.add_field(world, "Product", FieldType.CHOICE, choices=["Desk", "Lamp"])
     note = defined.add_field(world, "Remark")

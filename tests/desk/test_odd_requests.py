@@ -71,6 +71,20 @@ def test_a_method_of_no_page_is_405_on_every_page(world: World, method: str) -> 
 
 
 @pytest.mark.parametrize("debug", [True, False])
+def test_a_page_of_an_error_is_in_the_language_of_the_browser(
+    world: World, settings: LazySettings, debug: bool
+) -> None:
+    settings.DEBUG = debug
+    browser = world.browser("bob")
+    for method, path, words in (
+        ("PUT", "/tickets/", "Keine Seite nimmt"),
+        ("GET", "/tickets/nowhere/", "Nicht gefunden"),
+    ):
+        page = browser.generic(method, path, HTTP_ACCEPT_LANGUAGE="de").content.decode()
+        assert ('<html lang="de"' in page, words in page) == (True, True), path
+
+
+@pytest.mark.parametrize("debug", [True, False])
 @pytest.mark.parametrize("header", ["HX-Current-URL", "Origin", "Referer"])
 def test_an_address_header_that_is_none_is_a_bad_request(settings: LazySettings, header: str, debug: bool) -> None:
     settings.DEBUG = debug

@@ -68,6 +68,12 @@ def test_a_flood_gets_429_when_its_burst_is_spent_and_is_told_when_to_come_back(
     assert flood(bob, times=2) == [200, 429]
 
 
+def test_a_refusal_at_the_door_is_in_the_language_of_the_browser(bob: Browser, clock: HandClock) -> None:
+    flood(bob)
+    page = bob.get("/tickets/", HTTP_ACCEPT_LANGUAGE="de").content.decode()
+    assert ('<html lang="de"' in page, "Zu viel auf einmal" in page) == (True, True)
+
+
 def test_what_is_not_foreseen_is_refused_when_it_is_charged(
     bob: Browser, clock: HandClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from django.utils.translation import gettext as _
 
 from portal.errors import Invalid
+from portal.web import locales
 from tenants.tenancy.context import TenantContext
 from tickets.desk_setup import group_names, setup
 from tickets.desk_setup.group_names import AgentGroup
@@ -79,7 +80,9 @@ class CustomField:
 
     def shown(self, value: str) -> str:
         """Return a stored value as pages show it."""
-        return value.capitalize() if self.type is FieldType.CHECKBOX else value
+        if self.type is FieldType.CHECKBOX:
+            return _("Yes") if value == YES else value
+        return locales.current().with_marks(value) if self.type is FieldType.NUMBER else value
 
     def fits(self, value: str) -> bool:
         """Tell whether a stored value is one that the field takes now."""
@@ -206,7 +209,8 @@ class Definitions:
             return DESCRIPTION.told(text)
         if text and (choice := _CHOICES.get(change)):
             return choice.words(text).word
-        return _("Yes") if text == YES and change.startswith(CUSTOM_PREFIX) else text
+        own = self.by_id.get(change.removeprefix(CUSTOM_PREFIX)) if change.startswith(CUSTOM_PREFIX) else None
+        return own.shown(text) if own else text
 
     def told(self, change: str, before: str, after: str) -> dict[str, str]:
         """Return a change in a ticket's history as pages show it."""

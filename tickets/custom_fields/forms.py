@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from portal.errors import Invalid
+from portal.web import locales
 from tickets.custom_fields.defining import USES, FieldWishes, KindWishes
 from tickets.custom_fields.definitions import (
     CHOICES_LIMIT,
@@ -42,7 +44,7 @@ class ValueField(forms.Field):
 
     def clean(self, value: Any) -> str:
         try:
-            found = custom_values.clean(self.of.id, value)
+            found = custom_values.clean(self.of.id, self._plain(value))
         except Invalid as error:
             raise ValidationError(error.message, code="invalid") from error
         if self.required and not found:
@@ -50,6 +52,12 @@ class ValueField(forms.Field):
         if not self.of.fits(found) and found != self.was:
             raise ValidationError(_("Choose a value from the list."), code="invalid")
         return found
+
+    def _plain(self, value: Any) -> Any:
+        """Return a number with a point where the person at the form writes a comma: 12,5 in German."""
+        if self.of.type is FieldType.NUMBER and locales.current().with_marks(".") == ",":
+            return re.sub(r"^([^.,]*),([^.,]*)$", r"\1.\2", str(value or ""))
+        return value
 
 
 def _widget(of: CustomField, stored: str) -> forms.Widget:

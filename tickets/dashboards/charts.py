@@ -34,7 +34,7 @@ def shortened(count: int) -> str:
     """Write a number for a scale: 600, 1.2k, 40k, 2M. Exact for the ends of a scale, of which there is half and all."""
     for size, unit in ((10**9, "G"), (10**6, "M"), (1000, "k")):
         if count >= size:
-            return f"{count / size:g}{unit}"
+            return f"{locales.current().with_marks(f'{count / size:g}')}{unit}"
     return str(count)
 
 

@@ -225,7 +225,7 @@ def _tiles(tenant: TenantContext, found: Report, names: _Names) -> list[Tile]:
 
 
 def _share(count: int, of: int) -> str:
-    return f"{round(100 * count / of)}%" if of else ""
+    return _("%(percent)s%%") % {"percent": round(100 * count / of)} if of else ""
 
 
 def _earlier(found: Report) -> Number | None:
