@@ -28,12 +28,11 @@ MEMBERS: Final = 2  # that a transaction gets
 CLOSED: Final = "closed"  # the attempt of the move that holds writes, in a fence and in a counter
 CHANGED: Final = "changed"  # the partition keys that an entry of the log names
 _FENCE: Final = "the fence of a move"
-_TICKET: Final = "TICKET"  # the collections of tickets, of all that a move copies
 
 
 def table() -> Table:
-    """Return the table in which fences and the log of a move are: that of the tickets."""
-    return next(table for table in registry.tables() if _TICKET in table.copied)
+    """Return the table in which fences and the log of a move are: its declaration says so."""
+    return next(table for table in registry.tables() if table.fences)
 
 
 def table_of(partition: str) -> Table | None:

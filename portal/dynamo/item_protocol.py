@@ -33,6 +33,7 @@ from botocore.exceptions import (
     ConnectionClosedError,
     ConnectTimeoutError,
     EndpointConnectionError,
+    NoCredentialsError,
     ReadTimeoutError,
     SSLError,
 )
@@ -117,6 +118,8 @@ class ItemCalls:
 
     def _ask(self, name: str, model: Any, request: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         signer = self._request_signer
+        if signer._credentials is None:
+            raise NoCredentialsError
         credentials = signer._credentials.get_frozen_credentials()
         headers = request["headers"] | signature(
             credentials, signer._region_name, signer._signing_name, request, datetime.now(UTC)

@@ -194,7 +194,7 @@ def people() -> dict[str, str]:
 
 
 def declare_texts(holding: str, module: str) -> None:
-    """Say which module takes words of a ticket out of the items of a holding, by its `redact`. It is imported when
+    """Say which module takes words out of the items of a holding, by its `redact`. It is imported when
     somebody redacts."""
     _texts[holding] = module
 

@@ -80,10 +80,11 @@ class Table:
     append_only: bool = False
     # The sort keys of items that go with their whole tenant alone: the guard lets the lifecycle role alone delete them.
     kept: tuple[str, ...] = ()
-    # It holds the content of a desk, which a tenant can have in tables of its own; see portal/dynamo/placement.py.
+    # It holds content that a tenant can have in tables of its own; see portal/dynamo/placement.py.
     placed: bool = False
     # The collections that a move copies: changes of them are fenced and logged meanwhile; see portal/dynamo/fencing.py.
     copied: tuple[str, ...] = ()
+    fences: bool = False  # the fences of a move and its log lie here: in one table of an application
     shared: str = ""
 
     def __post_init__(self) -> None:

@@ -181,7 +181,8 @@ def stands_nowhere(module: str, used: str) -> str | None:
 
 
 def speaks_to_aws(module: str, used: str) -> str | None:
-    if within(used, *AWS) and not (within(module, *SPEAK_TO_AWS, "benchmarks") or is_items(module)):
+    may = (*SPEAK_TO_AWS, "benchmarks", "examples.first_table")
+    if within(used, *AWS) and not (within(module, *may) or is_items(module)):
         return f"{used} is imported; only {', '.join(SPEAK_TO_AWS)} and */stored.py know pynamodb, boto3 and botocore"
     return None
 

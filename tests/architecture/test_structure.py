@@ -15,7 +15,7 @@ from django.conf import settings
 from tests.support.sources import reading, statements, text, tree
 
 ROOT = Path(settings.BASE_DIR)
-APPS = ("portal", "tenants", "delivery", "tickets", "api", "proofs", "benchmarks")
+APPS = ("portal", "tenants", "delivery", "tickets", "api", "proofs", "benchmarks", "examples")
 # File names that every package may use.
 ROLES = {
     "__init__", "__main__", "admin", "apps", "deployment", "facades", "forms", "items", "keys", "middleware",

@@ -11,7 +11,7 @@ import pytest
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import ReadOnlyCredentials
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, NoCredentialsError
 from botocore.parsers import ResponseParserError
 from botocore.serialize import JSONSerializer
 from django.conf import LazySettings
@@ -90,6 +90,13 @@ def test_a_refusal_is_the_error_that_botocore_makes_of_it() -> None:
     ours, botocores = ({k: v for k, v in e.response.items() if k != "ResponseMetadata"} for e in errors)
     assert isinstance(errors[0], ClientError)
     assert ours == botocores
+
+
+def test_a_process_without_credentials_is_told_so() -> None:
+    made = client.make_client("platform")
+    made._request_signer._credentials = None
+    with pytest.raises(NoCredentialsError):
+        made._make_api_call("GetItem", {"TableName": "T", "Key": {"pk": {"S": "x"}}})
 
 
 def test_requests_go_to_the_stated_endpoint_or_to_that_of_the_region(settings: LazySettings) -> None:

@@ -80,6 +80,7 @@ PLATFORM = {
 # and the stream worker, whose connection is another one, with a policy and a guard of its own. What a process notes of
 # its noise it writes as the role that it has.
 CONNECTION = {
+    "examples.todo.counting",  # as the worker, for the tenant whose changes it counts
     "portal.faults.fault_board",
     "portal.load.reporting",
     "portal.dynamo.platform",
@@ -219,7 +220,8 @@ def test_the_platform_connection_is_opened_by_these_only() -> None:
 
 def platform_items() -> Iterator[type[Item]]:
     for module in map(name, modules()):
-        if module.endswith(("items", "stored")):  # no process loads all of them by itself
+        # No process loads all of them by itself, nor any of the product those of another application.
+        if module.endswith(("items", "stored")) and not module.startswith("examples."):
             import_module(module)
 
     def below(model: type[Item]) -> Iterator[type[Item]]:

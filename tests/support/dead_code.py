@@ -15,7 +15,7 @@ from pathlib import Path
 from vulture import Vulture
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ["manage.py", "portal", "tenants", "delivery", "tickets", "api", "proofs", "benchmarks"]
+PACKAGES = ["manage.py", "portal", "tenants", "delivery", "tickets", "api", "proofs", "benchmarks", "examples"]
 ALLOWED = Path(__file__).with_name("dead_code_allowed.txt")
 KINDS = {"function", "method", "property", "class", "import"}
 DECORATORS = [

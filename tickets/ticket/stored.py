@@ -73,6 +73,7 @@ TICKETS = Table(
     kept=("SUMMARY", "DETAIL"),  # a ticket is never deleted by itself; a comment that is taken back is
     placed=True,
     copied=("BULK", "COUNTER", FILES, "IMPORT", "IMPORTS", "REQUEST", "TICKET"),  # the stream makes all else of these
+    fences=True,
 )
 
 
