@@ -85,6 +85,17 @@ _NAMES: Final = (
     gettext_noop("address"),
     gettext_noop("browser"),
     gettext_noop("started"),
+    gettext_noop("shortcut"),
+    gettext_noop("section"),
+    gettext_noop("sections"),
+    gettext_noop("colour"),
+    gettext_noop("owner"),
+    gettext_noop("is on"),
+    gettext_noop("scopes"),
+    gettext_noop("expires"),
+    gettext_noop("addresses"),
+    gettext_noop("origins"),
+    gettext_noop("groups"),
 )
 _UNSAID: Final = ("visit",)  # what rows have in common that belong together: exports have it
 
