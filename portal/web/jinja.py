@@ -22,7 +22,8 @@ from django.template import defaultfilters
 from django.templatetags.static import static
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
-from jinja2 import Environment, StrictUndefined, Template, Undefined, pass_context
+from jinja2 import Environment, StrictUndefined, Template, Undefined, pass_context, pass_eval_context
+from jinja2.nodes import EvalContext
 from jinja2.runtime import Context, Macro
 from markupsafe import Markup, escape
 from markupsafe._speedups import _escape_inner
@@ -101,11 +102,15 @@ def _kept(macro: Macro, size: int) -> Callable[..., str]:
 _texts: dict[tuple[str, str], Markup] = {}
 
 
-def text(message: str, /, **values: Any) -> Markup:
-    """Return a text of ours in the language of the page, as `_()` in templates: safe HTML, with the values escaped.
+@pass_eval_context
+def text(page: EvalContext, message: str, /, **values: Any) -> str:
+    """Return a text of ours in the language of the page, as `_()` in templates: safe HTML, with the values escaped; in
+    plain text, such as that of a mail, nothing is escaped.
 
     A message is a literal of a template, never a value: a test sees to it. So what is kept here is bounded.
     """
+    if not page.autoescape:
+        return gettext(message) % values if values else gettext(message)
     key = locales.current().language, message
     found = _texts.get(key)
     if found is None:
@@ -113,12 +118,14 @@ def text(message: str, /, **values: Any) -> Markup:
     return found % values if values else found
 
 
-def text_of_count(one: str, many: str, num: int, /, **values: Any) -> Markup:
+@pass_eval_context
+def text_of_count(page: EvalContext, one: str, many: str, num: int, /, **values: Any) -> str:
     """Return a text of ours in the form that the language has for a count, as `ngettext()` in templates.
 
     %(num)s is the count, written with the marks of the person's form.
     """
-    return Markup(ngettext(one, many, num)) % {"num": grouped(num), **values}  # noqa: S704  # as above
+    said, values = ngettext(one, many, num), {"num": grouped(num), **values}
+    return Markup(said) % values if page.autoescape else said % values  # noqa: S704  # as above
 
 
 def url(route: str, *args: Any) -> str:

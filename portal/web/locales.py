@@ -250,9 +250,12 @@ def _pattern(message: str) -> re.Pattern[str]:
 # --- which language ---
 
 
+_MOST_ASKED: Final = 20  # languages of a header; no browser sends as many, and anybody may send 64 KB of commas
+
+
 def asked_language(accepted: str) -> str:
     """Return the first of the languages in an Accept-Language header that these pages have, "" for none."""
-    for name in accepted.split(","):
+    for name in accepted.split(",", _MOST_ASKED)[:_MOST_ASKED]:
         language = name.partition(";")[0].strip().lower().partition("-")[0]
         if language in LANGUAGES:
             return language

@@ -127,6 +127,21 @@ def test_a_month_that_is_none_is_told_at_its_field_and_kept(owner: Browser) -> N
     assert '<option value="tag" selected>' in html
 
 
+@pytest.mark.parametrize("month", ["0000-13", "0000-01", "0001-01", "9999-12", "\u0662\u0660\u0662\u0666-11", "2026-1"])
+def test_a_month_that_no_calendar_has_is_refused_on_the_page_and_as_a_file(owner: Browser, month: str) -> None:
+    for path in (PAGE, f"{PAGE}file/"):
+        answer = owner.get(path, {"month": month, "by": "tag", "value": "vpn"})
+        assert (answer.status_code, "Write a month as 2026-11." in answer.content.decode()) == (400, True)
+
+
+@pytest.mark.parametrize("value", ["%(name)s", "a/b", "%2F", "<b>", "\x00", "\U0001f600" * 124, "\U0001f600" * 200])
+def test_a_value_that_no_ticket_has_is_an_empty_report(owner: Browser, value: str) -> None:
+    for by in ("group", "assignee", "channel", "tag"):
+        for name in ("value", "after"):
+            html = page(owner, month=OCTOBER, by=by, **{name: value}).content.decode()
+            assert value != "<b>" or "&lt;b&gt;" in html or by in ("group", "assignee") or name == "after"
+
+
 def test_a_month_without_anything_says_so(owner: Browser) -> None:
     assert "Nothing happened" in page(owner, month="2019-02").content.decode()
 

@@ -8,11 +8,12 @@ from html import unescape
 
 import pytest
 from django.core import mail as django_mail
-from django.core.mail import EmailMessage
+from django.core.mail import EmailMessage, EmailMultiAlternatives
 
 from delivery.timers.due_worker import DueWorker
 from portal import clock
 from tenants.audit_trail.recording import SYSTEM
+from tenants.lifecycle import tenant_lifecycle
 from tenants.membership import own_profile
 from tenants.sign_in.profiles import Profile
 from tests.support.folding import Follower
@@ -93,6 +94,33 @@ def test_after_a_long_outage_one_mail_comes_and_none_about_weeks_long_past(owner
     at.now = MONDAY + timedelta(days=14, minutes=1)
     work()
     assert len(of_weeks()) == 1
+
+
+def test_a_desk_that_was_suspended_for_a_week_gets_its_mail_again_afterwards(
+    world: World, owner: Browser, at: Clock
+) -> None:
+    tenant_id = world.tenants["acme"].tenant_id
+    tenant_lifecycle.suspend(tenant_id, by=SYSTEM)
+    at.now = MONDAY + timedelta(minutes=1)
+    work()
+    assert of_weeks() == []
+    tenant_lifecycle.resume(tenant_id, by=SYSTEM)
+    at.now = MONDAY + timedelta(days=7, minutes=1)
+    work()
+    assert len(of_weeks()) == 1
+
+
+def test_the_text_of_the_mail_has_names_as_they_are_and_its_html_has_no_markup_of_theirs(
+    world: World, owner: Browser, at: Clock
+) -> None:
+    alice = world.users["alice"]
+    own_profile.change(alice.id, name="<b>Ann & %(desk)s", profile=Profile(), by=SYSTEM)
+    at.now = MONDAY + timedelta(minutes=1)
+    work()
+    (mail,) = of_weeks()
+    assert "Hello <b>Ann & %(desk)s," in mail.body
+    assert isinstance(mail, EmailMultiAlternatives)
+    assert "Hello &lt;b&gt;Ann &amp; %(desk)s," in str(mail.alternatives[0][0])
 
 
 def test_agents_and_those_who_did_not_ask_get_none(world: World, owner: Browser, at: Clock) -> None:

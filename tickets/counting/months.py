@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 _RISKY: Final = re.compile(r"[%#|:/\s\x00-\x1f\x7f]")  # in keys, and in the names of counts
-_MONTH: Final = re.compile(r"\d{4}-\d{2}\Z")
+_MONTH: Final = re.compile(r"[0-9]{4}-[0-9]{2}\Z")
 _LONGEST: Final = 500  # bytes of a value in a key
 
 

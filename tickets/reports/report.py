@@ -129,6 +129,8 @@ def clean_month(tenant: TenantContext, text: str) -> str:
     if not text:
         return this_month(tenant)
     try:
+        if not "1900" < text < "9999":  # so far that all months of a report, and their days, are in the calendar
+            raise ValueError
         return months.checked(text)
     except ValueError:
         raise Invalid(_("Write a month as 2026-11."), field="month") from None

@@ -60,16 +60,17 @@ Write = Callable[[TenantContext, Member, WeekReport], OutgoingMail]
 def come_due(tenant: TenantContext, version: str, *, write: Write) -> None:
     """Send the report of the week before this Monday to those who want it, and wait for the next Monday.
 
-    Waits no longer where nobody wants it. Costs what a dashboard of some three weeks does, a Query of the members, and
-    for each mail a transaction of two items.
+    Waits no longer where nobody has chosen it. Costs what a dashboard of some three weeks does, a Query of the members,
+    and for each mail a transaction of two items.
     """
     monday = date.fromisoformat(version)
     people = members.members_of(tenant.repository, consistent=True)
-    wanting = [one for one in people if one.choices.weekly_report and one.role.at_least(Role.ADMIN)]
-    if not wanting or tenant.suspended:
+    choosing = [one for one in people if one.choices.weekly_report]
+    if not choosing:
         return
-    weekly_turns.wait(tenant)
-    if tenant.today - monday > _LATEST:
+    weekly_turns.wait(tenant)  # also of a suspended desk, and for those who are no admin now: their choice stands
+    wanting = [one for one in choosing if one.role.at_least(Role.ADMIN)]
+    if not wanting or tenant.suspended or tenant.today - monday > _LATEST:
         return
     found = _read(tenant, monday)
     for person in wanting:
