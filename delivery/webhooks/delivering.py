@@ -32,7 +32,7 @@ from portal.logs import request_id
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
 from portal.schema import keys
-from portal.web.stored_texts import declare
+from portal.web.locales import declare_stored
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
@@ -47,10 +47,10 @@ _WORKER: Final = Actor(origin="webhooks")
 # Writes the mails that tell of an endpoint that is paused, and why.
 # These are stored, in English; pages translate them.
 WAS_PAUSED: Final = gettext_noop("The endpoint was paused.")
-REDIRECTED: Final = declare(gettext_noop("Answered %(status)s. Redirects are not followed."))
-ANSWERED_WITH: Final = declare(gettext_noop("Answered %(status)s."))
+REDIRECTED: Final = declare_stored(gettext_noop("Answered %(status)s. Redirects are not followed."))
+ANSWERED_WITH: Final = declare_stored(gettext_noop("Answered %(status)s."))
 IS_GONE: Final = gettext_noop("It answered 410 Gone.")
-NEVER_ANSWERED: Final = declare(gettext_noop("No delivery was answered since %(day)s. The last: %(note)s"))
+NEVER_ANSWERED: Final = declare_stored(gettext_noop("No delivery was answered since %(day)s. The last: %(note)s"))
 
 Write = Callable[[TenantContext, EndpointItem, str], list[OutgoingMail]]
 

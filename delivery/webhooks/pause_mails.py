@@ -12,7 +12,7 @@ from delivery.webhooks.stored import EndpointItem
 from portal import plain_text
 from portal.mailing.outgoing import OutgoingMail
 from portal.web import desk_prefix, locales
-from portal.web.stored_texts import stored_text
+from portal.web.locales import stored_text
 from tenants.membership import members
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import page_for_mail

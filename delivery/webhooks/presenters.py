@@ -16,11 +16,15 @@ from django.utils.translation import gettext, gettext_noop
 from delivery.outbox import publisher
 from delivery.outbox.event_types import EventField, EventType
 from delivery.outbox.stored import OutboxItem
-from delivery.webhooks import delivery_log, endpoints
+from delivery.webhooks import (
+    delivering,  # noqa: F401  # declares the stored reasons that are shown here
+    delivery_log,
+    endpoints,
+)
 from delivery.webhooks.stored import DeliveryItem, EndpointItem, log_key_parts
 from portal import clock
 from portal.web import locales
-from portal.web.stored_texts import stored_text
+from portal.web.locales import stored_text
 from tenants.tenancy.context import TenantContext
 
 LOOKS: Final = 8  # times that a page looks again for what was just sent, a second apart

@@ -29,7 +29,7 @@ from django.utils.translation import gettext_noop
 from delivery.webhooks import safe_addresses
 from delivery.webhooks.safe_addresses import WebhookAddress
 from portal.errors import PortalError
-from portal.web.stored_texts import declare
+from portal.web.locales import declare_stored
 
 DEADLINE: Final = 10.0  # seconds
 ANSWER_LIMIT: Final = 64 * 1024  # bytes of an answer's body that are read
@@ -40,13 +40,13 @@ class AddressRefused(PortalError):
 
 
 # The reasons are stored, in English; pages translate them.
-LATE: Final = declare(gettext_noop("No answer within %(seconds)s seconds."))
-CERTIFICATE: Final = declare(gettext_noop("The certificate is not valid: %(why)s."))
-ENCRYPTION: Final = declare(gettext_noop("No encrypted connection: %(why)s."))
+LATE: Final = declare_stored(gettext_noop("No answer within %(seconds)s seconds."))
+CERTIFICATE: Final = declare_stored(gettext_noop("The certificate is not valid: %(why)s."))
+ENCRYPTION: Final = declare_stored(gettext_noop("No encrypted connection: %(why)s."))
 NO_HTTP: Final = gettext_noop("The answer is not HTTP.")
-CONNECTION: Final = declare(gettext_noop("No connection: %(why)s."))
-INTERNAL: Final = declare(gettext_noop("%(host)s leads to an address that is not of the public internet."))
-NO_HOST: Final = declare(gettext_noop("There is no host %(host)s."))
+CONNECTION: Final = declare_stored(gettext_noop("No connection: %(why)s."))
+INTERNAL: Final = declare_stored(gettext_noop("%(host)s leads to an address that is not of the public internet."))
+NO_HOST: Final = declare_stored(gettext_noop("There is no host %(host)s."))
 
 
 class NoAnswer(PortalError):

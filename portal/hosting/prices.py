@@ -7,11 +7,12 @@ hand; docs/deploy.md says how to check them. The cost of use is in docs/costs.md
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, Final
 
 from portal.hosting.web_service import BIG, SMALL
 
-NOTED: Final = "26 November 2026"
+NOTED: Final = date(2026, 11, 26)
 HOURS: Final = 730  # of a month, as AWS counts it
 CPU_HOUR: Final = {"x86_64": 0.04048, "arm64": 0.03238}  # of one vCPU on Fargate
 GB_HOUR: Final = {"x86_64": 0.004445, "arm64": 0.00356}

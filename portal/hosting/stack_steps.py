@@ -193,7 +193,8 @@ def _bill(parameters: dict[str, str], template: dict[str, Any]) -> Iterator[str]
         alarms=0 if given["AlarmTopic"] == NOT_GIVEN else prices.alarms_of(template),
         own_network=given["Vpc"] == template["Parameters"]["Vpc"]["Default"],
     )
-    yield f"A month costs about {prices.total(lines):.0f} dollars before traffic (prices of {prices.NOTED}, us-east-1):"
+    noted = f"prices of {prices.NOTED:%d %B %Y}, us-east-1"
+    yield f"A month costs about {prices.total(lines):.0f} dollars before traffic ({noted}):"
     yield from (f"  {line.dollars:8.2f} {line.what}: {line.count}" for line in lines)
 
 

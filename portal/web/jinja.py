@@ -22,7 +22,8 @@ from django.template import defaultfilters
 from django.templatetags.static import static
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
-from jinja2 import Environment, StrictUndefined, Template, Undefined, pass_context, pass_eval_context
+from jinja2 import Environment, StrictUndefined, Template, Undefined, nodes, pass_context, pass_eval_context
+from jinja2.compiler import CodeGenerator, Frame
 from jinja2.nodes import EvalContext
 from jinja2.runtime import Context, Macro
 from markupsafe import Markup, escape
@@ -50,6 +51,24 @@ class PageTemplate(Template):
         return super()._from_namespace(environment, namespace, globals)
 
 
+class PageCode(CodeGenerator):
+    """Compile calls of `_` and `ngettext` as direct ones: a page has hundreds."""
+
+    def visit_Call(self, node: nodes.Call, frame: Frame, forward_caller: bool = False) -> None:
+        if not isinstance(node.node, nodes.Name) or node.node.name not in _OF_TEXTS or node.dyn_args or node.dyn_kwargs:
+            super().visit_Call(node, frame, forward_caller=forward_caller)
+            return
+        self.visit(node.node, frame)
+        self.write("(context.eval_ctx, ")
+        for one in (*node.args, *node.kwargs):
+            self.visit(one, frame)
+            self.write(", ")
+        self.write(")")
+
+
+_OF_TEXTS: Final = frozenset({"_", "ngettext"})
+
+
 class PageEnvironment(Environment):
     """An environment in which a key of a dict comes before its methods, as in Django's templates.
 
@@ -57,6 +76,7 @@ class PageEnvironment(Environment):
     """
 
     template_class = PageTemplate
+    code_generator_class = PageCode
     of_forms: Environment | None = None
 
     def getattr(self, obj: Any, attribute: str) -> Any:
@@ -115,7 +135,7 @@ def text(page: EvalContext, message: str, /, **values: Any) -> str:
     found = _texts.get(key)
     if found is None:
         found = _texts[key] = Markup(gettext(message))  # noqa: S704  # ours, or its translation
-    return found % values if values else found
+    return _filled_in(page, found, values) if values else found
 
 
 @pass_eval_context
@@ -124,8 +144,14 @@ def text_of_count(page: EvalContext, one: str, many: str, num: int, /, **values:
 
     %(num)s is the count, written with the marks of the person's form.
     """
-    said, values = ngettext(one, many, num), {"num": grouped(num), **values}
-    return Markup(said) % values if page.autoescape else said % values  # noqa: S704  # as above
+    return _filled_in(page, ngettext(one, many, num), {"num": grouped(num), **values})
+
+
+def _filled_in(page: EvalContext, message: str, values: dict[str, Any]) -> str:
+    """Return a text with its values: `Markup` would make an object around each of them."""
+    if not page.autoescape:
+        return str.__mod__(message, values)
+    return Markup(str.__mod__(message, {name: escaped(one) for name, one in values.items()}))  # noqa: S704  # escaped
 
 
 def url(route: str, *args: Any) -> str:

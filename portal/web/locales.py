@@ -8,12 +8,12 @@ API, stay in UTC; the API, the commands and the operators' admin speak English.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
 from django.conf import settings
@@ -223,24 +223,39 @@ def file_size(count: int) -> str:
     return plain_text.file_size(count, lambda size, decimals: _in_use.get().number(size, decimals=decimals))
 
 
-def from_stored(text: str, messages: Iterable[str] = ()) -> str:
-    """Return a text of ours that is stored in English, "" for none, in the language of the page.
+# --- sentences that are stored in English, such as the reason why a letter waits ---
 
-    `messages` are those that it may be with values in it. A text that is none of ours stays as it is.
+_SENTENCES: Final = re.compile(r"(?<=[.!?:]) ")
+_messages: list[str] = []
+
+
+def declare_stored(message: str) -> str:
+    """Return a message that is stored with values in it, so that `stored_text` knows it.
+
+    Mark it with `gettext_noop`. One without values need not be declared.
     """
-    if not text or _in_use.get().language == ENGLISH:
+    _messages.append(message)
+    return message
+
+
+def stored_text(text: str) -> str:
+    """Return a stored text of ours in the language of the page, sentence by sentence; unknown ones as they are."""
+    if not text or current().language == ENGLISH:
         return text
-    for message in messages:
-        if "%(" in message and (match := _pattern(message).fullmatch(text)):
-            values = {
-                name: from_stored(one, messages) if name == "note" else one for name, one in match.groupdict().items()
-            }
+    if (said := gettext(text)) != text:
+        return said
+    for message in _messages:
+        if match := _stored_as(message).fullmatch(text):
+            values = match.groupdict()
+            if "note" in values:  # a stored text, too
+                values["note"] = stored_text(values["note"])
             return gettext(message) % values
-    return gettext(text)
+    sentences = _SENTENCES.split(text)
+    return " ".join(map(stored_text, sentences)) if len(sentences) > 1 else text
 
 
-@lru_cache(maxsize=256)
-def _pattern(message: str) -> re.Pattern[str]:
+@cache
+def _stored_as(message: str) -> re.Pattern[str]:
     pieces = re.split(r"%\((\w+)\)s", message)
     return re.compile(
         "".join(f"(?P<{one}>.+?)" if n % 2 else re.escape(one) for n, one in enumerate(pieces)), re.DOTALL

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from django.http import HttpResponse
@@ -81,7 +80,7 @@ def fill_in(response: HttpResponse, bill: Meter) -> None:
         "write_units": bill.write_units,
         "dollars": _per_million(bill.read_units, bill.write_units),
         "lines": lines_of(bill),
-        "noted": datetime.strptime(NOTED, "%d %B %Y").replace(tzinfo=UTC).date(),
+        "noted": NOTED,
     }
     before, _, rest = response.content.partition(IN_PAGE)
     language, _, after = rest.partition(b" -->")

@@ -25,7 +25,6 @@ from django.utils.translation import gettext_noop
 from portal import clock
 from portal.dynamo.store import Store, Transaction, chunked
 from portal.errors import ConditionFailed, Conflict, Invalid, NotFound, TransactionRefused
-from portal.web.stored_texts import declare
 from tenants.api_keys import key_authentication, key_changes
 from tenants.membership import members
 from tenants.tenancy import context, tenant_directory
@@ -42,7 +41,6 @@ from tickets.jobs.leased_job import EndAsked, LeasedJob
 PER_SECOND: Final = 100.0  # tickets: about half of the write units that one partition of an index takes
 SLICE_SECONDS: Final = 5.0
 PAGE: Final = 500  # rows of a list that are read together
-_TOO_MANY: Final = declare(gettext_noop("These are more than %(most)s tickets. Narrow the list."))
 MOST: Final = 50_000  # tickets of one job
 _PART: Final = "part"  # the name of the part in a transaction
 _COPIED: Final = tuple(PastBulkItem.get_attributes().keys() & BulkJobItem.get_attributes().keys())
@@ -132,7 +130,7 @@ class BulkJob(LeasedJob[BulkJobItem]):
         for row_number, _ in self._rows(listed):
             met[row_number] = None
             if len(met) > MOST:
-                raise Invalid(_TOO_MANY % {"most": f"{MOST:,}"})
+                raise Invalid(bulk_requests.TOO_MANY % {"most": f"{MOST:,}"})
         # What changed meanwhile has moved to the front, perhaps past the place that was being read.
         for row_number, updated_at in self._rows(listed):
             if updated_at < begun:

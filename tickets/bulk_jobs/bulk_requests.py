@@ -21,6 +21,7 @@ from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import Transaction, chunked
 from portal.errors import Conflict, Forbidden, Invalid, NotFound
+from portal.web.locales import declare_stored
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import member_changes
@@ -45,6 +46,7 @@ SHOWN: Final = 20  # former jobs, and parts of one
 COUNTED: Final = 2000  # rows of a list, to say how many tickets there are
 _PAGE: Final = 500
 _NAMED_PLAN: Final = "named"
+TOO_MANY: Final = declare_stored(gettext_noop("These are more than %(most)s tickets. Narrow the list."))
 _BUSY: Final = gettext_noop("Another bulk change of this desk is running. Wait until it has ended, or cancel it.")
 
 Job = BulkJobItem | PastBulkItem

@@ -12,7 +12,7 @@ from django.utils.translation import ngettext
 
 from portal import clock
 from portal.web import desk_prefix, locales
-from portal.web.stored_texts import stored_text
+from portal.web.locales import stored_text
 from tenants.tenancy.context import TenantContext
 from tickets.bulk_jobs import bulk_requests
 from tickets.bulk_jobs.bulk_requests import Job

@@ -21,7 +21,7 @@ from portal import clock
 from portal.dynamo.store import Condition
 from portal.errors import ConditionFailed, LimitReached, PortalError, Unavailable
 from portal.load import tenant_limiter
-from portal.web.stored_texts import declare, stored_text
+from portal.web.locales import declare_stored, stored_text
 from tenants.tenancy.context import TenantContext
 from tickets.counting import stored
 from tickets.counting.stored import VerifiedItem
@@ -39,7 +39,7 @@ _BUSY_SECONDS: Final = 30  # after which another may have ended
 SETTLE: Final = verify.SETTLE
 # Why a verification ended early, of which its item keeps the English.
 _DIED: Final = gettext_noop("the process that verified them ended before it was done")
-_STOPPED: Final = declare(gettext_noop("%(name)s stopped it"))
+_STOPPED: Final = declare_stored(gettext_noop("%(name)s stopped it"))
 _FAULT: Final = gettext_noop("something went wrong, and the log of the portal says what")
 _PORTAL_STOPPED: Final = gettext_noop("the portal was stopped")
 

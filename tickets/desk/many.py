@@ -29,8 +29,7 @@ from portal.dynamo.client import fan_out
 from portal.dynamo.store import TRANSACTION_LIMIT, Transaction, chunked
 from portal.errors import Conflict, Invalid, TransactionRefused
 from portal.web import locales
-from portal.web.locales import in_sentence
-from portal.web.stored_texts import declare
+from portal.web.locales import declare_stored, in_sentence
 from tenants.tenancy.context import TenantContext
 from tickets.desk import changing, timelines, undoing
 from tickets.desk.changing import ITEMS_PER_REVISION, EditConflict, EntryOfChange, Present, Revision, Wishes
@@ -50,9 +49,9 @@ SUBJECT: Final = "tickets"  # of what is told of several together
 _ATTEMPTS: Final = 6  # of changes that others overtake
 _CHANGED_AGAIN: Final = gettext_noop("has been changed again since and stays as it is")
 # Jobs keep reasons in English.
-declare(gettext_noop("was merged into ticket %(number)s"))
-declare(gettext_noop("was refused: %(why)s"))
-declare(gettext_noop("was changed meanwhile: %(fields)s"))
+declare_stored(gettext_noop("was merged into ticket %(number)s"))
+declare_stored(gettext_noop("was refused: %(why)s"))
+declare_stored(gettext_noop("was changed meanwhile: %(fields)s"))
 _BUSY: Final = gettext_noop("is being changed by somebody else at this moment")
 
 

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_noop, ngettext
 
 from portal import clock
 from portal.web import desk_prefix, locales
-from portal.web.stored_texts import stored_text
+from portal.web.locales import stored_text
 from tenants.tenancy.context import TenantContext
 from tickets.attachments.presenters import FIELD, FileLine
 from tickets.attachments.presenters import lines as file_lines

@@ -19,7 +19,7 @@ from portal.dynamo import paging
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import Item, Page
 from portal.errors import NotFound
-from portal.web import locales
+from portal.web.locales import declare_stored, stored_text
 from tenants.tenancy.context import TenantContext
 from tickets.ticket import stored
 from tickets.ticket.fields import DESCRIPTION, Channel
@@ -260,8 +260,8 @@ def _collection(
 
 # --- what an entry did ---
 
-# Verbs of entries, which are stored in English. Those of changes say "changed", which the changes themselves say.
-_VERBS: Final = (
+# Verbs of entries, which are stored in English.
+for verb in (
     gettext_noop("opened the ticket"),
     gettext_noop("ended the requester's links to this ticket"),
     gettext_noop("redacted words in this ticket"),
@@ -273,14 +273,12 @@ _VERBS: Final = (
     gettext_noop("removed the link “%(link)s”"),
     gettext_noop("split a comment off into #%(number)s"),
     gettext_noop("split it off from #%(number)s"),
-    gettext_noop("noted that this was not in time: first answer"),
-    gettext_noop("noted that this was not in time: next answer"),
-    gettext_noop("noted that this was not in time: solution"),
     gettext_noop("said more about their rating"),
     gettext_noop("undid a change:"),
-)
+):
+    declare_stored(verb)
 
 
 def verb_shown(stored: str) -> str:
     """Return a stored verb in the language of the page, "" where the changes of the entry say all."""
-    return "" if stored == "changed" else locales.from_stored(stored, _VERBS)
+    return "" if stored == "changed" else stored_text(stored)

@@ -10,7 +10,7 @@ from typing import Final
 from django.utils.translation import gettext as _
 
 from portal.errors import Conflict
-from portal.web.stored_texts import stored_text
+from portal.web.locales import stored_text
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import tenant_directory

@@ -30,7 +30,7 @@ from portal.mailing import letter_process
 from portal.mailing.letters import Letter, Unreadable
 from portal.objects.object_store import ObjectStore
 from portal.plain_text import file_size
-from portal.web.stored_texts import declare
+from portal.web.locales import declare_stored
 from tenants.membership import members
 from tenants.membership.members import Member
 from tenants.sign_in.stored import folded
@@ -60,8 +60,10 @@ log = logging.getLogger("pooldesk.mail")
 _TRIES: Final = 3  # for a ticket whose status changes while its comment is written
 _FILES: Final = 20
 _HEAD_BYTES: Final = 65_536  # in which the head of a letter ends
-_NO_TICKET: Final = declare(_("There is no ticket %(number)s any more."))
-_NOT_BY_AGENT: Final = declare(_("It answers a notification to %(name)s, but nothing shows that they have sent it."))
+_NO_TICKET: Final = declare_stored(_("There is no ticket %(number)s any more."))
+_NOT_BY_AGENT: Final = declare_stored(
+    _("It answers a notification to %(name)s, but nothing shows that they have sent it.")
+)
 _HEAD_END: Final = re.compile(rb"\r?\n\r?\n")
 _HEAD_SECONDS: Final = 2.0  # that reading it may take
 _THREADS: Final = 20  # Message-IDs that are looked up, the latest first

@@ -18,7 +18,7 @@ from django.utils.translation import gettext_noop
 
 from portal import clock
 from portal.dynamo.store import Store
-from portal.web.stored_texts import declare
+from portal.web.locales import declare_stored
 from tickets.letters import ledger
 from tickets.letters.stored import LedgerRow
 
@@ -29,12 +29,14 @@ SENDERS: Final = 50  # different ones within the window; letters of more strange
 LETTERS: Final = 100  # the same for letters of any senders
 _LOOKED_AT: Final = 100  # rows of the ledger; a Query of some 10 read units at most
 _MINUTES: Final = int(WINDOW.total_seconds() // 60)
-_ABOUT_THIS: Final = declare(
+_ABOUT_THIS: Final = declare_stored(
     gettext_noop("%(sender)s has sent more than %(count)s letters about this within %(minutes)s minutes.")
 )
 _PROGRAM: Final = gettext_noop("It may be a program that answers the desk's own letters.")
-_MANY: Final = declare(gettext_noop("%(sender)s has sent more than %(count)s letters within %(minutes)s minutes."))
-_CROWD: Final = declare(
+_MANY: Final = declare_stored(
+    gettext_noop("%(sender)s has sent more than %(count)s letters within %(minutes)s minutes.")
+)
+_CROWD: Final = declare_stored(
     gettext_noop(
         "This desk has had letters of %(senders)s senders, or %(letters)s letters, within %(minutes)s minutes, "
         "and does not know this sender."

@@ -15,7 +15,7 @@ from portal.mailing import charsets, letter_body, letter_process
 from portal.mailing.letters import SIZE_LIMIT, Letter
 from portal.plain_text import file_size
 from portal.web.jinja import grouped
-from portal.web.stored_texts import declare, stored_text
+from portal.web.locales import declare_stored, stored_text
 from tenants.tenancy.context import TenantContext
 from tickets.letters import ledger, stored
 from tickets.letters.reconciling import LettersFound
@@ -34,7 +34,7 @@ for message in (
     *(charsets.UNNAMED, charsets.MISNAMED, letter_body.MANY_FILES),
     *(letter_process.SLOW, letter_process.UNREADABLE),
 ):
-    declare(message)
+    declare_stored(message)
 _VERDICTS: Final = {
     "spf": "SPF",
     "dkim": "DKIM",

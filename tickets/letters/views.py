@@ -17,7 +17,7 @@ from portal.mailing.letters import Unreadable
 from portal.objects.object_store import ObjectStore
 from portal.web.access import member
 from portal.web.heavy_work import heavy, heavy_to_read
-from portal.web.stored_texts import stored_text
+from portal.web.locales import stored_text
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.letters import arrival, deciding, ledger, presenters, reconciling

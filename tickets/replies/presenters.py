@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from portal import clock
-from portal.web.stored_texts import stored_text
+from portal.web.locales import stored_text
 from tenants.tenancy.context import TenantContext
 from tickets.replies import own_domain
 from tickets.replies.mail_settings import MailSettings

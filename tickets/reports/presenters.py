@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -291,11 +291,12 @@ def file_rows(tenant: TenantContext, *, month: str, by: str, value: str) -> Iter
     """Yield the rows of the file: those of all values in a month, or of all months of one value."""
     scope = BY[by]
     if value:
-        found = reports.read(tenant, month=month, scope=scope, value=value)
-        yield from (_cells(one, _Names(tenant, found).of(value)) for one in found.trend)
-        return
-    for found, row in reports.all_rows(tenant, month=month, scope=scope):
-        yield _cells(row, _Names(tenant, found).of(row.value))
+        pages: Iterable[Report] = [reports.read(tenant, month=month, scope=scope, value=value)]
+    else:
+        pages = reports.all_pages(tenant, month=month, scope=scope)
+    for found in pages:
+        names = _Names(tenant, found)
+        yield from (_cells(row, names.of(row.value)) for row in (found.trend if value else found.rows))
 
 
 def _cells(row: MonthNumbers, name: str) -> list[str]:

@@ -190,12 +190,12 @@ def read(tenant: TenantContext, *, month: str, scope: MonthScope, value: str = "
     )
 
 
-def all_rows(tenant: TenantContext, *, month: str, scope: MonthScope) -> Iterator[tuple[Report, MonthNumbers]]:
-    """Yield all values of a scope in a month with the report that each is from, MOST at a time."""
+def all_pages(tenant: TenantContext, *, month: str, scope: MonthScope) -> Iterator[Report]:
+    """Yield the reports of a month that together have all values of a scope, MOST in each."""
     after, is_first = "", True
     while is_first or after:
         report = read(tenant, month=month, scope=scope, after=after)
-        yield from ((report, row) for row in report.rows)
+        yield report
         after, is_first = report.more, False
 
 

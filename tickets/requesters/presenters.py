@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from portal import clock
 from portal.web import desk_prefix
-from portal.web.stored_texts import stored_text
+from portal.web.locales import stored_text
 from tickets.requesters import requester_tickets
 from tickets.requesters.requesters import Requester
 from tickets.ticket.fields import PRIORITY, STATUS

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_noop
 from portal import clock
 from portal.errors import Invalid
 from portal.schema import keys
-from portal.web.stored_texts import declare
+from portal.web.locales import declare_stored
 from tickets.desk import filters
 from tickets.desk.filters import TicketFilter
 from tickets.desk.many import TicketEdit
@@ -299,7 +299,7 @@ def read(given: Mapping[str, Any], rule: Rule) -> Rule:
     return rule
 
 
-_STUCK: Final = declare(gettext_noop("A %(status)s ticket cannot become %(to)s."))  # stored in English
+_STUCK: Final = declare_stored(gettext_noop("A %(status)s ticket cannot become %(to)s."))  # stored in English
 _ANY: Final = gettext_noop("Choose any: only for a change a field can be named, and only for a deadline a moment.")
 _WHATS: Final = dict.fromkeys(On, _ANY) | {
     On.CHANGED: gettext_noop("Choose a field that can be changed, or any."),

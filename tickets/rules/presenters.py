@@ -13,7 +13,7 @@ from django.utils.translation import ngettext
 
 from portal import clock
 from portal.web import desk_prefix, locales
-from portal.web.stored_texts import stored_text
+from portal.web.locales import stored_text
 from tenants.tenancy.context import TenantContext
 from tickets.bulk_jobs.presenters import edit_words, list_words
 from tickets.custom_fields import definitions

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from django import forms
+from django.utils.dates import WEEKDAYS
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -18,15 +19,7 @@ from tickets.sla.policy_versions import MOST_RULES
 from tickets.ticket.due_marks import TARGETS
 from tickets.ticket.fields import PRIORITY
 
-DAYS: Final = (
-    gettext_lazy("Monday"),
-    gettext_lazy("Tuesday"),
-    gettext_lazy("Wednesday"),
-    gettext_lazy("Thursday"),
-    gettext_lazy("Friday"),
-    gettext_lazy("Saturday"),
-    gettext_lazy("Sunday"),
-)
+DAYS: Final = tuple(WEEKDAYS.values())
 _WARNINGS: Final = [
     (0, gettext_lazy("No warning")),
     (10, gettext_lazy("When 10% of the time is left")),
