@@ -57,6 +57,7 @@ def client() -> ApiClient:
         "{requester_id}": ada.id,
         "{answer_id}": answer.answer_id,
         "{rule_id}": rule.rule_id,
+        "{letter_id}": "0" * 48,  # a body is looked at before what it is for
     }
     return made
 
