@@ -12,7 +12,10 @@ from tests.privacy.test_person_pages import erased, searched
 from tests.support.commands import run
 from tests.support.world import World
 from tickets.attachments import attachments, downloads, removing
-from tickets.desk import commenting, creating, timelines
+from tickets.desk import changing, commenting, creating, timelines
+from tickets.desk.changing import Wishes
+from tickets.requesters import requesters
+from tickets.ticket.fields import Channel
 
 BOB = "bob@example.com"
 
@@ -40,6 +43,20 @@ def test_the_files_that_somebody_sent_are_removed_with_them_where_that_is_wished
     assert (left.count, left.size) == (used.count - 3, 2)
     page = world.browser("alice", "acme").get("/desk/settings/person/").content.decode()
     assert "3 files" in page
+
+
+def test_files_that_an_agent_sent_for_somebody_or_that_an_earlier_requester_sent_stay(world: World) -> None:
+    alice = world.context("alice", "acme")
+    ada, grace = (requesters.ensure(alice, f"{name}@example.org") for name in ("ada", "grace"))
+    for_ada = attachments.store(alice, "offer.txt", b"Of Alice.")
+    by_hand = creating.create(alice, title="For Ada", requester=ada, files=[for_ada])
+    of_grace = attachments.store(alice, "of_grace.txt", b"Of Grace.")
+    by_form = creating.create(alice, title="Of Grace", requester=grace, files=[of_grace], channel=Channel.FORM)
+    changing.change(alice, by_form, Wishes(requester=ada), version=1)
+    assert "file" not in run("erase_person", "acme", "ada@example.org", "--files").out
+    for number, file in ((by_hand, for_ada), (by_form, of_grace)):
+        assert downloads.address_of(alice, number, file.id)
+    assert "1 file" in run("erase_person", "acme", "grace@example.org", "--files").out
 
 
 def test_the_address_is_replaced_in_names_of_files_and_their_files_are_listed(world: World) -> None:

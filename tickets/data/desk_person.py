@@ -32,7 +32,7 @@ from tenants.tenancy.personal_data import DeskPerson, PersonalPlace
 from tickets.attachments import scanning
 from tickets.requesters import requesters
 from tickets.ticket import stored
-from tickets.ticket.fields import CUSTOM, DESCRIPTION, SUMMARISED, TextField
+from tickets.ticket.fields import CUSTOM, DESCRIPTION, SUMMARISED, Channel, TextField
 from tickets.ticket.stored import TICKETS
 
 Raw = dict[str, Any]
@@ -191,15 +191,25 @@ def files_sent(person: DeskPerson, items: Sequence[Raw]) -> list[str]:
 
     Files that are removed, and those that go with a ticket that is marked as spam, are left out.
     """
-    is_asked = any(person.is_who(_text(raw, "requester")) for raw in items)
+    has_described = _has_described(person, items)
     theirs = (
         one["M"]
         for raw in items
-        if person.is_who(_text(raw, "author")) or (is_asked and raw["sk"]["S"] == stored.DETAIL)
+        if person.is_who(_text(raw, "author")) or (has_described and raw["sk"]["S"] == stored.DETAIL)
         for one in raw.get("files", {}).get("L", ())
         if "expires_at" not in raw
     )
     return [str(one["id"]["S"]) for one in theirs if one["state"]["S"] != scanning.REMOVED]
+
+
+def _has_described(person: DeskPerson, items: Sequence[Raw]) -> bool:
+    """Tell whether the person wrote the description: as the first requester, unless an agent opened the ticket by hand
+    for somebody outside."""
+    summary = next((raw for raw in items if raw["sk"]["S"] == stored.SUMMARY), {})
+    changes = sorted((raw for raw in items if "former_requester" in raw), key=lambda raw: raw["sk"]["S"])
+    first = _text(changes[0], "former_requester") if changes else _text(summary, "requester")
+    is_by_hand = (_text(summary, "channel") or Channel.HAND) == Channel.HAND
+    return person.is_who(first) and not (is_by_hand and stored.is_requester(first))
 
 
 def file_names_of(raw: Raw) -> list[str]:
