@@ -47,12 +47,12 @@ class ChoiceValue(StrEnum):
 
     @property
     def label(self) -> str:
-        return _(_VALUES[self.value])
+        return locales.said(_VALUES[self.value])
 
     @property
     def word(self) -> str:
         """Return the value for the middle of a sentence."""
-        return _(self.value)
+        return locales.said(self.value)
 
 
 _VALUES: Final = {
@@ -207,7 +207,7 @@ class TicketField:
     @property
     def label(self) -> str:
         """Return what pages call the field."""
-        return _(self.named)
+        return locales.said(self.named)
 
     def clean(self, value: Any) -> Any:
         """Return a value as tickets hold it. Raises Invalid."""
