@@ -46,7 +46,7 @@ def slim(packages: Path) -> None:
     for language in (packages / "django").glob("**/locale/*/"):
         if language.name not in LANGUAGES and (language / "LC_MESSAGES").is_dir():
             shutil.rmtree(language)
-    for name in ("*/tests", *UNUSED):
+    for name in ("*/tests", "**/*.po", "**/*.pyi", "botocore/data/*/*/examples-1.json", "*.dist-info/RECORD", *UNUSED):
         for found in packages.glob(name):
             shutil.rmtree(found) if found.is_dir() else found.unlink()
 
