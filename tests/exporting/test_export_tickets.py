@@ -112,7 +112,8 @@ def test_an_export_says_on_standard_output_nothing_but_tickets_and_is_a_row_of_t
     assert [json.loads(line)["title"] for line in ended.out.splitlines()] == ["Ticket 1", "Ticket 2"]
     assert ended.err == "2 tickets of Acme with 2 entries in their history.\n"
     row = browsing.page(world.context("alice", "acme").repository, only=TrailFilter()).rows[0]
-    assert (row.action, row.words, row.entity, row.origin) == ("export.made", "exported", "tickets", "export_tickets")
+    assert (row.action, row.sentence("tickets"), row.origin) == ("export.made", "exported tickets", "export_tickets")
+    assert row.entity == "tickets"
 
 
 def test_a_file_is_there_when_it_is_whole(world: World, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
