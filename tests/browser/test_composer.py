@@ -10,6 +10,7 @@ from tests.browser.conftest import NewPage, Witness
 from tests.browser.page_audit import audit, audit_all
 from tests.browser.test_nothing_is_lost import desks_with_tickets
 from tests.support import embedded
+from tests.support.waiting import wait_until
 from tests.support.world import World
 from tickets.desk import changing, commenting
 from tickets.ready_answers import answer_changes, answer_reading
@@ -205,7 +206,7 @@ def test_what_is_typed_in_another_tab_stays_when_the_comment_of_this_one_is_sent
     text(tab).fill("Of the second tab.")
     page.locator("#comment-send").click()
     expect(page.locator(".entry", has_text="Of the first tab.")).to_be_visible()
-    tab.wait_for_function("JSON.stringify(localStorage).includes('second')")
+    wait_until(lambda: tab.evaluate("JSON.stringify(localStorage).includes('second')"))
     tab.reload()
     expect(text(tab)).to_have_value("Of the second tab.")
     page.reload()

@@ -338,7 +338,7 @@ def test_the_page_has_the_computed_prices_and_their_date(size: str) -> None:
     of_both = [prices.total(prices.month(size, processor, alarms=alarms)) for processor in ("x86_64", "arm64")]
     (row,) = [line for line in page.splitlines() if line.startswith(f"| `{size}` |")]
     assert row.endswith(" | ".join(f"{price:.2f}" for price in of_both) + " |")
-    assert prices.NOTED in page
+    assert f"{prices.NOTED:%d %B %Y}" in page
 
 
 # --- indexes ---
