@@ -13,6 +13,9 @@ IMAGE ?= pooldesk
 # Docker's command may be there without its daemon.
 BUILDER ?= $(shell for name in docker podman; do $$name info >/dev/null 2>&1 && echo $$name && exit; done; \
 	command -v buildah)
+DEBIAN_BASE := localhost/pooldesk-python
+# What the official image leaves out of Debian, too.
+LEFT_OUT := /usr/share/doc/* /usr/share/man/* /usr/share/locale/* /usr/share/info/*
 PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14 python3; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
 DEMO = $(PY) manage.py demo --engine $(ENGINE) --engine-port $(ENGINE_PORT)
@@ -32,7 +35,7 @@ PLACED := $(addprefix tests/,desk/test_tickets.py desk/test_queue_filters.py api
 	api/test_requesters.py notices/test_telling.py mail_in/test_letter_pages.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test test-fast test-placements fuzz lint format seed shell prove bench image image-test lock release deploy upgrade operator manage teardown stack-named clean distclean chromium
+.PHONY: help run setup test test-fast test-placements fuzz lint format seed shell prove bench image image-base image-test image-tools lock release deploy upgrade operator manage teardown stack-named clean distclean chromium
 
 help: ## This list
 	@echo "Pooldesk: a support desk for many tenants, on DynamoDB alone."
@@ -93,9 +96,20 @@ image: ## The container image, by docker, podman or buildah. IMAGE=pooldesk BUIL
 		--label org.opencontainers.image.revision=$(shell git describe --always --dirty --abbrev=40 --exclude '*' 2>/dev/null) \
 		$(BUILD_ARGS) --tag $(IMAGE) .
 
-image-test: $(VENV)/dev.stamp ## Build the image with buildah, start it read-only and sign in. As root; installs what is missing
+image-tools:
 	@{ command -v buildah && command -v mmdebstrap; } >/dev/null || \
 		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq buildah mmdebstrap >/dev/null; }
+
+image-base: image-tools ## A base for the image of Debian's packages, where docker.io cannot be reached. As root
+	@mkdir -p var
+	mmdebstrap --quiet --variant=minbase --hook-dir=/usr/share/mmdebstrap/hooks/merged-usr \
+		--include=usr-is-merged,python3-minimal,python3-venv,ca-certificates \
+		$(foreach path,$(LEFT_OUT),'--dpkgopt=path-exclude=$(path)') bookworm var/base.tar
+	container=$$(buildah from scratch) && buildah add --quiet $$container var/base.tar / && \
+		buildah commit --quiet --rm $$container $(DEBIAN_BASE)
+	@rm var/base.tar
+
+image-test: $(VENV)/dev.stamp image-tools ## Build the image with buildah, start it read-only and sign in. As root; installs what is missing
 	IMAGE_TEST=1 $(PY) -m pytest -n 0 -q tests/deployment/test_image.py $(PYTEST_ARGS)
 
 lock: $(VENV)/bin/pip ## Write requirements.lock anew: all packages of the image, by hash

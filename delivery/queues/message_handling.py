@@ -174,7 +174,9 @@ def _say(message: Message, did: str, ms: float) -> None:
         "ms": round(ms, 1),
     }
     log.info(
-        "Delivery to %s: %s, %.0f ms [%s]", message.destination, did, ms, message.request, extra={"fields": fields}
+        "Delivery to %s: %s, %.0f ms%s",
+        *(message.destination, did, ms, request_id.mark(message.request)),
+        extra={"fields": fields},
     )
 
 

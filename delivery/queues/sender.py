@@ -29,6 +29,7 @@ from delivery.queues.limits import Lending, LimitsOf
 from delivery.queues.queue_transport import Depth, Message, QueueTransport
 from portal.dynamo.client import fan_out
 from portal.errors import Rejected, Unavailable
+from portal.logs import request_id
 
 log = logging.getLogger("pooldesk.delivery")
 
@@ -320,4 +321,8 @@ def _say_sent(message: Message, queue: int) -> None:
         "destination": message.destination,
         "queue": queue,
     }
-    log.info("Sent to queue %d for %s [%s]", queue, message.destination, message.request, extra={"fields": fields})
+    log.info(
+        "Sent to queue %d for %s%s",
+        *(queue, message.destination, request_id.mark(message.request)),
+        extra={"fields": fields},
+    )

@@ -38,6 +38,11 @@ def use(request_id: str) -> None:
     _current.set(request_id)
 
 
+def mark(request_id: str) -> str:
+    """Return the end of a log's message, which names the request that caused it, "" where none did."""
+    return f" [{request_id}]" if request_id else ""
+
+
 @contextmanager
 def following(request_id: str) -> Iterator[None]:
     """Do what is done in this context because of a request."""

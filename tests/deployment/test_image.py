@@ -30,10 +30,10 @@ PASSWORD = "a long pass phrase of my own"
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def root() -> Iterator[str]:
     """The folder with the files of the image."""
     if os.environ.get("IMAGE_TEST") and not images.base():
-        images.fetch_base(tmp_path_factory.mktemp("base"))
+        images.fetch_base()
     if why := images.missing():
         assert not os.environ.get("IMAGE_TEST"), why
         pytest.skip(why)

@@ -6,19 +6,15 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 from django.conf import settings
 
 OFFICIAL: Final = "docker.io/library/python:3.11-slim-bookworm"
-STAND_IN: Final = "localhost/pooldesk-python"  # made of Debian's packages, where the registry cannot be reached
+STAND_IN: Final = "localhost/pooldesk-python"  # `make image-base` makes it
 TAG: Final = "localhost/pooldesk-tested"
 USER: Final = 10001
 _ENVIRON: Final = {**os.environ, "BUILDAH_ISOLATION": "chroot"}
-# What the official image leaves out of Debian, too.
-_LEFT_OUT: Final = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*",
-                    "/usr/share/perl/*", "/usr/lib/*/perl/*", "/usr/lib/*/libperl*")  # fmt: skip
 
 # In a mount namespace of its own: the root file system is read-only, /tmp and /dev are all that can be written to.
 _START: Final = """
@@ -64,18 +60,12 @@ def base() -> str:
     return next((name for name in (OFFICIAL, STAND_IN) if name in names or f"{name}:latest" in names), "")
 
 
-def fetch_base(folder: Path) -> None:
+def fetch_base() -> None:
     """Pull the official image, or make one of the same parts where its registry cannot be reached."""
     try:
         buildah("pull", OFFICIAL, timeout=300)
     except (AssertionError, subprocess.TimeoutExpired):
-        archive = folder / "base.tar"
-        out = [f"--dpkgopt=path-exclude={path}" for path in _LEFT_OUT]
-        packages = "--include=python3-minimal,python3-venv,ca-certificates"
-        subprocess.run(["mmdebstrap", "--variant=minbase", *out, packages, "bookworm", archive], check=True)  # noqa: S607
-        container = buildah("from", "scratch")
-        buildah("add", container, str(archive), "/")
-        buildah("commit", "--rm", container, STAND_IN)
+        subprocess.run(["make", "image-base"], cwd=settings.BASE_DIR, check=True)  # noqa: S607
 
 
 def build() -> str:

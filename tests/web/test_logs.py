@@ -190,22 +190,38 @@ def work_off(queues: QueuesInMemory) -> None:
             MessageHandler().handle(received)
 
 
-def test_one_search_shows_the_way_from_the_page_to_the_webhook(world: World, settings: Any) -> None:
+@contextmanager
+def receiving(world: World, settings: Any) -> Iterator[list[bytes]]:
+    """Yield what a receiver gets of new tickets."""
     heard: list[bytes] = []
     with listening(answering(b"HTTP/1.1 200 X\r\nContent-Length: 0\r\n\r\n", heard=heard)) as receiver:
         settings.WEBHOOK_RECEIVER = f"http://127.0.0.1:{receiver.port}"
         item, _ = endpoint(world.context("alice", "acme"), f"{settings.WEBHOOK_RECEIVER}/hooks")
         subscribe(world, "acme", "ticket.created", to=[item.endpoint_id])
-        with logged() as output:
-            answer = world.browser("bob").send("/tickets/new/", TICKET)
-            work_off(QueuesInMemory())
+        yield heard
+
+
+def test_one_search_shows_the_way_from_the_page_to_the_webhook(world: World, settings: Any) -> None:
+    with receiving(world, settings) as heard, logged() as output:
+        answer = world.browser("bob").send("/tickets/new/", TICKET)
+        work_off(QueuesInMemory())
     mine = answer["X-Request-Id"]
     assert f"\r\nx-request-id: {mine}\r\n".encode() in heard[0]
     (row,) = rows()
     assert row.request == mine
     way = [line for line in map(json.loads, output.getvalue().splitlines()) if line.get("request") == mine]
     assert [line["message"].split()[0] for line in way] == ["POST", "Sent", "Delivery"]
+    assert all(line["message"].endswith(f" [{mine}]") for line in way)
     assert (way[2]["did"], way[2]["tenant"]) == ("answered", world.tenants["acme"].tenant_id)
+
+
+def test_a_line_about_work_that_no_request_has_caused_ends_without_an_id(world: World, settings: Any) -> None:
+    with receiving(world, settings), logged() as output:
+        world.tickets("acme", 1)
+        work_off(QueuesInMemory())
+    way = [line["message"] for line in map(json.loads, output.getvalue().splitlines())]
+    assert [message.split()[0] for message in way] == ["Sent", "Delivery"]
+    assert [message for message in way if message.endswith("]")] == []
 
 
 def test_a_mail_has_the_id_of_the_request_that_it_comes_from(world: World) -> None:
