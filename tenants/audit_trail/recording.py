@@ -188,7 +188,7 @@ class AuditAction(StrEnum):
     EXPORT_DOWNLOADED = "export.downloaded", gettext_noop("downloaded the export of %(entity)s")
     LETTER_DELIVERED = "letter.delivered", gettext_noop("handed to the desk the stray letter %(entity)s")
     LETTERS_DISCARDED = "letters.discarded", gettext_noop("discarded %(entity)s")
-    LETTER_FILED = "letter.filed", gettext_noop("filed by hand %(entity)s")
+    LETTER_FILED = "letter.filed", gettext_noop("asked to have filed %(entity)s")
     LETTERS_FILED = "letters.filed", gettext_noop("filed %(entity)s")  # those that were held back
     LETTER_DISCARDED = "letter.discarded", gettext_noop("discarded %(entity)s")
     DEAD_LETTER_REPLAYED = "dead_letter.replayed", gettext_noop("counted after all the dead letter %(entity)s")

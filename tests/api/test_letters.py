@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import urllib.request
 from collections.abc import Iterator
+from unittest.mock import Mock
 
 import pytest
 
+from portal.errors import Unavailable
+from tenants.audit_trail import recording
 from tests.support import letters_in, mailing
 from tests.support.api_client import ApiClient, api_client
 from tests.support.letters_in import come_in, letter
@@ -83,6 +86,17 @@ def test_a_system_lists_letters_and_decides_about_those_that_wait(mail: World, c
     assert client.ask("/letters?waiting=true").json()["data"] == []
     told = {one["action"]: one["entity"]["id"] for one in client.ask("/audit-events").json()["data"]}
     assert told.items() >= {"letter.filed": one["id"], "letter.discarded": second["id"]}.items()
+
+
+@pytest.mark.parametrize("state", ["filed", "discarded"])
+def test_where_the_audit_trail_cannot_be_written_nothing_is_decided(
+    mail: World, client: ApiClient, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    come_in(letter(), spam="FAIL")
+    (waiting,) = client.ask("/letters?waiting=true").json()["data"]
+    monkeypatch.setattr(recording, "record", Mock(side_effect=Unavailable("The engine is away.")))
+    assert client.call("PUT", f"/letters/{waiting['id']}/state", {"state": state}).status_code == 503
+    assert client.ask(f"/letters/{waiting['id']}").json()["state"] == "waiting"
 
 
 def test_letters_of_another_desk_do_not_exist(mail: World, client: ApiClient) -> None:

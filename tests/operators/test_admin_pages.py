@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 import pytest
 from django.apps import apps
 from django.contrib.admin.utils import quote
+from django.urls import reverse
 
 from portal import clock
 from portal.dynamo import client, provisioning
@@ -102,6 +103,12 @@ def paths(world: World) -> list[str]:
         "search/?tenant=acme&q=ticket",
     ]
     return [*found, *(f"/admin/{path}" for path in asked)]
+
+
+def test_the_admin_is_in_english_whatever_the_browser_asks_for(root: Operator) -> None:
+    answers = [root.get(path, headers={"Accept-Language": "de"}) for path in (reverse("admin:index"), "/account/")]
+    found = [re.search(r'<html lang="([a-z]+)', answer.content.decode()) for answer in answers]
+    assert [match and match[1] for match in found] == ["en", "de"]
 
 
 def test_no_page_scans_and_no_look_at_one_writes(world: World, root: Operator) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from html import unescape
+from typing import Any
 
 import pytest
 from django.core import mail as django_mail
@@ -14,7 +15,7 @@ from delivery.timers.due_worker import DueWorker
 from portal import clock
 from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import tenant_lifecycle
-from tenants.membership import own_profile
+from tenants.membership import mail_choices, own_profile
 from tenants.sign_in.profiles import Profile
 from tests.support.folding import Follower
 from tests.support.world import Browser, World
@@ -85,6 +86,23 @@ def test_nobody_gets_a_week_twice_and_the_next_week_comes_by_itself(world: World
     at.now = MONDAY + timedelta(days=7, minutes=1)
     work()
     assert len(of_weeks()) == 2
+
+
+def test_who_chooses_it_while_the_work_of_a_monday_finds_nobody_gets_the_next_one(
+    world: World, at: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    want = mail_choices.want_report
+
+    def after_the_work(*args: Any, **options: Any) -> None:
+        at.now = MONDAY + timedelta(minutes=1)
+        work()
+        want(*args, **options)
+
+    monkeypatch.setattr(mail_choices, "want_report", after_the_work)
+    world.browser("alice", "acme").send(f"{PAGE}mail/", {"mail": "yes"})
+    at.now = MONDAY + timedelta(days=7, minutes=1)
+    work()
+    assert len(of_weeks()) == 1
 
 
 def test_after_a_long_outage_one_mail_comes_and_none_about_weeks_long_past(owner: Browser, at: Clock) -> None:

@@ -1,6 +1,7 @@
 """Decide about letters that wait, as a person or an API key of the desk wants it: file one, file many, or discard one.
 
 Each decision has a row in the audit trail, which is written first: no letter is filed or discarded by hand without one.
+So the row says what was asked for; what came of it is in the letter's own row.
 """
 
 from __future__ import annotations

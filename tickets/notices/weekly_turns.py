@@ -21,10 +21,16 @@ HOUR: Final = 7  # of Monday, at the desk
 
 
 def choose(tenant: TenantContext, user_id: str, *, wanted: bool) -> None:
-    """Let a member get the weekly report, or not any more. Raises NotFound for who is no member. Two writes at most."""
+    """Let a member get the weekly report, or not any more. Raises NotFound for who is no member. Three writes at most.
+
+    The row is written before the choice, so that a process that ends in between leaves no choice without one, and after
+    it, because the work of this Monday may have found nobody in between and taken the row.
+    """
     if wanted:
         wait(tenant)
     mail_choices.want_report(tenant.repository, user_id, wanted=wanted)
+    if wanted:
+        wait(tenant)
 
 
 def wait(tenant: TenantContext) -> None:
