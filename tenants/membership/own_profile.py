@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from portal import plain_text
 from portal.dynamo.store import Action as UpdateAction
 from portal.dynamo.store import Store, Transaction
-from portal.errors import Invalid, NotFound, TransactionRefused
+from portal.errors import Conflict, Invalid, NotFound, TransactionRefused
 from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
@@ -29,22 +29,26 @@ from tenants.tenancy.context import TenantContext
 SIGNATURE_LIMIT: Final = 600  # characters
 
 
-def change(user_id: str, *, name: str, profile: Profile, by: Actor) -> User:
+def change(user_id: str, *, name: str, profile: Profile, by: Actor, made_from: User | None = None) -> User:
     """Store a person's name and profile in the account and in all their desks. Raises what `accounts.set_profile`
     does."""
-    user = accounts.set_profile(user_id, name=name, profile=profile, by=by)
+    user = accounts.set_profile(user_id, name=name, profile=profile, by=by, made_from=made_from)
     for desk in members.memberships_of(user_id):
         _copy(desk.tenant_id, user, by)
     return user
 
 
 def note_zone(user: User, zone: str, *, by: Actor) -> bool:
-    """Store the zone that a person's browser is in, where they have none, and tell whether it was stored."""
+    """Store the zone that a person's browser is in, where they have none, and tell whether it was stored.
+
+    It is not where two pages tell it at the same time, or the person changes the profile meanwhile: the next page tells
+    it again, if there is still none.
+    """
     profile = Profile.parse(user.profile)
     if profile.zone:
         return False
-    with suppress(Invalid):
-        change(user.id, name=user.name, profile=profile.in_zone(zone), by=by)
+    with suppress(Invalid, Conflict):
+        change(user.id, name=user.name, profile=profile.in_zone(zone), by=by, made_from=user)
         return True
     return False
 

@@ -215,9 +215,10 @@ def note_sign_in(user_id: str) -> None:
         PLATFORM.update(item, [AccountItem.signed_in_at.set(clock.stamp())], condition=condition)
 
 
-def set_profile(user_id: str, *, name: str, profile: Profile, by: Actor) -> User:
+def set_profile(user_id: str, *, name: str, profile: Profile, by: Actor, made_from: User | None = None) -> User:
     """Store a person's name and profile, with what changed in the platform's own audit trail.
 
+    `made_from` is the account from which a change was computed that nobody made by hand: it holds for that one alone.
     Raises Invalid with the field, NotFound where the account is gone, and Conflict where somebody else was faster.
     """
     name = " ".join(name.split())
@@ -226,6 +227,9 @@ def set_profile(user_id: str, *, name: str, profile: Profile, by: Actor) -> User
     profile.check()
     if (stored := _stored(user_id)) is None:
         raise NotFound(_(_GONE))
+    refused = Conflict(_("Your profile has just been changed elsewhere. Please check and try again."))
+    if made_from is not None and (made_from.name, made_from.profile) != (stored.name, stored.profile or ""):
+        raise refused
     text = str(profile)
     before = {"name": stored.name, **asdict(Profile.parse(stored.profile))}
     after = {"name": name, **asdict(profile)}
@@ -240,7 +244,6 @@ def set_profile(user_id: str, *, name: str, profile: Profile, by: Actor) -> User
     transaction.update(AccountItem(stored.pk), actions, name=ACCOUNT, condition=AccountItem.pk.exists() & seen)
     told = [{one: some[one] for one in changed} for some in (before, after)]
     entry = AuditEntry.of_user(user_id, stored.email, AuditAction.USER_PROFILE_CHANGED, by, *told)
-    refused = Conflict(_("Your profile has just been changed elsewhere. Please check and try again."))
     recording.commit(transaction, [entry], refused=refused)
     stored.name, stored.profile = name, text
     return User.from_item(stored)

@@ -15,7 +15,7 @@ from tenants.audit_trail import browsing
 from tenants.audit_trail.browsing import TrailFilter
 from tenants.audit_trail.recording import Actor
 from tenants.lifecycle import desk_settings
-from tenants.membership import member_changes, members
+from tenants.membership import member_changes, members, own_profile
 from tenants.membership.stored import MemberItem
 from tenants.sign_in import accounts
 from tenants.sign_in.profiles import Profile
@@ -141,6 +141,20 @@ def test_the_browser_does_not_undo_the_choice_of_the_desks_zone(world: World) ->
     save(browser, zone="desk", date_form="words", number_form="", first_weekday="0", language="desk")
     browser.post(ZONE, {"zone": "Asia/Tokyo"})
     assert Profile.parse(account(world).profile) == Profile("desk")
+
+
+def test_a_browser_that_tells_its_zone_while_the_profile_is_saved_undoes_nothing_and_gets_no_error(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser, note = world.browser("bob", "acme"), own_profile.note_zone
+
+    def after_the_choice(*args: Any, **options: Any) -> bool:
+        save(world.browser("bob", "acme"), zone="desk", name="Bob the Builder")
+        return note(*args, **options)
+
+    monkeypatch.setattr(own_profile, "note_zone", after_the_choice)
+    assert browser.post(ZONE, {"zone": "Asia/Tokyo"}).status_code == 204
+    assert (account(world).name, Profile.parse(account(world).profile).zone) == ("Bob the Builder", "desk")
 
 
 @pytest.mark.parametrize("zone", ["", "Etc/Unknown", "../../etc/passwd", "Factory", "x" * 5000])
