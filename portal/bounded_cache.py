@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from threading import Lock
-from typing import Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
+from weakref import WeakSet
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -16,6 +17,7 @@ class BoundedCache(Generic[_K, _V]):
     def __init__(self, size: int) -> None:
         self._size, self._lock = size, Lock()
         self._values: OrderedDict[_K, _V] = OrderedDict()
+        _caches.add(self)
 
     def get(self, key: _K) -> _V | None:
         with self._lock:
@@ -35,3 +37,12 @@ class BoundedCache(Generic[_K, _V]):
     def clear(self) -> None:
         with self._lock:
             self._values.clear()
+
+
+_caches: Final[WeakSet[BoundedCache[Any, Any]]] = WeakSet()
+
+
+def forget_all() -> None:
+    """Empty every cache of the process, as if it had just started."""
+    for kept in list(_caches):
+        kept.clear()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from portal import bounded_cache
 from portal.dynamo.store import Store
 from portal.schema.tables import Table
 from portal.streams import positions, shards
@@ -22,8 +23,6 @@ from tickets.counting.record_changes import Change
 from tickets.counting.stored import Recent
 from tickets.counting.stream_handler import handle
 from tickets.following import ticket_stream
-from tickets.search.index import indexing
-from tickets.sla import policy_versions
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.stored import TICKETS, SummaryItem
 from tickets.verification import recount
@@ -120,10 +119,8 @@ def in_background(work: Callable[[int], object], *, pause: float = 0) -> Iterato
 
 def remember_nothing() -> None:
     """Forget what this process knows of the tenants, as a new one would: for an engine that was made empty."""
-    stream_handler._memory.clear()
+    bounded_cache.forget_all()
     dead_letters.noted.clear()
-    indexing._last.clear()
-    policy_versions._kept.clear()
     for known in (ticket_stream.merges._due, ticket_stream.merges._graves):
         known.clear()
 
