@@ -39,10 +39,4 @@ class BoundedCache(Generic[_K, _V]):
             self._values.clear()
 
 
-_caches: Final[WeakSet[BoundedCache[Any, Any]]] = WeakSet()
-
-
-def forget_all() -> None:
-    """Empty every cache of the process, as if it had just started."""
-    for kept in list(_caches):
-        kept.clear()
+_caches: Final[WeakSet[BoundedCache[Any, Any]]] = WeakSet()  # those of the process, which tests empty

@@ -119,7 +119,8 @@ def in_background(work: Callable[[int], object], *, pause: float = 0) -> Iterato
 
 def remember_nothing() -> None:
     """Forget what this process knows of the tenants, as a new one would: for an engine that was made empty."""
-    bounded_cache.forget_all()
+    for cache in list(bounded_cache._caches):
+        cache.clear()
     dead_letters.noted.clear()
     for known in (ticket_stream.merges._due, ticket_stream.merges._graves):
         known.clear()
