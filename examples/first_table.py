@@ -33,7 +33,7 @@ class NoteItem(Item):
 
 def main() -> None:
     provisioning.create_all(wait=True)
-    acme, globex = Store("tenant", "a" * 32), Store("tenant", "b" * 32)
+    acme, globex = Store("tenant", "a" * 32), Store("tenant", "b" * 32)  # ids have 32 hex digits, as uuid4().hex has
     acme.put(NoteItem(acme.key(notes), "1", text="Only for Acme."))
     print("Acme reads", [note.text for note in acme.query_all(NoteItem, notes)])
     print("Globex reads", [note.text for note in globex.query_all(NoteItem, notes)])

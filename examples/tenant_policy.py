@@ -1,6 +1,7 @@
-"""Print the IAM policy of the to-do lists' tenant role, and ask it: `python -m examples.tenant_policy`.
+"""Print the IAM policies of the to-do lists' tenant role, and ask them: `python -m examples.tenant_policy`.
 
-The policy follows from the declared tables. The kernel's evaluator answers as IAM does, so a test can ask it.
+They follow from the declared tables. `managed` divides `document` into policies that are small enough for IAM. The
+kernel's evaluator answers as IAM does, so a test can ask it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ def allows(acting: str, key: str) -> bool:
 
 
 def main() -> None:
-    print(json.dumps(policies.document("tenant"), indent=2))
+    for policy in policies.managed("tenant"):
+        print(json.dumps(policy, indent=2))
     key = stored.list_key(ACME, "groceries")
     for name, tenant_id in (("Acme", ACME), ("Globex", GLOBEX)):
         print(f"{name} {'may' if allows(tenant_id, key) else 'may not'} read {key}")

@@ -1,8 +1,7 @@
-"""Give the kernel its settings where there is no Django project: `standalone.configure("Todo")`, before anything else.
+"""Give the kernel its settings where there is no Django project: `standalone.configure("Todo")`, before it is used.
 
 The kernel reads its settings through `django.conf.settings` and needs no other part of Django. A project that has a
-settings module writes the names of DEFAULTS there and does not call this. Models take the names of their tables from
-the prefix when they are declared, so this comes before the first of them.
+settings module writes the names of DEFAULTS there and does not call this.
 """
 
 from __future__ import annotations
@@ -23,9 +22,10 @@ DEFAULTS: Final[dict[str, Any]] = {
     "DYNAMODB_READ_TIMEOUT": 5.0,
     "DYNAMODB_MAX_ATTEMPTS": 3,
     "DYNAMODB_TABLE_QUOTA": 2_500,
-    "TENANT_ROLE_ARN": "",  # the role that is assumed for each tenant; "" leaves the third layer off
+    "TENANT_ROLE_ARN": "",  # the role that is assumed for each tenant; "" leaves the policy and the credentials off
     "STS_ENDPOINT_URL": "",
     "WEB_THREADS": 8,  # that share one client
+    "MAIL_BUCKET": "",  # that each ObjectGrant is about
     "SILOS": {},
     "PLAN_PLACEMENTS": {},
 }

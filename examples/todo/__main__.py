@@ -18,7 +18,7 @@ from django.conf import settings
 from examples.todo import stored
 from examples.todo.counting import fold
 from examples.todo.todo_lists import Lists
-from portal.dynamo import client, provisioning
+from portal.dynamo import client, meter, provisioning
 from portal.dynamo.store import Store
 from portal.engines.engine_process import start_engine
 from portal.errors import PortalError
@@ -51,7 +51,9 @@ def demo() -> None:
     acme, globex = lists("acme"), lists("globex")
     for text in ("Order paper", "Call the printer"):
         acme.add("office", text)
-    acme.finish("office", 1)
+    with meter.measure() as bill:
+        acme.finish("office", 1)
+    print(f"To finish a to-do: {bill.trips} round trip, {bill.read_units:g} RCU, {bill.write_units:g} WCU")
     globex.add("office", "Water the plants")
     show(acme.read("office"), "Acme, office")
     show(globex.open(), "Globex, open in all lists")

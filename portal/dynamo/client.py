@@ -246,16 +246,11 @@ class KeepsUnknown(AttributeContainer):
 class Item(KeepsUnknown, Model):
     """Base of all models: bound to the shared connection of its table's scope.
 
-    A subclass names its declared table as `table`; `Meta.table_name` follows from it.
+    A subclass names its declared table as `table`, in place of PynamoDB's `Meta`: the name follows when it is needed.
     """
 
     table: ClassVar[tables.Table]
     gsi: ClassVar[tables.Index | None] = None  # of the rows of an index
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if hasattr(cls, "table"):  # else a base of models
-            cls.Meta = type("Meta", (), {"table_name": cls.table.full_name})  # type: ignore[assignment]  # PynamoDB wants a class
 
     @classmethod
     def from_raw_data(cls, data: dict[str, Any]) -> Self:

@@ -63,8 +63,11 @@ def _index(row: type[IndexModel]) -> Index:
         for attribute in vars(base).values()
         if isinstance(attribute, Attribute)
     }
-    (hash_name,) = (name for name, attribute in attributes.items() if attribute.is_hash_key)
-    (range_name,) = (name for name, attribute in attributes.items() if attribute.is_range_key)
+    hashes = [name for name, attribute in attributes.items() if attribute.is_hash_key]
+    ranges = [name for name, attribute in attributes.items() if attribute.is_range_key]
+    if len(hashes) != 1 or len(ranges) != 1:
+        raise ValueError(f"{row.__name__} needs one attribute with hash_key=True and one with range_key=True")
+    (hash_name,), (range_name,) = hashes, ranges
     include = tuple(name for name in attributes if name not in {hash_name, range_name, *row.table.key_names})
     return Index(row.label, hash_name, range_name, include, row.leading_keys, row.shared)
 

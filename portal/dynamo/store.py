@@ -102,7 +102,7 @@ class Store:
 
     @property
     def extra_members(self) -> int:
-        """Count the members that a move under way adds to each transaction on tickets."""
+        """Count the members that a move under way adds to each transaction on what it copies."""
         return fencing.MEMBERS if self._location.current().move else 0
 
     def as_role(self, role: Role) -> Store:
@@ -443,10 +443,12 @@ class Store:
 
     def _refuse_foreign_key(self, key: str) -> None:
         if self._tenant_id is not None and not keys.belongs_to(self._tenant_id, key):
-            raise ValueError("a tenant's store was handed an item of another tenant")
+            raise ValueError("a tenant's store was handed an item of another tenant, or a key that is none of a tenant")
 
 
 def _key(table: Table, partition: str, sort: str | None) -> dict[str, Any]:
+    if table.range and sort is None:
+        raise ValueError(f"{table.name} has a sort key: name the item by sort=... as well")
     key: dict[str, Any] = {table.hash: {"S": partition}}
     if table.range:
         key[table.range] = {"S": sort}
@@ -520,7 +522,7 @@ def batch_get_raw(
 
 def batch_put(connection: client.SharedConnection, items: Iterable[Item]) -> None:
     """Write items in groups of 25 without a transaction: for seeds and imports, which write them again on a rerun."""
-    batch_write(connection, [(i.Meta.table_name, {"PutRequest": {"Item": i.serialize()}}) for i in items])
+    batch_write(connection, [(i.table.full_name, {"PutRequest": {"Item": i.serialize()}}) for i in items])
 
 
 def batch_write(connection: client.SharedConnection, members: Sequence[tuple[str, dict[str, Any]]]) -> None:

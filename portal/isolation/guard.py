@@ -305,9 +305,14 @@ def attach(client: Any, role: Role, *, prefix_of_site: str = "") -> None:
     """Guard every request of this botocore client with the policy of a role, at home or at a site of silos.
 
     The platform's role reads before a tenant is known and is bound to no key: of it the guard only holds what IAM
-    cannot, and leaves its policy to IAM.
+    cannot, and leaves its policy to IAM. Raises ValueError for any other role without a grant.
     """
-    policy = None if role == "platform" else policies.Policy(policies.document(role, prefix_of_site=prefix_of_site))
+    policy = None
+    if role != "platform":
+        document = policies.document(role, prefix_of_site=prefix_of_site)
+        if not document["Statement"]:
+            raise ValueError(f"the role {role} has no Grant: declare one before its first request")
+        policy = policies.Policy(document)
 
     def check(params: dict[str, Any], model: Any, **_: Any) -> None:
         refuse_destruction(model.name, params, role)
@@ -388,7 +393,8 @@ def _arns_of_tenants() -> frozenset[str]:
 def _refuse_disallowed(policy: policies.Policy, parts: list[policies.Request]) -> None:
     for part in parts:
         if not policy.allows(part):
-            raise NotUnderstood(f"{part.action} of {len(part.keys)} keys is not allowed")
+            reason = "a key is not of the form that is granted" if policy.is_about(part) else "no Grant names it"
+            raise NotUnderstood(f"{part.action} of {len(part.keys)} keys is not allowed: {reason}")
     if not parts:
         raise NotUnderstood("empty request")
 

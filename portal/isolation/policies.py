@@ -111,13 +111,20 @@ class Policy:
 
     def allows(self, request: Request) -> bool:
         allowed = False
-        for statement in self._about(request.action, request.resource, request.tag if self._by_tag else None):
+        for statement in self._named(request):
             if not all(_holds(condition, request) for condition in statement.conditions):
                 continue
             if statement.deny:
                 return False
             allowed = True
         return allowed
+
+    def is_about(self, request: Request) -> bool:
+        """Tell whether a statement names this operation on this resource, whatever keys it asks for."""
+        return bool(self._named(request))
+
+    def _named(self, request: Request) -> tuple[_Statement, ...]:
+        return self._about(request.action, request.resource, request.tag if self._by_tag else None)
 
     def _look_for(self, action: str, resource: str, tag: str | None) -> tuple[_Statement, ...]:
         """Return the statements about an action on a resource, for a session with this tag: the conditions apart."""

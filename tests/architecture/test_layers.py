@@ -181,7 +181,7 @@ def stands_nowhere(module: str, used: str) -> str | None:
 
 
 def speaks_to_aws(module: str, used: str) -> str | None:
-    may = (*SPEAK_TO_AWS, "benchmarks", "examples.first_table")
+    may = (*SPEAK_TO_AWS, "benchmarks", "examples.first_table", "examples.outbox")
     if within(used, *AWS) and not (within(module, *may) or is_items(module)):
         return f"{used} is imported; only {', '.join(SPEAK_TO_AWS)} and */stored.py know pynamodb, boto3 and botocore"
     return None

@@ -23,6 +23,7 @@ from portal.dynamo.store import Store
 from portal.errors import PortalError
 from portal.isolation import guard
 from portal.load.tenant_limiter import BURST_SECONDS, TenantLimiter
+from portal.schema import keys
 from portal.streams.batch import Batch, BatchResult
 from portal.streams.poller import Poller
 from tests.examples import A, B
@@ -51,6 +52,17 @@ def refused(act: Callable[[], object]) -> str:
     except (PortalError, ValueError) as error:
         return type(error).__name__
     return "let through"
+
+
+def said(act: Callable[[], object]) -> str:
+    """What a refusal tells the programmer."""
+    try:
+        act()
+    except guard.IsolationError as error:
+        return error.why
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def stolen() -> dict[str, str]:
@@ -150,6 +162,12 @@ def main() -> None:
         "the key of another tenant": lambda: by_other.get(stored.TodoItem, LIST_OF_A, sort=stored.number_key(1)),
         "more than the rate": lambda: spent(B) or of_b.finish("groceries", 1),
     }
+    mistakes = {
+        "no sort key": lambda: by_other.get(stored.TodoItem, stored.list_key, "groceries"),
+        "an operation that is not granted": lambda: by_other.put(stored.CountItem(B)),
+        "a key of another form": lambda: by_other.put(stored.TodoItem(B, "1", text="", added_at="", state_key=B)),
+        "a role without a grant": lambda: Store("seed", B).get(stored.CountItem, keys.tenant),
+    }
     one, two = of_two_shards(followed())
     overtaken(one, by=two)
     counts = [of_a.counts(), of_b.counts()]
@@ -157,6 +175,7 @@ def main() -> None:
     found = {
         "stolen": stolen(),
         "wrong": {name: refused(act) for name, act in wrong.items()},
+        "said": {name: said(act) for name, act in mistakes.items()},
         "counts": counts,
         "counts after all": [of_a.counts(), of_b.counts()],
         "open": [[todo.text for todo in of_a.open()], [todo.text for todo in of_b.open()]],

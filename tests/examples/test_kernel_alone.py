@@ -14,8 +14,11 @@ from typing import Any
 import botocore.session
 import pytest
 from django.conf import settings
+from pynamodb.attributes import UnicodeAttribute
 
 from portal import standalone
+from portal.dynamo.models import IndexModel
+from portal.schema.tables import Table
 from tests.isolation.test_tenant_role import TRUST
 
 ROOT = Path(settings.BASE_DIR)
@@ -56,7 +59,7 @@ def test_each_tenants_requests_are_signed_by_credentials_of_its_own(seen: Any) -
 
 
 def test_the_policy_lets_those_credentials_read_their_own_tenants_keys_alone() -> None:
-    acme, globex = run("examples.tenant_policy").splitlines()[-2:]
+    *_, acme, globex = run("examples.tenant_policy").splitlines()
     assert acme.startswith("Acme may read TENANT#aaaa")
     assert globex.startswith("Globex may not read TENANT#aaaa")
 
@@ -85,6 +88,29 @@ def test_a_wrong_request_is_refused_with_an_error_of_the_kernel(seen: Any) -> No
     }
 
 
+def test_a_programmers_mistake_is_answered_with_what_is_missing(seen: Any) -> None:
+    assert {name: text.rpartition(": ")[2] for name, text in seen["said"].items()} == {
+        "no sort key": "name the item by sort=... as well",
+        "an operation that is not granted": "no Grant names it",
+        "a key of another form": "a key is not of the form that is granted",
+        "a role without a grant": "declare one before its first request",
+    }
+
+
+def test_an_index_without_a_sort_key_is_refused_with_what_it_needs() -> None:
+    with pytest.raises(ValueError, match="one with range_key=True"):
+
+        class ByText(IndexModel):
+            table = Table("Notes.Entries", "tenant", "tenant_id")
+            label = "text"
+            text = UnicodeAttribute(hash_key=True)
+
+
+def test_an_event_is_written_with_its_change_and_sent_from_the_stream() -> None:
+    (sent,) = run("examples.outbox", prefix="Outbox").splitlines()
+    assert re.fullmatch(r"Sent: aaaa \d+ 1200", sent)
+
+
 def test_the_first_table_is_isolated() -> None:
     acme, globex, refused = run("examples.first_table").splitlines()
     assert (acme, globex) == ("Acme reads ['Only for Acme.']", "Globex reads []")
@@ -102,9 +128,11 @@ def test_an_example_has_at_most_50_lines(path: Path) -> None:
 
 
 def test_the_lists_work_with_the_folders_that_the_readme_names_and_nothing_else(tmp_path: Path) -> None:
-    kernel = re.findall(r"^\| `(portal/\w+(?:\.py)?)`", README.read_text(), re.MULTILINE)
-    for name in ("portal/__init__.py", *kernel, "examples"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+    (copied,) = re.findall(r"^KERNEL='(.*?)'$", README.read_text(), re.MULTILINE | re.DOTALL)
+    named = re.findall(r"^\| `(portal/[\w/]+(?:\.py)?)`", README.read_text(), re.MULTILINE)
+    assert copied.split() == ["portal/__init__.py", *named]
+    for name in (*copied.split(), "examples"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, tmp_path / name)
     printed = run("examples.todo", "demo", at=tmp_path, prefix="Alone")
