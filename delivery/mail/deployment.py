@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from delivery.mail.stored import BOUNCES
 from portal.deployment import parts, template
-from portal.deployment.parts import NOT_GIVEN, ON_LAMBDA, FunctionPart, StackPart, arn, declare, needs, resource
+from portal.deployment.parts import NOT_GIVEN, ON_LAMBDA, FunctionPart, StackPart, arn, declare, needs
 from portal.deployment.template import sub
 from portal.schema.tables import Table
 
@@ -33,7 +33,6 @@ _BOUNCES: Final = FunctionPart(
     secrets=(parts.SIGNING, parts.ENCRYPTION),
     environ={"TENANT_ROLE_ARN": arn(template.TENANT)},
 )
-_DASHED: Final = {"Fn::Join": ["-", {"Fn::Split": [".", {"Ref": "TablePrefix"}]}]}
 _SET_ARN: Final = sub(
     "arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}:configuration-set/${AWS::StackName}-mail"
 )
@@ -41,37 +40,28 @@ _SET_ARN: Final = sub(
 
 def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Json:
     carrier = roles["delivery"]
-    from_topic = {"ArnEquals": {"aws:SourceArn": {"Ref": _TOPIC}}}
     from_ses = {
         "StringEquals": {"AWS:SourceAccount": {"Ref": "AWS::AccountId"}},
         "ArnEquals": {"AWS:SourceArn": _SET_ARN},
     }
-    publishing = _may("SesTells", "ses.amazonaws.com", "sns:Publish", {"Ref": _TOPIC}, from_ses)
-    sending = _may("TopicTells", "sns.amazonaws.com", "sqs:SendMessage", arn(_QUEUE), from_topic)
     return {
         _SET: _ses("AWS::SES::ConfigurationSet", {"Name": sub("${AWS::StackName}-mail")}),
-        _TOPIC: _ses("AWS::SNS::Topic", {"TopicName": sub("${AWS::StackName}-mail")}),
-        f"{_TOPIC}Policy": _ses(
-            "AWS::SNS::TopicPolicy",
-            {
-                "Topics": [{"Ref": _TOPIC}],
-                "PolicyDocument": publishing,
-            },
+        **parts.told_queue(
+            _TOPIC,
+            _QUEUE,
+            about="",
+            named="mail",
+            ended=BOUNCES,
+            from_ses=from_ses,
+            kept=14 * 86400,
+            seconds=_SECONDS,
+            condition=_BY_SES,
         ),
         "MailEvents": _ses("AWS::SES::ConfigurationSetEventDestination", _events())
         | {"DependsOn": [f"{_TOPIC}Policy"]},
-        _QUEUE: _ses("AWS::SQS::Queue", _queue()),
-        f"{_QUEUE}Policy": _ses(
-            "AWS::SQS::QueuePolicy",
-            {
-                "Queues": [{"Ref": _QUEUE}],
-                "PolicyDocument": sending,
-            },
-        ),
-        f"{_QUEUE}Subscription": _ses("AWS::SNS::Subscription", _subscription()),
         "SendMailPolicy": _ses("AWS::IAM::ManagedPolicy", _sending(carrier)),
         "SendingDomainsPolicy": _ses("AWS::IAM::ManagedPolicy", _domains(roles["platform"])),
-        **_function(carrier),
+        **_BOUNCES.of_queue(_QUEUE, carrier, after=template.policy_ids("delivery"), batch=10, condition=_ON_LAMBDA),
     }
 
 
@@ -91,24 +81,6 @@ def _events() -> Json:
     }
 
 
-def _queue() -> Json:
-    return {
-        "QueueName": {"Fn::Sub": [f"${{Dashed}}-{BOUNCES}", {"Dashed": _DASHED}]},
-        "MessageRetentionPeriod": 14 * 86400,
-        "VisibilityTimeout": _SECONDS,
-        "SqsManagedSseEnabled": True,
-    }
-
-
-def _subscription() -> Json:
-    return {
-        "TopicArn": {"Ref": _TOPIC},
-        "Protocol": "sqs",
-        "Endpoint": arn(_QUEUE),
-        "RawMessageDelivery": True,
-    }
-
-
 def _sending(carrier: str) -> Json:
     identities = sub("arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}:identity/*")
     statement = {
@@ -120,7 +92,7 @@ def _sending(carrier: str) -> Json:
     return {
         "Description": "Send mail by Amazon SES",
         "Roles": [{"Ref": carrier}],
-        "PolicyDocument": _document(statement),
+        "PolicyDocument": parts.document(statement),
     }
 
 
@@ -135,39 +107,8 @@ def _domains(web: str) -> Json:
     return {
         "Description": "Set up and look at the domains that desks send mail from",
         "Roles": [{"Ref": web}],
-        "PolicyDocument": _document(statement),
+        "PolicyDocument": parts.document(statement),
     }
-
-
-def _function(carrier: str) -> Json:
-    mapping = {
-        "EventSourceArn": arn(_QUEUE),
-        "FunctionName": {"Ref": _BOUNCES.function},
-        "BatchSize": 10,
-        "FunctionResponseTypes": ["ReportBatchItemFailures"],
-        "ScalingConfig": {"MaximumConcurrency": 2},
-    }
-    found = _BOUNCES.resources(carrier, after=template.policy_ids("delivery"))
-    found[f"{_QUEUE}Source"] = resource("AWS::Lambda::EventSourceMapping", mapping)
-    return {name: {**one, "Condition": _ON_LAMBDA} for name, one in found.items()}
-
-
-def _may(sid: str, service: str, action: str, on: Json, when: Json) -> Json:
-    """Return the document that lets a service do this to a resource."""
-    return _document(
-        {
-            "Sid": sid,
-            "Effect": "Allow",
-            "Principal": {"Service": service},
-            "Action": action,
-            "Resource": on,
-            "Condition": when,
-        }
-    )
-
-
-def _document(statement: Json) -> Json:
-    return {"Version": "2012-10-17", "Statement": [statement]}
 
 
 declare(

@@ -107,6 +107,19 @@ class FunctionPart:
             found[self.failures] = resource("AWS::SQS::Queue", kept)
         return found
 
+    def of_queue(self, queue: str, role: str, *, after: list[str], batch: int, condition: str) -> Json:
+        """Declare it to take from a queue, under a condition of the template."""
+        mapping = {
+            "EventSourceArn": arn(queue),
+            "FunctionName": {"Ref": self.function},
+            "BatchSize": batch,
+            "FunctionResponseTypes": ["ReportBatchItemFailures"],
+            "ScalingConfig": {"MaximumConcurrency": 2},
+        }
+        found = self.resources(role, after=after)
+        found[f"{queue}Source"] = resource("AWS::Lambda::EventSourceMapping", mapping)
+        return {name: {**one, "Condition": condition} for name, one in found.items()}
+
     def outputs(self) -> Json:
         """Tell where Lambda says what it has given up."""
         return {f"{self.failures}Url": {"Condition": ON_LAMBDA, "Value": {"Ref": self.failures}}}
@@ -221,6 +234,63 @@ def resource(kind: str, properties: Json) -> Json:
 
 def arn(name: str) -> Json:
     return {"Fn::GetAtt": [name, "Arn"]}
+
+
+def service_may(sid: str, service: str, action: str, on: Json, when: Json) -> Json:
+    """Return the statement that lets a service do this to a resource."""
+    return {
+        "Sid": sid,
+        "Effect": "Allow",
+        "Principal": {"Service": service},
+        "Action": action,
+        "Resource": on,
+        "Condition": when,
+    }
+
+
+def document(*statements: Json) -> Json:
+    return {"Version": "2012-10-17", "Statement": [*statements]}
+
+
+def told_queue(
+    topic: str,
+    queue: str,
+    *,
+    about: str,
+    named: str,
+    ended: str,
+    from_ses: Json,
+    kept: int,
+    seconds: int,
+    condition: str,
+) -> Json:
+    """Declare a topic that Amazon SES tells, and the queue that the topic tells.
+
+    `about` ends the names of their statements, `named` that of the topic and `ended` that of the queue. Messages are
+    `kept` for so many seconds, and hidden for `seconds` while one is worked on.
+    """
+    publishing = service_may(f"SesTells{about}", "ses.amazonaws.com", "sns:Publish", {"Ref": topic}, from_ses)
+    from_topic = {"ArnEquals": {"aws:SourceArn": {"Ref": topic}}}
+    sending = service_may(f"TopicTells{about}", "sns.amazonaws.com", "sqs:SendMessage", arn(queue), from_topic)
+    subscription = {"TopicArn": {"Ref": topic}, "Protocol": "sqs", "Endpoint": arn(queue), "RawMessageDelivery": True}
+    dashed = {"Fn::Join": ["-", {"Fn::Split": [".", {"Ref": "TablePrefix"}]}]}
+    attributes = {
+        "QueueName": {"Fn::Sub": [f"${{Dashed}}-{ended}", {"Dashed": dashed}]},
+        "MessageRetentionPeriod": kept,
+        "VisibilityTimeout": seconds,
+        "SqsManagedSseEnabled": True,
+    }
+    found = {
+        topic: ("SNS::Topic", {"TopicName": {"Fn::Sub": f"${{AWS::StackName}}-{named}"}}),
+        f"{topic}Policy": ("SNS::TopicPolicy", {"Topics": [{"Ref": topic}], "PolicyDocument": document(publishing)}),
+        queue: ("SQS::Queue", attributes),
+        f"{queue}Policy": ("SQS::QueuePolicy", {"Queues": [{"Ref": queue}], "PolicyDocument": document(sending)}),
+        f"{queue}Subscription": ("SNS::Subscription", subscription),
+    }
+    return {
+        name: {"Type": f"AWS::{kind}", "Condition": condition, "Properties": properties}
+        for name, (kind, properties) in found.items()
+    }
 
 
 def _parameters() -> Json:

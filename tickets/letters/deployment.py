@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from delivery.queues.queue_transport import ATTRIBUTES, BATCH
 from portal.deployment import object_bucket, parts, template
-from portal.deployment.parts import BUCKET, NOT_GIVEN, ON_LAMBDA, FunctionPart, StackPart, arn, declare, resource
+from portal.deployment.parts import BUCKET, NOT_GIVEN, ON_LAMBDA, FunctionPart, StackPart, arn, declare
 from portal.deployment.template import sub
 from portal.schema.tables import Table
 from tickets.letters.stored import INCOMING, LETTERS_QUEUE, UNCLAIMED
@@ -26,7 +26,6 @@ Json = dict[str, Any]
 _WANTED, _ON_LAMBDA, _ALARMED = "MailComesIn", "LettersAreFunction", "HasAlarmTopicAndMail"
 _IDENTITY: Final = "MakesMailIdentity"
 _TOPIC, _QUEUE, _RULES = "LettersTopic", "LettersQueue", "LettersRuleSet"
-_DASHED: Final = {"Fn::Join": ["-", {"Fn::Split": [".", {"Ref": "TablePrefix"}]}]}
 _KEPT_DAYS: Final = 90  # of letters that no desk has; long enough to notice and hand them on
 _SECONDS: Final = 60
 _LETTERS: Final = FunctionPart(
@@ -54,46 +53,38 @@ def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Jso
             )
         },
     }
-    from_topic = {"ArnEquals": {"aws:SourceArn": {"Ref": _TOPIC}}}
-    publishing = _may("SesTellsOfLetters", "ses.amazonaws.com", "sns:Publish", {"Ref": _TOPIC}, from_ses)
-    sending = _may("TopicTellsOfLetters", "sns.amazonaws.com", "sqs:SendMessage", arn(_QUEUE), from_topic)
     return {
         f"{BUCKET}Policy": {
             "Type": "AWS::S3::BucketPolicy",
             "Properties": {
                 "Bucket": {"Ref": BUCKET},
-                "PolicyDocument": _document(
+                "PolicyDocument": parts.document(
                     _over_tls_alone(),
-                    _may("SesPutsLetters", "ses.amazonaws.com", "s3:PutObject", _objects(INCOMING), from_ses),
+                    parts.service_may(
+                        "SesPutsLetters", "ses.amazonaws.com", "s3:PutObject", _objects(INCOMING), from_ses
+                    ),
                 ),
             },
         },
-        _TOPIC: _incoming("AWS::SNS::Topic", {"TopicName": sub("${AWS::StackName}-letters")}),
-        f"{_TOPIC}Policy": _incoming(
-            "AWS::SNS::TopicPolicy", {"Topics": [{"Ref": _TOPIC}], "PolicyDocument": _document(publishing)}
-        ),
-        _QUEUE: _incoming(
-            "AWS::SQS::Queue",
-            {
-                "QueueName": {"Fn::Sub": [f"${{Dashed}}-{LETTERS_QUEUE}", {"Dashed": _DASHED}]},
-                "MessageRetentionPeriod": int(ATTRIBUTES["MessageRetentionPeriod"]),
-                "VisibilityTimeout": _SECONDS,
-                "SqsManagedSseEnabled": True,
-            },
-        ),
-        f"{_QUEUE}Policy": _incoming(
-            "AWS::SQS::QueuePolicy", {"Queues": [{"Ref": _QUEUE}], "PolicyDocument": _document(sending)}
-        ),
-        f"{_QUEUE}Subscription": _incoming(
-            "AWS::SNS::Subscription",
-            {"TopicArn": {"Ref": _TOPIC}, "Protocol": "sqs", "Endpoint": arn(_QUEUE), "RawMessageDelivery": True},
+        **parts.told_queue(
+            _TOPIC,
+            _QUEUE,
+            about="OfLetters",
+            named="letters",
+            ended=LETTERS_QUEUE,
+            from_ses=from_ses,
+            kept=int(ATTRIBUTES["MessageRetentionPeriod"]),
+            seconds=_SECONDS,
+            condition=_WANTED,
         ),
         f"{_QUEUE}AgeAlarm": _alarm(),
         "MailDomainIdentity": _incoming("AWS::SES::EmailIdentity", {"EmailIdentity": {"Ref": "MailDomain"}}, _IDENTITY),
         _RULES: _incoming("AWS::SES::ReceiptRuleSet", {"RuleSetName": sub("${AWS::StackName}-letters")}),
         "LettersRule": _incoming("AWS::SES::ReceiptRule", _rule())
         | {"DependsOn": [f"{BUCKET}Policy", f"{_TOPIC}Policy"]},
-        **_function(roles["delivery"]),
+        **_LETTERS.of_queue(
+            _QUEUE, roles["delivery"], after=template.policy_ids("delivery"), batch=BATCH, condition=_ON_LAMBDA
+        ),
     }
 
 
@@ -150,34 +141,6 @@ def _alarm() -> Json:
         runbook="letters",
         condition=_ALARMED,
     )
-
-
-def _function(role: str) -> Json:
-    mapping = {
-        "EventSourceArn": arn(_QUEUE),
-        "FunctionName": {"Ref": _LETTERS.function},
-        "BatchSize": BATCH,
-        "FunctionResponseTypes": ["ReportBatchItemFailures"],
-        "ScalingConfig": {"MaximumConcurrency": 2},
-    }
-    found = _LETTERS.resources(role, after=template.policy_ids("delivery"))
-    found[f"{_QUEUE}Source"] = resource("AWS::Lambda::EventSourceMapping", mapping)
-    return {name: {**one, "Condition": _ON_LAMBDA} for name, one in found.items()}
-
-
-def _may(sid: str, service: str, action: str, on: Json, when: Json) -> Json:
-    return {
-        "Sid": sid,
-        "Effect": "Allow",
-        "Principal": {"Service": service},
-        "Action": action,
-        "Resource": on,
-        "Condition": when,
-    }
-
-
-def _document(*statements: Json) -> Json:
-    return {"Version": "2012-10-17", "Statement": [*statements]}
 
 
 _HAS_DOMAIN: Final = {"Fn::Not": [{"Fn::Equals": [{"Ref": "MailDomain"}, NOT_GIVEN]}]}
