@@ -151,14 +151,14 @@ def _declare_timers() -> None:
 
     due.handler("snooze")(_wake_snoozed)
     due.handler("sla")(_tell_of_clocks)
-    due.handler("report")(_report_week)
+    due.handler("report")(_mail_report)
 
 
-def _report_week(tenant: TenantContext, entity: str, version: str, at: datetime) -> None:
-    """Mail the report of a week to those who want it."""
-    from tickets.reports import weekly, weekly_mails
+def _mail_report(tenant: TenantContext, entity: str, version: str, at: datetime) -> None:
+    """Mail the report of a week or a month to those who want it."""
+    from tickets.reports import mailing, report_mails
 
-    weekly.come_due(tenant, version, write=weekly_mails.mail)
+    mailing.come_due(tenant, entity, version, read=report_mails.READ)
 
 
 def _wake_snoozed(tenant: TenantContext, entity: str, version: str, due_at: datetime) -> None:

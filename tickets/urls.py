@@ -81,6 +81,7 @@ _ticket_pages: list[URLPattern | URLResolver] = [
     path("handover/", handover_views.handovers, name="handovers"),
     path("handover/<str:user>/", handover_views.hand_on, name="handover"),
     path("reports/", report_views.report_page, name="reports"),
+    path("reports/letter/", report_views.letter_page, name="monthly-letter"),
     path("reports/mail/", report_views.choose_mail, name="report-mail"),
     path("reports/file/", report_views.report_file, name="report-file"),
     path("dashboard/", dashboard_views.dashboard_page, name="dashboard"),

@@ -222,7 +222,7 @@ def _pattern(text: str, *, wild: bool) -> _Pattern:
             parts.append(".")
         else:
             parts.append(re.escape(part))
-    return _Pattern(_compiled(r"(?P<tag>[^\0]*)\0" + "".join(parts)), has_variable)
+    return _Pattern(_compiled(r"(?P<tag>[^\x00]*)\x00" + "".join(parts)), has_variable)
 
 
 def _compiled(expression: str) -> re.Pattern[str]:

@@ -91,7 +91,9 @@ class MinuteNotes:
     tenants: dict[str, NoiseTally] = field(default_factory=dict)
     others: NoiseTally = field(default_factory=NoiseTally)
     nobody: NoiseTally = field(default_factory=NoiseTally)
-    asked: dict[str, NoiseTally] = field(default_factory=dict)  # of all that asked for anything, once it is over
+    # Once it is over: those that asked for anything or had to wait for the database, and those without a name by then.
+    asked: dict[str, NoiseTally] = field(default_factory=dict)
+    others_asked: NoiseTally = field(default_factory=NoiseTally)
 
     def total(self) -> NoiseTally:
         """Return the sum of all."""
@@ -156,7 +158,10 @@ class TenantNotes:
         self._open, self._sketch = MinuteNotes(notes.minute), HeatSketch(self._counters)
         if not notes.tenants:
             return  # nothing was done for a tenant: leases and the like are no reason to tell
-        notes.asked = {tenant_id: one for tenant_id, one in notes.tenants.items() if one.units or one.refused}
+        notes.asked = {
+            tenant_id: one for tenant_id, one in notes.tenants.items() if one.units or one.refused or one.throttles
+        }
+        notes.others_asked.add(notes.others)
         by_weight = sorted(notes.tenants, key=lambda tenant_id: -notes.tenants[tenant_id].weight)
         for tenant_id in by_weight[TOLD:]:
             notes.others.add(notes.tenants.pop(tenant_id))

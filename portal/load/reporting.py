@@ -30,7 +30,7 @@ from django.conf import settings
 from portal.dynamo.store import Store
 from portal.errors import PortalError
 from portal.faults import fault_board
-from portal.load import measurement, stored, usage
+from portal.load import incidents, measurement, stored, usage
 from portal.load.measurement import MINUTE, MinuteNotes, NoiseTally, TenantNotes
 from portal.load.stored import NoiseItem
 from portal.schema.keys import joined, whole_number
@@ -141,6 +141,8 @@ class LoadReporter:
             self._away = False
             self._notes.told(notes)
             usage.write(notes.asked, at=datetime.fromtimestamp(notes.minute * MINUTE, UTC))
+            if self._role == "platform":  # a web process, which refuses requests; others work in the background
+                incidents.write(notes)
             say(self._kind, notes.total(), at=notes.minute * MINUTE)
         return len(minutes)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Final
 
-from pynamodb.attributes import NumberAttribute, UnicodeAttribute
+from pynamodb.attributes import NumberAttribute, NumberSetAttribute, UnicodeAttribute
 
 from portal.dynamo.client import Item
 from portal.schema import keys
@@ -59,7 +59,35 @@ class UsageItem(Item):
     expires_at = NumberAttribute()
 
 
+class DisturbedDayItem(Item):
+    """The minutes of a day in UTC, 0 to 1439, in which requests of a tenant were refused, or throttled by DynamoDB."""
+
+    table = USAGE
+
+    tenant_id = UnicodeAttribute(hash_key=True)
+    minute = UnicodeAttribute(range_key=True)
+    minutes = NumberSetAttribute(null=True)
+    expires_at = NumberAttribute()
+
+
 _NOTES: Final = "NOTES"
+_DISTURBED: Final = "DISTURBED"  # behind the rows of minutes, which begin with a year
+_INCIDENTS: Final = "INCIDENTS"
+
+
+def disturbed_on(day: str) -> str:
+    """Return the sort key of a tenant's disturbed minutes of a day."""
+    return keys.joined(_DISTURBED, day)
+
+
+def day_of_disturbed(key: str) -> str:
+    """Return the day in a key that `disturbed_on` formed."""
+    return keys.split(key)[1]
+
+
+def incidents_of(month: str) -> str:
+    """Return the partition of a month's incidents."""
+    return keys.joined(_INCIDENTS, month)
 
 
 def notes_of(minute: int) -> str:
@@ -89,6 +117,19 @@ class NoiseItem(Item):
     expires_at = NumberAttribute()
 
 
+class IncidentDayItem(Item):
+    """The minutes of a day in UTC, 0 to 1439, in which some tenant was refused for asking too much. Those that are
+    `unclear` count for nobody. `minute` is the month's partition, `process` the day."""
+
+    table = NOISE
+
+    minute = UnicodeAttribute(hash_key=True)
+    process = UnicodeAttribute(range_key=True)
+    minutes = NumberSetAttribute(null=True)
+    unclear = NumberSetAttribute(null=True)
+    expires_at = NumberAttribute()
+
+
 declare(
     SHARES,
     USAGE,
@@ -96,7 +137,7 @@ declare(
     grants=(
         Grant("platform", SHARES, ("PutItem", "Query")),
         Grant("tenant", USAGE, ("Query", "UpdateItem")),
-        Grant("platform", NOISE, ("PutItem", "Query")),
+        Grant("platform", NOISE, ("PutItem", "Query", "UpdateItem")),
         Grant("worker", NOISE, ("PutItem",), "NoteNoise"),
         Grant("delivery", NOISE, ("PutItem",), "NoteNoise"),
     ),
@@ -134,7 +175,7 @@ def _without(attribute: str) -> Callable[[str, Raw], Raw]:
 
 
 declare_holding(
-    Holding("usage", (USAGE,), _usage, Stage.BESIDE, left_out="each is forgotten after a day"),
+    Holding("usage", (USAGE,), _usage, Stage.BESIDE, left_out="it is the load of this installation"),
     Holding(
         "shares of rates", (SHARES,), _shares, Stage.BESIDE, without=_without("asked"), left_out="of this moment alone"
     ),

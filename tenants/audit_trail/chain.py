@@ -11,10 +11,14 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final, NamedTuple, Self
 
+from portal import clock
 from portal.dynamo.models import RawItems
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Store
@@ -29,7 +33,7 @@ Ends = dict[str, tuple[int, str]]  # by partition, the number of its rows and th
 
 @dataclass(frozen=True)
 class Finding:
-    """One fault of the chain. `kind` is "altered", "missing", "inserted" or "unknown end".
+    """One fault of the chain. `kind` is "altered", "missing", "inserted", "unknown end" or "not of the head".
 
     `where` is the sort key of the row, "" where there is no row to point at.
     """
@@ -88,15 +92,21 @@ def link_of(raw: dict[str, Any]) -> Link:
     return Link(item.partition, int(item.sequence), item.previous, item.hash, item.timestamp_event_id, sound)
 
 
-def verify(tenant_id: str, *, progress: Callable[[int], None] = lambda rows: None) -> Verified:
+def verify(
+    tenant_id: str, *, head: Head | None = None, progress: Callable[[int], None] = lambda rows: None
+) -> Verified:
     """Read all rows and the ends of all chain partitions, and compare them. Rows may be added meanwhile.
 
-    `progress` is called with the number of rows of each page. Memory grows by some 300 bytes per row.
+    With a `head`, which somebody has kept, also tell whether the rows up to it are those of then. `progress` is called
+    with the number of rows of each page. Memory grows by some 300 bytes per row.
     """
     before = ends_of(tenant_id)
     links = [link_of(raw) for raw in _rows(tenant_id, progress)]
     after = ends_of(tenant_id)
-    return Verified(len(links), fingerprint(after), faults(links, after, before=before))
+    findings = faults(links, after, before=before)
+    if head is not None and not _leads_to(links, head):
+        findings.append(Finding("not of the head", "of all", sum(head.sequences), head.text))
+    return Verified(len(links), fingerprint(after), findings)
 
 
 def faults(links: list[Link], ends: Ends, *, before: Ends | None = None) -> list[Finding]:
@@ -156,6 +166,107 @@ def ends_of(tenant_id: str) -> Ends:
     """Return the number and the hash of the last row by chain partition: one consistent Query."""
     ends = PLATFORM.query_all(ChainItem, keys.tenant(tenant_id), consistent=True)
     return {end.partition: (int(end.sequence), end.hash) for end in ends}
+
+
+# --- the head of a trail at a moment, which somebody keeps elsewhere ---
+
+_HEAD_PAGE: Final = 50  # rows: with any number of them, 99 of 100 times a row of each partition is among the newest
+MOST_LOOKED_AT: Final = 400  # rows, for a head whose rows are not there
+_HEAD: Final = re.compile(r"(\d{8}T\d{6}Z)\.(\d{1,12}(?:-\d{1,12})*)\.([0-9a-f]{32})", re.ASCII)
+_MOMENT: Final = "%Y%m%dT%H%M%SZ"
+
+
+@dataclass(frozen=True)
+class Head:
+    """The newest row of each chain partition before a moment in UTC: their numbers, and a hash over their hashes.
+
+    Each row names the one before it by its hash, so a head stands for all rows before that moment: whoever keeps it can
+    tell later whether one of them was altered, removed or put in between, even by somebody who has calculated the whole
+    chain anew. It says nothing of what is recorded.
+    """
+
+    before: datetime
+    sequences: tuple[int, ...]
+    fingerprint: str
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows there were."""
+        return sum(self.sequences)
+
+    @property
+    def text(self) -> str:
+        """Return it in a form to keep: the moment, the number of rows by partition, the hash."""
+        return f"{self.before:{_MOMENT}}.{'-'.join(map(str, self.sequences))}.{self.fingerprint}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read what `text` gave. Raises ValueError."""
+        found = _HEAD.fullmatch(text.strip())
+        if found is None:
+            raise ValueError("a head has a moment, numbers and a hash, with dots in between")
+        before = datetime.strptime(found[1], _MOMENT).replace(tzinfo=UTC)
+        return cls(before, tuple(map(int, found[2].split("-"))), found[3])
+
+
+class HeadState(StrEnum):
+    """The result of looking for a head: `HERE`, or why not."""
+
+    HERE = "here"
+    ALTERED = "altered"  # a row of these numbers is there, with another content
+    MISSING = "missing"  # a row is not there, or another trail is meant
+
+
+def head_of(repository: Store, before: datetime) -> Head:
+    """Return the head of a tenant's trail at a moment that has passed, in whole seconds.
+
+    It follows from the rows alone, so that it is the same whenever it is asked for. Costs a Query of 50 rows, seldom
+    two, with trails of any length.
+    """
+    ends: Ends = {}
+    for raw in _backwards(repository, before):
+        link = link_of(raw)
+        ends.setdefault(link.partition, (link.sequence, link.hash))
+        if len(ends) == PARTITIONS:
+            break
+    sequences = tuple(ends.get(str(number), (0, ""))[0] for number in range(PARTITIONS))
+    return Head(before, sequences, fingerprint(ends))
+
+
+def find_head(repository: Store, head: Head) -> HeadState:
+    """Tell whether the rows of a head are in a tenant's trail as they were. Costs what `head_of` does; for a head that
+    is not of this trail, MOST_LOOKED_AT rows.
+
+    `verify` tells, at a higher price, whether each row before them is intact.
+    """
+    wanted = {str(partition): number for partition, number in enumerate(head.sequences) if number}
+    found: Ends = {}
+    looked_at = 0
+    for looked_at, raw in enumerate(_backwards(repository, head.before), 1):
+        link = link_of(raw)
+        if wanted.get(link.partition) == link.sequence:
+            if not link.is_sound:
+                return HeadState.ALTERED
+            found[link.partition] = (link.sequence, link.hash)
+        if len(found) == len(wanted) or looked_at == MOST_LOOKED_AT:
+            break
+    if found.keys() != wanted.keys() or (not wanted and looked_at):
+        return HeadState.MISSING
+    return HeadState.HERE if fingerprint(found) == head.fingerprint else HeadState.ALTERED
+
+
+def _backwards(repository: Store, before: datetime) -> Iterator[dict[str, Any]]:
+    # A key with a stamp goes on behind it, so that those of this very moment and later ones sort behind the bare stamp.
+    ends = ("0", clock.stamp(before))
+    pages = repository.query_pages(RawItems(AUDIT), keys.tenant, between=ends, descending=True, limit=_HEAD_PAGE)
+    return (raw for page in pages for raw in page.items)
+
+
+def _leads_to(links: list[Link], head: Head) -> bool:
+    """Tell whether the rows of a head are among these. Others have the same numbers where rows were inserted."""
+    wanted = {(str(partition), number) for partition, number in enumerate(head.sequences) if number}
+    ends = {one.partition: (one.sequence, one.hash) for one in links if (one.partition, one.sequence) in wanted}
+    return len(ends) == len(wanted) and fingerprint(ends) == head.fingerprint
 
 
 def _rows(tenant_id: str, progress: Callable[[int], None]) -> Iterator[dict[str, Any]]:

@@ -203,6 +203,7 @@ class AuditAction(StrEnum):
     DELIVERIES_DRAINED = "deliveries.drained", gettext_noop("let later deliveries wait, of %(entity)s")
     DELIVERIES_RESUMED = "deliveries.resumed", gettext_noop("resumed the deliveries of %(entity)s")
     DELIVERIES_DROPPED = "deliveries.dropped", gettext_noop("dropped the waiting deliveries of %(entity)s")
+    RESTORE_DRILLED = "restore.drilled", gettext_noop("ran a restore drill of %(entity)s")
     RECORD_ADDED = "record.added", gettext_noop("added %(entity)s")  # of what else is in the operators' admin
     RECORD_CHANGED = "record.changed", gettext_noop("changed %(entity)s")
     RECORD_REMOVED = "record.removed", gettext_noop("removed %(entity)s")

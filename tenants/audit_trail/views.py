@@ -17,8 +17,9 @@ from portal import clock, spreadsheet
 from portal.errors import Invalid
 from portal.web.access import member, open_while_closing
 from portal.web.heavy_work import heavy
-from tenants.audit_trail import browsing, recording
+from tenants.audit_trail import browsing, chain, recording
 from tenants.audit_trail.browsing import TrailFilter, TrailPage, TrailRow
+from tenants.audit_trail.chain import Head
 from tenants.audit_trail.erased_people import ErasedPeople
 from tenants.audit_trail.recording import AuditAction, AuditEntry
 from tenants.tenancy.request import TenantRequest, actor_of
@@ -40,7 +41,7 @@ _COLUMNS = ("time (UTC)", "person", "origin", "action", "entity", "name", "befor
 @member(Role.ADMIN)
 @require_safe
 def audit_page(request: TenantRequest) -> HttpResponse:
-    """Show a page of the trail, of one person or thing or of all. Costs one Query."""
+    """Show a page of the trail, of one person or thing or of all. Costs one Query, and one more to look for a head."""
     chosen = _chosen(request.GET)
     problem, only, trail = "", TrailFilter(), TrailPage([], None, None)
     try:
@@ -60,9 +61,26 @@ def audit_page(request: TenantRequest) -> HttpResponse:
         "previous_url": f"?{urlencode(chosen | {'after': trail.previous})}" if trail.previous else None,
         "newest_url": f"?{urlencode(chosen)}",
         "is_first": "after" not in request.GET,
+        "head": _head(request),
         "days": urlencode({name: value for name, value in chosen.items() if name in ("first", "last")}),
     }
     return render(request, "tenants/audit.html", page, status=400 if problem else 200)
+
+
+def _head(request: TenantRequest) -> dict[str, Any]:
+    """Say whether the head of a letter is in the trail; nothing is read where none was given."""
+    text = request.GET.get("head", "").strip()
+    try:
+        head = Head.parse(text)
+    except ValueError:
+        return {"text": text, "state": "unreadable" if text else ""}
+    repository = request.tenant.repository
+    return {
+        "text": head.text,
+        "rows": head.rows,
+        "before": head.before,
+        "state": chain.find_head(repository, head).value,
+    }
 
 
 def _chosen(fields: QueryDict) -> dict[str, str]:

@@ -58,15 +58,27 @@ _WORDS = {
 }
 
 
+class MailedReport(StrEnum):
+    """The reports that a desk mails to members who ask for them. A value is the attribute of the choice."""
+
+    WEEKLY = "weekly_report"
+    MONTHLY = "monthly_letter"
+
+    @property
+    def label(self) -> str:
+        """Name the occasion, as a MailKind does."""
+        return _("A week is over: its numbers") if self is MailedReport.WEEKLY else _("A month is over: its letter")
+
+
 @dataclass(frozen=True)
 class Choices:
     """Hold of what a member does not want to be told. `digest_hour` is when one mail a day is sent, None for mail at
-    once. `weekly_report` says that they want the report of each week by mail."""
+    once. `reports` are those that they want."""
 
     unwanted_mail: frozenset[MailKind] = frozenset()
     unwanted_notices: frozenset[MailKind] = frozenset()
     digest_hour: int | None = None
-    weekly_report: bool = False
+    reports: frozenset[MailedReport] = frozenset()
 
 
 def chosen(repository: Store, user_id: str) -> Choices:
@@ -82,7 +94,7 @@ def of_item(item: MemberItem) -> Choices:
         _known(item.unwanted_mail),
         _known(item.unwanted_notices),
         None if hour is None else int(hour),
-        bool(item.weekly_report),
+        frozenset(report for report in MailedReport if getattr(item, report.value)),
     )
 
 
@@ -117,9 +129,9 @@ def allow(repository: Store, user_id: str, kind: MailKind) -> None:
     _update(repository, user_id, MemberItem.unwanted_mail.delete({kind.value}))
 
 
-def want_report(repository: Store, user_id: str, *, wanted: bool) -> None:
-    """Let a member get the report of each week by mail, or not. Raises NotFound for who is no member. One write."""
-    attribute = MemberItem.weekly_report
+def want_report(repository: Store, user_id: str, report: MailedReport, *, wanted: bool) -> None:
+    """Let a member get a report by mail, or not. Raises NotFound for who is no member. One write."""
+    attribute = getattr(MemberItem, report.value)
     _update(repository, user_id, attribute.set(1) if wanted else attribute.remove())
 
 

@@ -54,9 +54,9 @@ def invited_key(address: str) -> str:
 class MemberItem(Item):
     """A membership as the tenant sees it: somebody to whom a ticket can be assigned. `unwanted_mail` and
     `unwanted_notices` are kinds of events that this person does not want to be told of by mail or in the inbox, and
-    `digest_hour` is when they get one mail a day, missing where they get it at once; `weekly_report` is 1 where they
-    want the report of each week; see mail_choices.py. `profile` is a copy of the account's, and `signature` stands
-    under this person's replies by mail; see own_profile.py."""
+    `digest_hour` is when they get one mail a day, missing where they get it at once; `weekly_report` and
+    `monthly_letter` are 1 where they want these; see mail_choices.py. `profile` is a copy of the account's, and
+    `signature` stands under this person's replies by mail; see own_profile.py."""
 
     table = MEMBERS
 
@@ -72,6 +72,7 @@ class MemberItem(Item):
     unwanted_notices = UnicodeSetAttribute(null=True)
     digest_hour = NumberAttribute(null=True)
     weekly_report = NumberAttribute(null=True)
+    monthly_letter = NumberAttribute(null=True)
 
 
 class InviteItem(Item):
@@ -197,6 +198,7 @@ def _member_forms() -> tuple[RowForm, ...]:
         "profile": _is_profile,
         "digest_hour": row_forms.between(0, 23),
         "weekly_report": row_forms.between(0, 1),
+        "monthly_letter": row_forms.between(0, 1),
         **row_forms.moments("created_at"),
     }
     return (RowForm(MemberItem, lambda own, item: (own, item["user_id"]["S"]), checks=checks, whole=_wrong),)

@@ -58,6 +58,11 @@ def all_tenants() -> Iterator[DirectoryItem]:
     return PLATFORM.query_all(DirectoryItem, TENANTS)
 
 
+def has_at_least(number: int) -> bool:
+    """Tell whether there are so many tenants: one Query of so many."""
+    return len(PLATFORM.query(DirectoryItem, TENANTS, limit=number).items) == number
+
+
 def get(tenant_id: str) -> TenantItem:
     """Return the tenant as stored now: one consistent read. Raises NotFound."""
     try:

@@ -55,6 +55,7 @@ WILD = ("*", "?", "a*", "[a]", ".*")
 Statements = tuple[dict[str, Any], ...]
 # What is granted, what is asked, and the answer.
 CASES: dict[str, tuple[Statements, Request, bool]] = {
+    "a leading key that begins with a digit": ((bound("0a", "ForAllValues:StringEquals"),), ask("0a"), True),
     "another action": ((allow(),), ask(action="dynamodb:PutItem"), False),
     "another resource": ((allow(),), ask(resource=TABLE + "2"), False),
     "a deny after an allow": ((allow(), DENY), ask(), False),

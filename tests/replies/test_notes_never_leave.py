@@ -215,7 +215,7 @@ WAYS = {
     "tickets/desk_export/export_mails.py": "of an export, which has a link to its page alone",
     "tickets/notices/notice_mails.py": "shown above",
     "tickets/replies/reply_delivering.py": "shown above",
-    "tickets/reports/weekly_mails.py": "of the numbers of a week",
+    "tickets/reports/report_mails.py": "of the numbers of a week or a month",
     "tickets/rules/rule_mails.py": "of a rule, which has the title and what the rule says",
 }
 

@@ -12,12 +12,15 @@ from typing import Any
 import pytest
 from django.conf import settings
 
+from portal import clock
 from portal.dynamo import client, point_in_time
 from portal.dynamo.point_in_time import PointInTime
 from portal.isolation.guard import IsolationError
 from portal.isolation.policies import Policy, Request, table_arn
 from portal.schema import registry
-from tenants.audit_trail.stored import AUDIT
+from tenants.audit_trail import drills, recording
+from tenants.audit_trail.drills import DrillResult
+from tenants.audit_trail.stored import AUDIT, CHAINS
 from tests.support import embedded, placed
 from tests.support.commands import finish, in_pool, run, start
 from tests.support.folding import Follower
@@ -28,6 +31,7 @@ from tickets.management.commands import restore_drill, verify_restored
 from tickets.ticket.stored import TICKETS
 
 DRILL = "-Drill."
+PLATFORMS = {"S": recording.PLATFORM}
 
 
 def wire(operation: str, **params: Any) -> Any:
@@ -35,10 +39,12 @@ def wire(operation: str, **params: Any) -> Any:
 
 
 def living() -> dict[str, list[Any]]:
-    """All that is stored in the tables that people work with, by table; and those tables themselves."""
+    """All that is stored in the tables that people work with, by table, but for the platform's audit trail; and those
+    tables themselves."""
     found: dict[str, list[Any]] = {}
     for table in registry.tables():
-        found[table.name] = sorted(json.dumps(item, sort_keys=True, default=repr) for item in in_pool(table))
+        items = [one for one in in_pool(table) if table not in (AUDIT, CHAINS) or one["tenant_id"] != PLATFORMS]
+        found[table.name] = sorted(json.dumps(item, sort_keys=True, default=repr) for item in items)
     found["tables"] = [name for name in wire("ListTables")["TableNames"] if DRILL not in name]
     return found
 
@@ -58,6 +64,16 @@ def drill(*options: str) -> tuple[int, dict[str, Any], str]:
     return ended.status, json.loads(ended.out or "{}"), ended.err
 
 
+def recorded() -> tuple[DrillResult, int, int, int, int]:
+    """What the platform's audit trail says of the last drill; all that a drill has written."""
+    rows = [one for one in in_pool(AUDIT) if one["tenant_id"] == PLATFORMS]
+    assert [row["action"]["S"] for row in rows] == ["restore.drilled"]
+    found = drills.latest(before=clock.now())
+    assert found is not None
+    drill = found[1]
+    return drill.result, drill.tables, drill.trails, drill.tenants, drill.tickets
+
+
 def test_a_drill_verifies_what_it_restores_and_changes_nothing_that_lives(desks: World) -> None:
     before = living()
     status, told, said = drill()
@@ -72,6 +88,7 @@ def test_a_drill_verifies_what_it_restores_and_changes_nothing_that_lives(desks:
     for beginning in ("RPO: ", "RTO: ", "Audit trails: 3 ", "Aggregates: 2 tenants, 5 tickets", "Search: ", "Cost: $"):
         assert sum(line.startswith(beginning) for line in said.splitlines()) == 1, (beginning, said)
     assert f"Deleted {len(registry.tables())} tables of the drill." in said
+    assert recorded() == (DrillResult.RIGHT, told["tables"], 3, 2, 5)
 
 
 def test_changes_that_the_moment_had_not_counted_yet_are_counted_and_indexed_in_the_drill_alone(desks: World) -> None:
@@ -91,6 +108,7 @@ def test_a_row_that_is_missing_in_a_trail_is_named_and_the_tables_go_all_the_sam
     assert status == 1
     assert "Audit trail: acme: " in said
     assert [line.split(":")[1].strip() for line in told["verified"]["wrong"]] == ["acme"]
+    assert recorded()[0] is DrillResult.WRONG
     assert PointInTime().left() == []
 
 
@@ -186,7 +204,7 @@ def test_a_restore_goes_into_tables_of_the_drill_alone(world: World) -> None:
             )
 
 
-def test_the_policy_lets_the_drill_write_to_its_own_tables_alone() -> None:
+def test_the_policy_lets_the_drill_write_to_its_own_tables_and_the_platforms_trail_alone() -> None:
     policy = Policy(json.loads(run("restore_drill", "--policy").out))
     actions = {action for statement in point_in_time.document()["Statement"] for action in statement["Action"]}
     prefix = point_in_time.drill_prefix()
@@ -200,6 +218,8 @@ def test_the_policy_lets_the_drill_write_to_its_own_tables_alone() -> None:
             assert allowed == {f"dynamodb:{one}" for one in reads}
         assert policy.allows(Request("dynamodb:PutItem", table_arn(f"{prefix}.{table.name}")))
     assert not policy.allows(Request("dynamodb:RestoreTableToPointInTime", table_arn("Elsewhere.Support.Tickets")))
+    for keys, allowed in (((recording.PLATFORM,), True), (("a" * 32,), False), ((), False)):
+        assert policy.allows(Request("dynamodb:PutItem", table_arn(AUDIT.full_name), keys)) is allowed
 
 
 def test_the_verification_refuses_the_living_tables_and_a_process_of_a_drill_names_no_other_table(

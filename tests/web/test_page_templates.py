@@ -31,7 +31,7 @@ NOT_ESCAPED = {
             *("tenants/mail/closing.txt", "tenants/mail/deletion.txt", "tenants/mail/impersonation.txt"),
             *("tenants/mail/invitation.txt", "tenants/mail/password_reset.txt"),
             *("tickets/mail/export_ready.txt", "webhooks/mail/paused.txt", "notices/mail/digest.txt"),
-            "reports/mail/weekly.txt",
+            "reports/mail/report.txt",
         ),
         "a mail of plain text",
     ),

@@ -12,26 +12,28 @@ from typing import Final, Self
 from django.core import signing
 
 from portal.schema import keys
-from tenants.membership.mail_choices import MailKind
+from tenants.membership.mail_choices import MailedReport, MailKind
 
 _SALT: Final = "tickets.notices.mute"
-_REPORT: Final = "weekly report"  # no MailKind has this value
+# No MailKind has these values, and mails that were sent have them.
+_REPORTS: Final = {report.value.replace("_", " "): report for report in MailedReport}
 
 
 @dataclass(frozen=True)
 class MuteLink:
-    """Say what a link mutes for a person: the ticket of this `number`, this `kind` of mail, or the weekly report."""
+    """Say what a link mutes for a person: the ticket of this `number`, this `kind` of mail, or a report."""
 
     tenant_id: str
     user_id: str
     number: int = 0
     kind: MailKind | None = None
-    is_report: bool = False
+    report: MailedReport | None = None
 
     @property
     def token(self) -> str:
         """Return it signed, for an address."""
-        what = _REPORT if self.is_report else self.kind.value if self.kind else self.number
+        report = next((text for text, report in _REPORTS.items() if report is self.report), None)
+        what = report or (self.kind.value if self.kind else self.number)
         return signing.dumps([self.tenant_id, self.user_id, what], salt=_SALT)
 
     @classmethod
@@ -41,8 +43,8 @@ class MuteLink:
             tenant_id, user_id, what = signing.loads(token, salt=_SALT)
             if isinstance(what, int):
                 return cls(keys.tenant(tenant_id), user_id, number=what)
-            if what == _REPORT:
-                return cls(keys.tenant(tenant_id), user_id, is_report=True)
+            if what in _REPORTS:
+                return cls(keys.tenant(tenant_id), user_id, report=_REPORTS[what])
             return cls(keys.tenant(tenant_id), user_id, kind=MailKind(what))
         except (signing.BadSignature, ValueError):
             return None

@@ -50,7 +50,8 @@ def notices_of(user_id: str) -> str:
 class InboxItem(Item):
     """The numbers of the tickets with news that a member has not seen. Its sort key is the id of the member.
 
-    `reported` is the Monday of which they got the weekly report last.
+    `reported` is the Monday of which they got the weekly report last, `month_reported` the first of a month for the
+    monthly letter.
     """
 
     table = INBOXES
@@ -59,6 +60,7 @@ class InboxItem(Item):
     part = UnicodeAttribute(range_key=True)
     unread = NumberSetAttribute(null=True)
     reported = UnicodeAttribute(null=True)
+    month_reported = UnicodeAttribute(null=True)
 
 
 class NoticeItem(Item):

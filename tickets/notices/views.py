@@ -22,7 +22,7 @@ from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.desk import changing
-from tickets.notices import following, inbox, inbox_presenters, stored, telling, weekly_turns
+from tickets.notices import following, inbox, inbox_presenters, report_turns, stored, telling
 from tickets.notices.mute_links import MuteLink
 
 MOST_NAMES: Final = 500  # that the comment form completes; others are typed in full
@@ -154,9 +154,8 @@ def _mute(request: HttpRequest, token: str) -> HttpResponse:
 
 
 def _label(link: MuteLink) -> str:
-    if link.is_report:
-        return _("A week is over: its numbers")
-    return str(link.kind.label) if link.kind else ""
+    what = link.report or link.kind
+    return str(what.label) if what else ""
 
 
 def _mute_page(request: HttpRequest, link: MuteLink, tenant: TenantContext) -> dict[str, Any]:
@@ -166,8 +165,8 @@ def _mute_page(request: HttpRequest, link: MuteLink, tenant: TenantContext) -> d
     if request.method != "POST":
         return {"state": "asked"}
     takes_back = request.POST.get("change") == "undo"
-    if link.is_report:
-        weekly_turns.choose(tenant, link.user_id, wanted=takes_back)
+    if link.report is not None:
+        report_turns.choose(tenant, link.user_id, link.report, wanted=takes_back)
     elif link.kind is not None:
         change_kind = mail_choices.allow if takes_back else mail_choices.refuse
         change_kind(tenant.repository, link.user_id, link.kind)

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from portal.web import locales
+from tenants.membership.mail_choices import MailedReport
 from tenants.tenancy.context import TenantContext
 from tickets.counting.months import MonthScope
 from tickets.custom_fields import definitions
@@ -97,7 +98,8 @@ def page(tenant: TenantContext, found: Report, *, by: str) -> dict[str, Any]:
         "value_name": names.of(found.value) if found.value else "",
         "freshness": found.freshness,
         "missing": found.missing,
-        "wants_mail": found.wants_mail,
+        "wants_weekly": MailedReport.WEEKLY in found.wanted,
+        "wants_monthly": MailedReport.MONTHLY in found.wanted,
         "tickets": found.tickets,
         "is_empty": all(one.is_empty for one in found.trend),
         "tiles": _tiles(tenant, found, names),

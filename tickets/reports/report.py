@@ -28,6 +28,7 @@ from portal.dynamo.store import Store
 from portal.errors import Invalid
 from portal.streams import watermark
 from tenants.membership import members
+from tenants.membership.mail_choices import MailedReport
 from tenants.tenancy.context import TenantContext
 from tickets.counting import contributions, months, stored, stored_counts
 from tickets.counting.contributions import BUCKET_NAMES, MISSED, MONTH, REPORTED, SOLVED, Contribution, Counts
@@ -108,7 +109,7 @@ class Report:
     counted: int
     freshness: Freshness
     names: Mapping[str, str]  # of members
-    wants_mail: bool  # whoever reads this, each week
+    wanted: frozenset[MailedReport]  # of whoever reads this, by mail
 
     @property
     def now(self) -> MonthNumbers:
@@ -186,8 +187,26 @@ def read(tenant: TenantContext, *, month: str, scope: MonthScope, value: str = "
         counted=max(0, totals[REPORTED]),
         freshness=Freshness.of(written, seen.recent.applied_at),
         names={person.id: person.name for person in people},
-        wants_mail=any(person.choices.weekly_report for person in people if person.id == tenant.user_id),
+        wanted=next((person.choices.reports for person in people if person.id == tenant.user_id), frozenset()),
     )
+
+
+def two_months(tenant: TenantContext, month: str) -> tuple[MonthNumbers, MonthNumbers]:
+    """Return the numbers of the desk in a month and in the one before it: two Queries, whatever the desk has. Raises
+    Throttled, Unavailable."""
+    repository, wanted = tenant.repository, (month, shifted(month, -1))
+    ends = (stored.month_values(MonthScope.ALL, wanted[1]), stored.month_after(MonthScope.ALL, month))
+    reads: list[Callable[[], Any]] = [
+        partial(stored_counts.of_dashboard, repository, stored.LEADERS),
+        partial(_items, repository, between=ends),
+    ]
+    found, items = fan_out(reads)
+    by_place = contributions.merged(contributions.total([items, stored_counts.shown(found).counts]))
+    of, before = (
+        MonthNumbers.of(one, "", by_place.get((MONTH, str(MonthPlace(MonthScope.ALL, one, ""))), Counts()))
+        for one in wanted
+    )
+    return of, before
 
 
 def all_pages(tenant: TenantContext, *, month: str, scope: MonthScope) -> Iterator[Report]:

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_POST, require_safe
 
 from portal import spreadsheet
-from portal.errors import Invalid
+from portal.errors import Forbidden, Invalid
 from portal.web.access import in_person, member
+from tenants.membership import mail_choices
+from tenants.membership.mail_choices import MailedReport
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.counting import months
 from tickets.custom_fields import definitions
-from tickets.notices import weekly_turns
-from tickets.reports import presenters
+from tickets.notices import report_turns
+from tickets.notices.report_turns import TURNS
+from tickets.reports import letter_presenters, monthly, presenters
 from tickets.reports import report as reports
+
+_CHOSEN: Final = {
+    MailedReport.WEEKLY: gettext_noop("You get the numbers of the week each Monday morning."),
+    MailedReport.MONTHLY: gettext_noop("You get the monthly letter in the morning of the first of each month."),
+}
 
 
 @member(Role.ADMIN)
@@ -53,12 +64,34 @@ def report_file(request: TenantRequest) -> HttpResponse:
 @member(Role.ADMIN)
 @require_POST
 def choose_mail(request: TenantRequest) -> HttpResponse:
-    """Let the person get the numbers of each week by mail, or not any more."""
-    wanted = request.POST.get("mail") == "yes"
-    weekly_turns.choose(request.tenant, request.tenant.user_id, wanted=wanted)
-    said = _("You get the numbers of the week each Monday morning.") if wanted else _("You get this mail no more.")
-    messages.success(request, said)
-    return redirect("tickets:reports")
+    """Let the person get the numbers of each week, or an owner the monthly letter by mail, or not any more."""
+    asked, wanted = request.POST.get("report", ""), request.POST.get("mail") == "yes"
+    report = MailedReport(asked) if asked in list(MailedReport) else MailedReport.WEEKLY
+    if wanted and not request.tenant.role.at_least(TURNS[report].role):
+        raise Forbidden(_("Only owners get the monthly letter."))
+    report_turns.choose(request.tenant, request.tenant.user_id, report, wanted=wanted)
+    messages.success(request, _(_CHOSEN[report]) if wanted else _("You get this mail no more."))
+    return redirect("tickets:reports" if report is MailedReport.WEEKLY else "tickets:monthly-letter")
+
+
+@member(Role.OWNER)
+@require_safe
+def letter_page(request: TenantRequest) -> HttpResponse:
+    """Show the letter of a month that is over, for those who get it by mail and before one asks for it."""
+    tenant, asked = request.tenant, request.GET.get("month", "").strip()
+    problem, month = "", monthly.last_month(tenant)
+    try:
+        month = monthly.clean_month(tenant, asked)
+    except Invalid as error:
+        problem = error.message
+    page = letter_presenters.page(tenant, monthly.read(tenant, month))
+    choices = mail_choices.chosen(tenant.repository, tenant.user_id)
+    page |= {
+        "problem": problem,
+        "asked": asked if problem else month,
+        "wants_monthly": MailedReport.MONTHLY in choices.reports,
+    }
+    return render(request, "reports/letter.html", page, status=400 if problem else 200)
 
 
 def _by(request: TenantRequest) -> str:

@@ -21,10 +21,15 @@ from portal.dynamo.point_in_time import PointInTime, Source
 from portal.engines.processes import Child
 from portal.errors import PortalError
 from portal.hosting import prices
+from portal.isolation import policies
 from portal.management import demo_processes
 from portal.management.command import PortalCommand, Progress
 from portal.plain_text import amount
 from portal.web import moments
+from tenants.audit_trail import drills, recording
+from tenants.audit_trail.drills import Drill, DrillResult
+from tenants.audit_trail.recording import Actor
+from tenants.audit_trail.stored import AUDIT, CHAINS
 from tickets.management.commands.verify_restored import RestoredReport
 
 _STOP_SECONDS: Final = 20.0
@@ -66,7 +71,7 @@ class Command(PortalCommand):
     def work(self, options: dict[str, Any]) -> None:
         self._write = self.stderr.write if options["json"] else self.stdout.write
         if options["policy"]:
-            self.stdout.write(json.dumps(point_in_time.document(), indent=2))
+            self.stdout.write(json.dumps(policy(), indent=2))
             return
         tables = PointInTime()
         if options["clean"]:
@@ -94,6 +99,7 @@ class Command(PortalCommand):
         if not options["keep"]:
             self._remove(tables)
         bill = self._told(report)
+        self._record(report, status)
         if options["json"]:
             self.stdout.write(json.dumps(asdict(report), indent=1))
         for line in bill:
@@ -133,6 +139,23 @@ class Command(PortalCommand):
         report.seconds["verify"] = round(time.monotonic() - begun, 1)
         return status
 
+    def _record(self, report: DrillReport, status: int) -> None:
+        """Write the result down for owners and operators, where these credentials may."""
+        of = report.verified
+        drill = Drill(
+            {0: DrillResult.RIGHT, 3: DrillResult.UNKNOWN}.get(status, DrillResult.WRONG),
+            tables=report.tables,
+            trails=of.trails,
+            tenants=of.tenants,
+            tickets=of.tickets,
+            took=round(sum(report.seconds.values()), 1),
+            lost="" if report.lost is None else round(report.lost, 1),
+        )
+        try:
+            drills.record(drill, by=Actor(origin="restore_drill"))
+        except (PortalError, *library_errors.LIBRARY_ERRORS) as error:
+            self._write(f"The result is not in the audit trail of the platform: {error}")
+
     def _remove(self, tables: PointInTime) -> None:
         left = tables.left()
         with Progress(self, "Deleting", len(left)) as progress:
@@ -152,6 +175,22 @@ class Command(PortalCommand):
         bill = prices.drill(report.size, reads=of.read_units, writes=of.write_units, seconds=sum(seconds.values()))
         report.dollars = round(prices.total(bill), 4)
         return [*_lines(report), *_priced(bill)]
+
+
+def policy() -> dict[str, Any]:
+    """Return the policy of whoever runs the drill: that of its tables, and to write a row of the platform's trail."""
+    document = point_in_time.document()
+    statement = {
+        "Sid": "RecordTheResult",
+        "Effect": "Allow",
+        "Action": ["dynamodb:BatchGetItem", "dynamodb:PutItem"],
+        "Resource": [policies.table_arn(table.full_name) for table in (AUDIT, CHAINS)],
+        "Condition": {
+            "ForAllValues:StringEquals": {policies.LEADING_KEYS: [recording.PLATFORM]},
+            "Null": {policies.LEADING_KEYS: "false"},
+        },
+    }
+    return {**document, "Statement": [*document["Statement"], statement]}
 
 
 def _environ() -> dict[str, str]:

@@ -16,12 +16,13 @@ from portal import clock
 from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import tenant_lifecycle
 from tenants.membership import mail_choices, own_profile
+from tenants.membership.mail_choices import MailedReport
 from tenants.sign_in.profiles import Profile
 from tests.support.folding import Follower
 from tests.support.world import Browser, World
 from tickets.desk import commenting, creating
-from tickets.notices import weekly_turns
-from tickets.reports import weekly, weekly_mails
+from tickets.notices.report_turns import TURNS
+from tickets.reports import mailing, report_mails
 from tickets.ticket.fields import Status
 
 PAGE = "/tickets/reports/"
@@ -71,7 +72,7 @@ def test_whoever_asks_for_it_gets_the_numbers_of_the_week_on_monday(owner: Brows
     (mail,) = of_weeks()
     assert mail.to == ["alice@example.com"]
     assert mail.subject == "[Acme] The week: 2 opened, 1 resolved"
-    for words in ("Opened: 2 (the week before: 0)", "Resolved: 1", "Unresolved now: 1", "Nobody has it now: 1"):
+    for words in ("Opened: 2 (before: 0)", "Resolved: 1", "Unresolved now: 1", "Nobody has it now: 1"):
         assert words in mail.body
     days = "created=2026-11-23..2026-11-29"
     assert days in mail.body
@@ -81,7 +82,7 @@ def test_whoever_asks_for_it_gets_the_numbers_of_the_week_on_monday(owner: Brows
 def test_nobody_gets_a_week_twice_and_the_next_week_comes_by_itself(world: World, owner: Browser, at: Clock) -> None:
     at.now = MONDAY + timedelta(minutes=1)
     for _ in range(2):
-        weekly.come_due(world.context("alice", "acme"), "2026-11-30", write=weekly_mails.mail)
+        mailing.come_due(world.context("alice", "acme"), "desk", "2026-11-30", read=report_mails.READ)
     assert len(of_weeks()) == 1
     at.now = MONDAY + timedelta(days=7, minutes=1)
     work()
@@ -188,6 +189,6 @@ def test_the_mail_is_in_the_language_of_its_reader(world: World, owner: Browser,
     ],
 )
 def test_the_next_turn_is_monday_at_seven_by_the_clocks_of_the_desk(now: str, zone: str, at_utc: str) -> None:
-    monday, at = weekly_turns.next_turn(datetime.fromisoformat(now), zone)
+    monday, at = TURNS[MailedReport.WEEKLY].next(datetime.fromisoformat(now), zone)
     assert at.isoformat() == at_utc
     assert monday.weekday() == 0

@@ -1,8 +1,10 @@
-"""Write the mail about the numbers of a week."""
+"""Write the mails about the numbers of a week, and the monthly letter."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from datetime import date, timedelta
 from email.utils import formataddr, parseaddr
 from typing import Any, Final
 
@@ -14,6 +16,7 @@ from django.utils.translation import gettext as _
 from portal import plain_text
 from portal.mailing.outgoing import OutgoingMail
 from portal.web import desk_prefix, locales
+from tenants.membership.mail_choices import MailedReport
 from tenants.membership.members import Member
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import page_for_mail
@@ -21,41 +24,54 @@ from tickets.dashboards.charts import duration
 from tickets.dashboards.presenters import ANY, UNRESOLVED_LIST
 from tickets.desk.ticket_presenters import queue_url
 from tickets.notices.mute_links import MuteLink
+from tickets.reports import letter_presenters, monthly, weekly
+from tickets.reports.letter_presenters import Figure
+from tickets.reports.mailing import Read, Write
+from tickets.reports.monthly import MonthlyLetter
+from tickets.reports.presenters import month_name
 from tickets.reports.weekly import WeekReport
 from tickets.ticket.fields import UNRESOLVED
 
 _NAME_LIMIT: Final = 60  # characters
 
+Page = dict[str, Any]
 
-def mail(tenant: TenantContext, person: Member, found: WeekReport) -> OutgoingMail:
+
+def _weekly(tenant: TenantContext, monday: date) -> Write:
+    found = weekly.read(tenant, monday)
+    return lambda person: _mail(tenant, person, MailedReport.WEEKLY, lambda desk: _week_page(desk, found))
+
+
+def _monthly(tenant: TenantContext, first: date) -> Write:
+    found = monthly.read(tenant, monthly.month_before(first))
+    return lambda person: _mail(tenant, person, MailedReport.MONTHLY, lambda desk: _month_page(desk, found))
+
+
+READ: Final[Mapping[MailedReport, Read]] = {MailedReport.WEEKLY: _weekly, MailedReport.MONTHLY: _monthly}
+
+
+def _mail(
+    tenant: TenantContext, person: Member, report: MailedReport, write: Callable[[str], tuple[str, Page]]
+) -> OutgoingMail:
     """Return the mail to a member, in their language. Its text and its HTML say the same."""
     desk = plain_text.named(tenant.name, limit=_NAME_LIMIT)
-    stop = MuteLink(tenant.tenant_id, person.id, is_report=True)
+    stop = MuteLink(tenant.tenant_id, person.id, report=report)
     with desk_prefix.addresses_of(tenant.slug), locales.shown_in(person.locale_at(tenant)):
-        locale = locales.current()
         stop_url = page_for_mail(reverse("tickets:mute", args=[stop.token]))
-        days = {"first": locale.short_day(found.week.first), "last": locale.day(found.week.first + timedelta(days=6))}
-        page = {
+        subject, page = write(desk)
+        page |= {
             "desk": desk,
             "name": plain_text.named(person.name, limit=_NAME_LIMIT),
-            "days": _("%(first)s to %(last)s") % days,
-            "rows": _rows(found),
-            "report_url": page_for_mail(reverse("tickets:reports")),
             "stop_url": stop_url,
-            "language": locale.language,
+            "language": locales.current().language,
         }
-        text, html = (render_to_string(f"reports/mail/weekly.{ending}", page) for ending in ("txt", "html"))
+        text, html = (render_to_string(f"reports/mail/report.{ending}", page) for ending in ("txt", "html"))
         written = OutgoingMail(
             to=person.email,
-            subject=_("[%(desk)s] The week: %(created)s opened, %(resolved)s resolved")
-            % {
-                "desk": desk,
-                "created": locale.number(found.week.created),
-                "resolved": locale.number(found.week.resolved),
-            },
+            subject=subject,
             text=text,
             html=html,
-            kind="weekly_report",
+            kind=report.value,
             about=f"member/{person.id}",
             tenant_id=tenant.tenant_id,
             queues=tenant.queues,
@@ -68,6 +84,25 @@ def mail(tenant: TenantContext, person: Member, found: WeekReport) -> OutgoingMa
             "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
         }
     return written
+
+
+# --- the week ---
+
+
+def _week_page(desk: str, found: WeekReport) -> tuple[str, Page]:
+    """Return the subject of the weekly report, and what it says."""
+    locale = locales.current()
+    days = {"first": locale.short_day(found.week.first), "last": locale.day(found.week.first + timedelta(days=6))}
+    numbers = {"created": locale.number(found.week.created), "resolved": locale.number(found.week.resolved)}
+    return _("[%(desk)s] The week: %(created)s opened, %(resolved)s resolved") % {"desk": desk, **numbers}, {
+        "days": _("%(first)s to %(last)s") % days,
+        "column": _("Week"),
+        "rows": _rows(found),
+        "promises": [],
+        "more": _("Reports by month, group, assignee, channel and tag"),
+        "more_url": page_for_mail(reverse("tickets:reports")),
+        "why": _("You get this mail on Mondays because you asked for it on the page of reports."),
+    }
 
 
 def _rows(found: WeekReport) -> list[dict[str, Any]]:
@@ -98,3 +133,25 @@ def _rows(found: WeekReport) -> list[dict[str, Any]]:
 def _row(label: str, now: str, before: str, params: dict[str, str] | None = None) -> dict[str, str]:
     url = page_for_mail(queue_url(**({"status": ANY} | params))) if params else ""
     return {"label": label, "now": now, "before": before, "url": url}
+
+
+# --- the month ---
+
+
+def _month_page(desk: str, found: MonthlyLetter) -> tuple[str, Page]:
+    """Return the subject of the monthly letter, and what it says."""
+    title = month_name(found.month)
+    return _("[%(desk)s] The letter of %(month)s") % {"desk": desk, "month": title}, {
+        "days": title,
+        "column": _("Month"),
+        "rows": _with_pages(letter_presenters.tickets(found)),
+        "promises": _with_pages(letter_presenters.promises(found)),
+        "head": found.head.text,
+        "more": _("This letter on the desk, with an explanation of each figure"),
+        "more_url": page_for_mail(letter_presenters.address(found.month)),
+        "why": _("You get this mail each month because you asked for it at your desk."),
+    }
+
+
+def _with_pages(figures: list[Figure]) -> list[dict[str, str]]:
+    return [asdict(one) | {"url": page_for_mail(one.url)} for one in figures]

@@ -1,0 +1,58 @@
+"""Keep the result of each restore drill in the platform's own audit trail, and read the latest one.
+
+No tenant is named: owners see the latest result in their monthly letter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from portal.dynamo.store import Store
+from tenants.audit_trail import browsing, recording
+from tenants.audit_trail.browsing import TrailFilter
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
+
+_ENTITY: Final = ("drill", "restore")
+
+
+class DrillResult(StrEnum):
+    RIGHT = "right"
+    WRONG = "wrong"
+    UNKNOWN = "unknown"  # something could not be determined
+
+
+@dataclass(frozen=True)
+class Drill:
+    """A drill that has verified what it restored. `took` is its RTO and `lost` its RPO, in seconds; `lost` is "" on an
+    engine without backups."""
+
+    result: DrillResult
+    tables: int
+    trails: int
+    tenants: int
+    tickets: int
+    took: float
+    lost: float | str = ""
+
+
+def record(drill: Drill, *, by: Actor) -> None:
+    """Add a row to the platform's trail. Raises Throttled, Unavailable."""
+    kind, name = _ENTITY
+    recording.record(
+        AuditEntry(recording.PLATFORM, AuditAction.RESTORE_DRILLED, by, kind, name, "all tables", after=asdict(drill))
+    )
+
+
+def latest(*, before: datetime) -> tuple[datetime, Drill] | None:
+    """Return the last drill before a moment, and when it ended: one Query of one row."""
+    only = TrailFilter(entity=_ENTITY, before=before)
+    rows = browsing.page(Store("tenant", recording.PLATFORM), only=only, size=1).rows
+    if not rows:
+        return None
+    told = rows[0].after
+    counts = {name: int(told[name]) for name in ("tables", "trails", "tenants", "tickets")}
+    lost = float(told["lost"]) if told["lost"] else ""
+    return rows[0].at, Drill(DrillResult(told["result"]), **counts, took=float(told["took"]), lost=lost)

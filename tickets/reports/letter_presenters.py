@@ -1,0 +1,105 @@
+"""The monthly letter as its page and its mail say it: each figure with the address of its proof."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from portal.web import locales
+from tenants.audit_trail.drills import Drill, DrillResult
+from tenants.tenancy.context import TenantContext
+from tickets.reports import monthly
+from tickets.reports import report as reports
+from tickets.reports.monthly import MonthlyLetter
+from tickets.reports.presenters import month_name
+from tickets.ticket.fields import Rating
+
+_RESULTS: Final = {
+    DrillResult.RIGHT: gettext_lazy("all right"),
+    DrillResult.WRONG: gettext_lazy("something was wrong"),
+    DrillResult.UNKNOWN: gettext_lazy("not all of it could be checked"),
+}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A line of the letter: `before` is the figure of the month before, "" where there is none to compare."""
+
+    label: str
+    now: str
+    url: str
+    before: str = ""
+
+
+def address(month: str, part: str = "") -> str:
+    """Return where the letter of a month is."""
+    return f"{reverse('tickets:monthly-letter')}?{urlencode({'month': month})}{part and f'#{part}'}"
+
+
+def tickets(found: MonthlyLetter) -> list[Figure]:
+    """Return what happened to tickets, with the report of the month."""
+    of, before, number = found.numbers, found.before, locales.current().number
+    url = f"{reverse('tickets:reports')}?{urlencode({'month': found.month})}"
+    lines = [
+        (_("Opened"), of.created, before.created),
+        (_("Resolved"), of.done.count, before.done.count),
+        (_("Still unresolved"), of.unresolved, before.unresolved),
+    ]
+    if found.has_targets or of.missed:
+        lines.append((_("Missed a target"), of.missed, before.missed))
+    lines += [(_("Rated: %(rating)s") % {"rating": one.label}, of.ratings[one], before.ratings[one]) for one in Rating]
+    return [Figure(label, number(now), url, number(then)) for label, now, then in lines]
+
+
+def promises(found: MonthlyLetter) -> list[Figure]:
+    """Return what can be proved of the month, each with the page that shows it."""
+    number = locales.current().number
+    entries = ngettext("%(num)s entry", "%(num)s entries", found.head.rows) % {"num": number(found.head.rows)}
+    audit = f"{reverse('tenants:audit')}?{urlencode({'head': found.head.text})}"
+    lines = [Figure(_("Audit trail at the end of the month"), entries, audit)]
+    if found.drill is not None:
+        lines.append(Figure(_("Last restore drill"), _drill(*found.drill), address(found.month, "restore")))
+    if found.unfelt is not None:
+        url = address(found.month, "others")
+        lines.append(Figure(_("Overload by other desks, not felt by yours"), _unfelt(found.unfelt), url))
+    return lines
+
+
+def _drill(at: datetime, drill: Drill) -> str:
+    return f"{locales.current().day_seen_in(at, 0)}, {_RESULTS[drill.result]}"
+
+
+def _unfelt(minutes: int) -> str:
+    if not minutes:
+        return _("none")
+    return _("up to %(num)s minutes") % {"num": locales.current().number(minutes)}
+
+
+def page(tenant: TenantContext, found: MonthlyLetter) -> dict[str, Any]:
+    """Return the context of the page."""
+    month, latest = found.month, monthly.last_month(tenant)
+    return {
+        "month": month,
+        "latest": latest,
+        "title": month_name(month),
+        "before_title": month_name(reports.shifted(month, -1)),
+        "previous": address(reports.shifted(month, -1)),
+        "next": address(reports.shifted(month, 1)) if month < latest else "",
+        "figures": tickets(found),
+        "promises": promises(found),
+        "head": found.head,
+        "head_url": f"{reverse('tenants:audit')}?{urlencode({'head': found.head.text})}",
+        "drill": found.drill,
+        "in_silo": tenant.placement.kind == "silo",
+        "drill_text": _drill(*found.drill) if found.drill else "",
+        "unfelt": None if found.unfelt is None else _unfelt(found.unfelt),
+        "own_minutes": found.disturbances.own_minutes,
+        "own": found.disturbances.own,
+        "least_desks": monthly.LEAST_DESKS,
+    }

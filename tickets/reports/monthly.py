@@ -1,0 +1,96 @@
+"""Read the monthly letter of a desk: what a month was like, and what can be proved of it.
+
+It is written once the month is over. Numbers of tickets are those of the reports, which change with the tickets; the
+rest is about what was recorded until the month's end, so that the page of a letter says what its mail said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from functools import partial
+from typing import Any, Final
+
+from django.utils.translation import gettext as _
+
+from portal import zones
+from portal.dynamo.client import fan_out
+from portal.errors import Invalid
+from portal.load import incidents
+from portal.load.incidents import Disturbances
+from tenants.audit_trail import chain, drills
+from tenants.audit_trail.chain import Head
+from tenants.audit_trail.drills import Drill
+from tenants.tenancy import tenant_directory
+from tenants.tenancy.context import TenantContext
+from tickets.reports import report as reports
+from tickets.reports.report import MonthNumbers
+from tickets.sla import policy_versions
+
+LEAST_DESKS: Final = 20  # of an installation, for numbers about others: below, they could tell of one of them
+_ROUNDED: Final = 10  # minutes, of what others are told
+
+
+@dataclass(frozen=True)
+class MonthlyLetter:
+    """A month and the one `before`. `drill` is the last restore drill that covered this desk, with its end, None if
+    there was none. `unfelt` are minutes in which others were refused and this desk was not disturbed, rounded up; None
+    where there are too few desks to tell."""
+
+    month: str
+    numbers: MonthNumbers
+    before: MonthNumbers
+    has_targets: bool
+    head: Head
+    drill: tuple[datetime, Drill] | None
+    disturbances: Disturbances
+    unfelt: int | None
+
+
+def last_month(tenant: TenantContext) -> str:
+    """Return the last month that is over at the desk."""
+    return reports.shifted(reports.this_month(tenant), -1)
+
+
+def clean_month(tenant: TenantContext, text: str) -> str:
+    """Return the month that was asked for, or the last one that is over. Raises Invalid."""
+    month = reports.clean_month(tenant, text) if text else last_month(tenant)
+    if month > last_month(tenant):
+        raise Invalid(_("The letter of a month is written when the month is over."), field="month")
+    return month
+
+
+def read(tenant: TenantContext, month: str) -> MonthlyLetter:
+    """Return the letter of a month that is over: some eight Queries at the same time, for desks of any size. Raises
+    Throttled, Unavailable."""
+    first, last = reports.days_of(month)
+    begins, ends = (zones.day_begins(day, tenant.zone) for day in (first, last + timedelta(days=1)))
+    reads: list[Callable[[], Any]] = [
+        partial(reports.two_months, tenant, month),
+        partial(chain.head_of, tenant.repository, ends),
+        partial(drills.latest, before=ends),
+        partial(incidents.read, tenant.repository, first=begins, end=ends),
+        partial(tenant_directory.has_at_least, LEAST_DESKS),
+    ]
+    numbers, head, drill, disturbances, has_many = fan_out(reads)
+    return MonthlyLetter(
+        month=month,
+        numbers=numbers[0],
+        before=numbers[1],
+        has_targets=bool(policy_versions.latest(tenant)),
+        head=head,
+        drill=None if tenant.placement.kind == "silo" else drill,  # its tables are in another account
+        disturbances=disturbances,
+        unfelt=_rounded(disturbances.unfelt) if has_many else None,
+    )
+
+
+def _rounded(minutes: int) -> int:
+    """Round up to tens, so that less can be learned from two desks about a third one."""
+    return -(-minutes // _ROUNDED) * _ROUNDED
+
+
+def month_before(first: date) -> str:
+    """Return the month that is over on its next month's first day."""
+    return reports.shifted(first.isoformat()[:7], -1)
