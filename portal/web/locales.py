@@ -21,6 +21,7 @@ from django.utils import translation
 from django.utils.translation import gettext, gettext_noop
 
 from portal import clock, plain_text, zones
+from portal.errors import Invalid
 
 LANGUAGES: Final = tuple(code for code, _ in settings.LANGUAGES)
 ENGLISH: Final = LANGUAGES[0]  # of all texts in the source
@@ -240,6 +241,18 @@ def file_size(count: int) -> str:
 
 _SENTENCES: Final = re.compile(r"(?<=[.!?:]) ")
 _messages: list[str] = []
+
+
+def typed_lines(text: str, *, limit: int, field: str, unshown: str) -> str:
+    """Return what somebody typed over several lines, as it is stored. Raises Invalid for more than `limit` characters
+    and, with the sentence `unshown`, for one that cannot be shown."""
+    text = text.replace("\r\n", "\n").strip()
+    if len(text) > limit:
+        told = {"limit": current().number(limit), "count": current().number(len(text))}
+        raise Invalid(gettext("Use at most %(limit)s characters; this has %(count)s.") % told, field=field)
+    if plain_text.has_controls(text.replace("\n", " ").replace("\t", " ")):
+        raise Invalid(unshown, field=field)
+    return text
 
 
 def declare_stored(message: str) -> str:

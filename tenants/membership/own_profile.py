@@ -17,6 +17,7 @@ from portal.dynamo.store import Action as UpdateAction
 from portal.dynamo.store import Store, Transaction
 from portal.errors import Conflict, Invalid, NotFound, TransactionRefused
 from portal.schema import keys
+from portal.web import locales
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import members
@@ -78,15 +79,8 @@ def change_signature(tenant: TenantContext, text: str, *, by: Actor) -> None:
 
     Raises Invalid with the field, and NotFound for who is no member any more.
     """
-    text = text.replace("\r\n", "\n").strip()
-    if len(text) > SIGNATURE_LIMIT:
-        raise Invalid(
-            _("Use at most %(limit)s characters; this has %(count)s.")
-            % {"limit": SIGNATURE_LIMIT, "count": f"{len(text):,}"},
-            field="signature",
-        )
-    if plain_text.has_controls(text.replace("\n", " ").replace("\t", " ")):
-        raise Invalid(_("This text has characters that no letter can show."), field="signature")
+    unshown = _("This text has characters that no letter can show.")
+    text = locales.typed_lines(text, limit=SIGNATURE_LIMIT, field="signature", unshown=unshown)
     transaction = Transaction()
     action = MemberItem.signature.set(text) if text else MemberItem.signature.remove()
     transaction.update(MemberItem(tenant.tenant_id, tenant.user_id), [action], condition=MemberItem.user_id.exists())

@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 from django.utils.translation import gettext as _
 
-from portal import plain_text
 from portal.dynamo.store import Wanted
 from portal.errors import Invalid
 from portal.schema import keys
@@ -92,22 +91,11 @@ def _item(desk: TenantContext) -> FormItem | None:
 def checked(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values as they are stored. Raises Invalid, with the name of the value."""
     found: dict[str, Any] = {name: bool(values[name]) for name in _SWITCHES}
-    found |= {name: _text(values[name], name) for name in _TEXTS}
+    unshown = _("This text has characters that no page can show.")
+    for name in _TEXTS:
+        found[name] = locales.typed_lines(values[name], limit=TEXT_LIMIT, field=name, unshown=unshown)
     found |= {name: tuple(values.get(name, ())) for name in ("own_fields", "needed_fields")}
     return found | {"origins": _origins(values["origins"])}
-
-
-def _text(value: str, name: str) -> str:
-    text = value.replace("\r\n", "\n").strip()
-    if len(text) > TEXT_LIMIT:
-        raise Invalid(
-            _("Use at most %(limit)s characters; this has %(count)s.")
-            % {"limit": locales.current().number(TEXT_LIMIT), "count": locales.current().number(len(text))},
-            field=name,
-        )
-    if plain_text.has_controls(text.replace("\n", " ").replace("\t", " ")):
-        raise Invalid(_("This text has characters that no page can show."), field=name)
-    return text
 
 
 def _origins(lines: Iterable[str]) -> tuple[str, ...]:

@@ -199,7 +199,8 @@ def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
         if name == "sender_name":
             checked[name] = _line(value)
         elif name in ("signature", "acknowledgement"):
-            checked[name] = _text(value, name)
+            unshown = _("This text has characters that no letter can show.")
+            checked[name] = locales.typed_lines(value, limit=TEXT_LIMIT, field=name, unshown=unshown)
         elif name in _CHOICES:
             if value not in _CHOICES[name]:
                 raise Invalid(_("Choose a value from the list."), field=name)
@@ -224,19 +225,6 @@ def _line(value: str) -> str:
             _("Leave out <, >, @ and quotation marks: mail programs would misread them."), field="sender_name"
         )
     return shown
-
-
-def _text(value: str, name: str) -> str:
-    text = value.replace("\r\n", "\n").strip()
-    if len(text) > TEXT_LIMIT:
-        raise Invalid(
-            _("Use at most %(limit)s characters; this has %(count)s.")
-            % {"limit": locales.current().number(TEXT_LIMIT), "count": locales.current().number(len(text))},
-            field=name,
-        )
-    if plain_text.has_controls(text.replace("\n", " ").replace("\t", " ")):
-        raise Invalid(_("This text has characters that no letter can show."), field=name)
-    return text
 
 
 def _listed(lines: Iterable[str], name: str, *, domains: bool) -> tuple[str, ...]:
