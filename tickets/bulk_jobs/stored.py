@@ -6,7 +6,7 @@ from typing import Final
 
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
-from portal.dynamo.client import Item
+from portal.dynamo.client import Item, KeepsUnknown
 from portal.schema import keys as all_keys
 from portal.schema.holdings import Holding, Reader, Stage, declare_holding
 from portal.schema.registry import Grant, declare
@@ -42,7 +42,25 @@ def parts_prefix(job_id: str, plan: str) -> str:
     return all_keys.beginning(_PART, job_id, plan)
 
 
-class BulkJobItem(JobItem):
+class _BulkItem(KeepsUnknown):
+    """The attributes that a bulk job keeps when it has ended; `BulkJobItem` says what they mean."""
+
+    job_id = UnicodeAttribute()
+    by_id = UnicodeAttribute()
+    by_key = UnicodeAttribute(default="")
+    edit = UnicodeAttribute(default="")
+    listed = UnicodeAttribute(default="")
+    undoes = UnicodeAttribute(default="")
+    plan = UnicodeAttribute(default="")
+    parts = NumberAttribute(default=0)
+    total = NumberAttribute(default=0)
+    changed = NumberAttribute(default=0)
+    unchanged = NumberAttribute(default=0)
+    refused = NumberAttribute(default=0)
+    why = UnicodeAttribute(default="")
+
+
+class BulkJobItem(_BulkItem, JobItem):
     """The last bulk job of a desk.
 
     `state` is running, cancelling, done, cancelled or failed; `phase` is listing or changing. `edit` is what
@@ -52,46 +70,20 @@ class BulkJobItem(JobItem):
     tickets. `changed`, `unchanged` and `refused` count those of the first `met` parts. `why` says why it failed.
     """
 
-    job_id = UnicodeAttribute()
-    by_id = UnicodeAttribute()
-    by_key = UnicodeAttribute(default="")
     acted_by = UnicodeAttribute(default="")
-    edit = UnicodeAttribute(default="")
-    listed = UnicodeAttribute(default="")
-    undoes = UnicodeAttribute(default="")
-    plan = UnicodeAttribute(default="")
-    parts = NumberAttribute(default=0)
-    total = NumberAttribute(default=0)
     met = NumberAttribute(default=0)
-    changed = NumberAttribute(default=0)
-    unchanged = NumberAttribute(default=0)
-    refused = NumberAttribute(default=0)
-    why = UnicodeAttribute(default="")
 
 
-class PastBulkItem(Item):
+class PastBulkItem(_BulkItem, Item):
     """A bulk job that has ended, with the attributes that it had in the directory. TTL removes it after a while."""
 
     table = TICKETS
 
     pk = UnicodeAttribute(hash_key=True)
     sk = UnicodeAttribute(range_key=True)
-    job_id = UnicodeAttribute()
     begun_at = UnicodeAttribute()
     ended_at = UnicodeAttribute()
     state = UnicodeAttribute()
-    by_id = UnicodeAttribute()
-    by_key = UnicodeAttribute(default="")
-    edit = UnicodeAttribute(default="")
-    listed = UnicodeAttribute(default="")
-    undoes = UnicodeAttribute(default="")
-    plan = UnicodeAttribute(default="")
-    parts = NumberAttribute(default=0)
-    total = NumberAttribute(default=0)
-    changed = NumberAttribute(default=0)
-    unchanged = NumberAttribute(default=0)
-    refused = NumberAttribute(default=0)
-    why = UnicodeAttribute(default="")
     expires_at = NumberAttribute()
 
 
