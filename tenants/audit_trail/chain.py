@@ -224,9 +224,10 @@ def head_of(repository: Store, before: datetime) -> Head:
     two, with trails of any length.
     """
     ends: Ends = {}
-    for raw in _backwards(repository, before):
-        link = link_of(raw)
-        ends.setdefault(link.partition, (link.sequence, link.hash))
+    for page in _backwards(repository, before):
+        # All of a page: rows of the same moment, or of processes with other clocks, are not in the order of the chain.
+        for link in map(link_of, page):
+            ends[link.partition] = max(ends.get(link.partition, (0, "")), (link.sequence, link.hash))
         if len(ends) == PARTITIONS:
             break
     sequences = tuple(ends.get(str(number), (0, ""))[0] for number in range(PARTITIONS))
@@ -242,8 +243,8 @@ def find_head(repository: Store, head: Head) -> HeadState:
     wanted = {str(partition): number for partition, number in enumerate(head.sequences) if number}
     found: Ends = {}
     looked_at = 0
-    for looked_at, raw in enumerate(_backwards(repository, head.before), 1):
-        link = link_of(raw)
+    rows = (raw for page in _backwards(repository, head.before) for raw in page)
+    for looked_at, link in enumerate(map(link_of, rows), 1):
         if wanted.get(link.partition) == link.sequence:
             if not link.is_sound:
                 return HeadState.ALTERED
@@ -255,11 +256,11 @@ def find_head(repository: Store, head: Head) -> HeadState:
     return HeadState.HERE if fingerprint(found) == head.fingerprint else HeadState.ALTERED
 
 
-def _backwards(repository: Store, before: datetime) -> Iterator[dict[str, Any]]:
+def _backwards(repository: Store, before: datetime) -> Iterator[list[dict[str, Any]]]:
     # A key with a stamp goes on behind it, so that those of this very moment and later ones sort behind the bare stamp.
     ends = ("0", clock.stamp(before))
     pages = repository.query_pages(RawItems(AUDIT), keys.tenant, between=ends, descending=True, limit=_HEAD_PAGE)
-    return (raw for page in pages for raw in page.items)
+    return (page.items for page in pages)
 
 
 def _leads_to(links: list[Link], head: Head) -> bool:

@@ -267,14 +267,18 @@ def head(world: World, owner: Browser, at: Clock) -> chain.Head:
     return monthly.read(world.context("alice", "acme"), "2026-11").head
 
 
-def row_of(world: World, number: int) -> dict[str, Any]:
-    rows = [one for one in in_pool(AUDIT) if one["tenant_id"]["S"] == world.tenants["acme"].tenant_id]
-    return sorted(rows, key=lambda one: one["timestamp_event_id"]["S"])[number]
+def rows_of(world: World) -> list[dict[str, Any]]:
+    return [one for one in in_pool(AUDIT) if one["tenant_id"]["S"] == world.tenants["acme"].tenant_id]
+
+
+def last_row(world: World) -> dict[str, Any]:
+    """The last row of a chain partition, which a head names."""
+    return max(rows_of(world), key=lambda one: int(one["sequence"]["N"]))
 
 
 def rewritten(world: World) -> None:
     """Somebody alters the first row of a chain partition and calculates all that follow anew, and the end."""
-    rows = [one for one in in_pool(AUDIT) if one["tenant_id"]["S"] == world.tenants["acme"].tenant_id]
+    rows = rows_of(world)
     partition = rows[0]["partition"]["S"]
     previous = ""
     for row in sorted(rows, key=lambda one: int(one["sequence"]["N"])):
@@ -289,12 +293,12 @@ def rewritten(world: World) -> None:
 
 
 def altered(world: World) -> None:
-    row = row_of(world, -1) | {"actor_email": {"S": "mallory@example.com"}}
+    row = last_row(world) | {"actor_email": {"S": "mallory@example.com"}}
     embedded.wire().call("PutItem", TableName=AUDIT.full_name, Item=row)
 
 
 def removed(world: World) -> None:
-    row = row_of(world, -1)
+    row = last_row(world)
     embedded.wire().call("DeleteItem", TableName=AUDIT.full_name, Key={name: row[name] for name in AUDIT.key_names})
 
 
@@ -304,8 +308,9 @@ def test_a_head_is_the_same_later_and_in_the_trail_as_long_as_nobody_changes_it(
     at.now = FIRST + 40 * DAY
     add_entries(world, 3)
     assert owner.get(PAGE, {"month": "2026-11"}).context["head"] == head
+    assert head.rows == sum(row["timestamp_event_id"]["S"] < "2026-12" for row in rows_of(world))
     page = text_of(owner.get("/desk/audit/", {"head": f" {head.text} "}).content.decode())
-    assert f"The head is in this trail. The {head.rows} entries before 1 Dec 2026" in page
+    assert f"The head fits. It stands for {head.rows} entries before 1 Dec 2026" in page
     ended = run("verify_audit", "--tenant", "acme", "--head", head.text)
     assert (ended.status, f"the {head.rows} entries before" in ended.out) == (0, True), ended.err
 
