@@ -6,6 +6,7 @@ from tickets.articles import urls as article_urls
 from tickets.attachments import views as file_views
 from tickets.bulk_jobs import views as bulk_views
 from tickets.checklists import views as checklist_views
+from tickets.costs import views as cost_views
 from tickets.custom_fields import views as field_views
 from tickets.dashboards import views as dashboard_views
 from tickets.data import redaction_views
@@ -228,6 +229,8 @@ urlpatterns = [
     desk_pages(path("desk/settings/rules/", include(rule_urls.desk_pages))),
     desk_pages(path("desk/settings/groups/", include(group_urls.settings_pages))),
     desk_pages(path("desk/settings/public/", include(_public_pages))),
+    desk_pages(path("desk/settings/costs/", cost_views.costs_page, name="costs")),
+    desk_pages(path("desk/settings/costs/file/", cost_views.costs_file, name="costs_file")),
     desk_pages(path("desk/settings/targets/", sla_views.sla_page, name="sla")),
     desk_pages(path("desk/settings/export/", include(_export_pages))),
 ]

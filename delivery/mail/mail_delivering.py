@@ -20,6 +20,7 @@ from delivery.outbox import destinations, publisher
 from delivery.outbox.destinations import Outcome
 from delivery.outbox.outbox_rows import Work
 from portal import clock
+from portal.load import spending
 from portal.logs import request_id
 from portal.mailing import mail_transport
 from portal.mailing.mail_transport import HandOver
@@ -58,6 +59,7 @@ def carry(work: Work, mail: MailContent) -> Outcome:
     for address in handed.nobody_there:
         suppressed_addresses.note(address, kind=BOUNCED, why=handed.note)
     if handed.state == "taken":
+        spending.count(work.tenant_id, mails=len(mail.recipients))
         return Outcome("answered", note=handed.note)
     return _dead(work, handed.note) if handed.state == "refused" else _later(work, mail, handed)
 

@@ -30,7 +30,7 @@ from portal import clock
 from portal.dynamo.placement import Placement, at
 from portal.dynamo.store import Store
 from portal.errors import Invalid, NotFound, PortalError, Unavailable
-from portal.load import measurement
+from portal.load import measurement, spending
 from portal.load.measurement import NoiseTally
 from portal.logs import request_id
 
@@ -241,6 +241,8 @@ def _waited(received: Received) -> float:
 
 def _note(received: Received, did: str, seconds: float) -> None:
     """Count it for the tenant. `seconds` are those before it was taken up."""
+    if did != "refused":  # whose ids are not to be trusted
+        spending.count(received.message.tenant_id, messages=1)
     field = _FIELDS.get(did)
     if field is not None:
         measurement.note(received.message.tenant_id, NoiseTally(**{field: 1, "wait": seconds}))

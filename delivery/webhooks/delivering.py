@@ -28,6 +28,7 @@ from delivery.webhooks.stored import EndpointItem, SecretItem
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import ConditionFailed, Conflict, Invalid, NotFound
+from portal.load import spending
 from portal.logs import request_id
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
@@ -112,6 +113,7 @@ def _attempt(work: Work, endpoint: EndpointItem, secrets: Sequence[str]) -> tupl
     event_id = publisher.delivery_id(work.row, work.index)
     headers |= signatures.headers(secrets, event_id=event_id, timestamp=int(time.time()), body=body)
     note, answer = "", None
+    spending.count(work.tenant_id, deliveries=1)
     try:
         target = endpoints.read_target(endpoint.url)
         answer = _client(target, work.deadline - begun).post(target, body=body, headers=headers)

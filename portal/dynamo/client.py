@@ -76,6 +76,10 @@ class SharedConnection(Connection):
         """Send an operation that is about tables, not items: PynamoDB's `dispatch` adds what those do not take."""
         return self._make_api_call(operation, params)
 
+    def get_consumed_capacity_map(self, return_consumed_capacity: str) -> dict[str, str]:
+        """Ask for the units of each index as well, which PynamoDB does not."""
+        return {"ReturnConsumedCapacity": "INDEXES"}
+
     def _make_api_call(self, operation_name: str, operation_kwargs: dict[str, Any]) -> dict[str, Any]:
         try:
             result = self.ask(operation_name, operation_kwargs)

@@ -4,6 +4,9 @@ Read capacity is computed from the sizes of what came back, by AWS's published r
 report made-up numbers for reads. Write capacity is what the engine reports (measured right on ministack and
 DynamoDB Local), since only the engine knows an updated item's size before and after and its index moves.
 
+Writes are asked for by index, so that what an index costs stands apart. That costs no units, and some 60 bytes of an
+answer for each index that is written.
+
 Rules: Amazon DynamoDB Developer Guide, "DynamoDB item sizes and formats" and "Read and write operations".
 An eventually consistent read costs 0.5 units per 4 KB begun, a consistent one 1, a transactional one 2.
 GetItem, and each item of a batch, is rounded up on its own; a Query is rounded up once over all that it read.
@@ -19,7 +22,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 _current: ContextVar[Meter | None] = ContextVar("meter", default=None)
 _group: ContextVar[object | None] = ContextVar("meter_group", default=None)
@@ -31,8 +34,8 @@ _THROTTLES: Final = {"ProvisionedThroughputExceededException", "RequestLimitExce
 class Listener(Protocol):
     """Hear what each request of this process costs, beside the meters."""
 
-    def charged(self, reads: float, writes: float) -> None:
-        """Take note of the capacity units of a request."""
+    def charged(self, call: Call) -> None:
+        """Take note of a request that was answered, and of its capacity units."""
 
     def throttled(self) -> None:
         """Take note of a request that was refused because there were too many; it may be sent again."""
@@ -41,9 +44,23 @@ class Listener(Protocol):
 listener: Listener | None = None  # of this process
 
 
+READ, WRITE, INDEX_WRITE = "r", "w", "i"  # the kinds of units: of the table or an index, of the table, of its indexes
+
+
+class CapacityPart(NamedTuple):
+    """The units of one kind that a request used of one table, named as it is declared: `Support.Tickets`."""
+
+    table: str
+    kind: str
+    units: float
+
+
 @dataclass(frozen=True)
 class Call:
-    """One request to the engine. Capacity in units, `size` in bytes of the items that came back."""
+    """One request to the engine. Capacity in units, `size` in bytes of the items that came back.
+
+    `parts` add up to `read_units` and `write_units`.
+    """
 
     operation: str
     table: str
@@ -53,6 +70,7 @@ class Call:
     read_units: float
     write_units: float
     seconds: float
+    parts: tuple[CapacityPart, ...] = ()
 
 
 @dataclass
@@ -229,7 +247,13 @@ def _after(model: Any, parsed: dict[str, Any], context: dict[str, Any], **_: Any
     if meter is not None:
         meter.add(call)
     if hearing is not None:
-        hearing.charged(call.read_units, call.write_units)
+        hearing.charged(call)
+
+
+@lru_cache(maxsize=1024)
+def declared_name(table: str) -> str:
+    """Return the name of a table without its prefix, and without the id of a tenant that has it to itself."""
+    return ".".join(table.rsplit(".", 2)[-2:])
 
 
 def _bill(operation: str, request: dict[str, Any], parsed: dict[str, Any], seconds: float) -> Call:
@@ -239,12 +263,15 @@ def _bill(operation: str, request: dict[str, Any], parsed: dict[str, Any], secon
     per_4k = 1.0 if request.get("ConsistentRead") else 0.5
     sizes: list[int] = []
     reads = writes = 0.0
+    parts: list[CapacityPart] = []
     if operation == "GetItem":
         sizes = [item_size(parsed["Item"])] if parsed.get("Item") else []
         reads = read_units(sum(sizes), per_4k=per_4k)
+        parts = [CapacityPart(declared_name(table), READ, reads)]
     elif operation == "Query":
         sizes = [item_size(i) for i in parsed.get("Items", ())]
         reads = read_units(sum(sizes), per_4k=per_4k)
+        parts = [CapacityPart(declared_name(table), READ, reads)]
     elif operation == "BatchGetItem":
         wanted = request.get("RequestItems", {})
         table = ",".join(sorted(wanted))
@@ -253,14 +280,34 @@ def _bill(operation: str, request: dict[str, Any], parsed: dict[str, Any], secon
             found = [item_size(i) for i in parsed.get("Responses", {}).get(name, ())]
             later = len(parsed.get("UnprocessedKeys", {}).get(name, {}).get("Keys", ()))
             missing = len(asked["Keys"]) - len(found) - later
-            reads += sum(read_units(s, per_4k=rate) for s in found) + missing * rate
+            parts.append(
+                CapacityPart(declared_name(name), READ, sum(read_units(s, per_4k=rate) for s in found) + missing * rate)
+            )
             sizes += found
+        reads = sum(part.units for part in parts)
     elif operation == "TransactGetItems":
-        sizes = [item_size(r["Item"]) for r in parsed.get("Responses", ()) if r.get("Item")]
-        reads = sum(read_units(s, per_4k=2) for s in sizes)
+        for member, answer in zip(request.get("TransactItems", ()), parsed.get("Responses", ()), strict=False):
+            if answer.get("Item"):
+                sizes.append(item_size(answer["Item"]))
+                parts.append(
+                    CapacityPart(declared_name(member["Get"]["TableName"]), READ, read_units(sizes[-1], per_4k=2))
+                )
+        reads = sum(part.units for part in parts)
     else:
         consumed = parsed.get("ConsumedCapacity") or []
         entries = consumed if isinstance(consumed, list) else [consumed]
-        writes = sum(float(e.get("CapacityUnits") or 0) for e in entries)
+        parts = [part for entry in entries for part in _written(entry)]
+        writes = sum(part.units for part in parts)
         table = table or ",".join(sorted({e.get("TableName", "") for e in entries}))
-    return Call(operation, table, index, len(sizes), sum(sizes), reads, writes, seconds)
+    return Call(operation, table, index, len(sizes), sum(sizes), reads, writes, seconds, tuple(parts))
+
+
+def _written(consumed: dict[str, Any]) -> Iterator[CapacityPart]:
+    """Yield what a write used of one table: the indexes' part, where the engine tells of it, and the rest."""
+    total = float(consumed.get("CapacityUnits") or 0)
+    indexes = (consumed.get("GlobalSecondaryIndexes") or {}).values()
+    of_indexes = sum(float(index.get("CapacityUnits") or 0) for index in indexes)
+    name = declared_name(consumed.get("TableName", ""))
+    yield CapacityPart(name, WRITE, total - of_indexes)
+    if of_indexes:
+        yield CapacityPart(name, INDEX_WRITE, of_indexes)

@@ -79,3 +79,13 @@ def alarms_of(template: dict[str, Any]) -> int:
     """Return how many alarms a template has, for those of workers as functions."""
     conditions = [one.get("Condition", "") for one in template["Resources"].values() if "Alarm" in one["Type"]]
     return sum("Pollers" not in condition for condition in conditions)
+
+
+# --- what the use of a desk costs beside capacity units ---
+
+MAIL = 0.10e-3  # of one recipient, Amazon SES
+QUEUE_REQUEST = 0.40e-6  # Amazon SQS, standard queues
+QUEUE_REQUESTS = 3  # of a message: sent, received, deleted
+FILE_GB = 0.023  # a month, Amazon S3 standard
+FILE_READ = 0.40e-6  # one GetObject
+OUT_GB = 0.09  # from S3 to the internet

@@ -16,6 +16,7 @@ from typing import Final
 from portal.dynamo import meter, retry
 from portal.heat_sketch import COUNTERS, HeatSketch
 from portal.isolation import guard
+from portal.load import route_costs, spending
 
 # What makes a tenant noisy, in units that cost about the same: a write unit costs five times a read unit.
 _WEIGHTS: Final = {"requests": 1, "refused": 1, "reads": 1, "writes": 5, "throttles": 5, "deliveries": 2, "failed": 2}
@@ -213,24 +214,40 @@ _taken = False
 class _CallListener:
     """Notes what each request to DynamoDB was charged, for the tenant on whose behalf it was sent."""
 
-    def charged(self, reads: float, writes: float) -> None:
-        if reads or writes:
-            note(guard.acted_for() or retry.tenant(), NoiseTally(reads=reads, writes=writes))
+    def charged(self, call: meter.Call) -> None:
+        if call.read_units or call.write_units:
+            tenant_id = _on_behalf_of()
+            note(tenant_id, NoiseTally(reads=call.read_units, writes=call.write_units))
+            spending.charge(tenant_id, call.parts)
 
     def throttled(self) -> None:
-        note(guard.acted_for() or retry.tenant(), NoiseTally(throttles=1))
+        note(_on_behalf_of(), NoiseTally(throttles=1))
+
+
+def _on_behalf_of() -> str:
+    return "" if spending.is_on_own_account() else guard.acted_for() or retry.tenant()
 
 
 def note(tenant_id: str, tally: NoiseTally) -> None:
     """Add what was done for a tenant now, "" for none. Nothing is kept where no reporter writes it down."""
     if _taken:
         _notes.note(tenant_id, tally)
+        if tally.requests:
+            spending.count(tenant_id, requests=tally.requests)
+
+
+def answered(route: str, status: int, ms: float, bill: meter.Meter) -> None:
+    """Take note of an answer and of what it has cost; `route` is "" for a request of none."""
+    answers.note(status, ms)
+    if _taken and route:
+        route_costs.route_costs.note(route, bill)
 
 
 def take(taken: bool) -> TenantNotes:
     """Begin or end to take notes of what this process does, and return them."""
     global _taken
-    _taken, meter.listener = taken, _CallListener() if taken else None
+    _taken = spending.is_kept = taken
+    meter.listener = _CallListener() if taken else None
     return _notes
 
 
@@ -238,4 +255,6 @@ def forget() -> None:
     """Drop all notes and take no more. For a forked child."""
     global _notes, answers
     _notes, answers = TenantNotes(), Answers()
+    spending.ledger = spending.Ledger()
+    route_costs.route_costs = route_costs.RouteCosts()
     take(False)

@@ -1,4 +1,4 @@
-"""Report what this process did, once a minute, in a thread beside its work: at most one item a minute, and usage.
+"""Report what this process did, once a minute, in a thread beside its work: one item a minute at most, usage, costs.
 
 A process that did nothing for any tenant writes nothing. Where the database is away, a few minutes are kept and written
 later. Capacity is measured by itself: the meter says what each request to DynamoDB was charged.
@@ -27,10 +27,11 @@ from typing import Any, Final
 
 from django.conf import settings
 
+from portal import clock
 from portal.dynamo.store import Store
 from portal.errors import PortalError
 from portal.faults import fault_board
-from portal.load import incidents, measurement, stored, usage
+from portal.load import incidents, measurement, route_costs, spending, stored, usage
 from portal.load.measurement import MINUTE, MinuteNotes, NoiseTally, TenantNotes
 from portal.load.stored import NoiseItem
 from portal.schema.keys import joined, whole_number
@@ -41,6 +42,7 @@ log = logging.getLogger("pooldesk.noise")
 KEPT_SECONDS: Final = 6 * 3600
 OTHERS, NOBODY = "others", "nobody"
 _TURN_SECONDS: Final = 5.0
+_COMPARED_SECONDS: Final = 3600.0  # between two comparisons of what routes cost: 14 Queries
 _LATEST: Final = 30.0  # seconds after a minute, by which processes spread what they write
 
 Value = float | Sequence[float]  # of a metric; several are measurements, of which CloudWatch makes percentiles
@@ -58,6 +60,7 @@ METRICS: Final = {
     "put_off": "DeliveriesPutOff",
     "dead": "DeadLetters",
 }
+DEARER: Final = "DearerRoutes"
 LAG: Final = "StreamLag"
 DUE_LAG: Final = "DueLag"
 ANSWERS: Final = {"Answers": "Count", "AnswersWithError": "Count", "AnswerTime": "Milliseconds"}
@@ -126,6 +129,7 @@ class LoadReporter:
         self._notes, self._kind, self._role, self._gauges = notes, kind, role, gauges
         self._me, self._told = uuid.uuid4().hex, 0
         self._away = False
+        self._compared_after = 0.0  # by the monotonic clock
 
     def turn(self, *, last: bool = False) -> int:
         """Tell of the minutes that are over, `last` of the one that is not as well. Return how many were told."""
@@ -155,6 +159,22 @@ class LoadReporter:
     def say_answers(self) -> None:
         """Say what was answered since the last time."""
         say_answers(self._kind, at=int(time.time()))
+
+    def tell_costs(self, *, last: bool = False, seconds: float | None = None) -> None:
+        """Write down the costs that are due; with what routes cost, say how many got dearer with this release."""
+        spending.write_due(self._role, last=last, seconds=seconds)
+        if self._role == "platform" and route_costs.route_costs.write_due(last=last) and not last:
+            self._say_dearer()
+
+    def _say_dearer(self) -> None:
+        if time.monotonic() < self._compared_after:
+            return
+        self._compared_after = time.monotonic() + _COMPARED_SECONDS
+        with spending.on_own_account():
+            found = route_costs.dearer(route_costs.read(route_costs.latest(clock.now())))
+        for one in found:
+            log.warning("A route costs more than before the release: %s", one)
+        _print(self._kind, {DEARER: len(found)}, {DEARER: "Count"}, int(time.time()))
 
     def tell_faults(self) -> None:
         """Write down the errors of this process; those that cannot be written now are written later."""
@@ -197,17 +217,19 @@ def turn() -> None:
     """Tell of the minutes that are over, and of errors, where somebody takes notes."""
     if _reporter is not None:
         _reporter.turn()
+        _reporter.tell_costs()
         _reporter.tell_faults()
 
 
-def stop() -> None:
-    """Write down what is left, and take no more notes."""
+def stop(*, seconds: float | None = None) -> None:
+    """Write down what is left, costs for so many seconds at most, and take no more notes."""
     global _reporter
     with _lock:
         ending, _reporter = _reporter, None
         measurement.take(False)
     if ending is not None:
         ending.turn(last=True)
+        ending.tell_costs(last=True, seconds=seconds)
         ending.say_answers()
         ending.tell_faults()
 
@@ -224,6 +246,7 @@ def _run(reporter: LoadReporter) -> None:
         try:
             reporter.turn()
             reporter.measure()
+            reporter.tell_costs()
         except Exception:  # whatever it is, the process has other work to do
             log.exception("What was done could not be told")
 

@@ -1,4 +1,4 @@
-"""Declare what processes store of tenants' load: shares of rates, usage by minute, and what each process has done.
+"""Declare what processes store of tenants' load: shares of rates, usage by minute, what each process has done, costs.
 
 Rows of a minute lie in a partition of their own, so that no partition is written for long. Each role that does
 something for tenants may add its own.
@@ -16,7 +16,16 @@ from pynamodb.attributes import NumberAttribute, NumberSetAttribute, UnicodeAttr
 
 from portal.dynamo.client import Item
 from portal.schema import keys
-from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding, own_partition
+from portal.schema.holdings import (
+    Holding,
+    Raw,
+    Reader,
+    Stage,
+    StoredItem,
+    declare_holding,
+    declare_nothing,
+    own_partition,
+)
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
 
@@ -130,16 +139,86 @@ class IncidentDayItem(Item):
     expires_at = NumberAttribute()
 
 
+COSTS = Table("Tenants.Costs", "tenant", "tenant_id", "day", ttl="expires_at")
+PLATFORM_COSTS = Table(
+    "Platform.Costs",
+    "platform",
+    "kind",
+    "name",
+    ttl="expires_at",
+    shared="what belongs to no tenant, and the costs of routes, are sums over all requests",
+)
+NO_TENANT: Final = "PLATFORM"  # the partition of what was spent for no tenant, by day
+
+
+class CostItem(Item):
+    """Sum what was spent for one tenant on one UTC day, such as 2026-01-31.
+
+    Beside these it has an attribute for each table and kind of unit, such as `r:Support.Tickets`, and for each thing
+    that is counted, such as `n:mails`; spending.py adds to them. `batch` is the id of the last write. `stored_bytes`
+    is the estimated size of the tenant's items and `file_bytes` that of its files, where they were measured that day.
+    """
+
+    table = COSTS
+
+    tenant_id = UnicodeAttribute(hash_key=True)
+    day = UnicodeAttribute(range_key=True)
+    batch = UnicodeAttribute(default="")
+    stored_bytes = NumberAttribute(null=True)
+    file_bytes = NumberAttribute(null=True)
+    expires_at = NumberAttribute(default=0)
+
+
+class PlatformCostItem(Item):
+    """Sum what was spent for no tenant on one UTC day; `name` is the day. Attributes are those of CostItem."""
+
+    table = PLATFORM_COSTS
+
+    kind = UnicodeAttribute(hash_key=True)
+    name = UnicodeAttribute(range_key=True)
+    batch = UnicodeAttribute(default="")
+    expires_at = NumberAttribute(default=0)
+
+
+_ROUTES: Final = "ROUTES"
+
+
+def routes_of(day: str) -> str:
+    """Return the partition of what routes cost on a day: `ROUTES#2026-01-31`."""
+    return keys.joined(_ROUTES, day)
+
+
+class RouteCostItem(Item):
+    """Count what requests of one route cost on one UTC day in one release; `name` is `GET /tickets/#1.2.0`.
+
+    Beside these it has an attribute for each number that came up, such as `r:3.5` for 3.5 read units, with how many
+    requests used that; `w` are write units and `t` round trips.
+    """
+
+    table = PLATFORM_COSTS
+
+    kind = UnicodeAttribute(hash_key=True)
+    name = UnicodeAttribute(range_key=True)
+    batch = UnicodeAttribute(default="")
+    expires_at = NumberAttribute(default=0)
+
+
 declare(
     SHARES,
     USAGE,
     NOISE,
+    COSTS,
+    PLATFORM_COSTS,
     grants=(
         Grant("platform", SHARES, ("PutItem", "Query")),
         Grant("tenant", USAGE, ("Query", "UpdateItem")),
         Grant("platform", NOISE, ("PutItem", "Query", "UpdateItem")),
         Grant("worker", NOISE, ("PutItem",), "NoteNoise"),
         Grant("delivery", NOISE, ("PutItem",), "NoteNoise"),
+        Grant("tenant", COSTS, ("Query", "UpdateItem")),
+        Grant("platform", PLATFORM_COSTS, ("Query", "UpdateItem")),
+        Grant("worker", PLATFORM_COSTS, ("UpdateItem",), "NoteCosts"),
+        Grant("delivery", PLATFORM_COSTS, ("UpdateItem",), "NoteCosts"),
     ),
 )
 
@@ -174,10 +253,20 @@ def _without(attribute: str) -> Callable[[str, Raw], Raw]:
     return others
 
 
+declare_nothing(PLATFORM_COSTS, "it holds sums over all tenants, and what belongs to none")
 declare_holding(
     Holding("usage", (USAGE,), _usage, Stage.BESIDE, left_out="it is the load of this installation"),
     Holding(
         "shares of rates", (SHARES,), _shares, Stage.BESIDE, without=_without("asked"), left_out="of this moment alone"
+    ),
+    Holding(
+        "costs",
+        (COSTS,),
+        own_partition(COSTS),
+        Stage.BESIDE,
+        left_out="they are sums of what the desk has cost its operator",
+        keep_on_purge="sums by day of what the desk has cost its operator, without content, for the last bill; "
+        "each is forgotten after 400 days",
     ),
     Holding("noise", (NOISE,), _notes, Stage.BESIDE, without=_without("tallies"), left_out="of some hours alone"),
 )

@@ -79,6 +79,14 @@ def _begin_beside_requests() -> None:
         reporting.start("web", "platform")
 
 
+def _end_beside_requests() -> None:
+    """Write down what was spent and not written yet, in the time that is left."""
+    if getattr(settings, "NOISE_NOTED", False):
+        from portal.load import reporting
+
+        reporting.stop(seconds=STOP_SECONDS / 2)
+
+
 class BufferingWorker(Worker):  # type: ignore[misc]  # gunicorn comes without types
     """A worker process; `threads` and `worker_connections` of gunicorn's configuration hold."""
 
@@ -115,6 +123,7 @@ class BufferingWorker(Worker):  # type: ignore[misc]  # gunicorn comes without t
             self._turn()
         self._finish(time.monotonic() + self.cfg.graceful_timeout - STOP_SECONDS)
         server.task_dispatcher.shutdown(timeout=STOP_SECONDS)
+        _end_beside_requests()
 
     def _turn(self) -> None:
         wasyncore.loop(timeout=LOOP_SECONDS, count=1, map=self._map, use_poll=True)

@@ -232,8 +232,8 @@ class RequestLogMiddleware(_Middleware):
 
 
 def _log(request: HttpRequest, status: int, ms: float, bill: Meter) -> None:
-    measurement.answers.note(status, ms)
     method, route = named(request)
+    measurement.answered(f"{method} {route}" if route != "?" else "", status, ms, bill)
     fields: dict[str, Any] = {
         "method": method,
         "route": route,

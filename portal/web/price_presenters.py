@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import quote, unquote
 
 from django.http import HttpResponse
 from django.template.loader import render_to_string
@@ -24,9 +25,9 @@ _PLACE: Final = (
 IN_PAGE: Final = _PLACE.encode()
 
 
-def place() -> Markup:
-    """Return the place that a page leaves for its price."""
-    return Markup(f"{_PLACE}{locales.current().language} -->")  # noqa: S704  # as above
+def place(costs_url: str = "") -> Markup:
+    """Return the place that a page leaves for its price, which leads to a page of costs where that is given."""
+    return Markup(f"{_PLACE}{locales.current().language} {quote(costs_url)} -->")  # noqa: S704  # as above
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,10 @@ def fill_in(response: HttpResponse, bill: Meter) -> None:
         "noted": NOTED,
     }
     before, _, rest = response.content.partition(IN_PAGE)
-    language, _, after = rest.partition(b" -->")
-    with locales.in_language(language.decode()):
+    said, _, after = rest.partition(b" -->")
+    language, _, costs_url = said.decode().partition(" ")
+    context["costs_url"] = unquote(costs_url)
+    with locales.in_language(language):
         response.content = before + render_to_string("portal/_price.html", context).encode() + after
     if "Content-Length" in response:
         response["Content-Length"] = str(len(response.content))

@@ -110,6 +110,7 @@ DESK_PAGES: Final[dict[str, tuple[DeskPage, ...]]] = {
             ("tickets:rule", "tickets:rule_new", "tickets:rule_edit", "tickets:rule_runs", "tickets:rule_rehearsal"),
         ),
         DeskPage("usage", gettext_noop("Usage"), "tenants:usage"),
+        DeskPage("costs", gettext_noop("Costs"), "tickets:costs", role=Role.OWNER),
         DeskPage("close", gettext_noop("Close the desk"), "tenants:close", role=Role.OWNER),
     ),
 }  # fmt: skip
@@ -160,7 +161,7 @@ def page(request: HttpRequest) -> dict[str, Any]:
         "user": user if user is not None and user.is_authenticated else None,
         "tenant": tenant,
         "acting": getattr(request, "acting", None),
-        "price_place": price_presenters.place() if settings.DEBUG or (tenant is not None and tenant.is_owner) else "",
+        "price_place": _price_place(tenant),
         "nav": nav,
         "inbox_unread": (unread := _unread(tenant)),
         "inbox_count": len(unread),
@@ -169,6 +170,12 @@ def page(request: HttpRequest) -> dict[str, Any]:
         "is_desk": any(one.name == nav for pages in DESK_PAGES.values() for one in pages),
         "desk_groups": lambda: _groups(tenant, nav),  # called by the templates that have the navigation
     }
+
+
+def _price_place(tenant: TenantContext | None) -> str:
+    if tenant is not None and tenant.is_owner:
+        return price_presenters.place(reverse("tickets:costs"))
+    return price_presenters.place() if settings.DEBUG else ""
 
 
 def _main_pages(tenant: TenantContext | None, mail: dict[str, Any] | None) -> list[MainPage]:

@@ -176,7 +176,8 @@ def test_a_batch_of_two_tables_has_the_rate_of_each() -> None:
 
 
 def test_a_transactional_read_costs_four_times() -> None:
-    call = billed("TransactGetItems", {"TransactItems": []}, {"Responses": [{"Item": item(5000)}, {"Item": item(9)}]})
+    request = {"TransactItems": [{"Get": {"TableName": TICKETS}}] * 2}
+    call = billed("TransactGetItems", request, {"Responses": [{"Item": item(5000)}, {"Item": item(9)}]})
     assert call.read_units == 4 + 2
 
 
@@ -194,7 +195,7 @@ def test_writes_are_billed_as_the_engine_reports_them() -> None:
 def test_the_engine_is_asked_what_a_write_cost() -> None:
     with answering("platform", "PutItem", (200, {})) as seen:
         dispatch("PutItem", {"TableName": TICKETS, "Item": {}})
-    assert json.loads(seen[0]["body"])["ReturnConsumedCapacity"] == "TOTAL"
+    assert json.loads(seen[0]["body"])["ReturnConsumedCapacity"] == "INDEXES"
 
 
 # --- failed calls ---

@@ -21,7 +21,7 @@ LEFT = Path(__file__).with_name("pages_left_in_english.txt")
 DATA = re.compile(
     rf"(?i)\S+@\S+|\S+/\S+|{SECRET}(\.txt)?|\d+ (MB|Nov|[ap]m)\b"
     r"|\b(sk_live\S+|\w+:\w+|Acme|Globex|(Alice|Bob|Vera|Charlie|Root)( Example)?|[ABV]E|Hours|Billing|Pooldesk|UTC"
-    r"|English|Deutsch|MB|txt)\b"
+    r"|English|Deutsch|[KM]B|txt)\b"
 )
 ENGLISH_ROUTES = ("api/",)
 

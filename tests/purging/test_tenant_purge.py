@@ -140,8 +140,8 @@ def test_a_used_desk_is_gone_from_every_table_and_the_other_is_as_it_was(used: W
     said = purge(begin(acme), follower)
     follower.fold()
     assert [(table, "CERTIFICATE" in which) for table, which in traces(acme, UMBRELLA, "Umbrella")] == [
-        ("Platform.Directory", True)
-    ]
+        ("Platform.Directory", True), ("Tenants.Costs", False),
+    ]  # fmt: skip
     assert digest(globex) == before
     assert said["tenant"] == {"id": acme, "slug": UMBRELLA, "name": "Umbrella"}
     of = {one["name"]: one for one in said["holdings"]}

@@ -29,7 +29,18 @@ from portal.load import stored as limit_keys
 from portal.load import stored as noise_holdings
 from portal.load import stored as noise_keys
 from portal.load.measurement import NoiseTally
-from portal.load.stored import DisturbedDayItem, IncidentDayItem, NoiseItem, SharePostItem, UsageItem
+from portal.load.stored import (
+    NO_TENANT,
+    CostItem,
+    DisturbedDayItem,
+    IncidentDayItem,
+    NoiseItem,
+    PlatformCostItem,
+    RouteCostItem,
+    SharePostItem,
+    UsageItem,
+    routes_of,
+)  # fmt: skip
 from portal.schema import holdings, keys
 from portal.schema.holdings import StoredItem
 from portal.streams import positions
@@ -334,6 +345,9 @@ def _shared_rows(world: World) -> None:
             ),
             HeatItem(HEAT, "w", windows=json.dumps(heat), told_at=clock.stamp()),
             NoiseItem(noise_keys.notes_of(int(BEGAN) // 60), "web#p#1", tallies=tallies, expires_at=_later()),
+            *(CostItem(one, "2026-11-22", stored_bytes=4000, file_bytes=0, expires_at=_later()) for one in ids),
+            PlatformCostItem(NO_TENANT, "2026-11-22", expires_at=_later()),
+            RouteCostItem(routes_of("2026-11-22"), "GET /tickets/#1.2.0", expires_at=_later()),
             *(UsageItem(one, "2026-11-22T12:00", requests=3, units=4, expires_at=_later()) for one in ids),
             *(
                 DisturbedDayItem(one, noise_keys.disturbed_on("2026-11-22"), minutes={720}, expires_at=_later())

@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 
 from portal import clock
 from portal.errors import Conflict, NotFound
+from portal.load import spending
 from portal.objects.object_store import ObjectStore
 from tenants.tenancy.context import TenantContext
 from tickets.attachments import findings, scanning, stored
@@ -48,6 +49,7 @@ def address_of(
         key = stored.preview_key(tenant.tenant_id, name)
         return objects.download_url(key, name="preview", seconds=SECONDS, content_type=preview)
     key = stored.object_key(tenant.tenant_id, name)
+    spending.count(tenant.tenant_id, downloads=1, download_bytes=int(file.size))
     return objects.download_url(key, name=file.name, seconds=SECONDS)
 
 
@@ -120,6 +122,7 @@ def zipped(
                 pieces = objects.pieces(stored.object_key(tenant.tenant_id, stored.object_of(file)))
             except NotFound:
                 continue
+            spending.count(tenant.tenant_id, downloads=1, download_bytes=int(file.size))
             folder = f"{int(file.number or 0)}/" if by_ticket and isinstance(file, FileItem) else ""
             entry = zipfile.ZipInfo(_free(folder + file.name, names), at)
             with archive.open(entry, "w", force_zip64=True) as inner:

@@ -51,10 +51,10 @@ class RestoredReport:
     read_units: float = 0.0
     write_units: float = 0.0
 
-    def charged(self, reads: float, writes: float) -> None:
+    def charged(self, call: meter.Call) -> None:
         """Take note of the capacity units of a request."""
-        self.read_units += reads
-        self.write_units += writes
+        self.read_units += call.read_units
+        self.write_units += call.write_units
 
     def throttled(self) -> None:
         """Take no note of what was refused."""

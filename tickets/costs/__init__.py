@@ -1,0 +1,4 @@
+"""Tell the owners of a desk what it costs, by month and feature, from measured capacity.
+
+Begin with `statement.py`.
+"""

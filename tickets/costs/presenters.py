@@ -1,0 +1,165 @@
+"""A statement of costs as templates and the file show it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import date
+from math import floor, log10
+from typing import Any, Final
+
+from django.urls import reverse
+from django.utils.dates import MONTHS
+from django.utils.translation import gettext_lazy, ngettext
+
+from portal.hosting.prices import NOTED
+from portal.load import spending
+from portal.web import locales
+from tickets.costs import statement as statements
+from tickets.costs.statement import CountedCost, Statement, Units
+
+_LEAST_DECIMALS, _MOST_DECIMALS = 2, 9
+
+# What is counted beside units: its title, and a sentence that says what is paid for.
+_COUNTED: Final = {
+    "mails": (gettext_lazy("Mail sent"), gettext_lazy("Amazon SES, for each recipient.")),
+    "deliveries": (
+        gettext_lazy("Webhook deliveries"),
+        gettext_lazy("Each attempt. What it costs is in the messages, and in the capacity of deliveries."),
+    ),
+    "messages": (
+        gettext_lazy("Messages in queues"), gettext_lazy("Amazon SQS: each is sent, received and deleted."),
+    ),
+    "files": (gettext_lazy("Files stored"), gettext_lazy("Amazon S3, for the part of the month that is over.")),
+    "downloads": (gettext_lazy("Files downloaded"), gettext_lazy("Amazon S3, and the transfer to the browser.")),
+    "stored": (
+        gettext_lazy("Tickets stored, estimated"),
+        gettext_lazy("Tickets with their history and index rows in DynamoDB, for the part of the month that is over."),
+    ),
+}  # fmt: skip
+_ORDER: Final = ("stored", "files", "mails", "messages", "deliveries", "downloads")
+
+
+def dollars(amount: float, *, decimals: int) -> str:
+    """Write an amount, such as $0.0123, with the marks of the locale."""
+    return f"${locales.current().number(amount, decimals=decimals)}"
+
+
+def decimals_of(amount: float) -> int:
+    """Return with how many decimals an amount and its parts are written: it has three digits then, cents at least."""
+    digits = 2 - floor(log10(amount)) if amount else 0
+    return min(_MOST_DECIMALS, max(_LEAST_DECIMALS, digits))
+
+
+def page(found: Statement) -> dict[str, Any]:
+    """Return the template's context."""
+    decimals = decimals_of(found.total)
+    units = found.units
+    return {
+        "month": found.month,
+        "title": month_title(found.month),
+        "is_over": found.is_over,
+        "is_empty": not found.by_feature,
+        "total": dollars(found.total, decimals=decimals),
+        "forecast": None if found.forecast is None else dollars(found.forecast, decimals=decimals),
+        "requests": locales.current().number(found.requests),
+        "per_million": _per_million(found),
+        "features": [_feature_row(feature, of, found, decimals) for feature, of in found.by_feature.items()],
+        "capacity": _units_row(units) | {"dollars": dollars(units.dollars, decimals=decimals)},
+        "counted": [_counted_row(found.counted[name], decimals) for name in _ORDER if name in found.counted],
+        "days": _days(found, decimals),
+        "measured_on": date.fromisoformat(found.measured_on) if found.measured_on else None,
+        "sample": statements.SAMPLE,
+        "mean_days": statements.MEAN_DAYS,
+        "worth": spending.WORTH,
+        "lost": dollars(spending.WORTH * Units(writes=1).dollars, decimals=4),
+        "noted": NOTED,
+        "previous": _address(shifted(found.month, -1)),
+        "next": _address(shifted(found.month, 1)) if found.is_over else "",
+        "latest": statements.this_month(),
+        "csv_url": f"{reverse('tickets:costs_file')}?month={found.month}",
+    }
+
+
+def month_title(month: str) -> str:
+    """Write a month as "November 2026"."""
+    return f"{MONTHS[int(month[5:])]} {month[:4]}"
+
+
+def shifted(month: str, by: int) -> str:
+    """Return the month so many months later."""
+    number = int(month[:4]) * 12 + int(month[5:]) - 1 + by
+    return f"{number // 12:04}-{number % 12 + 1:02}"
+
+
+def file_rows(lines: Iterable[tuple[str, str, Units, CountedCost | None]]) -> Iterator[list[str]]:
+    """Yield the cells of each line, with numbers as programs read them."""
+    for day, name, units, counted in lines:
+        paid = counted.dollars if counted else units.dollars
+        amounts = ["", "", ""] if counted else [_plain(n) for n in (units.reads, units.writes, units.index_writes)]
+        yield [day, name, *amounts, f"{counted.amount:.0f}" if counted else "", f"{paid:.9f}"]
+
+
+def _plain(units: float) -> str:
+    return f"{units:.1f}".removesuffix(".0")
+
+
+def _address(month: str) -> str:
+    return f"{reverse('tickets:costs')}?month={month}"
+
+
+def _per_million(found: Statement) -> str:
+    if not found.requests:
+        return ""
+    return dollars(found.units.dollars / found.requests * 1e6, decimals=2)
+
+
+def _feature_row(feature: Any, units: Units, found: Statement, decimals: int) -> dict[str, Any]:
+    share = 100 * units.dollars / found.units.dollars if found.units.dollars else 0
+    return {
+        "title": feature.title,
+        "sentence": feature.sentence,
+        **_units_row(units),
+        "dollars": dollars(units.dollars, decimals=decimals),
+        "share": round(share, 1),
+        "percent": round(share),
+    }
+
+
+def _units_row(units: Units) -> dict[str, str]:
+    number = locales.current().number
+    return {
+        "reads": number(round(units.reads)),
+        "writes": number(round(units.writes)),
+        "index_writes": number(round(units.index_writes)),
+    }
+
+
+def _counted_row(counted: CountedCost, decimals: int) -> dict[str, Any]:
+    title, sentence = _COUNTED[counted.name]
+    is_size = counted.name in ("stored", "files")
+    amount = locales.file_size(round(counted.amount)) if is_size else locales.current().number(round(counted.amount))
+    return {
+        "title": title,
+        "sentence": sentence,
+        "amount": amount,
+        "dollars": dollars(counted.dollars, decimals=decimals),
+    }
+
+
+def _days(found: Statement, decimals: int) -> dict[str, Any]:
+    """Return the bars of the days, from 0 to 100, and a sentence that says the same."""
+    if not found.days:
+        return {}
+    most = max(found.days.values()) or 1
+    bars = [{"x": int(day[8:]) - 1, "height": round(100 * cost / most)} for day, cost in found.days.items()]
+    dearest = max(found.days, key=lambda day: found.days[day])
+    sentence = ngettext(
+        "%(num)s day with use. The dearest was %(day)s, with %(dollars)s.",
+        "%(num)s days with use. The dearest was %(day)s, with %(dollars)s.",
+        len(found.days),
+    ) % {
+        "num": len(found.days),
+        "day": locales.current().day(date.fromisoformat(dearest)),
+        "dollars": dollars(found.days[dearest], decimals=decimals),
+    }
+    return {"bars": bars, "sentence": sentence}

@@ -1,0 +1,316 @@
+"""Make a desk's statement of costs for a month, from the capacity that processes have measured and the price table.
+
+Months and days are those of UTC, as in AWS's own bills. Units are what DynamoDB reported for writes, and what its rules
+say for reads (portal/dynamo/meter.py). Files are counted exactly. The size of the items in DynamoDB is an estimate
+from SAMPLE tickets, made when a statement is asked for and the last one is older than MEASURED_DAYS.
+"""
+
+from __future__ import annotations
+
+from calendar import monthrange
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, Final
+
+from django.utils.translation import gettext as _
+
+from portal import clock
+from portal.dynamo import meter
+from portal.dynamo.client import fan_out
+from portal.dynamo.models import RawItems
+from portal.dynamo.platform import PLATFORM
+from portal.dynamo.store import Store
+from portal.errors import Invalid
+from portal.hosting import prices
+from portal.load import spending
+from portal.load.spending import COUNT, day_of
+from portal.load.stored import CostItem
+from tenants.tenancy.context import TenantContext
+from tickets.attachments import attachments
+from tickets.costs import features
+from tickets.costs.features import Feature
+from tickets.counting import months
+from tickets.ticket import stored as tickets
+from tickets.ticket.stored import TICKETS, CounterItem
+
+SAMPLE: Final = 20  # tickets
+MEASURED_DAYS: Final = 7
+MEAN_DAYS: Final = 7  # of which a forecast takes the mean
+ITEM_OVERHEAD: Final = 100  # bytes of each stored item and index row; AWS, "Pricing for on-demand capacity"
+_GB: Final = 2**30
+
+
+@dataclass(frozen=True)
+class Units:
+    """Capacity units: reads, writes to tables, and writes to their indexes."""
+
+    reads: float = 0.0
+    writes: float = 0.0
+    index_writes: float = 0.0
+
+    @property
+    def dollars(self) -> float:
+        return self.reads * prices.READ_UNIT + (self.writes + self.index_writes) * prices.WRITE_UNIT
+
+    def __add__(self, other: Units) -> Units:
+        return Units(self.reads + other.reads, self.writes + other.writes, self.index_writes + other.index_writes)
+
+
+@dataclass(frozen=True)
+class CountedCost:
+    """Something beside capacity units: how much of it there was, and its price."""
+
+    name: str
+    amount: float
+    dollars: float
+
+
+@dataclass(frozen=True)
+class Statement:
+    """The costs of one month, up to now. `by_feature` has the dearest first. `days` are dollars of capacity by day.
+
+    `forecast` is for the whole month, None where the month is over or no whole day was measured. `stored_bytes` was
+    estimated on `measured_on`; both are None where nobody asked while the month lasted.
+    """
+
+    month: str
+    is_over: bool
+    by_feature: Mapping[Feature, Units]
+    counted: Mapping[str, CountedCost]
+    days: Mapping[str, float]
+    requests: int
+    forecast: float | None
+    stored_bytes: int | None = None
+    measured_on: str | None = None
+    units: Units = field(default_factory=Units)
+
+    @property
+    def total(self) -> float:
+        """Return the dollars of this month up to now."""
+        return self.units.dollars + sum(one.dollars for one in self.counted.values())
+
+
+def this_month() -> str:
+    """Return the month of today in UTC, such as 2026-11."""
+    return f"{clock.now():%Y-%m}"
+
+
+def clean_month(text: str) -> str:
+    """Return a month that was asked for, this one for "". Raises Invalid for what is no month, or is still to come."""
+    try:
+        month = months.checked(text) if text else this_month()
+    except ValueError:
+        raise Invalid(_("Write a month as 2026-11."), field="month") from None
+    if not "2000" < month <= this_month():
+        raise Invalid(_("There are no costs of this month yet."), field="month")
+    return month
+
+
+def of(tenant: TenantContext, month: str) -> Statement:
+    """Return the statement of a month, such as 2026-11: one Query of its days, those of a week before and of a month
+    after it.
+
+    Where the last measurement of what is stored is old, it is measured: 1 GetItem, 1 BatchGetItem, SAMPLE Queries and
+    1 UpdateItem. Raises Invalid as `clean_month` does, Unavailable, Throttled.
+    """
+    rows = _rows(tenant.repository, clean_month(month))
+    if _is_unmeasured(month, rows):
+        _measure(tenant, rows)
+    return _statement(month, rows)
+
+
+def lines(tenant: TenantContext, month: str) -> Iterator[tuple[str, str, Units, CountedCost | None]]:
+    """Yield the days of a month in their order, each with its features and what was counted: one Query. Raises as `of`
+    does."""
+    for day, row in sorted(_rows(tenant.repository, clean_month(month)).items()):
+        if day.startswith(month):
+            amounts = spending.amounts_of(row)
+            for feature, units in _by_feature(amounts).items():
+                yield day, feature.name, units, None
+            for one in _used(amounts):
+                if one.amount:
+                    yield day, one.name, Units(), one
+
+
+def stored_of(tenant_id: str, month: str) -> Statement:
+    """Return the statement of any desk as it is written, without measuring: one Query. For operators."""
+    return _statement(month, _rows(Store("tenant", tenant_id), clean_month(month)))
+
+
+def of_platform(month: str) -> Statement:
+    """Return the statement of what belongs to no desk, for operators: one Query."""
+    begins = _begin(clean_month(month))
+    return _statement(month, spending.platform_days(PLATFORM, _first_day(begins), _last_day(begins)))
+
+
+def _rows(store: Store, month: str) -> dict[str, CostItem]:
+    """Return the days of a month, of the week before, and of the month behind it, in which it may be measured."""
+    begins = _begin(month)
+    return spending.days_of(store, _first_day(begins), _last_day(begins))
+
+
+def _first_day(begins: datetime) -> str:
+    return day_of(begins - timedelta(days=MEAN_DAYS))
+
+
+def _last_day(begins: datetime) -> str:
+    return day_of(begins + timedelta(days=62))
+
+
+def _begin(month: str) -> datetime:
+    return datetime.fromisoformat(f"{month}-01").replace(tzinfo=UTC)
+
+
+def _statement(month: str, rows: Mapping[str, Any]) -> Statement:
+    now, begins = clock.now(), _begin(month)
+    ends = begins + timedelta(days=monthrange(begins.year, begins.month)[1])
+    share = min(1.0, (now - begins) / (ends - begins))  # of the month that is over
+    amounts = {day: spending.amounts_of(item) for day, item in rows.items()}
+    of_month = Counter[str]()
+    for day, found in amounts.items():
+        if day.startswith(month):
+            of_month.update(found)
+    by_feature = _by_feature(of_month)
+    measured_on = _measured(month, rows)
+    sizes = (int(rows[measured_on].stored_bytes), int(rows[measured_on].file_bytes or 0)) if measured_on else (None, 0)
+    counted = _counted(of_month, sizes, share)
+    units = sum(by_feature.values(), Units())
+    days = {day: _dollars_of_use(found) for day, found in sorted(amounts.items())}
+    return Statement(
+        month,
+        now >= ends,
+        by_feature,
+        counted,
+        {day: dollars for day, dollars in days.items() if day.startswith(month)},
+        round(of_month[f"{COUNT}:requests"]),
+        _forecast(days, counted, share, month=month, now=now, ends=ends),
+        sizes[0],
+        measured_on,
+        units,
+    )
+
+
+def _by_feature(amounts: Mapping[str, float]) -> dict[Feature, Units]:
+    found: dict[Feature, Units] = {}
+    for name, amount in amounts.items():
+        kind, _, table = name.partition(":")
+        units = {
+            meter.READ: Units(reads=amount),
+            meter.WRITE: Units(writes=amount),
+            meter.INDEX_WRITE: Units(index_writes=amount),
+        }.get(kind)
+        if units is not None:
+            feature = features.of_table(table)
+            found[feature] = found.get(feature, Units()) + units
+    return dict(sorted(found.items(), key=lambda pair: -pair[1].dollars))
+
+
+def _measured(month: str, rows: Mapping[str, Any]) -> str | None:
+    """Return the day on which the sizes of a month were measured: the last one of it, else the first one after it."""
+    days = [day for day, row in rows.items() if day >= month and getattr(row, "stored_bytes", None) is not None]
+    return max((day for day in days if day.startswith(month)), default=min(days, default=None))
+
+
+def _counted(amounts: Mapping[str, float], sizes: tuple[int | None, int], share: float) -> dict[str, CountedCost]:
+    """Return what is paid for beside units. Storage is paid for the `share` of the month that is over."""
+    used = _used(amounts)
+    stored, files = sizes
+    if stored is not None:
+        used.append(CountedCost("stored", stored, stored / _GB * prices.STORED_GB * share))
+        used.append(CountedCost("files", files, files / _GB * prices.FILE_GB * share))
+    return {one.name: one for one in used}
+
+
+def _used(amounts: Mapping[str, float]) -> list[CountedCost]:
+    mails, messages, deliveries, downloads, downloaded = (
+        amounts.get(f"{COUNT}:{name}", 0.0)
+        for name in ("mails", "messages", "deliveries", "downloads", "download_bytes")
+    )
+    return [
+        CountedCost("mails", mails, mails * prices.MAIL),
+        CountedCost("deliveries", deliveries, 0.0),
+        CountedCost("messages", messages, messages * prices.QUEUE_REQUESTS * prices.QUEUE_REQUEST),
+        CountedCost("downloads", downloads, downloads * prices.FILE_READ + downloaded / _GB * prices.OUT_GB),
+    ]
+
+
+def _dollars_of_use(amounts: Mapping[str, float]) -> float:
+    """Return the dollars of a day, without what is stored."""
+    units = sum(_by_feature(amounts).values(), Units())
+    return units.dollars + sum(one.dollars for one in _used(amounts))
+
+
+def _forecast(
+    days: Mapping[str, float],
+    counted: Mapping[str, CountedCost],
+    share: float,
+    *,
+    month: str,
+    now: datetime,
+    ends: datetime,
+) -> float | None:
+    """Return the dollars of the whole month: those so far, and for the rest the mean of the last whole days."""
+    if now >= ends:
+        return None
+    whole = [day for day in days if day < day_of(now)]
+    if not whole:
+        return None
+    first = max(min(whole), day_of(now - timedelta(days=MEAN_DAYS)))
+    last = [days.get(day_of(now - timedelta(days=back)), 0.0) for back in range(1, MEAN_DAYS + 1)]
+    measured = sum(day_of(now - timedelta(days=back)) >= first for back in range(1, MEAN_DAYS + 1))
+    so_far = sum(dollars for day, dollars in days.items() if day.startswith(month))
+    storage = sum(counted[name].dollars for name in ("stored", "files") if name in counted)
+    return so_far + sum(last) / measured * ((ends - now) / timedelta(days=1)) + storage / share
+
+
+# --- sizes ---
+
+
+def _is_unmeasured(month: str, rows: Mapping[str, CostItem]) -> bool:
+    """Tell whether what is stored is to be measured for a month: once a week while it lasts, and once after that."""
+    now, last = clock.now(), _measured(month, rows)
+    if month == this_month():
+        return last is None or last < day_of(now - timedelta(days=MEASURED_DAYS))
+    return last is None and day_of(now) <= _last_day(_begin(month))
+
+
+def _measure(tenant: TenantContext, rows: dict[str, CostItem]) -> None:
+    """Measure what is stored, and put it into the row of today."""
+    today = day_of(clock.now())
+    reads: list[Callable[[], int]] = [
+        partial(stored_bytes, tenant.repository),
+        lambda: attachments.usage(tenant).size,
+    ]
+    size, files = fan_out(reads)
+    actions = [CostItem.stored_bytes.set(size), CostItem.file_bytes.set(files), spending.expiry(CostItem)]
+    rows[today] = tenant.repository.update(CostItem(tenant.tenant_id, today), actions)
+
+
+def stored_bytes(store: Store) -> int:
+    """Estimate the bytes of a desk's tickets and all that belongs to them, index rows included: the mean of up to
+    SAMPLE tickets, spread evenly over all numbers that were given out, deleted ones as nothing."""
+    counter = store.get(CounterItem, tickets.counter, sort=tickets.COUNTER_TICKET)
+    last = int(counter.last) if counter else 0
+    numbers = (
+        sorted({1 + last * place // SAMPLE for place in range(min(SAMPLE, last))})
+        if last > SAMPLE
+        else [*range(1, last + 1)]
+    )
+    sizes = fan_out([partial(_size_of, store, number) for number in numbers])
+    return round(sum(sizes) / len(sizes) * last) if sizes else 0
+
+
+def _size_of(store: Store, number: int) -> int:
+    return sum(_with_indexes(raw) for raw in store.query_all(RawItems(TICKETS), tickets.ticket, number))
+
+
+def _with_indexes(raw: Mapping[str, Any]) -> int:
+    size = meter.item_size(dict(raw)) + ITEM_OVERHEAD
+    for index in TICKETS.indexes:
+        if index.hash in raw and index.range in raw:
+            names = {*TICKETS.key_names, index.hash, index.range, *index.include}
+            size += meter.item_size({name: raw[name] for name in names if name in raw}) + ITEM_OVERHEAD
+    return size
