@@ -19,8 +19,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import Any, Final
 
 from portal.dynamo import meter
@@ -43,12 +44,15 @@ COUNT: Final = "n"  # the kind of what is counted beside units: requests, mails
 class CostBatch:
     """Hold what was spent for one tenant on one day and is not written yet; `tenant_id` is "" for the platform's own.
 
-    `amounts` has names such as `r:Support.Tickets` (the kind of `meter`, and the table) or `n:mails`.
+    `amounts` has names such as `r:Support.Tickets` (the kind of `meter`, and the table) or `n:mails`. With `is_wanted`
+    somebody looks at the row, and it is written without regard to its worth.
     """
 
     tenant_id: str
     day: str
     amounts: Counter[str] = field(default_factory=Counter)
+    sizes: dict[str, int] = field(default_factory=dict)  # what was measured last
+    is_wanted: bool = False
     id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
 
     @property
@@ -68,29 +72,44 @@ class Ledger:
 
     def add(self, tenant_id: str, amounts: Iterable[tuple[str, float]]) -> None:
         """Add amounts for a tenant, "" for none, to those of this day."""
-        key = "" if tenant_id == keys.PLATFORM else tenant_id, self._day()
         with self._lock:
-            batch = self._open.get(key)
-            if batch is None:
-                batch = self._open[key] = CostBatch(*key)
+            batch = self._of_today(tenant_id)
             for name, amount in amounts:
                 batch.amounts[name] += amount  # type: ignore[assignment]  # units have halves
+
+    def look(self, tenant_id: str, sizes: Mapping[str, int]) -> None:
+        """Take note that somebody looks at a tenant's row, and of what was measured for that."""
+        with self._lock:
+            batch = self._of_today(tenant_id)
+            batch.sizes.update(sizes)
+            batch.is_wanted = True
+
+    def pending(self, tenant_id: str) -> list[CostBatch]:
+        """Return what was spent for a tenant and is not written yet."""
+        with self._lock:
+            found = [one for one in (*self._open.values(), *self._waiting) if one.tenant_id == tenant_id]
+            return [replace(one, amounts=one.amounts.copy(), sizes=one.sizes.copy()) for one in found]
+
+    def _of_today(self, tenant_id: str) -> CostBatch:
+        key = "" if tenant_id == keys.PLATFORM else tenant_id, self._day()
+        if key not in self._open:
+            self._open[key] = CostBatch(*key)
+        return self._open[key]
 
     def due(self, *, last: bool = False) -> list[CostBatch]:
         """Take what is to be written now, or everything where this is the `last` time; the dearest first."""
         today = self._day()
         with self._lock:
             everything = last or len(self._open) > MOST
-            due = [one for one in self._open.values() if everything or one.day != today or one.worth >= WORTH]
+            due = [
+                one
+                for one in self._open.values()
+                if everything or one.day != today or one.is_wanted or one.worth >= WORTH
+            ]
             for one in due:
                 del self._open[one.tenant_id, one.day]
             waiting, self._waiting = self._waiting, []
         return sorted([*waiting, *due], key=lambda one: -one.worth)
-
-    def due_of(self, tenant_id: str) -> list[CostBatch]:
-        """Take what was spent for one tenant."""
-        with self._lock:
-            return [self._open.pop(key) for key in [*self._open] if key[0] == tenant_id]
 
     def keep(self, batches: Iterable[CostBatch]) -> None:
         """Take back what could not be written."""
@@ -148,11 +167,6 @@ def write_due(role: Role, *, last: bool = False, seconds: float | None = None) -
     return _write_all(ledger.due(last=last), role, until=None if seconds is None else time.monotonic() + seconds)
 
 
-def write_of(tenant_id: str) -> None:
-    """Write what this process has spent for a tenant, whose statement is about to be looked at."""
-    _write_all(ledger.due_of(tenant_id), "platform", until=None)
-
-
 def _write_all(batches: list[CostBatch], role: Role, *, until: float | None) -> int:
     failed = list[CostBatch]()
     for place, batch in enumerate(batches):
@@ -172,35 +186,39 @@ def write(batch: CostBatch, role: Role) -> None:
     """Add a batch to its row: one UpdateItem, on the platform's account. Raises Unavailable, Throttled."""
     with on_own_account(), suppress(ConditionFailed):  # it was added before, and the answer was lost
         if batch.tenant_id:
-            add(Store("tenant", batch.tenant_id), CostItem(batch.tenant_id, batch.day), batch.amounts, batch.id)
+            row = CostItem(batch.tenant_id, batch.day)
+            add(Store("tenant", batch.tenant_id), row, batch.amounts, batch.id, sizes=batch.sizes)
         else:
             add(Store(role), PlatformCostItem(NO_TENANT, batch.day), batch.amounts, batch.id)
 
 
-def add(store: Store, item: Item, amounts: Mapping[str, float], batch_id: str, *, kept: timedelta = KEPT) -> None:
-    """Add numbers to the attributes of a row that have their names. Raises ConditionFailed where it was done before."""
-    named = {f"#a{place}": name for place, name in enumerate(amounts)}
-    values = {f":a{place}": {"N": f"{amount:.1f}"} for place, amount in enumerate(amounts.values())}
-    added = ", ".join(f"{name} :{name[1:]}" for name in named)
-    key = item.get_update_kwargs_from_instance(actions=[type(item).batch.set("")])["Key"]  # type: ignore[attr-defined]
+def add(
+    store: Store,
+    item: Item,
+    amounts: Mapping[str, float],
+    batch_id: str,
+    *,
+    kept: timedelta = KEPT,
+    sizes: Mapping[str, int] = MappingProxyType({}),
+) -> None:
+    """Add numbers to the attributes of a row that have their names, and set its sizes. Raises ConditionFailed where it
+    was done before."""
+    stated = {"batch": {"S": batch_id}, "expires_at": {"N": str(int(time.time() + kept.total_seconds()))}}
+    stated |= {name: {"N": str(size)} for name, size in sizes.items()}
+    added = {name: {"N": f"{amount:.1f}"} for name, amount in amounts.items()}
+    names = {f"#v{place}": name for place, name in enumerate([*stated, *added])}
+    values = {f":v{place}": value for place, value in enumerate([*stated.values(), *added.values()])}
+    sets = ", ".join(f"#v{place} = :v{place}" for place in range(len(stated)))
+    adds = ", ".join(f"#v{place} :v{place}" for place in range(len(stated), len(names)))
     request: dict[str, Any] = {
         "TableName": item.table.full_name,
-        "Key": key,
-        "UpdateExpression": f"SET #b = :b, #e = :e ADD {added}",
-        "ConditionExpression": "attribute_not_exists(#b) OR #b <> :b",
-        "ExpressionAttributeNames": {**named, "#b": "batch", "#e": "expires_at"},
-        "ExpressionAttributeValues": {
-            **values,
-            ":b": {"S": batch_id},
-            ":e": {"N": str(int(time.time() + kept.total_seconds()))},
-        },
+        "Key": item.get_update_kwargs_from_instance(actions=[type(item).batch.set("")])["Key"],  # type: ignore[attr-defined]
+        "UpdateExpression": f"SET {sets} ADD {adds}" if adds else f"SET {sets}",
+        "ConditionExpression": "attribute_not_exists(#v0) OR #v0 <> :v0",
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": values,
     }
     store.send("UpdateItem", request)
-
-
-def expiry(model: type[CostItem]) -> Any:
-    """Return the action that sets when a row is forgotten, for what else is written to it."""
-    return model.expires_at.set(int(time.time() + KEPT.total_seconds()))
 
 
 # --- what was written ---
@@ -211,11 +229,44 @@ def amounts_of(item: CostItem | PlatformCostItem) -> Counter[str]:
     return Counter({name: float(value["N"]) for name, value in item.unknown.items() if ":" in name})
 
 
-def days_of(store: Store, first: str, last: str) -> dict[str, CostItem]:
-    """Return a tenant's rows of the days from `first` to `last` by day: one Query. Raises Unavailable, Throttled."""
-    return {item.day: item for item in store.query_all(CostItem, keys.tenant, between=(first, last))}
+@dataclass
+class SpentDay:
+    """Hold what was spent on a day, by the names of CostBatch; the sizes are None where nobody measured them."""
+
+    amounts: Counter[str]
+    stored_bytes: int | None = None
+    file_bytes: int | None = None
 
 
-def platform_days(store: Store, first: str, last: str) -> dict[str, PlatformCostItem]:
-    """Return the rows of what belongs to no tenant, as `days_of` does."""
-    return {item.name: item for item in store.query_all(PlatformCostItem, NO_TENANT, between=(first, last))}
+def days_of(store: Store, first: str, last: str) -> dict[str, SpentDay]:
+    """Return a tenant's days from `first` to `last`, with what this process has not written yet: one Query.
+
+    Raises Unavailable, Throttled.
+    """
+    days = {
+        item.day: SpentDay(amounts_of(item), _whole(item.stored_bytes), _whole(item.file_bytes))
+        for item in store.query_all(CostItem, keys.tenant, between=(first, last))
+    }
+    for batch in ledger.pending(store.tenant_id):
+        if first <= batch.day <= last:
+            day = days.setdefault(batch.day, SpentDay(Counter()))
+            day.amounts.update(batch.amounts)
+            day.stored_bytes = batch.sizes.get("stored_bytes", day.stored_bytes)
+            day.file_bytes = batch.sizes.get("file_bytes", day.file_bytes)
+    return days
+
+
+def _whole(number: float | None) -> int | None:
+    return None if number is None else int(number)
+
+
+def look(tenant_id: str, **sizes: int) -> None:
+    """Have what this process spent for a tenant written within a minute, with sizes that were just measured."""
+    if is_kept:
+        ledger.look(tenant_id, sizes)
+
+
+def platform_days(first: str, last: str) -> dict[str, SpentDay]:
+    """Return the days of what belongs to no tenant, as `days_of` does, as they are written."""
+    items = Store("platform").query_all(PlatformCostItem, NO_TENANT, between=(first, last))
+    return {item.name: SpentDay(amounts_of(item)) for item in items}

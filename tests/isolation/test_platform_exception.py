@@ -62,6 +62,7 @@ PLATFORM = {
     "portal.faults.fault_board",
     "portal.load.rate_sharing",
     "portal.load.noise_report",
+    "portal.load.route_costs",
     # The reshardings of all tenants, which operators ask for and see.
     "tickets.sharding.reshard_requests",
     # Where a tenant's content lies, and the moves of all tenants.
@@ -83,6 +84,7 @@ CONNECTION = {
     "examples.todo.counting",  # as the worker, for the tenant whose changes it counts
     "portal.faults.fault_board",
     "portal.load.reporting",
+    "portal.load.spending",  # the platform's own costs, as the role of the process
     "portal.dynamo.platform",
     "portal.dynamo.probe",
     "portal.dynamo.provisioning",

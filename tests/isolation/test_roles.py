@@ -93,6 +93,7 @@ PAGES = {
     ),
     Role.OWNER: (
         "desk/settings/", "desk/settings/defaults/", "desk/settings/access/",
+        "desk/settings/costs/", "desk/settings/costs/file/",
         "desk/settings/close/", "desk/settings/close/undo/",
         "desk/settings/sign-in/",
         "desk/settings/export/",

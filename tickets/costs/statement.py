@@ -21,13 +21,11 @@ from portal import clock
 from portal.dynamo import meter
 from portal.dynamo.client import fan_out
 from portal.dynamo.models import RawItems
-from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Store
 from portal.errors import Invalid
 from portal.hosting import prices
 from portal.load import spending
-from portal.load.spending import COUNT, day_of
-from portal.load.stored import CostItem
+from portal.load.spending import COUNT, SpentDay, day_of
 from tenants.tenancy.context import TenantContext
 from tickets.attachments import attachments
 from tickets.costs import features
@@ -113,8 +111,8 @@ def of(tenant: TenantContext, month: str) -> Statement:
     """Return the statement of a month, such as 2026-11: one Query of its days, those of a week before and of a month
     after it.
 
-    Where the last measurement of what is stored is old, it is measured: 1 GetItem, 1 BatchGetItem, SAMPLE Queries and
-    1 UpdateItem. Raises Invalid as `clean_month` does, Unavailable, Throttled.
+    Where the last measurement of what is stored is old, it is measured: 1 GetItem, 1 BatchGetItem and SAMPLE Queries.
+    Raises Invalid as `clean_month` does, Unavailable, Throttled.
     """
     rows = _rows(tenant.repository, clean_month(month))
     if _is_unmeasured(month, rows):
@@ -127,7 +125,7 @@ def lines(tenant: TenantContext, month: str) -> Iterator[tuple[str, str, Units, 
     does."""
     for day, row in sorted(_rows(tenant.repository, clean_month(month)).items()):
         if day.startswith(month):
-            amounts = spending.amounts_of(row)
+            amounts = row.amounts
             for feature, units in _by_feature(amounts).items():
                 yield day, feature.name, units, None
             for one in _used(amounts):
@@ -143,10 +141,10 @@ def stored_of(tenant_id: str, month: str) -> Statement:
 def of_platform(month: str) -> Statement:
     """Return the statement of what belongs to no desk, for operators: one Query."""
     begins = _begin(clean_month(month))
-    return _statement(month, spending.platform_days(PLATFORM, _first_day(begins), _last_day(begins)))
+    return _statement(month, spending.platform_days(_first_day(begins), _last_day(begins)))
 
 
-def _rows(store: Store, month: str) -> dict[str, CostItem]:
+def _rows(store: Store, month: str) -> dict[str, SpentDay]:
     """Return the days of a month, of the week before, and of the month behind it, in which it may be measured."""
     begins = _begin(month)
     return spending.days_of(store, _first_day(begins), _last_day(begins))
@@ -164,18 +162,19 @@ def _begin(month: str) -> datetime:
     return datetime.fromisoformat(f"{month}-01").replace(tzinfo=UTC)
 
 
-def _statement(month: str, rows: Mapping[str, Any]) -> Statement:
+def _statement(month: str, rows: Mapping[str, SpentDay]) -> Statement:
     now, begins = clock.now(), _begin(month)
     ends = begins + timedelta(days=monthrange(begins.year, begins.month)[1])
     share = min(1.0, (now - begins) / (ends - begins))  # of the month that is over
-    amounts = {day: spending.amounts_of(item) for day, item in rows.items()}
+    amounts = {day: row.amounts for day, row in rows.items()}
     of_month = Counter[str]()
     for day, found in amounts.items():
         if day.startswith(month):
             of_month.update(found)
     by_feature = _by_feature(of_month)
     measured_on = _measured(month, rows)
-    sizes = (int(rows[measured_on].stored_bytes), int(rows[measured_on].file_bytes or 0)) if measured_on else (None, 0)
+    measured = rows[measured_on] if measured_on else SpentDay(Counter())
+    sizes = measured.stored_bytes, measured.file_bytes or 0
     counted = _counted(of_month, sizes, share)
     units = sum(by_feature.values(), Units())
     days = {day: _dollars_of_use(found) for day, found in sorted(amounts.items())}
@@ -208,9 +207,9 @@ def _by_feature(amounts: Mapping[str, float]) -> dict[Feature, Units]:
     return dict(sorted(found.items(), key=lambda pair: -pair[1].dollars))
 
 
-def _measured(month: str, rows: Mapping[str, Any]) -> str | None:
+def _measured(month: str, rows: Mapping[str, SpentDay]) -> str | None:
     """Return the day on which the sizes of a month were measured: the last one of it, else the first one after it."""
-    days = [day for day, row in rows.items() if day >= month and getattr(row, "stored_bytes", None) is not None]
+    days = [day for day, row in rows.items() if day >= month and row.stored_bytes is not None]
     return max((day for day in days if day.startswith(month)), default=min(days, default=None))
 
 
@@ -269,7 +268,7 @@ def _forecast(
 # --- sizes ---
 
 
-def _is_unmeasured(month: str, rows: Mapping[str, CostItem]) -> bool:
+def _is_unmeasured(month: str, rows: Mapping[str, SpentDay]) -> bool:
     """Tell whether what is stored is to be measured for a month: once a week while it lasts, and once after that."""
     now, last = clock.now(), _measured(month, rows)
     if month == this_month():
@@ -277,16 +276,16 @@ def _is_unmeasured(month: str, rows: Mapping[str, CostItem]) -> bool:
     return last is None and day_of(now) <= _last_day(_begin(month))
 
 
-def _measure(tenant: TenantContext, rows: dict[str, CostItem]) -> None:
-    """Measure what is stored, and put it into the row of today."""
-    today = day_of(clock.now())
+def _measure(tenant: TenantContext, rows: dict[str, SpentDay]) -> None:
+    """Measure what is stored, for today; the process writes it down with the costs."""
     reads: list[Callable[[], int]] = [
         partial(stored_bytes, tenant.repository),
         lambda: attachments.usage(tenant).size,
     ]
     size, files = fan_out(reads)
-    actions = [CostItem.stored_bytes.set(size), CostItem.file_bytes.set(files), spending.expiry(CostItem)]
-    rows[today] = tenant.repository.update(CostItem(tenant.tenant_id, today), actions)
+    today = rows.setdefault(day_of(clock.now()), SpentDay(Counter()))
+    today.stored_bytes, today.file_bytes = size, files
+    spending.look(tenant.tenant_id, stored_bytes=size, file_bytes=files)
 
 
 def stored_bytes(store: Store) -> int:

@@ -19,14 +19,14 @@ from tickets.costs import presenters, statement
 @member(Role.OWNER)
 @require_safe
 def costs_page(request: TenantRequest) -> HttpResponse:
-    """Show the statement of a month; what this process has not written down yet is written first."""
+    """Show the statement of a month; what this process has not written down yet is in it, and written soon."""
     asked = request.GET.get("month", "").strip()
     problem, month = "", statement.this_month()
     try:
         month = statement.clean_month(asked)
     except Invalid as error:
         problem = error.message
-    spending.write_of(request.tenant.tenant_id)
+    spending.look(request.tenant.tenant_id)
     page = presenters.page(statement.of(request.tenant, month)) | {"problem": problem, "asked": asked or month}
     return render(request, "costs/costs.html", page, status=400 if problem else 200)
 
