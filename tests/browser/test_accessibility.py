@@ -226,6 +226,7 @@ def test_the_desk_of_an_owner(crowd: World, person: NewPage, auditor: Auditor, w
     page.get_by_label("Type the address to confirm").fill("late@example.com")
     page.get_by_role("button", name="Erase this person").click()
     auditor.look(page, "a person's data, erased", shows="text=and is Erased person", within="#main")
+    auditor.look(page, "monthly letter", "/tickets/reports/letter/")
     auditor.look(page, "audit", "/desk/audit/")
     auditor.look(page, "audit, refused", "/desk/audit/?first=2020-02-01&last=2020-01-01", within="#main")
     member_changes.unseed_member(nora, crowd.tenants["acme"].tenant_id)

@@ -19,6 +19,7 @@ PAGES = (
     "tickets/new/",
     "tickets/dashboard/",
     "tickets/reports/",
+    "tickets/reports/letter/",
     "search/?q=ticket",
     "desk/members/",
     "desk/settings/",

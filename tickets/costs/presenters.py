@@ -44,6 +44,11 @@ def dollars(amount: float, *, decimals: int) -> str:
     return f"${locales.current().number(amount, decimals=decimals)}"
 
 
+def total_of(found: Statement) -> str:
+    """Write what a month cost up to now."""
+    return dollars(found.total, decimals=decimals_of(found.total))
+
+
 def decimals_of(amount: float) -> int:
     """Return with how many decimals an amount and its parts are written: it has three digits then, cents at least."""
     digits = 2 - floor(log10(amount)) if amount else 0
@@ -59,7 +64,7 @@ def page(found: Statement) -> dict[str, Any]:
         "title": month_title(found.month),
         "is_over": found.is_over,
         "is_empty": not found.by_feature,
-        "total": dollars(found.total, decimals=decimals),
+        "total": total_of(found),
         "forecast": None if found.forecast is None else dollars(found.forecast, decimals=decimals),
         "requests": locales.current().number(found.requests),
         "per_million": _per_million(found),

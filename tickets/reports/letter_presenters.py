@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from portal.web import locales
 from tenants.audit_trail.drills import Drill, DrillResult
 from tenants.tenancy.context import TenantContext
+from tickets.costs import presenters as costs
 from tickets.reports import monthly
 from tickets.reports import report as reports
 from tickets.reports.monthly import MonthlyLetter
@@ -42,8 +43,8 @@ def address(month: str, part: str = "") -> str:
     return f"{reverse('tickets:monthly-letter')}?{urlencode({'month': month})}{part and f'#{part}'}"
 
 
-def tickets(found: MonthlyLetter) -> list[Figure]:
-    """Return what happened to tickets, with the report of the month."""
+def numbers(found: MonthlyLetter) -> list[Figure]:
+    """Return what happened to tickets, with the report of the month, and what the desk cost, with its statement."""
     of, before, number = found.numbers, found.before, locales.current().number
     url = f"{reverse('tickets:reports')}?{urlencode({'month': found.month})}"
     lines = [
@@ -54,7 +55,12 @@ def tickets(found: MonthlyLetter) -> list[Figure]:
     if found.has_targets or of.missed:
         lines.append((_("Missed a target"), of.missed, before.missed))
     lines += [(_("Rated: %(rating)s") % {"rating": one.label}, of.ratings[one], before.ratings[one]) for one in Rating]
-    return [Figure(label, number(now), url, number(then)) for label, now, then in lines]
+    figures = [Figure(label, number(now), url, number(then)) for label, now, then in lines]
+    cost, cost_before = found.costs
+    if cost.by_feature:
+        url = f"{reverse('tickets:costs')}?{urlencode({'month': cost.month})}"
+        figures.append(Figure(_("Costs"), costs.total_of(cost), url, costs.total_of(cost_before)))
+    return figures
 
 
 def promises(found: MonthlyLetter) -> list[Figure]:
@@ -91,7 +97,7 @@ def page(tenant: TenantContext, found: MonthlyLetter) -> dict[str, Any]:
         "before_title": month_name(reports.shifted(month, -1)),
         "previous": address(reports.shifted(month, -1)),
         "next": address(reports.shifted(month, 1)) if month < latest else "",
-        "figures": tickets(found),
+        "figures": numbers(found),
         "promises": promises(found),
         "head": found.head,
         "head_url": f"{reverse('tenants:audit')}?{urlencode({'head': found.head.text})}",

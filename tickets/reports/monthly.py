@@ -24,6 +24,8 @@ from tenants.audit_trail.chain import Head
 from tenants.audit_trail.drills import Drill
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
+from tickets.costs import statement
+from tickets.costs.statement import Statement
 from tickets.reports import report as reports
 from tickets.reports.report import MonthNumbers
 from tickets.sla import policy_versions
@@ -34,7 +36,7 @@ _ROUNDED: Final = 10  # minutes, of what others are told
 
 @dataclass(frozen=True)
 class MonthlyLetter:
-    """A month and the one `before`. `drill` is the last restore drill that covered this desk, with its end, None if
+    """A month and the one `before`, also of costs, by months of UTC. `drill` is the last restore drill that covered this desk, with its end, None if
     there was none. `unfelt` are minutes in which others were refused and this desk was not disturbed, rounded up; None
     where there are too few desks to tell."""
 
@@ -46,6 +48,7 @@ class MonthlyLetter:
     drill: tuple[datetime, Drill] | None
     disturbances: Disturbances
     unfelt: int | None
+    costs: tuple[Statement, Statement]
 
 
 def last_month(tenant: TenantContext) -> str:
@@ -72,8 +75,9 @@ def read(tenant: TenantContext, month: str) -> MonthlyLetter:
         partial(drills.latest, before=ends),
         partial(incidents.read, tenant.repository, first=begins, end=ends),
         partial(tenant_directory.has_at_least, LEAST_DESKS),
+        *(partial(statement.of, tenant, one) for one in (month, reports.shifted(month, -1))),
     ]
-    numbers, head, drill, disturbances, has_many = fan_out(reads)
+    numbers, head, drill, disturbances, has_many, *costs = fan_out(reads)
     return MonthlyLetter(
         month=month,
         numbers=numbers[0],
@@ -82,6 +86,7 @@ def read(tenant: TenantContext, month: str) -> MonthlyLetter:
         head=head,
         drill=None if tenant.placement.kind == "silo" else drill,  # its tables are in another account
         disturbances=disturbances,
+        costs=(costs[0], costs[1]),
         unfelt=_rounded(disturbances.unfelt) if has_many else None,
     )
 

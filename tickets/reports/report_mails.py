@@ -144,7 +144,7 @@ def _month_page(desk: str, found: MonthlyLetter) -> tuple[str, Page]:
     return _("[%(desk)s] The letter of %(month)s") % {"desk": desk, "month": title}, {
         "days": title,
         "column": _("Month"),
-        "rows": _with_pages(letter_presenters.tickets(found)),
+        "rows": _with_pages(letter_presenters.numbers(found)),
         "promises": _with_pages(letter_presenters.promises(found)),
         "head": found.head.text,
         "more": _("This letter on the desk, with an explanation of each figure"),
