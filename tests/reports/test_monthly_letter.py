@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from html import unescape
@@ -16,9 +17,10 @@ from django.core.mail import EmailMultiAlternatives
 from delivery.timers.due_worker import DueWorker
 from portal import clock
 from portal.errors import Unavailable
-from portal.load import incidents
+from portal.load import incidents, spending
 from portal.load.measurement import NoiseTally, TenantNotes
 from portal.load.reporting import LoadReporter
+from portal.load.spending import CostBatch
 from portal.schema.registry import Role as ProcessRole
 from tenants.audit_trail import chain, drills, recording
 from tenants.audit_trail.drills import Drill, DrillResult
@@ -32,8 +34,10 @@ from tenants.tenancy.roles import Role
 from tests.desk.test_cost import IDENTITY, spent
 from tests.support import embedded
 from tests.support.commands import in_pool, run
-from tests.support.folding import Follower
+from tests.support.folding import Follower, plant_all
 from tests.support.world import Browser, World
+from tickets.counting.contributions import BUCKET_NAMES, MISSED, MONTH, SOLVED, Part
+from tickets.counting.months import MonthPlace, MonthScope
 from tickets.desk import commenting, creating
 from tickets.notices.report_turns import TURNS
 from tickets.reports import mailing, monthly, report_mails
@@ -45,7 +49,7 @@ FIRST = datetime(2026, 12, 1, 7, tzinfo=UTC)
 NOVEMBER = {"first": datetime(2026, 11, 1, tzinfo=UTC), "end": datetime(2026, 12, 1, tzinfo=UTC)}
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
-UNITS = 7.5  # of a letter: fifty rows of the trail, and seven Queries of next to nothing
+UNITS = 18.5  # of a letter: fifty rows of the trail, nine Queries of next to nothing, and measuring three tickets
 DRILL = Drill(DrillResult.RIGHT, tables=40, trails=3, tenants=2, tickets=5, took=90.0, lost=240.0)
 
 
@@ -72,6 +76,7 @@ def owner(world: World, at: Clock) -> Browser:
     Follower().fold()
     add_entries(world, 12)
     drills.record(DRILL, by=SYSTEM)
+    spending.write(CostBatch(alice.tenant_id, "2026-11-20", Counter({"w:Support.Tickets": 4e6})), "platform")
     browser = world.browser("alice", "acme")
     assert "in the morning of the first" in choose(browser).content.decode()
     return browser
@@ -113,6 +118,16 @@ def text_of(html: str) -> str:
 
 def test_each_figure_of_the_mail_is_on_the_page_that_its_link_leads_to(world: World, owner: Browser, at: Clock) -> None:
     told(NOON, **{world.tenants["globex"].tenant_id: NoiseTally(refused=3)})
+    november = Part(MONTH, str(MonthPlace(MonthScope.ALL, "2026-11", "")), 0)
+    more = {
+        "h.1.9": 4000,
+        SOLVED: 3100,
+        f"done.{BUCKET_NAMES[3]}": 2500,
+        MISSED: 57,
+        "rated.good": 613,
+        "rated.bad": 87,
+    }
+    plant_all(world.context("alice", "acme"), {november: more})
     at.now = FIRST - MINUTE
     work()
     assert letters() == []
@@ -122,11 +137,13 @@ def test_each_figure_of_the_mail_is_on_the_page_that_its_link_leads_to(world: Wo
     assert (mail.to, mail.subject) == (["alice@example.com"], "[Acme] The letter of November 2026")
     html = str(mail.alternatives[0][0])
     links = re.findall(rf'<b><a href="{BASE}([^"]+)"[^>]*>([^<]+)</a></b>', html)
-    figures = dict(re.findall(r"^([^:\n]+): ([^(\n]+?)(?: \(|$)", str(mail.body), re.MULTILINE))
-    assert {"Opened": "3", "Resolved": "1", "Still unresolved": "2"}.items() <= figures.items()
+    figures = dict(re.findall(r"^(.+?): ([^:(\n]+?)(?: \(|$)", str(mail.body), re.MULTILINE))
+    numbers = {"Opened": "4,003", "Resolved": "2,501", "Still unresolved": "902", "Missed a target": "57"}
+    assert (numbers | {"Rated: Good": "613", "Rated: Bad": "87"}).items() <= figures.items()
     assert figures["Overload by other desks, not felt by yours"] == "up to 10 minutes"
     assert figures["Last restore drill"] == "20 Nov 2026, all right"
-    assert len(links) == 8
+    assert figures["Costs"].startswith("$")
+    assert len(links) == 10
     for url, figure in links:
         answer = owner.get(unescape(url).partition("#")[0])
         assert answer.status_code == 200, url
@@ -242,17 +259,17 @@ def test_the_page_has_the_months_that_are_over_by_their_addresses(owner: Browser
     page = owner.get(PAGE)
     assert page.context["month"] == "2026-11"
     assert owner.get(page.context["previous"]).context["title"] == "October 2026"
-    for month in ("2026-12", "2027-01", "now"):
+    for month in ("2026-12", "2027-01", "1950-01", "now"):
         answer = owner.get(PAGE, {"month": month})
         assert (answer.status_code, f'value="{month}"' in answer.content.decode()) == (400, True)
 
 
-def test_a_letter_costs_the_same_for_a_desk_of_any_size_and_at_any_age(world: World, owner: Browser, at: Clock) -> None:
+def test_a_letter_costs_the_same_for_an_audit_trail_of_any_length(world: World, owner: Browser, at: Clock) -> None:
     add_entries(world, 60)
     at.now = FIRST
     before = spent(owner, PAGE)
     add_entries(world, 60)
-    at.now = FIRST + 31 * DAY
+    at.now = FIRST + 20 * DAY
     after = spent(owner, f"{PAGE}?month=2026-11")
     assert (before.trips, after.trips) == (3, 3)
     assert (before.read_units, after.read_units) == (IDENTITY + UNITS, IDENTITY + UNITS)
